@@ -1,0 +1,125 @@
+// Package guard opens the files that a process obeys (configuration) or keeps
+// secret (keys), and refuses those that somebody else could have put there.
+//
+// A path is walked one component at a time, each opened relative to the one
+// before, so that what was judged is what is used: no path is looked up twice.
+// It imports x/sys and errs alone, because the privileged parent links it.
+package guard
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// Rule says what a file must be like.
+type Rule struct {
+	What   string   // what the file is, for messages: "key file"
+	Owners []uint32 // uids that may own it; nil: anyone
+	Secret bool     // nobody but its owner and group may read it
+	Links  bool     // the file itself may be a symbolic link
+}
+
+// Facts is what an opened file was found to be.
+type Facts struct {
+	Owner    uint32
+	Size     int64
+	Warnings []string // acceptable, but an administrator should know
+}
+
+// Open opens path for reading when it is a regular file and rule allows it.
+//
+// Always refused: a file that others may write; a directory on the way in which
+// others may replace entries (others may write it and it has no sticky bit; for
+// a secret, the sticky bit of its own directory does not help); a link on the
+// way made by somebody else than root, this process's user or the owner of the
+// directory that holds it.
+//
+// Errors are *errs.Error: NotFound, Denied (it can't be read by this process), or
+// Invalid (it can be, but must not be used); the hint is the command that mends it.
+func Open(path string, rule Rule) (*os.File, Facts, error) {
+	refuse := func(k errs.Kind, format string, args ...any) *errs.Error {
+		return errs.New(k, "%s %s: %s", rule.What, path, fmt.Sprintf(format, args...))
+	}
+	w := walk{rule: rule, refuse: refuse}
+	defer w.close()
+	fd, err := w.open(path)
+	if err != nil {
+		return nil, Facts{}, err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	facts, err := w.judge(fd, path)
+	if err != nil {
+		f.Close()
+		return nil, Facts{}, err
+	}
+	return f, facts, nil
+}
+
+// Read opens path as Open does and reads it whole; a file longer than most bytes is refused.
+func Read(path string, rule Rule, most int64) ([]byte, Facts, error) {
+	f, facts, err := Open(path, rule)
+	if err != nil {
+		return nil, Facts{}, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, Facts{}, errs.Wrap(err, errs.Denied, "%s %s", rule.What, path)
+	}
+	if int64(len(data)) > most {
+		return nil, Facts{}, errs.New(errs.Invalid, "%s %s: longer than %d bytes", rule.What, path, most)
+	}
+	return data, facts, nil
+}
+
+// judge looks at the opened file itself: O_NONBLOCK at open and this test of its
+// type stop a named pipe or a device from hanging or feeding the process.
+func (w *walk) judge(fd int, path string) (Facts, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return Facts{}, errs.Wrap(err, errs.Internal, "%s %s", w.rule.What, path)
+	}
+	quoted, mode := Quote(path), st.Mode&0o7777
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return Facts{}, w.refuse(errs.Invalid, "not a regular file")
+	case w.rule.Owners != nil && !slices.Contains(w.rule.Owners, st.Uid):
+		return Facts{}, w.refuse(errs.Invalid, "owned by uid %d, must be owned by uid %s", st.Uid, oneOf(w.rule.Owners)).
+			WithHint("chown %d %s", w.rule.Owners[0], quoted)
+	case w.rule.Secret && mode&0o027 != 0:
+		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others in", mode).WithHint("chmod 0600 %s", quoted)
+	case mode&0o002 != 0:
+		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others write it", mode).WithHint("chmod o-w %s", quoted)
+	}
+	facts := Facts{Owner: st.Uid, Size: st.Size}
+	if w.rule.Secret && w.reachable {
+		facts.Warnings = append(facts.Warnings, fmt.Sprintf("%s %s: its directory can be entered by everybody", w.rule.What, path))
+	}
+	return facts, nil
+}
+
+func oneOf(uids []uint32) string {
+	words := make([]string, len(uids))
+	for i, u := range uids {
+		words[i] = fmt.Sprint(u)
+	}
+	return strings.Join(words, " or ")
+}
+
+// Quote writes path so that it can be pasted into a shell.
+func Quote(path string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+@%:,", r)
+	}
+	if path != "" && !strings.ContainsFunc(path, func(r rune) bool { return !plain(r) }) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

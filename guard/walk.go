@@ -1,0 +1,188 @@
+package guard
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// maxLinks is how many symbolic links one path may lead through, as in Linux itself.
+const maxLinks = 40
+
+// walk opens a path from the root down. dir is the directory reached so far.
+type walk struct {
+	rule      Rule
+	refuse    func(errs.Kind, string, ...any) *errs.Error
+	dir       int
+	dirName   string
+	dirStat   unix.Stat_t
+	reachable bool // every directory so far lets everybody pass
+	links     int
+}
+
+// open returns a descriptor of the file that path names.
+func (w *walk) open(path string) (int, error) {
+	if !filepath.IsAbs(path) {
+		here, err := os.Getwd()
+		if err != nil {
+			return -1, w.explain(err)
+		}
+		path = here + "/" + path // not cleaned: ".." counts after links are followed
+	}
+	if err := w.restart(); err != nil {
+		return -1, err
+	}
+	for rest := split(path); len(rest) > 0; {
+		fd, target, last := -1, "", len(rest) == 1
+		var err error
+		if last {
+			fd, target, err = w.file(rest[0])
+		} else {
+			target, err = w.enter(rest[0])
+		}
+		if err != nil || last && target == "" {
+			return fd, err
+		}
+		rest = append(split(target), rest[1:]...)
+		if strings.HasPrefix(target, "/") {
+			if err := w.restart(); err != nil {
+				return -1, err
+			}
+		}
+	}
+	return -1, w.refuse(errs.Invalid, "not a regular file")
+}
+
+// file opens the last component; target is set instead when that is a link which may be followed.
+func (w *walk) file(name string) (fd int, target string, err error) {
+	if err := w.keepsEntries(w.rule.Secret); err != nil {
+		return -1, "", err
+	}
+	fd, err = unix.Openat(w.dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if !errors.Is(err, unix.ELOOP) {
+		return fd, "", w.explain(err)
+	}
+	if !w.rule.Links {
+		return -1, "", w.refuse(errs.Invalid, "a symbolic link; name the file itself")
+	}
+	link, err := unix.Openat(w.dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, "", w.explain(err)
+	}
+	defer unix.Close(link)
+	target, err = w.follow(link, name)
+	return -1, target, err
+}
+
+// enter makes name, in the present directory, the present directory. When it is a link, target is where that leads.
+func (w *walk) enter(name string) (target string, err error) {
+	if err := w.keepsEntries(false); err != nil {
+		return "", err
+	}
+	fd, err := unix.Openat(w.dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", w.explain(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return "", w.explain(err)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		defer unix.Close(fd)
+		return w.follow(fd, name)
+	case unix.S_IFDIR:
+		w.become(fd, filepath.Join(w.dirName, name), st)
+		return "", nil
+	}
+	unix.Close(fd)
+	return "", w.explain(unix.ENOTDIR)
+}
+
+// follow reads the opened link when its maker is to be trusted. The owner of the
+// directory could put any file there, so that a link of his adds nothing; anybody
+// else's (in a sticky directory such as /tmp) would let him choose what is read.
+func (w *walk) follow(link int, name string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(link, &st); err != nil {
+		return "", w.explain(err)
+	}
+	if st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != w.dirStat.Uid {
+		return "", w.refuse(errs.Invalid, "leads through the symbolic link %s of uid %d", filepath.Join(w.dirName, name), st.Uid)
+	}
+	if w.links++; w.links > maxLinks {
+		return "", w.refuse(errs.Invalid, "leads through too many symbolic links")
+	}
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(link, "", buf)
+	if err != nil {
+		return "", w.explain(err)
+	}
+	return string(buf[:n]), nil
+}
+
+// keepsEntries refuses the present directory when others could swap what is in it.
+func (w *walk) keepsEntries(secret bool) error {
+	mode := w.dirStat.Mode & 0o7777
+	if mode&0o002 == 0 || mode&unix.S_ISVTX != 0 && !secret {
+		return nil
+	}
+	return w.refuse(errs.Invalid, "others may write the directory %s (mode %04o)", w.dirName, mode).
+		WithHint("chmod o-w %s, or keep the file elsewhere", Quote(w.dirName))
+}
+
+// restart goes back to the root.
+func (w *walk) restart() error {
+	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return w.explain(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return w.explain(err)
+	}
+	w.reachable = true
+	w.become(fd, "/", st)
+	return nil
+}
+
+func (w *walk) become(fd int, name string, st unix.Stat_t) {
+	w.close()
+	w.dir, w.dirName, w.dirStat = fd, name, st
+	w.reachable = w.reachable && st.Mode&0o001 != 0
+}
+
+func (w *walk) close() {
+	if w.dirName != "" {
+		unix.Close(w.dir)
+		w.dirName = ""
+	}
+}
+
+// explain turns a failed system call into a refusal; nil stays nil.
+func (w *walk) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := errs.Invalid
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		kind = errs.NotFound
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		kind = errs.Denied
+	}
+	return w.refuse(kind, "%v", err)
+}
+
+// split cuts a path into components. ".." stays one: it is opened like any other
+// entry, after the links before it were followed, as the kernel does.
+func split(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+}
