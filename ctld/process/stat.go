@@ -1,0 +1,68 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// Stat is what this package needs of /proc/PID/stat.
+type Stat struct {
+	PID     int
+	State   byte // R, S, D, Z, T …
+	Parent  int
+	Session int
+	Start   uint64 // clock ticks from boot
+	RSS     uint64 // resident memory, bytes
+}
+
+// ReadStat reads /proc/PID/stat. The error is ErrGone when there is no such process.
+func ReadStat(pid int) (Stat, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return Stat{}, ErrGone
+	}
+	if err != nil {
+		return Stat{}, err
+	}
+	return parseStat(b)
+}
+
+var pageSize = uint64(os.Getpagesize())
+
+// parseStat reads one line of proc_pid_stat(5). The name in parentheses is chosen by the
+// process itself and may hold spaces, parentheses and digits; it ends at the
+// last parenthesis. (A process named "x) Z 1 1" would else choose its own parent.)
+func parseStat(line []byte) (Stat, error) {
+	open, shut := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
+	if open < 1 || shut < open {
+		return Stat{}, fmt.Errorf("stat line %.40q has no name", line)
+	}
+	var st Stat
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(line[:open])))
+	if err != nil {
+		return Stat{}, fmt.Errorf("stat line %.40q: %w", line, err)
+	}
+	st.PID = pid
+	f := bytes.Fields(line[shut+1:]) // f[0] is field 3 of the manual page
+	if len(f) < 22 || len(f[0]) != 1 {
+		return Stat{}, fmt.Errorf("stat line of process %d has %d fields after the name", pid, len(f))
+	}
+	st.State = f[0][0]
+	number := func(field int) uint64 {
+		n, e := strconv.ParseUint(string(f[field-3]), 10, 64)
+		if e != nil && err == nil {
+			err = fmt.Errorf("stat line of process %d, field %d: %w", pid, field, e)
+		}
+		return n
+	}
+	st.Parent = int(number(4))
+	st.Session = int(number(6))
+	st.Start = number(22)
+	st.RSS = number(24) * pageSize
+	return st, err
+}

@@ -1,0 +1,134 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// All lists the processes that can be seen in /proc. Those that end while it
+// reads are left out.
+func All() ([]Stat, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var all []Stat
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if st, err := ReadStat(pid); err == nil {
+			all = append(all, st)
+		}
+	}
+	return all, nil
+}
+
+// Descendants lists all children of process root, their children, and so on, dead
+// ones that nobody waited for included. When root is a child subreaper nothing that
+// was ever started below it can leave this list alive: not by setsid, not
+// by the death of its parents.
+func Descendants(root int) ([]Stat, error) {
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	return descendants(all, root), nil
+}
+
+func descendants(all []Stat, root int) []Stat {
+	children := make(map[int][]Stat)
+	for _, st := range all {
+		if st.PID != root {
+			children[st.Parent] = append(children[st.Parent], st)
+		}
+	}
+	var found []Stat
+	for next := []int{root}; len(next) > 0; {
+		parent := next[0]
+		next = next[1:]
+		for _, st := range children[parent] {
+			found = append(found, st)
+			next = append(next, st.PID)
+		}
+		delete(children, parent) // a list read while it changes could hold a circle
+	}
+	return found
+}
+
+// SignalAll sends sigs, in turn, to each process of list that still is the one
+// listed, and says how many it reached.
+func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
+	boot, err := Boot()
+	if err != nil {
+		return 0, err
+	}
+	for _, st := range list {
+		if st.State == 'Z' {
+			continue
+		}
+		h, e := Identity{Boot: boot, PID: st.PID, Start: st.Start}.Open()
+		if errors.Is(e, ErrGone) {
+			continue
+		}
+		if e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		for _, sig := range sigs {
+			if e := h.Signal(sig); e != nil && !errors.Is(e, ErrGone) {
+				err = errors.Join(err, fmt.Errorf("signal process %d: %w", st.PID, e))
+			}
+		}
+		h.Close()
+		reached++
+	}
+	return reached, err
+}
+
+// Resident is the memory that the processes of list keep resident, in bytes. Pages
+// shared between them count once for each when fair is false (fast), by their share
+// when it is true (the kernel walks every mapping: use it to confirm). A process whose share
+// can't be read counts with its whole resident set.
+func Resident(list []Stat, fair bool) (sum uint64) {
+	for _, st := range list {
+		n := st.RSS
+		if fair {
+			if pss, ok := proportional(st.PID); ok {
+				n = pss
+			}
+		}
+		sum += n
+	}
+	return sum
+}
+
+func proportional(pid int) (uint64, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	if err != nil {
+		return 0, false
+	}
+	for line := range bytes.Lines(b) {
+		rest, ok := bytes.CutPrefix(line, []byte("Pss:"))
+		if !ok {
+			continue
+		}
+		f := bytes.Fields(rest)
+		if len(f) == 0 {
+			return 0, false
+		}
+		kb, err := strconv.ParseUint(string(f[0]), 10, 64)
+		return kb * 1024, err == nil
+	}
+	return 0, false
+}
