@@ -1,0 +1,32 @@
+package model
+
+// AccountingStats is what the accounting daemon counts about itself.
+type AccountingStats struct {
+	Rollup    Rollup      // of all clusters together
+	Rollups   []Rollup    // of each cluster
+	RPCs      []CallCount // by message number
+	TimeStart Time        // since when it counts
+	Users     []CallCount // by user number
+}
+
+// Rollup is how long summing up usage took: hourly, daily and monthly, in this order.
+type Rollup struct {
+	Cluster string
+	Periods []RollupPeriod
+}
+
+// RollupPeriod is one kind of summing up. Durations are in microseconds.
+type RollupPeriod struct {
+	Count     uint16
+	LastRun   Time
+	TimeLast  uint64
+	TimeMax   uint64
+	TimeTotal uint64
+}
+
+// CallCount is how often something was called.
+type CallCount struct {
+	Count uint32
+	ID    uint32 // a message number, or a user number
+	Time  uint64 // microseconds in all
+}

@@ -1,0 +1,194 @@
+package model
+
+// Job is a job as its controller sees it.
+type Job struct {
+	StepID                StepID
+	Account               string
+	AdminComment          string
+	AllocNode             string
+	AllocSID              uint32
+	ArrayJobID            uint32 // 0: not of an array
+	ArrayTaskID           Opt[uint32]
+	ArrayTasks            string
+	ArrayMaxTasks         uint32
+	AssocID               uint32
+	BatchFeatures         string
+	BatchFlag             uint16
+	BatchHost             string
+	Flags                 uint64
+	BurstBuffer           string
+	BurstBufferState      string
+	BillableTRES          float64
+	Comment               string
+	Container             string
+	ContainerID           string
+	ContainerType         string
+	CPUsPerTRES           string
+	Deadline              Time
+	DelayBoot             Opt[uint32] // seconds
+	DerivedExitCode       uint32      // highest of all steps, as ExitCode
+	ExitCode              uint32      // as wait(2) gives it: code in bits 8 to 15, signal in bits 0 to 6
+	Extra                 string
+	FailedNode            string
+	UserID                uint32
+	Federated             bool // the Fed fields travel (from protocol 42 on)
+	FedOrigin             string
+	FedSiblingsActive     uint64
+	FedSiblingsActiveText string
+	FedSiblingsViable     uint64
+	FedSiblingsViableText string
+	GRESTotal             string
+	GroupID               uint32
+	HetJobID              uint32 // 0: not of a heterogeneous job
+	HetJobIDSet           string
+	HetJobOffset          uint32
+	Profile               uint32 // bits
+	State                 JobState
+	StateReason           uint32 // why it waits or how it failed, a WAIT_ or FAIL_ number
+	PowerFlags            uint8
+	LastSchedEval         Time
+	Licenses              string
+	LicensesAllocated     string
+	MailType              uint16
+	MailUser              string
+	MCSLabel              string
+	MemPerTRES            string
+	Name                  string
+	Network               string
+	PreemptTime           Time
+	PreSusTime            Time
+	Priority              uint32 // 0: held
+	Reboot                uint8
+	ReqSwitches           uint32
+	ResizeTime            Time
+	RestartCnt            uint16
+	ShowFlags             uint16
+	TimeLimit             Opt[uint32] // minutes
+	Reservation           string
+	ResvPorts             string
+	SELinuxContext        string
+	SiteFactor            uint32 // offset by NiceOffset
+	StartProtocolVer      uint16
+	StateDescription      string
+	SuspendTime           Time
+	SystemComment         string
+	TimeMin               Opt[uint32] // minutes
+	Nice                  uint32      // offset by NiceOffset
+	SubmitTime            Time
+	EligibleTime          Time
+	AccrueTime            Time
+	TRESBind              string
+	TRESAlloc             string
+	TRESReq               string
+	TRESFreq              string
+	TRESPerJob            string
+	TRESPerNode           string
+	TRESPerSocket         string
+	TRESPerTask           string
+	UserName              string
+	WaitForSwitch         uint32 // seconds
+	WCKey                 string
+	StartTime             Time
+	EndTime               Time // when it ended, or will at the latest
+	PriorityArray         []uint32
+	PriorityArrayNames    string
+	Cluster               string
+	Nodes                 string
+	SchedNodes            string
+	Partition             string
+	QOS                   string
+	PreemptableTime       Time
+	Resources             JobResources
+	GRESDetail            []string // allocated per node
+	NodeIndexes           Bitmap
+	SelectJobinfoPluginID uint32
+	Features              string
+	Prefer                string
+	ClusterFeatures       string
+	WorkDir               string
+	Dependency            string
+	Command               string
+	NumCPUs               uint32
+	MaxCPUs               uint32
+	NumNodes              uint32
+	MaxNodes              uint32
+	JobSizes              Bitmap
+	Requeue               uint16
+	NTasksPerNode         Opt[uint16]
+	NTasksPerTRES         Opt[uint16]
+	NumTasks              uint32
+	Shared                Opt[uint16]
+	CPUFreqMin            Opt[uint32]
+	CPUFreqMax            Opt[uint32]
+	CPUFreqGov            Opt[uint32]
+	CronSpec              string
+	Detailed              bool // the fields about requirements travel (from protocol 42 on)
+	SegmentSize           Opt[uint16]
+	SubmitLine            string
+	Exclusive             Opt[uint16]
+	Oversubscribe         Opt[uint16]
+	MemUpdateDelay        Opt[uint16]
+	MemUpdateMargin       Opt[uint16]
+	Contiguous            uint16
+	CoreSpec              Opt[uint16]
+	CPUsPerTask           Opt[uint16]
+	MinCPUsPerNode        uint16
+	MinMemory             uint64 // MiB, per CPU when MemPerCPU is set in it, else per node
+	MinTmpDisk            uint32 // MiB
+	OOMKillStep           Opt[uint16]
+	ReqNodes              string
+	ReqNodeIndexes        Bitmap
+	ExcNodes              string
+	ExcNodeIndexes        Bitmap
+	StdErr                string
+	StdIn                 string
+	StdOut                string
+	MultiCore             MultiCore
+}
+
+// JobResources is what a job was allocated: Hosts nodes, in Slurm's packed form.
+type JobResources struct {
+	Hosts               Opt[uint32]
+	NCPUs               uint32
+	NextStepNodeIndexes uint32
+	NodeReq             uint32
+	Nodes               string
+	WholeNode           uint8
+	ThreadsPerCore      uint16
+	CRType              uint16
+	CPUArrayReps        []uint32
+	CPUArrayValue       []uint16
+	CPUs                []uint16
+	CPUsUsed            []uint16
+	MemoryAllocated     []uint64
+	MemoryUsed          []uint64
+	SocketsPerNode      []uint16
+	CoresPerSocket      []uint16
+	SockCoreRepCount    []uint32
+	CoreBitmap          Bitmap
+	CoreBitmapUsed      Bitmap
+	NodeBitmap          Bitmap
+	NodeRanks           []uint32
+}
+
+// MultiCore is what a job asked of its nodes' processors.
+type MultiCore struct {
+	Flag            uint8
+	BoardsPerNode   Opt[uint16]
+	SocketsPerBoard Opt[uint16]
+	SocketsPerNode  Opt[uint16]
+	CoresPerSocket  Opt[uint16]
+	ThreadsPerCore  Opt[uint16]
+	NTasksPerBoard  Opt[uint16]
+	NTasksPerSocket Opt[uint16]
+	NTasksPerCore   Opt[uint16]
+	PlaneSize       Opt[uint16]
+}
+
+// StepID names a job, or a step of one.
+type StepID struct {
+	SLUID        uint64
+	JobID        uint32
+	Step         Opt[uint32]
+	HetComponent Opt[uint32]
+}

@@ -1,0 +1,145 @@
+package model
+
+// JobDesc describes a job to submit, or a change to one.
+type JobDesc struct {
+	JobID               Opt[uint32] // the job to change; not set: a new one
+	SiteFactor          Opt[uint32]
+	BatchFeatures       string
+	ClusterFeatures     string
+	Clusters            string
+	Contiguous          Opt[uint16]
+	Container           string
+	ContainerID         string
+	ContainerType       string
+	CoreSpec            Opt[uint16]
+	Distribution        Opt[uint32]
+	KillOnNodeFail      Opt[uint16]
+	Features            string
+	FedSiblingsActive   uint64
+	FedSiblingsViable   uint64
+	JobIDText           string
+	Name                string
+	AllocNode           string
+	AllocSID            Opt[uint32]
+	Array               string
+	BurstBuffer         string
+	MinCPUsPerNode      Opt[uint16]
+	MinMemory           Opt[uint64] // MiB, per CPU when MemPerCPU is set in it, else per node
+	MemUpdateDelay      Opt[uint16]
+	MemUpdateMargin     Opt[uint16]
+	OOMKillStep         Opt[uint16]
+	MinTmpDisk          Opt[uint32] // MiB
+	PowerFlags          Opt[uint8]
+	Prefer              string
+	CPUFreqMin          Opt[uint32]
+	CPUFreqMax          Opt[uint32]
+	CPUFreqGov          Opt[uint32]
+	Partition           string
+	Priority            Opt[uint32]
+	Dependency          string
+	Account             string
+	AdminComment        string
+	Comment             string
+	Nice                Opt[uint32] // offset by NiceOffset
+	Profile             uint32
+	QOS                 string
+	MCSLabel            string
+	OriginCluster       string
+	OpenMode            uint8
+	Overcommit          Opt[uint8]
+	AccountingFrequency string
+	NumTasks            Opt[uint32]
+	ReqContext          string
+	ReqNodes            string
+	ExcNodes            string
+	Environment         []string // NAME=value each
+	SpankEnvironment    []string
+	Script              string // text of the batch script
+	Argv                []string
+	StdErr              string
+	StdIn               string
+	StdOut              string
+	SubmitLine          string
+	WorkDir             string
+	Immediate           uint16
+	Reboot              Opt[uint16]
+	Requeue             Opt[uint16]
+	Shared              Opt[uint16]
+	CPUsPerTask         Opt[uint16]
+	NTasksPerNode       Opt[uint16]
+	NTasksPerBoard      Opt[uint16]
+	NTasksPerSocket     Opt[uint16]
+	NTasksPerCore       Opt[uint16]
+	NTasksPerTRES       Opt[uint16]
+	PlaneSize           Opt[uint16]
+	CPUBindType         Opt[uint16]
+	MemBindType         Opt[uint16]
+	CPUBind             string
+	MemBind             string
+	TimeLimit           Opt[uint32] // minutes
+	TimeMin             Opt[uint32] // minutes
+	MinCPUs             Opt[uint32]
+	MaxCPUs             Opt[uint32]
+	MinNodes            Opt[uint32]
+	MaxNodes            Opt[uint32]
+	JobSizes            string
+	BoardsPerNode       Opt[uint16]
+	SocketsPerBoard     Opt[uint16]
+	SocketsPerNode      Opt[uint16]
+	CoresPerSocket      Opt[uint16]
+	ThreadsPerCore      Opt[uint16]
+	UserID              Opt[uint32] // not set: the authenticated user
+	GroupID             Opt[uint32] // not set: the authenticated user's
+	AllocRespPort       uint16
+	AllocTLSCert        string
+	RespHost            string
+	OtherPort           uint16
+	ResvPortCnt         Opt[uint16]
+	Network             string
+	BeginTime           Time
+	EndTime             Time
+	Deadline            Time
+	Licenses            string
+	MailType            uint16
+	MailUser            string
+	Reservation         string
+	RestartCnt          uint16
+	WarnFlags           uint16
+	WarnSignal          uint16
+	WarnTime            uint16 // seconds before the limit
+	WCKey               string
+	ReqSwitches         Opt[uint32]
+	WaitForSwitch       Opt[uint32]
+	WaitAllNodes        Opt[uint16]
+	Flags               uint64
+	DelayBoot           Opt[uint32] // seconds
+	Extra               string
+	X11                 uint16
+	X11MagicCookie      string
+	X11Target           string
+	X11TargetPort       uint16
+	CPUsPerTRES         string
+	MemPerTRES          string
+	TRESBind            string
+	TRESFreq            string
+	TRESPerJob          string
+	TRESPerNode         string
+	TRESPerSocket       string
+	TRESPerTask         string
+	Cron                CronEntry // nil: not a cron job
+	SegmentSize         Opt[uint16]
+}
+
+// CronEntry is when a cron job starts.
+type CronEntry struct {
+	Set        uint8
+	Flags      uint32
+	Minute     Bitmap
+	Hour       Bitmap
+	DayOfMonth Bitmap
+	Month      Bitmap
+	DayOfWeek  Bitmap
+	Spec       string
+	LineStart  uint32
+	LineEnd    uint32
+}

@@ -1,0 +1,99 @@
+package model
+
+// NodeState is a node's base state in the low four bits, with flags above.
+type NodeState uint32
+
+// Base states of a node.
+const (
+	NodeUnknown NodeState = iota
+	NodeDown
+	NodeIdle
+	NodeAllocated
+	NodeError
+	NodeMixed
+	NodeFuture
+
+	// NodeStateNone in a node's NextState: no reboot is planned.
+	NodeStateNone NodeState = 0xfffffffe
+)
+
+// Flags of a node's state.
+const (
+	NodeExternal        NodeState = 0x10
+	NodeReserved        NodeState = 0x20
+	NodeUndrain         NodeState = 0x40
+	NodeCloud           NodeState = 0x80
+	NodeResume          NodeState = 0x100
+	NodeDrain           NodeState = 0x200
+	NodeCompleting      NodeState = 0x400
+	NodeNotResponding   NodeState = 0x800
+	NodePoweredDown     NodeState = 0x1000
+	NodeFail            NodeState = 0x2000
+	NodePoweringUp      NodeState = 0x4000
+	NodeMaint           NodeState = 0x8000
+	NodeRebootRequested NodeState = 0x10000
+	NodeRebootCanceled  NodeState = 0x20000
+	NodePoweringDown    NodeState = 0x40000
+	NodeDynamicFuture   NodeState = 0x80000
+	NodeRebootIssued    NodeState = 0x100000
+	NodePlanned         NodeState = 0x200000
+	NodeInvalidReg      NodeState = 0x400000
+	NodePowerDown       NodeState = 0x800000
+	NodePowerUp         NodeState = 0x1000000
+	NodePowerDrain      NodeState = 0x2000000
+	NodeDynamicNorm     NodeState = 0x4000000
+	NodeBlocked         NodeState = 0x8000000
+)
+
+// Base is the state without its flags.
+func (s NodeState) Base() NodeState { return s & 0xf }
+
+// JobState is a job's base state in the low eight bits, with flags above.
+type JobState uint32
+
+// Base states of a job, in the order of a job's life; from JobComplete on it has ended.
+const (
+	JobPending JobState = iota
+	JobRunning
+	JobSuspended
+	JobComplete
+	JobCancelled
+	JobFailed
+	JobTimeout
+	JobNodeFail
+	JobPreempted
+	JobBootFail
+	JobDeadline
+	JobOutOfMemory
+)
+
+// Flags of a job's state.
+const (
+	JobLaunchFailed JobState = 0x100
+	JobRequeued     JobState = 0x400
+	JobRequeueHold  JobState = 0x800
+	JobSpecialExit  JobState = 0x1000
+	JobResizing     JobState = 0x2000
+	JobConfiguring  JobState = 0x4000
+	JobCompleting   JobState = 0x8000
+	JobStopped      JobState = 0x10000
+	JobReconfigFail JobState = 0x20000
+	JobPowerUpNode  JobState = 0x40000
+	JobRevoked      JobState = 0x80000
+	JobRequeueFed   JobState = 0x100000
+	JobResvDelHold  JobState = 0x200000
+	JobSignaling    JobState = 0x400000
+	JobStageOut     JobState = 0x800000
+)
+
+// Base is the state without its flags.
+func (s JobState) Base() JobState { return s & 0xff }
+
+// Ended tells whether the job has come to its end, whichever.
+func (s JobState) Ended() bool { return s.Base() >= JobComplete }
+
+// NiceOffset is what a nice value or site factor is moved by to travel unsigned.
+const NiceOffset = 0x80000000
+
+// MemPerCPU set in an amount of memory says that it is for each CPU, else for each node.
+const MemPerCPU uint64 = 1 << 63

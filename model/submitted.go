@@ -1,0 +1,17 @@
+package model
+
+// Submitted is a controller's answer to a submitted job.
+type Submitted struct {
+	StepID      StepID
+	ErrorCode   uint32 // Slurm's number of something to note although the job was accepted; 0: nothing
+	UserMessage string // what the site's submit policy says to the user
+}
+
+// Ping is how one controller, or the accounting daemon, answered.
+type Ping struct {
+	Hostname   string
+	Responding bool
+	Latency    int64  // microseconds
+	Mode       string // "primary", "backup1", "backup2", …
+	Primary    bool
+}

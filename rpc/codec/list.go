@@ -1,0 +1,184 @@
+package codec
+
+// Record walks a record in place, as part of another. In a description it is one row
+// that names the record's table.
+func Record[T any](c *Codec, name, table string, v *T, walk func(*Codec, *T)) {
+	if c.mode == describing {
+		c.row(name, "@"+table)
+		return
+	}
+	walk(c, v)
+}
+
+// List is a count (NO_VAL: a null list, nil here), then so many records.
+// element names the element's type in a description.
+func List[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) {
+	if c.mode == describing {
+		c.row(name, "list<"+element+">")
+		return
+	}
+	n := uint32(len(*v))
+	if *v == nil {
+		n = noVal32
+	}
+	if c.mode == filling {
+		n = [...]uint32{noVal32, 0, 1, 2, 3}[c.rng.IntN(5)]
+	} else {
+		c.Uint32(name, &n)
+	}
+	if n == noVal32 || c.err != nil {
+		*v = nil
+		return
+	}
+	elements(c, name, n, v, walk)
+}
+
+// Array is a count, then so many elements. An empty array is nil here.
+// element names the element's type in a description.
+func Array[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) {
+	if c.mode == describing {
+		c.row(name, element+"[]")
+		return
+	}
+	n := uint32(len(*v))
+	if c.mode == filling {
+		n = uint32(c.rng.IntN(4))
+	} else {
+		c.Uint32(name, &n)
+	}
+	if c.mode != encoding && (n == 0 || c.err != nil) {
+		*v = nil
+		return
+	}
+	elements(c, name, n, v, walk)
+}
+
+// elements walks n elements of v, which is made anew unless encoding.
+func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, *T)) {
+	if c.mode == encoding {
+		for i := range *v {
+			walk(c, &(*v)[i])
+		}
+		return
+	}
+	if !c.fits(name, uint64(n)) {
+		return
+	}
+	// Grown as elements really arrive: an element in memory may be a hundred
+	// times its smallest form on the wire.
+	*v = make([]T, 0, min(n, 64))
+	for range n {
+		if c.err != nil {
+			return
+		}
+		var element T
+		walk(c, &element)
+		*v = append(*v, element)
+	}
+}
+
+// fits checks a count that was read against the bytes left: every element takes at least one.
+func (c *Codec) fits(name string, n uint64) bool {
+	if c.mode == decoding && n > uint64(len(c.buf)-c.off) {
+		c.Fail(name, ErrCount)
+		return false
+	}
+	return true
+}
+
+// Strings is an Array of texts.
+func (c *Codec) Strings(name string, v *[]string) {
+	Array(c, name, "str", v, func(c *Codec, s *string) { c.String(name, s) })
+}
+
+// Uint16s is an Array of 16-bit numbers.
+func (c *Codec) Uint16s(name string, v *[]uint16) {
+	Array(c, name, "u16", v, func(c *Codec, n *uint16) { c.Uint16(name, n) })
+}
+
+// Uint32s is an Array of 32-bit numbers.
+func (c *Codec) Uint32s(name string, v *[]uint32) {
+	Array(c, name, "u32", v, func(c *Codec, n *uint32) { c.Uint32(name, n) })
+}
+
+// Uint64s is an Array of 64-bit numbers.
+func (c *Codec) Uint64s(name string, v *[]uint64) {
+	Array(c, name, "u64", v, func(c *Codec, n *uint64) { c.Uint64(name, n) })
+}
+
+// Count is a number of records that follow later, in a Loop: a Uint32. n is
+// the number when encoding; the result is the number in all directions.
+func (c *Codec) Count(name string, n int) int {
+	v := uint32(n)
+	if c.mode == filling {
+		v = uint32(c.rng.IntN(4))
+	} else {
+		c.Uint32(name, &v)
+	}
+	if c.err != nil || !c.fits(name, uint64(v)) {
+		return 0
+	}
+	return int(v)
+}
+
+// Count16 is a Count of 16 bits.
+func (c *Codec) Count16(name string, n int) int {
+	v := uint16(n)
+	if c.mode == filling {
+		v = uint16(c.rng.IntN(4))
+	} else {
+		c.Uint16(name, &v)
+	}
+	if c.err != nil || !c.fits(name, uint64(v)) {
+		return 0
+	}
+	return int(v)
+}
+
+// Loop calls walk n times, n being what the Count of the same name gave. A description
+// has the body once, between a "loop" and an "endloop" row.
+func (c *Codec) Loop(name string, n int, walk func(i int)) {
+	if c.mode == describing {
+		c.row(name, "loop")
+		walk(0)
+		c.row("", "endloop")
+		return
+	}
+	for i := 0; i < n && c.err == nil; i++ {
+		walk(i)
+	}
+}
+
+// Stream is the repeated part of an answer: kept as a list, or handed on one
+// element at a time, so that an answer of any length needs the memory of one element.
+type Stream[T any] struct {
+	List []T            // encoding: what is sent; decoding without Each: what came
+	Each func(*T) error // decoding: gets each element, which is valid during the call only
+
+	sent    int // encoding: elements of List already walked
+	element T   // decoding with Each: reused
+}
+
+// Next walks the stream's next element, within a Loop.
+func Next[T any](c *Codec, name, table string, s *Stream[T], walk func(*Codec, *T)) {
+	switch {
+	case c.mode == encoding:
+		if s.sent == len(s.List) {
+			c.Fail(name, ErrCount)
+			return
+		}
+		Record(c, name, table, &s.List[s.sent], walk)
+		s.sent++
+	case c.mode == decoding && s.Each != nil:
+		var zero T
+		s.element = zero
+		if Record(c, name, table, &s.element, walk); c.err == nil {
+			c.err = s.Each(&s.element)
+		}
+	default:
+		var element T
+		if Record(c, name, table, &element, walk); c.mode != describing && c.err == nil {
+			s.List = append(s.List, element)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package codec
+
+import (
+	"encoding/binary"
+	"math"
+
+	"schedrestd/model"
+)
+
+// Uint8 is one byte.
+func (c *Codec) Uint8(name string, v *uint8) {
+	switch c.mode {
+	case encoding:
+		c.buf = append(c.buf, *v)
+	case decoding:
+		if b := c.take(name, 1); b != nil {
+			*v = b[0]
+		}
+	case filling:
+		*v = uint8(c.rng.Uint32())
+	case describing:
+		c.row(name, "u8")
+	}
+}
+
+// Uint16 is two bytes, big endian.
+func (c *Codec) Uint16(name string, v *uint16) {
+	switch c.mode {
+	case encoding:
+		c.buf = binary.BigEndian.AppendUint16(c.buf, *v)
+	case decoding:
+		if b := c.take(name, 2); b != nil {
+			*v = binary.BigEndian.Uint16(b)
+		}
+	case filling:
+		*v = uint16(c.rng.Uint32())
+	case describing:
+		c.row(name, "u16")
+	}
+}
+
+// Uint32 is four bytes, big endian.
+func (c *Codec) Uint32(name string, v *uint32) {
+	switch c.mode {
+	case encoding:
+		c.buf = binary.BigEndian.AppendUint32(c.buf, *v)
+	case decoding:
+		if b := c.take(name, 4); b != nil {
+			*v = binary.BigEndian.Uint32(b)
+		}
+	case filling:
+		*v = c.rng.Uint32()
+	case describing:
+		c.row(name, "u32")
+	}
+}
+
+// Uint16In32 is a Uint16 that later versions widened: of v only the low 16 bits travel.
+func (c *Codec) Uint16In32(name string, v *uint32) {
+	narrow := uint16(*v)
+	if c.Uint16(name, &narrow); c.mode != encoding {
+		*v = uint32(narrow)
+	}
+}
+
+// Uint64 is eight bytes, big endian.
+func (c *Codec) Uint64(name string, v *uint64) {
+	switch c.mode {
+	case encoding:
+		c.buf = binary.BigEndian.AppendUint64(c.buf, *v)
+	case decoding:
+		if b := c.take(name, 8); b != nil {
+			*v = binary.BigEndian.Uint64(b)
+		}
+	case filling:
+		*v = c.rng.Uint64()
+	case describing:
+		c.row(name, "u64")
+	}
+}
+
+// Bool is one byte, 0 or 1; any other value read is true.
+func (c *Codec) Bool(name string, v *bool) {
+	if c.mode == describing {
+		c.row(name, "bool")
+		return
+	}
+	var b uint8
+	if *v {
+		b = 1
+	}
+	c.Uint8(name, &b)
+	if c.mode != encoding { // what is sent may be read by others at the same time
+		*v = b != 0
+	}
+}
+
+// Time is eight bytes, signed seconds since 1970.
+func (c *Codec) Time(name string, v *model.Time) {
+	if c.mode == describing {
+		c.row(name, "time")
+		return
+	}
+	u := uint64(*v)
+	if c.Uint64(name, &u); c.mode != encoding {
+		*v = model.Time(u)
+	}
+}
+
+// floatScale is what a floating-point number is multiplied with before it travels.
+const floatScale = 1_000_000
+
+// Float is the value times a million as an IEEE double, big endian. The last
+// bit of a value may differ after a round trip.
+func (c *Codec) Float(name string, v *float64) {
+	switch c.mode {
+	case describing:
+		c.row(name, "f64")
+	case filling:
+		*v = float64(c.rng.IntN(1 << 20))
+	default:
+		u := math.Float64bits(*v * floatScale)
+		if c.Uint64(name, &u); c.mode == decoding {
+			*v = math.Float64frombits(u) / floatScale
+		}
+	}
+}
+
+// OptUint8 is a Uint8 of which 0xfe means "not set" and 0xff "unlimited".
+func (c *Codec) OptUint8(name string, v *model.Opt[uint8]) { opt(c, name, v, c.Uint8) }
+
+// OptUint16 is a Uint16 of which 0xfffe means "not set" and 0xffff "unlimited".
+func (c *Codec) OptUint16(name string, v *model.Opt[uint16]) { opt(c, name, v, c.Uint16) }
+
+// OptUint32 is a Uint32 of which 0xfffffffe means "not set" and 0xffffffff "unlimited".
+func (c *Codec) OptUint32(name string, v *model.Opt[uint32]) { opt(c, name, v, c.Uint32) }
+
+// OptUint64 is a Uint64 whose two largest values mean "not set" and "unlimited".
+func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) { opt(c, name, v, c.Uint64) }
+
+func opt[T model.Unsigned](c *Codec, name string, v *model.Opt[T], walk func(string, *T)) {
+	infinite := ^T(0)
+	notSet := infinite - 1
+	raw := v.Number
+	switch {
+	case c.mode == filling && c.rng.IntN(4) == 0:
+		*v = [...]model.Opt[T]{{}, model.Infinite[T]()}[c.rng.IntN(2)]
+		return
+	case v.Infinite:
+		raw = infinite
+	case !v.Set:
+		raw = notSet
+	}
+	walk(name, &raw)
+	switch {
+	case c.mode == encoding:
+	case raw == infinite:
+		*v = model.Infinite[T]()
+	case raw == notSet:
+		*v = model.Opt[T]{}
+	default:
+		*v = model.Some(raw)
+	}
+}

@@ -1,0 +1,160 @@
+package codec
+
+import (
+	"encoding/binary"
+	"math"
+
+	"schedrestd/model"
+)
+
+// noVal32 in the place of a length or a count stands for a null list or bit string.
+const noVal32 = math.MaxUint32 - 1
+
+// String is a length that counts a final NUL, then the bytes with the NUL. Null
+// (length 0) and empty text (length 1) are both "" here, and "" is sent as null.
+// Bytes are kept as they come, UTF-8 or not.
+func (c *Codec) String(name string, v *string) {
+	switch c.mode {
+	case encoding:
+		c.putString(*v)
+	case decoding:
+		b := c.mem(name)
+		if len(b) == 0 {
+			*v = ""
+			return
+		}
+		if b[len(b)-1] != 0 {
+			c.Fail(name, ErrNoNUL)
+			return
+		}
+		*v = string(b[:len(b)-1])
+	case filling:
+		*v = c.randomText()
+	case describing:
+		c.row(name, "str")
+	}
+}
+
+func (c *Codec) putString(s string) {
+	if s == "" {
+		c.buf = binary.BigEndian.AppendUint32(c.buf, 0)
+		return
+	}
+	c.buf = binary.BigEndian.AppendUint32(c.buf, uint32(len(s)+1))
+	c.buf = append(c.buf, s...)
+	c.buf = append(c.buf, 0)
+}
+
+// Mem is a length, then so many bytes, without a NUL.
+func (c *Codec) Mem(name string, v *[]byte) {
+	switch c.mode {
+	case encoding:
+		c.buf = binary.BigEndian.AppendUint32(c.buf, uint32(len(*v)))
+		c.buf = append(c.buf, *v...)
+	case decoding:
+		*v = append([]byte(nil), c.mem(name)...)
+	case filling:
+		*v = []byte(c.randomText())
+	case describing:
+		c.row(name, "mem")
+	}
+}
+
+// mem reads a length and returns a view of that many bytes.
+func (c *Codec) mem(name string) []byte {
+	b := c.take(name, 4)
+	if b == nil {
+		return nil
+	}
+	n := binary.BigEndian.Uint32(b)
+	if uint64(n) > uint64(len(c.buf)-c.off) {
+		c.Fail(name, ErrShort)
+		return nil
+	}
+	return c.take(name, int(n))
+}
+
+// randomText is 0 to 11 printable ASCII characters.
+func (c *Codec) randomText() string {
+	b := make([]byte, c.rng.IntN(12))
+	for i := range b {
+		b[i] = byte('!' + c.rng.IntN('~'-'!'))
+	}
+	return string(b)
+}
+
+// Bitmap is a number of bits (NO_VAL: null, and nothing follows), then a text "0x…" of
+// hexadecimal digits, most significant first, whose last digit holds bits 0 to 3.
+func (c *Codec) Bitmap(name string, v *model.Bitmap) {
+	switch c.mode {
+	case encoding:
+		if !v.Set {
+			c.buf = binary.BigEndian.AppendUint32(c.buf, noVal32)
+			return
+		}
+		c.buf = binary.BigEndian.AppendUint32(c.buf, v.Len)
+		c.putString(hexBits(v))
+	case decoding:
+		c.readBitmap(name, v)
+	case filling:
+		*v = model.Bitmap{}
+		if c.rng.IntN(4) > 0 {
+			v.Set, v.Len = true, uint32(c.rng.IntN(20))
+			v.Bits = make([]byte, (v.Len+7)/8)
+			for i := range int(v.Len) {
+				v.Bits[i/8] |= byte(c.rng.IntN(2)) << (i % 8)
+			}
+		}
+	case describing:
+		c.row(name, "bitstr")
+	}
+}
+
+func (c *Codec) readBitmap(name string, v *model.Bitmap) {
+	*v = model.Bitmap{}
+	var n uint32
+	if c.Uint32(name, &n); c.err != nil || n == noVal32 {
+		return
+	}
+	var text string
+	c.String(name, &text)
+	digits := (uint64(n) + 3) / 4
+	if c.err == nil && (len(text) < 2 || text[:2] != "0x" || uint64(len(text)-2) != digits) {
+		c.Fail(name, ErrBitString)
+	}
+	if c.err != nil {
+		return
+	}
+	v.Set, v.Len, v.Bits = true, n, make([]byte, (n+7)/8)
+	for i := range int(digits) { // digit i, from the right, holds bits 4i to 4i+3
+		d, ok := unhex(text[len(text)-1-i])
+		if !ok {
+			c.Fail(name, ErrBitString)
+			return
+		}
+		v.Bits[i/2] |= d << (4 * (i % 2))
+	}
+}
+
+func hexBits(v *model.Bitmap) string {
+	const hex = "0123456789ABCDEF"
+	digits := int(v.Len+3) / 4
+	text := make([]byte, 2+digits)
+	copy(text, "0x")
+	for i := range digits {
+		text[len(text)-1-i] = hex[v.Bits[i/2]>>(4*(i%2))&0xf]
+	}
+	return string(text)
+}
+
+func unhex(b byte) (byte, bool) {
+	switch {
+	case '0' <= b && b <= '9':
+		return b - '0', true
+	case 'a' <= b && b <= 'f':
+		return b - 'a' + 10, true
+	case 'A' <= b && b <= 'F':
+		return b - 'A' + 10, true
+	}
+	return 0, false
+}

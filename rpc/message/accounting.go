@@ -1,0 +1,63 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// AccountingStats answers AccountingGetStats (table db_stats_msg).
+type AccountingStats struct{ model.AccountingStats }
+
+// Walk is the wire's order.
+func (m *AccountingStats) Walk(c *codec.Codec) {
+	codec.Record(c, "dbd_rollup_stats", "db_rollup_stats", &m.Rollup, rollup)
+	codec.List(c, "rollup_stats", "db_rollup_stats", &m.Rollups, rollup)
+	codec.List(c, "rpc_list", "db_rpc_obj", &m.RPCs, callCount)
+	c.Time("time_start", &m.TimeStart)
+	codec.List(c, "user_list", "db_rpc_obj", &m.Users, callCount)
+}
+
+// rollup walks how long summing up took (table db_rollup_stats).
+func rollup(c *codec.Codec, r *model.Rollup) {
+	c.String("cluster_name", &r.Cluster)
+	n := c.Count16("rollup_count", len(r.Periods))
+	sent := r.Periods
+	if c.Storing() {
+		r.Periods = nil
+	}
+	c.Loop("rollup_count", n, func(i int) {
+		var p model.RollupPeriod
+		if i < len(sent) {
+			p = sent[i]
+		}
+		rollupPeriod(c, &p)
+		if c.Storing() {
+			r.Periods = append(r.Periods, p)
+		}
+	})
+}
+
+func rollupPeriod(c *codec.Codec, p *model.RollupPeriod) {
+	c.Uint16("count", &p.Count)
+	c.Time("timestamp", &p.LastRun)
+	c.Uint64("time_last", &p.TimeLast)
+	c.Uint64("time_max", &p.TimeMax)
+	c.Uint64("time_total", &p.TimeTotal)
+}
+
+// callCount walks how often something was called (table db_rpc_obj).
+func callCount(c *codec.Codec, n *model.CallCount) {
+	c.Uint32("cnt", &n.Count)
+	c.Uint32("id", &n.ID)
+	c.Uint64("time", &n.Time)
+}
+
+// RecordJobs hands jobs to our accounting daemon, which keeps the last word on each:
+// sending a batch twice does no harm. Answered by a PersistRC. It is a message of this
+// project, outside of Slurm's numbers, and travels at the newest protocol only.
+type RecordJobs struct{ Jobs []model.Job }
+
+// Walk is the wire's order.
+func (m *RecordJobs) Walk(c *codec.Codec) {
+	codec.List(c, "jobs", "job_info_record", &m.Jobs, job)
+}

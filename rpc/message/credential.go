@@ -1,0 +1,40 @@
+package message
+
+import "schedrestd/rpc/codec"
+
+// Numbers of the authentication plugins.
+const (
+	PluginNone  uint32 = 100 // says nothing: who sends is known from elsewhere, or not at all
+	PluginMunge uint32 = 101
+	PluginJWT   uint32 = 102
+	PluginSlurm uint32 = 103
+)
+
+// Credential says who sends (table auth_cred).
+//
+// Our auth/cred is PluginNone on a UNIX socket, where the kernel vouches for the
+// peer. On TCP it proves nothing and is refused by our daemons.
+type Credential struct {
+	Plugin uint32
+	Text   string // PluginMunge, PluginSlurm: the credential
+	Token  string // PluginJWT: compact form
+	ActAs  string // PluginJWT: the user to act as, "" = the token's own
+}
+
+// Walk is the wire's order.
+func (a *Credential) Walk(c *codec.Codec) {
+	c.Uint32("plugin_id", &a.Plugin)
+	if c.If("plugin_id == 101", a.Plugin == PluginMunge) {
+		c.String("credential", &a.Text)
+	}
+	c.EndIf()
+	if c.If("plugin_id == 102", a.Plugin == PluginJWT) {
+		c.String("token", &a.Token)
+		c.String("username", &a.ActAs)
+	}
+	c.EndIf()
+	if c.If("plugin_id == 103", a.Plugin == PluginSlurm) {
+		c.String("credential", &a.Text)
+	}
+	c.EndIf()
+}

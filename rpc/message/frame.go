@@ -1,0 +1,111 @@
+package message
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"schedrestd/rpc/codec"
+)
+
+// MaxLength bounds a message, as Slurm does: 1 GiB.
+const MaxLength = 1 << 30
+
+// What a frame can be wrong in besides its fields.
+var (
+	ErrVersion    = errors.New("protocol version is not supported")
+	ErrBodyLength = errors.New("body length in the header is not that of the message")
+)
+
+// Frame is a message with its body still in bytes.
+type Frame struct {
+	Header     Header
+	Credential Credential // zero when FlagNoCredential is set
+	Body       []byte     // a view into what was given to ParseFrame
+}
+
+// Encode makes a whole message at protocol version v, its length in front. A nil
+// credential sets FlagNoCredential.
+func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body Body) ([]byte, error) {
+	if credential == nil {
+		flags |= FlagNoCredential
+	}
+	// Length and body length are known last: their places are filled at the end.
+	c := codec.NewEncoder(v, make([]byte, 4, 256))
+	header := Header{Version: v, Flags: flags, Type: t}
+	header.Walk(c)
+	if credential != nil {
+		credential.Walk(c)
+	}
+	front := len(c.Bytes())
+	body.Walk(c)
+	if err := c.Finish(); err != nil {
+		return nil, fmt.Errorf("encode message %d: %w", t, err)
+	}
+	b := c.Bytes()
+	if len(b)-4 > MaxLength {
+		return nil, fmt.Errorf("encode message %d: %d bytes are over the limit of %d", t, len(b)-4, MaxLength)
+	}
+	const bodyLengthAt = 4 + 2 + 2 + 2
+	binary.BigEndian.PutUint32(b[bodyLengthAt:], uint32(len(b)-front))
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	return b, nil
+}
+
+// ParseFrame takes a message apart; b is without the length in front. The header is
+// returned as far as it was understood when the error is ErrVersion.
+func ParseFrame(b []byte) (Frame, error) {
+	var f Frame
+	if len(b) < 2 {
+		return f, codec.ErrShort
+	}
+	version := codec.Version(b[0])
+	known := min(max(version, codec.Oldest), codec.Newest)
+	c := codec.NewDecoder(known, b)
+	f.Header.Walk(c)
+	if err := c.Err(); err != nil {
+		return f, fmt.Errorf("message header: %w", err)
+	}
+	if version != known {
+		return f, fmt.Errorf("%w: %d", ErrVersion, version)
+	}
+	if f.Header.Flags&FlagNoCredential == 0 {
+		f.Credential.Walk(c)
+	}
+	if err := c.Err(); err != nil {
+		return f, fmt.Errorf("credential of message %d: %w", f.Header.Type, err)
+	}
+	f.Body = c.Rest()
+	if uint64(len(f.Body)) != uint64(f.Header.BodyLength) {
+		return f, fmt.Errorf("message %d: %w", f.Header.Type, ErrBodyLength)
+	}
+	return f, nil
+}
+
+// Decode reads the frame's body into body; bytes left over are an error.
+func (f *Frame) Decode(body Body) error {
+	return DecodeBody(f.Header.Version, f.Header.Type, f.Body, body)
+}
+
+// DecodeBody reads b into body at protocol version v. t is for the error's text.
+func DecodeBody(v codec.Version, t Type, b []byte, body Body) error {
+	c := codec.NewDecoder(v, b)
+	body.Walk(c)
+	if err := c.Finish(); err != nil {
+		return fmt.Errorf("message %d: %w", t, err)
+	}
+	return nil
+}
+
+// EncodePersistent makes a message of a connection that stays: length, number, body.
+func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
+	c := codec.NewEncoder(v, make([]byte, 6, 256))
+	body.Walk(c)
+	if err := c.Finish(); err != nil {
+		return nil, fmt.Errorf("encode message %d: %w", t, err)
+	}
+	b := c.Bytes()
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	binary.BigEndian.PutUint16(b[4:], uint16(t))
+	return b, nil
+}

@@ -1,0 +1,102 @@
+package message
+
+import (
+	"errors"
+
+	"schedrestd/rpc/codec"
+)
+
+// Bits of Header.Flags.
+const (
+	FlagGlobalKey    uint16 = 0x01
+	FlagPersistent   uint16 = 0x02 // to slurmdbd, or on a connection that stays
+	FlagNoCredential uint16 = 0x40 // no Credential follows
+	FlagAddresses    uint16 = 0x80
+)
+
+// errForwarded: answers collected from several nodes come to node daemons only.
+var errForwarded = errors.New("messages that carry answers of other nodes are not supported")
+
+// Header begins each message (table header).
+type Header struct {
+	Version    codec.Version
+	Flags      uint16
+	Type       Type
+	BodyLength uint32
+	Forward    Forward
+	OrigAddr   Addr
+}
+
+// Forward is how a message travels on from node to node; Count 0: it doesn't.
+type Forward struct {
+	Count          uint16
+	NodeList       string
+	Timeout        uint32
+	TreeWidth      uint16
+	NetCredentials string
+	TreeDepth      uint16
+}
+
+// Addr is a socket address; Family 0 is none, 2 IPv4, 10 IPv6. The bytes of
+// address and port come in the sender's own byte order.
+type Addr struct {
+	Family uint16
+	Addr4  uint32
+	Port4  uint16
+	Addr6  []byte // 16 bytes
+	Port6  uint16
+}
+
+// Walk is the wire's order. The version field itself is walked here, so
+// the codec's version decides only what follows it.
+func (h *Header) Walk(c *codec.Codec) {
+	version := uint16(h.Version) << 8
+	if c.Uint16("version", &version); c.Storing() {
+		h.Version = codec.Version(version >> 8)
+	}
+	c.Uint16("flags", &h.Flags)
+	c.Uint16("msg_type", (*uint16)(&h.Type))
+	c.Uint32("body_length", &h.BodyLength)
+	c.Uint16("forward.cnt", &h.Forward.Count)
+	if c.If("forward.cnt > 0", h.Forward.Count > 0) {
+		h.Forward.walk(c, h.Flags)
+	}
+	c.EndIf()
+	var answers uint16
+	c.Uint16("ret_cnt", &answers)
+	if c.If("ret_cnt > 0", answers > 0) {
+		codec.Record(c, "ret_list", "ret_list", &answers, func(c *codec.Codec, _ *uint16) { c.Fail("ret_list", errForwarded) })
+	}
+	c.EndIf()
+	codec.Record(c, "orig_addr", "addr", &h.OrigAddr, addr)
+}
+
+func (f *Forward) walk(c *codec.Codec, flags uint16) {
+	c.String("forward.nodelist", &f.NodeList)
+	c.Uint32("forward.timeout", &f.Timeout)
+	c.Uint16("forward.tree_width", &f.TreeWidth)
+	if c.Since(codec.V2311) {
+		if c.If("flags & 0x80", flags&FlagAddresses != 0) {
+			c.String("forward.alias_addrs.net_cred", &f.NetCredentials)
+		}
+		c.EndIf()
+	}
+	if c.Since(codec.V2411) {
+		c.Uint16("forward.tree_depth", &f.TreeDepth)
+	}
+}
+
+// addr walks a socket address (table addr).
+func addr(c *codec.Codec, a *Addr) {
+	c.Uint16("family", &a.Family)
+	if c.If("family == 2", a.Family == 2) {
+		c.Uint32("addr4", &a.Addr4)
+		c.Uint16("port4", &a.Port4)
+	}
+	c.EndIf()
+	if c.If("family == 10", a.Family == 10) {
+		c.Mem("addr6", &a.Addr6)
+		c.Uint16("port6", &a.Port6)
+	}
+	c.EndIf()
+}

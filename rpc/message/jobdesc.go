@@ -1,0 +1,216 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// jobDesc walks a job's description (table job_desc).
+func jobDesc(c *codec.Codec, d *model.JobDesc) {
+	if c.Since(codec.V2511) {
+		jobAsStep(c, "step_id", &d.JobID)
+	}
+	c.OptUint32("site_factor", &d.SiteFactor)
+	c.String("batch_features", &d.BatchFeatures)
+	c.String("cluster_features", &d.ClusterFeatures)
+	c.String("clusters", &d.Clusters)
+	c.OptUint16("contiguous", &d.Contiguous)
+	c.String("container", &d.Container)
+	if c.Since(codec.V2302) {
+		c.String("container_id", &d.ContainerID)
+	}
+	if c.Since(codec.V2605) {
+		c.String("container_type", &d.ContainerType)
+	}
+	c.OptUint16("core_spec", &d.CoreSpec)
+	c.OptUint32("task_dist", &d.Distribution)
+	c.OptUint16("kill_on_node_fail", &d.KillOnNodeFail)
+	c.String("features", &d.Features)
+	c.Uint64("fed_siblings_active", &d.FedSiblingsActive)
+	c.Uint64("fed_siblings_viable", &d.FedSiblingsViable)
+	if c.Until(codec.V2511) {
+		c.OptUint32("job_id", &d.JobID)
+	}
+	c.String("job_id_str", &d.JobIDText)
+	c.String("name", &d.Name)
+	c.String("alloc_node", &d.AllocNode)
+	c.OptUint32("alloc_sid", &d.AllocSID)
+	c.String("array_inx", &d.Array)
+	c.String("burst_buffer", &d.BurstBuffer)
+	c.OptUint16("pn_min_cpus", &d.MinCPUsPerNode)
+	c.OptUint64("pn_min_memory", &d.MinMemory)
+	if c.Since(codec.V2605) {
+		c.OptUint16("mem_update_delay", &d.MemUpdateDelay)
+		c.OptUint16("mem_update_margin", &d.MemUpdateMargin)
+	}
+	if c.Since(codec.V2411) {
+		c.OptUint16("oom_kill_step", &d.OOMKillStep)
+	}
+	c.OptUint32("pn_min_tmp_disk", &d.MinTmpDisk)
+	if c.Until(codec.V2411) {
+		c.OptUint8("power_flags", &d.PowerFlags)
+	}
+	c.String("prefer", &d.Prefer)
+	c.OptUint32("cpu_freq_min", &d.CPUFreqMin)
+	c.OptUint32("cpu_freq_max", &d.CPUFreqMax)
+	c.OptUint32("cpu_freq_gov", &d.CPUFreqGov)
+	c.String("partition", &d.Partition)
+	c.OptUint32("priority", &d.Priority)
+	c.String("dependency", &d.Dependency)
+	c.String("account", &d.Account)
+	c.String("admin_comment", &d.AdminComment)
+	c.String("comment", &d.Comment)
+	c.OptUint32("nice", &d.Nice)
+	c.Uint32("profile", &d.Profile)
+	c.String("qos", &d.QOS)
+	c.String("mcs_label", &d.MCSLabel)
+	c.String("origin_cluster", &d.OriginCluster)
+	c.Uint8("open_mode", &d.OpenMode)
+	c.OptUint8("overcommit", &d.Overcommit)
+	c.String("acctg_freq", &d.AccountingFrequency)
+	c.OptUint32("num_tasks", &d.NumTasks)
+	c.String("req_context", &d.ReqContext)
+	c.String("req_nodes", &d.ReqNodes)
+	c.String("exc_nodes", &d.ExcNodes)
+	c.Strings("environment", &d.Environment)
+	c.Strings("spank_job_env", &d.SpankEnvironment)
+	c.String("script", &d.Script)
+	c.Strings("argv", &d.Argv)
+	c.String("std_err", &d.StdErr)
+	c.String("std_in", &d.StdIn)
+	c.String("std_out", &d.StdOut)
+	c.String("submit_line", &d.SubmitLine)
+	c.String("work_dir", &d.WorkDir)
+	c.Uint16("immediate", &d.Immediate)
+	c.OptUint16("reboot", &d.Reboot)
+	c.OptUint16("requeue", &d.Requeue)
+	c.OptUint16("shared", &d.Shared)
+	c.OptUint16("cpus_per_task", &d.CPUsPerTask)
+	c.OptUint16("ntasks_per_node", &d.NTasksPerNode)
+	c.OptUint16("ntasks_per_board", &d.NTasksPerBoard)
+	c.OptUint16("ntasks_per_socket", &d.NTasksPerSocket)
+	c.OptUint16("ntasks_per_core", &d.NTasksPerCore)
+	c.OptUint16("ntasks_per_tres", &d.NTasksPerTRES)
+	c.OptUint16("plane_size", &d.PlaneSize)
+	c.OptUint16("cpu_bind_type", &d.CPUBindType)
+	c.OptUint16("mem_bind_type", &d.MemBindType)
+	c.String("cpu_bind", &d.CPUBind)
+	c.String("mem_bind", &d.MemBind)
+	c.OptUint32("time_limit", &d.TimeLimit)
+	c.OptUint32("time_min", &d.TimeMin)
+	c.OptUint32("min_cpus", &d.MinCPUs)
+	c.OptUint32("max_cpus", &d.MaxCPUs)
+	c.OptUint32("min_nodes", &d.MinNodes)
+	c.OptUint32("max_nodes", &d.MaxNodes)
+	if c.Since(codec.V2302) {
+		c.String("job_size_str", &d.JobSizes)
+	}
+	c.OptUint16("boards_per_node", &d.BoardsPerNode)
+	c.OptUint16("sockets_per_board", &d.SocketsPerBoard)
+	c.OptUint16("sockets_per_node", &d.SocketsPerNode)
+	c.OptUint16("cores_per_socket", &d.CoresPerSocket)
+	c.OptUint16("threads_per_core", &d.ThreadsPerCore)
+	authenticated(c, "user_id", &d.UserID)
+	authenticated(c, "group_id", &d.GroupID)
+	c.Uint16("alloc_resp_port", &d.AllocRespPort)
+	if c.Since(codec.V2505) {
+		c.String("alloc_tls_cert", &d.AllocTLSCert)
+	}
+	c.String("resp_host", &d.RespHost)
+	c.Uint16("other_port", &d.OtherPort)
+	if c.Since(codec.V2405) {
+		c.OptUint16("resv_port_cnt", &d.ResvPortCnt)
+	}
+	c.String("network", &d.Network)
+	c.Time("begin_time", &d.BeginTime)
+	c.Time("end_time", &d.EndTime)
+	c.Time("deadline", &d.Deadline)
+	c.String("licenses", &d.Licenses)
+	c.Uint16("mail_type", &d.MailType)
+	c.String("mail_user", &d.MailUser)
+	c.String("reservation", &d.Reservation)
+	c.Uint16("restart_cnt", &d.RestartCnt)
+	c.Uint16("warn_flags", &d.WarnFlags)
+	c.Uint16("warn_signal", &d.WarnSignal)
+	c.Uint16("warn_time", &d.WarnTime)
+	c.String("wckey", &d.WCKey)
+	c.OptUint32("req_switch", &d.ReqSwitches)
+	c.OptUint32("wait4switch", &d.WaitForSwitch)
+	if c.Until(codec.V2302) {
+		plugin := uint32(selectConsTRES)
+		c.Uint32("select_jobinfo_plugin_id", &plugin)
+	}
+	c.OptUint16("wait_all_nodes", &d.WaitAllNodes)
+	c.Uint64("bitflags", &d.Flags)
+	c.OptUint32("delay_boot", &d.DelayBoot)
+	c.String("extra", &d.Extra)
+	c.Uint16("x11", &d.X11)
+	c.String("x11_magic_cookie", &d.X11MagicCookie)
+	c.String("x11_target", &d.X11Target)
+	c.Uint16("x11_target_port", &d.X11TargetPort)
+	c.String("cpus_per_tres", &d.CPUsPerTRES)
+	c.String("mem_per_tres", &d.MemPerTRES)
+	c.String("tres_bind", &d.TRESBind)
+	c.String("tres_freq", &d.TRESFreq)
+	c.String("tres_per_job", &d.TRESPerJob)
+	c.String("tres_per_node", &d.TRESPerNode)
+	c.String("tres_per_socket", &d.TRESPerSocket)
+	c.String("tres_per_task", &d.TRESPerTask)
+	codec.Record(c, "crontab_entry", "cron_entry", &d.Cron, cronEntry)
+	if c.Since(codec.V2405) {
+		c.OptUint16("segment_size", &d.SegmentSize)
+	}
+}
+
+// selectConsTRES is the plugin that every usual build of 22.05 loads; the daemon wants some number.
+const selectConsTRES = 109
+
+// authenticated walks a user or group number of which "not set" means "of whoever the
+// credential is": NO_VAL at protocol 38, 99 from 39 on, where NO_VAL is refused.
+func authenticated(c *codec.Codec, name string, v *model.Opt[uint32]) {
+	const nobody = 99
+	if c.Until(codec.V2302) {
+		c.OptUint32(name, v)
+		return
+	}
+	n := v.Or(nobody)
+	if c.Uint32(name, &n); !c.Storing() {
+		return
+	}
+	*v = model.Some(n)
+	if n == nobody {
+		*v = model.Opt[uint32]{}
+	}
+}
+
+// jobAsStep walks a job number as the name of a step (table step_id) of which only
+// the job is given; not set is NO_VAL.
+func jobAsStep(c *codec.Codec, name string, job *model.Opt[uint32]) {
+	const noJob = 0xfffffffe
+	step := model.StepID{JobID: job.Or(noJob)}
+	codec.Record(c, name, "step_id", &step, stepID)
+	if !c.Storing() {
+		return
+	}
+	*job = model.Some(step.JobID)
+	if step.JobID == noJob {
+		*job = model.Opt[uint32]{}
+	}
+}
+
+// cronEntry walks a cron job's times (table cron_entry).
+func cronEntry(c *codec.Codec, e *model.CronEntry) {
+	c.Uint8("set", &e.Set)
+	if c.StopIf("set == 0", e.Set == 0) {
+		return
+	}
+	c.Uint32("flags", &e.Flags)
+	c.Bitmap("minute", &e.Minute)
+	c.Bitmap("hour", &e.Hour)
+	c.Bitmap("day_of_month", &e.DayOfMonth)
+	c.Bitmap("month", &e.Month)
+	c.Bitmap("day_of_week", &e.DayOfWeek)
+	c.String("cronspec", &e.Spec)
+	c.Uint32("line_start", &e.LineStart)
+	c.Uint32("line_end", &e.LineEnd)
+}

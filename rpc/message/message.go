@@ -1,0 +1,64 @@
+// Package message declares every message of Slurm's RPC that this project
+// speaks: one file for each thing, in it the requests, the answers and the walk
+// of the record, once, for both directions and all protocol versions
+// (38 = Slurm 22.05 to 45 = 26.05).
+//
+// Field names in the walks are Slurm's own, so that a test can hold each walk's
+// description against the tables of the protocol. A field that is new
+// upstream is one line in a walk and one in model.
+//
+// A message on a connection is: length (32 bits, of all that follows), Header,
+// Credential, body. Encode and Decode know that frame; what travels before and after,
+// and on which connection, is rpc/client's and rpc/server's.
+package message
+
+import "schedrestd/rpc/codec"
+
+// Body is a message without its header: what a Type of message carries.
+type Body interface {
+	Walk(c *codec.Codec)
+}
+
+// Type is the number of a message, the same in all releases.
+type Type uint16
+
+// Messages of the controller.
+const (
+	RequestPing            Type = 1008 // no body; answered by a ResponseRC
+	RequestPartitionInfo   Type = 2009
+	ResponsePartitionInfo  Type = 2010
+	RequestJobInfo         Type = 2003
+	ResponseJobInfo        Type = 2004
+	RequestNodeInfo        Type = 2007
+	ResponseNodeInfo       Type = 2008
+	RequestJobInfoSingle   Type = 2021
+	RequestNodeInfoSingle  Type = 2040
+	RequestSubmitBatchJob  Type = 4003
+	ResponseSubmitBatchJob Type = 4004
+	RequestKillJob         Type = 5032
+	RequestAuthToken       Type = 5039
+	ResponseAuthToken      Type = 5040
+	ResponseJobArrayErrors Type = 5034
+	ResponseRC             Type = 8001
+	ResponseRCMessage      Type = 8002
+	RequestPersistInit     Type = 6500
+	AccountingRC           Type = 1433
+	AccountingFini         Type = 1401
+	AccountingGetStats     Type = 1489
+	AccountingGotStats     Type = 1490
+	AccountingRecordJobs   Type = 30001 // ours: from schedctld to scheddbd
+)
+
+// Empty is the body of a message that has none.
+type Empty struct{}
+
+// Walk does nothing.
+func (Empty) Walk(*codec.Codec) {}
+
+// Bits of ShowFlags.
+const (
+	ShowAll    uint16 = 1 // hidden partitions and nodes too
+	ShowDetail uint16 = 2 // a job's allocation node by node
+	ShowMixed  uint16 = 8
+	ShowFuture uint16 = 128
+)
