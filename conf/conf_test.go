@@ -1,0 +1,353 @@
+package conf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"schedrestd/errs"
+)
+
+// files is a source of texts by path, all owned by root.
+type files map[string]string
+
+func (f files) open(path string) ([]byte, uint32, error) {
+	text, ok := f[path]
+	if !ok {
+		return nil, 0, errs.New(errs.NotFound, "configuration %s: no such file or directory", path)
+	}
+	return []byte(text), 0, nil
+}
+
+const minimal = "ClusterName=c\nSchedctldHost=h\n"
+
+func TestReadCluster(t *testing.T) {
+	base := func(change func(*Cluster)) *Cluster {
+		c := &Cluster{Path: "/c", ClusterName: "c", Controllers: []Host{{"h", "h"}}, ControllerPort: 6817,
+			MessageTimeout: 10 * time.Second, Auth: Auth{AuthType: "auth/cred"}}
+		if change != nil {
+			change(c)
+		}
+		return c
+	}
+	tests := []struct {
+		name     string
+		text     string
+		want     *Cluster
+		warnings []string
+	}{
+		{name: "the least", text: minimal, want: base(nil)},
+		{name: "keys in any case, blanks around the sign, two on a line", text: "clustername = C\tSCHEDCTLDHOST=h", want: base(nil)},
+		{name: "carriage returns", text: strings.ReplaceAll(minimal, "\n", "\r\n"), want: base(nil)},
+		{name: "controllers in order", text: "ClusterName=c\nSchedctldHost=a(10.0.0.1)\nSchedctldHost=b\nSchedctldHost=d([::1])",
+			want: base(func(c *Cluster) { c.Controllers = []Host{{"a", "10.0.0.1"}, {"b", "b"}, {"d", "::1"}} })},
+		{name: "both spellings, the same", text: minimal + "SlurmctldHost=h\nSchedctldPort=7\nSlurmctldPort=7",
+			want: base(func(c *Cluster) { c.SlurmKeys, c.ControllerPort, c.AuthType = true, 7, "auth/munge" })},
+		{name: "comments", text: "# all of it\nClusterName=c # the rest\n \t# \\\nSchedctldHost=h#x",
+			want: base(nil)},
+		{name: "a comment sign escaped, and one in quotes", text: minimal + `NodeName=n Comment="a # b" Extra=x\#y`,
+			want: base(func(c *Cluster) {
+				c.Nodes = []Line{{"/c", 3, []Pair{{"NodeName", "n"}, {"Comment", "a # b"}, {"Extra", "x#y"}}}}
+			})},
+		{name: "continued lines", text: minimal + "AuthAltTypes=\\\nauth/jwt AuthAltParameters=jwt_key=/k,\\ \njwks=/j",
+			want: base(func(c *Cluster) { c.JWT, c.JWTKey, c.JWKS = true, "/k", "/j" })},
+		{name: "two backslashes continue nothing", text: minimal + "NodeName=n Extra=a\\\\\nSchedUser=s",
+			want: base(func(c *Cluster) {
+				c.User, c.Nodes = "s", []Line{{"/c", 3, []Pair{{"NodeName", "n"}, {"Extra", `a\\`}}}}
+			})},
+		{name: "everything", text: minimal + `
+			SchedUser=sched
+			SchedctldPort=6820-6830
+			AuthType=auth/munge
+			AuthInfo=cred_expire=60,socket=/run/munge.socket
+			AuthAltTypes=auth/jwt
+			AuthAltParameters=jwks=/j,jwt_key=/k,userclaimfield=preferred_username,disable_token_creation,max_token_lifespan=60
+			AccountingStoragePort=7
+			AccountingStorageHost=db
+			AccountingStorageBackupHost=db2
+			AccountingStorageType=accounting_storage/scheddbd
+			StateSaveLocation=/var/spool/sched/
+			NodeName=n1 CPUs=4
+			PartitionName=p Nodes=n1
+			TLSType=tls/s2n
+			TLSParameters=ca_cert_file=/ca,restd_cert_file=/cert
+			MessageTimeout=30
+			DebugFlags=Protocol,,Agent`,
+			want: base(func(c *Cluster) {
+				c.User, c.ControllerPort, c.StateSaveLocation = "sched", 6820, "/var/spool/sched"
+				c.Auth = Auth{AuthType: "auth/munge", AuthSocket: "/run/munge.socket", JWT: true, JWTKey: "/k", JWKS: "/j",
+					UserClaimField: "preferred_username", DisableTokenCreation: true, MaxTokenLifespan: time.Minute}
+				c.Accounting = &Accounting{"db", "db2", 7}
+				c.Nodes = []Line{{"/c", 15, []Pair{{"NodeName", "n1"}, {"CPUs", "4"}}}}
+				c.Partitions = []Line{{"/c", 16, []Pair{{"PartitionName", "p"}, {"Nodes", "n1"}}}}
+				c.TLSType, c.TLS = "s2n", map[string]string{"ca_cert_file": "/ca", "restd_cert_file": "/cert"}
+				c.MessageTimeout, c.DebugFlags = 30*time.Second, []string{"Protocol", "Agent"}
+			})},
+		{name: "a site's file", text: `
+			ClusterName=C
+			SlurmctldHost=h
+			SlurmUser=slurm
+			AccountingStorageType=accounting_storage/slurmdbd
+			AuthAltTypes=auth/jwt
+			StateSaveLocation=/state
+			SelectType=select/cons_tres
+			SlurmctldTimeout=300
+			NodeSet=ns Feature=x
+			DownNodes=n9 State=DOWN`,
+			want: base(func(c *Cluster) {
+				c.SlurmKeys, c.User, c.StateSaveLocation, c.Accounting = true, "slurm", "/state", &Accounting{"localhost", "", 6819}
+				c.Auth = Auth{AuthType: "auth/munge", JWT: true, JWTKey: "/state/jwt_hs256.key"}
+			})},
+		{name: "no accounting daemon", text: minimal + "AccountingStorageType=accounting_storage/none AccountingStorageHost=db", want: base(nil)},
+		{name: "root is the default user", text: minimal + "SchedUser=root", want: base(nil)},
+		{name: "unknown keys", text: minimal + "SchedctlHost=x\nFoo=secret\nAuthAltParameters=disable_creation,jwt_key=/k", want: base(func(c *Cluster) { c.JWTKey = "/k" }),
+			warnings: []string{"/c:3: SchedctlHost: unknown key, passed over", "/c:4: Foo: unknown key, passed over",
+				`/c:5: AuthAltParameters: unknown parameter "disable_creation", passed over`}},
+		{name: "repeated", text: minimal + "SchedctldPort=1\nSchedctldPort=2", want: base(func(c *Cluster) { c.ControllerPort = 2 }),
+			warnings: []string{"/c:4: SchedctldPort: given before; the last one counts"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, warnings, err := readCluster("/c", files{"/c": test.text}.open)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+			if d := cmp.Diff(test.warnings, texts(warnings), cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("warnings: -want +got\n%s", d)
+			}
+		})
+	}
+}
+
+// Each text is all that is wrong with its file, by line.
+func TestProblems(t *testing.T) {
+	tests := []struct {
+		name string
+		text string
+		want []string
+	}{
+		{"nothing", "", []string{"/c: ClusterName is missing", "/c: SchedctldHost is missing"}},
+		{"many at once", "ClusterName=a/b\n\nSchedctldHost=h(\nSchedctldPort=0\nMessageTimeout=-1\nSchedUser=-u\nStateSaveLocation=here\n",
+			[]string{"/c:1: ClusterName: want a name of letters, digits, '.', '_' and '-'", "/c:3: SchedctldHost: want name or name(address)",
+				"/c:4: SchedctldPort: want a port from 1 to 65535", "/c:5: MessageTimeout: want a number of seconds above 0",
+				"/c:6: SchedUser: want a user name or uid", "/c:7: StateSaveLocation: want an absolute path"}},
+		{"spellings that differ", minimal + "SchedUser=a\nSlurmUser=b", []string{"/c:4: SlurmUser and SchedUser are both given and differ"}},
+		{"spellings that differ in a list", minimal + "SlurmctldHost=h\nSlurmctldHost=i", []string{"/c:3: SlurmctldHost and SchedctldHost are both given and differ"}},
+		{"plugins", minimal + "AuthType=auth/none\nAuthAltTypes=auth/jwt,auth/x\nAccountingStorageType=accounting_storage/mysql",
+			[]string{"/c:3: AuthType: want auth/cred, auth/munge or auth/slurm", "/c:4: AuthAltTypes: want auth/jwt",
+				"/c:5: AccountingStorageType: want accounting_storage/scheddbd, accounting_storage/slurmdbd or accounting_storage/none"}},
+		{"parameters", minimal + "AuthInfo=socket=x\nAuthAltParameters=jwt_key=k\nTLSParameters==", []string{"/c:3: AuthInfo: want an absolute path",
+			"/c:4: AuthAltParameters: jwt_key: want an absolute path", "/c:5: TLSParameters: want name=value pairs, separated by commas"}},
+		{"a date as the user", minimal + "AuthAltParameters=userclaimfield=exp", []string{"/c:3: AuthAltParameters: userclaimfield: want the name of a claim"}},
+		{"syntax", minimal + "word\nSchedUser=\nSchedUser=\"s\nSchedUser=\"s\"t\n=x\nStoragePass=a secret", []string{
+			"/c:3: column 1: want Key=Value", "/c:4: SchedUser: no value", "/c:5: SchedUser: column 11: the quote is not closed",
+			"/c:6: SchedUser: column 14: text after the closing quote", "/c:7: column 1: want Key=Value", "/c:8: column 15: want Key=Value"}},
+		{"a control character", minimal + "SchedUser=a\x00b", []string{"/c:3: a control character"}},
+		{"continued at the end", minimal + "SchedUser=a\\", []string{"/c:3: the file ends within a continued line"}},
+		{"line too long", minimal + "Foo=" + strings.Repeat("x", maxLine), []string{"/c:3: line longer than 1048576 bytes"}},
+		{"include", minimal + "Include x\nInclude = x\nInclude\nInclude *.conf", []string{
+			"/c:3: configuration /x: no such file or directory", "/c:5: Include takes the name of one file", "/c:6: Include takes the name of one file"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c, _, err := readCluster("/c", files{"/c": test.text}.open)
+			if c != nil || errs.KindOf(err) != errs.Invalid {
+				t.Fatalf("got %v, %v, want a refusal", c, err)
+			}
+			if d := cmp.Diff(test.want, strings.Split(err.Error(), "\n")); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+}
+
+func TestProblemsAreBounded(t *testing.T) {
+	_, _, err := readCluster("/c", files{"/c": strings.Repeat("x\n", 1000)}.open)
+	if n := strings.Count(err.Error(), "\n"); n != maxProblems {
+		t.Errorf("%d lines, want %d and a last one", n, maxProblems)
+	}
+	if !strings.HasSuffix(err.Error(), "and 902 more") {
+		t.Errorf("ends in %q", err.Error()[len(err.Error())-30:])
+	}
+}
+
+func TestInclude(t *testing.T) {
+	f := files{
+		"/etc/c":     "Include nodes\ninclude\t\"/site/ports\"\nClusterName=c\nSchedctldHost=h",
+		"/etc/nodes": "NodeName=a\nInclude more",
+		"/etc/more":  "NodeName=b",
+		"/site/ports": "SchedctldPort=99\n" +
+			"Unknown=1",
+	}
+	c, warnings, err := readCluster("/etc/c", f.open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Line{{"/etc/nodes", 1, []Pair{{"NodeName", "a"}}}, {"/etc/more", 1, []Pair{{"NodeName", "b"}}}}
+	if d := cmp.Diff(want, c.Nodes); d != "" || c.ControllerPort != 99 {
+		t.Errorf("port %d; nodes -want +got\n%s", c.ControllerPort, d)
+	}
+	if d := cmp.Diff([]string{"/site/ports:2: Unknown: unknown key, passed over"}, texts(warnings)); d != "" {
+		t.Errorf("warnings: -want +got\n%s", d)
+	}
+	f["/etc/more"] = "Include c"
+	if _, _, err := readCluster("/etc/c", f.open); err == nil || !strings.Contains(err.Error(), "too many files included") {
+		t.Errorf("a circle: got %v", err)
+	}
+}
+
+func TestReadDbd(t *testing.T) {
+	got, warnings, err := readDbd("/d", files{"/d": "DbdHost=db\nSlurmUser=s\nDbdPort=7\nStorageLoc=/x.db\nAuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=/k\nPidFile=/p\nClusterName=c"}.open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Dbd{Path: "/d", SlurmKeys: true, Host: "db", Address: "db", Port: 7, User: "s", StorageLoc: "/x.db",
+		Auth: Auth{AuthType: "auth/munge", JWT: true, JWTKey: "/k"}, MessageTimeout: 10 * time.Second}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if d := cmp.Diff([]string{"/d:8: ClusterName: unknown key, passed over"}, texts(warnings)); d != "" {
+		t.Errorf("warnings: -want +got\n%s", d)
+	}
+	if _, _, err := readDbd("/d", files{"/d": "DbdPort=x"}.open); err == nil || err.Error() != "/d: StorageLoc is missing\n/d:1: DbdPort: want a port from 1 to 65535" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// /dev/null is the configuration of what needs none: every default, no complaint.
+func TestEmpty(t *testing.T) {
+	c, warnings, err := Read("/dev/null")
+	want := &Cluster{Path: "/dev/null", ControllerPort: 6817, MessageTimeout: 10 * time.Second, Auth: Auth{AuthType: "auth/cred"}}
+	if d := cmp.Diff(want, c); d != "" || err != nil || len(warnings) > 0 {
+		t.Errorf("%q, %v, -want +got\n%s", warnings, err, d)
+	}
+}
+
+func TestReadFromDisk(t *testing.T) {
+	dir := t.TempDir()
+	path := dir + "/c"
+	if err := os.WriteFile(path, []byte(minimal), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("c", dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, dir + "/link"} {
+		c, warnings, err := Read(name)
+		if err != nil || len(warnings) > 0 || c.Owner != uint32(os.Geteuid()) {
+			t.Errorf("%s: %v, %q, %v", name, c, warnings, err)
+		}
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Read(path); err == nil || !strings.Contains(err.Error(), "lets others write it") || errs.HintOf(err) == "" {
+		t.Errorf("writable by others: got %v", err)
+	}
+	if _, _, err := Read(dir + "/none"); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("absent: got %v", err)
+	}
+}
+
+func TestStrangeOwner(t *testing.T) {
+	mallory := func(string) ([]byte, uint32, error) { return []byte(minimal), 4711, nil }
+	_, warnings, err := readCluster("/c", mallory)
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].Text, "4711") {
+		t.Errorf("%q, %v", warnings, err)
+	}
+}
+
+func texts(warnings []Warning) (out []string) {
+	for _, w := range warnings {
+		out = append(out, w.String())
+	}
+	return out
+}
+
+func TestEnv(t *testing.T) {
+	tests := []struct {
+		name         string
+		sched, slurm string
+		want         string
+		bad          bool
+	}{
+		{name: "neither"},
+		{name: "ours", sched: "a", want: "a"},
+		{name: "Slurm's", slurm: "b", want: "b"},
+		{name: "the same", sched: "a", slurm: "a", want: "a"},
+		{name: "different", sched: "token-a", slurm: "token-b", bad: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("SCHED_JWT", test.sched)
+			t.Setenv("SLURM_JWT", test.slurm)
+			got, err := Env("SCHED_JWT")
+			if got != test.want || (err != nil) != test.bad {
+				t.Errorf("got %q, %v", got, err)
+			}
+			if err != nil && strings.Contains(fmt.Sprint(err), "token-") {
+				t.Errorf("the error shows a token: %v", err)
+			}
+		})
+	}
+	t.Setenv("SLURMRESTD_LISTEN", ":1")
+	if got, _ := Env("SCHEDRESTD_LISTEN"); got != ":1" {
+		t.Errorf("SCHEDRESTD_LISTEN: got %q", got)
+	}
+}
+
+func TestFind(t *testing.T) {
+	t.Setenv("SCHED_CONF", "")
+	t.Setenv("SLURM_CONF", "")
+	DefaultPaths = []string{t.TempDir() + "/none"}
+	if _, err := Find(""); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("nothing: got %v", err)
+	}
+	here := t.TempDir() + "/here"
+	if err := os.WriteFile(here, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	DefaultPaths = append(DefaultPaths, here)
+	if got, err := Find(""); got != here || err != nil {
+		t.Errorf("default: got %q, %v", got, err)
+	}
+	t.Setenv("SLURM_CONF", "/env")
+	if got, err := Find(""); got != "/env" || err != nil {
+		t.Errorf("environment: got %q, %v", got, err)
+	}
+	if got, err := Find("/flag"); got != "/flag" || err != nil {
+		t.Errorf("flag: got %q, %v", got, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(minimal)
+	f.Add("ClusterName=c\nSlurmctldHost=a(b)\\\nNodeName=n Comment=\"# x\" \\\nExtra=a\\#b # c\nInclude y\n=\n\"")
+	f.Add("AuthAltParameters=jwt_key=/k,jwks=,userclaimfield=sub\nAuthInfo=socket=/s\nTLSParameters=a=b,c")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, warnings, err := readCluster("/c", files{"/c": text, "/y": "SchedUser=x"}.open)
+		if err == nil && (c.ClusterName == "" || len(c.Controllers) == 0) {
+			t.Errorf("accepted without a name or a controller: %+v", c)
+		}
+		lines := strings.Count(text, "\n") + 1
+		for _, w := range warnings {
+			if w.File == "/c" && w.Line > lines {
+				t.Errorf("%s: the file has %d lines", w, lines)
+			}
+		}
+		var problems Problems
+		if errors.As(err, &problems); err != nil && len(problems) == 0 {
+			t.Errorf("refused without a problem: %v", err)
+		}
+		readDbd("/c", files{"/c": text}.open)
+	})
+}

@@ -1,0 +1,30 @@
+package conf
+
+var dbdGrammar = grammar[Dbd]{
+	keys: append([]key[Dbd]{
+		{name: "DbdHost", set: func(d *Dbd, v string) error { return setHost(&d.Host, v) }},
+		{name: "DbdAddr", set: func(d *Dbd, v string) error { return setHost(&d.Address, v) }},
+		{name: "DbdPort", set: func(d *Dbd, v string) error { return setPort(&d.Port, v) }},
+		{name: "SchedUser", set: func(d *Dbd, v string) error { return setUser(&d.User, v) }},
+		{name: "StorageLoc", set: func(d *Dbd, v string) error { return setPath(&d.StorageLoc, v) }},
+		{name: "MessageTimeout", set: func(d *Dbd, v string) error { return setSeconds(&d.MessageTimeout, v) }},
+		{name: "DebugFlags", set: func(d *Dbd, v string) error { d.DebugFlags = commas(v); return nil }},
+	}, authKeys(func(d *Dbd) *Auth { return &d.Auth })...),
+	passed: passedDbd,
+}
+
+func readDbd(path string, open source) (*Dbd, []Warning, error) {
+	d := &Dbd{Path: path, Host: "localhost", Port: DefaultAccountingPort, MessageTimeout: defaultMessageTimeout}
+	r := read(dbdGrammar, d, path, open)
+	r.require(path, "StorageLoc")
+	d.Owner, d.SlurmKeys = r.owner, r.slurm
+	warnings, err := r.finish(path, d.User)
+	if err != nil {
+		return nil, warnings, err
+	}
+	if d.Address == "" {
+		d.Address = d.Host
+	}
+	d.complete(d.SlurmKeys, "")
+	return d, warnings, nil
+}

@@ -1,0 +1,192 @@
+package conf
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// key is one configuration key and what its value does to a T.
+type key[T any] struct {
+	name string // in our spelling
+	set  func(to *T, value string) error
+	list bool // every value counts, not the last alone
+}
+
+// grammar is what a configuration file of one kind may say.
+type grammar[T any] struct {
+	keys   []key[T]
+	lines  map[string]func(*T) *[]Line // keys that open a line kept whole; a nil function: passed over whole
+	passed string                      // keys of Slurm that nothing here needs
+}
+
+// given is one pair as it stood in a file.
+type given struct {
+	Pair
+	file  string
+	line  int
+	slurm bool // Slurm's spelling
+}
+
+// reading is one run of a grammar over a file.
+type reading[T any] struct {
+	grammar  grammar[T]
+	to       *T
+	owner    uint32
+	slurm    bool
+	opened   bool               // path is not the empty configuration, and could be opened
+	failed   error              // why it could not
+	given    map[string][]given // by name; what was applied is taken out
+	seen     map[string]bool    // names of keys that were applied
+	warnings []Warning
+	problems Problems
+}
+
+// read applies a grammar to a file and what it includes.
+func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
+	r := &reading[T]{grammar: g, to: to, given: map[string][]given{}, seen: map[string]bool{}}
+	if path == null {
+		return r
+	}
+	l := &loader{open: open, top: filepath.Dir(path)}
+	if r.owner, r.failed = l.load(path, 0); r.failed != nil {
+		return r
+	}
+	r.opened, r.problems = true, l.problems
+	for _, e := range l.entries {
+		r.entry(e)
+	}
+	r.apply()
+	return r
+}
+
+// entry sorts the pairs of one line by key.
+func (r *reading[T]) entry(e entry) {
+	found, err := pairs(e.text)
+	if err != nil {
+		r.problems = append(r.problems, Problem{e.file, e.line, err.Error()})
+	}
+	if len(found) == 0 {
+		return
+	}
+	if keep, ok := r.grammar.lines[fold(found[0].Key)]; ok {
+		if keep != nil && err == nil {
+			lines := keep(r.to)
+			*lines = append(*lines, Line{e.file, e.line, found})
+		}
+		return
+	}
+	for _, p := range found {
+		name, slurm := ours(p.Key)
+		r.slurm = r.slurm || slurm
+		r.given[name] = append(r.given[name], given{p, e.file, e.line, slurm})
+	}
+}
+
+// apply sets every key that was given, in the grammar's order, then warns about the rest.
+func (r *reading[T]) apply() {
+	for _, k := range r.grammar.keys {
+		name := fold(k.name)
+		values := r.given[name]
+		delete(r.given, name)
+		r.seen[name] = len(values) > 0
+		for _, v := range r.choose(k, values) {
+			err := k.set(r.to, v.Value)
+			if unknown, ok := errors.AsType[passedOver](err); ok {
+				r.warn(v, v.Key+": "+unknown.Error())
+			} else if err != nil {
+				r.problems = append(r.problems, Problem{v.file, v.line, v.Key + ": " + err.Error()})
+			}
+		}
+	}
+	passed := strings.Fields(fold(r.grammar.passed))
+	for name, values := range r.given {
+		if slices.Contains(passed, name) {
+			continue
+		}
+		for _, v := range values {
+			r.warn(v, v.Key+": unknown key, passed over")
+		}
+	}
+}
+
+// passedOver is a value, or a part of one, that is warned about and has no effect.
+type passedOver string
+
+func (p passedOver) Error() string { return string(p) }
+
+// choose picks the values that count: all of a list, the last of any other key,
+// and those of one spelling when both were given with the same meaning.
+func (r *reading[T]) choose(k key[T], values []given) []given {
+	var spelled [2][]given
+	for _, v := range values {
+		i := 0
+		if v.slurm {
+			i = 1
+		}
+		spelled[i] = append(spelled[i], v)
+	}
+	for i, list := range spelled {
+		if k.list || len(list) < 2 {
+			continue
+		}
+		last := list[len(list)-1]
+		r.warn(last, last.Key+": given before; the last one counts")
+		spelled[i] = list[len(list)-1:]
+	}
+	if len(spelled[0]) == 0 {
+		return spelled[1]
+	}
+	same := func(a, b given) bool { return a.Value == b.Value }
+	if len(spelled[1]) > 0 && !slices.EqualFunc(spelled[0], spelled[1], same) {
+		other, at := spelled[0][0], spelled[1][0]
+		r.problems = append(r.problems, Problem{at.file, at.line, at.Key + " and " + other.Key + " are both given and differ"})
+	}
+	return spelled[0]
+}
+
+func (r *reading[T]) warn(v given, text string) {
+	r.warnings = append(r.warnings, Warning{v.file, v.line, text})
+}
+
+// require reports each of names that the file does not give.
+func (r *reading[T]) require(path string, names ...string) {
+	for _, name := range names {
+		if r.opened && !r.seen[fold(name)] {
+			r.problems = append(r.problems, Problem{path, 0, name + " is missing"})
+		}
+	}
+}
+
+// finish warns about a strange owner and gives all warnings and problems in order.
+func (r *reading[T]) finish(path, user string) ([]Warning, error) {
+	if r.failed != nil {
+		return nil, r.failed
+	}
+	// Whoever owns the file decides what a root process does. An owner beside a
+	// SchedUser may be that user: the start-up checks, which look up users, judge it.
+	if r.opened && user == "" && r.owner != 0 && int(r.owner) != os.Geteuid() {
+		text := fmt.Sprintf("owned by uid %d, who is neither root nor the user of this process", r.owner)
+		r.warnings = append(r.warnings, Warning{path, 0, text})
+	}
+	slices.SortStableFunc(r.problems, func(a, b Problem) int { return before(Warning(a), Warning(b)) })
+	slices.SortStableFunc(r.warnings, before)
+	return r.warnings, r.problems.err()
+}
+
+// ours is a key's name in our spelling, folded, and whether it was in Slurm's.
+func ours(key string) (name string, slurm bool) {
+	name = fold(key)
+	if rest, ok := strings.CutPrefix(name, "slurm"); ok {
+		return "sched" + rest, true
+	}
+	return name, false
+}
+
+func before(a, b Warning) int {
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+}

@@ -1,0 +1,118 @@
+package conf
+
+import (
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// wants is the error of a value that is not what: the value is not repeated, as
+// the line that the error names shows it.
+func wants(what string) error { return errors.New("want " + what) }
+
+// commas cuts a comma-separated value; blanks and empty elements are dropped.
+func commas(v string) []string {
+	var out []string
+	for part := range strings.SplitSeq(v, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// plugin is the name of a plugin without the prefix of its kind, folded.
+func plugin(v, prefix string) string { return strings.TrimPrefix(fold(v), prefix) }
+
+// setName takes a cluster's name; Slurm folds it to lower case and so it is here.
+func setName(to *string, v string) error {
+	if v == "" || len(v) > 64 || strings.ContainsFunc(v, func(r rune) bool { return !nameRune(r) }) {
+		return wants("a name of letters, digits, '.', '_' and '-'")
+	}
+	*to = fold(v)
+	return nil
+}
+
+// setUser takes a user's name or number; "root" is the default and stays empty.
+func setUser(to *string, v string) error {
+	if v == "" || len(v) > 256 || v[0] == '-' || strings.ContainsAny(v, ":/, \t") {
+		return wants("a user name or uid")
+	}
+	*to = v
+	if v == "root" || v == "0" {
+		*to = ""
+	}
+	return nil
+}
+
+func setPort(to *int, v string) error {
+	low, high, ranged := strings.Cut(v, "-") // Slurm's controller may listen on several; the first will do
+	port, err := strconv.ParseUint(low, 10, 16)
+	if err != nil || port == 0 {
+		return wants("a port from 1 to 65535")
+	}
+	if last, err := strconv.ParseUint(high, 10, 16); ranged && (err != nil || last < port) {
+		return wants("a port from 1 to 65535")
+	}
+	*to = int(port)
+	return nil
+}
+
+func setSeconds(to *time.Duration, v string) error {
+	n, err := strconv.ParseUint(v, 10, 32)
+	if err != nil || n == 0 {
+		return wants("a number of seconds above 0")
+	}
+	*to = time.Duration(n) * time.Second
+	return nil
+}
+
+// setPath takes an absolute path: a relative one would mean another file for each daemon.
+func setPath(to *string, v string) error {
+	if !filepath.IsAbs(v) {
+		return wants("an absolute path")
+	}
+	*to = filepath.Clean(v)
+	return nil
+}
+
+// addHost takes "name" or "name(address)".
+func addHost(to *[]Host, v string) error {
+	name, rest, ok := strings.Cut(v, "(")
+	h := Host{name, name}
+	if ok {
+		address, closed := strings.CutSuffix(rest, ")")
+		if !closed {
+			return wants("name or name(address)")
+		}
+		if err := setHost(&h.Address, address); err != nil {
+			return err
+		}
+	}
+	if err := setHost(&h.Name, name); err != nil {
+		return err
+	}
+	*to = append(*to, h)
+	return nil
+}
+
+// setHost takes the name or the address of a machine; brackets around an IPv6 address are dropped.
+func setHost(to *string, v string) error {
+	if inner, ok := strings.CutPrefix(v, "["); ok {
+		if inner, ok = strings.CutSuffix(inner, "]"); ok && strings.Contains(inner, ":") {
+			v = inner
+		}
+	}
+	bad := func(r rune) bool { return !nameRune(r) && r != ':' && r != '%' }
+	if v == "" || len(v) > 255 || v[0] == '-' || strings.ContainsFunc(v, bad) {
+		return wants("the name or address of one machine")
+	}
+	*to = v
+	return nil
+}
+
+func nameRune(r rune) bool {
+	return r < 0x80 && keyByte(byte(r)) || r == '-'
+}
