@@ -1,0 +1,175 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A file below smallest is never written anew; above it, when at most half is live.
+const smallest = 1 << 20
+
+// run writes what waits, in batches: all that came while the disk was busy with the
+// one before goes out with a single write and a single fsync.
+func (j *Journal) run() {
+	defer close(j.stopped)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for {
+		for len(j.waiting) == 0 && !j.closed {
+			j.wake.Wait()
+		}
+		if len(j.waiting) == 0 {
+			return
+		}
+		batch := j.waiting
+		j.waiting = nil
+		err := j.failed
+		if err == nil {
+			err = j.write(batch)
+		}
+		for _, c := range batch {
+			c.done <- err
+		}
+		if j.failed == nil && j.size > j.next {
+			if err := j.rewrite(); err != nil {
+				j.next = 2 * j.size // not now; the old file is as good as before
+			}
+		}
+	}
+}
+
+// write appends batch to the file and waits for the disk. j.mu is held on entry and on
+// return, but not while waiting, so that others can line up for the next batch.
+func (j *Journal) write(batch []*commit) error {
+	var out []byte
+	changed := make(map[string]place)
+	for _, c := range batch {
+		out = j.salt.appendFrame(out, j.size, c.entries, func(e Entry, at int) {
+			p := place{offset: -1}
+			if e.Value != nil {
+				p = place{j.size + int64(at), uint32(len(e.Value)), crc32.Checksum(e.Value, castagnoli)}
+			}
+			changed[e.Key] = p
+		})
+	}
+	file, size := j.file, j.size
+	j.mu.Unlock()
+	_, err := file.WriteAt(out, size)
+	if err == nil {
+		if err = unix.Fdatasync(int(file.Fd())); err != nil {
+			err = &syncError{err}
+		}
+	}
+	j.mu.Lock()
+	if err != nil {
+		return j.undo(size, err)
+	}
+	j.size += int64(len(out))
+	for key, p := range changed {
+		j.put(key, p)
+	}
+	return nil
+}
+
+func (j *Journal) put(key string, p place) {
+	if old, ok := j.index[key]; ok {
+		j.live -= liveSize(key, old)
+		delete(j.index, key)
+	}
+	if p.offset >= 0 {
+		j.index[key] = p
+		j.live += liveSize(key, p)
+	}
+}
+
+// syncError is a failed fsync. The kernel may have dropped the dirty pages and would report
+// success the next time, so nothing that was written since can be trusted: the
+// journal stays failed until the program starts again and reads what the disk has.
+type syncError struct{ err error }
+
+func (e *syncError) Error() string { return "sync: " + e.err.Error() }
+func (e *syncError) Unwrap() error { return e.err }
+
+// undo takes back a batch that could not be written (a full disk, mostly).
+func (j *Journal) undo(size int64, err error) error {
+	err = fmt.Errorf("journal %s: write: %w", j.path, err)
+	_, unsynced := errors.AsType[*syncError](err)
+	if unsynced {
+		j.failed = err
+	} else if e := j.file.Truncate(size); e != nil {
+		j.failed = errors.Join(err, e)
+	}
+	return err
+}
+
+func (j *Journal) threshold() int64 { return max(smallest, 2*j.live) }
+
+// rewrite writes a file with the live values alone beside the journal and gives it
+// its name when it is on the disk. With no journal yet it makes an empty one. j.mu is held.
+func (j *Journal) rewrite() (err error) {
+	f, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(j.path + ".new")
+		}
+	}()
+	salt := newSalt()
+	index, size, err := j.copyLive(f, salt)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(appendHeader(nil, size, salt), 0); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = os.Rename(j.path+".new", j.path); err != nil {
+		return err
+	}
+	if j.file != nil {
+		j.file.Close()
+	}
+	j.file, j.salt, j.index, j.size, j.live = f, salt, index, size, size
+	j.next = j.threshold()
+	if e := syncDir(j.path); e != nil {
+		// Which of the two files the name stands for after a power cut is open, so
+		// nothing more may be acknowledged.
+		j.failed = &syncError{e}
+	}
+	return nil
+}
+
+// copyLive writes each live value after the place of the header, and says where they are
+// and where the file ends.
+func (j *Journal) copyLive(f *os.File, s salt) (map[string]place, int64, error) {
+	w := io.NewOffsetWriter(f, headerSize)
+	index := make(map[string]place, len(j.index))
+	size := int64(headerSize)
+	for _, key := range slices.Sorted(maps.Keys(j.index)) {
+		value, err := j.read(key, j.index[key])
+		if err != nil {
+			return nil, 0, err
+		}
+		frame := s.appendFrame(nil, 0, []Entry{{key, value}}, func(_ Entry, at int) {
+			index[key] = place{size + int64(at), uint32(len(value)), j.index[key].sum}
+		})
+		if _, err := w.Write(frame); err != nil {
+			return nil, 0, err
+		}
+		size += int64(len(frame))
+	}
+	return index, size, nil
+}

@@ -1,0 +1,102 @@
+package journal
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// The file is a header and then frames; all numbers are big endian.
+//
+//	header  "SCHEDJNL" | u32 format | u64 bytes written before the file got its name | u64 salt | u32 CRC-32C of these
+//	frame   u32 mark | u32 payload length | u64 durable | u32 CRC-32C of length, durable, payload | payload
+//	payload entries: u8 key length | key | u32 value length, all ones: forgotten | value
+//
+// durable is how much of the file was known to be on the disk when the frame was
+// written. All entries of a frame hold, or none.
+//
+// The salt is random for each file: its halves are the mark and the start value of the
+// frames' CRC. Values hold scripts of users: one that looks like frames, met
+// while a torn end is judged, would else pass for damage and keep the controller down.
+const (
+	magic       = "SCHEDJNL"
+	format      = 1
+	headerSize  = 32
+	frameHeader = 20
+	maxKey      = 255
+	maxPayload  = 256 << 20 // well above any message that rpc/server takes
+	forgotten   = 0xffffffff
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// salt tells the frames of one file from bytes that only look like it.
+type salt uint64
+
+func newSalt() salt {
+	var b [8]byte
+	rand.Read(b[:])
+	return salt(binary.BigEndian.Uint64(b[:]))
+}
+
+func (s salt) mark() uint32 { return uint32(s >> 32) }
+
+func (s salt) sum(head, payload []byte) uint32 {
+	return crc32.Update(crc32.Update(uint32(s), castagnoli, head), castagnoli, payload)
+}
+
+func appendHeader(b []byte, complete int64, s salt) []byte {
+	start := len(b)
+	b = append(b, magic...)
+	b = binary.BigEndian.AppendUint32(b, format)
+	b = binary.BigEndian.AppendUint64(b, uint64(complete))
+	b = binary.BigEndian.AppendUint64(b, uint64(s))
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+}
+
+func entrySize(e Entry) int { return 1 + len(e.Key) + 4 + len(e.Value) }
+
+// appendFrame appends a frame of entries. places, when not nil, is told where in b
+// each value begins.
+func (s salt) appendFrame(b []byte, durable int64, entries []Entry, places func(e Entry, at int)) []byte {
+	start := len(b)
+	b = binary.BigEndian.AppendUint32(b, s.mark())
+	b = append(b, make([]byte, frameHeader-4)...)
+	for _, e := range entries {
+		b = append(b, byte(len(e.Key)))
+		b = append(b, e.Key...)
+		length := uint32(len(e.Value))
+		if e.Value == nil {
+			length = forgotten
+		}
+		b = binary.BigEndian.AppendUint32(b, length)
+		if places != nil {
+			places(e, len(b))
+		}
+		b = append(b, e.Value...)
+	}
+	h := b[start:]
+	binary.BigEndian.PutUint32(h[4:], uint32(len(h)-frameHeader))
+	binary.BigEndian.PutUint64(h[8:], uint64(durable))
+	binary.BigEndian.PutUint32(h[16:], s.sum(h[4:16], h[frameHeader:]))
+	return b
+}
+
+// entryIn takes the first entry off payload. value is a part of payload, nil when the
+// key is forgotten; ok is false when payload is malformed.
+func entryIn(payload []byte) (key string, value, rest []byte, ok bool) {
+	if len(payload) < 1 || len(payload) < 1+int(payload[0])+4 || payload[0] == 0 {
+		return "", nil, nil, false
+	}
+	n := int(payload[0])
+	key, rest = string(payload[1:1+n]), payload[1+n:]
+	length := binary.BigEndian.Uint32(rest)
+	rest = rest[4:]
+	if length == forgotten {
+		return key, nil, rest, true
+	}
+	if uint64(length) > uint64(len(rest)) {
+		return "", nil, nil, false
+	}
+	return key, rest[:length:length], rest[length:], true
+}

@@ -1,0 +1,372 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+func open(t *testing.T, path string) *Journal {
+	t.Helper()
+	j, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+func put(t *testing.T, j *Journal, entries ...Entry) {
+	t.Helper()
+	if err := j.Commit(entries...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents is all of j as key=value lines.
+func contents(t *testing.T, j *Journal) string {
+	t.Helper()
+	var b strings.Builder
+	err := j.Each(func(key string, value []byte) error {
+		fmt.Fprintf(&b, "%s=%s\n", key, value)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestWhatWasCommittedIsFoundAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j := open(t, path)
+	put(t, j, Entry{"a", []byte("1")}, Entry{"b", []byte("2")})
+	put(t, j, Entry{"a", []byte("3")}, Entry{"empty", []byte{}})
+	put(t, j, Entry{"b", nil}, Entry{"never", nil})
+	const want = "a=3\nempty=\n"
+	if diff := cmp.Diff(want, contents(t, j)); diff != "" {
+		t.Error("at once:", diff)
+	}
+	j.Close()
+	if err := j.Commit(Entry{"x", []byte("y")}); !errors.Is(err, ErrClosed) {
+		t.Errorf("commit after close: %v", err)
+	}
+	j = open(t, path)
+	if diff := cmp.Diff(want, contents(t, j)); diff != "" {
+		t.Error("after a restart:", diff)
+	}
+	if v, err := j.Get("a"); string(v) != "3" || err != nil {
+		t.Errorf("Get: %q, %v", v, err)
+	}
+	if v, err := j.Get("b"); v != nil || err != nil {
+		t.Errorf("Get of a forgotten key: %q, %v", v, err)
+	}
+	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", st.Mode(), err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	header := func(change func(h []byte)) []byte {
+		h := appendHeader(nil, headerSize, 7)
+		change(h)
+		return h
+	}
+	sum := func(h []byte) { binary.BigEndian.PutUint32(h[28:], crc32.Checksum(h[:28], castagnoli)) }
+	tests := []struct {
+		name string
+		file []byte
+		want error
+	}{
+		{"empty", nil, ErrNotOurs},
+		{"another kind of file", []byte("#!/bin/sh\necho not a journal, but long enough\n"), ErrNotOurs},
+		{"newer format", header(func(h []byte) { h[11] = format + 1; sum(h) }), ErrNewer},
+		{"newer format with another header", append(header(func(h []byte) { h[11] = 9; h[28]++ }), "more"...), ErrNewer},
+		{"flipped bit in the header", header(func(h []byte) { h[20] ^= 1 }), ErrDamaged},
+		{"shorter than when it was named", header(func(h []byte) { h[19] = 99; sum(h) }), ErrDamaged},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal")
+			if err := os.WriteFile(path, tt.file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Open(path); !errors.Is(err, tt.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("error %v, want %v with the path", err, tt.want)
+			}
+		})
+	}
+	t.Run("symbolic link", func(t *testing.T) {
+		dir := t.TempDir()
+		open(t, filepath.Join(dir, "real")).Close()
+		os.Symlink("real", filepath.Join(dir, "journal"))
+		if _, err := Open(filepath.Join(dir, "journal")); !errors.Is(err, unix.ELOOP) {
+			t.Errorf("error %v, want ELOOP", err)
+		}
+	})
+	t.Run("keys and sizes", func(t *testing.T) {
+		j := open(t, filepath.Join(t.TempDir(), "journal"))
+		for _, key := range []string{"", strings.Repeat("k", 256)} {
+			if err := j.Commit(Entry{key, []byte("v")}); err == nil {
+				t.Errorf("key of %d bytes was taken", len(key))
+			}
+		}
+		if err := j.Commit(Entry{"k", make([]byte, maxPayload)}); !errors.Is(err, ErrTooBig) {
+			t.Errorf("error %v, want ErrTooBig", err)
+		}
+	})
+}
+
+// Whatever a crash leaves of the last write, all that was acknowledged before it is
+// found, and the last change is there as a whole or not at all.
+func TestTornEnd(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "journal")
+	j := open(t, path)
+	put(t, j, Entry{"a", []byte("1")})
+	put(t, j, Entry{"b", []byte("2")})
+	before := j.size
+	put(t, j, Entry{"a", []byte("last")}, Entry{"c", []byte("last")})
+	j.Close()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(name string, file []byte, want string) {
+		t.Helper()
+		p := filepath.Join(dir, "torn")
+		if err := os.WriteFile(p, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, err := Open(p)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+		if diff := cmp.Diff(want, contents(t, j)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		put(t, j, Entry{"d", []byte("new")})
+		j.Close()
+		j = open(t, p)
+		if diff := cmp.Diff(want+"d=new\n", contents(t, j)); diff != "" {
+			t.Errorf("%s, after one more: %s", name, diff)
+		}
+		j.Close()
+	}
+	const without, with = "a=1\nb=2\n", "a=last\nb=2\nc=last\n"
+	for n := before; n < int64(len(whole)); n++ {
+		try(fmt.Sprintf("cut at %d", n), whole[:n], without)
+		flipped := append([]byte(nil), whole...)
+		flipped[n] ^= 0x10
+		try(fmt.Sprintf("flipped at %d", n), flipped, without)
+	}
+	try("whole", whole, with)
+	try("zeros after it", append(whole[:len(whole):len(whole)], make([]byte, 100)...), with)
+	zeroed := append(append([]byte(nil), whole[:before]...), make([]byte, 50)...)
+	try("size grew, data did not come", zeroed, without)
+}
+
+// A script that looks like frames must not make a torn end look like damage.
+func TestFramesInValuesAreNotBelieved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	var forged []byte
+	for i := range 100 {
+		forged = salt(i).appendFrame(forged, 1<<40, []Entry{{"x", []byte("y")}}, nil)
+	}
+	j := open(t, path)
+	put(t, j, Entry{"script", forged})
+	size := j.size
+	j.Close()
+	if err := os.Truncate(path, size-1); err != nil {
+		t.Fatal(err)
+	}
+	j = open(t, path)
+	if got := contents(t, j); got != "" || j.Cut() == 0 {
+		t.Errorf("contents %q, cut %d", got, j.Cut())
+	}
+}
+
+func TestDamageInTheMiddleIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j := open(t, path)
+	put(t, j, Entry{"a", []byte("acknowledged")})
+	first := j.size
+	put(t, j, Entry{"b", []byte("acknowledged later")})
+	j.Close()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := int64(headerSize); n < first; n++ {
+		file := append([]byte(nil), whole...)
+		file[n] ^= 0x40
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("flipped byte %d: error %v, want ErrDamaged", n, err)
+		}
+		if left, _ := os.ReadFile(path); len(left) != len(whole) {
+			t.Fatalf("flipped byte %d: the file was changed", n)
+		}
+	}
+}
+
+func TestOutdatedFileIsWrittenAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j := open(t, path)
+	big := make([]byte, 100<<10)
+	for i := range 40 {
+		put(t, j, Entry{"k", append(big, byte(i))}, Entry{fmt.Sprint("small", i%3), []byte{byte(i)}})
+	}
+	if j.size > 2*smallest {
+		t.Errorf("%d bytes for %d live ones", j.size, j.live)
+	}
+	check := func(when string) {
+		t.Helper()
+		if v, err := j.Get("k"); err != nil || len(v) != len(big)+1 || v[len(big)] != 39 {
+			t.Errorf("%s: k has %d bytes, %v", when, len(v), err)
+		}
+		if v, err := j.Get("small0"); err != nil || string(v) != "\x27" {
+			t.Errorf("%s: small0 is %q, %v", when, v, err)
+		}
+	}
+	check("at once")
+	live := j.live
+	j.Close()
+	if err := os.WriteFile(path+".new", []byte("left by a crash"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j = open(t, path)
+	check("after a restart")
+	if j.live != live {
+		t.Errorf("live size %d after a restart, %d before", j.live, live)
+	}
+	if _, err := os.Stat(path + ".new"); err == nil {
+		t.Error("the unfinished file is still there")
+	}
+}
+
+func TestManyCommittersShareSyncs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j := open(t, path)
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for i := range 100 {
+				if err := j.Commit(Entry{fmt.Sprintf("%d/%d", g, i), []byte("x")}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	j.Close()
+	n := 0
+	open(t, path).Each(func(string, []byte) error { n++; return nil })
+	if n != 1600 {
+		t.Errorf("%d values, want 1600", n)
+	}
+}
+
+// On a full disk the commit fails, what was there before stays, and later ones succeed when
+// there is room again.
+func TestFullDisk(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("mounting a small file system needs root")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skip("mount tmpfs:", err)
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 150<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := open(t, filepath.Join(dir, "journal"))
+	put(t, j, Entry{"a", []byte("1")})
+	if err := j.Commit(Entry{"a", make([]byte, 200<<10)}); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("error %v, want ENOSPC", err)
+	}
+	os.Remove(ballast)
+	put(t, j, Entry{"b", []byte("2")})
+	j.Close()
+	if diff := cmp.Diff("a=1\nb=2\n", contents(t, open(t, j.path))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// FuzzOpen: any file is refused, or opened and then kept; never a panic, never more
+// memory than the file has bytes.
+func FuzzOpen(f *testing.F) {
+	s := salt(0x0102030405060708)
+	file := appendHeader(nil, headerSize, s)
+	f.Add(file)
+	file = s.appendFrame(file, headerSize, []Entry{{"a", []byte("1")}, {"b", nil}}, nil)
+	f.Add(file)
+	file = s.appendFrame(file, int64(len(file)), []Entry{{"a", nil}, {"c", []byte{}}}, nil)
+	f.Add(file)
+	f.Add(file[:len(file)-3])
+	f.Add(append(file, 0, 0, 0, 0))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		path := filepath.Join(t.TempDir(), "journal")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, err := Open(path)
+		if err != nil {
+			return
+		}
+		first := contents(t, j)
+		j.Close()
+		if diff := cmp.Diff(first, contents(t, open(t, path))); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// FuzzEntries goes past the checksum, which random bytes never satisfy.
+func FuzzEntries(f *testing.F) {
+	frame := salt(0).appendFrame(nil, 0, []Entry{{"a", []byte("1")}, {"b", nil}}, nil)
+	f.Add(frame[frameHeader:])
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		s := scan{index: make(map[string]place), end: headerSize}
+		if !s.apply(payload) {
+			return
+		}
+		for key, p := range s.index {
+			from := p.offset - headerSize - frameHeader
+			if from < 0 || from+int64(p.length) > int64(len(payload)) {
+				t.Errorf("%q lies at %d, %d bytes, of %d", key, from, p.length, len(payload))
+			}
+		}
+	})
+}
+
+func BenchmarkCommit16(b *testing.B) {
+	j, err := Open(filepath.Join(b.TempDir(), "journal"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer j.Close()
+	value := make([]byte, 2000)
+	b.SetParallelism(8)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if err := j.Commit(Entry{"k", value}); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// scan is what reading a whole file found.
+type scan struct {
+	index map[string]place
+	end   int64 // where the good part ends
+	live  int64 // size of a file with the live entries alone
+	salt  salt
+}
+
+// scanFile reads a journal of size bytes. It tolerates a torn end and refuses everything
+// else that is not as it was written.
+func scanFile(r io.ReaderAt, size int64) (scan, error) {
+	s := scan{index: make(map[string]place)}
+	complete, salt, err := readHeader(r, size)
+	if err != nil {
+		return s, err
+	}
+	s.salt = salt
+	in := bufio.NewReaderSize(io.NewSectionReader(r, headerSize, size-headerSize), 1<<20)
+	s.end = headerSize
+	for s.end < size {
+		payload, ok := salt.readFrame(in, size-s.end)
+		if ok {
+			ok = s.apply(payload)
+		}
+		if !ok {
+			break
+		}
+		s.end += int64(frameHeader + len(payload))
+	}
+	if s.end < size || s.end < complete {
+		if err := salt.tornOrDamaged(r, s.end, size, complete); err != nil {
+			return s, err
+		}
+	}
+	s.live = headerSize
+	for key, p := range s.index {
+		s.live += liveSize(key, p)
+	}
+	return s, nil
+}
+
+// liveSize is what one live value takes in a file written anew.
+func liveSize(key string, p place) int64 {
+	return int64(frameHeader + 1 + len(key) + 4 + int(p.length))
+}
+
+func readHeader(r io.ReaderAt, size int64) (complete int64, s salt, err error) {
+	h := make([]byte, headerSize)
+	if n, err := r.ReadAt(h, 0); n < headerSize {
+		if errors.Is(err, io.EOF) {
+			err = ErrNotOurs // a journal gets its name only when its header is whole
+		}
+		return 0, 0, err
+	}
+	if string(h[:8]) != magic {
+		return 0, 0, ErrNotOurs
+	}
+	if v := binary.BigEndian.Uint32(h[8:]); v > format {
+		return 0, 0, fmt.Errorf("format %d, this program reads up to %d: %w", v, format, ErrNewer)
+	}
+	if crc32.Checksum(h[:28], castagnoli) != binary.BigEndian.Uint32(h[28:]) {
+		return 0, 0, fmt.Errorf("header: %w", ErrDamaged)
+	}
+	return int64(binary.BigEndian.Uint64(h[12:])), salt(binary.BigEndian.Uint64(h[20:])), nil
+}
+
+// readFrame reads the next frame; left is what the file still has. Lengths are checked
+// against that before anything is allocated.
+func (s salt) readFrame(in io.Reader, left int64) (payload []byte, ok bool) {
+	var h [frameHeader]byte
+	if left < frameHeader {
+		return nil, false
+	}
+	if _, err := io.ReadFull(in, h[:]); err != nil {
+		return nil, false
+	}
+	length := int64(binary.BigEndian.Uint32(h[4:]))
+	if binary.BigEndian.Uint32(h[:]) != s.mark() || length > left-frameHeader || length > maxPayload {
+		return nil, false
+	}
+	payload = make([]byte, length)
+	if _, err := io.ReadFull(in, payload); err != nil {
+		return nil, false
+	}
+	return payload, s.sum(h[4:16], payload) == binary.BigEndian.Uint32(h[16:])
+}
+
+// apply takes the entries of a frame that begins at s.end into the index.
+func (s *scan) apply(payload []byte) (ok bool) {
+	at := s.end + frameHeader
+	changed := make(map[string]place)
+	for whole := int64(len(payload)); len(payload) > 0; {
+		key, value, rest, ok := entryIn(payload)
+		if !ok {
+			return false
+		}
+		p := place{offset: -1}
+		if value != nil {
+			p = place{at + whole - int64(len(rest)+len(value)), uint32(len(value)), crc32.Checksum(value, castagnoli)}
+		}
+		changed[key] = p
+		payload = rest
+	}
+	for key, p := range changed {
+		if p.offset < 0 {
+			delete(s.index, key)
+		} else {
+			s.index[key] = p
+		}
+	}
+	return true
+}
+
+// tornOrDamaged judges a file that is good up to bad only. It is torn, which is
+// harmless, when nothing says that more than that had been on the disk; else
+// acknowledged values are gone and it must not be taken as if they never were.
+func (s salt) tornOrDamaged(r io.ReaderAt, bad, size, complete int64) error {
+	if bad < complete {
+		return fmt.Errorf("byte %d, where %d had been written: %w", bad, complete, ErrDamaged)
+	}
+	rest := make([]byte, size-bad)
+	if n, err := r.ReadAt(rest, bad); n < len(rest) {
+		return err
+	}
+	sign := binary.BigEndian.AppendUint32(nil, s.mark())
+	for from := 1; from < len(rest); {
+		i := bytes.Index(rest[from:], sign)
+		if i < 0 {
+			break
+		}
+		from += i
+		if durable, ok := s.frameAt(rest[from:]); ok && durable > bad {
+			return fmt.Errorf("byte %d, where %d had been written: %w", bad, durable, ErrDamaged)
+		}
+		from++
+	}
+	return nil
+}
+
+// frameAt tells whether b begins with a whole frame, and what it says was durable.
+func (s salt) frameAt(b []byte) (durable int64, ok bool) {
+	if len(b) < frameHeader {
+		return 0, false
+	}
+	_, ok = s.readFrame(bytes.NewReader(b), int64(len(b)))
+	return int64(binary.BigEndian.Uint64(b[8:])), ok
+}
