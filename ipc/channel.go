@@ -1,0 +1,238 @@
+package ipc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrFull says that the peer does not read fast enough to take another message now.
+var ErrFull = errors.New("the channel is full")
+
+// Channel is one end of a channel. Send and Receive may be used at the same time,
+// each by several goroutines; the phase is shared.
+type Channel struct {
+	self, peer Role
+	file       *os.File
+	raw        syscall.RawConn
+
+	mu    sync.Mutex
+	phase Phase
+
+	receiving sync.Mutex // over buf and oob, which every Receive uses again
+	buf       [MaxMessage + 1]byte
+	oob       []byte
+}
+
+// Pair makes a channel. The first end is self's; the second is a descriptor for
+// peer, close-on-exec, which the caller passes on and closes: while a copy of it
+// is open here, the peer's death is not seen.
+func Pair(self, peer Role) (*Channel, int, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, -1, fmt.Errorf("make a channel: %w", err)
+	}
+	c, err := Open(fds[0], self, peer)
+	if err != nil {
+		closeAll(fds[1:])
+		return nil, -1, err
+	}
+	return c, fds[1], nil
+}
+
+// Open makes the channel end of descriptor fd, which it owns from here on.
+func Open(fd int, self, peer Role) (*Channel, error) {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind != unix.SOCK_SEQPACKET {
+		return nil, fmt.Errorf("descriptor %d is not a channel", fd)
+	}
+	unix.CloseOnExec(fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, fmt.Errorf("open a channel: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), peer.String())
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("open a channel: %w", err)
+	}
+	return &Channel{self: self, peer: peer, file: file, raw: raw, oob: make([]byte, rightsSpace)}, nil
+}
+
+// Phase is how far this end has come.
+func (c *Channel) Phase() Phase {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase
+}
+
+// Close closes this end. A Receive that waits returns.
+func (c *Channel) Close() error { return c.file.Close() }
+
+// Send says m, with the descriptors of its row; they stay the caller's. It waits
+// while the channel is full.
+func (c *Channel) Send(m Message, fds ...int) error { return c.send(m, fds, true) }
+
+// TrySend is Send that returns ErrFull instead of waiting.
+func (c *Channel) TrySend(m Message, fds ...int) error { return c.send(m, fds, false) }
+
+// SendBefore is Send that gives up with ErrFull at the deadline.
+func (c *Channel) SendBefore(deadline time.Time, m Message, fds ...int) error {
+	if err := c.file.SetWriteDeadline(deadline); err != nil {
+		return err
+	}
+	defer func() { _ = c.file.SetWriteDeadline(time.Time{}) }()
+	err := c.send(m, fds, true)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return ErrFull
+	}
+	return err
+}
+
+func (c *Channel) send(m Message, fds []int, wait bool) error {
+	frame, err := encode(m)
+	if err != nil {
+		return violation(c.self, m.Kind(), "%w", err)
+	}
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	// The lock is held over the system call only: two senders can't overtake each
+	// other between the judgement and the wire, nor can one wait hold up a reader.
+	var sent error
+	err = c.raw.Write(func(fd uintptr) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var row Row
+		if row, sent = permit(m.Kind(), c.self, c.peer, c.phase, len(frame)-1, len(fds)); sent != nil {
+			return true
+		}
+		sent = sendmsg(int(fd), frame, oob)
+		if sent == nil && row.Then != Born {
+			c.phase = row.Then
+		}
+		return sent != unix.EAGAIN || !wait
+	})
+	switch {
+	case err != nil:
+		return err
+	case sent == unix.EAGAIN:
+		return ErrFull
+	case sent != nil:
+		return fmt.Errorf("send %s: %w", m.Kind(), sent)
+	}
+	return nil
+}
+
+func sendmsg(fd int, frame, oob []byte) error {
+	for {
+		err := unix.Sendmsg(fd, frame, oob, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// Received is a message with the descriptors that came with it, as many as its row
+// says. They are the caller's to close.
+type Received struct {
+	Message
+	FDs []int
+}
+
+// Receive waits for the next message. It returns io.EOF when the peer is gone, and
+// a *Violation when it broke the book: descriptors that came are then closed already.
+func (c *Channel) Receive() (Received, error) {
+	c.receiving.Lock()
+	defer c.receiving.Unlock()
+	var (
+		n, oobn, flag int
+		got           error
+	)
+	err := c.raw.Read(func(fd uintptr) bool {
+		for {
+			n, oobn, flag, _, got = unix.Recvmsg(int(fd), c.buf[:], c.oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+			if got != unix.EINTR {
+				return got != unix.EAGAIN
+			}
+		}
+	})
+	switch {
+	case err != nil, errors.Is(got, unix.ECONNRESET):
+		return Received{}, io.EOF // closed here, or the peer died with messages unread
+	case got != nil:
+		return Received{}, fmt.Errorf("receive from the %s: %w", c.peer, got)
+	}
+	return c.judge(c.buf[:n], c.oob[:oobn], flag)
+}
+
+// judge turns one packet into a message, or into a reason to end the peer.
+func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
+	fds, bad := parseRights(oob)
+	defer func() {
+		if err != nil {
+			closeAll(fds)
+		}
+	}()
+	switch {
+	case flag&unix.MSG_CTRUNC != 0:
+		return r, violation(c.peer, 0, "had its control message cut off")
+	case bad != nil:
+		return r, violation(c.peer, 0, "%w", bad)
+	case len(frame) == 0 && len(fds) == 0:
+		return r, io.EOF // an empty packet looks the same, and ends the peer as well
+	case len(frame) == 0:
+		return r, violation(c.peer, 0, "has no kind")
+	case flag&unix.MSG_TRUNC != 0 || len(frame) > MaxMessage:
+		return r, violation(c.peer, 0, "is longer than %d bytes", MaxMessage)
+	}
+	kind := Kind(frame[0])
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	row, err := permit(kind, c.peer, c.self, c.phase, len(frame)-1, len(fds))
+	if err != nil {
+		return r, err
+	}
+	m := fresh(kind)
+	if m == nil {
+		return r, violation(c.peer, kind, "has no reader")
+	}
+	if err := decode(frame[1:], m); err != nil {
+		return r, violation(c.peer, kind, "%w", err)
+	}
+	if row.Then != Born {
+		c.phase = row.Then
+	}
+	return Received{Message: m, FDs: fds}, nil
+}
+
+// fresh is an empty message of kind k, nil for the rows that are promises.
+func fresh(k Kind) Message {
+	switch k {
+	case KindSetup:
+		return new(Setup)
+	case KindPosture:
+		return new(Posture)
+	case KindReady:
+		return new(Ready)
+	case KindRefused:
+		return new(Refused)
+	case KindConnection:
+		return new(Connection)
+	case KindDone:
+		return new(Done)
+	case KindPing:
+		return new(Ping)
+	case KindPong:
+		return new(Pong)
+	case KindDrain:
+		return new(Drain)
+	}
+	return nil
+}

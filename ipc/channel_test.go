@@ -1,0 +1,219 @@
+package ipc
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// pair is a channel with both ends in this process, in the given phase.
+func pair(t *testing.T, phase Phase) (parent, worker *Channel) {
+	t.Helper()
+	parent, fd, err := Pair(Parent, Worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, err = Open(fd, Worker, Parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { parent.Close(); worker.Close() })
+	parent.phase, worker.phase = phase, phase
+	return parent, worker
+}
+
+func fullSetup() *Setup {
+	return &Setup{
+		Book: BookVersion, Worker: 7, Cluster: "tiny",
+		Controllers: []Address{{"a", "tcp", "192.0.2.1:6817"}, {"b", "unix", "/run/b"}},
+		Accounting:  []Address{{"dbd", "tcp", "[2001:db8::1]:6819"}},
+		AuthSocket:  "/run/sched/ctld.sock", JWT: true, Local: true, RequireUserName: true,
+		SchedUID: 990, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
+		LogLevel: -4, Connections: 124,
+		Limits: Limits{ReadHeader: 10 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
+			Call: 1500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20},
+	}
+}
+
+// TestConversation walks a worker's whole life over a real channel, both ends.
+func TestConversation(t *testing.T) {
+	parent, worker := pair(t, Born)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	conn := &Connection{ID: 1, Network: Unix, Listener: "unix:/run/s", UID: 1000, GID: 100, PID: 42, Vouched: true}
+	steps := []struct {
+		from *Channel
+		m    Message
+		fds  []int
+		then Phase
+	}{
+		{parent, fullSetup(), nil, Told},
+		{parent, &Posture{Facts: []Fact{{"uid", "65534"}, {"groups", ""}}}, nil, Proving},
+		{worker, &Ready{}, nil, Serving},
+		{parent, conn, []int{int(w.Fd())}, Serving},
+		{parent, &Ping{Number: 3}, nil, Serving},
+		{worker, &Pong{Number: 3}, nil, Serving},
+		{parent, &Drain{}, nil, Draining},
+		{worker, &Done{ID: 1}, nil, Draining},
+	}
+	for _, s := range steps {
+		to := worker
+		if s.from == worker {
+			to = parent
+		}
+		if err := s.from.Send(s.m, s.fds...); err != nil {
+			t.Fatalf("send %s: %v", s.m.Kind(), err)
+		}
+		got, err := to.Receive()
+		if err != nil {
+			t.Fatalf("receive %s: %v", s.m.Kind(), err)
+		}
+		if diff := cmp.Diff(s.m, got.Message); diff != "" {
+			t.Errorf("%s (-sent +received):\n%s", s.m.Kind(), diff)
+		}
+		if len(got.FDs) != len(s.fds) {
+			t.Fatalf("%s: %d descriptors arrived", s.m.Kind(), len(got.FDs))
+		}
+		for _, fd := range got.FDs { // it must be the pipe
+			w.Close()
+			if _, err := unix.Write(fd, []byte("x")); err != nil {
+				t.Error(err)
+			}
+			if flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); flags&unix.FD_CLOEXEC == 0 {
+				t.Error("a received descriptor would be inherited")
+			}
+			unix.Close(fd)
+			if b, _ := io.ReadAll(r); string(b) != "x" {
+				t.Errorf("read %q through the passed descriptor", b)
+			}
+		}
+		if parent.Phase() != s.then || worker.Phase() != s.then {
+			t.Errorf("after %s: parent %s, worker %s, want %s", s.m.Kind(), parent.Phase(), worker.Phase(), s.then)
+		}
+	}
+	worker.Close()
+	if _, err := parent.Receive(); err != io.EOF {
+		t.Errorf("after the worker's end: %v, want EOF", err)
+	}
+}
+
+// TestReceiveIsStrict sends packets as a hostile worker would, below Send.
+func TestReceiveIsStrict(t *testing.T) {
+	done := append([]byte{byte(KindDone)}, make([]byte, 8)...)
+	tests := []struct {
+		name  string
+		frame []byte
+		fds   int
+		want  string
+	}{
+		{"unknown kind", []byte{250, 1, 2}, 0, "not in the book"},
+		{"promised kind", append([]byte{byte(KindDial)}, make([]byte, 9)...), 0, "not permitted"},
+		{"parent's words", []byte{byte(KindDrain)}, 0, "not for a worker"},
+		{"leftover", append(done, 0), 0, "9 bytes"},
+		{"descriptor where none belongs", done, 1, "came with 1 descriptors"},
+		{"as many descriptors as the buffer takes", done, maxRights, "came with 4 descriptors"},
+		{"more descriptors than the buffer takes", done, maxRights + 9, "cut off"},
+		{"longer than a message may be", make([]byte, MaxMessage+1), 0, "longer than"},
+		{"far longer", make([]byte, 4*MaxMessage), 0, "longer than"},
+		{"descriptor with a zero byte", []byte{0}, 1, "not in the book"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			parent, worker := pair(t, Serving)
+			before := descriptors(t)
+			var oob []byte
+			if tt.fds > 0 {
+				fds := make([]int, tt.fds)
+				for i := range fds {
+					fds[i] = 2
+				}
+				oob = unix.UnixRights(fds...)
+			}
+			if err := unix.Sendmsg(int(worker.file.Fd()), tt.frame, oob, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			_, err := parent.Receive()
+			var v *Violation
+			if !errors.As(err, &v) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want a violation with %q", err, tt.want)
+			}
+			if after := descriptors(t); after != before {
+				t.Errorf("%d descriptors before, %d after", before, after)
+			}
+		})
+	}
+}
+
+// descriptors counts this process's open descriptors.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+func TestSendKeepsToTheBook(t *testing.T) {
+	parent, _ := pair(t, Born)
+	for _, m := range []Message{&Drain{}, &Done{}, &Ready{}, &Ping{}} {
+		if err := parent.Send(m); err == nil {
+			t.Errorf("%s went out while born", m.Kind())
+		}
+	}
+	if err := parent.Send(&Setup{Cluster: strings.Repeat("x", 300)}); err == nil {
+		t.Error("a text beyond its limit went out")
+	}
+}
+
+// TestFullChannel: a peer that does not read gets no more than fits, and the sender
+// is told instead of held.
+func TestFullChannel(t *testing.T) {
+	parent, worker := pair(t, Serving)
+	sent := 0
+	for ; sent < 100_000; sent++ {
+		if err := parent.TrySend(&Ping{}); err == ErrFull {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent == 100_000 {
+		t.Fatal("the channel never filled")
+	}
+	if err := parent.SendBefore(time.Now().Add(10*time.Millisecond), &Drain{}); err != ErrFull {
+		t.Errorf("SendBefore: %v, want ErrFull", err)
+	}
+	if parent.Phase() != Serving {
+		t.Errorf("a message that was not sent led to %s", parent.Phase())
+	}
+	for range sent {
+		if _, err := worker.Receive(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := parent.TrySend(&Drain{}); err != nil {
+		t.Errorf("after it was emptied: %v", err)
+	}
+}
+
+func TestOpenRefusesOtherDescriptors(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, err := Open(int(r.Fd()), Worker, Parent); err == nil {
+		t.Error("a pipe was taken for a channel")
+	}
+}

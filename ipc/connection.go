@@ -1,0 +1,66 @@
+package ipc
+
+// Network is the kind of listener that a connection came through.
+type Network uint8
+
+// The networks.
+const (
+	TCP Network = iota + 1
+	Unix
+)
+
+// String is the name of n as package net spells it.
+func (n Network) String() string {
+	switch n {
+	case TCP:
+		return "tcp"
+	case Unix:
+		return "unix"
+	}
+	return "unknown"
+}
+
+// Connection hands over one accepted connection: its descriptor comes with the
+// message. All of it is the parent's and the kernel's word, nothing the client's.
+type Connection struct {
+	ID       uint64 // given by the parent, never used twice
+	Network  Network
+	Listener string // as it was configured
+	Addr     string // of the peer, host:port; "" for a UNIX socket
+	UID, GID uint32 // SO_PEERCRED; NoID for TCP
+	PID      int32  // of the peer when it connected; 0 for TCP
+	Vouched  bool   // UID and GID may stand for a user (become.Ucred.Vouch)
+}
+
+// NoID is the uid and gid of a peer that the kernel does not vouch for.
+const NoID = 1<<32 - 1
+
+// Kind is KindConnection.
+func (*Connection) Kind() Kind { return KindConnection }
+
+func (c *Connection) walk(w *walker) {
+	w.u64(&c.ID)
+	w.u8((*uint8)(&c.Network))
+	if w.reading && c.Network != TCP && c.Network != Unix {
+		w.fail("has network %d", c.Network)
+	}
+	w.text(&c.Listener, maxAddress)
+	w.text(&c.Addr, maxAddress)
+	w.u32(&c.UID)
+	w.u32(&c.GID)
+	pid := uint32(c.PID)
+	w.u32(&pid)
+	c.PID = int32(pid)
+	w.flag(&c.Vouched)
+}
+
+// Done says that the connection ID is closed. A worker may say it once, and only
+// of a connection that it holds: else a captured worker could free the slots of others.
+type Done struct {
+	ID uint64
+}
+
+// Kind is KindDone.
+func (*Done) Kind() Kind { return KindDone }
+
+func (d *Done) walk(w *walker) { w.u64(&d.ID) }

@@ -1,0 +1,69 @@
+package ipc
+
+import (
+	"bytes"
+	"testing"
+)
+
+// seeds are frames of every kind that has a reader, and some that break the book.
+func seeds(f *testing.F) {
+	for _, m := range []Message{fullSetup(), new(Setup), &Posture{Facts: []Fact{{"uid", "1 1 1"}, {"groups", ""}}},
+		&Ready{}, Refuse("a reason"), &Connection{ID: 9, Network: TCP, Listener: ":80", Addr: "192.0.2.1:99", UID: NoID},
+		&Done{ID: 1 << 63}, &Ping{Number: 1}, &Pong{Number: 1}, &Drain{}} {
+		frame, err := encode(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for p := range phases {
+			f.Add(uint8(p), uint8(m.Kind()%2), frame)
+		}
+	}
+	f.Add(uint8(Serving), uint8(0), []byte{byte(KindDial), 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Add(uint8(Serving), uint8(1), []byte{})
+	f.Add(uint8(Told), uint8(0), []byte{byte(KindPosture), 0xff, 0xff, 1, 0})
+}
+
+// fuzzSide feeds packets to one end. Whatever is accepted must have been permitted by
+// the book, and must encode back to the very same bytes: no second spelling, no
+// leftover, no allocation that the bytes don't account for.
+func fuzzSide(f *testing.F, self, peer Role) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, phase, fds uint8, frame []byte) {
+		c := &Channel{self: self, peer: peer, phase: Phase(phase % uint8(phases))}
+		before := c.phase
+		r, err := c.judge(frame, nil, 0)
+		if err != nil {
+			if c.phase != before {
+				t.Fatalf("a refused message led from %s to %s", before, c.phase)
+			}
+			return
+		}
+		row, _ := rowOf(r.Kind())
+		if row.From != peer || row.To != self || !row.Phases.Has(before) {
+			t.Fatalf("%s was accepted while %s", r.Kind(), before)
+		}
+		again, err := encode(r.Message)
+		if err != nil || !bytes.Equal(again, frame) {
+			t.Fatalf("read %x, written back %x, %v", frame, again, err)
+		}
+	})
+}
+
+// FuzzFromWorker is the parent reading a captured worker.
+func FuzzFromWorker(f *testing.F) { fuzzSide(f, Parent, Worker) }
+
+// FuzzFromParent is the worker reading the parent.
+func FuzzFromParent(f *testing.F) { fuzzSide(f, Worker, Parent) }
+
+// FuzzRights reads control messages as the kernel never sends them.
+func FuzzRights(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
+	f.Add([]byte{24, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, oob []byte) {
+		fds, _ := parseRights(oob)
+		if len(fds)*4 > len(oob) {
+			t.Fatalf("%d descriptors out of %d bytes", len(fds), len(oob))
+		}
+	})
+}

@@ -1,0 +1,27 @@
+// Package ipc is how the gateway's processes talk: the framing, the book that says
+// who may say what and when, and the passing of descriptors.
+//
+// A channel is a SOCK_SEQPACKET pair, so the kernel keeps the borders between
+// messages and a reader never has to find them. A frame is one byte of kind and
+// then the message's fields, little-endian, in the order of its walk; the same walk
+// writes and reads. A reader checks the book first (kind, direction, phase, size,
+// number of descriptors) and refuses what is left over afterwards.
+//
+// The package refuses to be lenient. The other end may be a captured worker, so
+// an unknown kind, one out of turn, a wrong size, a missing or a surplus
+// descriptor is a *Violation: the caller ends the peer, it never answers it.
+//
+// The way in is Pair and Open, then Channel.Send and Channel.Receive. The book is
+// in book.go; docs/PRIVSEP.md shows it, generated.
+package ipc
+
+// MaxMessage is the longest frame in bytes, kind included. It bounds what one
+// message of a hostile peer can make the reader hold.
+const MaxMessage = 16 << 10
+
+// BookVersion is raised with every change of the book or of a walk. Both ends
+// compare it in Setup, so that a worker of another build is refused in words.
+const BookVersion = 1
+
+// WorkerFD is the descriptor on which a worker finds its channel.
+const WorkerFD = 3

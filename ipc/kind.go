@@ -1,0 +1,116 @@
+package ipc
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Role is a process that holds an end of a channel.
+type Role uint8
+
+// The roles.
+const (
+	Parent Role = iota + 1
+	Worker
+	Keeper
+)
+
+// String is the role's name in logs and docs.
+func (r Role) String() string {
+	switch r {
+	case Parent:
+		return "parent"
+	case Worker:
+		return "worker"
+	case Keeper:
+		return "keeper"
+	}
+	return fmt.Sprintf("role %d", uint8(r))
+}
+
+// Phase is how far a channel has come. It only ever moves forward, by the Then
+// column of the book. Each end keeps its own; they agree but for what is in flight.
+type Phase uint8
+
+// The phases, in order.
+const (
+	Born     Phase = iota // nothing was said
+	Told                  // the worker has its Setup
+	Proving               // the worker compares its posture with what it was told to expect
+	Serving               // the worker serves connections
+	Draining              // no more connections come; those held are finished
+	Over                  // the worker refused; nothing may follow
+	phases
+)
+
+var phaseNames = [phases]string{"born", "told", "proving", "serving", "draining", "over"}
+
+// String is the phase's name in logs and docs.
+func (p Phase) String() string {
+	if p < phases {
+		return phaseNames[p]
+	}
+	return fmt.Sprintf("phase %d", uint8(p))
+}
+
+// Phases is a set of phases. The empty set is how every row starts: forbidden.
+type Phases uint16
+
+// In is the set of the given phases.
+func In(list ...Phase) Phases {
+	var s Phases
+	for _, p := range list {
+		s |= 1 << p
+	}
+	return s
+}
+
+// Has tells whether p is in the set.
+func (s Phases) Has(p Phase) bool { return p < phases && s&(1<<p) != 0 }
+
+// String lists the phases of the set, "never" when there is none.
+func (s Phases) String() string {
+	var names []string
+	for p := range phases {
+		if s.Has(p) {
+			names = append(names, p.String())
+		}
+	}
+	if names == nil {
+		return "never"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Kind is the first byte of a frame. Zero is not a kind.
+type Kind uint8
+
+// The kinds. Numbers are kept when a kind goes out of use.
+const (
+	KindSetup      Kind = 1
+	KindPosture    Kind = 2
+	KindReady      Kind = 3
+	KindRefused    Kind = 4
+	KindConnection Kind = 5
+	KindDone       Kind = 6
+	KindPing       Kind = 7
+	KindPong       Kind = 8
+	KindDrain      Kind = 9
+	KindPhase      Kind = 16
+	KindDial       Kind = 17
+	KindDialed     Kind = 18
+	KindSign       Kind = 19
+	KindSigned     Kind = 20
+	KindVerify     Kind = 21
+	KindVerified   Kind = 22
+	KindKeyFD      Kind = 23
+	KindJWKSFD     Kind = 24
+)
+
+// String is the kind's name in the book, or its number when it isn't there.
+func (k Kind) String() string {
+	if row, ok := rowOf(k); ok {
+		return row.Name
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}

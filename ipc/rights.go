@@ -1,0 +1,49 @@
+package ipc
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxRights is how many descriptors the control buffer has room for: more than any
+// row of the book, so that a surplus is seen, counted and closed.
+const maxRights = 4
+
+// rightsSpace is the size of the control buffer.
+var rightsSpace = unix.CmsgSpace(maxRights * 4)
+
+// parseRights takes the descriptors out of a control message. It returns all that
+// it found, also with an error: the caller owns and closes them. Anything but
+// SCM_RIGHTS is an error. The kernel has installed the descriptors by now, so
+// one that is overlooked here would stay open for good: a captured worker could
+// use up the parent's table.
+func parseRights(oob []byte) (fds []int, err error) {
+	if len(oob) == 0 {
+		return nil, nil
+	}
+	list, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, errors.New("has a control message that can't be parsed")
+	}
+	for i := range list {
+		if list[i].Header.Level != unix.SOL_SOCKET || list[i].Header.Type != unix.SCM_RIGHTS {
+			err = errors.New("has a control message that is not about descriptors")
+			continue
+		}
+		got, perr := unix.ParseUnixRights(&list[i])
+		if perr != nil {
+			err = errors.New("has descriptors that can't be parsed")
+			continue
+		}
+		fds = append(fds, got...)
+	}
+	return fds, err
+}
+
+// closeAll closes descriptors that nobody will use.
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+}

@@ -1,0 +1,100 @@
+package ipc
+
+import "time"
+
+// Bounds of Setup's texts and lists. The largest Setup that they allow is longer
+// than a message may be, so encode has the last word.
+const (
+	maxName      = 255
+	maxAddress   = 255
+	maxAddresses = 32
+)
+
+// Setup is what a worker needs of the flags and the configuration, and all that it
+// ever sees of them. It has no secret: no key, no token.
+type Setup struct {
+	Book   uint16 // BookVersion of the parent
+	Worker uint32 // this worker's number, for its log lines
+
+	Cluster     string
+	Controllers []Address // primary first
+	Accounting  []Address // empty: no accounting daemon
+	AuthSocket  string    // AuthInfo=socket=PATH; "" when there is none
+
+	JWT             bool   // rest_auth/jwt is served
+	Local           bool   // rest_auth/local is served
+	RequireUserName bool   // refuse a root token that names no user
+	SchedUID        uint32 // uid of SchedUser
+	UserClaim       string // claim with the user's name; "" means the standard ones
+	Names           Names
+
+	LogLevel    int8   // as slog.Level
+	Connections uint32 // most connections that this worker will hold
+	Limits      Limits
+}
+
+// Address is one daemon to call.
+type Address struct {
+	Name    string // as the configuration calls it
+	Network string // "tcp" or "unix"
+	Address string // host:port, or a path
+}
+
+// Names is which spellings of paths, headers and fields are served.
+type Names uint8
+
+// The spellings; they may be joined with |.
+const (
+	NamesSched Names = 1 << iota // /sched/…, X-SCHED-USER-TOKEN
+	NamesSlurm                   // /slurm/…, X-SLURM-USER-TOKEN
+)
+
+// Limits bound what one client can cost.
+type Limits struct {
+	ReadHeader time.Duration // for a request's line and header
+	Idle       time.Duration // between two requests
+	Stall      time.Duration // an answer that makes no progress for so long is given up
+	Call       time.Duration // for one call to a daemon
+	Drain      time.Duration // for what is being answered when the worker must go
+	Header     uint32        // bytes of a request's header
+	Body       uint32        // bytes of a request's body
+}
+
+// Kind is KindSetup.
+func (*Setup) Kind() Kind { return KindSetup }
+
+func (s *Setup) walk(w *walker) {
+	w.u16(&s.Book)
+	w.u32(&s.Worker)
+	w.text(&s.Cluster, maxName)
+	list(w, &s.Controllers, maxAddresses, 6, func(a *Address) { a.walk(w) })
+	list(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.walk(w) })
+	w.text(&s.AuthSocket, maxAddress)
+	w.flag(&s.JWT)
+	w.flag(&s.Local)
+	w.flag(&s.RequireUserName)
+	w.u32(&s.SchedUID)
+	w.text(&s.UserClaim, maxName)
+	w.u8((*uint8)(&s.Names))
+	level := uint8(s.LogLevel)
+	w.u8(&level)
+	s.LogLevel = int8(level)
+	w.u32(&s.Connections)
+	s.Limits.walk(w)
+}
+
+func (a *Address) walk(w *walker) {
+	w.text(&a.Name, maxName)
+	w.text(&a.Network, 8)
+	w.text(&a.Address, maxAddress)
+}
+
+func (l *Limits) walk(w *walker) {
+	w.span(&l.ReadHeader)
+	w.span(&l.Idle)
+	w.span(&l.Stall)
+	w.span(&l.Call)
+	w.span(&l.Drain)
+	w.u32(&l.Header)
+	w.u32(&l.Body)
+}
