@@ -84,6 +84,7 @@ type Codec struct {
 	err     error
 	rng     *rand.Rand
 	rows    []Row
+	trace   func(field string, at, n int)
 }
 
 // NewEncoder makes a Codec that appends to buf, which may be nil.
@@ -107,6 +108,10 @@ func NewFiller(v Version, rng *rand.Rand) *Codec {
 func NewDescriber(v Version) *Codec {
 	return &Codec{mode: describing, version: v}
 }
+
+// Trace makes a decoder call f with each run of bytes that it consumes: n bytes at offset
+// at, for the named field. It is for tests and for dumps of messages.
+func (c *Codec) Trace(f func(field string, at, n int)) { c.trace = f }
 
 // Version is the protocol version that is walked.
 func (c *Codec) Version() Version { return c.version }
@@ -165,6 +170,9 @@ func (c *Codec) take(name string, n int) []byte {
 	if n > len(c.buf)-c.off {
 		c.Fail(name, ErrShort)
 		return nil
+	}
+	if c.trace != nil {
+		c.trace(name, c.off, n)
 	}
 	b := c.buf[c.off : c.off+n]
 	c.off += n

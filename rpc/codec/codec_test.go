@@ -1,0 +1,123 @@
+package codec
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/model"
+)
+
+// TestBytes pins the layout of each type, as the protocol's description gives it.
+func TestBytes(t *testing.T) {
+	tests := []struct {
+		name string
+		walk func(*Codec)
+		want string
+	}{
+		{"u16", func(c *Codec) { v := uint16(0x1234); c.Uint16("", &v) }, "\x12\x34"},
+		{"bool", func(c *Codec) { v := true; c.Bool("", &v) }, "\x01"},
+		{"time before 1970", func(c *Codec) { v := model.Time(-1); c.Time("", &v) }, "\xff\xff\xff\xff\xff\xff\xff\xff"},
+		{"double is scaled", func(c *Codec) { v := 2.0; c.Float("", &v) }, "\x41\x3e\x84\x80\x00\x00\x00\x00"},
+		{"text", func(c *Codec) { v := "ab"; c.String("", &v) }, "\x00\x00\x00\x03ab\x00"},
+		{"empty text is null", func(c *Codec) { v := ""; c.String("", &v) }, "\x00\x00\x00\x00"},
+		{"not set", func(c *Codec) { var v model.Opt[uint16]; c.OptUint16("", &v) }, "\xff\xfe"},
+		{"unlimited", func(c *Codec) { v := model.Infinite[uint32](); c.OptUint32("", &v) }, "\xff\xff\xff\xff"},
+		{"set to 0", func(c *Codec) { v := model.Some[uint64](0); c.OptUint64("", &v) }, "\x00\x00\x00\x00\x00\x00\x00\x00"},
+		{"null list", func(c *Codec) { var v []string; List(c, "", "str", &v, text) }, "\xff\xff\xff\xfe"},
+		{"empty list", func(c *Codec) { v := []string{}; List(c, "", "str", &v, text) }, "\x00\x00\x00\x00"},
+		{"array", func(c *Codec) { v := []uint16{1, 2}; c.Uint16s("", &v) }, "\x00\x00\x00\x02\x00\x01\x00\x02"},
+		{"bits", func(c *Codec) { v := model.Bitmap{Set: true, Len: 5, Bits: []byte{0x12}}; c.Bitmap("", &v) }, "\x00\x00\x00\x05\x00\x00\x00\x050x12\x00"},
+		{"null bits", func(c *Codec) { var v model.Bitmap; c.Bitmap("", &v) }, "\xff\xff\xff\xfe"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := NewEncoder(V2411, nil)
+			tt.walk(c)
+			if diff := cmp.Diff(tt.want, string(c.Bytes())); diff != "" {
+				t.Errorf("want -, got +:\n%s", diff)
+			}
+		})
+	}
+}
+
+func text(c *Codec, s *string) { c.String("", s) }
+
+// TestRefusals: what a decoder must not take.
+func TestRefusals(t *testing.T) {
+	var (
+		s    string
+		list []string
+		bits model.Bitmap
+		n    uint32
+	)
+	tests := []struct {
+		name string
+		in   string
+		walk func(*Codec)
+		want error
+	}{
+		{"number cut short", "\x00\x00", func(c *Codec) { c.Uint32("n", &n) }, ErrShort},
+		{"text longer than the message", "\x00\x00\x00\x09ab\x00", func(c *Codec) { c.String("s", &s) }, ErrShort},
+		{"text of 4 GiB", "\xff\xff\xff\xffab\x00", func(c *Codec) { c.String("s", &s) }, ErrShort},
+		{"text without its NUL", "\x00\x00\x00\x02ab", func(c *Codec) { c.String("s", &s) }, ErrNoNUL},
+		{"list of 4 billion", "\xff\xff\xff\xf0\x00", func(c *Codec) { List(c, "l", "str", &list, text) }, ErrCount},
+		{"array of 4 billion", "\xff\xff\xff\xff\x00", func(c *Codec) { c.Strings("l", &list) }, ErrCount},
+		{"count of records beyond the message", "\x00\x00\x00\x02\x00", func(c *Codec) { c.Count("n", 0) }, ErrCount},
+		{"bits without 0x", "\x00\x00\x00\x04\x00\x00\x00\x02F\x00", func(c *Codec) { c.Bitmap("b", &bits) }, ErrBitString},
+		{"bits of the wrong length", "\x00\x00\x00\x08\x00\x00\x00\x040xF\x00", func(c *Codec) { c.Bitmap("b", &bits) }, ErrBitString},
+		{"bits that are no digits", "\x00\x00\x00\x04\x00\x00\x00\x040xG\x00", func(c *Codec) { c.Bitmap("b", &bits) }, ErrBitString},
+		{"bytes left over", "\x00\x00\x00\x00\x00", func(c *Codec) { c.Uint32("n", &n) }, ErrLeftover},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := NewDecoder(V2411, []byte(tt.in))
+			tt.walk(c)
+			if err := c.Finish(); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestFirstErrorSticks: after an error nothing more is read, and the first is reported.
+func TestFirstErrorSticks(t *testing.T) {
+	c := NewDecoder(V2411, []byte{0, 0, 0, 9})
+	var s, later string
+	c.String("first", &s)
+	c.String("second", &later)
+	if err := c.Err(); err == nil || err.Error() != "field first at byte 4: message ends early" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestEncodingDoesNotWrite: a daemon encodes one record for several connections at once.
+func TestEncodingDoesNotWrite(t *testing.T) {
+	job := model.Job{BillableTRES: math.Nextafter(1, 2), Federated: true, TimeLimit: model.Infinite[uint32](), SubmitTime: 5}
+	before := job
+	c := NewEncoder(V2411, nil)
+	c.Float("", &job.BillableTRES)
+	c.Bool("", &job.Federated)
+	c.OptUint32("", &job.TimeLimit)
+	c.Time("", &job.SubmitTime)
+	if job.BillableTRES != before.BillableTRES || job.TimeLimit != before.TimeLimit {
+		t.Errorf("encoding changed %v to %v", before.BillableTRES, job.BillableTRES)
+	}
+}
+
+// TestBitmapHas: bits count from the end of the text.
+func TestBitmapHas(t *testing.T) {
+	var b model.Bitmap
+	NewDecoder(V2411, []byte("\x00\x00\x00\x05\x00\x00\x00\x050x12\x00")).Bitmap("b", &b)
+	var got []int
+	for i := -1; i < 8; i++ {
+		if b.Has(i) {
+			got = append(got, i)
+		}
+	}
+	if diff := cmp.Diff([]int{1, 4}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,179 @@
+package message
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// messages makes one of each body that travels.
+var messages = map[string]func() Body{
+	"Header":               func() Body { return new(Header) },
+	"Credential":           func() Body { return new(Credential) },
+	"RC":                   func() Body { return new(RC) },
+	"RCMessage":            func() Body { return new(RCMessage) },
+	"JobArrayErrors":       func() Body { return new(JobArrayErrors) },
+	"NodeInfoRequest":      func() Body { return new(NodeInfoRequest) },
+	"NodeInfoSingle":       func() Body { return new(NodeInfoSingleRequest) },
+	"NodeInfo":             func() Body { return new(NodeInfo) },
+	"PartitionInfoRequest": func() Body { return new(PartitionInfoRequest) },
+	"PartitionInfo":        func() Body { return new(PartitionInfo) },
+	"JobInfoRequest":       func() Body { return new(JobInfoRequest) },
+	"JobInfoSingle":        func() Body { return new(JobInfoSingleRequest) },
+	"JobInfo":              func() Body { return new(JobInfo) },
+	"SubmitRequest":        func() Body { return new(SubmitRequest) },
+	"SubmitResponse":       func() Body { return new(SubmitResponse) },
+	"KillJob":              func() Body { return new(KillJob) },
+	"TokenRequest":         func() Body { return new(TokenRequest) },
+	"TokenResponse":        func() Body { return new(TokenResponse) },
+	"PersistInit":          func() Body { return new(PersistInit) },
+	"PersistRC":            func() Body { return new(PersistRC) },
+	"AccountingStats":      func() Body { return new(AccountingStats) },
+	"RecordJobs":           func() Body { return new(RecordJobs) },
+}
+
+var comparable = cmp.Options{
+	cmpopts.IgnoreUnexported(codec.Stream[model.Node]{}, codec.Stream[model.Job]{}, codec.Stream[model.Partition]{}),
+	cmpopts.EquateEmpty(),
+}
+
+// TestRoundTrips fills each message with random values, at each protocol version, and
+// wants them back from its own encoding.
+func TestRoundTrips(t *testing.T) {
+	for name, make := range messages {
+		t.Run(name, func(t *testing.T) {
+			for v := codec.Oldest; v <= codec.Newest; v++ {
+				for seed := range uint64(50) {
+					filled := make()
+					filled.Walk(codec.NewFiller(v, rand.New(rand.NewPCG(seed, uint64(v)))))
+					if h, ok := filled.(*Header); ok && h.OrigAddr.Family == 10 {
+						continue
+					}
+					out := codec.NewEncoder(v, nil)
+					filled.Walk(out)
+					if err := out.Finish(); err != nil {
+						t.Fatalf("protocol %d, seed %d: encode: %v", v, seed, err)
+					}
+					back := make()
+					in := codec.NewDecoder(v, out.Bytes())
+					back.Walk(in)
+					if err := in.Finish(); err != nil {
+						t.Fatalf("protocol %d, seed %d: decode: %v", v, seed, err)
+					}
+					if diff := cmp.Diff(filled, back, comparable); diff != "" {
+						t.Fatalf("protocol %d, seed %d (filled -, decoded +):\n%s", v, seed, diff)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestEachInsteadOfList: a stream hands on the same records that a list would have.
+func TestEachInsteadOfList(t *testing.T) {
+	want := &JobInfo{LastUpdate: 7}
+	for id := range uint32(5) {
+		want.Jobs.List = append(want.Jobs.List, model.Job{StepID: model.StepID{JobID: id}, Name: "job", Detailed: true})
+	}
+	out := codec.NewEncoder(codec.V2411, nil)
+	want.Walk(out)
+
+	var got []model.Job
+	streamed := &JobInfo{}
+	streamed.Jobs.Each = func(j *model.Job) error { got = append(got, *j); return nil }
+	in := codec.NewDecoder(codec.V2411, out.Bytes())
+	streamed.Walk(in)
+	if err := in.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.Jobs.List, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("list -, each +:\n%s", diff)
+	}
+	if streamed.Jobs.List != nil || streamed.LastUpdate != 7 {
+		t.Errorf("streamed: list %v, last update %d", streamed.Jobs.List, streamed.LastUpdate)
+	}
+}
+
+// decodeAny decodes data as the which'th kind of message and returns how many bytes of memory that took.
+func decodeAny(which, version byte, data []byte) (allocated uint64) {
+	names := []string{"Header", "Credential", "RCMessage", "JobArrayErrors", "NodeInfo", "PartitionInfo", "JobInfoRequest",
+		"JobInfo", "SubmitRequest", "SubmitResponse", "KillJob", "PersistRC", "AccountingStats", "RecordJobs"}
+	v := codec.Oldest + codec.Version(version)%(codec.Newest-codec.Oldest+1)
+	body := messages[names[int(which)%len(names)]]()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c := codec.NewDecoder(v, data)
+	body.Walk(c)
+	_ = c.Finish()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// allowance is what decoding n bytes may allocate: records are larger in memory
+// than in their smallest form on the wire, but by a constant factor.
+func allowance(n int) uint64 { return 1<<16 + 256*uint64(n) }
+
+// FuzzDecode: whatever comes, no panic, and no memory on the word of a count.
+func FuzzDecode(f *testing.F) {
+	for which := range byte(14) {
+		f.Add(which, byte(4), []byte{})
+		f.Add(which, byte(7), []byte("\xff\xff\xff\xf0\xff\xff\xff\xf0\xff\xff\xff\xf0\xff\xff\xff\xf0\xff\xff\xff\xf0"))
+		f.Add(which, byte(0), []byte("\x00\x00\x00\x02\x00\x00\x00\x02a\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02"))
+	}
+	for name, make := range map[byte]Body{4: &NodeInfo{}, 7: &JobInfo{}, 8: &SubmitRequest{}, 12: &AccountingStats{}} {
+		make.Walk(codec.NewFiller(codec.V2411, rand.New(rand.NewPCG(1, 2))))
+		c := codec.NewEncoder(codec.V2411, nil)
+		make.Walk(c)
+		f.Add(name, byte(4), c.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, which, version byte, data []byte) {
+		if got := decodeAny(which, version, data); got > allowance(len(data)) {
+			t.Errorf("%d bytes allocated for %d", got, len(data))
+		}
+	})
+}
+
+// FuzzParseFrame: header and credential of whatever comes.
+func FuzzParseFrame(f *testing.F) {
+	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.V2605} {
+		frame, err := Encode(v, 0, RequestPing, &Credential{Plugin: PluginJWT, Token: "a.b.c", ActAs: "alice"}, Empty{})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(frame[4:])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		frame, err := ParseFrame(data)
+		if err == nil && int(frame.Header.BodyLength) != len(frame.Body) {
+			t.Errorf("body of %d bytes, header says %d", len(frame.Body), frame.Header.BodyLength)
+		}
+	})
+}
+
+// TestFrameThereAndBack: what Encode makes, ParseFrame takes apart.
+func TestFrameThereAndBack(t *testing.T) {
+	credential := &Credential{Plugin: PluginJWT, Token: "a.b.c", ActAs: "alice"}
+	for v := codec.Oldest; v <= codec.Newest; v++ {
+		b, err := Encode(v, 0, RequestNodeInfoSingle, credential, &NodeInfoSingleRequest{NodeName: "n1", ShowFlags: ShowAll})
+		if err != nil {
+			t.Fatal(err)
+		}
+		frame, err := ParseFrame(b[4:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(*credential, frame.Credential); diff != "" {
+			t.Error(diff)
+		}
+		var body NodeInfoSingleRequest
+		if err := frame.Decode(&body); err != nil || body.NodeName != "n1" || frame.Header.Type != RequestNodeInfoSingle || frame.Header.Version != v {
+			t.Errorf("protocol %d: %+v, %+v, %v", v, frame.Header, body, err)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package message
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// walks has every walk of this package beside the protocol's table for it.
+var walks = map[string]func(*codec.Codec){
+	"header":                    new(Header).Walk,
+	"addr":                      func(c *codec.Codec) { addr(c, new(Addr)) },
+	"auth_cred":                 new(Credential).Walk,
+	"return_code":               new(RC).Walk,
+	"return_code2":              new(RCMessage).Walk,
+	"job_array_errors_response": new(JobArrayErrors).Walk,
+	"node_info_request":         new(NodeInfoRequest).Walk,
+	"node_info_single_request":  new(NodeInfoSingleRequest).Walk,
+	"node_info_response":        new(NodeInfo).Walk,
+	"node_info_record":          func(c *codec.Codec) { node(c, new(model.Node)) },
+	"energy":                    func(c *codec.Codec) { energy(c, new(model.Energy)) },
+	"partition_info_request":    new(PartitionInfoRequest).Walk,
+	"partition_info_response":   new(PartitionInfo).Walk,
+	"partition_info_record":     func(c *codec.Codec) { partition(c, new(model.Partition)) },
+	"job_defaults":              func(c *codec.Codec) { jobDefault(c, new(model.JobDefault)) },
+	"job_info_request":          new(JobInfoRequest).Walk,
+	"job_info_single_request":   new(JobInfoSingleRequest).Walk,
+	"job_info_response":         new(JobInfo).Walk,
+	"job_info_record":           func(c *codec.Codec) { job(c, new(model.Job)) },
+	"job_resources":             func(c *codec.Codec) { jobResources(c, new(model.JobResources)) },
+	"multi_core_data":           func(c *codec.Codec) { multiCore(c, new(model.MultiCore)) },
+	"step_id":                   func(c *codec.Codec) { stepID(c, new(model.StepID)) },
+	"job_desc":                  new(SubmitRequest).Walk,
+	"cron_entry":                func(c *codec.Codec) { cronEntry(c, new(model.CronEntry)) },
+	"submit_response":           new(SubmitResponse).Walk,
+	"kill_job":                  new(KillJob).Walk,
+	"auth_token_request":        new(TokenRequest).Walk,
+	"auth_token_response":       new(TokenResponse).Walk,
+	"dbd_persist_init":          new(PersistInit).Walk,
+	"dbd_persist_rc":            new(PersistRC).Walk,
+	"db_stats_msg":              new(AccountingStats).Walk,
+	"db_rollup_stats":           func(c *codec.Codec) { rollup(c, new(model.Rollup)) },
+	"db_rpc_obj":                func(c *codec.Codec) { callCount(c, new(model.CallCount)) },
+}
+
+// TestWalksAreTheTables holds each walk's own description against the rows of the
+// protocol's table, for every protocol version.
+func TestWalksAreTheTables(t *testing.T) {
+	for table, walk := range walks {
+		t.Run(table, func(t *testing.T) {
+			rows := readTable(t, table)
+			for v := codec.Oldest; v <= codec.Newest; v++ {
+				c := codec.NewDescriber(v)
+				walk(c)
+				if diff := cmp.Diff(rowsAt(rows, v), c.Rows()); diff != "" {
+					t.Errorf("protocol %d (table -, walk +):\n%s", v, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestNumbers holds the numbers of the messages against the protocol's lists.
+func TestNumbers(t *testing.T) {
+	want := map[string]Type{
+		"REQUEST_PING": RequestPing, "REQUEST_NODE_INFO": RequestNodeInfo, "RESPONSE_NODE_INFO": ResponseNodeInfo,
+		"REQUEST_NODE_INFO_SINGLE": RequestNodeInfoSingle, "REQUEST_PARTITION_INFO": RequestPartitionInfo,
+		"RESPONSE_PARTITION_INFO": ResponsePartitionInfo, "REQUEST_JOB_INFO": RequestJobInfo, "RESPONSE_JOB_INFO": ResponseJobInfo,
+		"REQUEST_JOB_INFO_SINGLE": RequestJobInfoSingle, "REQUEST_SUBMIT_BATCH_JOB": RequestSubmitBatchJob,
+		"RESPONSE_SUBMIT_BATCH_JOB": ResponseSubmitBatchJob, "REQUEST_KILL_JOB": RequestKillJob,
+		"REQUEST_AUTH_TOKEN": RequestAuthToken, "RESPONSE_AUTH_TOKEN": ResponseAuthToken, "RESPONSE_SLURM_RC": ResponseRC,
+		"DBD_FINI": AccountingFini, "DBD_GET_STATS": AccountingGetStats,
+	}
+	got := map[string]Type{}
+	for _, file := range []string{"rpc", "dbd_rpc"} {
+		for _, f := range readTSV(t, file) {
+			pairs := [][2]string{{f[0], f[1]}}
+			if file == "rpc" {
+				pairs = append(pairs, [2]string{f[3], f[4]})
+			}
+			for _, p := range pairs {
+				if _, known := want[p[1]]; known {
+					n, err := strconv.Atoi(p[0])
+					if err != nil {
+						t.Fatal(err)
+					}
+					got[p[1]] = Type(n)
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ours -, the protocol's +:\n%s", diff)
+	}
+}
+
+type tableRow struct {
+	codec.Row
+	min, max codec.Version // max 0: no end
+}
+
+func readTable(t *testing.T, name string) []tableRow {
+	t.Helper()
+	var rows []tableRow
+	for _, f := range readTSV(t, name) {
+		r := tableRow{Row: codec.Row{Field: f[1], Type: f[2]}}
+		lo, err := strconv.Atoi(f[3])
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		r.min = codec.Version(lo)
+		if len(f) > 4 && f[4] != "" {
+			hi, err := strconv.Atoi(f[4])
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			r.max = codec.Version(hi)
+		}
+		rows = append(rows, r)
+	}
+	if len(rows) == 0 {
+		t.Fatalf("table %s has no rows", name)
+	}
+	return rows
+}
+
+func rowsAt(rows []tableRow, v codec.Version) []codec.Row {
+	var at []codec.Row
+	for _, r := range rows {
+		if r.min <= v && (r.max == 0 || v < r.max) {
+			at = append(at, r.Row)
+		}
+	}
+	return at
+}
+
+func readTSV(t *testing.T, name string) [][]string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", "tables", name+".tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]string
+	for line := range strings.Lines(string(b)) {
+		rows = append(rows, strings.Split(strings.TrimRight(line, "\n"), "\t"))
+	}
+	return rows[1:]
+}
