@@ -31,6 +31,10 @@ func parseRights(oob []byte) (fds []int, err error) {
 			err = errors.New("has a control message that is not about descriptors")
 			continue
 		}
+		if len(list[i].Data)%4 != 0 { // ParseUnixRights would index past its end
+			err = errors.New("has half a descriptor")
+			continue
+		}
 		got, perr := unix.ParseUnixRights(&list[i])
 		if perr != nil {
 			err = errors.New("has descriptors that can't be parsed")
