@@ -1,0 +1,123 @@
+package schema
+
+// Field is one line of an object's table. Make one with F, Show, Take or Group.
+type Field[O any] struct {
+	name, doc string
+	shape     func(View) *Shape
+	renderer  func(View) func(Encoder, *O)         // nil: never shown
+	parser    func(View) func(*Report, *Value, *O) // nil: never taken
+	traits
+}
+
+// traits is what Options say of a field.
+type traits struct {
+	slurm      string // its name in the Slurm spelling, when that is another
+	unit       string
+	in         span
+	required   span
+	deprecated span
+	ours       bool
+}
+
+// Option says more about a field.
+type Option func(*traits)
+
+// Since: the field exists from version v on.
+func Since(v Version) Option { return func(t *traits) { t.in.since = v } }
+
+// Until: the field is gone from version v on.
+func Until(v Version) Option { return func(t *traits) { t.in.until = v } }
+
+// Required: the field is always there, from version v on; 0 is all versions.
+func Required(v Version) Option { return func(t *traits) { t.required = span{since: v} } }
+
+// Deprecated: the field still works, but from version v on another should be used;
+// 0 is all versions.
+func Deprecated(v Version) Option { return func(t *traits) { t.deprecated = span{since: v} } }
+
+// Unit is what a number counts: "MiB", "s", "min".
+func Unit(unit string) Option { return func(t *traits) { t.unit = unit } }
+
+// Ours marks a field that Slurm's API does not have.
+func Ours(t *traits) { t.ours = true }
+
+// InSlurm gives the field's name in the Slurm spelling, when it is another.
+func InSlurm(name string) Option { return func(t *traits) { t.slurm = name } }
+
+func (f *Field[O]) spelled(n Spelling) string {
+	if n == Slurm && f.slurm != "" {
+		return f.slurm
+	}
+	return f.name
+}
+
+func field[O any](name, doc string, opts []Option) Field[O] {
+	f := Field[O]{name: name, doc: doc}
+	f.required, f.deprecated = never, never
+	for _, o := range opts {
+		o(&f.traits)
+	}
+	return f
+}
+
+// F is a field that stands in the model: at gives its place. It is shown, and taken
+// where a body is parsed.
+func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
+	f := field[O](name, doc, opts)
+	f.shape = func(v View) *Shape { return typ().Shape(v) }
+	f.renderer = func(v View) func(Encoder, *O) {
+		render := typ().Renderer(v)
+		return func(e Encoder, o *O) { render(e, at(o)) }
+	}
+	f.parser = func(v View) func(*Report, *Value, *O) {
+		parse := typ().Parser(v)
+		return func(r *Report, doc *Value, o *O) { parse(r, doc, at(o)) }
+	}
+	return f
+}
+
+// Show is a field whose value is worked out; it is never taken.
+func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string, opts ...Option) Field[O] {
+	f := field[O](name, doc, opts)
+	f.shape = func(v View) *Shape { return typ().Shape(v) }
+	f.renderer = func(v View) func(Encoder, *O) {
+		render := typ().Renderer(v)
+		return func(e Encoder, o *O) {
+			value := get(o)
+			render(e, &value)
+		}
+	}
+	return f
+}
+
+// Take is a field that does something to the object when it is given; it is never
+// shown. An error of set is about the field's value.
+func Take[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc string, opts ...Option) Field[O] {
+	f := field[O](name, doc, opts)
+	f.shape = func(v View) *Shape { return typ().Shape(v) }
+	f.parser = func(v View) func(*Report, *Value, *O) {
+		parse := typ().Parser(v)
+		return func(r *Report, doc *Value, o *O) {
+			var value T
+			if !parse(r, doc, &value) {
+				return
+			}
+			if err := set(o, value); err != nil {
+				r.Error(doc, "%v", err)
+			}
+		}
+	}
+	return f
+}
+
+// Group is an object inside the object whose fields are of the same O.
+func Group[O any](name, doc string, fields []Field[O], opts ...Option) Field[O] {
+	f := field[O](name, doc, opts)
+	f.shape = func(v View) *Shape { return &Shape{Kind: "object", Fields: properties(fields, v)} }
+	f.renderer = func(v View) func(Encoder, *O) { return renderFields(fields, v) }
+	f.parser = func(v View) func(*Report, *Value, *O) {
+		parse := parseFields(fields, v)
+		return func(r *Report, doc *Value, o *O) { parse(r, doc, o) }
+	}
+	return f
+}

@@ -1,0 +1,105 @@
+package schema
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Integer is what an integer in JSON can be in the model.
+type Integer interface {
+	~int | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+// Int32 is an integer that the API declares as int32, of any width in the model.
+func Int32[T Integer]() Type[T] { return integer[T]("int32") }
+
+// Int64 is an integer that the API declares as int64.
+func Int64[T Integer]() Type[T] { return integer[T]("int64") }
+
+func integer[T Integer](format string) Type[T] {
+	return simple[T]{&Shape{Kind: "integer", Format: format}, renderInteger[T], parseInteger[T]}
+}
+
+func renderInteger[T Integer](e Encoder, n *T) {
+	if *n < 0 {
+		e.Int(int64(*n))
+		return
+	}
+	e.Uint(uint64(*n))
+}
+
+func parseInteger[T Integer](r *Report, v *Value, into *T) bool {
+	least, most := bounds[T]()
+	n, ok := ParseInteger(r, v, least, most)
+	*into = T(n)
+	return ok
+}
+
+// bounds are the least and the greatest value of T that a client can mean, as int64.
+func bounds[T Integer]() (least, most int64) {
+	ones := ^T(0)
+	if ones < 0 { // signed: bits below the sign
+		for b := T(1); b > 0; b <<= 1 {
+			most = most<<1 | 1
+		}
+		return -most - 1, most
+	}
+	return 0, int64(min(uint64(ones), math.MaxInt64))
+}
+
+// ParseInteger reads an integer between least and most. A number with a zero fraction
+// is one; a text that is one is taken with a warning. Everything else is an
+// error, never a guess.
+func ParseInteger(r *Report, v *Value, least, most int64) (int64, bool) {
+	switch v.Kind {
+	case Number:
+	case Text:
+		if _, err := strconv.ParseInt(v.Text, 10, 64); err != nil {
+			return 0, r.Error(v, "expected integer, got string %q", Shorten(v.Text))
+		}
+		r.Warn(v, "expected integer, got string")
+	default:
+		return 0, r.Error(v, "expected integer, got %s", v.Kind)
+	}
+	n, whole, fits := wholeNumber(v.Text)
+	switch {
+	case !whole:
+		return 0, r.Error(v, "expected integer, got %s", Shorten(v.Text))
+	case !fits || n < least || n > most:
+		return 0, r.Error(v, "%s is out of range, %d to %d", Shorten(v.Text), least, most)
+	}
+	return n, true
+}
+
+// wholeNumber reads a JSON number: whether it is whole, and fits 64 bits.
+func wholeNumber(s string) (n int64, whole, fits bool) {
+	if !strings.ContainsAny(s, ".eE") {
+		n, err := strconv.ParseInt(s, 10, 64)
+		return n, true, err == nil
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil { // out of the range of a double: surely no integer of ours
+		return 0, true, false
+	}
+	if f != math.Trunc(f) {
+		return 0, false, false
+	}
+	// Above 2^53 a double no longer says which integer was meant.
+	if math.Abs(f) > 1<<53 {
+		return 0, true, false
+	}
+	return int64(f), true, true
+}
+
+func parseFloat(r *Report, v *Value, into *float64) bool {
+	if v.Kind != Number {
+		return r.Error(v, "expected number, got %s", v.Kind)
+	}
+	f, err := strconv.ParseFloat(v.Text, 64)
+	if err != nil {
+		return r.Error(v, "%s is out of range", Shorten(v.Text))
+	}
+	*into = f
+	return true
+}

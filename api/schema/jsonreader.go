@@ -1,0 +1,245 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// ReadJSON reads one JSON document (RFC 8259), strictly. Its time is linear in the
+// length of the text, its memory bounded by lim: an array or an object costs the
+// same however it is written (quadratic readers were stopped with 100 KB of "[0,0").
+//
+// Refused: what the grammar does not allow, bytes that are not UTF-8, escapes of half
+// a surrogate pair. A byte order mark in front is passed over. What the grammar allows
+// and a scheduler can't mean, a NUL in a string or a name given twice, is kept for the
+// types and tables to refuse (ParseText, ObjectType). Errors are *SyntaxError.
+func ReadJSON(text string, lim Limits) (*Value, error) {
+	r := &jsonReader{text: strings.TrimPrefix(text, "\uFEFF"), lim: lim}
+	r.space()
+	v, err := r.value(0)
+	if err != nil {
+		return nil, err
+	}
+	r.space()
+	if r.at < len(r.text) {
+		return nil, r.fail("something follows the document")
+	}
+	return &v, nil
+}
+
+type jsonReader struct {
+	text string
+	at   int
+	lim  Limits
+	n    int // values so far
+
+	// open holds the items read so far of all arrays and objects that are not closed
+	// yet, outermost first; each takes its own, copied once, when it closes.
+	open []Value
+
+	// line and lineStart follow space(), the only place where a line can end; so a
+	// Value's place costs no second look at the text.
+	line      int32
+	lineStart int
+	// column of the place colAt on this line, so that columns are counted once.
+	col   int32
+	colAt int
+}
+
+func (r *jsonReader) space() {
+	for r.at < len(r.text) {
+		switch r.text[r.at] {
+		case '\n':
+			r.line++
+			r.lineStart = r.at + 1
+			r.col, r.colAt = 0, r.at+1
+		case ' ', '\t', '\r':
+		default:
+			return
+		}
+		r.at++
+	}
+}
+
+// place is the line and column of r.at. It only ever moves forward, so that all
+// calls together cost one pass over the text.
+func (r *jsonReader) place() (line, column int32) {
+	if r.at > r.colAt {
+		r.col += int32(utf8.RuneCountInString(r.text[r.colAt:r.at]))
+		r.colAt = r.at
+	}
+	return r.line + 1, r.col + 1
+}
+
+func (r *jsonReader) fail(problem string) error {
+	line, column := r.place()
+	return &SyntaxError{Line: int(line), Column: int(column), Problem: problem}
+}
+
+func (r *jsonReader) tooLarge(problem string) error {
+	err := r.fail(problem).(*SyntaxError)
+	err.TooLarge = true
+	return err
+}
+
+// peek is the next byte, 0 at the end. A NUL byte in the text is no token either.
+func (r *jsonReader) peek() byte {
+	if r.at < len(r.text) {
+		return r.text[r.at]
+	}
+	return 0
+}
+
+func (r *jsonReader) value(depth int) (v Value, err error) {
+	if r.n++; r.n > r.lim.Values {
+		return v, r.tooLarge("too many values")
+	}
+	if depth > r.lim.Depth {
+		return v, r.tooLarge("nested too deeply")
+	}
+	v.Line, v.Column = r.place()
+	switch c := r.peek(); {
+	case c == '{':
+		v.Kind = Map
+		v.Items, err = r.items('}', depth)
+	case c == '[':
+		v.Kind = Array
+		v.Items, err = r.items(']', depth)
+	case c == '"':
+		v.Kind = Text
+		v.Text, err = r.string()
+	case c == '-' || isDigit(c):
+		v.Kind = Number
+		v.Text, err = r.number()
+	case c == 't':
+		v.Kind = Bool
+		v.Text, err = r.word("true")
+	case c == 'f':
+		v.Kind = Bool
+		v.Text, err = r.word("false")
+	case c == 'n':
+		v.Kind = Null
+		_, err = r.word("null")
+	case r.at >= len(r.text):
+		err = r.fail("a value is missing")
+	default:
+		err = r.fail("not a value")
+	}
+	return v, err
+}
+
+func (r *jsonReader) word(w string) (string, error) {
+	if !strings.HasPrefix(r.text[r.at:], w) {
+		return "", r.fail("not a value")
+	}
+	r.at += len(w)
+	return w, nil
+}
+
+// items reads an array or an object from its opening bracket to end, its closing one.
+func (r *jsonReader) items(end byte, depth int) ([]Value, error) {
+	base := len(r.open)
+	r.at++
+	r.space()
+	for first := true; r.peek() != end || !first; first = false {
+		var name string
+		var err error
+		if end == '}' {
+			if name, err = r.name(); err != nil {
+				return nil, err
+			}
+		}
+		v, err := r.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		v.Key = name
+		r.push(v)
+		r.space()
+		if r.peek() == end {
+			break
+		}
+		if r.peek() != ',' {
+			return nil, r.fail(fmt.Sprintf(`"," or %q is missing`, string(end)))
+		}
+		r.at++
+		r.space()
+	}
+	r.at++
+	return r.pop(base), nil
+}
+
+func (r *jsonReader) push(v Value) {
+	if len(r.open) == cap(r.open) { // double, so that each item is moved about once
+		r.open = slices.Grow(r.open, len(r.open)+8)
+	}
+	r.open = append(r.open, v)
+}
+
+func (r *jsonReader) pop(base int) []Value {
+	if len(r.open) == base {
+		return nil
+	}
+	items := slices.Clone(r.open[base:])
+	clear(r.open[base:])
+	r.open = r.open[:base]
+	return items
+}
+
+// name reads a member's name and its colon.
+func (r *jsonReader) name() (string, error) {
+	if r.peek() != '"' {
+		return "", r.fail("a name in quotes is missing")
+	}
+	name, err := r.string()
+	if err != nil {
+		return "", err
+	}
+	r.space()
+	if r.peek() != ':' {
+		return "", r.fail(`":" is missing`)
+	}
+	r.at++
+	r.space()
+	return name, nil
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func (r *jsonReader) digits() bool {
+	start := r.at
+	for isDigit(r.peek()) {
+		r.at++
+	}
+	return r.at > start
+}
+
+func (r *jsonReader) number() (string, error) {
+	start := r.at
+	if r.peek() == '-' {
+		r.at++
+	}
+	if r.peek() == '0' {
+		r.at++
+	} else if !r.digits() {
+		return "", r.fail("a digit is missing")
+	}
+	if r.peek() == '.' {
+		r.at++
+		if !r.digits() {
+			return "", r.fail("a digit is missing")
+		}
+	}
+	if c := r.peek(); c == 'e' || c == 'E' {
+		r.at++
+		if c := r.peek(); c == '+' || c == '-' {
+			r.at++
+		}
+		if !r.digits() {
+			return "", r.fail("a digit is missing")
+		}
+	}
+	return r.text[start:r.at], nil
+}

@@ -1,0 +1,175 @@
+package schema
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadJSONValues(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       Value
+	}{
+		{"number", " -1.5e+3", Value{Kind: Number, Text: "-1.5e+3", Line: 1, Column: 2}},
+		{"word", "\n\ttrue ", Value{Kind: Bool, Text: "true", Line: 2, Column: 2}},
+		{"escapes", `"a\"\\\/\b\f\n\r\tä\u00e4\ud834\udd1e"`, Value{Kind: Text, Text: "a\"\\/\b\f\n\r\tää𝄞", Line: 1, Column: 1}},
+		{"byte order mark", "\uFEFFnull", Value{Kind: Null, Line: 1, Column: 1}},
+		{"places count characters", `{"ä":[1, "é", 2]}`, Value{Kind: Map, Line: 1, Column: 1, Items: []Value{
+			{Kind: Array, Key: "ä", Line: 1, Column: 6, Items: []Value{
+				{Kind: Number, Text: "1", Line: 1, Column: 7},
+				{Kind: Text, Text: "é", Line: 1, Column: 10},
+				{Kind: Number, Text: "2", Line: 1, Column: 15},
+			}},
+		}}},
+		{"names given twice are both kept", `{"a":1,"a":2}`, Value{Kind: Map, Line: 1, Column: 1, Items: []Value{
+			{Kind: Number, Key: "a", Text: "1", Line: 1, Column: 6},
+			{Kind: Number, Key: "a", Text: "2", Line: 1, Column: 12},
+		}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ReadJSON(tt.text, DefaultLimits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(tt.want, *got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestReadJSONRefuses(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"nothing", "", "line 1, column 1: a value is missing"},
+		{"two documents", "{} {}", "line 1, column 4: something follows the document"},
+		{"place on a later line", "{\n  \"a\": tru\n}", "line 2, column 8: not a value"},
+		{"trailing comma", "[1,]", "line 1, column 4: not a value"},
+		{"leading zero", "[01]", `line 1, column 3: "," or "]" is missing`},
+		{"single quotes", "{'a':1}", "line 1, column 2: a name in quotes is missing"},
+		{"NUL byte", "[\"a\x00\"]", "line 1, column 4: a control character stands in a string"},
+		{"half a pair", `["\ud834"]`, "line 1, column 3: half a surrogate pair"},
+		{"Latin-1", "[\"\xe4\"]", "line 1, column 3: not UTF-8"},
+		{"open string", `["abc`, "line 1, column 6: the string does not end"},
+		{"too deep", strings.Repeat("[", 6), "line 1, column 6: nested too deeply"},
+		{"too many", "[1,2,3,4,5,6,7,8]", "line 1, column 16: too many values"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := ReadJSON(tt.text, Limits{Depth: 4, Values: 8})
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if d := cmp.Diff(tt.want, err.Error()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestReadJSONCorpus runs the public corpus of JSON texts (nst/JSONTestSuite): y_ must
+// be read, n_ must be refused, i_ may be either.
+func TestReadJSONCorpus(t *testing.T) {
+	dir := os.Getenv("JSON_CORPUS")
+	if dir == "" {
+		dir = "/work/shared/vectors/json-parsing/test_parsing"
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	if len(files) == 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("no JSON corpus in %s (set JSON_CORPUS)", dir)
+		}
+		t.Skipf("no JSON corpus in %s (set JSON_CORPUS)", dir)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = ReadJSON(string(text), DefaultLimits)
+			switch name := filepath.Base(file); {
+			case name[0] == 'y' && err != nil:
+				t.Errorf("refused: %v", err)
+			case name[0] == 'n' && err == nil:
+				t.Error("accepted")
+			}
+		})
+	}
+}
+
+// FuzzReadJSON holds our reader against the standard library's: what we read it reads
+// too, to the same text of every string and number.
+func FuzzReadJSON(f *testing.F) {
+	for _, seed := range []string{
+		`{"job":{"name":"a","tasks":4,"environment":["A=b"]},"script":"#!/bin/sh\n"}`,
+		`[[],{},"",0,-0.1e-9,true,false,null]`, `"\ud834\udd1e\u00e4"`, "[[[[", `{"a":1,"a":2}`, "\uFEFF1", "\"\xff\"",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		v, err := ReadJSON(text, Limits{Depth: 50, Values: 10_000})
+		if err != nil {
+			if v != nil {
+				t.Error("a value and an error")
+			}
+			return
+		}
+		if !json.Valid([]byte(strings.TrimPrefix(text, "\uFEFF"))) {
+			t.Fatalf("read what is not JSON: %q", text)
+		}
+		d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(text, "\uFEFF")))
+		d.UseNumber()
+		compareTokens(t, d, v)
+	})
+}
+
+func compareTokens(t *testing.T, d *json.Decoder, v *Value) {
+	t.Helper()
+	token, err := d.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch v.Kind {
+	case Array, Map:
+		for i := range v.Items {
+			if v.Kind == Map {
+				if key, _ := d.Token(); key != v.Items[i].Key {
+					t.Fatalf("name %q, want %q", v.Items[i].Key, key)
+				}
+			}
+			compareTokens(t, d, &v.Items[i])
+		}
+		if _, err := d.Token(); err != nil { // the closing bracket
+			t.Fatal(err)
+		}
+	case Text:
+		if token != v.Text {
+			t.Fatalf("string %q, want %q", v.Text, token)
+		}
+	case Number:
+		if token.(json.Number).String() != v.Text {
+			t.Fatalf("number %q, want %q", v.Text, token)
+		}
+	}
+}
+
+func BenchmarkReadJSON(b *testing.B) {
+	for _, size := range []int{1_000, 100_000} {
+		text := "[" + strings.Repeat("0,", size) + "0]"
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if _, err := ReadJSON(text, DefaultLimits); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package schema
+
+import (
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// string reads a string at its opening quote. One without escapes is a piece of the
+// text itself, not a copy.
+func (r *jsonReader) string() (string, error) {
+	r.at++ // "
+	start := r.at
+	for r.at < len(r.text) {
+		switch c := r.text[r.at]; {
+		case c == '"':
+			s := r.text[start:r.at]
+			r.at++
+			return s, nil
+		case c == '\\':
+			return r.escaped(start)
+		default:
+			if err := r.char(c); err != nil {
+				return "", err
+			}
+		}
+	}
+	return "", r.fail("the string does not end")
+}
+
+// char passes one character that stands for itself.
+func (r *jsonReader) char(c byte) error {
+	if c < ' ' {
+		return r.fail("a control character stands in a string")
+	}
+	if c < utf8.RuneSelf {
+		r.at++
+		return nil
+	}
+	ch, n := utf8.DecodeRuneInString(r.text[r.at:])
+	if ch == utf8.RuneError && n == 1 {
+		return r.fail("not UTF-8")
+	}
+	r.at += n
+	return nil
+}
+
+// escaped reads on from the first backslash of a string that began at start.
+func (r *jsonReader) escaped(start int) (string, error) {
+	var b strings.Builder
+	b.WriteString(r.text[start:r.at])
+	for r.at < len(r.text) {
+		switch c := r.text[r.at]; {
+		case c == '"':
+			r.at++
+			return b.String(), nil
+		case c == '\\':
+			ch, err := r.escape()
+			if err != nil {
+				return "", err
+			}
+			b.WriteRune(ch)
+		default:
+			from := r.at
+			if err := r.char(c); err != nil {
+				return "", err
+			}
+			b.WriteString(r.text[from:r.at])
+		}
+	}
+	return "", r.fail("the string does not end")
+}
+
+// simpleEscapes maps the letter after a backslash to what it stands for.
+var simpleEscapes = map[byte]rune{
+	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}
+
+// escape reads one escape at its backslash.
+func (r *jsonReader) escape() (rune, error) {
+	if r.at+1 >= len(r.text) {
+		return 0, r.fail("the string does not end")
+	}
+	c := r.text[r.at+1]
+	if ch, ok := simpleEscapes[c]; ok {
+		r.at += 2
+		return ch, nil
+	}
+	if c != 'u' {
+		return 0, r.fail("no such escape")
+	}
+	ch, ok := hex4(r.text[r.at+2:])
+	switch {
+	case !ok:
+		return 0, r.fail(`four hex digits must follow "\u"`)
+	case !utf16.IsSurrogate(ch):
+		r.at += 6
+		return ch, nil
+	}
+	rest := r.text[r.at+6:]
+	if !strings.HasPrefix(rest, `\u`) {
+		return 0, r.fail("half a surrogate pair")
+	}
+	low, ok := hex4(rest[2:])
+	pair := utf16.DecodeRune(ch, low)
+	if !ok || pair == utf8.RuneError {
+		return 0, r.fail("half a surrogate pair")
+	}
+	r.at += 12
+	return pair, nil
+}
+
+func hex4(s string) (rune, bool) {
+	if len(s) < 4 {
+		return 0, false
+	}
+	var n rune
+	for i := range 4 {
+		n <<= 4
+		switch c := s[i]; {
+		case isDigit(c):
+			n |= rune(c - '0')
+		case c >= 'a' && c <= 'f':
+			n |= rune(c-'a') + 10
+		case c >= 'A' && c <= 'F':
+			n |= rune(c-'A') + 10
+		default:
+			return 0, false
+		}
+	}
+	return n, true
+}

@@ -1,0 +1,192 @@
+package schema
+
+import (
+	"io"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// pieceSize is how many bytes of JSON are collected before they go to the
+// connection: large enough that a write's cost is nothing beside its content,
+// small enough that many lists at once cost little memory.
+const pieceSize = 32 << 10
+
+// JSONWriter is an Encoder of compact JSON (RFC 8259) that appends to one buffer
+// and writes it out in pieces.
+//
+// What it writes is always valid: bytes that are not UTF-8 become U+FFFD (a job name
+// with a Latin-1 letter must not make the whole list unreadable for everybody),
+// integers keep all 64 bits, and a number that JSON can't say (NaN, infinite)
+// becomes 0.
+type JSONWriter struct {
+	w   io.Writer
+	buf []byte
+	sep bool // the next key or element needs a comma before it
+	err error
+}
+
+// NewJSONWriter makes a JSONWriter to w. Nothing reaches w before pieceSize bytes
+// have come together or Flush is called.
+func NewJSONWriter(w io.Writer) *JSONWriter {
+	return &JSONWriter{w: w, buf: make([]byte, 0, pieceSize+4<<10)}
+}
+
+// BeginObject opens an object.
+func (j *JSONWriter) BeginObject() { j.open('{') }
+
+// EndObject closes the innermost object.
+func (j *JSONWriter) EndObject() { j.close('}') }
+
+// BeginArray opens an array.
+func (j *JSONWriter) BeginArray() { j.open('[') }
+
+// EndArray closes the innermost array.
+func (j *JSONWriter) EndArray() { j.close(']') }
+
+func (j *JSONWriter) open(c byte) {
+	j.comma()
+	j.buf = append(j.buf, c)
+	j.sep = false
+}
+
+func (j *JSONWriter) close(c byte) {
+	j.buf = append(j.buf, c)
+	j.done()
+}
+
+// comma separates from what came before on the same level.
+func (j *JSONWriter) comma() {
+	if j.sep {
+		j.buf = append(j.buf, ',')
+	}
+}
+
+// done ends a value, and sends a full piece on its way.
+func (j *JSONWriter) done() {
+	j.sep = true
+	if len(j.buf) >= pieceSize {
+		j.Flush()
+	}
+}
+
+// Key writes a name of ours: plain ASCII, nothing to escape.
+func (j *JSONWriter) Key(name string) {
+	j.comma()
+	j.buf = append(j.buf, '"')
+	j.buf = append(j.buf, name...)
+	j.buf = append(j.buf, '"', ':')
+	j.sep = false
+}
+
+// Int writes a signed integer.
+func (j *JSONWriter) Int(n int64) {
+	j.comma()
+	j.buf = strconv.AppendInt(j.buf, n, 10)
+	j.done()
+}
+
+// Uint writes an unsigned integer.
+func (j *JSONWriter) Uint(n uint64) {
+	j.comma()
+	j.buf = strconv.AppendUint(j.buf, n, 10)
+	j.done()
+}
+
+// Float writes f so that it reads back as the same double; a whole number keeps its
+// ".0", so that strict readers see a floating-point field as one.
+func (j *JSONWriter) Float(f float64) {
+	j.comma()
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		f = 0
+	}
+	form := byte('f')
+	if a := math.Abs(f); a >= 1e15 || (a > 0 && a < 1e-6) {
+		form = 'e'
+	}
+	j.buf = strconv.AppendFloat(j.buf, f, form, -1, 64)
+	if form == 'f' && f == math.Trunc(f) {
+		j.buf = append(j.buf, ".0"...)
+	}
+	j.done()
+}
+
+// Bool writes true or false.
+func (j *JSONWriter) Bool(b bool) {
+	j.comma()
+	j.buf = strconv.AppendBool(j.buf, b)
+	j.done()
+}
+
+// Null writes null.
+func (j *JSONWriter) Null() {
+	j.comma()
+	j.buf = append(j.buf, "null"...)
+	j.done()
+}
+
+// String writes s, escaped as little as JSON allows.
+func (j *JSONWriter) String(s string) {
+	j.comma()
+	j.buf = append(j.buf, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		if c := s[i]; c < utf8.RuneSelf {
+			if c >= ' ' && c != '"' && c != '\\' {
+				i++
+				continue
+			}
+			j.buf = append(j.buf, s[start:i]...)
+			j.buf = appendEscape(j.buf, c)
+			i++
+			start = i
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 {
+			j.buf = append(j.buf, s[start:i]...)
+			j.buf = append(j.buf, "\uFFFD"...)
+			start = i + 1
+		}
+		i += n
+	}
+	j.buf = append(j.buf, s[start:]...)
+	j.buf = append(j.buf, '"')
+	j.done()
+}
+
+const hexDigits = "0123456789abcdef"
+
+func appendEscape(b []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(b, '\\', c)
+	case '\n':
+		return append(b, '\\', 'n')
+	case '\r':
+		return append(b, '\\', 'r')
+	case '\t':
+		return append(b, '\\', 't')
+	}
+	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+}
+
+// Fail gives the body up.
+func (j *JSONWriter) Fail(err error) {
+	if j.err == nil {
+		j.err = err
+	}
+}
+
+// Err is the first failure.
+func (j *JSONWriter) Err() error { return j.err }
+
+// Flush sends what has been collected. After a failure it drops it instead: half
+// an answer must never end up looking like a whole one.
+func (j *JSONWriter) Flush() error {
+	if j.err == nil && len(j.buf) > 0 {
+		_, j.err = j.w.Write(j.buf)
+	}
+	j.buf = j.buf[:0]
+	return j.err
+}

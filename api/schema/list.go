@@ -1,0 +1,81 @@
+package schema
+
+// List is an array of values that are in memory.
+func List[T any](elem func() Type[T]) func() Type[[]T] {
+	return func() Type[[]T] { return list[T]{elem()} }
+}
+
+type list[T any] struct{ elem Type[T] }
+
+func (l list[T]) Shape(v View) *Shape { return &Shape{Kind: "array", Items: l.elem.Shape(v)} }
+
+func (l list[T]) Renderer(v View) func(Encoder, *[]T) {
+	render := l.elem.Renderer(v)
+	return func(e Encoder, items *[]T) {
+		e.BeginArray()
+		for i := range *items {
+			render(e, &(*items)[i])
+		}
+		e.EndArray()
+	}
+}
+
+// Parser reads an array; one value that is not an array is taken as an array of
+// it, with a warning.
+func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
+	parse := l.elem.Parser(v)
+	return func(r *Report, doc *Value, into *[]T) bool {
+		items := doc.Items
+		switch doc.Kind {
+		case Array:
+		case Map:
+			return r.Error(doc, "expected array, got object")
+		default:
+			r.WarnKind(doc, Array)
+			items = []Value{*doc}
+		}
+		all := make([]T, len(items))
+		ok := true
+		for i := range items {
+			r.InElement(i, func() { ok = parse(r, &items[i], &all[i]) && ok })
+		}
+		*into = all
+		return ok
+	}
+}
+
+// Stream is a list that is never in memory: it gives its elements to each, one
+// at a time, and ends with each's error or its own.
+type Stream[T any] func(each func(*T) error) error
+
+// StreamOf is the array of a Stream's elements, written as they come. What fails on the way
+// fails the body (Encoder.Fail): an array that ends early must not look whole.
+func StreamOf[T any](elem func() Type[T]) func() Type[Stream[T]] {
+	return func() Type[Stream[T]] { return stream[T]{elem()} }
+}
+
+type stream[T any] struct{ elem Type[T] }
+
+func (s stream[T]) Shape(v View) *Shape { return &Shape{Kind: "array", Items: s.elem.Shape(v)} }
+
+func (s stream[T]) Renderer(v View) func(Encoder, *Stream[T]) {
+	render := s.elem.Renderer(v)
+	return func(e Encoder, source *Stream[T]) {
+		e.BeginArray()
+		if *source != nil {
+			err := (*source)(func(item *T) error {
+				render(e, item)
+				return e.Err()
+			})
+			if err != nil {
+				e.Fail(err)
+			}
+		}
+		e.EndArray()
+	}
+}
+
+// Parser refuses: a Stream is only ever shown.
+func (s stream[T]) Parser(View) func(*Report, *Value, *Stream[T]) bool {
+	return func(r *Report, v *Value, _ *Stream[T]) bool { return r.Error(v, "can't be given") }
+}

@@ -1,0 +1,155 @@
+package schema
+
+import (
+	"fmt"
+	"sync"
+)
+
+// ObjectType is a table of fields: the Type of O.
+type ObjectType[O any] struct {
+	name   string
+	fields []Field[O]
+
+	mu      sync.Mutex
+	renders map[View]func(Encoder, *O)
+	parses  map[View]func(*Report, *Value, *O) bool
+}
+
+// Object declares the object name, in the order its fields are shown.
+func Object[O any](name string, fields ...Field[O]) *ObjectType[O] {
+	return &ObjectType[O]{
+		name:    name,
+		fields:  fields,
+		renders: make(map[View]func(Encoder, *O)),
+		parses:  make(map[View]func(*Report, *Value, *O) bool),
+	}
+}
+
+// Type makes the object usable as the type of a field: F("energy", Energy.Type, …).
+func (t *ObjectType[O]) Type() Type[O] { return t }
+
+// Renderer compiles the table for v, once.
+func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.renders[v] == nil {
+		t.renders[v] = renderFields(t.fields, v)
+	}
+	return t.renders[v]
+}
+
+// Parser compiles the table for v, once.
+func (t *ObjectType[O]) Parser(v View) func(*Report, *Value, *O) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.parses[v] == nil {
+		t.parses[v] = parseFields(t.fields, v)
+	}
+	return t.parses[v]
+}
+
+// Shape describes the table in v.
+func (t *ObjectType[O]) Shape(v View) *Shape {
+	return &Shape{Name: t.name, Kind: "object", Fields: properties(t.fields, v)}
+}
+
+func properties[O any](fields []Field[O], v View) []Property {
+	var list []Property
+	for i := range fields {
+		f := &fields[i]
+		if f.in.has(v.Version) {
+			list = append(list, Property{
+				Name:       f.spelled(v.Names),
+				Doc:        f.doc,
+				Unit:       f.unit,
+				Required:   f.required.has(v.Version),
+				Deprecated: f.deprecated.has(v.Version),
+				Ours:       f.ours,
+				Shape:      f.shape(v),
+			})
+		}
+	}
+	return list
+}
+
+// shown is a field of one View, ready to write.
+type shown[O any] struct {
+	key    string
+	render func(Encoder, *O)
+}
+
+func renderFields[O any](fields []Field[O], v View) func(Encoder, *O) {
+	var list []shown[O]
+	for i := range fields {
+		f := &fields[i]
+		if f.in.has(v.Version) && f.renderer != nil {
+			list = append(list, shown[O]{f.spelled(v.Names), f.renderer(v)})
+		}
+	}
+	return func(e Encoder, o *O) {
+		e.BeginObject()
+		for i := range list {
+			e.Key(list[i].key)
+			list[i].render(e, o)
+		}
+		e.EndObject()
+	}
+}
+
+// taken is a field of one View, ready to read.
+type taken[O any] struct {
+	name     string
+	required bool
+	parse    func(*Report, *Value, *O)
+}
+
+func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) bool {
+	var list []taken[O]
+	byName := make(map[string]int) // to the index in list
+	for i := range fields {
+		f := &fields[i]
+		if f.in.has(v.Version) && f.parser != nil {
+			name := f.spelled(v.Names)
+			if _, twice := byName[name]; twice {
+				panic(fmt.Sprintf("schema: field %q twice in %v", name, v.Version))
+			}
+			byName[name] = len(list)
+			list = append(list, taken[O]{name, f.required.has(v.Version), f.parser(v)})
+		}
+	}
+	return func(r *Report, doc *Value, o *O) bool { return parseMembers(r, doc, o, list, byName) }
+}
+
+// parseMembers reads the members of doc into o. null counts as not given. A known
+// name given twice is an error: a filter in front may have looked at the
+// other one.
+func parseMembers[O any](r *Report, doc *Value, o *O, list []taken[O], byName map[string]int) bool {
+	if doc.Kind != Map {
+		return r.Error(doc, "expected object, got %s", doc.Kind)
+	}
+	before := len(r.Errors)
+	seen := make([]bool, len(list))
+	for i := range doc.Items {
+		m := &doc.Items[i]
+		r.In(m.Key, func() {
+			f, known := byName[m.Key]
+			switch {
+			case !known:
+				r.Warn(m, "unknown field, ignored")
+			case seen[f]:
+				r.Error(m, "given twice")
+			default:
+				seen[f] = true
+				if m.Kind != Null {
+					list[f].parse(r, m, o)
+				}
+			}
+		})
+	}
+	for i, f := range list {
+		if f.required && !seen[i] {
+			r.In(f.name, func() { r.Error(doc, "missing") })
+		}
+	}
+	return len(r.Errors) == before
+}

@@ -1,0 +1,75 @@
+package schema
+
+import "strings"
+
+// simple is a Type that looks the same in every View.
+type simple[T any] struct {
+	shape  *Shape
+	render func(Encoder, *T)
+	parse  func(*Report, *Value, *T) bool
+}
+
+func (s simple[T]) Renderer(View) func(Encoder, *T)            { return s.render }
+func (s simple[T]) Parser(View) func(*Report, *Value, *T) bool { return s.parse }
+func (s simple[T]) Shape(View) *Shape                          { return s.shape }
+
+// Simple makes a Type that looks the same in every View.
+func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *Value, *T) bool) Type[T] {
+	return simple[T]{shape, render, parse}
+}
+
+// String is any text.
+func String() Type[string] {
+	return simple[string]{text,
+		func(e Encoder, s *string) { e.String(*s) },
+		ParseText}
+}
+
+// ParseText reads text; a number or a boolean is taken as written, with a warning. A
+// NUL is refused: the scheduler's C code would cut the text there, so that a name
+// which passed a check becomes another one behind it.
+func ParseText(r *Report, v *Value, into *string) bool {
+	switch v.Kind {
+	case Text:
+	case Number, Bool:
+		r.Warn(v, "expected string, got %s", v.Kind)
+	default:
+		return r.Error(v, "expected string, got %s", v.Kind)
+	}
+	if strings.IndexByte(v.Text, 0) >= 0 {
+		return r.Error(v, "contains a NUL")
+	}
+	*into = v.Text
+	return true
+}
+
+// Boolean is true or false.
+func Boolean() Type[bool] {
+	return simple[bool]{&Shape{Kind: "boolean"},
+		func(e Encoder, b *bool) { e.Bool(*b) },
+		ParseBool}
+}
+
+// ParseBool reads a boolean; the words true and false as text and the numbers 1 and
+// 0 are taken with a warning.
+func ParseBool(r *Report, v *Value, into *bool) bool {
+	switch v.Text {
+	case "true", "1":
+		*into = true
+	case "false", "0":
+		*into = false
+	default:
+		return r.Error(v, "expected boolean, got %s", v.Kind)
+	}
+	if v.Kind != Bool {
+		r.Warn(v, "expected boolean, got %s", v.Kind)
+	}
+	return true
+}
+
+// Float is a floating-point number.
+func Float() Type[float64] {
+	return simple[float64]{&Shape{Kind: "number", Format: "double"},
+		func(e Encoder, f *float64) { e.Float(*f) },
+		parseFloat}
+}

@@ -1,0 +1,120 @@
+package schema
+
+import "strings"
+
+// Word is one name in a set of bits: it is there when the bits of Mask are Value.
+type Word[T Integer] struct {
+	Name  string
+	Mask  T
+	Value T
+	in    span
+}
+
+// Bit is a word for one or more bits that are all set.
+func Bit[T Integer](name string, bits T, opts ...Option) Word[T] {
+	return Part(name, bits, bits, opts...)
+}
+
+// Part is a word for a value of some of the bits. Of its options only Since and Until count.
+func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
+	var t traits
+	for _, o := range opts {
+		o(&t)
+	}
+	return Word[T]{Name: name, Mask: mask, Value: value, in: t.in}
+}
+
+// WordSet is the Type of bits that are shown as an array of words, in the table's order.
+type WordSet[T Integer] struct{ words []Word[T] }
+
+// Words declares a set of words.
+func Words[T Integer](words ...Word[T]) *WordSet[T] { return &WordSet[T]{words} }
+
+// Type makes the set usable as the type of a field.
+func (s *WordSet[T]) Type() Type[T] { return s }
+
+func (s *WordSet[T]) of(v Version) []Word[T] {
+	var list []Word[T]
+	for _, w := range s.words {
+		if w.in.has(v) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// Shape describes the set in v.
+func (s *WordSet[T]) Shape(v View) *Shape {
+	one := &Shape{Kind: "string"}
+	for _, w := range s.of(v.Version) {
+		one.Enum = append(one.Enum, w.Name)
+	}
+	return &Shape{Kind: "array", Items: one}
+}
+
+// Renderer writes the words that n holds.
+func (s *WordSet[T]) Renderer(v View) func(Encoder, *T) {
+	words := s.of(v.Version)
+	return func(e Encoder, n *T) {
+		e.BeginArray()
+		for i := range words {
+			if *n&words[i].Mask == words[i].Value {
+				e.String(words[i].Name)
+			}
+		}
+		e.EndArray()
+	}
+}
+
+// Parser reads an array of words, or one, or several separated by commas; upper or
+// lower case.
+func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
+	byName := make(map[string]Word[T])
+	for _, w := range s.of(v.Version) {
+		if _, twice := byName[strings.ToLower(w.Name)]; !twice {
+			byName[strings.ToLower(w.Name)] = w
+		}
+	}
+	return func(r *Report, doc *Value, into *T) bool {
+		names, ok := wordList(r, doc)
+		if !ok {
+			return false
+		}
+		var n T
+		for _, name := range names {
+			w, known := byName[strings.ToLower(name)]
+			if !known {
+				return r.Error(doc, "no such word: %q", Shorten(name))
+			}
+			n = n&^w.Mask | w.Value
+		}
+		*into = n
+		return true
+	}
+}
+
+// wordList reads the names of an array, or of one text.
+func wordList(r *Report, doc *Value) ([]string, bool) {
+	switch doc.Kind {
+	case Text:
+		r.WarnKind(doc, Array)
+		var names []string
+		for name := range strings.SplitSeq(doc.Text, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				names = append(names, name)
+			}
+		}
+		return names, true
+	case Array:
+		names := make([]string, len(doc.Items))
+		for i := range doc.Items {
+			if doc.Items[i].Kind != Text {
+				r.InElement(i, func() { r.Error(&doc.Items[i], "expected string, got %s", doc.Items[i].Kind) })
+				return nil, false
+			}
+			names[i] = doc.Items[i].Text
+		}
+		return names, true
+	}
+	return nil, r.Error(doc, "expected array, got %s", doc.Kind)
+}
