@@ -96,6 +96,9 @@ func addr(c *codec.Codec, a *Addr) {
 	c.EndIf()
 	if c.If("family == 10", a.Family == 10) {
 		c.Mem("addr6", &a.Addr6)
+		if c.Decoding() && len(a.Addr6) != 16 {
+			c.Fail("addr6", codec.ErrShort)
+		}
 		c.Uint16("port6", &a.Port6)
 	}
 	c.EndIf()
