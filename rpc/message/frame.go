@@ -55,6 +55,16 @@ func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body 
 // ParseFrame takes a message apart; b is without the length in front. The header is
 // returned as far as it was understood when the error is ErrVersion.
 func ParseFrame(b []byte) (Frame, error) {
+	f, err := ParseFront(b)
+	if err == nil && uint64(len(f.Body)) != uint64(f.Header.BodyLength) {
+		err = fmt.Errorf("message %d: %w", f.Header.Type, ErrBodyLength)
+	}
+	return f, err
+}
+
+// ParseFront is ParseFrame for the beginning of a message: Body is what b has of
+// it. A server judges a credential before it reads, and keeps, the rest.
+func ParseFront(b []byte) (Frame, error) {
 	var f Frame
 	if len(b) < 2 {
 		return f, codec.ErrShort
@@ -76,9 +86,6 @@ func ParseFrame(b []byte) (Frame, error) {
 		return f, fmt.Errorf("credential of message %d: %w", f.Header.Type, err)
 	}
 	f.Body = c.Rest()
-	if uint64(len(f.Body)) != uint64(f.Header.BodyLength) {
-		return f, fmt.Errorf("message %d: %w", f.Header.Type, ErrBodyLength)
-	}
 	return f, nil
 }
 
