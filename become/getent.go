@@ -1,0 +1,98 @@
+package become
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// maxAnswer bounds what is taken from getent, in bytes: a group of a large site
+// lists tens of thousands of members.
+const maxAnswer = 4 << 20
+
+// getent asks NSS for one entry and returns what it prints, without the last line
+// feed. Unsupported means that there is no getent, or that it lacks the database.
+func (n *nss) getent(database, key string) (string, error) {
+	q := question{database, key}
+	if a, ok := n.remembered(q); ok {
+		return a.text, a.err
+	}
+	text, err := n.ask(database, key)
+	n.remember(q, text, err)
+	return text, err
+}
+
+func (n *nss) ask(database, key string) (string, error) {
+	tool := n.tool()
+	if tool == "" {
+		return "", errs.New(errs.Unsupported, "there is no getent")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), n.limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, tool, database, key)
+	cmd.Env = []string{"LC_ALL=C"} // nothing of ours, least of all a token or LD_PRELOAD
+	cmd.Dir = "/"
+	cmd.WaitDelay = time.Second // a grandchild may hold the pipe open
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr.Credential = Credential(Overflow, Overflow, nil)
+	}
+	out := &capped{left: maxAnswer}
+	cmd.Stdout = out
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return "", errs.New(errs.Unavailable, "getent %s %s did not answer within %s", database, key, n.limit)
+	case out.over:
+		return "", errs.New(errs.Unavailable, "getent %s %s answers more than %d bytes", database, key, maxAnswer)
+	case err == nil:
+		return strings.TrimSuffix(out.String(), "\n"), nil
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return "", errs.Wrap(err, errs.Unavailable, "ask getent for %s %s", database, key)
+	}
+	switch exit.ExitCode() {
+	case 1: // "missing arguments, or database unknown"
+		return "", errs.New(errs.Unsupported, "getent does not know %s", database)
+	case 2:
+		return "", notFound(database, key)
+	}
+	return "", errs.Wrap(err, errs.Unavailable, "ask getent for %s %s", database, key)
+}
+
+// tool is the first getent that exists. Never PATH: whoever sets it would run
+// a program of his own.
+func (n *nss) tool() string {
+	for _, t := range n.tools {
+		if st, err := os.Stat(t); err == nil && st.Mode().IsRegular() {
+			return t
+		}
+	}
+	return ""
+}
+
+// capped keeps the first bytes written to it and notes when there were more.
+type capped struct {
+	bytes.Buffer
+	left int
+	over bool
+}
+
+// Write takes what fits. It reports an error past the limit, which ends the copy.
+func (c *capped) Write(p []byte) (int, error) {
+	if len(p) > c.left {
+		c.over = true
+		return 0, io.ErrShortWrite
+	}
+	c.left -= len(p)
+	return c.Buffer.Write(p)
+}

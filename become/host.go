@@ -1,0 +1,52 @@
+package become
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+)
+
+// Host finds the addresses of a name: a literal address is itself, then /etc/hosts,
+// then getent ahosts. The resolver, which parses what the network sends, so runs
+// in a process that has no privileges, never in the caller.
+func Host(name string) ([]netip.Addr, error) { return system.host(name) }
+
+func (n *nss) host(name string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	if err := goodName("host", name); err != nil {
+		return nil, err
+	}
+	var found []netip.Addr
+	add := func(s string) {
+		if a, err := netip.ParseAddr(s); err == nil && !slices.Contains(found, a) {
+			found = append(found, a)
+		}
+	}
+	err := n.eachLine("hosts", func(line string) bool {
+		line, _, _ = strings.Cut(line, "#")
+		if f := strings.Fields(line); len(f) > 1 && slices.ContainsFunc(f[1:], func(s string) bool { return strings.EqualFold(s, name) }) {
+			add(f[0])
+		}
+		return false
+	})
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	out, err := n.getent("ahosts", name)
+	if errs.KindOf(err) == errs.Unsupported {
+		return nil, notFound("ahosts", name)
+	}
+	for line := range strings.Lines(out) {
+		if f := strings.Fields(line); len(f) > 0 {
+			add(f[0])
+		}
+	}
+	if err == nil && len(found) == 0 {
+		err = notFound("ahosts", name)
+	}
+	return found, err
+}

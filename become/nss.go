@@ -1,0 +1,113 @@
+package become
+
+import (
+	"bufio"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// nss looks entries up: the files first, then getent.
+type nss struct {
+	etc     string   // where passwd and group are
+	tools   []string // where getent may be; the first that exists is used
+	limit   time.Duration
+	keep    time.Duration // how long an answer of getent is kept
+	now     func() time.Time
+	mu      sync.Mutex
+	answers map[question]answer
+}
+
+type question struct{ database, key string }
+
+type answer struct {
+	text  string
+	err   error
+	until time.Time
+}
+
+// maxAnswers bounds the answers that are kept; past it all are forgotten.
+const maxAnswers = 1024
+
+// system is this machine's.
+var system = &nss{
+	etc:   "/etc",
+	tools: []string{"/usr/bin/getent", "/bin/getent"},
+	limit: 5 * time.Second,
+	keep:  10 * time.Second,
+	now:   time.Now,
+}
+
+// find is the first line of database that match accepts.
+func (n *nss) find(database, key string, match func(line string) bool) (string, error) {
+	var found string
+	err := n.eachLine(database, func(line string) bool {
+		if match(line) {
+			found = line
+			return true
+		}
+		return false
+	})
+	if err != nil || found != "" {
+		return found, err
+	}
+	out, err := n.getent(database, key)
+	switch {
+	case errs.KindOf(err) == errs.Unsupported || err == nil && !match(out):
+		return "", notFound(database, key)
+	case err != nil:
+		return "", err
+	}
+	return out, nil
+}
+
+func notFound(database, key string) error {
+	what := map[string]string{"passwd": "user", "group": "group", "initgroups": "user", "ahosts": "host"}[database]
+	return errs.New(errs.NotFound, "%s %s does not exist", what, key)
+}
+
+// eachLine calls f with the lines of a file of /etc until it says stop.
+func (n *nss) eachLine(database string, f func(line string) (stop bool)) error {
+	file, err := os.Open(filepath.Join(n.etc, database))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return errs.Wrap(err, errs.Unavailable, "look up a %s entry", database)
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20) // a group line names all its members
+	for lines.Scan() {
+		if f(lines.Text()) {
+			return nil
+		}
+	}
+	return errs.Wrap(lines.Err(), errs.Unavailable, "read the %s file", database)
+}
+
+// remember keeps an answer for a while; a lookup that failed for want of time is
+// asked again.
+func (n *nss) remember(q question, text string, err error) {
+	if errs.KindOf(err) == errs.Unavailable && err != nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.answers == nil || len(n.answers) >= maxAnswers {
+		n.answers = map[question]answer{}
+	}
+	n.answers[q] = answer{text, err, n.now().Add(n.keep)}
+}
+
+func (n *nss) remembered(q question) (answer, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a, ok := n.answers[q]
+	return a, ok && n.now().Before(a.until)
+}

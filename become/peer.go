@@ -1,0 +1,58 @@
+package become
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// Ucred is what the kernel recorded about a peer when it connected. uid and gid
+// belong together: under munge the gid becomes the job's group.
+type Ucred struct {
+	UID, GID uint32
+	PID      int32 // 0 when the peer's process is in a PID namespace that can't be seen here
+}
+
+// Peer is the credentials of the process that connected the UNIX socket conn.
+func Peer(conn syscall.Conn) (Ucred, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return Ucred{}, fmt.Errorf("read peer credentials: %w", err)
+	}
+	var u Ucred
+	var got error
+	if err := raw.Control(func(fd uintptr) { u, got = PeerFD(int(fd)) }); err != nil {
+		return Ucred{}, fmt.Errorf("read peer credentials: %w", err)
+	}
+	return u, got
+}
+
+// PeerFD is Peer of a bare descriptor.
+func PeerFD(fd int) (Ucred, error) {
+	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return Ucred{}, fmt.Errorf("read peer credentials: %w", err)
+	}
+	if c.Uid == NoID || c.Gid == NoID { // what the kernel gives for a socket without a peer
+		return Ucred{}, errs.New(errs.Denied, "the peer has no credentials")
+	}
+	return Ucred{UID: c.Uid, GID: c.Gid, PID: c.Pid}, nil
+}
+
+// Vouch tells whether the credentials may stand for a user of the cluster: nil, or
+// why not. The overflow ids are every stranger of other user namespaces at
+// once, and a job in group 0 could write what group root may.
+func (u Ucred) Vouch() error {
+	switch {
+	case u.UID == Overflow || u.GID == Overflow:
+		return errs.New(errs.Denied, "uid %d, gid %d: the kernel does not know the peer's own", u.UID, u.GID)
+	case u.UID == NoID || u.GID == NoID:
+		return errs.New(errs.Denied, "the peer has no credentials")
+	case u.GID == 0:
+		return errs.New(errs.Denied, "the peer's group is 0")
+	}
+	return nil
+}

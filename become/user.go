@@ -1,0 +1,79 @@
+package become
+
+import (
+	"fmt"
+	"strings"
+
+	"schedrestd/errs"
+)
+
+// User is one entry of the passwd database.
+type User struct {
+	Name  string // "" when the number has no entry
+	UID   uint32
+	GID   uint32 // primary group
+	Home  string
+	Shell string
+}
+
+// String is the name, or the number when there is none.
+func (u User) String() string {
+	if u.Name == "" {
+		return fmt.Sprintf("uid %d", u.UID)
+	}
+	return u.Name
+}
+
+// LookupUser finds a user by name.
+func LookupUser(name string) (User, error) {
+	if err := goodName("user", name); err != nil {
+		return User{}, err
+	}
+	return system.user(name, func(u User) bool { return u.Name == name })
+}
+
+// LookupUID finds a user by number.
+func LookupUID(uid uint32) (User, error) {
+	return system.user(fmt.Sprint(uid), func(u User) bool { return u.UID == uid })
+}
+
+// ParseUser reads what a person gave for a user: a name, or a number, which needs no
+// entry. known tells whether there is one; without it only UID is set.
+func ParseUser(s string) (u User, known bool, err error) {
+	if !isNumber(s) {
+		u, err = LookupUser(s)
+		return u, err == nil, err
+	}
+	uid, ok := parseID(s)
+	if !ok {
+		return User{}, false, errs.New(errs.Invalid, "%s is not a user id", s)
+	}
+	u, err = LookupUID(uid)
+	if errs.KindOf(err) == errs.NotFound {
+		return User{UID: uid}, false, nil
+	}
+	return u, err == nil, err
+}
+
+func (n *nss) user(key string, match func(User) bool) (User, error) {
+	line, err := n.find("passwd", key, func(line string) bool {
+		u, ok := parseUser(line)
+		return ok && match(u)
+	})
+	if err != nil {
+		return User{}, err
+	}
+	u, _ := parseUser(line)
+	return u, nil
+}
+
+// parseUser reads a line of passwd(5): name:password:uid:gid:gecos:home:shell.
+func parseUser(line string) (User, bool) {
+	f := strings.Split(line, ":")
+	if len(f) != 7 || f[0] == "" {
+		return User{}, false
+	}
+	uid, ok := parseID(f[2])
+	gid, ok2 := parseID(f[3])
+	return User{Name: f[0], UID: uid, GID: gid, Home: f[5], Shell: f[6]}, ok && ok2
+}
