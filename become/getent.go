@@ -45,14 +45,14 @@ func (n *nss) ask(database, key string) (string, error) {
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr.Credential = Credential(Overflow, Overflow, nil)
 	}
-	out := &capped{left: maxAnswer}
+	out := &capped{left: maxAnswer, stop: cancel}
 	cmd.Stdout = out
 	err := cmd.Run()
 	switch {
-	case ctx.Err() != nil:
-		return "", errs.New(errs.Unavailable, "getent %s %s did not answer within %s", database, key, n.limit)
 	case out.over:
 		return "", errs.New(errs.Unavailable, "getent %s %s answers more than %d bytes", database, key, maxAnswer)
+	case ctx.Err() != nil:
+		return "", errs.New(errs.Unavailable, "getent %s %s did not answer within %s", database, key, n.limit)
 	case err == nil:
 		return strings.TrimSuffix(out.String(), "\n"), nil
 	}
@@ -80,17 +80,19 @@ func (n *nss) tool() string {
 	return ""
 }
 
-// capped keeps the first bytes written to it and notes when there were more.
+// capped keeps the first bytes written to it and calls stop when there are more.
 type capped struct {
 	bytes.Buffer
 	left int
 	over bool
+	stop func()
 }
 
-// Write takes what fits. It reports an error past the limit, which ends the copy.
+// Write takes what fits. Past the limit it ends the writer, which may ignore SIGPIPE.
 func (c *capped) Write(p []byte) (int, error) {
 	if len(p) > c.left {
 		c.over = true
+		c.stop()
 		return 0, io.ErrShortWrite
 	}
 	c.left -= len(p)
