@@ -54,7 +54,7 @@ func (n *nss) ask(database, key string) (string, error) {
 	case ctx.Err() != nil:
 		return "", errs.New(errs.Unavailable, "getent %s %s did not answer within %s", database, key, n.limit)
 	case err == nil:
-		return strings.TrimSuffix(out.String(), "\n"), nil
+		return strings.TrimSuffix(out.kept.String(), "\n"), nil
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -81,8 +81,9 @@ func (n *nss) tool() string {
 }
 
 // capped keeps the first bytes written to it and calls stop when there are more.
+// Its buffer is not embedded: io.Copy would find ReadFrom and go round the limit.
 type capped struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	left int
 	over bool
 	stop func()
@@ -96,5 +97,5 @@ func (c *capped) Write(p []byte) (int, error) {
 		return 0, io.ErrShortWrite
 	}
 	c.left -= len(p)
-	return c.Buffer.Write(p)
+	return c.kept.Write(p)
 }
