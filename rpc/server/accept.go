@@ -1,0 +1,116 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"schedrestd/become"
+)
+
+// Serve accepts connections from ln, which it closes at its end, until Shutdown (the
+// result is then ErrClosed) or until ln fails. It may be called for several listeners.
+//
+// Each listener has its own slots: strangers that fill the TCP port leave the UNIX socket
+// usable. Without a free slot nothing is accepted, and clients wait in the kernel's
+// queue; a connection closed at once would leave them in doubt.
+func (s *Server) Serve(ln net.Listener) error {
+	defer ln.Close()
+	s.mu.Lock()
+	s.start()
+	if s.closing {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.listeners[ln] = struct{}{}
+	s.mu.Unlock()
+
+	slots := make(chan struct{}, or(s.MaxConns, defaultMaxConns))
+	users := &userCount{most: or(s.MaxPerUser, defaultMaxPerUser), held: map[uint32]int{}}
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-s.ctx.Done():
+			return ErrClosed
+		}
+		nc, err := s.accept(ln)
+		if err != nil {
+			return err
+		}
+		c := s.admit(nc, users)
+		if c == nil {
+			nc.Close()
+			<-slots
+			continue
+		}
+		go func() {
+			defer func() { s.release(c, users); <-slots }()
+			c.serve()
+		}()
+	}
+}
+
+// accept waits out what passes by itself: no descriptors left, a peer already gone.
+func (s *Server) accept(ln net.Listener) (net.Conn, error) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		nc, err := ln.Accept()
+		if err == nil {
+			return nc, nil
+		}
+		s.mu.Lock()
+		closing := s.closing
+		s.mu.Unlock()
+		if closing {
+			return nil, ErrClosed
+		}
+		if errors.Is(err, net.ErrClosed) || !temporary(err) {
+			return nil, err
+		}
+		s.log().Warn("accept", "listener", ln.Addr().String(), "error", err)
+		select {
+		case <-time.After(pause):
+		case <-s.ctx.Done():
+			return nil, ErrClosed
+		}
+	}
+}
+
+func temporary(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Temporary() //nolint:staticcheck // for accept it means just this
+}
+
+// admit makes a conn of nc and counts it in; nil when it is not to be served.
+func (s *Server) admit(nc net.Conn, users *userCount) *conn {
+	c := &conn{server: s, nc: nc}
+	if unix, ok := nc.(*net.UnixConn); ok {
+		peer, err := become.Peer(unix)
+		if err != nil {
+			s.log().Warn("peer of a UNIX socket", "error", err)
+			return nil
+		}
+		c.peer, c.local = peer, true
+		if !users.take(peer.UID) {
+			s.log().Warn("too many connections of one user", "uid", peer.UID)
+			return nil
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		users.give(c)
+		return nil
+	}
+	s.conns[c] = struct{}{}
+	s.wait.Add(1)
+	return c
+}
+
+func (s *Server) release(c *conn, users *userCount) {
+	c.nc.Close()
+	s.mu.Lock()
+	delete(s.conns, c)
+	users.give(c)
+	s.mu.Unlock()
+	s.wait.Done()
+}

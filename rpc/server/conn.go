@@ -1,0 +1,179 @@
+package server
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// conn is one connection.
+type conn struct {
+	server *Server
+	nc     net.Conn
+	local  bool         // on a UNIX socket
+	peer   become.Ucred // of the other process, when local
+
+	mu     sync.Mutex
+	busy   bool // a whole request is here and is being answered
+	ending bool // no further request is taken
+}
+
+// serve serves c to its end. A panic in a handler costs this connection alone; it is
+// closed without an answer, because whether the request was carried out is not known.
+func (c *conn) serve() {
+	defer func() {
+		if p := recover(); p != nil {
+			c.server.log().Error("panic in a handler", "peer", c.peerName(), "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	err := c.exchange()
+	if err != nil && !errors.Is(err, wire.ErrNone) && !errors.Is(err, net.ErrClosed) {
+		c.server.log().Info("connection ended", "peer", c.peerName(), "error", err)
+	}
+}
+
+// exchange reads the beginning of the first message, which tells the two protocols
+// apart: a version (at least 0x2600), or the number that opens a connection that stays.
+func (c *conn) exchange() error {
+	c.nc.SetReadDeadline(time.Now().Add(or(c.server.FrontTimeout, defaultFrontTimeout)))
+	n, err := wire.Length(c.nc, or(c.server.MaxRequest, defaultMaxRequest))
+	if err != nil {
+		return err
+	}
+	front, err := wire.Fill(c.nc, nil, min(n, maxFront))
+	if err != nil {
+		return err
+	}
+	if len(front) >= 2 && message.Type(binary.BigEndian.Uint16(front)) == message.RequestPersistInit {
+		if c.server.Persistent == nil || n > maxFront {
+			return errs.New(errs.Unsupported, "connections that stay are not served here")
+		}
+		return c.persist(front[2:])
+	}
+	return c.single(front, n)
+}
+
+// single is the controller's exchange: one request, one answer. front is the first of the message's n bytes.
+func (c *conn) single(front []byte, n int) error {
+	f, err := message.ParseFront(front)
+	v := f.Header.Version
+	switch {
+	case errors.Is(err, message.ErrVersion), err == nil && (v < c.server.oldest() || v > c.server.newest()):
+		// As Slurm 24.11 does, so that a client learns which version to speak.
+		f.Header.Version, f.Credential.Plugin = c.server.newest(), message.PluginNone
+		defer c.linger(n - len(front))
+		return c.answer(f, message.ResponseRC, &message.RC{Code: fault.Authentication})
+	case err != nil:
+		return err
+	case n-len(front)+len(f.Body) != int(f.Header.BodyLength):
+		return message.ErrBodyLength
+	}
+	id, err := c.identify(f.Credential)
+	if err != nil {
+		c.server.log().Info("credential refused", "peer", c.peerName(), "request", f.Header.Type, "error", err)
+		defer c.linger(n - len(front))
+		return c.answerError(f, err)
+	}
+	c.nc.SetReadDeadline(time.Now().Add(or(c.server.BodyTimeout, defaultBodyTimeout)))
+	body, err := wire.Fill(c.nc, f.Body, int(f.Header.BodyLength))
+	if err != nil {
+		return err
+	}
+	if !c.begin() {
+		return ErrClosed
+	}
+	r := &Request{Type: f.Header.Type, Version: v, Identity: id, Peer: c.peerName(), body: body}
+	t, answer, err := c.handle(c.server.Handlers, r)
+	if err != nil {
+		return c.answerError(f, err)
+	}
+	return c.answer(f, t, answer)
+}
+
+func (c *conn) handle(handlers map[message.Type]Handler, r *Request) (message.Type, message.Body, error) {
+	h, ok := handlers[r.Type]
+	if !ok {
+		e := errs.New(errs.Unsupported, "message %d is not known here", r.Type)
+		e.Number = fault.UnexpectedMessage
+		return 0, nil, e
+	}
+	return h(c.server.ctx, r)
+}
+
+// answer sends body as the answer to f: at f's version, from 39 on without a
+// credential, before that with an empty one of the request's plugin.
+func (c *conn) answer(f message.Frame, t message.Type, body message.Body) error {
+	var credential *message.Credential
+	if f.Header.Version < codec.V2302 {
+		credential = &message.Credential{Plugin: f.Credential.Plugin}
+	}
+	b, err := message.Encode(f.Header.Version, 0, t, credential, body)
+	if err != nil {
+		return err
+	}
+	return c.write(b)
+}
+
+// answerError answers f with err's number; a submission, whose senders understand it, with words too.
+func (c *conn) answerError(f message.Frame, err error) error {
+	number, text := fault.Number(err)
+	if number == fault.Internal {
+		c.server.log().Error("request failed", "peer", c.peerName(), "request", f.Header.Type, "error", err)
+	}
+	if f.Header.Type == message.RequestSubmitBatchJob && text != "" && number != fault.Authentication {
+		return c.answer(f, message.ResponseRCMessage, &message.RCMessage{Code: number, Message: text})
+	}
+	return c.answer(f, message.ResponseRC, &message.RC{Code: number})
+}
+
+// linger lets the peer send the n bytes of its message that nobody wants. Closed
+// before that, the kernel resets the connection, and the answer may be lost with it.
+func (c *conn) linger(n int) {
+	if n > 0 {
+		c.nc.SetReadDeadline(time.Now().Add(lingerTimeout))
+		io.CopyN(io.Discard, c.nc, int64(n))
+	}
+}
+
+func (c *conn) write(b []byte) error {
+	c.nc.SetWriteDeadline(time.Now().Add(or(c.server.WriteTimeout, defaultWriteTimeout)))
+	_, err := c.nc.Write(b)
+	return err
+}
+
+// begin marks c busy with a request; false when it is to end instead.
+func (c *conn) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = !c.ending
+	return c.busy
+}
+
+// end marks the request as answered; false when no other is to be taken.
+func (c *conn) end() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = false
+	return !c.ending
+}
+
+// closeIfIdle closes c unless a request is being answered, after which no other is taken.
+func (c *conn) closeIfIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	if !c.busy {
+		c.nc.Close()
+	}
+}

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// persist serves a connection that stays. opening is the first message behind its number:
+// header, credential, PersistInit. The credential counts for the whole
+// connection, until the token ends.
+func (c *conn) persist(opening []byte) error {
+	s, init, err := c.open(opening)
+	if err != nil {
+		number, text := fault.Number(err)
+		c.server.log().Info("connection refused", "peer", c.peerName(), "error", err)
+		return s.short(uint16(s.version)<<8, number, text)
+	}
+	if err := s.short(uint16(init.Version)<<8, 0, ""); err != nil {
+		return err
+	}
+	for c.end() {
+		if err := s.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// session is what was agreed for a connection that stays.
+type session struct {
+	*conn
+	version  codec.Version
+	identity Identity
+	cluster  string
+}
+
+// open judges the first message. The session returned with an error can tell it to the peer.
+func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
+	s := &session{conn: c, version: c.server.newest()}
+	var init message.PersistInit
+	f, err := message.ParseFrame(opening)
+	v := f.Header.Version
+	if errors.Is(err, message.ErrVersion) || err == nil && (v < c.server.oldest() || v > c.server.newest()) {
+		return s, init, fault.Of(fault.ProtocolVersion, "")
+	}
+	if err != nil {
+		return s, init, fault.Of(fault.IncompletePacket, "")
+	}
+	s.version = v
+	if s.identity, err = c.identify(f.Credential); err != nil {
+		return s, init, err
+	}
+	if err := f.Decode(&init); err != nil {
+		return s, init, fault.Of(fault.IncompletePacket, "")
+	}
+	// What is spoken from here on is what the body says; too new is taken as our newest, as slurmdbd does.
+	s.version = min(init.Version, c.server.newest())
+	if s.version < c.server.oldest() {
+		return s, init, fault.Of(fault.ProtocolVersion, "")
+	}
+	s.cluster = init.ClusterName
+	return s, init, nil
+}
+
+// next waits for one request and answers it.
+func (s *session) next() error {
+	s.nc.SetReadDeadline(time.Now().Add(or(s.server.IdleTimeout, defaultIdleTimeout)))
+	n, err := wire.Length(s.nc, or(s.server.MaxRequest, defaultMaxRequest))
+	if err != nil {
+		return err
+	}
+	s.nc.SetReadDeadline(time.Now().Add(or(s.server.BodyTimeout, defaultBodyTimeout)))
+	b, err := wire.Fill(s.nc, nil, n)
+	if err != nil {
+		return err
+	}
+	if len(b) < 2 {
+		return codec.ErrShort
+	}
+	if !s.begin() {
+		return ErrClosed
+	}
+	r := &Request{Type: message.Type(binary.BigEndian.Uint16(b)), Version: s.version, Identity: s.identity,
+		Cluster: s.cluster, Peer: s.peerName(), body: b[2:]}
+	if s.identity.expired(time.Now()) {
+		s.short(uint16(r.Type), fault.Authentication, "the token has ended")
+		return refused(errors.New("the token has ended"))
+	}
+	t, answer, err := s.handle(s.server.Persistent, r)
+	if err != nil {
+		number, text := fault.Number(err)
+		if number == fault.Internal {
+			s.server.log().Error("request failed", "peer", r.Peer, "request", r.Type, "error", err)
+		}
+		return s.short(uint16(r.Type), number, text)
+	}
+	return s.send(t, answer)
+}
+
+// short sends the daemon's short answer: number 0 is success.
+func (s *session) short(info uint16, number uint32, text string) error {
+	return s.send(message.AccountingRC, &message.PersistRC{Comment: text, Code: number, Info: info})
+}
+
+func (s *session) send(t message.Type, body message.Body) error {
+	b, err := message.EncodePersistent(s.version, t, body)
+	if err != nil {
+		return err
+	}
+	return s.write(b)
+}

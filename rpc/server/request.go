@@ -1,0 +1,23 @@
+package server
+
+import (
+	"schedrestd/errs"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// Request is one message whose sender is known and whose body is still bytes.
+type Request struct {
+	Type     message.Type
+	Version  codec.Version
+	Identity Identity
+	Cluster  string // as the opener of a connection that stays named it
+	Peer     string // for logs: an address, or a uid
+
+	body []byte
+}
+
+// Decode reads the body; bytes left over are an error. A handler calls it once, first.
+func (r *Request) Decode(body message.Body) error {
+	return errs.Wrap(message.DecodeBody(r.Version, r.Type, r.body, body), errs.Malformed, "the message can't be understood")
+}
