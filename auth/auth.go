@@ -1,0 +1,95 @@
+// Package auth finds out who asks: rest_auth/jwt (a token in a header) and
+// rest_auth/local (the kernel's word on a UNIX socket), and creates and verifies
+// the tokens for the daemons that hold the key.
+//
+// At the gateway a token is judged in two steps. Inspect looks at its form, dates
+// and claims, which costs no daemon anything and keeps garbage from them. Whether
+// it is genuine only Verify can say, with the key; a gateway without one asks the
+// daemon that will serve. Until then the name in a token is nothing: no pool, cache,
+// limit or log identity may hang on it, or a forged token would share its victim's.
+//
+// Every refusal has the one public text Refused, so that a guesser learns nothing;
+// the cause is wrapped for the log and never holds any part of a token.
+package auth
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// Refused is all that a client is told about a credential that is missing or not good.
+const Refused = "no valid credential was sent"
+
+// Options is what FromRequest and Inspect need to know of the service.
+type Options struct {
+	JWT            bool             // rest_auth/jwt is served
+	Local          bool             // rest_auth/local is served
+	UID            uint32           // of this process, whom local clients must be
+	User           string           // name of UID; "" when it has none
+	UserClaimField string           // claim that may name the user besides sun and username
+	Now            func() time.Time // nil: time.Now
+}
+
+func (o Options) now() time.Time {
+	if o.Now != nil {
+		return o.Now()
+	}
+	return time.Now()
+}
+
+// Peer is the other end of a connection as the kernel knows it.
+type Peer struct {
+	Network  string // "unix" or "tcp"
+	UID, GID uint32 // SO_PEERCRED, meaningful on "unix" alone
+	PID      int32
+	Addr     string // remote address on "tcp"
+	Listener string // address it was accepted on
+}
+
+type peerKey struct{}
+
+// WithPeer returns ctx with the peer of the connection it belongs to.
+func WithPeer(ctx context.Context, p Peer) context.Context {
+	return context.WithValue(ctx, peerKey{}, p)
+}
+
+// PeerFrom is the peer that WithPeer put into ctx; ok is false when there is none.
+func PeerFrom(ctx context.Context) (p Peer, ok bool) {
+	p, ok = ctx.Value(peerKey{}).(Peer)
+	return p, ok
+}
+
+// Credential is who a request is made as: a token, or a local user.
+type Credential struct {
+	Token    string // as sent; "" when Local
+	ActAs    string // name sent beside a token; "": the token's own user
+	Claims   Claims // of Token, not verified
+	Local    bool   // vouched for by the kernel as UID and GID
+	UID, GID uint32
+}
+
+// User is whom the credential claims to be, for logs alone: it may be a lie.
+func (c Credential) User() string {
+	switch {
+	case c.Local:
+		return fmt.Sprintf("uid %d", c.UID)
+	case c.ActAs != "" && c.ActAs != c.Claims.User:
+		return c.ActAs + " by " + c.Claims.User
+	}
+	return c.Claims.User
+}
+
+// String shows no token, for whoever prints a Credential.
+func (c Credential) String() string { return c.User() }
+
+// GoString is String: %#v must not show the token either.
+func (c Credential) GoString() string { return c.String() }
+
+// refuse is the error of every credential that is not good. What it is given must
+// be our own words and numbers, not the client's bytes.
+func refuse(format string, args ...any) error {
+	return &errs.Error{Kind: errs.Unauthenticated, Message: Refused, Err: fmt.Errorf(format, args...)}
+}

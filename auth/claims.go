@@ -1,0 +1,88 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Leeway is how far the clocks of this machine and of a token's maker may be
+// apart: for so long a token counts after exp, and before iat and nbf.
+const Leeway = 5 * time.Second
+
+// Claims is what a token says.
+type Claims struct {
+	User      string // whom it is for
+	IssuedAt  time.Time
+	Expires   time.Time
+	NotBefore time.Time // zero when the token does not say
+	Algorithm string    // "HS256" or "RS256", as its header has it
+	KeyID     string    // kid of its header, "" when it has none
+}
+
+// read judges the claims at the time now. field is one more claim that may name the user.
+func (o object) read(field string, now time.Time) (Claims, error) {
+	var c Claims
+	for _, date := range []struct {
+		name     string
+		required bool
+		to       *time.Time
+	}{{"iat", true, &c.IssuedAt}, {"exp", true, &c.Expires}, {"nbf", false, &c.NotBefore}} {
+		at, ok, err := o.seconds(date.name)
+		switch {
+		case err != nil:
+			return Claims{}, fmt.Errorf("%s: %w", date.name, err)
+		case ok:
+			*date.to = time.Unix(at, 0).UTC()
+		case date.required:
+			return Claims{}, fmt.Errorf("no %s", date.name)
+		}
+	}
+	switch {
+	case !now.Before(c.Expires.Add(Leeway)):
+		return Claims{}, fmt.Errorf("expired %v ago", now.Sub(c.Expires).Round(time.Second))
+	case c.IssuedAt.After(now.Add(Leeway)):
+		return Claims{}, fmt.Errorf("issued %v from now", c.IssuedAt.Sub(now).Round(time.Second))
+	case c.NotBefore.After(now.Add(Leeway)):
+		return Claims{}, fmt.Errorf("valid %v from now", c.NotBefore.Sub(now).Round(time.Second))
+	}
+	var err error
+	c.User, err = o.user(field)
+	return c, err
+}
+
+// user is the token's user: sun, else username, else the claim that the site
+// named. The first that is there counts; when it is no user name, no other is tried.
+func (o object) user(field string) (string, error) {
+	for _, name := range []string{"sun", "username", field} {
+		value, ok, err := o.text(name)
+		switch {
+		case !ok || name == "":
+			continue
+		case err != nil || !PosixName(value):
+			return "", errors.New("the user claim is not a user name")
+		}
+		return value, nil
+	}
+	return "", errors.New("no claim names the user")
+}
+
+// maxName is Linux's LOGIN_NAME_MAX without the closing zero.
+const maxName = 255
+
+// PosixName says whether name is a user name of POSIX.1-2017 (3.437): letters,
+// digits, period, underscore and hyphen, which does not come first. "0" is one:
+// who looks such a name up must never take it for a number.
+func PosixName(name string) bool {
+	if name == "" || len(name) > maxName || name[0] == '-' {
+		return false
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}

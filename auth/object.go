@@ -1,0 +1,89 @@
+package auth
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// object is a JSON object whose members are not parsed further.
+type object map[string]json.RawMessage
+
+// parseObject reads one JSON object and nothing after it. A name that comes twice
+// is refused (after unescaping): parsers differ on which of the two counts, and a
+// token must mean the same to the gateway and to the daemon. Names are compared
+// byte by byte, not as encoding/json matches them to struct fields.
+func parseObject(data []byte) (object, error) {
+	if !utf8.Valid(data) {
+		return nil, errors.New("not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("not a JSON object")
+	}
+	o := object{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, errors.New("not JSON")
+		}
+		name, ok := t.(string)
+		if !ok {
+			return nil, errors.New("not JSON")
+		}
+		if _, twice := o[name]; twice {
+			return nil, errors.New("a member comes twice")
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, errors.New("not JSON")
+		}
+		o[name] = value
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, errors.New("not JSON")
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("text after the object")
+	}
+	return o, nil
+}
+
+// text is the string member name; ok is false when there is none.
+func (o object) text(name string) (value string, ok bool, err error) {
+	raw, ok := o[name]
+	if !ok {
+		return "", false, nil
+	}
+	if raw[0] != '"' {
+		return "", true, errors.New("not a text")
+	}
+	return value, true, json.Unmarshal(raw, &value)
+}
+
+// seconds is the member name as Unix time; ok is false when there is none. RFC 7519
+// allows any number; here it must be a whole one, from 0 to the end of the year 9999:
+// 1e400 and the like have no meaning that two parsers would agree on.
+func (o object) seconds(name string) (value int64, ok bool, err error) {
+	raw, ok := o[name]
+	if !ok {
+		return 0, false, nil
+	}
+	const last = 253402300799
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil && n >= 0 && n <= last {
+		return n, true, nil
+	}
+	// Not a digit first: a text, an object, or negative.
+	if raw[0] < '0' || raw[0] > '9' {
+		return 0, true, errors.New("not a time")
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f != math.Trunc(f) || f > last {
+		return 0, true, errors.New("not a time")
+	}
+	return int64(f), true, nil
+}

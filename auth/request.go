@@ -1,0 +1,118 @@
+package auth
+
+import (
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// Headers that carry identity, in both spellings.
+var (
+	nameHeaders  = []string{"X-Sched-User-Name", "X-Slurm-User-Name"}
+	tokenHeaders = []string{"X-Sched-User-Token", "X-Slurm-User-Token"}
+)
+
+const authorization = "Authorization"
+
+// FromRequest is the credential of r, or a refusal.
+//
+// A token that was sent is what counts, also on a local connection: a client that
+// shows one must never be served as somebody else. Whatever could be read in two
+// ways is refused, never resolved, since a proxy before us may have read the other.
+func FromRequest(r *http.Request, opt Options) (Credential, error) {
+	if err := intact(r.Header); err != nil {
+		return Credential{}, err
+	}
+	name, err := userName(r.Header)
+	if err != nil {
+		return Credential{}, err
+	}
+	token, err := userToken(r.Header)
+	if err != nil {
+		return Credential{}, err
+	}
+	switch {
+	case token != "" && !opt.JWT:
+		return Credential{}, refuse("a token, but rest_auth/jwt is not served")
+	case token != "":
+		claims, err := Inspect(token, opt)
+		if err != nil {
+			return Credential{}, err
+		}
+		return Credential{Token: token, ActAs: name, Claims: claims}, nil
+	case opt.Local:
+		return local(r, name, opt)
+	}
+	return Credential{}, refuse("no token")
+}
+
+// intact refuses a request that lists an identity header in Connection. Such a
+// header is for the next hop alone, and a proxy strips it: where the proxy holds
+// root's token and adds the user's name, the client could have that name removed
+// and would be served as root.
+func intact(h http.Header) error {
+	for _, value := range h["Connection"] {
+		for option := range strings.SplitSeq(value, ",") {
+			name := textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(option))
+			if name == authorization || slices.Contains(nameHeaders, name) || slices.Contains(tokenHeaders, name) {
+				return refuse("Connection lists %s", name)
+			}
+		}
+	}
+	return nil
+}
+
+// userName is the name to act as, "" when none was sent.
+func userName(h http.Header) (string, error) {
+	name, err := only(h, nameHeaders)
+	if err == nil && name != "" && !PosixName(name) {
+		err = refuse("the name header is not a user name")
+	}
+	return name, err
+}
+
+// userToken is the token of either spelling or of "Authorization: Bearer", "" when
+// none was sent. Another scheme is not a token of ours: a proxy that asks its
+// clients for a password may pass it on.
+func userToken(h http.Header) (string, error) {
+	token, err := only(h, tokenHeaders)
+	if err != nil {
+		return "", err
+	}
+	value, err := only(h, []string{authorization})
+	if err != nil || value == "" {
+		return token, err
+	}
+	end := strings.IndexAny(value+" ", " \t,;=")
+	scheme, bearer := value[:end], strings.TrimLeft(value[end:], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return token, nil
+	}
+	if bearer == "" {
+		return "", refuse("an empty Bearer token")
+	}
+	if token != "" {
+		return "", refuse("a token header and a Bearer token")
+	}
+	return bearer, nil
+}
+
+// only is the value of the one header of names that was sent, "" when none was.
+// Sent twice is refused even when both are equal, and so is an empty value: to
+// treat it as absent would turn "act as nobody" into "act as the token's user".
+func only(h http.Header, names []string) (string, error) {
+	var values []string
+	for _, name := range names {
+		values = append(values, h[name]...)
+	}
+	switch {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1:
+		return "", refuse("%d headers of the kind %s", len(values), names[0])
+	case values[0] == "":
+		return "", refuse("an empty %s", names[0])
+	}
+	return values[0], nil
+}

@@ -1,0 +1,162 @@
+package auth
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+)
+
+var (
+	both = Options{JWT: true, Local: true, UID: 1000, User: "carol", Now: clock}
+	tcp  = Peer{Network: "tcp", Addr: "192.0.2.1:1", UID: 1000, GID: 1000}
+	unix = Peer{Network: "unix", UID: 1000, GID: 1000, PID: 7}
+)
+
+// request reads the header as the server would, repeats and all.
+func request(t testing.TB, peer *Peer, header string) *http.Request {
+	t.Helper()
+	text := "GET / HTTP/1.1\r\nHost: x\r\n" + strings.ReplaceAll(header, "\n", "\r\n") + "\r\n\r\n"
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if peer != nil {
+		r = r.WithContext(WithPeer(context.Background(), *peer))
+	}
+	return r
+}
+
+func TestFromRequest(t *testing.T) {
+	good := sign(goodHeader, goodClaims)
+	claims, err := Inspect(good, both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := &Credential{Token: good, Claims: claims}
+	acting := &Credential{Token: good, Claims: claims, ActAs: "bob"}
+	self := &Credential{Local: true, UID: 1000, GID: 1000}
+	T := "X-SCHED-USER-TOKEN: " + good
+	N := "X-SCHED-USER-NAME: "
+	jwt, local := both, both
+	jwt.Local, local.JWT = false, false
+	nameless := both
+	nameless.User = ""
+
+	tests := []struct {
+		name   string
+		opt    Options
+		peer   *Peer
+		header string
+		want   *Credential // nil: refused
+		why    string
+	}{
+		{"token", both, &tcp, T, token, ""},
+		{"token in Slurm's spelling", both, &tcp, "x-slurm-user-token: " + good, token, ""},
+		{"Bearer", both, &tcp, "Authorization: bearer  " + good, token, ""},
+		{"token and name", both, &tcp, T + "\n" + N + "bob", acting, ""},
+		{"token and name in two spellings", both, &tcp, T + "\nX-SLURM-USER-NAME: bob", acting, ""},
+		{"blanks around a value", both, &tcp, "X-SCHED-USER-TOKEN: \t " + good + " \t", token, ""},
+		{"a password that a proxy passed on", both, &tcp, T + "\nAuthorization: Basic YTpi", token, ""},
+		{"token wins over local", both, &unix, T, token, ""},
+		{"local", both, &unix, "", self, ""},
+		{"local with the own name", both, &unix, N + "carol", self, ""},
+		{"harmless Connection", both, &tcp, T + "\nConnection: keep-alive, X-Other", token, ""},
+
+		{"nothing", both, &tcp, "", nil, "not a local connection"},
+		{"nothing, without local", jwt, &unix, "", nil, "no token"},
+		{"name alone", both, &tcp, N + "bob", nil, "not a local connection"},
+		{"token where only local is served", local, &unix, T, nil, "rest_auth/jwt is not served"},
+		{"no peer known", both, nil, "", nil, "not a local connection"},
+
+		{"token twice", both, &tcp, T + "\n" + T, nil, "2 headers"},
+		{"token in both spellings", both, &tcp, T + "\nX-SLURM-USER-TOKEN: " + good, nil, "2 headers"},
+		{"token and Bearer", both, &tcp, T + "\nAuthorization: Bearer " + good, nil, "a token header and a Bearer token"},
+		{"two Bearers", both, &tcp, "Authorization: Bearer " + good + "\nAuthorization: Bearer " + good, nil, "2 headers"},
+		{"Bearer after a password", both, &tcp, "Authorization: Basic YTpi\nAuthorization: Bearer " + good, nil, "2 headers"},
+		{"two Bearers in one", both, &tcp, "Authorization: Bearer " + good + ", Bearer " + good, nil, "token:"},
+		{"name twice", both, &tcp, T + "\n" + N + "bob\n" + N + "bob", nil, "2 headers"},
+		{"names that differ", both, &tcp, T + "\n" + N + "bob\nX-SLURM-USER-NAME: root", nil, "2 headers"},
+		{"names in one", both, &tcp, T + "\n" + N + "bob, root", nil, "not a user name"},
+		{"empty token", both, &unix, "X-SCHED-USER-TOKEN:", nil, "an empty X-Sched-User-Token"},
+		{"empty name", both, &unix, T + "\nX-SCHED-USER-NAME: \t", nil, "an empty X-Sched-User-Name"},
+		{"empty Authorization", both, &unix, "Authorization:", nil, "an empty Authorization"},
+		{"empty Bearer", both, &unix, "Authorization: Bearer", nil, "an empty Bearer"},
+		{"Bearer without a blank", both, &unix, "Authorization: Bearer,", nil, "token:"},
+		{"Bearer and a tab", both, &unix, "Authorization: Bearer\t" + good, nil, "token:"},
+		{"name stripped by Connection", both, &tcp, T + "\nConnection: close, x-sched-user-name", nil, "Connection lists X-Sched-User-Name"},
+		{"Slurm's name stripped by Connection", both, &unix, "Connection: X-SLURM-USER-NAME", nil, "Connection lists"},
+		{"token stripped by Connection", both, &unix, "Connection: keep-alive\nConnection: X-SCHED-USER-TOKEN", nil, "Connection lists"},
+		{"Authorization stripped by Connection", both, &unix, "Connection: ,authorization ,", nil, "Connection lists"},
+		{"garbage on a local connection", both, &unix, "X-SCHED-USER-TOKEN: x", nil, "not three segments"},
+
+		{"another user", both, &Peer{Network: "unix", UID: 1001, GID: 1000}, "", nil, "the peer's uid is 1001"},
+		{"root", both, &Peer{Network: "unix", UID: 0, GID: 1000}, "", nil, "the peer's uid is 0"},
+		{"root's group", both, &Peer{Network: "unix", UID: 1000, GID: 0}, "", nil, "can't be served"},
+		{"overflow uid", Options{Local: true, UID: 65534}, &Peer{Network: "unix", UID: 65534, GID: 1000}, "", nil, "can't be served"},
+		{"overflow gid", both, &Peer{Network: "unix", UID: 1000, GID: 65534}, "", nil, "can't be served"},
+		{"no uid", Options{Local: true, UID: ^uint32(0)}, &Peer{Network: "unix", UID: ^uint32(0), GID: 1000}, "", nil, "can't be served"},
+		{"local with another name", both, &unix, N + "root", nil, "not the peer's own name"},
+		{"local with a name where the own is not known", nameless, &unix, N + "carol", nil, "not the peer's own name"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := FromRequest(request(t, test.peer, test.header), test.opt)
+			if test.want == nil {
+				refused(t, err, test.why, good)
+				if d := cmp.Diff(Credential{}, got); d != "" {
+					t.Errorf("refused, but gave %s", d)
+				}
+				return
+			}
+			if d := cmp.Diff(*test.want, got); d != "" || err != nil {
+				t.Errorf("%v, -want +got\n%s", err, d)
+			}
+		})
+	}
+}
+
+func TestCredentialUser(t *testing.T) {
+	for _, test := range []struct {
+		c    Credential
+		want string
+	}{
+		{Credential{Token: "t", Claims: Claims{User: "alice"}}, "alice"},
+		{Credential{Token: "t", Claims: Claims{User: "alice"}, ActAs: "alice"}, "alice"},
+		{Credential{Token: "t", Claims: Claims{User: "root"}, ActAs: "bob"}, "bob by root"},
+		{Credential{Local: true, UID: 7}, "uid 7"},
+	} {
+		if got := test.c.User(); got != test.want {
+			t.Errorf("%#v: got %q, want %q", test.c, got, test.want)
+		}
+	}
+}
+
+// FuzzFromRequest looks for a header that gets a local client served as anything but itself.
+func FuzzFromRequest(f *testing.F) {
+	good := sign(goodHeader, goodClaims)
+	f.Add("X-SCHED-USER-TOKEN: " + good + "\nConnection: X-SCHED-USER-NAME")
+	f.Add("Authorization: Bearer " + good + "\nX-SLURM-USER-NAME: bob")
+	f.Add("X-SCHED-USER-NAME: carol\nConnection: keep-alive")
+	f.Fuzz(func(t *testing.T, header string) {
+		text := "GET / HTTP/1.1\r\nHost: x\r\n" + header + "\r\n\r\n"
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
+		if err != nil {
+			return
+		}
+		c, err := FromRequest(r.WithContext(WithPeer(context.Background(), unix)), both)
+		switch {
+		case err != nil && errs.KindOf(err) != errs.Unauthenticated:
+			t.Errorf("refused with %v", err)
+		case err == nil && c.Local && (c.UID != unix.UID || c.GID != unix.GID || c.Token != "" || c.ActAs != ""):
+			t.Errorf("local, but %+v", c)
+		case err == nil && !c.Local && (c.Token == "" || c.Claims.User == "" || c.ActAs != "" && !PosixName(c.ActAs)):
+			t.Errorf("by token, but %+v", c)
+		}
+	})
+}

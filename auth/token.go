@@ -1,0 +1,128 @@
+package auth
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+)
+
+// MaxToken is the longest token that is looked at, in bytes. A token of ours has
+// 200; an identity provider's with many claims a few thousand.
+const MaxToken = 8 << 10
+
+// The algorithms of RFC 7518 that a token may have. A list of what is good, as
+// RFC 8725 section 3.1 asks for: "none" in any spelling is simply not on it.
+const (
+	hs256 = "HS256"
+	rs256 = "RS256"
+)
+
+// parts is a token taken apart, its signature not yet checked.
+type parts struct {
+	alg       string
+	kid       string // "" when the header has none
+	claims    object
+	signed    string // the text that the signature is over
+	signature []byte
+}
+
+// Inspect judges everything about a token but its signature: size, form,
+// algorithm, header, dates, user. It is a filter before the daemon that verifies.
+func Inspect(token string, opt Options) (Claims, error) {
+	p, err := parse(token)
+	if err != nil {
+		return Claims{}, refuse("token: %w", err)
+	}
+	c, err := p.claims.read(opt.UserClaimField, opt.now())
+	if err != nil {
+		return Claims{}, refuse("token: %w", err)
+	}
+	c.Algorithm, c.KeyID = p.alg, p.kid
+	return c, nil
+}
+
+// parse takes the compact form of RFC 7515 apart: header, payload and signature,
+// each in base64url. Two segments, or five (an encrypted token), are not that.
+func parse(token string) (parts, error) {
+	if len(token) > MaxToken {
+		return parts{}, errors.New("too long")
+	}
+	if strings.Count(token, ".") != 2 {
+		return parts{}, errors.New("not three segments")
+	}
+	end := strings.LastIndexByte(token, '.')
+	head, payload, _ := strings.Cut(token[:end], ".")
+	header, err := segment(head, "header")
+	if err != nil {
+		return parts{}, err
+	}
+	claims, err := segment(payload, "payload")
+	if err != nil {
+		return parts{}, err
+	}
+	signature, err := decode(token[end+1:])
+	if err != nil {
+		return parts{}, errors.New("signature: not base64url")
+	}
+	p := parts{claims: claims, signed: token[:end], signature: signature}
+	return p, p.header(header)
+}
+
+func segment(text, what string) (object, error) {
+	raw, err := decode(text)
+	if err != nil {
+		return nil, errors.New(what + ": not base64url")
+	}
+	o, err := parseObject(raw)
+	if err != nil {
+		return nil, errors.New(what + ": " + err.Error())
+	}
+	return o, nil
+}
+
+// decode reads base64url in its one canonical form: no padding, no line ends
+// (which Go's decoder skips), no stray bits in the last letter. Otherwise one
+// token would have many texts, and what is remembered or revoked by its text
+// could be walked around.
+func decode(text string) ([]byte, error) {
+	if strings.ContainsAny(text, "\r\n") {
+		return nil, errors.New("line end")
+	}
+	return base64.RawURLEncoding.Strict().DecodeString(text)
+}
+
+// header judges the JOSE header. What would bring a key along (jwk, jku, x5c, x5u)
+// is not looked at, ever: keys come from the administrator.
+func (p *parts) header(h object) error {
+	if _, ok := h["crit"]; ok {
+		return errors.New("header: crit") // we know no extension, and RFC 7515 4.1.11 says to refuse
+	}
+	if _, ok := h["b64"]; ok {
+		return errors.New("header: b64") // RFC 7797: would change what the signature is over
+	}
+	if _, ok := h["cty"]; ok {
+		return errors.New("header: cty") // RFC 7519 5.2: a token within a token
+	}
+	if typ, ok, err := h.text("typ"); err != nil || ok && !tokenType(typ) {
+		return errors.New("header: typ is not JWT") // RFC 8725 3.11: a token made for something else
+	}
+	var err error
+	if p.kid, _, err = h.text("kid"); err != nil {
+		return errors.New("header: kid is not a text")
+	}
+	p.alg, _, _ = h.text("alg")
+	n := len(p.signature)
+	switch {
+	case p.alg != hs256 && p.alg != rs256:
+		return errors.New("header: alg is not HS256 or RS256")
+	case p.alg == hs256 && n != 32, p.alg == rs256 && (n < 256 || n > 1024):
+		return errors.New("signature: wrong length")
+	}
+	return nil
+}
+
+// tokenType says whether typ is that of a plain or of an OAuth access token (RFC 9068).
+func tokenType(typ string) bool {
+	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
+	return typ == "jwt" || typ == "at+jwt"
+}

@@ -1,0 +1,312 @@
+package auth
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+)
+
+var (
+	secret = []byte("0123456789abcdef0123456789abcdef")
+	now    = time.Unix(1_700_000_000, 0)
+	clock  = func() time.Time { return now }
+)
+
+const (
+	goodHeader = `{"alg":"HS256","typ":"JWT"}`
+	goodClaims = `{"iat":1700000000,"exp":1700001800,"sun":"alice"}`
+)
+
+// sign makes a token with the standard library alone, so that these tests are not
+// the library's opinion of itself.
+func sign(header, claims string) string {
+	signed := b64(header) + "." + b64(claims)
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(signed))
+	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func b64(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+
+func testKey(t testing.TB) Key {
+	key, err := NewKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func claim(members string) string { return `{"iat":1700000000,"exp":1700001800,` + members + `}` }
+
+func TestAccepted(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
+	alice := Claims{User: "alice", IssuedAt: at(1_700_000_000), Expires: at(1_700_001_800), Algorithm: "HS256"}
+	with := func(change func(*Claims)) Claims {
+		c := alice
+		change(&c)
+		return c
+	}
+	tests := []struct {
+		name           string
+		header, claims string
+		field          string
+		want           Claims
+	}{
+		{"the usual", goodHeader, goodClaims, "", alice},
+		{"no typ", `{"alg":"HS256"}`, goodClaims, "", alice},
+		{"an access token", `{"alg":"HS256","typ":"application/at+JWT"}`, goodClaims, "", alice},
+		{"kid", `{"alg":"HS256","kid":"../../etc/passwd"}`, goodClaims, "", with(func(c *Claims) { c.KeyID = "../../etc/passwd" })},
+		{"keys that come along are not looked at", `{"alg":"HS256","jku":"http://x/","jwk":{},"x5u":1}`, goodClaims, "", alice},
+		{"blanks", " { \"alg\" : \"HS256\" }\n", " {\t\"exp\" : 1700001800 , \"iat\" :1700000000,\"sun\" : \"alice\" } ", "", alice},
+		{"escapes", goodHeader, claim(`"s\u0075n":"\u0061lice"`), "", alice},
+		{"username", goodHeader, claim(`"username":"alice"`), "", alice},
+		{"sun before username", goodHeader, claim(`"username":"bob","sun":"alice"`), "", alice},
+		{"the site's claim", goodHeader, claim(`"preferred_username":"alice"`), "preferred_username", alice},
+		{"sun before the site's claim", goodHeader, claim(`"preferred_username":"bob","sun":"alice"`), "preferred_username", alice},
+		{"whole numbers written otherwise", goodHeader, `{"iat":1.7e9,"exp":1700001800.0,"sun":"alice"}`, "", alice},
+		{"nbf now", goodHeader, claim(`"nbf":1700000005,"sun":"alice"`), "", with(func(c *Claims) { c.NotBefore = at(1_700_000_005) })},
+		{"issued within the leeway", goodHeader, `{"iat":1700000005,"exp":1700001800,"sun":"alice"}`, "", with(func(c *Claims) { c.IssuedAt = at(1_700_000_005) })},
+		{"expired within the leeway", goodHeader, `{"iat":1699990000,"exp":1699999996,"sun":"alice"}`, "",
+			with(func(c *Claims) { c.IssuedAt, c.Expires = at(1_699_990_000), at(1_699_999_996) })},
+		{"claims of others", goodHeader, claim(`"sun":"alice","aud":["x"],"realm":{"sun":"root"},"SUN":"root"`), "", alice},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			token := sign(test.header, test.claims)
+			got, err := Inspect(token, Options{UserClaimField: test.field, Now: clock})
+			if d := cmp.Diff(test.want, got); d != "" || err != nil {
+				t.Errorf("Inspect: %v, -want +got\n%s", err, d)
+			}
+			got, err = Verifier{Key: testKey(t), UserClaimField: test.field, Now: clock}.Verify(token)
+			if d := cmp.Diff(test.want, got); d != "" || err != nil {
+				t.Errorf("Verify: %v, -want +got\n%s", err, d)
+			}
+		})
+	}
+}
+
+// attacks are refused for their form alone: every one carries a true signature
+// where its form has room for it.
+var attacks = []struct{ name, token, why string }{
+	{"nothing", "", "not three segments"},
+	{"two segments", b64(goodHeader) + "." + b64(goodClaims), "not three segments"},
+	{"four segments", sign(goodHeader, goodClaims) + ".", "not three segments"},
+	{"an encrypted token", "a.b.c.d.e", "not three segments"},
+	{"10 000 segments", strings.Repeat(".", 10000), "too long"},
+	{"a huge header", sign(`{"alg":"HS256","x":"`+strings.Repeat("x", MaxToken)+`"}`, goodClaims), "too long"},
+	{"three empty segments", "..", "header: not a JSON object"},
+	{"no signature", b64(goodHeader) + "." + b64(goodClaims) + ".", "signature: wrong length"},
+	{"a shortened signature", b64(goodHeader) + "." + b64(goodClaims) + "." + b64(strings.Repeat("x", 31)), "signature: wrong length"},
+	{"padding", b64(goodHeader) + "=." + b64(goodClaims) + "." + b64(strings.Repeat("x", 32)), "header: not base64url"},
+	{"the other alphabet", "a+/a." + b64(goodClaims) + "." + b64(strings.Repeat("x", 32)), "header: not base64url"},
+	{"a line end", b64(goodHeader) + "\n." + b64(goodClaims) + "." + b64(strings.Repeat("x", 32)), "header: not base64url"},
+	{"a line end in the signature", sign(goodHeader, goodClaims) + "\r", "signature: not base64url"},
+	{"stray bits", sign(goodHeader, goodClaims)[:len(sign(goodHeader, goodClaims))-1] + "_", "signature: not base64url"},
+	{"alg none", sign(`{"alg":"none"}`, goodClaims), "alg is not"},
+	{"alg NONE", sign(`{"alg":"NONE"}`, goodClaims), "alg is not"},
+	{"alg nOnE", sign(`{"alg":"nOnE"}`, goodClaims), "alg is not"},
+	{"alg empty", sign(`{"alg":""}`, goodClaims), "alg is not"},
+	{"alg absent", sign(`{"typ":"JWT"}`, goodClaims), "alg is not"},
+	{"alg hs256", sign(`{"alg":"hs256"}`, goodClaims), "alg is not"},
+	{"alg HS512", sign(`{"alg":"HS512"}`, goodClaims), "alg is not"},
+	{"alg of another type", sign(`{"alg":["HS256"]}`, goodClaims), "alg is not"},
+	{"alg twice", sign(`{"alg":"none","alg":"HS256"}`, goodClaims), "header: a member comes twice"},
+	{"alg twice by escapes", sign(`{"alg":"none","\u0061lg":"HS256"}`, goodClaims), "header: a member comes twice"},
+	{"RS256 with an HMAC", sign(`{"alg":"RS256"}`, goodClaims), "signature: wrong length"},
+	{"crit", sign(`{"alg":"HS256","crit":["exp"]}`, goodClaims), "crit"},
+	{"crit empty", sign(`{"alg":"HS256","crit":[]}`, goodClaims), "crit"},
+	{"b64", sign(`{"alg":"HS256","b64":false}`, goodClaims), "b64"},
+	{"a nested token", sign(`{"alg":"HS256","cty":"JWT"}`, goodClaims), "header: cty"},
+	{"a token for something else", sign(`{"alg":"HS256","typ":"dpop+jwt"}`, goodClaims), "typ"},
+	{"typ of another type", sign(`{"alg":"HS256","typ":1}`, goodClaims), "typ"},
+	{"kid of another type", sign(`{"alg":"HS256","kid":{"a":1}}`, goodClaims), "kid"},
+	{"header is an array", sign(`["HS256"]`, goodClaims), "header: not a JSON object"},
+	{"header is not UTF-8", sign("{\"alg\":\"HS256\",\"kid\":\"\xff\"}", goodClaims), "not UTF-8"},
+	{"payload is a text", sign(goodHeader, `"x"`), "payload: not a JSON object"},
+	{"payload breaks off", sign(goodHeader, goodClaims[:20]), "payload: not JSON"},
+	{"text after the payload", sign(goodHeader, goodClaims+"x"), "payload: text after"},
+	{"two payloads", sign(goodHeader, goodClaims+goodClaims), "payload: text after"},
+	{"a comma too many", sign(goodHeader, claim(`"sun":"alice",`)), "payload: not JSON"},
+	{"exp twice", sign(goodHeader, claim(`"exp":1900000000,"sun":"alice"`)), "a member comes twice"},
+	{"sun twice", sign(goodHeader, claim(`"sun":"alice","sun":"root"`)), "a member comes twice"},
+	{"no exp", sign(goodHeader, `{"iat":1700000000,"sun":"alice"}`), "no exp"},
+	{"no iat", sign(goodHeader, `{"exp":1700001800,"sun":"alice"}`), "no iat"},
+	{"exp as text", sign(goodHeader, `{"iat":1700000000,"exp":"1700001800","sun":"alice"}`), "exp: not a time"},
+	{"exp null", sign(goodHeader, `{"iat":1700000000,"exp":null,"sun":"alice"}`), "exp: not a time"},
+	{"exp negative", sign(goodHeader, `{"iat":1700000000,"exp":-1,"sun":"alice"}`), "exp: not a time"},
+	{"exp with a fraction", sign(goodHeader, `{"iat":1700000000,"exp":1700001800.5,"sun":"alice"}`), "exp: not a time"},
+	{"exp 1e400", sign(goodHeader, `{"iat":1700000000,"exp":1e400,"sun":"alice"}`), "exp: not a time"},
+	{"exp of 400 digits", sign(goodHeader, `{"iat":1700000000,"exp":1`+strings.Repeat("0", 400)+`,"sun":"alice"}`), "exp: not a time"},
+	{"exp beyond the year 9999", sign(goodHeader, `{"iat":1700000000,"exp":253402300800,"sun":"alice"}`), "exp: not a time"},
+	{"iat true", sign(goodHeader, `{"iat":true,"exp":1700001800,"sun":"alice"}`), "iat: not a time"},
+	{"expired", sign(goodHeader, `{"iat":1699990000,"exp":1699999995,"sun":"alice"}`), "expired 5s ago"},
+	{"issued in the future", sign(goodHeader, `{"iat":1700000006,"exp":1700001800,"sun":"alice"}`), "issued 6s from now"},
+	{"not yet valid", sign(goodHeader, claim(`"nbf":1700000006,"sun":"alice"`)), "valid 6s from now"},
+	{"nbf as text", sign(goodHeader, claim(`"nbf":"0","sun":"alice"`)), "nbf: not a time"},
+	{"no user", sign(goodHeader, claim(`"sub":"alice"`)), "no claim names the user"},
+	{"an empty user", sign(goodHeader, claim(`"sun":"","username":"root"`)), "the user claim"},
+	{"user null", sign(goodHeader, claim(`"sun":null,"username":"root"`)), "the user claim"},
+	{"user of another type", sign(goodHeader, claim(`"sun":["root"]`)), "the user claim"},
+	{"a hyphen first", sign(goodHeader, claim(`"sun":"-u0"`)), "the user claim"},
+	{"user with a path", sign(goodHeader, claim(`"sun":"a/../root"`)), "the user claim"},
+	{"user with a zero byte", sign(goodHeader, claim(`"sun":"root\u0000x"`)), "the user claim"},
+	{"user with a line end", sign(goodHeader, claim(`"sun":"alice\n"`)), "the user claim"},
+	{"user that looks like another", sign(goodHeader, claim(`"sun":"r\u043e\u043et"`)), "the user claim"},
+	{"a very long user", sign(goodHeader, claim(`"sun":"`+strings.Repeat("a", 256)+`"`)), "the user claim"},
+}
+
+func TestAttacks(t *testing.T) {
+	v := Verifier{Key: testKey(t), Now: clock}
+	for _, test := range attacks {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Inspect(test.token, Options{Now: clock})
+			refused(t, err, test.why, test.token)
+			if _, err := v.Verify(test.token); errs.KindOf(err) != errs.Unauthenticated {
+				t.Errorf("Verify: got %v", err)
+			}
+		})
+	}
+}
+
+// These have a good form: only the key can tell.
+func TestForged(t *testing.T) {
+	good := sign(goodHeader, goodClaims)
+	head, rest, _ := strings.Cut(good, ".")
+	payload, signature, _ := strings.Cut(rest, ".")
+	tests := []struct{ name, token, why string }{
+		{"another payload", head + "." + b64(claim(`"sun":"root"`)) + "." + signature, "wrong signature"},
+		{"another header", b64(`{"alg":"HS256","kid":"x"}`) + "." + payload + "." + signature, "wrong signature"},
+		{"another signature", head + "." + payload + "." + b64(strings.Repeat("\x00", 32)), "wrong signature"},
+		{"RS256, where the key is HS256's", b64(`{"alg":"RS256"}`) + "." + payload + "." + b64(strings.Repeat("\x00", 256)), "alg is not the key's"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if _, err := Inspect(test.token, Options{Now: clock}); err != nil {
+				t.Errorf("Inspect: %v; the form is good", err)
+			}
+			_, err := Verifier{Key: testKey(t), Now: clock}.Verify(test.token)
+			refused(t, err, test.why, test.token)
+		})
+	}
+	other, _ := NewKey([]byte(strings.Repeat("k", 32)))
+	for name, v := range map[string]Verifier{"another key": {Key: other, Now: clock}, "no key": {Now: clock}} {
+		if _, err := v.Verify(good); errs.KindOf(err) != errs.Unauthenticated {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	// A verifier without a key must not accept what is signed with an empty one.
+	mac := hmac.New(sha256.New, nil)
+	mac.Write([]byte(head + "." + payload))
+	empty := head + "." + payload + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	if _, err := (Verifier{Now: clock}).Verify(empty); errs.KindOf(err) != errs.Unauthenticated {
+		t.Errorf("signed with an empty key: got %v", err)
+	}
+}
+
+// refused wants the one public text, the cause beside it, and none of the token in either.
+func refused(t *testing.T, err error, why, token string) {
+	t.Helper()
+	if errs.KindOf(err) != errs.Unauthenticated || !strings.Contains(fmt.Sprint(err), why) {
+		t.Fatalf("got %v, want a refusal because of %q", err, why)
+	}
+	if public := err.(*errs.Error); public.Message != Refused || public.Hint != "" || public.Code != "" {
+		t.Errorf("says more in public: %+v", public)
+	}
+	for _, part := range strings.Split(token, ".") {
+		if len(part) > 3 && strings.Contains(err.Error(), part) {
+			t.Errorf("shows a part of the token: %v", err)
+		}
+	}
+}
+
+func TestCreate(t *testing.T) {
+	key := testKey(t)
+	token, err := Create(key, "alice", DefaultLifespan, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _ := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
+	var claims map[string]any
+	if err := json.Unmarshal(raw, &claims); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"iat": 1.7e9, "exp": 1.7e9 + 1800, "sun": "alice"}
+	if d := cmp.Diff(want, claims); d != "" {
+		t.Errorf("claims: -want +got\n%s", d)
+	}
+	if c, err := (Verifier{Key: key, Now: clock}).Verify(token); err != nil || c.User != "alice" {
+		t.Errorf("own token: %+v, %v", c, err)
+	}
+	for _, test := range []struct {
+		name     string
+		key      Key
+		user     string
+		lifespan time.Duration
+	}{
+		{"no key", Key{}, "alice", time.Hour},
+		{"no user", key, "", time.Hour},
+		{"not a user", key, "a b", time.Hour},
+		{"no time", key, "alice", 0},
+		{"less than none", key, "alice", -time.Hour},
+		{"for ever", key, "alice", MaxLifespan + time.Second},
+	} {
+		if token, err := Create(test.key, test.user, test.lifespan, now); err == nil {
+			t.Errorf("%s: made %q", test.name, token)
+		}
+	}
+}
+
+func FuzzToken(f *testing.F) {
+	f.Add(sign(goodHeader, goodClaims))
+	for _, a := range attacks {
+		if len(a.token) < 1000 {
+			f.Add(a.token)
+		}
+	}
+	v := Verifier{Key: testKey(f), Now: clock}
+	f.Fuzz(func(t *testing.T, token string) {
+		c, err := Inspect(token, Options{UserClaimField: "sub", Now: clock})
+		if err == nil && (!PosixName(c.User) || c.Expires.Add(Leeway).Before(now)) {
+			t.Errorf("accepted %+v", c)
+		}
+		if err != nil && errs.KindOf(err) != errs.Unauthenticated {
+			t.Errorf("refused with %v", err)
+		}
+		if c, err := v.Verify(token); err == nil && token != sign(headerOf(token)) {
+			t.Errorf("a forged token was taken for %s's", c.User)
+		}
+	})
+}
+
+// headerOf is what sign needs to make token again.
+func headerOf(token string) (header, claims string) {
+	parts := strings.Split(token, ".")
+	h, _ := base64.RawURLEncoding.DecodeString(parts[0])
+	c, _ := base64.RawURLEncoding.DecodeString(parts[1])
+	return string(h), string(c)
+}
+
+// FuzzClaims feeds what is inside of a segment, which random base64 seldom reaches.
+func FuzzClaims(f *testing.F) {
+	f.Add(goodClaims)
+	f.Add(claim(`"nbf":1e3,"username":"b","\u0073un":"a","x":{"y":[1,2,{}]}`))
+	f.Fuzz(func(t *testing.T, text string) {
+		o, err := parseObject([]byte(text))
+		if err != nil {
+			return
+		}
+		if !json.Valid([]byte(text)) {
+			t.Errorf("accepted what is not JSON")
+		}
+		o.read("sub", now)
+	})
+}
