@@ -1,0 +1,155 @@
+package security
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// Capabilities is a set of capabilities, one bit each, as the kernel numbers them.
+type Capabilities uint64
+
+// Caps is the set of the numbered capabilities (unix.CAP_…).
+func Caps(list ...int) Capabilities {
+	var c Capabilities
+	for _, n := range list {
+		c |= 1 << n
+	}
+	return c
+}
+
+// Has tells whether capability n is in the set.
+func (c Capabilities) Has(n int) bool { return c&(1<<n) != 0 }
+
+// String is the set as /proc shows it: 16 hexadecimal digits.
+func (c Capabilities) String() string { return fmt.Sprintf("%016x", uint64(c)) }
+
+type capHeader struct {
+	version uint32
+	pid     int32
+}
+
+type capData struct{ effective, permitted, inheritable uint32 }
+
+// Held is the effective capabilities of the calling thread.
+func Held() (Capabilities, error) {
+	h := capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}
+	var d [2]capData
+	if _, _, e := unix.RawSyscall(unix.SYS_CAPGET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(&d)), 0); e != 0 {
+		return 0, fmt.Errorf("read the capabilities: %w", e)
+	}
+	return Capabilities(d[0].effective) | Capabilities(d[1].effective)<<32, nil
+}
+
+// KeepCapabilities drops every capability of every thread but those in keep that are
+// held, and then reads back from /proc that each thread has exactly these. It
+// returns what was kept.
+//
+// A parent taken over through its ipc reader should not also be able to load modules
+// or read every file.
+func KeepCapabilities(keep Capabilities) (Capabilities, error) {
+	held, err := Held()
+	if err != nil {
+		return 0, err
+	}
+	keep &= held
+	h := capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}
+	d := [2]capData{
+		{effective: uint32(keep), permitted: uint32(keep)},
+		{effective: uint32(keep >> 32), permitted: uint32(keep >> 32)},
+	}
+	_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(&d)), 0)
+	switch {
+	case e == syscall.ENOTSUP && held == keep:
+		// Built with cgo, where the runtime can't reach all threads. Nothing is
+		// effective that should not be; what is merely permitted is found below.
+	case e == syscall.ENOTSUP:
+		return 0, errs.New(errs.Unsupported, "capabilities can't be dropped: this program was built with cgo").
+			WithHint("CGO_ENABLED=0 go build, as make build does")
+	case e != 0:
+		return 0, fmt.Errorf("drop capabilities: %w", e)
+	}
+	return keep, checkThreads(keep)
+}
+
+// checkThreads reads every thread's capabilities back.
+func checkThreads(want Capabilities) error {
+	threads, err := threadStatus("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for id, status := range threads {
+		for _, name := range []string{"CapPrm", "CapEff"} {
+			if got := status[name]; got != want.String() {
+				return fmt.Errorf("thread %s has %s %s after dropping to %s", id, name, got, want)
+			}
+		}
+	}
+	return nil
+}
+
+// DropBounding empties the bounding set of the calling thread, so that no program
+// which it starts can get a capability, not even as root. Threads that already run
+// keep theirs. It does nothing and returns false when CAP_SETPCAP is not held.
+func DropBounding() (bool, error) {
+	held, err := Held()
+	if err != nil || !held.Has(unix.CAP_SETPCAP) {
+		return false, err
+	}
+	for n := 0; n < 64; n++ {
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(n), 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) {
+			break // past the kernel's last one
+		}
+		if err != nil {
+			return false, fmt.Errorf("drop capability %d from the bounding set: %w", n, err)
+		}
+	}
+	return true, nil
+}
+
+// threadStatus reads the status file of each thread below dir, by thread id.
+func threadStatus(dir string) (map[string]map[string]string, error) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list threads: %w", err)
+	}
+	threads := map[string]map[string]string{}
+	for _, e := range list {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		status, err := readStatus(dir + "/" + e.Name() + "/status")
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			continue // that thread has ended
+		}
+		if err != nil {
+			return nil, err
+		}
+		threads[e.Name()] = status
+	}
+	return threads, nil
+}
+
+// readStatus parses a status file of /proc: lines of "Name:<tab>values".
+func readStatus(path string) (map[string]string, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the status of a thread: %w", err)
+	}
+	status := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			status[name] = strings.Join(strings.Fields(value), " ")
+		}
+	}
+	return status, nil
+}

@@ -1,0 +1,86 @@
+package security
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Confine takes from the calling process what it can give up by itself: core files (they
+// would hold tokens), the writing of files, descriptors beyond files, being read by
+// other processes of its uid, and privileges through any later exec.
+func Confine(files uint64) error {
+	limits := []struct {
+		name  string
+		which int
+		value uint64
+	}{
+		{"core file size", unix.RLIMIT_CORE, 0},
+		{"file size", unix.RLIMIT_FSIZE, 0},
+		{"open files", unix.RLIMIT_NOFILE, files},
+	}
+	for _, l := range limits {
+		if err := unix.Setrlimit(l.which, &unix.Rlimit{Cur: l.value, Max: l.value}); err != nil {
+			return fmt.Errorf("limit the %s to %d: %w", l.name, l.value, err)
+		}
+	}
+	if err := HideFromNeighbours(); err != nil {
+		return err
+	}
+	return noNewPrivs()
+}
+
+// HideFromNeighbours makes the process non-dumpable: without it another process of
+// the same uid could attach a debugger and read tokens, or write code.
+func HideFromNeighbours() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("become non-dumpable: %w", err)
+	}
+	return nil
+}
+
+// noNewPrivs sets no_new_privs on all threads. A worker is born with it, as its
+// parent's spawning thread has it, and then every thread has it already.
+func noNewPrivs() error {
+	on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if err != nil {
+		return fmt.Errorf("ask for no_new_privs: %w", err)
+	}
+	if on == 1 {
+		return nil
+	}
+	if _, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); e != 0 {
+		return fmt.Errorf("set no_new_privs: %w", e)
+	}
+	return nil
+}
+
+// BearNoPrivs sets no_new_privs on the calling thread, and so on all that it starts.
+func BearNoPrivs() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	return nil
+}
+
+// parentDeath is the signal that this process gets when its parent's thread dies, or why
+// that is not known.
+func parentDeath() string {
+	var sig int32
+	if err := unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&sig)), 0, 0, 0); err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(sig)
+}
+
+// Forget marks everything beyond the standard descriptors close-on-exec, whatever the
+// starter of this process left open: a descriptor of a root shell's secret file
+// would else be inherited by each worker.
+func Forget() error {
+	if err := unix.CloseRange(3, 1<<32-1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("mark inherited descriptors close-on-exec: %w", err)
+	}
+	return nil
+}

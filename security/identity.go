@@ -1,0 +1,52 @@
+package security
+
+import (
+	"fmt"
+	"slices"
+
+	"schedrestd/errs"
+)
+
+// Identity is who a worker runs as.
+type Identity struct {
+	Name   string // for messages: a user name, or "uid 1234"
+	UID    uint32
+	GID    uint32
+	Groups []uint32 // supplementary groups that it will have; none after a start as root
+}
+
+// Account is one whose authority a worker must not have.
+type Account struct {
+	What   string // for messages: "root", "SchedUser sched"
+	UID    uint32
+	Groups []uint32 // every group it belongs to, the primary one too
+}
+
+// CheckIdentity refuses to serve as one of the accounts, or with a group that one of
+// them is in. Such a worker could read the controller's key or signal its
+// daemons, and whoever captures it would own the cluster.
+func CheckIdentity(who Identity, accounts ...Account) error {
+	for _, a := range accounts {
+		if who.UID == a.UID {
+			return refuse("would serve as %s (uid %d)", a.What, a.UID).
+				WithHint("-u and -g with an account of its own, as made by: useradd --system --no-create-home --shell /usr/sbin/nologin schedrestd; " + switchHint)
+		}
+		if slices.Contains(a.Groups, who.GID) {
+			return refuse("would serve with group %d, which is a group of %s", who.GID, a.What).
+				WithHint("-g with a group of its own, as made by: groupadd --system schedrestd; " + switchHint)
+		}
+		for _, g := range who.Groups {
+			if slices.Contains(a.Groups, g) {
+				return refuse("%s has the supplementary group %d, which is a group of %s", who.Name, g, a.What).
+					WithHint("start as a user without it, or as root with -u and -g, which drops such groups; " + switchHint)
+			}
+		}
+	}
+	return nil
+}
+
+const switchHint = "SCHEDRESTD_SECURITY=disable_user_check goes on all the same, and lets whoever gets into the gateway act as that account"
+
+func refuse(format string, args ...any) *errs.Error {
+	return errs.New(errs.Denied, "refusing to start: %s", fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,71 @@
+package security
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Cage is what the parent expects of a worker, from what it asked the kernel for and from
+// what it knows about the thread that starts workers.
+type Cage struct {
+	Identity
+	Born  Birth
+	Files uint64 // limit of open descriptors
+}
+
+// Posture is what the kernel says about a process, name by name, each value
+// as /proc shows it. It has a name for everything that is promised.
+type Posture map[string]string
+
+// Expect is the posture of a worker that sits in c.
+func Expect(c Cage) Posture {
+	id := func(n uint32) string { return strings.TrimSpace(strings.Repeat(fmt.Sprint(n)+" ", 4)) }
+	groups := slices.Clone(c.Groups)
+	slices.Sort(groups)
+	p := Posture{
+		"uid":             id(c.UID), // real, effective, saved, file system
+		"gid":             id(c.GID),
+		"groups":          strings.ReplaceAll(join(groups), ",", ""),
+		"cap_inheritable": Capabilities(0).String(),
+		"cap_permitted":   Capabilities(0).String(),
+		"cap_effective":   Capabilities(0).String(),
+		"cap_bounding":    c.Born.Bounding,
+		"cap_ambient":     Capabilities(0).String(),
+		"no_new_privs":    "1",
+		"seccomp":         c.Born.Seccomp,
+		"dumpable":        "0",
+		"parent_death":    "9",
+		"session":         "own",
+		"limit_core":      "0 0",
+		"limit_file_size": "0 0",
+		"limit_files":     fmt.Sprintf("%d %d", c.Files, c.Files),
+		"descriptors":     "0 1 2 3",
+	}
+	for name, id := range c.Born.Namespaces {
+		p["ns_"+name] = id
+	}
+	return p
+}
+
+// Compare lists how got differs from want, one sentence each, in order; a name that only one
+// of them has is a difference too. Nothing listed means that all is as promised.
+func Compare(want, got Posture) []string {
+	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
+	slices.Sort(names)
+	var list []string
+	for _, name := range slices.Compact(names) {
+		w, wanted := want[name]
+		g, measured := got[name]
+		switch {
+		case !wanted:
+			list = append(list, fmt.Sprintf("%s is %q and nothing was expected", name, g))
+		case !measured:
+			list = append(list, fmt.Sprintf("%s could not be measured, expected %q", name, w))
+		case w != g:
+			list = append(list, fmt.Sprintf("%s is %q, expected %q", name, g, w))
+		}
+	}
+	return list
+}

@@ -1,0 +1,304 @@
+package security
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// TestMain plays the child in tests that need a process of their own.
+func TestMain(m *testing.M) {
+	switch os.Getenv("SECURITY_TEST_ROLE") {
+	case "":
+		if err := Forget(); err != nil { // whatever started the tests may have left something open
+			panic(err)
+		}
+		os.Exit(m.Run())
+	case "confine":
+		err := Confine(512)
+		p, err2 := Measure()
+		report(map[string]any{"posture": p, "errors": fmt.Sprint(err, err2)})
+	case "keep":
+		kept, err := KeepCapabilities(Caps(unix.CAP_SETUID, unix.CAP_KILL))
+		_, readErr := os.ReadFile(os.Getenv("SECURITY_TEST_FILE"))
+		report(map[string]any{"kept": kept.String(), "error": fmt.Sprint(err), "read": readErr == nil})
+	case "bounding":
+		runtime.LockOSThread()
+		_, err := DropBounding()
+		born, err2 := BornHere()
+		out, err3 := exec.Command("/bin/grep", "CapEff", "/proc/self/status").Output()
+		report(map[string]any{"bounding": born.Bounding, "child": string(out), "errors": fmt.Sprint(err, err2, err3)})
+	}
+}
+
+func report(v any) {
+	json.NewEncoder(os.Stdout).Encode(v)
+	os.Exit(0)
+}
+
+// child runs this binary in role and gives what it reports.
+func child(t *testing.T, role string, attr *syscall.SysProcAttr, env ...string) map[string]any {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append([]string{"SECURITY_TEST_ROLE=" + role, "GODEBUG=containermaxprocs=0"}, env...)
+	cmd.SysProcAttr = attr
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", role, err)
+	}
+	got := map[string]any{}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%s: %v in %q", role, err, out)
+	}
+	return got
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: changes owners, capabilities")
+	}
+}
+
+func TestParseSwitches(t *testing.T) {
+	tests := []struct {
+		in   string
+		want Switches
+		bad  string
+	}{
+		{in: "", want: Switches{}},
+		{in: " , ", want: Switches{}},
+		{in: "disable_user_check", want: Switches{DisableUserCheck: true}},
+		{in: "disable_unshare_files, disable_unshare_sysv,require_user_name",
+			want: Switches{DisableUnshareFiles: true, DisableUnshareSysV: true, RequireUserName: true}},
+		{in: "disable_user_chek", bad: "disable_user_chek"},
+		{in: "require_user_name,become_user", bad: "become_user"},
+		{in: "DISABLE_USER_CHECK", bad: "DISABLE_USER_CHECK"},
+	}
+	for _, tt := range tests {
+		got, err := ParseSwitches(tt.in)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.in, diff)
+		}
+		if (err != nil) != (tt.bad != "") || err != nil && !strings.Contains(err.Error(), tt.bad) {
+			t.Errorf("%q: %v", tt.in, err)
+		}
+		if err != nil && !strings.Contains(errs.HintOf(err), "disable_user_check") {
+			t.Errorf("%q: the hint %q does not say what is allowed", tt.in, errs.HintOf(err))
+		}
+	}
+}
+
+func TestCheckIdentity(t *testing.T) {
+	root := Account{"root", 0, []uint32{0, 10}}
+	sched := Account{"SchedUser sched", 990, []uint32{990, 44}}
+	tests := []struct {
+		name string
+		who  Identity
+		want string // "" when it may serve
+	}{
+		{"an account of its own", Identity{Name: "rest", UID: 900, GID: 900}, ""},
+		{"nobody", Identity{Name: "nobody", UID: 65534, GID: 65534}, ""},
+		{"root", Identity{Name: "root", UID: 0, GID: 900}, "would serve as root"},
+		{"SchedUser", Identity{Name: "sched", UID: 990, GID: 900}, "would serve as SchedUser sched"},
+		{"group root", Identity{Name: "rest", UID: 900, GID: 0}, "group 0, which is a group of root"},
+		{"a group that root is in", Identity{Name: "rest", UID: 900, GID: 10}, "group 10"},
+		{"a group that SchedUser is in", Identity{Name: "rest", UID: 900, GID: 44}, "group 44, which is a group of SchedUser"},
+		{"supplementary", Identity{Name: "rest", UID: 900, GID: 900, Groups: []uint32{5, 44}}, "supplementary group 44"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := CheckIdentity(tt.who, root, sched)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tt.want == "":
+			case err == nil || !strings.Contains(err.Error(), tt.want):
+				t.Errorf("got %v, want %q", err, tt.want)
+			case !strings.Contains(errs.HintOf(err), "-u") && !strings.Contains(errs.HintOf(err), "-g"):
+				t.Errorf("no way out named: %q", errs.HintOf(err))
+			}
+		})
+	}
+}
+
+func TestOpenDir(t *testing.T) {
+	needRoot(t)
+	private := func(owner, group uint32) bool { return owner == group }
+	tests := []struct {
+		name  string
+		make  func(t *testing.T, dir string) string // returns the path to open
+		trust Trust
+		want  string
+	}{
+		{"plain", func(t *testing.T, d string) string { return d }, Trust{Owners: []uint32{}}, ""},
+		{"sticky", func(t *testing.T, d string) string { chmod(t, d, 0o777|os.ModeSticky); return d }, Trust{Owners: []uint32{}}, ""},
+		{"everybody writes", func(t *testing.T, d string) string { chmod(t, d, 0o777); return d }, Trust{}, "written by everybody"},
+		{"everybody writes one above", func(t *testing.T, d string) string {
+			chmod(t, d, 0o777)
+			return mkdir(t, d+"/in")
+		}, Trust{}, "written by everybody"},
+		{"a group writes", func(t *testing.T, d string) string { chown(t, d, 0, 1234); chmod(t, d, 0o775); return d }, Trust{}, "written by group 1234"},
+		{"root's group writes", func(t *testing.T, d string) string { chmod(t, d, 0o775); return d }, Trust{}, ""},
+		{"a private group writes", func(t *testing.T, d string) string { chown(t, d, 77, 77); chmod(t, d, 0o775); return d }, Trust{Private: private}, ""},
+		{"a stranger's", func(t *testing.T, d string) string { chown(t, d, 77, 77); return d }, Trust{Owners: []uint32{5}}, "belongs to uid 77"},
+		{"an owner's", func(t *testing.T, d string) string { chown(t, d, 77, 77); return d }, Trust{Owners: []uint32{77}}, ""},
+		{"the server's", func(t *testing.T, d string) string { chown(t, d, 77, 77); return d }, Trust{Never: []uint32{77}}, "which will serve"},
+		{"through a link", func(t *testing.T, d string) string {
+			chmod(t, d, 0o777)
+			l := filepath.Join(t.TempDir(), "l")
+			if err := os.Symlink(d, l); err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}, Trust{}, "written by everybody"},
+		{"nothing there", func(t *testing.T, d string) string { return d + "/no" }, Trust{}, "no such file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := tt.make(t, mkdir(t, filepath.Join(t.TempDir(), "d")))
+			fd, real, err := tt.trust.OpenDir(path)
+			if err == nil {
+				defer unix.Close(fd)
+				var a, b unix.Stat_t
+				if unix.Fstat(fd, &a) != nil || unix.Stat(real, &b) != nil || a.Ino != b.Ino {
+					t.Errorf("the descriptor is not of %s", real)
+				}
+			}
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func mkdir(t *testing.T, path string) string {
+	t.Helper()
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func chown(t *testing.T, path string, uid, gid int) {
+	t.Helper()
+	if err := os.Chown(path, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	want := Posture{"uid": "9 9 9 9", "dumpable": "0", "ns_net": "net:[1]"}
+	got := Posture{"uid": "9 9 9 9", "dumpable": "1", "extra": "x"}
+	list := []string{
+		`dumpable is "1", expected "0"`,
+		`extra is "x" and nothing was expected`,
+		`ns_net could not be measured, expected "net:[1]"`,
+	}
+	if diff := cmp.Diff(list, Compare(want, got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := Compare(want, want); got != nil {
+		t.Errorf("nothing differs, got %q", got)
+	}
+}
+
+// TestConfineShows: a process that confines itself must measure what Expect says, but
+// for what only its birth can give.
+func TestConfineShows(t *testing.T) {
+	attr := &syscall.SysProcAttr{Setsid: true}
+	who := Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	if os.Geteuid() == 0 {
+		who.UID, who.GID = 4321, 4322
+		attr.Credential = &syscall.Credential{Uid: 4321, Gid: 4322, Groups: []uint32{7, 3}}
+		who.Groups = []uint32{7, 3}
+	} else if groups, _ := os.Getgroups(); len(groups) > 0 {
+		for _, g := range groups {
+			who.Groups = append(who.Groups, uint32(g))
+		}
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	born, err := BornHere()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Expect(Cage{Identity: who, Born: born, Files: 512})
+	want["parent_death"] = "0"
+	want["descriptors"] = "0 1 2"
+	got := child(t, "confine", attr)
+	if got["errors"] != "<nil> <nil>" {
+		if strings.Contains(fmt.Sprint(got["errors"]), "not supported") {
+			t.Skip("this test binary was built with cgo: no_new_privs can't reach all threads")
+		}
+		t.Fatal(got["errors"])
+	}
+	measured := Posture{}
+	for name, value := range got["posture"].(map[string]any) {
+		measured[name] = value.(string)
+	}
+	if diff := cmp.Diff(want, measured); diff != "" {
+		t.Errorf("(-expected +measured):\n%s", diff)
+	}
+}
+
+// TestKeepCapabilities: what is dropped is gone. The file can't be read without CAP_DAC_OVERRIDE.
+func TestKeepCapabilities(t *testing.T) {
+	needRoot(t)
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	chown(t, file, 4321, 4321)
+	got := child(t, "keep", nil, "SECURITY_TEST_FILE="+file)
+	if strings.Contains(fmt.Sprint(got["error"]), "cgo") {
+		t.Skip("this test binary was built with cgo: capabilities can't be dropped")
+	}
+	want := map[string]any{"kept": "00000000000000a0", "error": "<nil>", "read": false}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestDropBounding: even a child that stays root gets no capability.
+func TestDropBounding(t *testing.T) {
+	needRoot(t)
+	got := child(t, "bounding", nil)
+	want := map[string]any{"bounding": "0000000000000000", "child": "CapEff:\t0000000000000000\n", "errors": "<nil> <nil> <nil>"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSessionOf(t *testing.T) {
+	tests := []struct{ stat, want string }{
+		{"12 (worker) S 1 12 12 0 -1", "own"},
+		{"12 (wor) S 9 9 9) S 1 12 12 0 -1", "own"},
+		{"12 (worker) S 1 12 7 0 -1", "7"},
+		{"12 (worker)", "unknown"},
+	}
+	for _, tt := range tests {
+		if got := sessionOf(tt.stat, 12); got != tt.want {
+			t.Errorf("%q: %s, want %s", tt.stat, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package security
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+)
+
+// Switches is what SCHEDRESTD_SECURITY turns on or off.
+type Switches struct {
+	DisableUserCheck    bool // serve as root or SchedUser all the same
+	DisableUnshareFiles bool // share the descriptor table with the parent until exec
+	DisableUnshareSysV  bool // no semaphore undo list and no IPC namespace of the worker's own
+	RequireUserName     bool // a token of root or SchedUser must come with a user name
+}
+
+// switchTable names each switch.
+var switchTable = []struct {
+	name string
+	of   func(*Switches) *bool
+}{
+	{"disable_unshare_files", func(s *Switches) *bool { return &s.DisableUnshareFiles }},
+	{"disable_unshare_sysv", func(s *Switches) *bool { return &s.DisableUnshareSysV }},
+	{"disable_user_check", func(s *Switches) *bool { return &s.DisableUserCheck }},
+	{"require_user_name", func(s *Switches) *bool { return &s.RequireUserName }},
+}
+
+// ParseSwitches reads a comma-separated list of switches. A word that is not known is
+// an error, never ignored: it may be a protection that the reader counts on.
+func ParseSwitches(text string) (Switches, error) {
+	var s Switches
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		if word == "" {
+			continue
+		}
+		i := slices.IndexFunc(switchTable, func(t struct {
+			name string
+			of   func(*Switches) *bool
+		}) bool {
+			return t.name == word
+		})
+		if i < 0 {
+			return Switches{}, errs.New(errs.Invalid, "unknown security switch %q", word).
+				WithHint("allowed are %s", strings.Join(SwitchNames(), ", "))
+		}
+		*switchTable[i].of(&s) = true
+	}
+	return s, nil
+}
+
+// SwitchNames is every switch that ParseSwitches knows, in order.
+func SwitchNames() []string {
+	names := make([]string, len(switchTable))
+	for i, t := range switchTable {
+		names[i] = t.name
+	}
+	return names
+}
