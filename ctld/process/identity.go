@@ -99,6 +99,12 @@ func (id Identity) Open() (*Handle, error) {
 // Handle holds one process, alive or dead, until Close.
 type Handle struct{ file *os.File }
 
+// Hold makes a Handle of a pidfd, which it takes over.
+func Hold(pidfd int) *Handle {
+	unix.SetNonblock(pidfd, true) // else it would not go into the runtime's poller
+	return &Handle{file: os.NewFile(uintptr(pidfd), "pidfd")}
+}
+
 // Signal sends sig to the process that is held and to no other. It returns ErrGone
 // when that process has ended.
 func (h *Handle) Signal(sig syscall.Signal) error {

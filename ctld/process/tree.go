@@ -66,6 +66,29 @@ func descendants(all []Stat, root int) []Stat {
 	return found
 }
 
+// Marked lists the live processes of user uid that have variable, as NAME=value, in
+// the environment they were started with.
+func Marked(uid uint32, variable string) ([]Stat, error) {
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	want := []byte("\x00" + variable + "\x00")
+	var found []Stat
+	for _, st := range all {
+		dir := "/proc/" + strconv.Itoa(st.PID)
+		var owner syscall.Stat_t
+		if st.State == 'Z' || syscall.Stat(dir, &owner) != nil || owner.Uid != uid {
+			continue
+		}
+		env, err := os.ReadFile(dir + "/environ")
+		if err == nil && bytes.Contains(append([]byte{0}, env...), want) {
+			found = append(found, st)
+		}
+	}
+	return found, nil
+}
+
 // SignalAll sends sigs, in turn, to each process of list that still is the one
 // listed, and says how many it reached.
 func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {

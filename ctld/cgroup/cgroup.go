@@ -1,0 +1,136 @@
+// Package cgroup puts a job's processes into a control group (version 2) of their own,
+// where that is permitted: the kernel then enforces the memory limit and can end
+// all of them in one go, however they fork.
+//
+// It uses only a group that was given to this process: one that its service manager marked
+// as delegated, or the top of the tree it sees. Everywhere else a service manager is the
+// only one who may write, and callers fall back to sampling.
+package cgroup
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Base is a group below which this process may make others.
+type Base struct {
+	Path   string `json:"path"`   // directory
+	Memory bool   `json:"memory"` // groups below it can limit memory
+}
+
+// Delegated finds the group given to this process and gets it ready. The error says, for an
+// administrator, why there is none.
+func Delegated() (Base, error) {
+	mount, root, err := mounted()
+	if err != nil {
+		return Base{}, err
+	}
+	own, err := member()
+	if err != nil {
+		return Base{}, err
+	}
+	rel, err := filepath.Rel(root, own)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return Base{}, fmt.Errorf("own cgroup %s is outside of what is mounted at %s", own, mount)
+	}
+	b := Base{Path: filepath.Join(mount, rel)}
+	if rel != "." && !delegated(b.Path) {
+		return Base{}, fmt.Errorf("cgroup %s is not delegated to this service", own)
+	}
+	if err := unix.Access(b.Path, unix.W_OK); err != nil {
+		return Base{}, fmt.Errorf("cgroup %s: %w", own, err)
+	}
+	b.Memory = enableMemory(b.Path)
+	return b, nil
+}
+
+// mounted finds where version 2 is mounted, and which group is at its top.
+func mounted() (mount, root string, err error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return "", "", err
+	}
+	defer f.Close()
+	for in := bufio.NewScanner(f); in.Scan(); {
+		left, right, _ := strings.Cut(in.Text(), " - ")
+		fields := strings.Fields(left)
+		if strings.HasPrefix(right, "cgroup2 ") && len(fields) >= 5 {
+			return fields[4], fields[3], nil
+		}
+	}
+	return "", "", errors.New("no cgroup version 2 is mounted")
+}
+
+// member is this process's group in version 2, as a path from the top.
+func member() (string, error) {
+	b, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(b)) {
+		if own, ok := strings.CutPrefix(line, "0::"); ok {
+			return strings.TrimSuffix(own, "\n"), nil
+		}
+	}
+	return "", errors.New("this process is in no cgroup of version 2")
+}
+
+func delegated(dir string) bool {
+	for _, name := range []string{"trusted.delegate", "user.delegate"} {
+		value := make([]byte, 8)
+		if n, err := unix.Getxattr(dir, name, value); err == nil && string(value[:n]) == "1" {
+			return true
+		}
+	}
+	return false
+}
+
+// enableMemory lets groups below dir limit memory. A group that does so may hold no
+// processes itself (but for the very top), so this process moves to one of its own
+// below, when it is alone.
+func enableMemory(dir string) bool {
+	switches := filepath.Join(dir, "cgroup.subtree_control")
+	if has(switches, "memory") {
+		return true
+	}
+	if !has(filepath.Join(dir, "cgroup.controllers"), "memory") {
+		return false
+	}
+	if write(switches, "+memory") == nil {
+		return true
+	}
+	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil || strings.TrimSpace(string(procs)) != strconv.Itoa(os.Getpid()) {
+		return false
+	}
+	own := filepath.Join(dir, "schedctld")
+	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return false
+	}
+	if write(filepath.Join(own, "cgroup.procs"), "0") != nil {
+		return false
+	}
+	return write(switches, "+memory") == nil
+}
+
+func has(file, word string) bool {
+	b, err := os.ReadFile(file)
+	return err == nil && bytes.Contains(append(append([]byte(" "), bytes.TrimSpace(b)...), ' '), []byte(" "+word+" "))
+}
+
+func write(file, text string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

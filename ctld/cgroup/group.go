@@ -1,0 +1,82 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Group is one job's control group.
+type Group struct {
+	Path   string
+	Limits bool // the kernel keeps the memory limit
+}
+
+// New makes the group name below b. memory is the limit in bytes for all its processes
+// together, swap included; 0: none.
+func (b Base) New(name string, memory uint64) (*Group, error) {
+	g := &Group{Path: filepath.Join(b.Path, name)}
+	if err := os.Mkdir(g.Path, 0o755); err != nil {
+		return nil, err
+	}
+	if memory == 0 || !b.Memory {
+		return g, nil
+	}
+	if err := g.limit(memory); err != nil {
+		g.Remove()
+		return nil, err
+	}
+	g.Limits = true
+	return g, nil
+}
+
+func (g *Group) limit(memory uint64) error {
+	if err := g.write("memory.max", strconv.FormatUint(memory, 10)); err != nil {
+		return err
+	}
+	// Without swap accounting these files are missing, and there is nothing to limit.
+	for file, value := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
+		if err := g.write(file, value); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Group) write(file, text string) error {
+	if err := write(filepath.Join(g.Path, file), text); err != nil {
+		return fmt.Errorf("cgroup: %w", err)
+	}
+	return nil
+}
+
+// Open gives a descriptor of the group, to start a process right inside it.
+func (g *Group) Open() (*os.File, error) {
+	return os.OpenFile(g.Path, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+}
+
+// Kill ends every process of the group at once, those that are being forked included.
+// Kernels before 5.14 can't: the error then is os.ErrNotExist.
+func (g *Group) Kill() error { return g.write("cgroup.kill", "1") }
+
+// OutOfMemory tells whether the kernel killed a process of the group for its memory limit.
+func (g *Group) OutOfMemory() bool {
+	b, err := os.ReadFile(filepath.Join(g.Path, "memory.events"))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			return strings.TrimSpace(n) != "0"
+		}
+	}
+	return false
+}
+
+// Remove removes the group, which must be empty.
+func (g *Group) Remove() error { return os.Remove(g.Path) }

@@ -1,0 +1,200 @@
+package step
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"schedrestd/ctld/process"
+)
+
+// ErrTaken says that another step has claimed the job.
+var ErrTaken = errors.New("the job is claimed by another step")
+
+// Claim says which process runs the job. It never changes.
+type Claim struct {
+	Format  int              `json:"format"`
+	Step    process.Identity `json:"step"`
+	Started time.Time        `json:"started"`
+	Cgroup  string           `json:"cgroup,omitempty"` // the job's own, when it has one
+}
+
+// How a job ended.
+type State string
+
+// The states that a step reports.
+const (
+	Completed   State = "COMPLETED"
+	Failed      State = "FAILED"
+	Cancelled   State = "CANCELLED"
+	Timeout     State = "TIMEOUT"
+	OutOfMemory State = "OUT_OF_MEMORY"
+)
+
+// Outcome is what became of the job.
+type Outcome struct {
+	Format  int           `json:"format"`
+	State   State         `json:"state"`
+	Status  uint32        `json:"status"`           // as wait(2) has it: exit code in bits 8 to 15, signal in bits 0 to 6
+	Reason  string        `json:"reason,omitempty"` // why the script could not be started
+	Started time.Time     `json:"started"`
+	Ended   time.Time     `json:"ended"`
+	User    time.Duration `json:"user"` // CPU time of all processes
+	System  time.Duration `json:"system"`
+	MaxRSS  uint64        `json:"max_rss"` // bytes: of the tree as sampled, else of the biggest process
+}
+
+// format of claim and outcome. A step may be younger or older than the
+// controller that reads what it wrote, after an upgrade.
+const format = 1
+
+// Prepare makes home: from now on a step may claim the job.
+func Prepare(home string) error {
+	err := os.Mkdir(home, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// Withdraw takes back the permission to start that Prepare gave. It returns ErrTaken when a
+// step has claimed the job; else none ever will, not even one that was started by an
+// earlier controller and is only slow.
+func Withdraw(home string) error {
+	err := syscall.Rmdir(home)
+	switch {
+	case err == nil, errors.Is(err, syscall.ENOENT):
+		return nil
+	case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.EEXIST):
+		return ErrTaken
+	}
+	return fmt.Errorf("withdraw %s: %w", home, err)
+}
+
+// Retire removes the home of a job whose end is recorded elsewhere. It goes out of the way
+// in one piece first: were its claim removed alone, a slow step could claim the job again.
+func Retire(home string) error {
+	gone := home + ".gone"
+	if err := os.RemoveAll(gone); err != nil {
+		return err
+	}
+	if err := os.Rename(home, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(gone)
+}
+
+// Sweep removes what crashes left in the directory of all homes: half-retired homes and
+// claims that were never made.
+func Sweep(homes string) error {
+	entries, err := os.ReadDir(homes)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.Contains(e.Name(), ".") {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(homes, e.Name())))
+		}
+	}
+	return err
+}
+
+// claim makes c the claim of home. It is written elsewhere and linked into place: linking is
+// exclusive, as O_EXCL is, and the claim is never seen half-written. It is on the disk
+// when claim returns, or else a power cut could make the job start a second time.
+func claim(home string, c Claim) error {
+	c.Format = format
+	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)
+	os.Remove(draft) // of an earlier step with this number
+	if err := writeSynced(draft, c); err != nil {
+		return fmt.Errorf("claim: %w", err)
+	}
+	err := os.Link(draft, filepath.Join(home, "claim"))
+	os.Remove(draft)
+	switch {
+	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
+		return ErrTaken // or withdrawn, which is the same to this step: it must not run the job
+	case err != nil:
+		return fmt.Errorf("claim: %w", err)
+	}
+	if err := syncDir(home); err != nil {
+		return fmt.Errorf("claim: %w", err)
+	}
+	return syncDir(filepath.Dir(home))
+}
+
+// ReadClaim reads the claim of home; ok is false when there is none.
+func ReadClaim(home string) (c Claim, ok bool, err error) {
+	ok, err = readFile(filepath.Join(home, "claim"), &c)
+	if err == nil && c.Format > format {
+		err = fmt.Errorf("%s/claim: format %d is of a newer version of this program", home, c.Format)
+	}
+	return c, ok, err
+}
+
+// report makes o the outcome of home: whole, and on the disk, or not at all.
+func report(home string, o Outcome) error {
+	o.Format = format
+	draft := filepath.Join(home, "outcome.new")
+	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := writeSynced(draft, o); err != nil {
+		return err
+	}
+	if err := os.Rename(draft, filepath.Join(home, "outcome")); err != nil {
+		return err
+	}
+	return syncDir(home)
+}
+
+// ReadOutcome reads the outcome of home; ok is false when there is none (yet).
+func ReadOutcome(home string) (o Outcome, ok bool, err error) {
+	ok, err = readFile(filepath.Join(home, "outcome"), &o)
+	if err == nil && o.Format > format {
+		err = fmt.Errorf("%s/outcome: format %d is of a newer version of this program", home, o.Format)
+	}
+	return o, ok, err
+}
+
+func readFile(path string, v any) (bool, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, v)
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	return true, nil
+}
+
+func writeSynced(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,191 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ctld/process"
+)
+
+// scriptFD is where the script is open in the job: its interpreter reads it from there.
+// High, because scripts use low numbers for their own.
+const scriptFD = 100
+
+// start executes the second stage as the job's user, and has its word awaited.
+//
+// Everything that makes it the user happens between fork and exec, so not one of its
+// instructions runs as root. The environment is empty: the user's LD_PRELOAD and the
+// like reach only the script.
+func (w *watch) start() error {
+	program, err := OpenProgram()
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	files, err := place(null, null, null, w.given, write)
+	write.Close()
+	defer closeAll(files)
+	if err != nil {
+		read.Close()
+		return err
+	}
+	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if u := w.spec.User; u != nil {
+		attr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	}
+	if w.group != nil {
+		dir, err := w.group.Open()
+		if err != nil {
+			read.Close()
+			return err
+		}
+		defer dir.Close()
+		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
+	}
+	w.main, err = syscall.ForkExec(program.path(), []string{startName}, &syscall.ProcAttr{
+		Dir: "/", Env: []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}, Files: files, Sys: attr,
+	})
+	if err != nil {
+		read.Close()
+		return fmt.Errorf("become the user: %w", err)
+	}
+	go func() { w.started <- listen(read) }()
+	return nil
+}
+
+// startMain is the second stage: it is the user, and does what the user asked for with
+// the user's rights.
+func startMain() int {
+	runtime.LockOSThread()
+	report := os.NewFile(reportFD, "report")
+	unix.CloseOnExec(reportFD)
+	given := os.NewFile(specFD, "spec")
+	unix.CloseOnExec(specFD)
+	spec, err := receive(given)
+	if err == nil {
+		err = spec.execute()
+	}
+	fmt.Fprint(report, err)
+	return 1
+}
+
+// execute turns this process into the script. It returns only when that fails.
+func (s *Spec) execute() error {
+	syscall.Umask(0o022)
+	defaultSignals()
+	keeper, err := process.Of(os.Getppid())
+	if err != nil {
+		return err
+	}
+	if err := os.Chdir(string(s.WorkDir)); err != nil {
+		return fmt.Errorf("enter the working directory: %w", err)
+	}
+	// Opened one after the other, all before any is put in its place: an error must not
+	// end up in a half-changed process.
+	in, out, fail, err := s.openStreams()
+	if err != nil {
+		return err
+	}
+	script, err := sealed("script", []byte(s.Script))
+	if err != nil {
+		return err
+	}
+	// The memory file is open for writing; the interpreter gets one that is not.
+	script, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", script.Fd()))
+	if err != nil {
+		return fmt.Errorf("open the script: %w", err)
+	}
+	for fd, f := range map[int]*os.File{0: in, 1: out, 2: fail, scriptFD: script} {
+		if err := unix.Dup3(int(f.Fd()), fd, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("place descriptor %d: %w", fd, err)
+		}
+	}
+	if err := closeAbove2Except(scriptFD); err != nil {
+		return err
+	}
+	path := fmt.Sprintf("/proc/self/fd/%d", scriptFD)
+	err = syscall.Exec(path, append([]string{path}, texts(s.Args)...), append(texts(s.Environment), mark(keeper)))
+	return fmt.Errorf("execute the script's interpreter %q: %w", interpreter(string(s.Script)), err)
+}
+
+// defaultSignals lets exec reset what the controller was started with ignored (nohup
+// does that): those that are caught by then are, those ignored would stay so.
+func defaultSignals() {
+	for sig := syscall.Signal(1); sig < 32; sig++ {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+}
+
+// closeAbove2Except has every other descriptor closed by exec, so that none of
+// ours, or of the service manager's, leaks into the job.
+func closeAbove2Except(keep uint) error {
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors: %w", err)
+	}
+	_, err := unix.FcntlInt(uintptr(keep), unix.F_SETFD, 0)
+	return err
+}
+
+func (s *Spec) openStreams() (in, out, fail *os.File, err error) {
+	input := string(s.Input)
+	if input == "" {
+		input = os.DevNull
+	}
+	// O_NOCTTY: the job leads a session and must not get a terminal by opening one.
+	if in, err = os.OpenFile(input, os.O_RDONLY|syscall.O_NOCTTY, 0); err != nil {
+		return nil, nil, nil, fmt.Errorf("open the input: %w", err)
+	}
+	if out, err = s.openOutput(string(s.Output)); err != nil {
+		return nil, nil, nil, fmt.Errorf("open the output: %w", err)
+	}
+	if s.Error == "" || filepath.Clean(string(s.Error)) == filepath.Clean(string(s.Output)) {
+		return in, out, out, nil
+	}
+	if fail, err = s.openOutput(string(s.Error)); err != nil {
+		return nil, nil, nil, fmt.Errorf("open the error output: %w", err)
+	}
+	return in, out, fail, nil
+}
+
+func (s *Spec) openOutput(path string) (*os.File, error) {
+	flags := os.O_WRONLY | os.O_CREATE | syscall.O_NOCTTY
+	if s.Append {
+		flags |= os.O_APPEND
+	} else {
+		flags |= os.O_TRUNC
+	}
+	return os.OpenFile(path, flags, 0o666)
+}
+
+func texts(raw []Raw) []string {
+	var s []string
+	for _, r := range raw {
+		s = append(s, string(r))
+	}
+	return s
+}
+
+// interpreter is what the script's first line names.
+func interpreter(script string) string {
+	line, _, _ := strings.Cut(script, "\n")
+	return strings.TrimSpace(strings.TrimPrefix(line, "#!"))
+}

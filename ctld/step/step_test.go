@@ -1,0 +1,532 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/ctld/cgroup"
+	"schedrestd/ctld/process"
+)
+
+func TestMain(m *testing.M) {
+	Main() // this binary is also the steps that it starts
+	os.Exit(m.Run())
+}
+
+// bench is a place for jobs: their homes, and a working directory that belongs
+// to the user they run as.
+type bench struct {
+	t       *testing.T
+	program *Program
+	dir     string
+	work    string
+	user    *User
+	log     *os.File
+}
+
+const otherUID = 65534 // a user who may do nothing
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t}
+	var err error
+	if b.program, err = OpenProgram(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.program.Close() })
+	// Not below t.TempDir, whose parent other users can't enter.
+	if b.dir, err = os.MkdirTemp("", "step"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(b.dir) })
+	os.Chmod(b.dir, 0o755)
+	b.work = filepath.Join(b.dir, "work")
+	os.Mkdir(b.work, 0o755)
+	os.Mkdir(filepath.Join(b.dir, "homes"), 0o700)
+	if b.log, err = os.OpenFile(filepath.Join(b.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if text, _ := os.ReadFile(b.log.Name()); len(text) > 0 && t.Failed() {
+			t.Logf("steps said: %s", text)
+		}
+	})
+	return b
+}
+
+// asOther makes the jobs run as another user; the test then needs root.
+func (b *bench) asOther() *bench {
+	b.t.Helper()
+	if os.Getuid() != 0 {
+		b.t.Skip("becoming another user needs root")
+	}
+	b.user = &User{UID: otherUID, GID: otherUID, Groups: []uint32{otherUID}}
+	os.Chown(b.work, otherUID, otherUID)
+	return b
+}
+
+var number uint32
+
+func (b *bench) spec(script string) *Spec {
+	b.t.Helper()
+	number++
+	home := filepath.Join(b.dir, "homes", fmt.Sprint(number))
+	if err := Prepare(home); err != nil {
+		b.t.Fatal(err)
+	}
+	return &Spec{
+		Job: number, Home: home, User: b.user, Script: Raw("#!/bin/sh\n" + script + "\n"),
+		Environment: []Raw{"PATH=/usr/bin:/bin"}, WorkDir: Raw(b.work), Output: "out", KillWait: 300 * time.Millisecond,
+	}
+}
+
+func (b *bench) start(spec *Spec) *Step {
+	b.t.Helper()
+	s, err := b.program.Start(spec, b.log)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { s.Cancel(); s.Close() })
+	return s
+}
+
+// finish waits for the step and returns the outcome without the parts that differ each time.
+func (b *bench) finish(s *Step, spec *Spec) Outcome {
+	b.t.Helper()
+	if err := s.Wait(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	o, ok, err := ReadOutcome(spec.Home)
+	if err != nil || !ok {
+		b.t.Fatalf("outcome %v, %v", ok, err)
+	}
+	if o.Ended.Before(o.Started) || o.Started.IsZero() {
+		b.t.Errorf("from %v to %v", o.Started, o.Ended)
+	}
+	o.Started, o.Ended, o.User, o.System, o.MaxRSS = time.Time{}, time.Time{}, 0, 0, 0
+	return o
+}
+
+func (b *bench) run(spec *Spec) Outcome {
+	b.t.Helper()
+	return b.finish(b.start(spec), spec)
+}
+
+func (b *bench) read(name string) string {
+	b.t.Helper()
+	text, err := os.ReadFile(filepath.Join(b.work, name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// await polls until what says so; the test's own deadline is the only one.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for !done() {
+		if t.Context().Err() != nil {
+			t.Fatal("never happened:", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// pid reads the process number that a job wrote to a file of its working directory.
+func (b *bench) pid(name string) int {
+	b.t.Helper()
+	var pid int
+	await(b.t, name+" is written", func() bool {
+		text, _ := os.ReadFile(filepath.Join(b.work, name))
+		n, _ := fmt.Sscanf(string(text), "%d\n", &pid)
+		return n == 1 && strings.HasSuffix(string(text), "\n")
+	})
+	return pid
+}
+
+func alive(pid int) bool {
+	st, err := process.ReadStat(pid)
+	return err == nil && st.State != 'Z'
+}
+
+func TestOutcomes(t *testing.T) {
+	b := newBench(t)
+	tests := []struct {
+		name, script string
+		want         Outcome
+	}{
+		{"success", "exit 0", Outcome{Format: 1, State: Completed}},
+		{"exit code", "exit 7", Outcome{Format: 1, State: Failed, Status: 7 << 8}},
+		{"killed by a signal", "kill -SEGV $$", Outcome{Format: 1, State: Failed, Status: 11}},
+		{"abandons a child", "sleep 60 & exit 3", Outcome{Format: 1, State: Failed, Status: 3 << 8}},
+		{"abandons a child in another session", "setsid sleep 60 & exit 0", Outcome{Format: 1, State: Completed}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, b.run(b.spec(tt.script))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("not to be executed", func(t *testing.T) {
+		spec := b.spec("")
+		spec.Script = "#!/no/such/interpreter\n"
+		o := b.run(spec)
+		if o.State != Failed || !strings.Contains(o.Reason, "/no/such/interpreter") {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+func TestWhatTheJobSees(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec(`pwd; echo "$GREETING"; echo "$1"; umask; echo to stderr >&2; cat; echo "$LATIN" | od -An -tx1
+		trap | cat; grep -E '^Sig(Ign|Blk)' /proc/self/status; ls -l /proc/self/fd | sed -n 's/.* \([0-9]* -> .*\)/\1/p'`)
+	spec.Environment = append(spec.Environment, "GREETING=hello world", "LATIN=\xe9")
+	spec.Args = []Raw{"argument"}
+	spec.Input = "in"
+	os.WriteFile(filepath.Join(b.work, "in"), []byte("from the input\n"), 0o644)
+	if o := b.run(spec); o.State != Completed {
+		t.Errorf("%+v", o)
+	}
+	out := fmt.Sprintf("%s/out", b.work)
+	want := []string{
+		b.work, "hello world", "argument", "0022", "to stderr", "from the input", " e9 0a",
+		"SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000",
+		// No descriptor but the standard three, the script itself, and what ls has open.
+		"0 -> " + b.work + "/in", "1 -> pipe", "100 -> /memfd:script (deleted)", "2 -> " + out, "3 -> /proc",
+	}
+	got := strings.Split(strings.TrimSpace(b.read("out")), "\n")
+	for i, line := range got {
+		for _, cut := range []string{"1 -> pipe", "3 -> /proc"} {
+			if strings.HasPrefix(line, cut) {
+				got[i] = cut
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOutputAppendAndError(t *testing.T) {
+	b := newBench(t)
+	first, second := b.spec("echo one"), b.spec("echo two; echo bad >&2")
+	second.Append, second.Error = true, "err"
+	b.run(first)
+	b.run(second)
+	if got := b.read("out") + b.read("err"); got != "one\ntwo\nbad\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestJobRunsAsTheUser(t *testing.T) {
+	b := newBench(t).asOther()
+	o := b.run(b.spec("id -u; id -g; id -G; grep -E '^(Cap(Prm|Eff)|NoNew)' /proc/self/status"))
+	if o.State != Completed {
+		t.Fatalf("%+v", o)
+	}
+	want := "65534\n65534\n65534\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nNoNewPrivs:\t0\n"
+	if diff := cmp.Diff(want, b.read("out")); diff != "" {
+		t.Error(diff)
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(filepath.Join(b.work, "out"), &st); err != nil || st.Uid != otherUID || st.Gid != otherUID {
+		t.Errorf("output belongs to %d:%d, %v", st.Uid, st.Gid, err)
+	}
+}
+
+// Everything that a user names must be reached with his rights, or root would be led
+// where he can't go.
+func TestRootIsNotLed(t *testing.T) {
+	b := newBench(t).asOther()
+	secret := filepath.Join(b.dir, "secret")
+	os.WriteFile(secret, []byte("root's\n"), 0o600)
+	closed := filepath.Join(b.dir, "closed")
+	os.Mkdir(closed, 0o700)
+	os.Symlink(secret, filepath.Join(b.work, "link"))
+	os.Symlink(closed, filepath.Join(b.work, "door"))
+	tests := []struct {
+		name   string
+		change func(*Spec)
+		reason string
+	}{
+		{"output is a link to a file of root's", func(s *Spec) { s.Output = "link" }, "open the output"},
+		{"output is a file of root's", func(s *Spec) { s.Output = Raw(secret) }, "open the output"},
+		{"error output", func(s *Spec) { s.Error = "link" }, "open the error output"},
+		{"input is a file of root's", func(s *Spec) { s.Input = "link" }, "open the input"},
+		{"working directory of root's", func(s *Spec) { s.WorkDir = Raw(closed) }, "working directory"},
+		{"working directory through a link", func(s *Spec) { s.WorkDir += "/door" }, "working directory"},
+		{"output in a directory of root's", func(s *Spec) { s.Output = "door/out" }, "open the output"},
+		{"interpreter that is not his", func(s *Spec) { s.Script = Raw("#!" + secret + "\n") }, "interpreter"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			spec := b.spec("echo overwritten; cat")
+			tt.change(spec)
+			o := b.run(spec)
+			if o.State != Failed || !strings.Contains(o.Reason, tt.reason) || !strings.Contains(o.Reason, "permission denied") {
+				t.Errorf("%+v", o)
+			}
+			if text, _ := os.ReadFile(secret); string(text) != "root's\n" {
+				t.Errorf("root's file has %q", text)
+			}
+		})
+	}
+	if names, _ := os.ReadDir(closed); len(names) > 0 {
+		t.Errorf("made in root's directory: %v", names)
+	}
+}
+
+func TestCancelEndsTheWholeTree(t *testing.T) {
+	b := newBench(t)
+	// The inner shell is of another session, ignores SIGTERM, and its parent is dead.
+	spec := b.spec(`(setsid sh -c 'trap "" TERM; echo $$ >inner; while :; do sleep 1; done' &)
+		trap 'echo told >told; exit 5' TERM; while :; do sleep 0.1; done`)
+	s := b.start(spec)
+	inner := b.pid("inner")
+	if err := s.Cancel(); err != nil {
+		t.Fatal(err)
+	}
+	want := Outcome{Format: 1, State: Cancelled, Status: 5 << 8}
+	if diff := cmp.Diff(want, b.finish(s, spec)); diff != "" {
+		t.Error(diff)
+	}
+	if alive(inner) {
+		t.Error("the child with its own session lives on")
+	}
+	if b.read("told") != "told\n" {
+		t.Error("the script was not told")
+	}
+}
+
+func TestTimeLimit(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("setsid sleep 60 & echo $! >child; exec sleep 60")
+	spec.TimeLimit = 200 * time.Millisecond
+	want := Outcome{Format: 1, State: Timeout, Status: 15}
+	if diff := cmp.Diff(want, b.run(spec)); diff != "" {
+		t.Error(diff)
+	}
+	if alive(b.pid("child")) {
+		t.Error("the child lives on")
+	}
+}
+
+func TestStoppedJobCanBeEnded(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("echo $$ >main; kill -STOP $$; sleep 60")
+	s := b.start(spec)
+	main := b.pid("main")
+	await(t, "the job stops itself", func() bool { st, _ := process.ReadStat(main); return st.State == 'T' })
+	s.Cancel()
+	if o := b.finish(s, spec); o.State != Cancelled || o.Status != 15 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestMemoryLimitBySampling(t *testing.T) {
+	b := newBench(t)
+	// The memory is taken by a child of another session.
+	spec := b.spec(`setsid sh -c 'x=$(head -c 60000000 /dev/zero | tr "\0" x); sleep 60' & wait`)
+	spec.Memory = 30 << 20
+	if o := b.run(spec); o.State != OutOfMemory {
+		t.Errorf("%+v", o)
+	}
+	spec = b.spec("sleep 1")
+	spec.Memory = 30 << 20
+	if o := b.run(spec); o.State != Completed {
+		t.Errorf("well below the limit: %+v", o)
+	}
+}
+
+func TestSignalsAreForwarded(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec(`for s in HUP INT USR1 PWR; do trap "echo $s >>got" $s; done; echo $$ >main; while [ ! -e quit ]; do sleep 0.05; done`)
+	s := b.start(spec)
+	b.pid("main")
+	for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGINT, syscall.SIGPWR} {
+		if err := s.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		await(t, sig.String()+" arrives", func() bool {
+			text, _ := os.ReadFile(filepath.Join(b.work, "got"))
+			return strings.Contains(string(text), map[syscall.Signal]string{1: "HUP", 2: "INT", 10: "USR1", 30: "PWR"}[sig])
+		})
+	}
+	if err := s.Signal(0); err == nil {
+		t.Error("signal 0 was taken")
+	}
+	os.WriteFile(filepath.Join(b.work, "quit"), nil, 0o644)
+	if o := b.finish(s, spec); o.State != Completed {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestOnlyOneStepClaims(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("echo $$ >>runs; sleep 0.2")
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var won, taken int
+	for range 8 {
+		wg.Go(func() {
+			s, err := b.program.Start(spec, b.log)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				won++
+				s.Wait(t.Context())
+				s.Close()
+			case errors.Is(err, ErrTaken):
+				taken++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if won != 1 || taken != 7 || strings.Count(b.read("runs"), "\n") != 1 {
+		t.Errorf("%d won, %d taken, runs: %q", won, taken, b.read("runs"))
+	}
+	if err := Withdraw(spec.Home); !errors.Is(err, ErrTaken) {
+		t.Errorf("withdrawn after it ran: %v", err)
+	}
+}
+
+func TestWithdrawnJobNeverStarts(t *testing.T) {
+	b := newBench(t)
+	withdrawn, retired := b.spec("echo ran >ran"), b.spec("true")
+	if err := Withdraw(withdrawn.Home); err != nil {
+		t.Fatal(err)
+	}
+	b.run(retired)
+	if err := Retire(retired.Home); err != nil {
+		t.Fatal(err)
+	}
+	retired.Script = withdrawn.Script
+	for _, spec := range []*Spec{withdrawn, retired} {
+		if _, err := b.program.Start(spec, b.log); !errors.Is(err, ErrTaken) {
+			t.Errorf("error %v, want ErrTaken", err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(b.work, "ran")); err == nil {
+		t.Error("it ran")
+	}
+	if left, _ := os.ReadDir(filepath.Dir(retired.Home)); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// When the step itself is killed its script dies with it, and what the script
+// had started is found and ended.
+func TestDeadStepLeavesNothingRunning(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("setsid sleep 60 & echo $! >child; echo $$ >main; sleep 60")
+	s := b.start(spec)
+	child, main := b.pid("child"), b.pid("main")
+	if err := s.handle.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, _ := ReadOutcome(spec.Home); ok {
+		t.Error("there is an outcome")
+	}
+	await(t, "the script dies with its step", func() bool { return !alive(main) })
+	if !alive(child) {
+		t.Error("the child is dead already: nothing is shown")
+	}
+	c, ok, err := ReadClaim(spec.Home)
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if _, err := EndOrphans(c, uint32(os.Getuid())); err != nil {
+		t.Error(err)
+	}
+	if alive(child) {
+		t.Error("the child lives on")
+	}
+	if _, err := Adopt(c); !errors.Is(err, process.ErrGone) {
+		t.Errorf("adopt: %v", err)
+	}
+}
+
+func TestAdoptedStepIsCancelled(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("sleep 60")
+	started := b.start(spec)
+	c, _, err := ReadClaim(spec.Home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Adopt(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Cancel()
+	if err := s.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if o := b.finish(started, spec); o.State != Cancelled {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestInCgroup(t *testing.T) {
+	base, err := cgroup.Delegated()
+	if err != nil {
+		t.Skip("no cgroup: ", err)
+	}
+	b := newBench(t)
+	spec := b.spec("cat /proc/self/cgroup; setsid sleep 60 & echo $! >child; sleep 60")
+	spec.Cgroup = base
+	s := b.start(spec)
+	child := b.pid("child")
+	c, _, _ := ReadClaim(spec.Home)
+	if !strings.Contains(b.read("out"), "0::/"+filepath.Base(c.Cgroup)) && !strings.Contains(b.read("out"), "/"+filepath.Base(c.Cgroup)+"\n") {
+		t.Errorf("the job is not in %s: %s", c.Cgroup, b.read("out"))
+	}
+	// Killed by its group alone: nothing needs to be found in /proc.
+	s.handle.Signal(syscall.SIGKILL)
+	s.Wait(t.Context())
+	if err := (&cgroup.Group{Path: c.Cgroup}).Kill(); err != nil {
+		t.Error(err)
+	}
+	await(t, "the child dies", func() bool { return !alive(child) })
+	EndOrphans(c, uint32(os.Getuid()))
+	await(t, "the group is removed", func() bool { os.Remove(c.Cgroup); _, err := os.Stat(c.Cgroup); return err != nil })
+
+	if base.Memory {
+		spec = b.spec(`x=$(head -c 100000000 /dev/zero | tr "\0" x)`)
+		spec.Cgroup, spec.Memory = base, 30<<20
+		if o := b.run(spec); o.State != OutOfMemory {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+func TestRawKeepsBytes(t *testing.T) {
+	for _, want := range []Raw{"", "plain", "caf\xe9", "\x00\xff", `{"b64":""}`} {
+		b, err := want.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Raw
+		if err := got.UnmarshalJSON(b); err != nil || got != want {
+			t.Errorf("%q became %q, %v", want, got, err)
+		}
+	}
+}
