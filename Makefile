@@ -1,0 +1,72 @@
+# Needs Go 1.26, make and git. "make help" lists the targets.
+
+GO        ?= go
+GOARCH    ?= $(shell $(GO) env GOARCH)
+FUZZTIME  ?= 10s
+BENCHTIME ?= 2s
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+PROGRAMS   = schedrestd schedrestd-worker schedctl schedctld scheddbd
+
+# No cgo: the binaries are static and run on any Linux. No VCS stamp: git refuses
+# to answer for a clone that belongs to another user, and the build must not fail.
+export CGO_ENABLED = 0
+BUILD = $(GO) build -trimpath -buildvcs=false
+
+# Packages whose tests keep golden files or generated pages.
+GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool\("update"' --include='*_test.go' . 2>/dev/null)))
+
+.DEFAULT_GOAL = build
+.PHONY: help build demo test race fuzz golden lint integration bench docs dist clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## static binaries into bin/
+	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
+
+demo: build ## a cluster of one machine with the gateway before it, until Ctrl-C
+	bin/schedctl demo
+
+test: build ## everything that needs no foreign software
+	$(GO) test ./...
+
+race: ## the tests under the race detector (needs a C compiler)
+	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@set -e; for package in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "== $$package $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+golden: ## write golden files and generated pages anew; read the diff before you commit it
+	@set -e; for package in $(GOLDEN); do $(GO) test -count=1 $$package -update; done
+	@git --no-pager diff --stat
+
+docs: golden ## write the generated pages under docs/ anew
+
+lint: ## formatting, vet, staticcheck, architecture
+	@echo gofmt; files=$$(gofmt -l .); test -z "$$files" || { echo "error: not formatted:"; echo "$$files"; echo 'hint: gofmt -w .'; exit 1; } >&2
+	$(GO) vet ./...
+	$(GO) tool -modfile=lint/tools.mod staticcheck ./...
+	$(GO) test -count=1 .
+
+integration: build ## the real binaries, driven as a user would
+	$(GO) test -count=1 -v ./integration/...
+
+bench: build ## speed, in one run, as a table
+	$(GO) test -count=1 -run '^$$' -bench . -benchtime $(BENCHTIME) ./bench/...
+
+dist: build ## an archive for this machine's architecture into dist/
+	@rm -rf dist && mkdir -p dist/schedrestd-$(VERSION)
+	cp -r $(addprefix bin/,$(PROGRAMS)) README.md CHANGELOG.md SECURITY.md docs dist/schedrestd-$(VERSION)
+	tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --mtime='1970-01-01 00:00Z' \
+		-cf - schedrestd-$(VERSION) | gzip -n9 >dist/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz
+	@rm -r dist/schedrestd-$(VERSION)
+	cd dist && sha256sum *.tar.gz | tee SHA256SUMS
+
+clean: ## remove what was built
+	rm -rf bin dist

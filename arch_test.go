@@ -1,0 +1,236 @@
+// Package schedrestd_test keeps the architecture: what may import what, and what
+// the privileged parent is made of (docs/ARCHITECTURE.md, docs/TRUST.md).
+package schedrestd_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write testdata/schedrestd.deps anew")
+
+const module = "schedrestd/"
+
+// floors, the lowest first. A package imports from the floors below it and from
+// its own folder; a folder stands for all packages in it unless one has a line of its own.
+var floors = [][]string{
+	{"errs", "model"},
+	{"api/schema", "become", "guard", "ipc", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
+	{"api", "conf", "rpc/message"},
+	{"auth", "handlers", "rpc/client", "rpc/server"},
+	{"ctld", "dbd", "keeper", "privsep", "worker"},
+	{"bench", "cmd", "integration"},
+}
+
+// beside are the imports within a floor, each with its reason.
+var beside = map[[2]string]string{
+	{"handlers", "auth"}: "a handler is given the credential that auth made",
+}
+
+// only names everything of ours that a package may import, where floors are not strict enough.
+var only = map[string][]string{
+	"privsep": {"become", "conf", "errs", "guard", "ipc", "security", "socket"}, // runs as root
+	"conf":    {"errs", "guard"},                                                // linked by what runs as root
+	"auth":    {"errs", "guard"},
+	"guard":   {"errs"},
+	"ipc":     {"errs"},
+}
+
+// never names what a package must not import.
+var never = map[string][]string{
+	"handlers": {"rpc"}, // knows the controller as an interface
+	"model":    {"errs"},
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	Standard   bool
+}
+
+func TestFloors(t *testing.T) {
+	used := map[[2]string]bool{}
+	for _, p := range list(t, "./...") {
+		from, ok := strings.CutPrefix(p.ImportPath, module)
+		if !ok || len(p.Imports) == 0 {
+			continue
+		}
+		fromFolder, fromFloor := place(from)
+		if fromFloor < 0 {
+			t.Errorf("%s: on no floor; give it a place in this test and in docs/ARCHITECTURE.md", from)
+			continue
+		}
+		for _, imported := range p.Imports {
+			to, ok := strings.CutPrefix(imported, module)
+			if !ok {
+				continue
+			}
+			toFolder, toFloor := place(to)
+			pair := [2]string{fromFolder, toFolder}
+			used[pair] = true
+			if toFloor > fromFloor || toFloor == fromFloor && toFolder != fromFolder && beside[pair] == "" {
+				t.Errorf("%s imports %s, which is not below it", from, to)
+			}
+			if allowed, strict := only[fromFolder]; strict && toFolder != fromFolder && !slices.Contains(allowed, toFolder) {
+				t.Errorf("%s imports %s; it may import %s alone", from, to, strings.Join(allowed, ", "))
+			}
+			for _, folder := range never[fromFolder] {
+				if within(to, folder) {
+					t.Errorf("%s imports %s, which it must not know", from, to)
+				}
+			}
+		}
+	}
+	for pair := range beside {
+		if !used[pair] {
+			t.Errorf("%s does not import %s any more: take the exception out", pair[0], pair[1])
+		}
+	}
+}
+
+// place is the longest folder of floors that name is in, and its floor; -1 for none.
+func place(name string) (folder string, floor int) {
+	floor = -1
+	for i, folders := range floors {
+		for _, f := range folders {
+			if within(name, f) && len(f) > len(folder) {
+				folder, floor = f, i
+			}
+		}
+	}
+	return folder, floor
+}
+
+func within(name, folder string) bool {
+	return name == folder || strings.HasPrefix(name, folder+"/")
+}
+
+// A package that is named for nothing becomes the place for everything.
+func TestNames(t *testing.T) {
+	empty := []string{"base", "common", "core", "helper", "helpers", "lib", "manager", "misc", "shared", "types", "util", "utils"}
+	for _, p := range list(t, "./...") {
+		if slices.Contains(empty, path.Base(p.ImportPath)) {
+			t.Errorf("%s: name it after what it holds", p.ImportPath)
+		}
+	}
+}
+
+// The parent may be root, so that what is not in it can't be used against the
+// machine. The golden is for an auditor to read; a new line in it is a decision.
+func TestParent(t *testing.T) {
+	deps := list(t, "-deps", "./cmd/schedrestd")
+	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "plugin",
+		module + "rpc", module + "api", module + "handlers", module + "auth", module + "worker", module + "keeper", module + "ctld", module + "dbd"}
+	decoders := []string{"encoding/json", "encoding/xml", "gopkg.in/yaml.v3"}
+	for _, p := range deps {
+		for _, r := range refused {
+			if within(p.ImportPath, r) {
+				t.Errorf("the parent is linked with %s", p.ImportPath)
+			}
+		}
+		// log/slog and cobra bring a JSON package along; no code of ours may use one.
+		for _, d := range decoders {
+			if strings.HasPrefix(p.ImportPath, module) && slices.Contains(p.Imports, d) {
+				t.Errorf("%s, which the parent is linked with, imports %s", p.ImportPath, d)
+			}
+		}
+	}
+
+	const golden = "testdata/schedrestd.deps"
+	if *update {
+		if err := os.MkdirAll("testdata", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, []byte(page(deps, true)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatalf("%v (make golden writes it)", err)
+	}
+	// What the standard library is made of inside changes with each release of Go.
+	internals := strings.HasPrefix(runtime.Version(), "go1.26")
+	outer, _, _ := strings.Cut(string(want), internalsTitle)
+	if internals {
+		outer = string(want)
+	}
+	if d := cmp.Diff(strings.Split(outer, "\n"), strings.Split(page(deps, internals), "\n")); d != "" {
+		t.Errorf("the parent's packages changed (make golden accepts it): -want +got\n%s", d)
+	}
+}
+
+const internalsTitle = "# internals of the standard library (Go 1.26)\n"
+
+// page lists packages by origin.
+func page(deps []goPackage, internals bool) string {
+	var ours, theirs, standard, inside []string
+	for _, p := range deps {
+		switch name := p.ImportPath; {
+		case strings.HasPrefix(name, module):
+			ours = append(ours, name)
+		case !p.Standard:
+			theirs = append(theirs, name)
+		case slices.Contains(strings.Split(name, "/"), "internal") || within(name, "vendor"):
+			inside = append(inside, name)
+		default:
+			standard = append(standard, name)
+		}
+	}
+	var b strings.Builder
+	section := func(title string, names []string) {
+		slices.Sort(names)
+		b.WriteString(title + strings.Join(append(names, ""), "\n"))
+	}
+	section("# this project\n", ours)
+	section("# other modules\n", theirs)
+	section("# standard library\n", standard)
+	if internals {
+		section(internalsTitle, inside)
+	}
+	return b.String()
+}
+
+// The programs that make build and the documentation name.
+func TestPrograms(t *testing.T) {
+	for _, name := range []string{"schedrestd", "schedrestd-worker", "schedctl", "schedctld", "scheddbd"} {
+		if _, err := os.Stat("cmd/" + name + "/main.go"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// list is go list for the platform that the golden is about, whatever this machine is.
+func list(t *testing.T, args ...string) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Standard"}, args...)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "GOFLAGS=")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list %s: %v\n%s", strings.Join(args, " "), err, &stderr)
+	}
+	var packages []goPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
