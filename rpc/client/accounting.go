@@ -1,0 +1,197 @@
+package client
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+)
+
+// AccountingPing asks every accounting daemon at once whether it answers, as Ping does.
+func (c *Client) AccountingPing(ctx context.Context, cred Credential) ([]model.Ping, error) {
+	return c.pingAll(ctx, &c.accounting, func(ctx context.Context, d *daemon) (time.Duration, error) {
+		start := time.Now()
+		s, f := c.openSession(ctx, d, cred)
+		if f != nil {
+			return time.Since(start), f
+		}
+		s.release()
+		return s.latency, nil
+	})
+}
+
+// VouchAccounting asks the accounting daemon whether it accepts the credential, as Vouch does. A
+// controller's yes is no answer to that: it may have another key.
+func (c *Client) VouchAccounting(ctx context.Context, cred Credential) error {
+	return c.account(ctx, cred, func(*session) *failure { return nil })
+}
+
+// AccountingStats is what the accounting daemon counts about itself.
+func (c *Client) AccountingStats(ctx context.Context, cred Credential) (*model.AccountingStats, error) {
+	var answer message.AccountingStats
+	err := c.account(ctx, cred, func(s *session) *failure {
+		return s.call(message.AccountingGetStats, message.Empty{}, message.AccountingGotStats, &answer)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &answer.AccountingStats, nil
+}
+
+// RecordJobs hands jobs to our accounting daemon; nil: they are on its disk. Sent twice
+// they are kept once.
+func (c *Client) RecordJobs(ctx context.Context, cred Credential, jobs []model.Job) error {
+	return c.account(ctx, cred, func(s *session) *failure {
+		if s.version != codec.Newest {
+			return failed(unspoken, errs.New(errs.Unsupported, "the accounting daemon is not ours: it takes no jobs"))
+		}
+		return s.call(message.AccountingRecordJobs, &message.RecordJobs{Jobs: jobs}, message.AccountingRC, nil)
+	})
+}
+
+// account opens a session with the first accounting daemon that answers and does ask in it. All
+// that is asked may be asked twice.
+func (c *Client) account(ctx context.Context, cred Credential, ask func(*session) *failure) error {
+	ctx, cancel := c.limit(ctx)
+	defer cancel()
+	g := &c.accounting
+	var tried []*failure
+	order := g.order()
+	for i, d := range order {
+		f := c.inSession(ctx, d, cred, i < len(order)-1, ask)
+		if f == nil {
+			g.answered(d)
+			return nil
+		}
+		if tried = append(tried, f); f.stage == answered || ctx.Err() != nil {
+			break
+		}
+	}
+	return g.report(tried)
+}
+
+func (c *Client) inSession(ctx context.Context, d *daemon, cred Credential, others bool, ask func(*session) *failure) *failure {
+	ctx, cancel := share(ctx, others)
+	defer cancel()
+	s, f := c.openSession(ctx, d, cred)
+	if f != nil {
+		return f
+	}
+	defer s.release()
+	return ask(s)
+}
+
+// session is one connection to an accounting daemon. It belongs to the credential that
+// opened it, and is used by no other: the daemon looks at a token only then.
+type session struct {
+	client  *Client
+	nc      net.Conn
+	release func()
+	version codec.Version
+	latency time.Duration // of the opening
+}
+
+// openSession opens a session at the newest version that d speaks.
+func (c *Client) openSession(ctx context.Context, d *daemon, cred Credential) (*session, *failure) {
+	var s *session
+	try := func(v codec.Version) (f *failure) {
+		s, f = c.openAt(ctx, d, cred, v)
+		return f
+	}
+	if v := d.known(); v != 0 {
+		f := try(v)
+		if f == nil || f.stage == answered || f.stage == unreached {
+			return s, f
+		}
+		d.forget() // it may have come back as another release
+		if f.stage != unspoken && f.stage != silent {
+			return nil, f
+		}
+	}
+	_, f := d.descend(try)
+	return s, f
+}
+
+// openAt opens a session at version v: in the header and in the body, because what the
+// body says is what is spoken, and a version too new there is not refused.
+func (c *Client) openAt(ctx context.Context, d *daemon, cred Credential, v codec.Version) (*session, *failure) {
+	credential := cred.wire()
+	init := &message.PersistInit{Version: v, ClusterName: c.cfg.Cluster, PersistType: message.PersistToAccounting}
+	opening, err := message.EncodeOpening(v, &credential, init)
+	if err != nil {
+		return nil, failed(unreached, err)
+	}
+	nc, release, err := c.dial(ctx, d, cred)
+	if err != nil {
+		return nil, failed(unreached, fmt.Errorf("connect to %s: %w", d.name, err))
+	}
+	s := &session{client: c, nc: nc, release: release, version: v}
+	start := time.Now()
+	f := s.exchange(opening, message.AccountingRC, nil)
+	s.latency = time.Since(start)
+	if f != nil {
+		release()
+		if numberOf(f.err) == fault.ProtocolVersion {
+			f.stage = unspoken
+		}
+		return nil, f
+	}
+	return s, nil
+}
+
+// call sends a request and reads the answer, of type want, into body.
+func (s *session) call(t message.Type, body message.Body, want message.Type, answer message.Body) *failure {
+	b, err := message.EncodePersistent(s.version, t, body)
+	if err != nil {
+		return failed(unreached, err)
+	}
+	return s.exchange(b, want, answer)
+}
+
+// exchange sends the message b and reads the answer. When want is AccountingRC,
+// number 0 is all there is to read, and answer is nil.
+func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
+	if n, err := s.nc.Write(b); err != nil {
+		return failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
+	}
+	b, f := s.client.receive(s.nc)
+	if f != nil {
+		return f
+	}
+	if len(b) < 2 {
+		return failed(garbled, codec.ErrShort)
+	}
+	t, body := message.Type(binary.BigEndian.Uint16(b)), b[2:]
+	switch {
+	case t == message.AccountingRC:
+		return s.verdict(body, want)
+	case t != want:
+		return failed(garbled, fmt.Errorf("message %d instead of %d", t, want))
+	}
+	if err := message.DecodeBody(s.version, t, body, answer); err != nil {
+		return failed(garbled, err)
+	}
+	return nil
+}
+
+// verdict judges the daemon's short answer.
+func (s *session) verdict(body []byte, want message.Type) *failure {
+	var rc message.PersistRC
+	if err := message.DecodeBody(s.version, message.AccountingRC, body, &rc); err != nil {
+		return failed(garbled, err)
+	}
+	switch {
+	case rc.Code != 0:
+		return failed(answered, fault.Of(rc.Code, rc.Comment))
+	case want != message.AccountingRC:
+		return failed(garbled, fmt.Errorf("success without a message %d", want))
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"schedrestd/errs"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+)
+
+// ErrUnchanged answers a request for a list "if it changed since": it did not.
+var ErrUnchanged = errors.New("nothing changed")
+
+// query is do, then read: one request whose answer is of type want.
+func (c *Client) query(ctx context.Context, cred Credential, r request, want message.Type, body message.Body) error {
+	ctx, cancel := c.limit(ctx)
+	answer, err := c.do(ctx, cred, r)
+	cancel()
+	if err != nil {
+		return err
+	}
+	return c.controllers.read(answer, want, body)
+}
+
+// read judges an answer: one of type want is read into body, an error number becomes
+// an error. When want is ResponseRC, number 0 is all there is to read, and body is nil.
+func (g *daemons) read(answer message.Frame, want message.Type, body message.Body) error {
+	if answer.Header.Type == want && want != message.ResponseRC {
+		return g.bad(answer.Decode(body))
+	}
+	rc, err := verdict(answer)
+	switch {
+	case err != nil:
+		return g.bad(err)
+	case rc.Code == fault.NoChange:
+		return ErrUnchanged
+	case rc.Code != 0:
+		return fault.Of(rc.Code, rc.Message)
+	case want != message.ResponseRC:
+		return g.bad(fmt.Errorf("success without a message %d", want))
+	}
+	return nil
+}
+
+// verdict is the number in an answer that has nothing else.
+func verdict(answer message.Frame) (rc message.RCMessage, err error) {
+	switch answer.Header.Type {
+	case message.ResponseRC:
+		var short message.RC
+		err = answer.Decode(&short)
+		rc.Code = short.Code
+	case message.ResponseRCMessage:
+		err = answer.Decode(&rc)
+	case message.ResponseJobArrayErrors: // the tasks of an array fared differently: the first that went wrong
+		var each message.JobArrayErrors
+		err = answer.Decode(&each)
+		for _, e := range each.Errors {
+			if e.Code != 0 {
+				return message.RCMessage{Code: e.Code, Message: e.JobIDs}, err
+			}
+		}
+	default:
+		err = fmt.Errorf("message %d was not expected", answer.Header.Type)
+	}
+	return rc, err
+}
+
+// bad makes the error for an answer that does not decode; nil stays nil. An error of the
+// one who was given a record is his own, and passes.
+func (g *daemons) bad(err error) error {
+	if stop, ok := errors.AsType[*stopped](err); ok {
+		return stop.err
+	}
+	return errs.Wrap(err, errs.BadAnswer, "the %s's answer can't be understood", g.what)
+}
+
+// stopped carries an error of the receiver of a list out of the decoder.
+type stopped struct{ err error }
+
+func (s *stopped) Error() string { return s.err.Error() }
+
+// pass makes each a stream's receiver whose errors come out of the decoder unchanged.
+func pass[T any](each func(*T) error) func(*T) error {
+	return func(element *T) error {
+		if err := each(element); err != nil {
+			return &stopped{err}
+		}
+		return nil
+	}
+}
+
+// numberOf is Slurm's number of err, 0 when a daemon gave none.
+func numberOf(err error) int {
+	if e, ok := errors.AsType[*errs.Error](err); ok {
+		return e.Number
+	}
+	return 0
+}

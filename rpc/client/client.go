@@ -1,0 +1,101 @@
+// Package client asks the controller and the accounting daemon: Slurm's RPC, spoken
+// to the shipped daemons and to a site's Slurm alike.
+//
+// Read it from the top: a method (node.go, submit.go, …) says which request it sends and
+// how the answer is read; do (failover.go) finds a controller that answers; speak
+// (version.go) finds out which protocol version it speaks; exchange (exchange.go) is one
+// connection, one request, one answer. accounting.go is the same for the
+// accounting daemon, whose connections stay.
+//
+// What was sent and not answered may have been carried out. Such a request is
+// sent again only when its kind says that doing it twice does no harm; a
+// job is never submitted twice, and the error's code is then outcome_unknown.
+//
+// An answer is read whole, at the controller's speed, before any of it is handed on:
+// a slow reader at the other end must not hold a controller's connection.
+//
+// Errors are *errs.Error, with Number set when a daemon gave one. They never hold a token.
+package client
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"schedrestd/rpc/message"
+)
+
+// Config says where the daemons are.
+type Config struct {
+	Controllers []Address // primary first; the same Name again: another way to the same controller
+	Accounting  []Address // likewise; none: the cluster has no accounting daemon
+	Cluster     string    // told to the accounting daemon; may be empty
+
+	Timeout        time.Duration // for a whole call; 0: 10 s. An earlier end of its context counts too
+	ConnectTimeout time.Duration // for one connection; 0: 2 s
+	MaxAnswer      int           // bytes of one answer; 0: 1 GiB, Slurm's own limit
+
+	// Dial opens a connection; nil: by itself. A worker in an empty network
+	// namespace gets its connections from its parent.
+	Dial func(ctx context.Context, a Address) (net.Conn, error)
+}
+
+// Credential is who asks. The zero value is auth/cred: the kernel's word on a UNIX
+// socket, so that only addresses of network "unix" are used for it.
+type Credential struct {
+	Token string // JWT, passed on as it came
+	ActAs string // the user to act as; "": the token's own
+}
+
+// String shows no token, whatever the verb.
+func (c Credential) String() string { return "(credential)" }
+
+// GoString is String.
+func (c Credential) GoString() string { return c.String() }
+
+func (c Credential) local() bool { return c.Token == "" }
+
+// wire is the credential as it travels.
+func (c Credential) wire() message.Credential {
+	if c.local() {
+		return message.Credential{Plugin: message.PluginNone}
+	}
+	return message.Credential{Plugin: message.PluginJWT, Token: c.Token, ActAs: c.ActAs}
+}
+
+// Client asks the daemons of one cluster. It is safe for concurrent use and keeps
+// no connection open.
+type Client struct {
+	cfg         Config
+	controllers daemons
+	accounting  daemons
+}
+
+// Defaults of Config.
+const (
+	defaultTimeout        = 10 * time.Second
+	defaultConnectTimeout = 2 * time.Second
+)
+
+// New makes a Client; nothing is dialled yet.
+func New(cfg Config) *Client {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.ConnectTimeout <= 0 {
+		cfg.ConnectTimeout = defaultConnectTimeout
+	}
+	if cfg.MaxAnswer <= 0 {
+		cfg.MaxAnswer = message.MaxLength
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = func(ctx context.Context, a Address) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, a.Network, a.Address)
+		}
+	}
+	return &Client{cfg: cfg,
+		controllers: group("controller", cfg.Controllers),
+		accounting:  group("accounting daemon", cfg.Accounting),
+	}
+}

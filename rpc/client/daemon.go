@@ -1,0 +1,134 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/rpc/codec"
+)
+
+// Address is one way to a daemon.
+type Address struct {
+	Name    string // of the daemon's machine, as shown to people
+	Network string // "tcp" or "unix"
+	Address string // host:port, or a path
+}
+
+// daemon is one controller or accounting daemon, with all ways to it.
+type daemon struct {
+	name      string
+	mode      string // "primary", "backup1", …
+	addresses []Address
+
+	probe chan struct{} // one probe at a time: holds a token while one runs
+
+	mu      sync.Mutex
+	version codec.Version // it speaks; 0: not known, or no longer sure
+}
+
+// daemons is a primary and its backups.
+type daemons struct {
+	what string // for messages: "controller"
+	list []*daemon
+
+	mu        *sync.Mutex
+	preferred *daemon // a backup that answered, tried first until
+	until     time.Time
+}
+
+// retryPrimary is for how long a backup that answered is asked before the primary.
+const retryPrimary = 30 * time.Second
+
+// group makes one daemon of the addresses with the same name.
+func group(what string, addresses []Address) daemons {
+	g := daemons{what: what, mu: new(sync.Mutex)}
+	for _, a := range addresses {
+		i := slices.IndexFunc(g.list, func(d *daemon) bool { return d.name == a.Name })
+		if i < 0 {
+			i = len(g.list)
+			mode := "primary"
+			if i > 0 {
+				mode = fmt.Sprintf("backup%d", i)
+			}
+			g.list = append(g.list, &daemon{name: a.Name, mode: mode, probe: make(chan struct{}, 1)})
+		}
+		g.list[i].addresses = append(g.list[i].addresses, a)
+	}
+	return g
+}
+
+// order is whom to ask, in turn.
+func (g *daemons) order() []*daemon {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.preferred == nil || time.Now().After(g.until) {
+		return g.list
+	}
+	order := []*daemon{g.preferred}
+	for _, d := range g.list {
+		if d != g.preferred {
+			order = append(order, d)
+		}
+	}
+	return order
+}
+
+// answered remembers who did. The date of a backup is not renewed, so that the primary has its turn again.
+func (g *daemons) answered(d *daemon) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case d == g.list[0]:
+		g.preferred = nil
+	case d != g.preferred || time.Now().After(g.until):
+		g.preferred, g.until = d, time.Now().Add(retryPrimary)
+	}
+}
+
+// dial opens a connection by the first way that works for cred. Its deadline is ctx's, and
+// it breaks when ctx ends; release ends that, and closes it.
+func (c *Client) dial(ctx context.Context, d *daemon, cred Credential) (nc net.Conn, release func(), err error) {
+	var tried []error
+	for _, a := range d.addresses {
+		if cred.local() && a.Network != "unix" {
+			continue // there it would say nothing: anybody could have sent it
+		}
+		dctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
+		nc, err := c.cfg.Dial(dctx, a)
+		cancel()
+		if err != nil {
+			tried = append(tried, err)
+			continue
+		}
+		if deadline, ok := ctx.Deadline(); ok {
+			nc.SetDeadline(deadline)
+		}
+		stop := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
+		return nc, func() { stop(); nc.Close() }, nil
+	}
+	if tried == nil {
+		return nil, nil, errs.New(errs.Unsupported, "%s is not reached by a UNIX socket, and without a token nothing else counts", d.name)
+	}
+	return nil, nil, errors.Join(tried...)
+}
+
+func (d *daemon) known() codec.Version {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.version
+}
+
+func (d *daemon) learn(v codec.Version) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.version = v
+}
+
+// forget makes the next call probe again: d may have come back as another release.
+func (d *daemon) forget() { d.learn(0) }

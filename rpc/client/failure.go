@@ -1,0 +1,92 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"schedrestd/errs"
+	"schedrestd/rpc/codec"
+)
+
+// stage is how far an exchange came before it failed.
+type stage uint8
+
+const (
+	unreached  stage = iota // no connection
+	unsent                  // the daemon can't have the whole request
+	unspoken                // the daemon does not speak this version, and says so
+	silent                  // sent, then closed without a byte: an old release's way to say the same, or a crash
+	unanswered              // sent, but no whole answer came
+	garbled                 // the answer can't be understood
+	answered                // an error number: the daemon has decided
+)
+
+// failure is an exchange that gave no answer.
+type failure struct {
+	stage   stage
+	version codec.Version // unspoken: what the daemon seems to speak; 0: it did not say
+	probe   bool          // it was a probe that failed: the request itself was never sent
+	err     error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// undone tells whether the daemon can't have carried out the request.
+func (f *failure) undone() bool { return f.probe || f.stage <= unspoken }
+
+func failed(s stage, err error) *failure { return &failure{stage: s, err: err} }
+
+func late(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// report makes an error for people of what the daemons of g failed in; the one that came
+// furthest says most.
+func (g *daemons) report(tried []*failure) error {
+	if len(tried) == 0 {
+		return errs.New(errs.Unsupported, "no %s is configured", g.what)
+	}
+	worst, all := tried[0], []error{}
+	for _, f := range tried {
+		if f.stage > worst.stage {
+			worst = f
+		}
+		all = append(all, f)
+	}
+	e := &errs.Error{Err: errors.Join(all...)}
+	if own, ok := errors.AsType[*errs.Error](worst.err); ok {
+		e.Kind, e.Number, e.Message, e.Hint = own.Kind, own.Number, own.Message, own.Hint
+		return e
+	}
+	switch {
+	case worst.stage == unspoken:
+		e.Kind, e.Message = errs.Unsupported, fmt.Sprintf("the %s speaks none of the protocols of Slurm %s to %s",
+			g.what, codec.Oldest.Release(), codec.Newest.Release())
+	case worst.stage == unreached:
+		e.Kind, e.Message = errs.Unavailable, fmt.Sprintf("the %s can't be reached", g.what)
+	case late(worst.err):
+		e.Kind, e.Message = errs.Timeout, fmt.Sprintf("the %s does not answer in time", g.what)
+	case worst.stage == garbled:
+		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s's answer can't be understood", g.what)
+	default:
+		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s closed the connection without a whole answer", g.what)
+	}
+	return e
+}
+
+// codeUnknown is the Code of an error after which nobody here knows whether the request was carried out.
+const codeUnknown = "outcome_unknown"
+
+// unknown is report for a request that was sent, must not be sent again, and was not answered.
+func (g *daemons) unknown(f *failure) error {
+	kind := errs.BadAnswer
+	if late(f.err) || errors.Is(f.err, context.Canceled) {
+		kind = errs.Timeout
+	}
+	return &errs.Error{Kind: kind, Code: codeUnknown, Err: f,
+		Message: fmt.Sprintf("the request was sent, but the %s's answer did not come: it may have been carried out", g.what),
+		Hint:    "look before you send it again: a submitted job is found by its name in the list of jobs"}
+}

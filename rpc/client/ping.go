@@ -1,0 +1,63 @@
+package client
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/message"
+)
+
+var ping = request{kind: message.RequestPing, body: message.Empty{}, repeatable: true}
+
+// Ping asks every controller at once whether it answers, primary first in the result. A backup
+// on standby counts as answering. The only error is that the credential is not accepted.
+func (c *Client) Ping(ctx context.Context, cred Credential) ([]model.Ping, error) {
+	return c.pingAll(ctx, &c.controllers, func(ctx context.Context, d *daemon) (time.Duration, error) {
+		if _, f := c.speak(ctx, d, cred); f != nil { // found out first: no part of the latency
+			return 0, f
+		}
+		start := time.Now()
+		answer, f := c.ask(ctx, d, cred, ping, false)
+		latency := time.Since(start)
+		if f != nil {
+			return latency, f
+		}
+		if err := c.controllers.read(answer, message.ResponseRC, nil); errs.KindOf(err) == errs.Unauthenticated {
+			return latency, err
+		}
+		return latency, nil
+	})
+}
+
+// pingAll pings each daemon of g with one, which returns how long the answer took.
+func (c *Client) pingAll(ctx context.Context, g *daemons, one func(context.Context, *daemon) (time.Duration, error)) ([]model.Ping, error) {
+	ctx, cancel := c.limit(ctx)
+	defer cancel()
+	pings, refusals := make([]model.Ping, len(g.list)), make([]error, len(g.list))
+	var wait sync.WaitGroup
+	for i, d := range g.list {
+		wait.Go(func() {
+			latency, err := one(ctx, d)
+			pings[i] = model.Ping{Hostname: d.name, Mode: d.mode, Primary: i == 0, Responding: err == nil, Latency: latency.Microseconds()}
+			if errs.KindOf(err) == errs.Unauthenticated {
+				refusals[i] = err
+			}
+		})
+	}
+	wait.Wait()
+	for _, err := range refusals {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return pings, nil
+}
+
+// Vouch asks a controller whether it accepts the credential: nil, or errs.Unauthenticated,
+// or why it could not be asked.
+func (c *Client) Vouch(ctx context.Context, cred Credential) error {
+	return c.query(ctx, cred, ping, message.ResponseRC, nil)
+}

@@ -1,0 +1,19 @@
+package message
+
+import (
+	"encoding/binary"
+
+	"schedrestd/rpc/codec"
+)
+
+// EncodeOpening makes the first message of a connection that stays: length, the
+// number of a PersistInit, and then a whole message of its own with header and credential.
+func EncodeOpening(v codec.Version, credential *Credential, init *PersistInit) ([]byte, error) {
+	b, err := Encode(v, FlagPersistent, RequestPersistInit, credential, init)
+	if err != nil {
+		return nil, err
+	}
+	opening := binary.BigEndian.AppendUint32(make([]byte, 0, len(b)+2), uint32(len(b)-4+2))
+	opening = binary.BigEndian.AppendUint16(opening, uint16(RequestPersistInit))
+	return append(opening, b[4:]...), nil
+}
