@@ -1,0 +1,105 @@
+package queue
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var t0 = time.Unix(1000, 0)
+
+func TestFirstFitInOrder(t *testing.T) {
+	q := New(Need{CPUs: 4, Memory: 100})
+	q.Add(3, Need{CPUs: 1}, time.Time{}, false) // added late, but submitted before 4
+	q.Add(1, Need{CPUs: 3, Memory: 60}, time.Time{}, false)
+	q.Add(2, Need{CPUs: 2, Memory: 10}, time.Time{}, false)
+	q.Add(4, Need{CPUs: 1}, time.Time{}, false)
+	steps := []struct {
+		name    string
+		release uint32
+		want    []uint32
+		used    Need
+	}{
+		{"1 fits, 2 does not, 3 does", 0, []uint32{1, 3}, Need{4, 60}},
+		{"nothing is free", 0, nil, Need{4, 60}},
+		{"1 ends: 2 goes first", 1, []uint32{2, 4}, Need{4, 10}},
+		{"all end", 2, nil, Need{2, 0}},
+	}
+	for _, s := range steps {
+		q.Release(s.release)
+		if diff := cmp.Diff(s.want, q.Start(t0)); diff != "" {
+			t.Errorf("%s: %s", s.name, diff)
+		}
+		if q.Used() != s.used {
+			t.Errorf("%s: used %+v, want %+v", s.name, q.Used(), s.used)
+		}
+	}
+}
+
+func TestMemoryCounts(t *testing.T) {
+	q := New(Need{CPUs: 4, Memory: 100})
+	q.Add(1, Need{CPUs: 1, Memory: 70}, time.Time{}, false)
+	q.Add(2, Need{CPUs: 1, Memory: 31}, time.Time{}, false)
+	q.Add(3, Need{CPUs: 1, Memory: 30}, time.Time{}, false)
+	if diff := cmp.Diff([]uint32{1, 3}, q.Start(t0)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHeldAndLaterJobsWait(t *testing.T) {
+	q := New(Need{CPUs: 1})
+	q.Add(1, Need{CPUs: 1}, time.Time{}, true)
+	q.Add(2, Need{CPUs: 1}, t0.Add(time.Minute), false)
+	q.Add(3, Need{CPUs: 1}, t0.Add(time.Second), false)
+	if got := q.Start(t0); got != nil {
+		t.Errorf("started %v", got)
+	}
+	if got := q.Next(t0); !got.Equal(t0.Add(time.Second)) {
+		t.Errorf("next at %v", got)
+	}
+	for id, want := range map[uint32]Why{1: Held, 2: Begin, 3: Begin} {
+		if got, ok := q.Waiting(id, t0); got != want || !ok {
+			t.Errorf("job %d: %v, %v", id, got, ok)
+		}
+	}
+	if diff := cmp.Diff([]uint32{2}, q.Start(t0.Add(time.Minute))); diff != "" {
+		t.Error(diff)
+	}
+	if got, ok := q.Waiting(3, t0.Add(time.Minute)); got != Resources || !ok {
+		t.Errorf("%v, %v", got, ok)
+	}
+	if !q.Remove(3) || q.Remove(3) {
+		t.Error("remove")
+	}
+	if got := q.Next(t0.Add(time.Minute)); !got.IsZero() {
+		t.Errorf("next at %v", got)
+	}
+}
+
+func TestOccupiedBeyondWhatThereIs(t *testing.T) {
+	q := New(Need{CPUs: 2})
+	q.Occupy(1, Need{CPUs: 2})
+	q.Occupy(2, Need{CPUs: 2})
+	q.Occupy(2, Need{CPUs: 2}) // twice is once
+	q.Add(3, Need{CPUs: 1}, time.Time{}, false)
+	q.Release(1)
+	if got := q.Start(t0); got != nil {
+		t.Errorf("started %v", got)
+	}
+	q.Release(2)
+	q.Release(2)
+	if diff := cmp.Diff([]uint32{3}, q.Start(t0)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFits(t *testing.T) {
+	q := New(Need{CPUs: 2, Memory: 100})
+	for need, bad := range map[Need]bool{{2, 100}: false, {3, 0}: true, {1, 101}: true, {1 << 63, 1 << 63}: true} {
+		if err := q.Fits(need); errors.Is(err, ErrNever) != bad {
+			t.Errorf("%+v: %v", need, err)
+		}
+	}
+}
