@@ -31,6 +31,7 @@ var floors = [][]string{
 	{"api", "conf", "rpc/message"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"ctld", "dbd", "keeper", "privsep", "worker"},
+	{"demo"},
 	{"bench", "cmd", "integration"},
 }
 

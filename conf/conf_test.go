@@ -97,7 +97,7 @@ func TestReadCluster(t *testing.T) {
 			AuthAltTypes=auth/jwt
 			StateSaveLocation=/state
 			SelectType=select/cons_tres
-			SlurmctldTimeout=300
+			SlurmctldTimeout=300 EpilogSlurmctld=/x
 			NodeSet=ns Feature=x
 			DownNodes=n9 State=DOWN`,
 			want: base(func(c *Cluster) {

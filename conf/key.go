@@ -178,13 +178,11 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	return r.warnings, r.problems.err()
 }
 
-// ours is a key's name in our spelling, folded, and whether it was in Slurm's.
+// ours is a key's name in our spelling, folded, and whether it was in Slurm's. The
+// word may stand within the key, as in EpilogSlurmctld.
 func ours(key string) (name string, slurm bool) {
 	name = fold(key)
-	if rest, ok := strings.CutPrefix(name, "slurm"); ok {
-		return "sched" + rest, true
-	}
-	return name, false
+	return strings.ReplaceAll(name, "slurm", "sched"), strings.Contains(name, "slurm")
 }
 
 func before(a, b Warning) int {
