@@ -32,6 +32,7 @@ var floors = [][]string{
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"ctld", "dbd", "keeper", "privsep", "worker"},
 	{"demo"},
+	{"demo"},
 	{"bench", "cmd", "integration"},
 }
 

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/errs"
+)
+
+func cancelCommand(to connector) *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel ID...",
+		Short: "End jobs",
+		Long:  "cancel ends jobs, pending or running, of your own; root and the scheduler's user end those of anyone.",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := jobIDs(args)
+			if err != nil {
+				return err
+			}
+			c, err := to()
+			if err != nil {
+				return err
+			}
+			var all error
+			for i, id := range ids {
+				if err := c.client.Kill(cmd.Context(), c.credential, args[i], 9, 0); err != nil {
+					all = errors.Join(all, fmt.Errorf("job %d: %w", id, err))
+				}
+			}
+			return all
+		},
+	}
+}
+
+// jobIDs reads job numbers, all of them before anything is done.
+func jobIDs(args []string) ([]uint32, error) {
+	var ids []uint32
+	for _, arg := range args {
+		id, err := strconv.ParseUint(arg, 10, 32)
+		if err != nil || id == 0 {
+			return nil, errs.New(errs.Invalid, "%q is not the number of a job", arg)
+		}
+		ids = append(ids, uint32(id))
+	}
+	return ids, nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/rpc/client"
+)
+
+// connection is a way to ask the controller, and who asks.
+type connection struct {
+	client     *client.Client
+	credential client.Credential
+}
+
+// connect reads the configuration and decides who asks. Warnings about the
+// configuration go to warn.
+func connect(path string, warn io.Writer) (*connection, error) {
+	path, err := conf.Find(path)
+	if err != nil {
+		return nil, err
+	}
+	cluster, warnings, err := conf.Read(path)
+	for _, w := range warnings {
+		fmt.Fprintf(warn, "warning: %s\n", w)
+	}
+	if err != nil {
+		return nil, err
+	}
+	token, err := conf.Env("SCHED_JWT")
+	if err != nil {
+		return nil, err
+	}
+	to, err := addresses(cluster, token)
+	if err != nil {
+		return nil, err
+	}
+	return &connection{
+		client:     client.New(client.Config{Controllers: to, Cluster: cluster.ClusterName, Timeout: cluster.MessageTimeout}),
+		credential: client.Credential{Token: token},
+	}, nil
+}
+
+// addresses is where to ask: with a token every controller over TCP, without one the
+// controller of this machine over its UNIX socket, where the kernel says who asks.
+func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
+	const get = "set SCHED_JWT to a token: export $(schedctl token), run where the controller runs"
+	switch {
+	case len(c.Controllers) == 0:
+		return nil, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("give SchedctldHost=NAME in it")
+	case token == "daemon":
+		return nil, errs.New(errs.Invalid, "SCHED_JWT is \"daemon\", which is for schedrestd and not a token").WithHint("unset SCHED_JWT")
+	case token != "":
+		return tcp(c), nil
+	case c.AuthType != "auth/cred":
+		return nil, errs.New(errs.Unsupported, "%s has AuthType=%s, which schedctl does not speak: without a token it can't say who asks", c.Path, c.AuthType).
+			WithHint(get)
+	case c.AuthSocket == "":
+		return nil, errs.New(errs.Unauthenticated, "no way to say who asks: TCP takes a token only, and %s names no socket of the controller", c.Path).
+			WithHint("set SCHED_JWT to a token, or give AuthInfo=socket=PATH")
+	}
+	return []client.Address{{Name: c.Controllers[0].Name, Network: "unix", Address: c.AuthSocket}}, nil
+}
+
+func tcp(c *conf.Cluster) []client.Address {
+	var list []client.Address
+	for _, h := range c.Controllers {
+		list = append(list, client.Address{Name: h.Name, Network: "tcp", Address: net.JoinHostPort(h.Address, strconv.Itoa(c.ControllerPort))})
+	}
+	return list
+}

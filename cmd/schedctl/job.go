@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/api"
+	"schedrestd/model"
+	"schedrestd/rpc/message"
+)
+
+func showJob(to connector) *cobra.Command {
+	return &cobra.Command{
+		Use:     "job [ID]",
+		Aliases: []string{"jobs"},
+		Short:   "Show all jobs, or one in full",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := jobIDs(args)
+			if err != nil {
+				return err
+			}
+			c, err := to()
+			if err != nil {
+				return err
+			}
+			describe := recordOf(api.Job)
+			if len(ids) == 1 {
+				jobs, _, err := c.client.Job(cmd.Context(), c.credential, ids[0], message.ShowAll|message.ShowDetail)
+				if err != nil {
+					return err
+				}
+				for i := range jobs {
+					r, err := describe(&api.JobRow{Job: &jobs[i], Users: users{}})
+					if err != nil {
+						return err
+					}
+					if i > 0 {
+						fmt.Fprintln(cmd.OutOrStdout()) // another task of an array
+					}
+					if err := r.list(cmd.OutOrStdout()); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			t := newTable(cmd.OutOrStdout(), column{"ID", "job_id"}, column{"NAME", "name"}, column{"USER", "user_name"}, column{"STATE", "job_state"},
+				column{"CPUS", "cpus"}, column{"LIMIT", "time_limit"}, column{"EXIT", "exit_code.return_code"}, column{"REASON", "state_reason"})
+			_, err = c.client.Jobs(cmd.Context(), c.credential, message.JobInfoRequest{ShowFlags: message.ShowAll}, func(j *model.Job) error {
+				r, err := describe(&api.JobRow{Job: j, Users: users{}})
+				t.add(r)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return t.end()
+		},
+	}
+}

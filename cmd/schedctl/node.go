@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"schedrestd/api"
+	"schedrestd/model"
+	"schedrestd/rpc/message"
+)
+
+func showNode(to connector) *cobra.Command {
+	return &cobra.Command{
+		Use:     "node [NAME]",
+		Aliases: []string{"nodes"},
+		Short:   "Show all nodes, or one in full",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := to()
+			if err != nil {
+				return err
+			}
+			describe := recordOf(api.Node)
+			if len(args) == 1 {
+				n, _, err := c.client.Node(cmd.Context(), c.credential, args[0], message.ShowAll)
+				if err != nil {
+					return err
+				}
+				r, err := describe(&api.NodeRow{Node: n, Users: users{}})
+				if err != nil {
+					return err
+				}
+				return r.list(cmd.OutOrStdout())
+			}
+			t := newTable(cmd.OutOrStdout(), column{"NAME", "name"}, column{"STATE", "state"}, column{"CPUS", "cpus"},
+				column{"ALLOC", "alloc_cpus"}, column{"MEMORY", "real_memory"}, column{"FREE", "free_mem"}, column{"REASON", "reason"})
+			_, err = c.client.Nodes(cmd.Context(), c.credential, message.NodeInfoRequest{ShowFlags: message.ShowAll}, func(n *model.Node) error {
+				r, err := describe(&api.NodeRow{Node: n, Users: users{}})
+				t.add(r)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return t.end()
+		},
+	}
+}

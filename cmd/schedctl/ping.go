@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/errs"
+)
+
+func pingCommand(to connector) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ping",
+		Short: "See whether the controllers answer",
+		Long: `ping prints a line for each controller: its name, primary or backup, UP or DOWN, and how
+long it took to answer. The exit status is 0 when one of them is up.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := to()
+			if err != nil {
+				return err
+			}
+			pings, err := c.client.Ping(cmd.Context(), c.credential)
+			if err != nil {
+				return err
+			}
+			up := false
+			for _, p := range pings {
+				if p.Responding {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s %s UP %d us\n", p.Hostname, p.Mode, p.Latency)
+				} else {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s %s DOWN\n", p.Hostname, p.Mode)
+				}
+				up = up || p.Responding
+			}
+			if !up {
+				return errs.New(errs.Unavailable, "no controller answers")
+			}
+			return nil
+		},
+	}
+}

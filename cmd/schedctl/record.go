@@ -1,0 +1,129 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+)
+
+// record is an object of the REST surface as text: names and values in the order of
+// its table. So what schedctl shows has the gateway's names and needs no table of its own.
+//
+// Members of inner objects have names with dots; elements of an array are joined by
+// commas; a wrapped number is the number, "unlimited", or empty when not set.
+type record []field
+
+type field struct{ name, value string }
+
+// get is the value of name, "" when there is none.
+func (r record) get(name string) string {
+	for _, f := range r {
+		if f.name == name {
+			return f.value
+		}
+	}
+	return ""
+}
+
+// recorder is a schema.Encoder that makes a record.
+type recorder struct {
+	record  record
+	path    []string // names of the objects that are open, and of the next value
+	arrays  int      // how many arrays are open
+	list    []string // elements so far
+	failure error
+}
+
+// Key names the next value. Objects inside an array are shown by their values only.
+func (r *recorder) Key(name string) {
+	if r.arrays == 0 {
+		r.path = append(r.path, name)
+	}
+}
+
+// BeginObject opens an object.
+func (r *recorder) BeginObject() {}
+
+// EndObject closes an object, and folds one that is a wrapped number.
+func (r *recorder) EndObject() {
+	if r.arrays > 0 {
+		return
+	}
+	name := strings.Join(r.path, ".")
+	if n := len(r.record) - 3; n >= 0 && r.record[n].name == name+".set" {
+		set, infinite, number := r.record[n].value, r.record[n+1].value, r.record[n+2].value
+		r.record = append(r.record[:n], field{name, wrapped(set, infinite, number)})
+	}
+	r.pop()
+}
+
+func wrapped(set, infinite, number string) string {
+	switch {
+	case infinite == "true":
+		return "unlimited"
+	case set == "true":
+		return number
+	}
+	return ""
+}
+
+func (r *recorder) BeginArray() { r.arrays++ }
+
+func (r *recorder) EndArray() {
+	if r.arrays--; r.arrays == 0 {
+		r.emit(strings.Join(r.list, ","))
+		r.list = nil
+	}
+}
+
+// value takes one scalar.
+func (r *recorder) value(s string) {
+	if r.arrays > 0 {
+		r.list = append(r.list, s)
+		return
+	}
+	r.emit(s)
+}
+
+// emit ends the member that Key began.
+func (r *recorder) emit(s string) {
+	r.record = append(r.record, field{strings.Join(r.path, "."), s})
+	r.pop()
+}
+
+func (r *recorder) pop() { r.path = r.path[:max(0, len(r.path)-1)] }
+
+func (r *recorder) String(s string) { r.value(plain(s)) }
+func (r *recorder) Int(n int64)     { r.value(strconv.FormatInt(n, 10)) }
+func (r *recorder) Uint(n uint64)   { r.value(strconv.FormatUint(n, 10)) }
+func (r *recorder) Float(f float64) { r.value(strconv.FormatFloat(f, 'g', -1, 64)) }
+func (r *recorder) Bool(b bool)     { r.value(strconv.FormatBool(b)) }
+func (r *recorder) Null()           { r.value("") }
+
+func (r *recorder) Fail(err error) {
+	if r.failure == nil {
+		r.failure = err
+	}
+}
+
+func (r *recorder) Err() error { return r.failure }
+
+// plain is s on one line: another user's job name must not move the cursor of
+// the administrator who lists the jobs.
+func plain(s string) string {
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// recordOf makes a record of what t shows, in the newest version of the REST surface.
+func recordOf[O any](t *schema.ObjectType[O]) func(*O) (record, error) {
+	newest := api.Versions[len(api.Versions)-1]
+	render := t.Renderer(schema.View{Version: newest, Names: schema.Sched})
+	return func(o *O) (record, error) {
+		var r recorder
+		render(&r, o)
+		return r.record, r.failure
+	}
+}

@@ -1,0 +1,166 @@
+// Package demo runs the whole system on this machine for as long as somebody looks
+// at it: accounting daemon, controller and gateway, from a configuration and a key
+// of its own in a fresh directory. Nothing of it outlives the demo.
+//
+// Two processes see to that. The front is the one that a person started; it makes the
+// directory and starts the stage, which starts the daemons and does the talking. Both are
+// child subreapers: whatever was started below them, jobs that called setsid included, can
+// only become their child when its own parents die. So both can end everything, by
+// descent and not by a list of process numbers:
+//
+//   - Ctrl-C, or the end of --once: the stage ends the daemons in order, then all that is left.
+//   - The front is killed with -9: its end of a pipe closes, and the stage does the same.
+//   - The stage is killed with -9: the kernel kills the daemons (Pdeathsig), their jobs fall to the
+//     front, and the front ends them.
+//
+// It serves on the loopback interface, for whoever can read the directory's token.
+// It is no way to run a service.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// DefaultListen is where the gateway listens when nobody says otherwise.
+const DefaultListen = "127.0.0.1:6820"
+
+// binaries are the programs that have to lie beside schedctl.
+var binaries = []string{"schedrestd", "schedrestd-worker", "schedctld", "scheddbd"}
+
+// Options say what to show, and how.
+type Options struct {
+	Listen string // HOST:PORT of the gateway; port 0: any free one
+	Once   bool   // show one job from end to end, then stop
+	Stage  string // this process is the stage of the demo in that directory; see the package comment
+	Out    io.Writer
+	Err    io.Writer
+
+	// Token creates a token for user ("": whoever asks) through the controller of the configuration conf.
+	Token func(ctx context.Context, conf, user string, lifespan time.Duration) (string, error)
+}
+
+// Status is the exit status of a demo whose stage has said already what went wrong.
+type Status int
+
+func (s Status) Error() string { return fmt.Sprintf("the demo ended with status %d", int(s)) }
+
+// Run shows the demo and returns when nothing of it is left.
+func Run(opt Options) error {
+	if opt.Stage != "" {
+		return runStage(opt)
+	}
+	bin, err := findBinaries()
+	if err != nil {
+		return err
+	}
+	if opt.Listen, err = freeAddress(opt.Listen); err != nil {
+		return err
+	}
+	if err := adopt(); err != nil {
+		return err
+	}
+	// From here on a signal must not end this process before it has swept.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	dir, err := os.MkdirTemp("", "sched-demo-")
+	if err != nil {
+		return errs.Wrap(err, errs.Internal, "make a directory for the demo")
+	}
+	err = front(opt, filepath.Join(bin, "schedctl"), dir, signals)
+	return errors.Join(err, sweep(), remove(dir))
+}
+
+// front runs the stage and passes on to it, once, that it should stop.
+func front(opt Options, program, dir string, signals <-chan os.Signal) error {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ours.Close()
+	args := []string{"demo", "--stage", dir, "--listen", opt.Listen}
+	if opt.Once {
+		args = append(args, "--once")
+	}
+	stage := exec.Command(program, args...)
+	stage.Stdout, stage.Stderr, stage.ExtraFiles = opt.Out, opt.Err, []*os.File{theirs}
+	err = stage.Start()
+	theirs.Close()
+	if err != nil {
+		return errs.Wrap(err, errs.Internal, "start %s", program)
+	}
+	done := make(chan error, 1)
+	go func() { done <- stage.Wait() }()
+	for asked := 0; ; asked++ {
+		select {
+		case err := <-done:
+			return status(err)
+		case <-signals:
+			if asked > 0 {
+				stage.Process.Kill()
+			}
+			ours.Close()
+		}
+	}
+}
+
+// status is what the end of the stage means for this process.
+func status(err error) error {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	switch {
+	case !ok:
+		return err
+	case exit.ExitCode() > 0:
+		return Status(exit.ExitCode())
+	}
+	return errs.New(errs.Internal, "the demo was cut short: %v", exit)
+}
+
+// findBinaries is the directory of this program, where the others have to be too: what the
+// PATH has might be of another build.
+func findBinaries() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", errs.Wrap(err, errs.Internal, "find this program")
+	}
+	dir := filepath.Dir(self)
+	for _, name := range binaries {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return "", errs.New(errs.NotFound, "%s is not beside schedctl in %s", name, dir).WithHint("make build")
+		}
+	}
+	return dir, nil
+}
+
+// freeAddress makes sure, before anything starts, that the gateway will be able to
+// listen at address, and picks the port when it is 0.
+func freeAddress(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", errs.New(errs.Invalid, "--listen %s is not HOST:PORT", address).WithHint("for example --listen 127.0.0.1:6820")
+	}
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return "", errs.New(errs.Conflict, "%s is in use by another program", address).
+			WithHint("another demo, perhaps; choose another port with --listen %s, or 0 for any", net.JoinHostPort(host, "6821"))
+	}
+	if err != nil {
+		return "", errs.New(errs.Invalid, "can't listen at %s: %v", address, err)
+	}
+	defer l.Close()
+	if port == "0" {
+		_, port, _ = net.SplitHostPort(l.Addr().String())
+	}
+	return net.JoinHostPort(host, port), nil
+}

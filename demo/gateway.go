@@ -1,0 +1,96 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+)
+
+// version is the API version that the demo shows.
+const version = "v0.0.43"
+
+// gateway is a client of schedrestd's, as one would write it in an hour.
+type gateway struct {
+	base   string // http://HOST:PORT
+	token  string
+	client *http.Client
+}
+
+func newGateway(address, token string) gateway {
+	// No proxy of the person's environment: the token is for this machine.
+	return gateway{base: "http://" + address, token: token, client: &http.Client{Transport: &http.Transport{}}}
+}
+
+// url is the address of a resource, given as path segments below the version.
+func (g gateway) url(plugin string, segments ...string) string {
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return g.base + "/" + plugin + "/" + version + "/" + strings.Join(segments, "/")
+}
+
+// problem is an entry of the envelope's errors.
+type problem struct {
+	Description string `json:"description"`
+	Error       string `json:"error"`
+}
+
+// call asks for a resource and decodes the answer into out. body, when not nil, is sent as JSON.
+func (g gateway) call(ctx context.Context, method, url string, body, out any) error {
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sent = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, sent)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("X-SCHED-USER-TOKEN", g.token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := g.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return refusal(method, url, resp.Status, text)
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return errs.Wrap(err, errs.BadAnswer, "%s %s", method, url)
+	}
+	return nil
+}
+
+// refusal is the error of an answer that is not 200, with the words of its envelope.
+func refusal(method, url, status string, text []byte) error {
+	var envelope struct {
+		Errors []problem `json:"errors"`
+	}
+	words := []string{status}
+	if json.Unmarshal(text, &envelope) == nil {
+		for _, p := range envelope.Errors {
+			words = append(words, p.Error, p.Description)
+		}
+	}
+	words = slices.DeleteFunc(slices.Compact(words), func(s string) bool { return s == "" })
+	return errs.New(errs.BadAnswer, "%s %s: %s", method, url, strings.Join(words, ": "))
+}
+
+var errEmpty = errs.New(errs.BadAnswer, "the answer has nothing in it")

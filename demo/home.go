@@ -1,0 +1,75 @@
+package demo
+
+import (
+	"os"
+	"path/filepath"
+
+	"schedrestd/become"
+	"schedrestd/demo/site"
+)
+
+// home is the demo's directory: a site, and beside it what belongs to the user it is
+// for. As root that may be somebody else, who has to pass, and only to pass, through it.
+//
+//	job/   0700  where the demo's jobs run and leave their output
+//	token  0600  the token as a header line, for curl -H @FILE: so it shows in no list of processes
+type home struct {
+	*site.Site
+	user  become.User // whose token it is, and who the jobs run as
+	token string
+}
+
+func (h *home) jobs() string   { return filepath.Join(h.Dir, "job") }
+func (h *home) header() string { return filepath.Join(h.Dir, "token") }
+
+// furnish fills the empty directory dir.
+func furnish(dir string) (*home, error) {
+	s, err := site.New(dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &home{Site: s}
+	if h.user, err = whose(); err != nil {
+		return nil, err
+	}
+	if h.foreign() {
+		if err := os.Chmod(dir, 0o711); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.Mkdir(h.jobs(), 0o700); err != nil {
+		return nil, err
+	}
+	if err := h.give(h.jobs()); err != nil {
+		return nil, err
+	}
+	return h, s.Configure()
+}
+
+// whose is the user that the demo is for: the one who called sudo, else the caller.
+func whose() (become.User, error) {
+	if name := os.Getenv("SUDO_USER"); name != "" && os.Geteuid() == 0 {
+		return become.LookupUser(name)
+	}
+	return site.Self()
+}
+
+// foreign tells whether the user is another than that of this process.
+func (h *home) foreign() bool { return h.user.UID != uint32(os.Geteuid()) }
+
+// give makes path the user's.
+func (h *home) give(path string) error {
+	if !h.foreign() {
+		return nil
+	}
+	return os.Lchown(path, int(h.user.UID), int(h.user.GID))
+}
+
+// keep writes the token down.
+func (h *home) keep(token string) error {
+	h.token = token
+	if err := site.Write(h.header(), "X-SCHED-USER-TOKEN: "+token+"\n"); err != nil {
+		return err
+	}
+	return h.give(h.header())
+}

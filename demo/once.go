@@ -1,0 +1,127 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// script is the job that --once shows: long enough to be seen running.
+const script = `#!/bin/sh
+echo "Hello from job $SCHED_JOB_ID on $(uname -n). I am $(id -un 2>/dev/null || id -u)."
+for part in 1 2 3; do
+	echo "part $part of 3"
+	sleep 0.3
+done
+`
+
+// often is the pause between two looks at a job.
+const often = 50 * time.Millisecond
+
+// mostOutput is how much of a job's output is shown, in bytes.
+const mostOutput = 64 << 10
+
+// once shows the whole way over REST: ping, node, a job from submission to its output.
+func (s *stage) once(ctx context.Context) error {
+	s.screen.identities(s)
+	s.screen.printf("\n")
+	ping, err := s.gateway.ping(ctx)
+	if err != nil {
+		return err
+	}
+	s.screen.printf("ping    %s is up, %d µs from the gateway\n", ping.Hostname, ping.Latency)
+	n, err := s.gateway.node(ctx, s.Node)
+	if err != nil {
+		return err
+	}
+	s.screen.printf("node    %s: %s, %d CPUs, %d MB, %s\n", n.Name, strings.Join(n.State, "+"), n.CPUs, n.Memory, n.OS)
+	id, err := s.gateway.submit(ctx, s.describe("hello", script))
+	if err != nil {
+		return err
+	}
+	s.screen.printf("submit  job %d\n", id)
+	end, err := s.follow(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := s.output(id); err != nil {
+		return err
+	}
+	if state := strings.Join(end.State, "+"); state != "COMPLETED" {
+		return errs.New(errs.Internal, "job %d ended as %s, exit code %d", id, state, end.Exit.Code.Number)
+	}
+	return nil
+}
+
+// describe is a job of the demo's user in the demo's job directory.
+func (h *home) describe(name, script string) description {
+	var d description
+	d.Job.Name, d.Job.Script, d.Job.WorkDir = name, script, h.jobs()
+	d.Job.Environment = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
+	d.Job.TimeLimit = 5
+	return d
+}
+
+// follow shows the job's state until it has ended.
+func (s *stage) follow(ctx context.Context, id uint32) (job, error) {
+	begun, shown := time.Now(), ""
+	defer s.screen.settle()
+	for {
+		j, err := s.gateway.job(ctx, id)
+		if err != nil {
+			return job{}, err
+		}
+		state := strings.Join(j.State, "+")
+		if !j.waiting() {
+			s.screen.update("follow  %s, exit code %d, after %.1f s", state, j.Exit.Code.Number, time.Since(begun).Seconds())
+			return j, nil
+		}
+		if state != shown || s.screen.terminal {
+			s.screen.update("follow  %s, %.1f s", state, time.Since(begun).Seconds())
+			shown = state
+		}
+		select {
+		case <-ctx.Done():
+			return job{}, ctx.Err()
+		case <-time.After(often):
+		}
+	}
+}
+
+// output shows what the job wrote.
+//
+// The directory is the user's, this process perhaps root: what is opened lies inside of it
+// whatever the user made of the name, and is a plain file.
+func (s *stage) output(id uint32) error {
+	jobs, err := os.OpenRoot(s.jobs())
+	if err != nil {
+		return err
+	}
+	defer jobs.Close()
+	name := fmt.Sprintf("sched-%d.out", id)
+	f, err := jobs.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return errs.Wrap(err, errs.NotFound, "the job's output")
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return errs.New(errs.Invalid, "the job's output %s is not a file", f.Name())
+	}
+	text, err := io.ReadAll(io.LimitReader(f, mostOutput))
+	if err != nil {
+		return err
+	}
+	s.screen.printf("output  %s, owned by uid %d\n\n", f.Name(), st.Sys().(*syscall.Stat_t).Uid)
+	for line := range strings.Lines(string(text)) {
+		s.screen.printf("  | %s\n", strings.TrimRight(line, "\n"))
+	}
+	s.screen.printf("\n")
+	return nil
+}

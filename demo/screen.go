@@ -1,0 +1,123 @@
+package demo
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/site"
+	"schedrestd/guard"
+)
+
+// screen is what the person sees.
+type screen struct {
+	io.Writer
+	terminal bool // a line may be written over
+	over     bool // the line that the cursor is in is to be written over
+}
+
+func newScreen(w io.Writer) screen {
+	f, ok := w.(*os.File)
+	if !ok {
+		return screen{Writer: w}
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return screen{Writer: w, terminal: err == nil}
+}
+
+func (s *screen) printf(format string, args ...any) { fmt.Fprintf(s, format, args...) }
+
+// update shows a line that takes the place of the one before it. Where that can't be
+// done it is a line like any other.
+func (s *screen) update(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if !s.terminal {
+		s.printf("%s\n", line)
+		return
+	}
+	s.printf("\r%s\x1b[K", line)
+	s.over = true
+}
+
+// settle ends a line that was updated.
+func (s *screen) settle() {
+	if s.over {
+		s.printf("\n")
+		s.over = false
+	}
+}
+
+func (s *screen) opening(st *stage) {
+	s.printf("schedrestd demo in %s\n\n", st.Stage)
+}
+
+func (s *screen) ready(p part, after time.Duration) {
+	s.printf("  %-10s  %-10s  %-21s  ready in %d ms\n", p.name, p.role, p.at, after.Milliseconds())
+}
+
+// identities says who the processes run as.
+func (s *screen) identities(st *stage) {
+	if os.Geteuid() == 0 {
+		s.printf("\nJobs run as %s. The process that reads the network runs as %s.\n", st.user, nobody)
+		return
+	}
+	s.printf(`
+Everything runs as %s, jobs and the process that reads the network too. schedrestd
+refuses to serve like that; the demo sets SCHEDRESTD_SECURITY=disable_user_check.
+`, st.user)
+}
+
+// welcome says what can be done with the demo. Every command in it can be pasted as it stands.
+func (s *screen) welcome(st *stage) {
+	g := st.gateway
+	curl := "curl -H @" + guard.Quote(st.header())
+	body := guard.Quote(st.example())
+	s.identities(st)
+	s.printf(`
+URL    http://%s
+Token  of %s, good for %d hours, also in %s as the header to send:
+
+SCHED_JWT=%s
+
+Paste these into another terminal: ping, the node, a job (its output comes to %s):
+
+%s %s
+%s %s
+%s -H 'Content-Type: application/json' -d %s %s
+
+Ctrl-C ends it all, jobs too, and removes the directory.
+`, st.address(), st.user, int(tokenLife.Hours()), st.header(), st.token, st.jobs(),
+		curl, g.url("sched", "ping"),
+		curl, g.url("sched", "node", st.Node),
+		curl, body, g.url("sched", "job", "submit"))
+}
+
+// example is the body of the submission that can be pasted.
+func (st *stage) example() string {
+	d := st.describe("hello", "#!/bin/sh\necho Hello from job $SCHED_JOB_ID\n")
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.Encode(d) // strings and numbers: can't fail
+	return strings.TrimSpace(text.String())
+}
+
+// lastWords shows on w the end of d's log.
+func (s *screen) lastWords(w io.Writer, d *site.Daemon) {
+	s.settle()
+	lines := d.LastLines(15)
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nThe last that %s said:\n\n", d.Name)
+	for _, line := range lines {
+		fmt.Fprintf(w, "  | %s\n", line)
+	}
+	fmt.Fprintln(w)
+}

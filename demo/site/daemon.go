@@ -1,0 +1,128 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"schedrestd/errs"
+)
+
+const (
+	startLimit = 20 * time.Second      // for a daemon to answer for the first time
+	stopLimit  = 3 * time.Second       // for a daemon to end when it is asked to
+	tryLimit   = 2 * time.Second       // for one attempt at an answer
+	between    = 10 * time.Millisecond // of two attempts
+)
+
+// Program is a daemon to start.
+type Program struct {
+	Name       string // for messages
+	Path       string
+	Args       []string
+	Env        []string
+	Log        string              // path of what it writes; appended to
+	Credential *syscall.Credential // nil: the caller's
+}
+
+// Daemon is a Program that was started.
+type Daemon struct {
+	Program
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has ended; err is valid then
+	err   error
+}
+
+// Died is the error of a daemon that ended before it was told to.
+type Died struct{ Daemon *Daemon }
+
+func (d *Died) Error() string {
+	how := "exit status 0"
+	if d.Daemon.err != nil {
+		how = d.Daemon.err.Error()
+	}
+	return fmt.Sprintf("%s has ended (%s)", d.Daemon.Name, how)
+}
+
+// Start starts p. The calling thread has to live as long as the daemon shall: see
+// runtime.LockOSThread.
+func Start(p Program) (*Daemon, error) {
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	d := &Daemon{Program: p, cmd: exec.Command(p.Path, p.Args...), ended: make(chan struct{})}
+	d.cmd.Stdout, d.cmd.Stderr = log, log
+	d.cmd.Dir = "/"
+	d.cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, p.Env...)
+	// A group of its own keeps the terminal's Ctrl-C away: daemons are ended in order.
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: p.Credential}
+	if err := d.cmd.Start(); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "start %s", p.Name)
+	}
+	go func() {
+		d.err = d.cmd.Wait()
+		close(d.ended)
+	}()
+	return d, nil
+}
+
+// PID is the daemon's process number.
+func (d *Daemon) PID() int { return d.cmd.Process.Pid }
+
+// Ended is closed when the daemon has ended.
+func (d *Daemon) Ended() <-chan struct{} { return d.ended }
+
+// Await returns when try, which asks the daemon for something, has worked once.
+func (d *Daemon) Await(ctx context.Context, try func(context.Context) error) error {
+	late := time.After(startLimit)
+	for {
+		attempt, cancel := context.WithTimeout(ctx, tryLimit)
+		err := try(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.ended:
+			return &Died{d}
+		case <-late:
+			return fmt.Errorf("%s does not answer: %w", d.Name, err)
+		case <-time.After(between):
+		}
+	}
+}
+
+// Stop asks the daemon to end, makes it when it does not, and returns how it ended.
+func (d *Daemon) Stop() error {
+	d.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.ended:
+	case <-time.After(stopLimit):
+		d.Kill()
+	}
+	return d.err
+}
+
+// Kill ends the daemon as kill -9 does.
+func (d *Daemon) Kill() {
+	d.cmd.Process.Kill()
+	<-d.ended
+}
+
+// LastLines is the end of what the daemon wrote, at most n lines.
+func (d *Daemon) LastLines(n int) []string {
+	text, err := os.ReadFile(d.Log)
+	if err != nil || len(text) == 0 {
+		return nil
+	}
+	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return lines[max(0, len(lines)-n):]
+}

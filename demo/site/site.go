@@ -1,0 +1,153 @@
+// Package site makes a cluster of one machine in a directory: configuration, key, state,
+// and the daemons running on it. The demo shows one; the integration tests and benchmarks
+// each use one of their own.
+//
+// Daemons are started with nothing of the caller's environment, so that a SCHED_CONF or a
+// SCHED_JWT of the person who runs it has no say, and are killed by the kernel when the thread that started
+// them ends.
+package site
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+)
+
+// Site is a directory with a cluster of one machine:
+//
+//	etc/    configuration and key
+//	state/  the controller's and the accounting daemon's
+//	run/    the controller's socket
+//	log/    what the daemons say
+type Site struct {
+	Dir        string
+	Node       string // name of this machine, without its domain
+	Owner      string // user that the daemons run as, by name or number
+	Controller int    // ports on the loopback interface
+	Accounting int
+	Extra      string // lines for the end of the cluster's configuration
+}
+
+// Conf is the path of the cluster's configuration, DbdConf of the accounting daemon's.
+func (s *Site) Conf() string    { return filepath.Join(s.Dir, "etc", "sched.conf") }
+func (s *Site) DbdConf() string { return filepath.Join(s.Dir, "etc", "scheddbd.conf") }
+
+// Key is the path of the key that signs tokens.
+func (s *Site) Key() string { return filepath.Join(s.Dir, "etc", "jwt.key") }
+
+// Socket is the path of the controller's socket.
+func (s *Site) Socket() string { return filepath.Join(s.Dir, "run", "schedctld.sock") }
+
+// Log is the path of what the program name says.
+func (s *Site) Log(name string) string { return filepath.Join(s.Dir, "log", name) }
+
+// maxSocket is how long the path of a UNIX socket may be, in bytes.
+const maxSocket = 107
+
+// New makes a site of this process's user in the empty directory dir: directories, key, two free
+// ports. Write makes the configuration.
+func New(dir string) (*Site, error) {
+	s := &Site{Dir: dir}
+	if len(s.Socket()) > maxSocket {
+		return nil, errs.New(errs.Invalid, "%s is too long for the path of a socket", s.Socket()).WithHint("set TMPDIR=/tmp")
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	s.Node, _, _ = strings.Cut(name, ".")
+	self, err := Self()
+	if err != nil {
+		return nil, err
+	}
+	s.Owner = cmp.Or(self.Name, fmt.Sprint(self.UID))
+	ports, err := FreePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	s.Controller, s.Accounting = ports[0], ports[1]
+	for _, name := range []string{"etc", "state", "run", "log"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	key := make([]byte, 32)
+	rand.Read(key)
+	return s, Write(s.Key(), string(key))
+}
+
+// Self is the user of this process; without a name when it has no entry.
+func Self() (become.User, error) {
+	u, err := become.LookupUID(uint32(os.Geteuid()))
+	if errs.KindOf(err) == errs.NotFound {
+		return become.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, nil
+	}
+	return u, err
+}
+
+// Configure writes the configuration of both daemons.
+func (s *Site) Configure() error {
+	return errors.Join(Write(s.Conf(), s.clusterText()), Write(s.DbdConf(), s.dbdText()))
+}
+
+func (s *Site) clusterText() string {
+	return fmt.Sprintf(`ClusterName=demo
+SchedctldHost=%s(127.0.0.1)
+SchedctldPort=%d
+SchedUser=%s
+StateSaveLocation="%s"
+%sAccountingStorageType=accounting_storage/scheddbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort=%d
+%s`, s.Node, s.Controller, s.Owner, filepath.Join(s.Dir, "state", "schedctld"), s.authText(s.Socket()), s.Accounting, s.Extra)
+}
+
+func (s *Site) dbdText() string {
+	return fmt.Sprintf(`DbdHost=127.0.0.1
+DbdPort=%d
+SchedUser=%s
+StorageLoc="%s"
+%s`, s.Accounting, s.Owner, filepath.Join(s.Dir, "state", "scheddbd.sqlite"),
+		s.authText(filepath.Join(s.Dir, "run", "scheddbd.sock")))
+}
+
+func (s *Site) authText(socket string) string {
+	return fmt.Sprintf(`AuthType=auth/cred
+AuthInfo="socket=%s"
+AuthAltTypes=auth/jwt
+AuthAltParameters="jwt_key=%s"
+`, socket, s.Key())
+}
+
+// Write makes a new file that only its owner can read.
+func Write(path, text string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// FreePorts finds n ports of the loopback interface that nobody uses now. All are held
+// until the last is known, so they differ.
+func FreePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return nil, errs.Wrap(err, errs.Internal, "find a free port")
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}

@@ -1,0 +1,149 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"schedrestd/demo/site"
+	"schedrestd/errs"
+)
+
+// tokenLife is how long the demo's token is good for: a day at the desk.
+const tokenLife = 24 * time.Hour
+
+// stage is the demo being shown.
+type stage struct {
+	Options
+	*home
+	screen  screen
+	daemons []*site.Daemon // in the order of their start
+	gateway gateway
+}
+
+// runStage is the stage of a front: it shows everything and ends everything.
+func runStage(opt Options) error {
+	// The kernel kills the daemons when the thread that started them ends: it has to be one that
+	// lives as long as the process.
+	runtime.LockOSThread()
+	// Ctrl-C reaches all processes at the terminal. What counts is what the front makes of it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, err := untilFrontEnds()
+	if err != nil {
+		return err
+	}
+	if err := adopt(); err != nil {
+		return err
+	}
+	s := &stage{Options: opt, screen: newScreen(opt.Out)}
+	err = s.run(ctx)
+	if ctx.Err() != nil {
+		err = interrupted(opt)
+	}
+	return errors.Join(err, s.end(), remove(opt.Stage))
+}
+
+// interrupted is what Ctrl-C means: the usual end, but not of --once.
+func interrupted(opt Options) error {
+	if opt.Once {
+		return errs.New(errs.Internal, "interrupted")
+	}
+	return nil
+}
+
+// untilFrontEnds is a context that ends with the other end of the pipe on descriptor
+// 3, which the front closes to say "stop", and the kernel when the front is killed.
+func untilFrontEnds() (context.Context, error) {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(3, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
+		return nil, errs.New(errs.Invalid, "--stage is for schedctl itself")
+	}
+	syscall.CloseOnExec(3)
+	front := os.NewFile(3, "front")
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		io.Copy(io.Discard, front)
+		stop()
+	}()
+	return ctx, nil
+}
+
+// run shows the demo until ctx ends, a daemon dies, or with Once the job has ended.
+func (s *stage) run(ctx context.Context) (err error) {
+	if s.home, err = furnish(s.Stage); err != nil {
+		return err
+	}
+	s.screen.opening(s)
+	if err := s.startDaemons(ctx); err != nil {
+		return err
+	}
+	if s.Once {
+		return s.watchDaemons(ctx, s.once)
+	}
+	s.screen.welcome(s)
+	return s.watchDaemons(ctx, func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+}
+
+// startDaemons starts one daemon after the other, each when the one before answers.
+func (s *stage) startDaemons(ctx context.Context) error {
+	for _, describe := range []func() part{s.accounting, s.controller, s.restd} {
+		if err := s.start(ctx, describe()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start starts one daemon and waits until it answers.
+func (s *stage) start(ctx context.Context, p part) error {
+	begun := time.Now()
+	d, err := s.launch(p)
+	if err != nil {
+		return err
+	}
+	s.daemons = append(s.daemons, d)
+	if err := d.Await(ctx, p.try); err != nil {
+		s.screen.lastWords(s.Err, d)
+		return err
+	}
+	s.screen.ready(p, time.Since(begun))
+	return nil
+}
+
+// watchDaemons runs show until it returns; the death of a daemon cuts it short and is the error.
+func (s *stage) watchDaemons(ctx context.Context, show func(context.Context) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	for _, d := range s.daemons {
+		go func() {
+			select {
+			case <-d.Ended():
+				stop(&site.Died{Daemon: d})
+			case <-ctx.Done():
+			}
+		}()
+	}
+	err := show(ctx)
+	if died, ok := errors.AsType[*site.Died](context.Cause(ctx)); ok {
+		s.screen.lastWords(s.Err, died.Daemon)
+		return died
+	}
+	return err
+}
+
+// end ends the daemons, those who ask before those who are asked, then everything else: a
+// job outlives its controller, but not the demo.
+func (s *stage) end() error {
+	for i := len(s.daemons) - 1; i >= 0; i-- {
+		s.daemons[i].Stop()
+	}
+	return sweep()
+}
