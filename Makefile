@@ -13,7 +13,7 @@ export CGO_ENABLED = 0
 BUILD = $(GO) build -trimpath -buildvcs=false
 
 # Packages whose tests keep golden files or generated pages.
-GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool\("update"' --include='*_test.go' . 2>/dev/null)))
+GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.go' . 2>/dev/null)))
 
 .DEFAULT_GOAL = build
 .PHONY: help build demo test race fuzz golden lint integration bench docs dist clean
