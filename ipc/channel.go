@@ -7,7 +7,6 @@ import (
 	"os"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -80,19 +79,6 @@ func (c *Channel) Send(m Message, fds ...int) error { return c.send(m, fds, true
 
 // TrySend is Send that returns ErrFull instead of waiting.
 func (c *Channel) TrySend(m Message, fds ...int) error { return c.send(m, fds, false) }
-
-// SendBefore is Send that gives up with ErrFull at the deadline.
-func (c *Channel) SendBefore(deadline time.Time, m Message, fds ...int) error {
-	if err := c.file.SetWriteDeadline(deadline); err != nil {
-		return err
-	}
-	defer func() { _ = c.file.SetWriteDeadline(time.Time{}) }()
-	err := c.send(m, fds, true)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return ErrFull
-	}
-	return err
-}
 
 func (c *Channel) send(m Message, fds []int, wait bool) error {
 	frame, err := encode(m)

@@ -30,6 +30,7 @@ type Setup struct {
 
 	LogLevel    int8   // as slog.Level
 	Connections uint32 // most connections that this worker will hold
+	Files       uint32 // its limit of open descriptors
 	Limits      Limits
 }
 
@@ -80,6 +81,7 @@ func (s *Setup) walk(w *walker) {
 	w.u8(&level)
 	s.LogLevel = int8(level)
 	w.u32(&s.Connections)
+	w.u32(&s.Files)
 	s.Limits.walk(w)
 }
 

@@ -1,0 +1,99 @@
+package privsep
+
+import (
+	"io/fs"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// Config is what Run needs. The zero value of a field below the first group means the default.
+type Config struct {
+	Listen    []string // [host]:port, unix:/path
+	User      string   // -u; "" keeps the starter's, which root may not
+	Group     string   // -g; "" is the user's own
+	SchedUser string   // "" is root
+	Switches  security.Switches
+	Setup     ipc.Setup // for the workers; their number and identity are filled in
+	Log       *slog.Logger
+
+	Program     string      // the worker's; "" is schedrestd-worker beside this program
+	Argv        []string    // the worker's; tests play hostile ones with it
+	Workers     int         // size of the pool: 2, so that one may die
+	Connections int         // --max-connections: 124
+	Threads     int         // -t, divided among the workers: the number of cpus
+	SocketMode  fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
+	SocketGroup string      // of UNIX sockets; "" is the serving group
+
+	StartLimit time.Duration // for a worker to say Ready: 20 s
+	HandLimit  time.Duration // how long a connection waits while all channels are full: 2 s
+	Silence    time.Duration // a worker that answers no Ping for so long is killed: 10 s
+	LogBurst   int           // lines that a worker may log at once: 2000
+	LogRate    int           // … and per second: 500
+}
+
+// Defaults of Config.
+const (
+	DefaultConnections = 124
+	defaultWorkers     = 2
+	mostConnections    = 100_000
+)
+
+// complete fills in the defaults and refuses what can't work.
+func (c Config) complete() (Config, error) {
+	if len(c.Listen) == 0 {
+		return c, errs.New(errs.Invalid, "nothing to listen on").
+			WithHint("name an address, as 127.0.0.1:6820, :6820 or unix:/run/schedrestd/socket")
+	}
+	c.Connections = or(c.Connections, DefaultConnections)
+	if c.Connections < 1 || c.Connections > mostConnections {
+		return c, errs.New(errs.Invalid, "%d connections at one time: not from 1 to %d", c.Connections, mostConnections)
+	}
+	if c.Threads < 0 {
+		return c, errs.New(errs.Invalid, "%d threads: less than 1", c.Threads)
+	}
+	c.Workers = or(c.Workers, defaultWorkers)
+	c.Threads = or(c.Threads, runtime.NumCPU())
+	c.StartLimit = or(c.StartLimit, 20*time.Second)
+	c.HandLimit = or(c.HandLimit, 2*time.Second)
+	c.Silence = or(c.Silence, 10*time.Second)
+	c.LogBurst = or(c.LogBurst, 2000)
+	c.LogRate = or(c.LogRate, 500)
+	if len(c.Argv) == 0 {
+		c.Argv = []string{programName}
+	}
+	c.Setup.Book = ipc.BookVersion
+	c.Setup.Connections = uint32(c.Connections)
+	c.Setup.Files = uint32(c.files())
+	return c, c.checkFiles()
+}
+
+// files is a worker's limit of open descriptors: each connection may wait for one call
+// to a controller, and one descriptor more while it changes hands.
+func (c Config) files() uint64 { return 3*uint64(c.Connections) + 64 }
+
+func (c Config) checkFiles() error {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return errs.Wrap(err, errs.Internal, "read the limit of open files")
+	}
+	if c.files() > l.Max {
+		return errs.New(errs.Invalid, "%d connections need %d open files, and the limit is %d", c.Connections, c.files(), l.Max).
+			WithHint("a smaller --max-connections, or LimitNOFILE=%d in the service's unit", c.files())
+	}
+	return nil
+}
+
+func or[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}

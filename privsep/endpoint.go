@@ -1,0 +1,76 @@
+package privsep
+
+import (
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// endpoint is one LISTEN argument.
+type endpoint struct {
+	text    string // as it was given
+	network ipc.Network
+	host    string // TCP: "" is every interface
+	port    uint16
+	path    string // UNIX socket
+}
+
+const listenHint = "an address is [host]:port or unix:/path/to/socket; an IPv6 address goes in brackets"
+
+// parseEndpoint reads one LISTEN argument.
+func parseEndpoint(text string) (endpoint, error) {
+	e := endpoint{text: text, network: ipc.TCP}
+	bad := func(why string) (endpoint, error) {
+		return e, errs.New(errs.Invalid, "can't listen on %q: %s", text, why).WithHint(listenHint)
+	}
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
+		e.network, e.path = ipc.Unix, path
+		switch {
+		case path == "" || path[0] == '@' || strings.ContainsRune(path, 0):
+			// An abstract socket has no owner, no mode and no directory.
+			return bad("it is not the path of a file")
+		case !filepath.IsAbs(path) || strings.HasSuffix(path, "/"):
+			return bad("its path must be absolute and name a file")
+		case len(path) > maxSocketPath:
+			return bad("its path is longer than " + strconv.Itoa(maxSocketPath) + " bytes")
+		}
+		return e, nil
+	}
+	if rest, ok := strings.CutPrefix(text, "https://"); ok || strings.Contains(rest, "://") {
+		return bad("this version serves plain HTTP only")
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return bad("there is no port, or too many colons")
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return bad("port " + strconv.Quote(port) + " is not a number up to 65535")
+	}
+	e.host, e.port = host, uint16(n)
+	return e, nil
+}
+
+// addresses are what to bind for e: the name is looked up now, once, in a process
+// without privileges.
+func (e endpoint) addresses() ([]string, error) {
+	port := strconv.Itoa(int(e.port))
+	if e.host == "" {
+		return []string{":" + port}, nil
+	}
+	found, err := become.Host(e.host)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.KindOf(err), "can't listen on %q", e.text)
+	}
+	var list []string
+	for _, a := range found {
+		list = append(list, netip.AddrPortFrom(a, e.port).String())
+	}
+	return list, nil
+}

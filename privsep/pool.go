@@ -1,0 +1,274 @@
+package privsep
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// pool is the workers of one identity: two by default, so that one may die. Each
+// seat of the pool is kept by a goroutine that starts the next worker when one ends.
+type pool struct {
+	config  Config
+	spawner *spawner
+	slots   *slots
+	log     *slog.Logger
+
+	mu       sync.Mutex
+	changed  *sync.Cond // a worker became ready or died, or the pool drains
+	workers  map[uint32]*worker
+	number   uint32 // of the last worker
+	id       uint64 // of the last connection
+	draining bool
+	quit     chan struct{} // closed when draining starts
+	seats    sync.WaitGroup
+}
+
+func newPool(c Config, s *spawner, slots *slots) *pool {
+	p := &pool{config: c, spawner: s, slots: slots, log: c.Log,
+		workers: map[uint32]*worker{}, quit: make(chan struct{})}
+	p.changed = sync.NewCond(&p.mu)
+	return p
+}
+
+// start starts the first workers and returns when each has proved its posture. A
+// worker that refuses stops the start: the next one would refuse as well.
+func (p *pool) start() error {
+	first := make(chan error, p.config.Workers)
+	for range p.config.Workers {
+		p.seats.Go(func() { p.keep(first) })
+	}
+	go p.listenForSilence()
+	var err error
+	for range p.config.Workers {
+		err = errors.Join(err, <-first)
+	}
+	if err != nil {
+		p.drain()
+		p.end("the start failed")
+		p.seats.Wait()
+	}
+	return err
+}
+
+// keep fills one seat for as long as the pool lives. The pause before the next worker
+// grows while workers die on their first connection or before it: a request that
+// kills workers must not keep the machine busy starting them.
+func (p *pool) keep(first chan<- error) {
+	failures := 0
+	for {
+		useful, err := p.live(first)
+		first = nil
+		if useful {
+			failures = 0
+		} else {
+			failures++
+		}
+		if errs.KindOf(err) == errs.Internal && err != nil {
+			p.log.Error("a worker can't be started", "error", err)
+		}
+		select {
+		case <-p.quit:
+			return
+		case <-time.After(pause(failures)):
+		}
+	}
+}
+
+// pause is how long to wait before the next worker, after so many that did no work.
+func pause(failures int) time.Duration {
+	if failures == 0 {
+		return 0
+	}
+	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
+}
+
+// live is the whole life of one worker: start, listen to it, bury it. useful tells
+// whether it did any work. The first life of a seat reports on first whether the
+// worker got ready.
+func (p *pool) live(first chan<- error) (useful bool, err error) {
+	report := func(err error) {
+		if first != nil {
+			first <- err
+			first = nil
+		}
+	}
+	w, err := p.enlist()
+	if w == nil {
+		report(err)
+		return false, err
+	}
+	if err == nil {
+		late := time.AfterFunc(p.config.StartLimit, func() {
+			p.endOne(w, fmt.Sprintf("it was not ready within %s", p.config.StartLimit), func() bool { return !w.ready })
+		})
+		err = p.listen(w, func() { late.Stop(); report(nil) })
+		late.Stop()
+	}
+	useful, err = p.discharge(w, err)
+	report(err)
+	return useful, nil
+}
+
+// enlist starts a worker and puts it on the list.
+func (p *pool) enlist() (*worker, error) {
+	p.mu.Lock()
+	if p.draining {
+		p.mu.Unlock()
+		return nil, errs.New(errs.Unavailable, "no worker starts while the pool drains")
+	}
+	p.number++
+	number := p.number
+	p.mu.Unlock()
+	w, err := p.spawn(number)
+	if w == nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.workers[number] = w
+	stale := p.draining // it began while the process started
+	p.mu.Unlock()
+	if stale {
+		p.endOne(w, "the gateway stops", nil)
+	}
+	return w, err
+}
+
+// listen hears a worker until its channel closes. A breach of the book, or a message
+// about what is not the worker's, is returned: it ends the worker.
+func (p *pool) listen(w *worker, ready func()) error {
+	for {
+		m, err := w.channel.Receive()
+		if err != nil {
+			return err
+		}
+		switch m := m.Message.(type) {
+		case *ipc.Ready:
+			p.setReady(w)
+			ready()
+		case *ipc.Refused:
+			return errs.New(errs.Denied, "a worker refuses to serve: %s", printable(m.Reason))
+		case *ipc.Done:
+			err = p.release(w, m.ID)
+		case *ipc.Pong:
+			err = p.heard(w, m.Number)
+		default:
+			err = fmt.Errorf("%s is in the book, and nobody reads it here", m.Kind())
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (p *pool) setReady(w *worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.ready = true
+	p.changed.Broadcast()
+	p.log.Info("worker is ready", "worker", w.number, "pid", w.pid, "uid", p.spawner.who.UID, "gid", p.spawner.who.GID,
+		"took", time.Since(w.started).Round(10*time.Microsecond))
+}
+
+// release frees the slot of a connection, which this worker must hold: a captured one
+// could else free slots for ever and take the limit away.
+func (p *pool) release(w *worker, id uint64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := w.held[id]; !ok {
+		return fmt.Errorf("it said Done of connection %d, which it does not hold", id)
+	}
+	delete(w.held, id)
+	w.finished++
+	p.slots.free(1)
+	return nil
+}
+
+// discharge takes a worker off the list, frees the slots of what it held, buries it
+// and logs how it ended. why is what ended the listening.
+func (p *pool) discharge(w *worker, why error) (useful bool, err error) {
+	p.mu.Lock()
+	delete(p.workers, w.number)
+	lost, drained := len(w.held), p.draining
+	clear(w.held)
+	p.slots.free(lost)
+	useful = w.finished > 0 || w.handed > 1
+	ending := w.ending
+	p.changed.Broadcast()
+	p.mu.Unlock()
+
+	patience := lastWords
+	closed := errors.Is(why, io.EOF)
+	if !closed {
+		patience = 0
+	}
+	status := w.bury(patience)
+	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.spawner.who.UID, "connections_lost", lost, "status", status}
+	switch {
+	case ending != "":
+		p.log.Warn("worker was ended", append(attrs, "because", ending)...)
+		err = errs.New(errs.Unavailable, "a worker was ended: %s", ending)
+	case !closed:
+		p.log.Error("worker was killed", append(attrs, "because", why)...)
+		err = why
+	case drained && lost == 0:
+		p.log.Info("worker is done", attrs...)
+	default:
+		p.log.Error("worker died", attrs...)
+		err = errs.New(errs.Internal, "a worker died before it was ready: %s", status).
+			WithHint("its last words are in the log above")
+	}
+	return useful, err
+}
+
+// endOne kills w for a reason of the parent's own, when still holds (nil: always).
+func (p *pool) endOne(w *worker, why string, still func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.workers[w.number] != w || still != nil && !still() {
+		return
+	}
+	if w.ending == "" {
+		w.ending = why
+	}
+	w.kill()
+}
+
+// end kills every worker.
+func (p *pool) end(why string) {
+	p.mu.Lock()
+	list := slices.Collect(maps.Values(p.workers))
+	p.mu.Unlock()
+	for _, w := range list {
+		p.endOne(w, why, nil)
+	}
+}
+
+// drain tells every worker to finish what it is answering; no new one starts. Those
+// that can't be told are ended.
+func (p *pool) drain() {
+	p.mu.Lock()
+	if p.draining {
+		p.mu.Unlock()
+		return
+	}
+	p.draining = true
+	close(p.quit)
+	p.changed.Broadcast()
+	list := slices.Collect(maps.Values(p.workers))
+	p.mu.Unlock()
+	for _, w := range list {
+		if err := w.channel.TrySend(new(ipc.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
+			p.endOne(w, "it could not be told to drain", nil)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package privsep
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/security"
+)
+
+// programName is the worker's file, in the directory of this program.
+const programName = "schedrestd-worker"
+
+// openProgram opens the worker's program once. From here on it is executed by its
+// descriptor: neither a changed file nor a changed path can put another program
+// in its place, PATH is never asked, and it starts from a directory that its own
+// uid can't enter.
+func openProgram(path string, who service) (*os.File, error) {
+	if path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, errs.Wrap(err, errs.Internal, "find the directory of this program")
+		}
+		path = filepath.Join(filepath.Dir(self), programName)
+	}
+	trust := security.Trust{Private: privateGroup}
+	if who.root && who.UID != 0 {
+		// A captured worker that could write here would be root at the next start.
+		trust.Never = []uint32{who.UID}
+	}
+	dir, err := openProgramDir(filepath.Dir(path), trust, who.root)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.KindOf(err), "worker %s", path)
+	}
+	defer unix.Close(dir)
+	fd, err := unix.Openat(dir, filepath.Base(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, errs.New(errs.NotFound, "worker %s: %v", path, err).
+			WithHint("%s belongs beside schedrestd: make build puts both into bin", programName)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		f.Close()
+		return nil, errs.New(errs.Invalid, "worker %s is not a regular file", path)
+	}
+	if who.root {
+		if err := trust.Check(fd, "worker "+path, path); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	if mayExecute(st, who) {
+		return f, nil
+	}
+	defer f.Close()
+	return copyProgram(f)
+}
+
+// openProgramDir opens dir; only root has to care who can write it.
+func openProgramDir(dir string, trust security.Trust, root bool) (int, error) {
+	if root {
+		fd, _, err := trust.OpenDir(dir)
+		return fd, err
+	}
+	return unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+}
+
+// mayExecute tells whether the mode lets the worker's identity execute the file.
+func mayExecute(st unix.Stat_t, who service) bool {
+	bit := uint32(0o001)
+	switch {
+	case st.Uid == who.UID:
+		bit = 0o100
+	case st.Gid == who.GID:
+		bit = 0o010
+	}
+	return st.Mode&bit != 0 || !who.root // for an unprivileged start exec itself is the judge
+}
+
+// copyProgram makes a sealed copy in memory of a program that only its owner may
+// execute, as one that was built under a strict umask. Mode 0711 keeps the worker
+// unreadable for its neighbours from its first instruction on.
+func copyProgram(from *os.File) (*os.File, error) {
+	src, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", from.Fd()))
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "read %s", from.Name())
+	}
+	defer src.Close()
+	fd, err := unix.MemfdCreate(programName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
+	if err == unix.EINVAL { // a kernel before 6.3 has no MFD_EXEC, and needs none
+		fd, err = unix.MemfdCreate(programName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, errs.New(errs.Unsupported, "copy %s to memory: %v", from.Name(), err).
+			WithHint("chmod 0711 %s", from.Name())
+	}
+	mem := os.NewFile(uintptr(fd), from.Name())
+	defer mem.Close() // an open writer would make exec fail
+	if _, err := mem.ReadFrom(src); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "copy %s to memory", from.Name())
+	}
+	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(mem.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "seal the copy of %s", from.Name())
+	}
+	if err := mem.Chmod(0o711); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "protect the copy of %s", from.Name())
+	}
+	again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", mem.Fd()), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "open the copy of %s", from.Name())
+	}
+	return os.NewFile(uintptr(again), from.Name()), nil
+}

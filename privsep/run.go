@@ -1,0 +1,123 @@
+// Package privsep is the parent: the only process of the gateway that may be root, and
+// the one that never reads a byte of what comes from the network.
+//
+// It judges who may serve, opens the listeners, drops what capabilities it can, and
+// starts the workers. From then on it accepts, asks the kernel who is at the other
+// end, hands the descriptor to a worker, and keeps count. A worker is taken for
+// captured: what it says is held against the book of package ipc, and whoever breaks
+// that is killed and logged, not answered.
+//
+// It refuses to parse HTTP, JSON or tokens, to dial anything, and to open what a
+// worker names. Of ours it imports ipc, become, security and errs alone. The
+// way in is Run.
+package privsep
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/security"
+)
+
+// Run serves until a signal comes, and returns nil when all that was being answered
+// then was answered. A second signal ends it at once.
+func Run(signals <-chan os.Signal, c Config) error {
+	signal.Ignore(syscall.SIGPIPE)
+	if err := security.Forget(); err != nil {
+		return err
+	}
+	c, err := c.complete()
+	if err != nil {
+		return err
+	}
+	who, err := identify(c)
+	if err != nil {
+		return err
+	}
+	c.Setup.SchedUID = who.schedUID
+	program, err := openProgram(c.Program, who)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	listeners, err := listenAll(c, who)
+	if err != nil {
+		return err
+	}
+	closeListeners := sync.OnceFunc(func() { closeAll(listeners) })
+	defer closeListeners()
+	spawner, err := startSpawner(c, who, program)
+	if err != nil {
+		return err
+	}
+	defer spawner.stop()
+	if err := lessen(who); err != nil {
+		return err
+	}
+	p := newPool(c, spawner, newSlots(c.Connections))
+	announce(c, who, spawner, listeners)
+	if err := p.start(); err != nil {
+		return err
+	}
+	for _, l := range listeners {
+		go p.accept(l)
+	}
+	c.Log.Info("serving", "listen", names(listeners))
+
+	c.Log.Info("draining", "signal", (<-signals).String())
+	closeListeners()
+	return p.finish(signals)
+}
+
+// finish lets the workers end what they are answering, unless a second signal comes.
+func (p *pool) finish(signals <-chan os.Signal) error {
+	p.drain()
+	done := make(chan struct{})
+	go func() { p.seats.Wait(); close(done) }()
+	select {
+	case <-done:
+		p.log.Info("stopped")
+		return nil
+	case s := <-signals:
+		p.end("a second signal came")
+		<-done
+		return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
+	}
+}
+
+// lessen drops what the parent no longer needs. As root it keeps SETUID and SETGID, for
+// the workers to come, and KILL, to end them; the namespaces and the bounding set
+// are kept by the spawning thread, so that SYS_ADMIN and SETPCAP can go. Otherwise
+// nothing stays: CAP_NET_BIND_SERVICE, if a unit gave it, is used by now.
+func lessen(who service) error {
+	var keep security.Capabilities
+	if who.root {
+		keep = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL)
+	}
+	kept, err := security.KeepCapabilities(keep)
+	if err != nil {
+		return err
+	}
+	if kept != keep {
+		return errs.New(errs.Denied, "root without the capabilities to start and end workers (%s of %s)", kept, keep).
+			WithHint("CAP_SETUID, CAP_SETGID and CAP_KILL are needed; or start as the serving user without -u")
+	}
+	return security.HideFromNeighbours()
+}
+
+// announce logs, once, who will serve and what of the cage can't be had.
+func announce(c Config, who service, s *spawner, listeners []*listener) {
+	c.Log.Info("starting workers", "user", who.Name, "uid", who.UID, "gid", who.GID,
+		"workers", c.Workers, "connections", c.Connections, "listen", names(listeners))
+	if len(s.left) > 0 {
+		c.Log.Warn("part of the workers' confinement can't be had by this start", "left_out", s.left)
+	}
+	if c.Switches.DisableUserCheck {
+		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)
+	}
+}

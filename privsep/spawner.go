@@ -1,0 +1,144 @@
+package privsep
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// spawner starts every worker from one thread, locked for ever. The thread has entered
+// the IPC namespace, emptied its bounding set and taken no_new_privs once; each worker
+// inherits that at no cost, before its first instruction. It must not end while
+// workers live: their death signal hangs on the thread.
+type spawner struct {
+	who     service
+	flags   uintptr // what each worker unshares between fork and exec
+	program *os.File
+	argv    []string
+	env     []string
+	born    security.Birth
+	left    []string // parts of the cage that can't be had here
+	jobs    chan func()
+}
+
+// startSpawner prepares the thread. Whatever capability that needs is dropped after it.
+func startSpawner(c Config, who service, program *os.File) (*spawner, error) {
+	s := &spawner{
+		who: who, program: program, argv: c.Argv, jobs: make(chan func()),
+		// The worker's whole environment: no variable of the starter's reaches it.
+		env: []string{
+			fmt.Sprintf("GOMAXPROCS=%d", max(1, c.Threads/c.Workers)),
+			"GODEBUG=containermaxprocs=0,updatemaxprocs=0", // else the runtime keeps cgroup files open
+		},
+	}
+	if !c.Switches.DisableUnshareFiles {
+		s.flags |= unix.CLONE_FILES
+	}
+	if !c.Switches.DisableUnshareSysV {
+		s.flags |= unix.CLONE_SYSVSEM
+	}
+	ready := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		err := s.diverge(!c.Switches.DisableUnshareSysV)
+		ready <- err
+		if err != nil {
+			return
+		}
+		for job := range s.jobs {
+			job()
+		}
+	}()
+	return s, <-ready
+}
+
+// diverge makes the calling thread the one that workers inherit from. What a start
+// without root can't have is noted in left.
+func (s *spawner) diverge(sysv bool) error {
+	held, err := security.Held()
+	if err != nil {
+		return err
+	}
+	switch {
+	case !sysv: // switched off: not something that is missing
+	case !held.Has(unix.CAP_SYS_ADMIN):
+		s.left = append(s.left, "IPC namespace")
+	default:
+		if err := unix.Unshare(unix.CLONE_NEWIPC); err != nil {
+			return errs.Wrap(err, errs.Internal, "enter an IPC namespace")
+		}
+	}
+	dropped, err := security.DropBounding()
+	if err != nil {
+		return err
+	}
+	if !dropped {
+		s.left = append(s.left, "empty capability bounding set")
+	}
+	if !s.who.root && len(s.who.Groups) > 0 {
+		s.left = append(s.left, "dropping of supplementary groups")
+	}
+	if err := security.BearNoPrivs(); err != nil {
+		return err
+	}
+	s.born, err = security.BornHere()
+	return err
+}
+
+// expect is the posture that a worker must find itself in.
+func (s *spawner) expect(files uint64) ipc.Posture {
+	var p ipc.Posture
+	for name, value := range security.Expect(security.Cage{Identity: s.who.Identity, Born: s.born, Files: files}) {
+		p.Facts = append(p.Facts, ipc.Fact{Name: name, Value: value})
+	}
+	return p
+}
+
+// start starts the program with descriptor channel as its 3 and log as its 2.
+func (s *spawner) start(channel, log int) (pid, pidfd int, err error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, -1, errs.Wrap(err, errs.Internal, "start a worker")
+	}
+	defer null.Close()
+	pidfd = -1
+	sys := &syscall.SysProcAttr{
+		Unshareflags: s.flags,
+		Setsid:       true, // a Ctrl-C at the terminal is for the parent, which drains
+		Pdeathsig:    syscall.SIGKILL,
+		PidFD:        &pidfd,
+	}
+	if s.who.root {
+		// Set between fork and exec, so that no instruction of the worker runs as root.
+		sys.Credential = become.Credential(s.who.UID, s.who.GID, nil)
+	}
+	attr := &syscall.ProcAttr{
+		Dir:   "/",
+		Env:   s.env,
+		Files: []uintptr{null.Fd(), null.Fd(), uintptr(log), uintptr(channel)},
+		Sys:   sys,
+	}
+	path := fmt.Sprintf("/proc/self/fd/%d", s.program.Fd()) // resolved in the child
+	done := make(chan struct{})
+	s.jobs <- func() {
+		defer close(done)
+		pid, _, err = syscall.StartProcess(path, s.argv, attr)
+	}
+	<-done
+	if err == nil && pidfd < 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		return 0, -1, errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
+	}
+	return pid, pidfd, errs.Wrap(err, errs.Internal, "start the worker %s", s.program.Name())
+}
+
+// stop ends the thread, and with it whatever worker is left.
+func (s *spawner) stop() { close(s.jobs) }

@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/ipc"
+)
+
+// conn is a connection that the parent handed over. It says Done once, when it is
+// closed, and gives up an answer that makes no progress.
+type conn struct {
+	net.Conn
+	peer  auth.Peer
+	stall time.Duration
+	done  func()
+	once  sync.Once
+	err   error
+}
+
+// newConn takes over descriptor fd; done is called after the connection is closed.
+func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn, error) {
+	f := os.NewFile(uintptr(fd), "connection")
+	c, err := net.FileConn(f) // a duplicate, non-blocking, without delay and kept alive
+	f.Close()
+	if err != nil {
+		return nil, fmt.Errorf("take over a connection: %w", err)
+	}
+	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
+		UID: m.UID, GID: m.GID, PID: m.PID}
+	if !m.Vouched { // such ids stand for nobody (become.Ucred.Vouch)
+		p.UID, p.GID = ipc.NoID, ipc.NoID
+	}
+	return &conn{Conn: c, peer: p, stall: stall, done: done}, nil
+}
+
+// Write gives each piece of an answer its own time: a long list lives as long as its
+// reader reads, and one that stopped reading holds nothing for ever.
+func (c *conn) Write(p []byte) (int, error) {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.stall)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// CloseWrite says that no more comes. http.Server uses it so that an error answer is read
+// before the connection breaks.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close closes the connection and then says Done: the slot is free when the descriptor is.
+func (c *conn) Close() error {
+	c.once.Do(func() {
+		c.err = c.Conn.Close()
+		c.done()
+	})
+	return c.err
+}

@@ -1,0 +1,122 @@
+// Package worker is the process that reads what comes from the network. It is never
+// root, holds no key, and serves one identity.
+//
+// It is born with its uid, gid and groups, hears from the parent what to expect, takes
+// from itself what it can do without, asks the kernel whether all is as expected, and
+// refuses to serve otherwise. Then it serves HTTP on the connections that the
+// parent hands over. When its channel closes it exits: without the parent nobody
+// keeps count of it.
+//
+// What it serves is given to Main; this package knows no route.
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// Build makes what the worker serves out of its Setup. It runs in the cage, so it can
+// open nothing that needs more than the serving user has. Its log is slog.Default.
+type Build func(ipc.Setup) (http.Handler, error)
+
+// Main is the whole life of a worker process and gives its exit status: 0 after it
+// drained, 1 when it refused or lost its parent, 2 when nobody speaks to it.
+func Main(build Build) int {
+	// Signals that a terminal or a service manager sends to all are for the parent.
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	_ = os.WriteFile("/proc/self/comm", []byte("schedrestd-work"), 0) // executed by descriptor, it would be named "7"
+	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
+		return 2
+	}
+	s, err := begin(channel, build)
+	if err != nil {
+		slog.Error("worker does not serve", "error", err)
+		if !errors.Is(err, io.EOF) {
+			_ = channel.Send(ipc.Refuse(reason(err)))
+		}
+		return 1
+	}
+	return s.run()
+}
+
+// reason is what the parent is told.
+func reason(err error) string {
+	if hint := errs.HintOf(err); hint != "" {
+		return err.Error() + "; " + hint
+	}
+	return err.Error()
+}
+
+// begin goes from the first message to Ready, in this order: hear, confine, prove,
+// build, say ready.
+func begin(channel *ipc.Channel, build Build) (*server, error) {
+	setup, expect, err := hear(channel)
+	if err != nil {
+		return nil, err
+	}
+	slog.SetDefault(slog.New(newLog(os.Stderr, slog.Level(setup.LogLevel))))
+	if setup.Book != ipc.BookVersion {
+		return nil, fmt.Errorf("the parent speaks version %d of the book, this worker %d: install both from one build", setup.Book, ipc.BookVersion)
+	}
+	if err := security.Confine(uint64(setup.Files)); err != nil {
+		return nil, err
+	}
+	if err := prove(expect); err != nil {
+		return nil, err
+	}
+	handler, err := build(*setup)
+	if err != nil {
+		return nil, err
+	}
+	if err := channel.Send(new(ipc.Ready)); err != nil {
+		return nil, err
+	}
+	return newServer(channel, setup, handler), nil
+}
+
+// hear takes the two messages that come before everything else.
+func hear(channel *ipc.Channel) (setup *ipc.Setup, expect *ipc.Posture, err error) {
+	for expect == nil {
+		m, err := channel.Receive()
+		if err != nil {
+			return nil, nil, err
+		}
+		switch m := m.Message.(type) {
+		case *ipc.Setup:
+			setup = m
+		case *ipc.Posture:
+			expect = m
+		}
+	}
+	return setup, expect, nil
+}
+
+// prove compares what the kernel says about this process with what the parent expects.
+// Any difference is one too many: it means that something, somewhere, did not do
+// what it was asked to.
+func prove(expect *ipc.Posture) error {
+	want := security.Posture{}
+	for _, f := range expect.Facts {
+		want[f.Name] = f.Value
+	}
+	got, err := security.Measure()
+	if err != nil {
+		return err
+	}
+	if list := security.Compare(want, got); len(list) > 0 {
+		return errs.New(errs.Denied, "%d of %d facts about this process are not as expected: %v", len(list), len(want), list)
+	}
+	return nil
+}

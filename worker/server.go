@@ -1,0 +1,143 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/ipc"
+)
+
+// server is a worker that serves: the channel on one side, http.Server on the other.
+type server struct {
+	channel *ipc.Channel
+	http    *http.Server
+	queue   *queue
+	stall   time.Duration
+	drain   time.Duration
+	held    sync.WaitGroup // connections that were taken and not closed
+	exit    chan int
+}
+
+// Limits that hold when the Setup gives none.
+const (
+	defaultReadHeader = 10 * time.Second
+	defaultIdle       = 60 * time.Second
+	defaultStall      = 60 * time.Second
+	defaultDrain      = 60 * time.Second
+	defaultHeader     = 32 << 10
+)
+
+func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *server {
+	l := setup.Limits
+	s := &server{
+		channel: channel,
+		queue:   newQueue(),
+		stall:   or(l.Stall, defaultStall),
+		drain:   or(l.Drain, defaultDrain),
+		exit:    make(chan int, 2),
+	}
+	s.http = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: or(l.ReadHeader, defaultReadHeader),
+		IdleTimeout:       or(l.Idle, defaultIdle),
+		MaxHeaderBytes:    int(or(l.Header, defaultHeader)),
+		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
+		ConnContext:       withPeer,
+	}
+	return s
+}
+
+// withPeer puts the kernel's word about the connection into the context of its requests.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	if c, ok := c.(*conn); ok {
+		return auth.WithPeer(ctx, c.peer)
+	}
+	return ctx
+}
+
+// run serves until the parent says Drain or is gone, and gives the exit status.
+func (s *server) run() int {
+	go s.hear()
+	go func() {
+		if err := s.http.Serve(s.queue); !errors.Is(err, http.ErrServerClosed) {
+			slog.Error("worker can't serve", "error", err)
+			s.exit <- 1
+		}
+	}()
+	return <-s.exit
+}
+
+// hear does what the parent says until the channel closes. Connections come in order,
+// so that all that were handed over before a Drain are served by it.
+func (s *server) hear() {
+	for {
+		m, err := s.channel.Receive()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				slog.Error("worker lost its parent", "error", err)
+			}
+			s.exit <- 1
+			return
+		}
+		switch msg := m.Message.(type) {
+		case *ipc.Connection:
+			s.take(m.FDs[0], msg)
+		case *ipc.Ping:
+			err = s.channel.Send(&ipc.Pong{Number: msg.Number})
+		case *ipc.Drain:
+			go s.finish()
+		}
+		if err != nil {
+			s.exit <- 1
+			return
+		}
+	}
+}
+
+// take puts a handed connection where http.Server accepts it.
+func (s *server) take(fd int, m *ipc.Connection) {
+	s.held.Add(1)
+	c, err := newConn(fd, m, s.stall, func() {
+		_ = s.channel.Send(&ipc.Done{ID: m.ID}) // a failure means that the parent is gone
+		s.held.Done()
+	})
+	if err != nil {
+		slog.Warn("worker can't use a connection", "error", err)
+		_ = s.channel.Send(&ipc.Done{ID: m.ID})
+		s.held.Done()
+		return
+	}
+	s.queue.put(c)
+}
+
+// finish answers what is being answered, closes what is idle, and ends the worker.
+func (s *server) finish() {
+	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		slog.Warn("worker gives up requests that did not end in time", "limit", s.drain)
+		_ = s.http.Close()
+	}
+	closed := make(chan struct{})
+	go func() { s.held.Wait(); close(closed) }() // Shutdown does not know one that was accepted this very moment
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+	s.exit <- 0
+}
+
+func or[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
