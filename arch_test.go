@@ -32,7 +32,6 @@ var floors = [][]string{
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"ctld", "dbd", "keeper", "privsep", "worker"},
 	{"demo"},
-	{"demo"},
 	{"bench", "cmd", "integration"},
 }
 
