@@ -21,7 +21,11 @@ func (c *Client) query(ctx context.Context, cred Credential, r request, want mes
 	if err != nil {
 		return err
 	}
-	return c.controllers.read(answer, want, body)
+	err = c.controllers.read(answer, want, body)
+	if !r.repeatable && errs.KindOf(err) == errs.BadAnswer && numberOf(err) == 0 {
+		return c.controllers.unknown(failed(garbled, err)) // an answer, but not one that says what was done
+	}
+	return err
 }
 
 // read judges an answer: one of type want is read into body, an error number becomes

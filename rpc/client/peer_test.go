@@ -1,0 +1,527 @@
+package client_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// peer is a controller that follows a script: it gets each whole request, and the
+// connection to do with as it likes.
+type peer struct {
+	client.Address
+	mu   sync.Mutex
+	seen []message.Header // of the requests, in order
+}
+
+func script(t testing.TB, name string, act func(nc net.Conn, request message.Header)) *peer {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &peer{Address: client.Address{Name: name, Network: "tcp", Address: ln.Addr().String()}}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wait.Go(func() {
+				defer nc.Close()
+				nc.SetDeadline(time.Now().Add(30 * time.Second))
+				b, err := wire.Read(nc, 1<<20)
+				if err != nil {
+					return
+				}
+				f, _ := message.ParseFront(b)
+				p.mu.Lock()
+				p.seen = append(p.seen, f.Header)
+				p.mu.Unlock()
+				act(nc, f.Header)
+			})
+		}
+	})
+	t.Cleanup(func() { ln.Close(); wait.Wait() })
+	return p
+}
+
+// requests is what has been asked so far, and forgets it.
+func (p *peer) requests() (types []message.Type, versions []codec.Version) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.seen {
+		types, versions = append(types, h.Type), append(versions, h.Version)
+	}
+	p.seen = nil
+	return types, versions
+}
+
+func answer(nc net.Conn, v codec.Version, t message.Type, body message.Body) {
+	b, err := message.Encode(v, 0, t, nil, body)
+	if err != nil {
+		panic(err)
+	}
+	nc.Write(b)
+}
+
+func rc(nc net.Conn, v codec.Version, code uint32) {
+	answer(nc, v, message.ResponseRC, &message.RC{Code: code})
+}
+
+// refusals are the ways of Slurm's releases to say that they don't speak a version.
+var refusals = map[string]func(nc net.Conn){
+	"22.05 closes":                          func(net.Conn) {},
+	"24.11 answers in a version of its own": func(nc net.Conn) { rc(nc, codec.V2411, fault.Authentication) },
+	"26.05 speaks HTTP": func(nc net.Conn) {
+		io.WriteString(nc, "HTTP/1.1 405 Method Not Allowed\r\nConnection: Close\r\nContent-Length: 0\r\n\r\n")
+	},
+}
+
+func TestVersionProbe(t *testing.T) {
+	tests := []struct {
+		refusal string
+		newest  codec.Version
+		probes  []codec.Version
+	}{
+		{refusal: "22.05 closes", newest: 38, probes: []codec.Version{45, 44, 43, 42, 41, 40, 39, 38}},
+		{refusal: "22.05 closes", newest: 45, probes: []codec.Version{45}},
+		{refusal: "24.11 answers in a version of its own", newest: 42, probes: []codec.Version{45, 42}},
+		{refusal: "26.05 speaks HTTP", newest: 43, probes: []codec.Version{45, 44, 43}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.refusal, func(t *testing.T) {
+			p := script(t, "ctl", func(nc net.Conn, request message.Header) {
+				if request.Version > tt.newest {
+					refusals[tt.refusal](nc)
+					return
+				}
+				rc(nc, request.Version, 0)
+			})
+			c := client.New(client.Config{Controllers: []client.Address{p.Address}})
+			for i, want := range [][]codec.Version{append(tt.probes, tt.newest), {tt.newest}} {
+				if err := c.Vouch(context.Background(), ann); err != nil {
+					t.Fatal(err)
+				}
+				if _, got := p.requests(); !cmp.Equal(want, got) {
+					t.Errorf("call %d: asked in %v, want %v", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// The version is known from the refusal of a wrong credential too.
+func TestVersionProbeWithAWrongCredential(t *testing.T) {
+	p := script(t, "ctl", func(nc net.Conn, request message.Header) { rc(nc, request.Version, fault.Authentication) })
+	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
+	if err := c.Vouch(context.Background(), ann); errs.KindOf(err) != errs.Unauthenticated {
+		t.Errorf("got %v", err)
+	}
+	if _, got := p.requests(); !cmp.Equal([]codec.Version{45, 45}, got) {
+		t.Errorf("asked in %v", got)
+	}
+}
+
+// A controller that comes back as an older release refuses in one of three ways what the newer one
+// spoke. Where it can't have done anything, even a submission goes through.
+func TestVersionIsProbedAgain(t *testing.T) {
+	for name, refuse := range refusals {
+		t.Run(name, func(t *testing.T) {
+			newest, submitted := codec.V2605, 0
+			p := script(t, "ctl", func(nc net.Conn, request message.Header) {
+				switch {
+				case request.Version > newest:
+					refuse(nc)
+				case request.Type == message.RequestPing:
+					rc(nc, request.Version, 0)
+				default:
+					submitted++
+					answer(nc, request.Version, message.ResponseSubmitBatchJob, &message.SubmitResponse{})
+				}
+			})
+			c := client.New(client.Config{Controllers: []client.Address{p.Address}})
+			if err := c.Vouch(context.Background(), ann); err != nil {
+				t.Fatal(err)
+			}
+			newest = codec.V2411
+			_, err := c.Submit(context.Background(), ann, &model.JobDesc{})
+			if unclear := strings.HasPrefix(name, "22.05"); unclear {
+				if code(err) != "outcome_unknown" {
+					t.Errorf("submit: %v", err)
+				}
+			} else if err != nil || submitted != 1 {
+				t.Errorf("submit: %v, done %d times", err, submitted)
+			}
+			if err := c.Vouch(context.Background(), ann); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}
+
+func code(err error) string {
+	if e, ok := errors.AsType[*errs.Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// bad is what a controller may do instead of answering, with what comes of it. It answers pings.
+var bad = []struct {
+	name  string
+	act   func(nc net.Conn, v codec.Version)
+	kind  errs.Kind
+	again bool // a request that may be repeated is
+	clear bool // a submission's outcome is known: it can't have been carried out
+}{
+	{name: "closes", act: func(net.Conn, codec.Version) {}, kind: errs.BadAnswer, again: true},
+	{name: "closes after ten bytes", act: func(nc net.Conn, v codec.Version) {
+		io.WriteString(nc, "\x00\x00\x10\x00\x2a\x00\x00\x40\x07\xd8")
+	}, kind: errs.BadAnswer},
+	{name: "resets", act: func(nc net.Conn, v codec.Version) { nc.(*net.TCPConn).SetLinger(0) }, kind: errs.BadAnswer, again: true},
+	{name: "garbage", act: func(nc net.Conn, v codec.Version) {
+		io.WriteString(nc, "\x00\x00\x00\x20"+strings.Repeat("garbage!", 4))
+	}, kind: errs.BadAnswer},
+	{name: "four gigabytes", act: func(nc net.Conn, v codec.Version) { io.WriteString(nc, "\xff\xff\xff\xff"+strings.Repeat("x", 100)) },
+		kind: errs.BadAnswer},
+	{name: "a gigabyte announced, a hundred bytes sent", act: func(nc net.Conn, v codec.Version) {
+		io.WriteString(nc, "\x3f\xff\xff\xff"+strings.Repeat("x", 100))
+	}, kind: errs.BadAnswer},
+	{name: "a count of four billion", act: func(nc net.Conn, v codec.Version) {
+		answer(nc, v, message.ResponseNodeInfo, raw("\xff\xff\xff\xfd\x00\x00\x00\x00\x00\x00\x00\x00"))
+	}, kind: errs.BadAnswer},
+	{name: "another message", act: func(nc net.Conn, v codec.Version) { answer(nc, v, 4711, message.Empty{}) }, kind: errs.BadAnswer},
+	{name: "success without an answer", act: func(nc net.Conn, v codec.Version) { rc(nc, v, 0) }, kind: errs.BadAnswer},
+	{name: "another version", act: func(nc net.Conn, v codec.Version) { answer(nc, v-1, message.ResponseNodeInfo, &message.NodeInfo{}) },
+		kind: errs.BadAnswer},
+	{name: "HTTP for ever", act: func(nc net.Conn, v codec.Version) { io.WriteString(nc, "HTTP/1.1 400 Bad Request\r\n\r\n") },
+		kind: errs.Unsupported, again: true, clear: true},
+	{name: "says nothing", act: func(nc net.Conn, v codec.Version) { io.Copy(io.Discard, nc) }, kind: errs.Timeout},
+	{name: "stops within its answer", act: func(nc net.Conn, v codec.Version) {
+		io.WriteString(nc, "\x00\x00\x10\x00\x2a")
+		io.Copy(io.Discard, nc)
+	}, kind: errs.Timeout},
+	{name: "refuses with a number nobody knows", act: func(nc net.Conn, v codec.Version) { rc(nc, v, 4711) }, kind: errs.BadAnswer, clear: true},
+}
+
+// raw is a body of given bytes.
+type raw string
+
+func (r raw) Walk(c *codec.Codec) {
+	for _, b := range []byte(r) {
+		c.Uint8("", &b)
+	}
+}
+
+func TestBadPeers(t *testing.T) {
+	for _, tt := range bad {
+		t.Run(tt.name, func(t *testing.T) {
+			p := script(t, "ctl", func(nc net.Conn, request message.Header) {
+				if request.Type == message.RequestPing {
+					rc(nc, request.Version, 0)
+					return
+				}
+				tt.act(nc, request.Version)
+			})
+			c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: 300 * time.Millisecond})
+			_, err := c.Nodes(context.Background(), ann, message.NodeInfoRequest{}, func(*model.Node) error { return nil })
+			if errs.KindOf(err) != tt.kind {
+				t.Errorf("nodes: %v %v, want %v", errs.KindOf(err), err, tt.kind)
+			}
+			asked, want := p.count(message.RequestNodeInfo), 1
+			if tt.again {
+				want = 2
+			}
+			if asked != want {
+				t.Errorf("asked %d times, want %d", asked, want)
+			}
+			if err := c.Vouch(context.Background(), ann); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}
+
+// A submission that was sent and not answered must not be sent again, to nobody.
+func TestOutcomeUnknown(t *testing.T) {
+	for _, tt := range bad {
+		t.Run(tt.name, func(t *testing.T) {
+			act := func(nc net.Conn, request message.Header) {
+				if request.Type == message.RequestPing {
+					rc(nc, request.Version, 0)
+					return
+				}
+				tt.act(nc, request.Version)
+			}
+			primary, backup := script(t, "ctl", act), script(t, "bak", act)
+			c := client.New(client.Config{Controllers: []client.Address{primary.Address, backup.Address}, Timeout: 300 * time.Millisecond})
+			_, err := c.Submit(context.Background(), ann, &model.JobDesc{Script: "x"})
+			if tt.clear {
+				if err == nil || code(err) == "outcome_unknown" {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if code(err) != "outcome_unknown" || errs.HintOf(err) == "" {
+				t.Errorf("got %#v", err)
+			}
+			if n := primary.count(message.RequestSubmitBatchJob) + backup.count(message.RequestSubmitBatchJob); n != 1 {
+				t.Errorf("sent %d times", n)
+			}
+			if strings.Contains(err.Error(), secret) {
+				t.Error("the token is in the error")
+			}
+		})
+	}
+}
+
+// count tells how often t has been asked; other requests are kept too.
+func (p *peer) count(t message.Type) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.seen {
+		if h.Type == t {
+			n++
+		}
+	}
+	return n
+}
+
+// nowhere is an address where nobody listens.
+func nowhere(t *testing.T, name string) client.Address {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return client.Address{Name: name, Network: "tcp", Address: ln.Addr().String()}
+}
+
+func TestFailover(t *testing.T) {
+	works := func(nc net.Conn, request message.Header) {
+		if request.Type == message.RequestSubmitBatchJob {
+			answer(nc, request.Version, message.ResponseSubmitBatchJob, &message.SubmitResponse{})
+			return
+		}
+		rc(nc, request.Version, 0)
+	}
+	dead := func(name string) func(*testing.T) client.Address {
+		return func(t *testing.T) client.Address { return nowhere(t, name) }
+	}
+	acts := func(act func(net.Conn, message.Header)) func(*testing.T) client.Address {
+		return func(t *testing.T) client.Address { return script(t, "ctl", act).Address }
+	}
+	tests := []struct {
+		name    string
+		primary func(*testing.T) client.Address
+		submit  bool // goes through to the backup
+	}{
+		{name: "nobody listens", primary: dead("ctl"), submit: true},
+		{name: "on standby", submit: true, primary: acts(func(nc net.Conn, r message.Header) { rc(nc, r.Version, fault.Standby) })},
+		{name: "says nothing, not to a ping either", submit: true, primary: acts(func(nc net.Conn, r message.Header) { io.Copy(io.Discard, nc) })},
+		{name: "closes, also on a ping", submit: true, primary: acts(func(net.Conn, message.Header) {})},
+		{name: "garbage", submit: true, primary: acts(func(nc net.Conn, r message.Header) {
+			io.WriteString(nc, "\x00\x00\x00\x20"+strings.Repeat("garbage!", 4))
+		})},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			backup := script(t, "bak", works)
+			c := client.New(client.Config{Controllers: []client.Address{tt.primary(t), backup.Address}, Timeout: 2 * time.Second})
+			_, err := c.Submit(context.Background(), ann, &model.JobDesc{Script: "x"})
+			if n := backup.count(message.RequestSubmitBatchJob); err != nil || n != 1 {
+				t.Errorf("submit: %v, done %d times", err, n)
+			}
+			if err := c.Vouch(context.Background(), ann); err != nil {
+				t.Errorf("ping: %v", err)
+			}
+		})
+	}
+}
+
+func TestWhoAnsweredIsRemembered(t *testing.T) {
+	ok := func(nc net.Conn, r message.Header) { rc(nc, r.Version, 0) }
+	backup := script(t, "bak", ok)
+	dials := map[string]int{}
+	c := client.New(client.Config{
+		Controllers: []client.Address{nowhere(t, "ctl"), backup.Address},
+		Dial: func(ctx context.Context, a client.Address) (net.Conn, error) {
+			dials[a.Name]++
+			var d net.Dialer
+			return d.DialContext(ctx, a.Network, a.Address)
+		},
+	})
+	for range 3 {
+		if err := c.Vouch(context.Background(), ann); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := map[string]int{"ctl": 1, "bak": 4}; !cmp.Equal(want, dials) { // the first call probes
+		t.Errorf("dialled %v, want %v", dials, want)
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	c := client.New(client.Config{Controllers: []client.Address{nowhere(t, "ctl"), nowhere(t, "bak")}})
+	err := c.Vouch(context.Background(), ann)
+	if errs.KindOf(err) != errs.Unavailable || !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("got %v", err)
+	}
+	pings, err := c.Ping(context.Background(), ann)
+	want := []model.Ping{{Hostname: "ctl", Mode: "primary", Primary: true}, {Hostname: "bak", Mode: "backup1"}}
+	if diff := cmp.Diff(want, pings); err != nil || diff != "" {
+		t.Errorf("Ping: %v (-want +got):\n%s", err, diff)
+	}
+	if _, err := client.New(client.Config{}).Ping(context.Background(), ann); err != nil {
+		t.Errorf("without any: %v", err)
+	}
+}
+
+func TestStandbyAnswersPings(t *testing.T) {
+	ok := script(t, "ctl", func(nc net.Conn, r message.Header) { rc(nc, r.Version, 0) })
+	standby := script(t, "bak", func(nc net.Conn, r message.Header) { rc(nc, r.Version, fault.Standby) })
+	c := client.New(client.Config{Controllers: []client.Address{ok.Address, standby.Address}})
+	pings, err := c.Ping(context.Background(), ann)
+	if err != nil || len(pings) != 2 || !pings[0].Responding || !pings[1].Responding || pings[1].Mode != "backup1" {
+		t.Errorf("%+v, %v", pings, err)
+	}
+}
+
+// The end of a context ends a call that waits, long before the client's own limit.
+func TestCancel(t *testing.T) {
+	arrived := make(chan struct{}, 1)
+	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		arrived <- struct{}{}
+		io.Copy(io.Discard, nc)
+	})
+	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: time.Hour})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { <-arrived; cancel() }()
+	if err := c.Vouch(ctx, ann); err == nil {
+		t.Error("no error")
+	}
+}
+
+// A daemon may refuse a credential and close before a long request is here: its answer counts.
+func TestRefusedBeforeTheRequestIsSent(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			front := make([]byte, 20)
+			io.ReadFull(nc, front)
+			number := uint32(fault.Authentication)
+			if binary.BigEndian.Uint16(front[8:]) == uint16(message.RequestPing) {
+				number = 0
+			}
+			rc(nc, codec.V2605, number)
+			nc.(*net.TCPConn).CloseWrite()
+			time.AfterFunc(50*time.Millisecond, func() { nc.Close() })
+		}
+	}()
+	c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: ln.Addr().String()}}})
+	_, err = c.Submit(context.Background(), ann, &model.JobDesc{Script: strings.Repeat("x", 16<<20)})
+	if errs.KindOf(err) != errs.Unauthenticated {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An accounting daemon refuses a version with a number.
+func TestAccountingVersionProbe(t *testing.T) {
+	var versions []codec.Version
+	p := opener(t, func(nc net.Conn, v codec.Version) {
+		versions = append(versions, v)
+		reply := &message.PersistRC{Info: uint16(v) << 8}
+		if v > codec.V2411 {
+			reply.Code = fault.ProtocolVersion
+		}
+		b, _ := message.EncodePersistent(v, message.AccountingRC, reply)
+		nc.Write(b)
+	})
+	c := client.New(client.Config{Accounting: []client.Address{p}})
+	for range 2 {
+		if err := c.VouchAccounting(context.Background(), ann); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []codec.Version{45, 44, 43, 42, 42}; !cmp.Equal(want, versions) {
+		t.Errorf("asked in %v, want %v", versions, want)
+	}
+}
+
+func TestBadAccountingDaemons(t *testing.T) {
+	tests := []struct {
+		name string
+		act  func(nc net.Conn, v codec.Version)
+		kind errs.Kind
+	}{
+		{name: "closes", act: func(net.Conn, codec.Version) {}, kind: errs.BadAnswer},
+		{name: "half an answer", act: func(nc net.Conn, _ codec.Version) { io.WriteString(nc, "\x00\x00\x00\x20\x05\x99") }, kind: errs.BadAnswer},
+		{name: "one byte", act: func(nc net.Conn, _ codec.Version) { io.WriteString(nc, "\x00\x00\x00\x01\x05") }, kind: errs.BadAnswer},
+		{name: "another message", act: func(nc net.Conn, _ codec.Version) { io.WriteString(nc, "\x00\x00\x00\x02\x12\x34") }, kind: errs.BadAnswer},
+		{name: "says nothing", act: func(nc net.Conn, _ codec.Version) { io.Copy(io.Discard, nc) }, kind: errs.Timeout},
+		{name: "refuses", act: func(nc net.Conn, v codec.Version) {
+			b, _ := message.EncodePersistent(v, message.AccountingRC, &message.PersistRC{Code: fault.Authentication})
+			nc.Write(b)
+		}, kind: errs.Unauthenticated},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := client.New(client.Config{Accounting: []client.Address{opener(t, tt.act)}, Timeout: 300 * time.Millisecond})
+			if _, err := c.AccountingStats(context.Background(), ann); errs.KindOf(err) != tt.kind {
+				t.Errorf("got %v %v, want %v", errs.KindOf(err), err, tt.kind)
+			}
+		})
+	}
+}
+
+// opener is a peer that takes the opening of a connection that stays.
+func opener(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Address {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			nc.SetDeadline(time.Now().Add(30 * time.Second))
+			if b, err := wire.Read(nc, 1<<20); err == nil && binary.BigEndian.Uint16(b) == uint16(message.RequestPersistInit) {
+				f, _ := message.ParseFrame(b[2:])
+				act(nc, f.Header.Version)
+			}
+			nc.Close()
+		}
+	})
+	t.Cleanup(func() { ln.Close(); wait.Wait() })
+	return client.Address{Name: "dbd", Network: "tcp", Address: ln.Addr().String()}
+}
