@@ -17,6 +17,7 @@ type traits struct {
 	required   span
 	deprecated span
 	ours       bool
+	alone      bool
 }
 
 // Option says more about a field.
@@ -40,6 +41,9 @@ func Unit(unit string) Option { return func(t *traits) { t.unit = unit } }
 
 // Ours marks a field that Slurm's API does not have.
 func Ours(t *traits) { t.ours = true }
+
+// Alone: when this word of a set is there, no later one is looked for.
+func Alone(t *traits) { t.alone = true }
 
 // InSlurm gives the field's name in the Slurm spelling, when it is another.
 func InSlurm(name string) Option { return func(t *traits) { t.slurm = name } }
@@ -104,6 +108,22 @@ func Take[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc 
 			}
 			if err := set(o, value); err != nil {
 				r.Error(doc, "%v", err)
+			}
+		}
+	}
+	return f
+}
+
+// Ignore is a field that is checked, warned about and makes no difference.
+func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
+	f := field[O](name, doc, opts)
+	f.shape = func(v View) *Shape { return typ().Shape(v) }
+	f.parser = func(v View) func(*Report, *Value, *O) {
+		parse := typ().Parser(v)
+		return func(r *Report, doc *Value, _ *O) {
+			var value T
+			if parse(r, doc, &value) {
+				r.Warn(doc, "has no effect")
 			}
 		}
 	}

@@ -77,5 +77,5 @@ func (s stream[T]) Renderer(v View) func(Encoder, *Stream[T]) {
 
 // Parser refuses: a Stream is only ever shown.
 func (s stream[T]) Parser(View) func(*Report, *Value, *Stream[T]) bool {
-	return func(r *Report, v *Value, _ *Stream[T]) bool { return r.Error(v, "can't be given") }
+	return Refuse[Stream[T]]
 }

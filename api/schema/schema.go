@@ -64,12 +64,13 @@ type Type[T any] interface {
 
 // Shape describes a type in one View, in the terms of JSON Schema.
 type Shape struct {
-	Name   string   // name of the schema; "" when it is written in place
-	Kind   string   // "object", "array", "string", "integer", "number", "boolean"
-	Format string   // "int32", "int64", "double" or ""
-	Enum   []string // the values a string can have; nil: any
-	Items  *Shape   // of an array; nil: anything
-	Fields []Property
+	Name     string   // name of the schema; "" when it is written in place
+	Kind     string   // "object", "array", "string", "integer", "number", "boolean"
+	Format   string   // "int32", "int64", "double" or ""
+	Enum     []string // the values a string can have; nil: any
+	Nullable bool     // may be null
+	Items    *Shape   // of an array; nil: anything
+	Fields   []Property
 }
 
 // Property is one field of an object's Shape.

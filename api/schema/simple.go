@@ -13,10 +13,16 @@ func (s simple[T]) Renderer(View) func(Encoder, *T)            { return s.render
 func (s simple[T]) Parser(View) func(*Report, *Value, *T) bool { return s.parse }
 func (s simple[T]) Shape(View) *Shape                          { return s.shape }
 
-// Simple makes a Type that looks the same in every View.
+// Simple makes a Type that looks the same in every View. Without parse it is only ever shown.
 func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *Value, *T) bool) Type[T] {
+	if parse == nil {
+		parse = Refuse[T]
+	}
 	return simple[T]{shape, render, parse}
 }
+
+// Refuse is the parser of what can only be shown.
+func Refuse[T any](r *Report, v *Value, _ *T) bool { return r.Error(v, "can't be given") }
 
 // String is any text.
 func String() Type[string] {

@@ -8,6 +8,7 @@ type Word[T Integer] struct {
 	Mask  T
 	Value T
 	in    span
+	alone bool
 }
 
 // Bit is a word for one or more bits that are all set.
@@ -15,13 +16,13 @@ func Bit[T Integer](name string, bits T, opts ...Option) Word[T] {
 	return Part(name, bits, bits, opts...)
 }
 
-// Part is a word for a value of some of the bits. Of its options only Since and Until count.
+// Part is a word for a value of some of the bits. Of its options only Since, Until and Alone count.
 func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 	var t traits
 	for _, o := range opts {
 		o(&t)
 	}
-	return Word[T]{Name: name, Mask: mask, Value: value, in: t.in}
+	return Word[T]{Name: name, Mask: mask, Value: value, in: t.in, alone: t.alone}
 }
 
 // WordSet is the Type of bits that are shown as an array of words, in the table's order.
@@ -60,6 +61,9 @@ func (s *WordSet[T]) Renderer(v View) func(Encoder, *T) {
 		for i := range words {
 			if *n&words[i].Mask == words[i].Value {
 				e.String(words[i].Name)
+				if words[i].alone {
+					break
+				}
 			}
 		}
 		e.EndArray()

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// StatsRow is what the accounting daemon counts, with names for its users' numbers.
+type StatsRow struct {
+	*model.AccountingStats
+	Users Users
+}
+
+// Stats is what the accounting daemon counts about itself.
+var Stats = schema.Object("stats_rec",
+	schema.F("time_start", seconds, func(s *StatsRow) *model.Time { return &s.TimeStart }, "Since when it counts", schema.Unit("s")),
+	schema.Show("rollups", schema.List(oldRollup.Type), oldRollups, "How long summing up took", schema.Until(V41)),
+	schema.F("rollups", rollup.Type, func(s *StatsRow) *model.Rollup { return &s.Rollup }, "How long summing up took", schema.Since(V41)),
+	schema.Show("RPCs", schema.List(rpcCount.Type), func(s *StatsRow) []model.CallCount { return s.RPCs }, "Requests, by kind"),
+	schema.Show("users", schema.List(userCount.Type), userCounts, "Requests, by user"),
+)
+
+// period is the part of a rollup for one kind of period; zeros when there is none.
+func period(i int) func(*model.Rollup) *model.RollupPeriod {
+	return func(r *model.Rollup) *model.RollupPeriod {
+		if i < len(r.Periods) {
+			return &r.Periods[i]
+		}
+		return new(model.RollupPeriod)
+	}
+}
+
+var rollup = schema.Object("rollup_stats",
+	schema.F("hourly", rollupPeriod.Type, period(0), "Every hour"),
+	schema.F("daily", rollupPeriod.Type, period(1), "Every day"),
+	schema.F("monthly", rollupPeriod.Type, period(2), "Every month"),
+)
+
+var rollupPeriod = schema.Object("",
+	schema.F("count", schema.Int32, func(p *model.RollupPeriod) *uint16 { return &p.Count }, "How often it was done"),
+	schema.F("last_run", seconds, func(p *model.RollupPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit("s")),
+	schema.Group("duration", "How long it took", []schema.Field[model.RollupPeriod]{
+		schema.F("last", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeLast }, "The last time", schema.Unit("µs")),
+		schema.F("max", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeMax }, "At most", schema.Unit("µs")),
+		schema.F("time", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeTotal }, "In all", schema.Unit("µs")),
+	}),
+)
+
+// oldPeriod is a rollupPeriod as v0.0.40 shows it, with the word it has for it.
+type oldPeriod struct {
+	kind string
+	*model.RollupPeriod
+}
+
+// oldRollup's documents name the time of the last run "last run"; what clients were really sent is
+// "last_run" and a "last_cycle". It has all three.
+var oldRollup = schema.Object("",
+	schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Kind of period: internal is hourly, user daily, unknown monthly"),
+	schema.F("last run", schema.Int32, func(p *oldPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit("s")),
+	schema.F("last_run", seconds, func(p *oldPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit("s"), schema.Ours),
+	schema.F("last_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeLast }, "How long it took last", schema.Unit("µs"), schema.Ours),
+	schema.F("max_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeMax }, "How long it took at most", schema.Unit("µs")),
+	schema.F("total_time", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeTotal }, "How long it took in all", schema.Unit("µs")),
+	schema.Show("total_cycles", schema.Int64, func(p *oldPeriod) uint16 { return p.Count }, "How often it was done"),
+	schema.Show("mean_cycles", schema.Int64, func(p *oldPeriod) uint64 { return p.TimeTotal / max(1, uint64(p.Count)) }, "How long it took on average", schema.Unit("µs")),
+)
+
+func oldPeriodKind() schema.Type[string] {
+	kinds := &schema.Shape{Kind: "string", Enum: []string{"internal", "user", "unknown"}}
+	return schema.Simple(kinds, func(e schema.Encoder, s *string) { e.String(*s) }, nil)
+}
+
+// oldRollups leaves out what was never done, as v0.0.40 does.
+func oldRollups(s *StatsRow) []oldPeriod {
+	var list []oldPeriod
+	for i, kind := range []string{"internal", "user", "unknown"} {
+		if p := period(i)(&s.Rollup); p.TimeTotal > 0 {
+			list = append(list, oldPeriod{kind, p})
+		}
+	}
+	return list
+}
+
+var rpcCount = schema.Object("stats_rpc",
+	schema.Show("rpc", schema.String, func(c *model.CallCount) string { return requestName(c.ID) }, "Name of the request"),
+	schema.F("count", schema.Int32, func(c *model.CallCount) *uint32 { return &c.Count }, "How often it came"),
+	schema.Group("time", "How long it took", callTimes),
+)
+
+var callTimes = []schema.Field[model.CallCount]{
+	schema.Show("average", schema.Int64, func(c *model.CallCount) uint64 { return c.Time / max(1, uint64(c.Count)) }, "On average", schema.Unit("µs")),
+	schema.F("total", schema.Int64, func(c *model.CallCount) *uint64 { return &c.Time }, "In all", schema.Unit("µs")),
+}
+
+// userCountRow is a count of one user's requests with his name.
+type userCountRow struct {
+	name string
+	model.CallCount
+}
+
+var userCount = schema.Object("stats_user",
+	schema.F("user", schema.String, func(c *userCountRow) *string { return &c.name }, "Name of the user"),
+	schema.F("count", schema.Int32, func(c *userCountRow) *uint32 { return &c.Count }, "How many requests he made"),
+	schema.F("time", schema.Object("", callTimes...).Type, func(c *userCountRow) *model.CallCount { return &c.CallCount }, "How long they took"),
+)
+
+func userCounts(s *StatsRow) []userCountRow {
+	list := make([]userCountRow, len(s.AccountingStats.Users))
+	for i, c := range s.AccountingStats.Users {
+		list[i] = userCountRow{userName(s.Users, c.ID), c}
+	}
+	return list
+}

@@ -1,0 +1,170 @@
+package api
+
+import (
+	"bufio"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/api/schema"
+)
+
+// documented is one row of testdata/schemas.tsv.
+type documented struct{ field, typ, required, deprecated string }
+
+// documents are the rows by version and schema.
+type documents map[[2]string][]documented
+
+func readDocuments(t *testing.T) documents {
+	f, err := os.Open("testdata/schemas.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	docs := documents{}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		c := strings.Split(lines.Text(), "\t")
+		docs[[2]string{c[0], c[1]}] = append(docs[[2]string{c[0], c[1]}], documented{c[2], c[3], c[4], c[5]})
+	}
+	return docs
+}
+
+// flatten lists what is in a schema as "path: type", with named schemas written out: v0.0.41
+// writes almost everything in place and the others name theirs, which makes no
+// difference to a client.
+func (d documents) flatten(version, name, path string, into map[string]string) {
+	for _, row := range d[[2]string{version, name}] {
+		if row.field == "[]" {
+			d.describe(version, name+"[]", row, path+"[]", into)
+			continue
+		}
+		d.describe(version, name+"."+row.field, row, path+"."+row.field, into)
+	}
+}
+
+var (
+	arrayOf = regexp.MustCompile(`^array<(.*)>$`)
+	enumOf  = regexp.MustCompile(`^string\((.*)\)$`)
+)
+
+func (d documents) describe(version, inline string, row documented, path string, into map[string]string) {
+	marks := strings.TrimRight(" "+row.required+" "+row.deprecated, " ")
+	switch m := arrayOf.FindStringSubmatch(row.typ); {
+	case m != nil:
+		into[path] = "array" + marks
+		d.describe(version, inline+"[]", documented{typ: m[1]}, path+"[]", into)
+	case strings.HasPrefix(row.typ, "@"):
+		name := row.typ[1:]
+		rows := d[[2]string{version, name}]
+		if len(rows) == 1 && rows[0].field == "[]" {
+			into[path] = "array" + marks
+			d.describe(version, name+"[]", rows[0], path+"[]", into)
+			return
+		}
+		into[path] = "object" + marks
+		d.flatten(version, name, path, into)
+	case row.typ == "object":
+		into[path] = "object" + marks
+		d.flatten(version, inline, path, into)
+	case row.typ == "?": // not described
+	default:
+		into[path] = enumOf.ReplaceAllString(row.typ, "string: $1") + marks
+	}
+}
+
+// declared lists what is in a Shape in the same way.
+func declared(s *schema.Shape, marks, path string, into map[string]string) {
+	switch {
+	case s.Kind == "object":
+		into[path] = "object" + marks
+		for _, p := range s.Fields {
+			if p.Ours {
+				into[path+"."+p.Name] = "ours"
+				continue
+			}
+			marks := ""
+			if p.Required {
+				marks += " required"
+			}
+			if p.Deprecated {
+				marks += " deprecated"
+				if !p.Required {
+					marks = "  deprecated" // as describe leaves the place of the other mark empty
+				}
+			}
+			declared(p.Shape, marks, path+"."+p.Name, into)
+		}
+	case s.Kind == "array":
+		into[path] = "array" + marks
+		if s.Items != nil {
+			declared(s.Items, "", path+"[]", into)
+		}
+	case s.Enum != nil:
+		into[path] = "string: " + strings.Join(s.Enum, "|") + marks
+	case s.Format != "":
+		into[path] = s.Kind + ":" + s.Format + marks
+	default:
+		into[path] = s.Kind + marks
+	}
+}
+
+// ours are the fields that Slurm's gateway does not have. The list is short on purpose.
+var ours = map[string]string{
+	"errors[].code":                   "stable word for programs",
+	"errors[].retryable":              "whether trying again can help",
+	"pings":                           "the specification wants the accounting daemon's pings in diag",
+	"statistics.rollups[].last_run":   "what v0.0.40 really sends, beside what it documents",
+	"statistics.rollups[].last_cycle": "the same",
+}
+
+// TestCoverage: in every version each body has all fields that clients of Slurm's own
+// gateway know, each of the type they know, and no other but ours.
+func TestCoverage(t *testing.T) {
+	docs := readDocuments(t)
+	bodies := map[string]Described{
+		"openapi_nodes_resp":          Nodes,
+		"openapi_job_info_resp":       Jobs,
+		"openapi_ping_array_resp":     Pings,
+		"openapi_slurmdbd_ping_resp":  AccountingPings,
+		"openapi_slurmdbd_stats_resp": AccountingDiag,
+		"openapi_job_submit_response": Submit,
+		"job_submit_req":              SubmissionBody,
+		"openapi_resp":                Empty,
+	}
+	found := map[string]bool{}
+	for name, body := range bodies {
+		for _, v := range Versions {
+			if name == "openapi_slurmdbd_ping_resp" && v < V42 {
+				continue // an endpoint of ours before v0.0.42
+			}
+			t.Run(name+"/"+v.String(), func(t *testing.T) {
+				want, got := map[string]string{}, map[string]string{}
+				docs.flatten(v.String(), v.String()+"_"+name, "", want)
+				declared(body.Shape(schema.View{Version: v, Names: schema.Slurm}), "", "", got)
+				delete(got, "") // the body itself
+				if len(want) < 5 {
+					t.Fatalf("testdata has %d fields of it", len(want))
+				}
+				for path := range got {
+					if _, known := ours[path[1:]]; known && got[path] == "ours" {
+						found[path[1:]] = true
+						delete(got, path)
+					}
+				}
+				if d := cmp.Diff(want, got); d != "" {
+					t.Errorf("documented (-), declared (+):\n%s", d)
+				}
+			})
+		}
+	}
+	for path := range ours {
+		if !found[path] {
+			t.Errorf("%s is listed as ours and is nowhere", path)
+		}
+	}
+}

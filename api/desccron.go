@@ -1,0 +1,110 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// cron is a cron entry as a client describes it: five fields, or all in one text.
+type cron struct {
+	fields        [5]string // minute, hour, day of month, month, day of week
+	specification string
+	lineStart     uint32
+	lineEnd       uint32
+}
+
+// cronWild are the words for the fields that are "*"; they follow from the fields.
+var cronWild = schema.Words(
+	schema.Bit("WILD_MINUTE", uint32(1)<<1),
+	schema.Bit("WILD_HOUR", uint32(1)<<2),
+	schema.Bit("WILD_DAY_OF_MONTH", uint32(1)<<3),
+	schema.Bit("WILD_MONTH", uint32(1)<<4),
+	schema.Bit("WILD_DAY_OF_WEEK", uint32(1)<<5),
+)
+
+var cronEntry = schema.Object("cron_entry",
+	schema.Ignore[cron]("flags", cronWild.Type, "Which fields are \"*\"; read off the fields themselves"),
+	schema.F("minute", schema.String, func(c *cron) *string { return &c.fields[0] }, "Minutes, as \"*/15\" or \"0,30\""),
+	schema.F("hour", schema.String, func(c *cron) *string { return &c.fields[1] }, "Hours"),
+	schema.F("day_of_month", schema.String, func(c *cron) *string { return &c.fields[2] }, "Days of the month"),
+	schema.F("month", schema.String, func(c *cron) *string { return &c.fields[3] }, "Months"),
+	schema.F("day_of_week", schema.String, func(c *cron) *string { return &c.fields[4] }, "Days of the week; 0 is Sunday"),
+	schema.F("specification", schema.String, func(c *cron) *string { return &c.specification }, "All five in one, in this order"),
+	schema.Ignore[cron]("command", schema.String, "Nothing: the job's script is what runs"),
+	schema.Group("line", "Where it stands in the user's crontab", []schema.Field[cron]{
+		schema.F("start", schema.Int32, func(c *cron) *uint32 { return &c.lineStart }, "First line"),
+		schema.F("end", schema.Int32, func(c *cron) *uint32 { return &c.lineEnd }, "Last line"),
+	}),
+)
+
+// cronFields are the least and the greatest value of each field, and its bitmap's length on the wire.
+var cronFields = [5]struct {
+	name        string
+	least, most int
+	bits        uint32
+}{
+	{"minute", 0, 59, 61}, {"hour", 0, 23, 25}, {"day of month", 1, 31, 32}, {"month", 1, 12, 13}, {"day of week", 0, 7, 8},
+}
+
+// cronJob is the flag of a job that a cron entry starts.
+const cronJob = 1 << 22
+
+func takeCron(d *model.JobDesc, c cron) error {
+	if c.specification != "" {
+		words := strings.Fields(c.specification)
+		if len(words) < len(c.fields) {
+			return fmt.Errorf("five fields are needed, got %d", len(words))
+		}
+		copy(c.fields[:], words)
+	}
+	d.Cron = model.CronEntry{Set: 1, Spec: strings.Join(c.fields[:], " "), LineStart: c.lineStart, LineEnd: c.lineEnd}
+	maps := [5]*model.Bitmap{&d.Cron.Minute, &d.Cron.Hour, &d.Cron.DayOfMonth, &d.Cron.Month, &d.Cron.DayOfWeek}
+	for i, text := range c.fields {
+		f := cronFields[i]
+		*maps[i] = model.Bitmap{Len: f.bits, Set: true, Bits: make([]byte, (f.bits+7)/8)}
+		if err := cronField(text, f.least, f.most, maps[i]); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		if text == "*" {
+			d.Cron.Flags |= 1 << (i + 1)
+		}
+	}
+	d.Flags |= cronJob
+	return nil
+}
+
+// cronField sets the bits that a field as "*", "*/5", "1-5", "10-50/10" or a list of these names.
+func cronField(text string, least, most int, into *model.Bitmap) error {
+	for part := range strings.SplitSeq(text, ",") {
+		span, step, stepped := strings.Cut(part, "/")
+		every := 1
+		var err error
+		if stepped {
+			every, err = strconv.Atoi(step)
+		}
+		from, to := least, most
+		if span != "*" {
+			low, high, isRange := strings.Cut(span, "-")
+			var err1, err2 error
+			from, err1 = strconv.Atoi(low)
+			to = from
+			if isRange {
+				to, err2 = strconv.Atoi(high)
+			}
+			if err1 != nil || err2 != nil || from < least || to > most || from > to {
+				return fmt.Errorf("%q is not between %d and %d", schema.Shorten(span), least, most)
+			}
+		}
+		if err != nil || every < 1 {
+			return fmt.Errorf("no such step: %q", schema.Shorten(step))
+		}
+		for n := from; n <= to; n += every {
+			into.Bits[n/8] |= 1 << (n % 8)
+		}
+	}
+	return nil
+}

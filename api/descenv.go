@@ -1,0 +1,72 @@
+package api
+
+import (
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// environment is an array of NAME=value. An object of names and values is taken
+// too, with a warning: many clients send one.
+func environment() schema.Type[[]string] {
+	array := schema.List(schema.String)()
+	parse := array.Parser(schema.View{})
+	return schema.Simple(array.Shape(schema.View{}), array.Renderer(schema.View{}),
+		func(r *schema.Report, doc *schema.Value, into *[]string) bool {
+			if doc.Kind != schema.Map {
+				return parse(r, doc, into)
+			}
+			r.WarnKind(doc, schema.Array)
+			ok := true
+			for i := range doc.Items {
+				m := &doc.Items[i]
+				r.In(m.Key, func() {
+					var value string
+					switch {
+					case strings.ContainsAny(m.Key, "=\x00") || m.Key == "":
+						ok = r.Error(m, "not a name for a variable")
+					case schema.ParseText(r, m, &value):
+						*into = append(*into, m.Key+"="+value)
+					default:
+						ok = false
+					}
+				})
+			}
+			return ok
+		})
+}
+
+// takeEnvironment keeps what rlimits may have put there before.
+func takeEnvironment(d *model.JobDesc, vars []string) error {
+	d.Environment = append(vars, d.Environment...)
+	return nil
+}
+
+// nodeList is a list of nodes that the model keeps as one text.
+func nodeList() schema.Type[string] {
+	array := schema.List(schema.String)()
+	parse := array.Parser(schema.View{})
+	render := array.Renderer(schema.View{})
+	return schema.Simple(array.Shape(schema.View{}),
+		func(e schema.Encoder, s *string) {
+			names := commaList(*s)
+			render(e, &names)
+		},
+		func(r *schema.Report, doc *schema.Value, into *string) bool {
+			var names []string
+			ok := parse(r, doc, &names)
+			*into = strings.Join(names, ",")
+			return ok
+		})
+}
+
+// anyArray takes any array and makes nothing of it.
+func anyArray() schema.Type[struct{}] {
+	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, _ *struct{}) {
+		e.BeginArray()
+		e.EndArray()
+	}, func(r *schema.Report, doc *schema.Value, _ *struct{}) bool {
+		return doc.Kind == schema.Array || r.Error(doc, "expected array, got %s", doc.Kind)
+	})
+}

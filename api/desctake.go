@@ -1,0 +1,148 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// What the fields of a job description do that do not simply stand in the model.
+
+func takeThreadSpec(d *model.JobDesc, n uint16) error {
+	if n >= specializedThreads-2 {
+		return errors.New("too many threads")
+	}
+	d.CoreSpec = model.Some(n | specializedThreads)
+	return nil
+}
+
+func takeNice(d *model.JobDesc, n int32) error {
+	const most = 1<<31 - 3 // beyond it stand the RPC's two marks
+	if n < -most || n > most {
+		return fmt.Errorf("%d is out of range, %d to %d", n, -most, most)
+	}
+	d.Nice = model.Some(uint32(int64(n) + model.NiceOffset))
+	return nil
+}
+
+func takeHold(d *model.JobDesc, hold bool) error {
+	if hold {
+		d.Priority = model.Some[uint32](0)
+	}
+	return nil
+}
+
+// takePriority leaves a job that hold holds back held.
+func takePriority(d *model.JobDesc, n model.Opt[uint32]) error {
+	if d.Priority != model.Some[uint32](0) {
+		d.Priority = n
+	}
+	return nil
+}
+
+func takeShared(d *model.JobDesc, n uint16) error {
+	d.Shared = model.Some(n)
+	return nil
+}
+
+func takeOversubscribe(d *model.JobDesc, share bool) error {
+	if share {
+		return takeShared(d, 1)
+	}
+	return takeShared(d, 0)
+}
+
+func takeMemoryPerCPU(d *model.JobDesc, n model.Opt[uint64]) error {
+	return takeMemory(d, n, model.MemPerCPU)
+}
+
+func takeMemoryPerNode(d *model.JobDesc, n model.Opt[uint64]) error { return takeMemory(d, n, 0) }
+
+func takeMemory(d *model.JobDesc, n model.Opt[uint64], mark uint64) error {
+	switch {
+	case !n.Set:
+		return nil
+	case d.MinMemory.Set:
+		return errors.New("memory_per_cpu and memory_per_node exclude each other")
+	case n.Number >= model.MemPerCPU-2:
+		return errors.New("too much memory")
+	}
+	d.MinMemory = model.Some(n.Number | mark)
+	return nil
+}
+
+func takeUser(d *model.JobDesc, s string) (err error) {
+	d.UserID, err = identity(s)
+	return err
+}
+
+func takeGroup(d *model.JobDesc, s string) (err error) {
+	d.GroupID, err = identity(s)
+	return err
+}
+
+// identity reads the number of a user or a group. Names are not looked up: the gateway's
+// users need not be the cluster's.
+func identity(s string) (model.Opt[uint32], error) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil || n >= nobody {
+		return model.Opt[uint32]{}, errors.New("must be a number")
+	}
+	return model.Some(uint32(n)), nil
+}
+
+// rlimit is a resource limit. A job carries them in its environment.
+func rlimit(name, doc, unit string) descField {
+	return schema.Take(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {
+		if n.Set {
+			d.Environment = append(d.Environment, "SLURM_RLIMIT_"+strings.ToUpper(name)+"="+strconv.FormatUint(n.Number, 10))
+		}
+		return nil
+	}, doc, schema.Unit(unit))
+}
+
+// takeNodes reads "4", "2-4", or a list of numbers that would all do.
+func takeNodes(d *model.JobDesc, s string) error {
+	if strings.ContainsAny(s, ",:") {
+		d.JobSizes = s
+	}
+	least, most := uint64(1<<32), uint64(0)
+	for part := range strings.SplitSeq(s, ",") {
+		part, _, _ = strings.Cut(part, ":")
+		low, high, isRange := strings.Cut(part, "-")
+		if !isRange {
+			high = low
+		}
+		from, err1 := strconv.ParseUint(low, 10, 32)
+		to, err2 := strconv.ParseUint(high, 10, 32)
+		if err1 != nil || err2 != nil || from > to || to >= nobody {
+			return fmt.Errorf("not a number of nodes: %q", schema.Shorten(s))
+		}
+		least, most = min(least, from), max(most, to)
+	}
+	d.MinNodes, d.MaxNodes = model.Some(uint32(least)), model.Some(uint32(most))
+	return nil
+}
+
+var signalNumbers = map[string]uint16{
+	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9, "USR1": 10,
+	"SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15, "CHLD": 17, "CONT": 18, "STOP": 19, "TSTP": 20, "TTIN": 21,
+	"TTOU": 22, "URG": 23, "XCPU": 24, "XFSZ": 25, "VTALRM": 26, "PROF": 27, "WINCH": 28, "IO": 29, "PWR": 30, "SYS": 31,
+}
+
+func takeWarnSignal(d *model.JobDesc, s string) error {
+	if n, err := strconv.ParseUint(s, 10, 16); err == nil && n < 128 {
+		d.WarnSignal = uint16(n)
+		return nil
+	}
+	n, known := signalNumbers[strings.TrimPrefix(strings.ToUpper(s), "SIG")]
+	if !known {
+		return fmt.Errorf("no such signal: %q", schema.Shorten(s))
+	}
+	d.WarnSignal = n
+	return nil
+}

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"strings"
+
+	"schedrestd/api/schema"
+)
+
+// Envelope is what every answer carries beside its content.
+type Envelope struct {
+	Meta     Meta
+	Errors   []Error
+	Warnings []Warning
+}
+
+// Error is one thing that went wrong.
+type Error struct {
+	Description string // for a person
+	Number      int    // Slurm's error number, or 0
+	Name        string // Slurm's name of it, or the HTTP status's
+	Source      string // where in the request: "#/job/tasks", or what failed
+	Code        string // stable word for programs
+	Retryable   bool   // whether the same request may succeed later
+}
+
+// Warning is something that was taken differently than meant, or not at all.
+type Warning struct {
+	Description string
+	Source      string
+}
+
+// Meta says who answered whom.
+type Meta struct {
+	Accounting bool   // of an endpoint of the accounting daemon
+	Version    string // "v0.0.42"
+	Storage    bool   // whether accounting is in use
+	Source     string // address of the client
+	User       string
+	Group      string
+	Release    string // of this program, "1.2.3"
+	Cluster    string
+}
+
+// metaType is a table whose values are spelled too, not only its names.
+var metaType = schema.Object("openapi_meta",
+	schema.Group("plugin", "What served the request", []schema.Field[Meta]{
+		schema.Show("type", spelled, (*Meta).content, "Kind of content"),
+		schema.Show("name", schema.String, (*Meta).contentName, "Kind of content, in words"),
+		schema.Show("data_parser", schema.String, func(m *Meta) string { return "data_parser/" + m.Version }, "API version"),
+		schema.Show("accounting_storage", spelled, (*Meta).storage, "Kind of accounting in use; empty for none"),
+	}),
+	schema.Group("client", "Who asked", []schema.Field[Meta]{
+		schema.F("source", schema.String, func(m *Meta) *string { return &m.Source }, "Where the request came from"),
+		schema.F("user", schema.String, func(m *Meta) *string { return &m.User }, "User it was made as"),
+		schema.F("group", schema.String, func(m *Meta) *string { return &m.Group }, "Group it was made as"),
+	}),
+	schema.Show("command", schema.List(schema.String), func(*Meta) []string { return nil }, "Always empty"),
+	schema.Group(fieldMetaProduct.sched, "What answered", []schema.Field[Meta]{
+		schema.Group("version", "Its release, in parts", []schema.Field[Meta]{
+			schema.Show("major", schema.String, func(m *Meta) string { return m.part(0) }, "First part"),
+			schema.Show("micro", schema.String, func(m *Meta) string { return m.part(2) }, "Third part"),
+			schema.Show("minor", schema.String, func(m *Meta) string { return m.part(1) }, "Second part"),
+		}),
+		schema.F("release", schema.String, func(m *Meta) *string { return &m.Release }, "Its release"),
+		schema.F("cluster", schema.String, func(m *Meta) *string { return &m.Cluster }, "Name of the cluster"),
+	}, schema.InSlurm(fieldMetaProduct.slurm)),
+)
+
+func (m *Meta) content() name {
+	if m.Accounting {
+		return pluginAccounting
+	}
+	return pluginController
+}
+
+func (m *Meta) contentName() string {
+	if m.Accounting {
+		return "accounting"
+	}
+	return "controller"
+}
+
+func (m *Meta) storage() name {
+	if !m.Storage {
+		return name{}
+	}
+	return pluginStorage
+}
+
+// part is one number of the release.
+func (m *Meta) part(i int) string {
+	if parts := strings.SplitN(m.Release, ".", 3); i < len(parts) {
+		return parts[i]
+	}
+	return ""
+}
+
+var errorType = schema.Object("openapi_error",
+	schema.F("description", schema.String, func(e *Error) *string { return &e.Description }, "What went wrong"),
+	schema.F("error_number", schema.Int32, func(e *Error) *int { return &e.Number }, "Slurm's number of the error; 0 when it has none"),
+	schema.F("error", schema.String, func(e *Error) *string { return &e.Name }, "Short name of the error"),
+	schema.F("source", schema.String, func(e *Error) *string { return &e.Source }, "Where in the request, or what failed"),
+	schema.F("code", schema.String, func(e *Error) *string { return &e.Code }, "Stable word for programs", schema.Ours),
+	schema.F("retryable", schema.Boolean, func(e *Error) *bool { return &e.Retryable }, "Whether the same request may succeed later", schema.Ours),
+)
+
+var warningType = schema.Object("openapi_warning",
+	schema.F("description", schema.String, func(w *Warning) *string { return &w.Description }, "What was taken differently than meant"),
+	schema.F("source", schema.String, func(w *Warning) *string { return &w.Source }, "Where in the request"),
+)
+
+// enveloped is a table of an answer: its content, then the Envelope that at gives.
+func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *schema.ObjectType[O] {
+	return schema.Object(schemaName, append(content,
+		schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "Who answered whom"),
+		schema.F("errors", schema.List(errorType.Type), func(o *O) *[]Error { return &at(o).Errors }, "What went wrong; empty when all went well"),
+		schema.F("warnings", schema.List(warningType.Type), func(o *O) *[]Warning { return &at(o).Warnings }, "What was taken differently than meant"),
+	)...)
+}

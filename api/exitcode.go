@@ -1,0 +1,76 @@
+package api
+
+import (
+	"strconv"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// exitCode is how a process ended, from the number that wait(2) gives.
+type exitCode struct {
+	status exitStatus
+	code   model.Opt[uint32]
+	signal model.Opt[uint16]
+}
+
+type exitStatus uint8
+
+const (
+	exitInvalid exitStatus = iota
+	exitPending
+	exitSuccess
+	exitError
+	exitSignaled
+	exitCoreDumped
+)
+
+var exitStatuses = schema.Words(
+	schema.Part("INVALID", ^exitStatus(0), exitInvalid),
+	schema.Part("PENDING", ^exitStatus(0), exitPending),
+	schema.Part("SUCCESS", ^exitStatus(0), exitSuccess),
+	schema.Part("ERROR", ^exitStatus(0), exitError),
+	schema.Part("SIGNALED", ^exitStatus(0), exitSignaled),
+	schema.Part("CORE_DUMPED", ^exitStatus(0), exitCoreDumped),
+)
+
+var exitCodeType = schema.Object("process_exit_code_verbose",
+	schema.F("status", exitStatuses.Type, func(c *exitCode) *exitStatus { return &c.status }, "How it ended"),
+	schema.F("return_code", number, func(c *exitCode) *model.Opt[uint32] { return &c.code }, "What it returned, when it ended by itself"),
+	schema.Group("signal", "Signal that ended it, when one did", []schema.Field[exitCode]{
+		schema.F("id", number, func(c *exitCode) *model.Opt[uint16] { return &c.signal }, "Its number"),
+		schema.Show("name", schema.String, func(c *exitCode) string { return signalName(c.signal) }, "Its name, or its number"),
+	}),
+)
+
+// decodeExit reads a wait status: the code in bits 8 to 15, the signal in bits 0 to 6.
+func decodeExit(n uint32) exitCode {
+	signal := n & 0x7f
+	switch {
+	case n == nobody:
+		return exitCode{status: exitPending}
+	case signal == 0 && n>>8&0xff == 0:
+		return exitCode{status: exitSuccess, code: model.Some[uint32](0)}
+	case signal == 0:
+		return exitCode{status: exitError, code: model.Some(n >> 8 & 0xff)}
+	case signal != 0x7f:
+		return exitCode{status: exitSignaled, code: model.Opt[uint32]{}, signal: model.Some(uint16(signal))}
+	}
+	return exitCode{status: exitInvalid, code: model.Some(n)}
+}
+
+// signalNames are the signals that are shown by name; all others by number.
+var signalNames = map[uint16]string{
+	1: "HUP", 2: "INT", 3: "QUIT", 6: "ABRT", 9: "KILL", 10: "USR1", 12: "USR2", 14: "ALRM",
+	15: "TERM", 18: "CONT", 19: "STOP", 20: "TSTP", 21: "TTIN", 22: "TTOU", 23: "URG",
+}
+
+func signalName(o model.Opt[uint16]) string {
+	if !o.Set {
+		return ""
+	}
+	if name := signalNames[o.Number]; name != "" {
+		return name
+	}
+	return strconv.FormatUint(uint64(o.Number), 10)
+}

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// JobRow is a job with names for its users' numbers.
+type JobRow struct {
+	*model.Job
+	Users Users
+}
+
+// Job is a job. Its fields are in jobfields.go; here is what of them is worked out.
+var Job = schema.Object("job_info", jobFields...)
+
+// asTravelled is the number of o as the RPC has it, with its two marks.
+func asTravelled[T model.Unsigned](o model.Opt[T]) T {
+	switch {
+	case o.Infinite:
+		return ^T(0)
+	case !o.Set:
+		return ^T(0) - 1
+	}
+	return o.Number
+}
+
+// specializedThreads marks a number of specialized threads instead of cores.
+const specializedThreads = 0x8000
+
+func coreSpec(j *JobRow) uint16 {
+	if n := asTravelled(j.CoreSpec); n&specializedThreads == 0 {
+		return n
+	}
+	return 0
+}
+
+func threadSpec(j *JobRow) uint16 {
+	if n := asTravelled(j.CoreSpec); n&specializedThreads != 0 {
+		return n &^ specializedThreads
+	}
+	return 0
+}
+
+// memoryNotSet is the RPC's mark in a 64-bit number; it has the per-CPU bit set too.
+const memoryNotSet = ^uint64(0) - 1
+
+func memoryPerCPU(n uint64) model.Opt[uint64] {
+	if n >= memoryNotSet || n&model.MemPerCPU == 0 {
+		return model.Opt[uint64]{}
+	}
+	return model.Some(n &^ model.MemPerCPU)
+}
+
+func memoryPerNode(n uint64) model.Opt[uint64] {
+	if n >= memoryNotSet || n&model.MemPerCPU != 0 {
+		return model.Opt[uint64]{}
+	}
+	return model.Some(n)
+}
+
+// signed undoes the offset by which a nice value travels unsigned.
+func signed(n uint32) int64 {
+	if n == nobody {
+		return 0
+	}
+	return int64(n) - model.NiceOffset
+}
+
+func jobUser(j *JobRow) string {
+	if j.UserName != "" {
+		return j.UserName
+	}
+	return userName(j.Users, j.UserID)
+}
+
+// oversubscribed: only a job that was asked to share nothing is not.
+func oversubscribed(j *JobRow) bool { return asTravelled(j.Shared) != 0 }
+
+// arrayTasks are the tasks of an array that still wait, as a list. They travel as
+// hex digits of a bitmap, and their limit apart from them.
+func arrayTasks(j *JobRow) string {
+	digits, isBitmap := strings.CutPrefix(j.ArrayTasks, "0x")
+	if !isBitmap {
+		return j.ArrayTasks
+	}
+	list := rangeList(func(yield func(int) bool) {
+		for i := len(digits) - 1; i >= 0; i-- {
+			n, err := strconv.ParseUint(digits[i:i+1], 16, 8)
+			for bit := range 4 {
+				if err == nil && n&(1<<bit) != 0 && !yield((len(digits)-1-i)*4+bit) {
+					return
+				}
+			}
+		}
+	})
+	if j.ArrayMaxTasks != 0 {
+		list += "%" + strconv.FormatUint(uint64(j.ArrayMaxTasks), 10)
+	}
+	return list
+}
+
+// jobSizes are the numbers of nodes a job would take, as a list of ranges.
+func jobSizes(j *JobRow) []string {
+	return commaList(rangeList(func(yield func(int) bool) {
+		for i := range int(j.JobSizes.Len) {
+			if j.JobSizes.Has(i) && !yield(i) {
+				return
+			}
+		}
+	}))
+}
+
+// rangeList writes ascending numbers as "1,4,7-10".
+func rangeList(numbers func(yield func(int) bool)) string {
+	var b strings.Builder
+	first, last := -1, -2
+	end := func() {
+		if first < 0 {
+			return
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(first))
+		if last > first {
+			b.WriteByte('-')
+			b.WriteString(strconv.Itoa(last))
+		}
+	}
+	for n := range numbers {
+		if n != last+1 {
+			end()
+			first = n
+		}
+		last = n
+	}
+	end()
+	return b.String()
+}
+
+// partitionPriority is a job's priority in one of the partitions it may run in.
+type partitionPriority struct {
+	Partition string
+	Priority  uint32
+}
+
+var partitionPriorityType = schema.Object("part_prio",
+	schema.F("partition", schema.String, func(p *partitionPriority) *string { return &p.Partition }, "Name of the partition"),
+	schema.F("priority", schema.Int32, func(p *partitionPriority) *uint32 { return &p.Priority }, "The job's priority there"),
+)
+
+func partitionPriorities(j *JobRow) []partitionPriority {
+	names := commaList(j.PriorityArrayNames)
+	if len(names) == 0 {
+		names = commaList(j.Partition)
+	}
+	var list []partitionPriority
+	for i, priority := range j.PriorityArray {
+		if i < len(names) {
+			list = append(list, partitionPriority{names[i], priority})
+		}
+	}
+	return list
+}
+
+// anything is an array whose elements nobody describes; it is always empty.
+func anything() schema.Type[[]struct{}] {
+	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, _ *[]struct{}) {
+		e.BeginArray()
+		e.EndArray()
+	}, nil)
+}

@@ -1,0 +1,107 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+
+	"schedrestd/model"
+)
+
+// Where a job's output goes travels as a pattern, or not at all when nothing was
+// said (controllers before 26.05); clients were always shown a path.
+
+// defaultOutput is where output goes when nothing was said.
+func defaultOutput(j *JobRow) string {
+	if j.ArrayJobID != 0 {
+		return "slurm-%A_%a.out"
+	}
+	return "slurm-%j.out"
+}
+
+func stdout(j *JobRow) string {
+	switch {
+	case j.StdOut != "":
+		return expandPath(j, j.StdOut)
+	case j.BatchFlag != 0:
+		return expandPath(j, defaultOutput(j))
+	}
+	return ""
+}
+
+// stderr is where errors go: where output goes when neither was said.
+func stderr(j *JobRow) string {
+	switch {
+	case j.StdErr != "":
+		return expandPath(j, j.StdErr)
+	case j.StdOut == "":
+		return stdout(j)
+	}
+	return ""
+}
+
+func stdin(j *JobRow) string {
+	if j.StdIn == "" {
+		return "/dev/null"
+	}
+	return expandPath(j, j.StdIn)
+}
+
+// expandPath replaces the %-words of a pattern that are known for a job as a whole, and makes
+// the path absolute. A number before the letter is a width, filled with zeros.
+func expandPath(j *JobRow, pattern string) string {
+	var b strings.Builder
+	if !strings.HasPrefix(pattern, "/") {
+		b.WriteString(j.WorkDir)
+		b.WriteByte('/')
+	}
+	for {
+		before, after, found := strings.Cut(pattern, "%")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
+		if digits == len(after) {
+			b.WriteString("%" + after)
+			return b.String()
+		}
+		width, _ := strconv.Atoi(after[:digits])
+		if word, known := pathWord(j, after[digits]); known {
+			b.WriteString(strings.Repeat("0", max(0, min(width, maxPathWidth)-len(word))))
+			b.WriteString(word)
+		} else {
+			b.WriteString("%" + after[:digits+1])
+		}
+		pattern = after[digits+1:]
+	}
+}
+
+// maxPathWidth is the most zeros a pattern gets: "%9999999999j" must stay cheap.
+const maxPathWidth = 10
+
+func pathWord(j *JobRow, letter byte) (string, bool) {
+	decimal := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+	switch letter {
+	case '%':
+		return "%", true
+	case 'j', 'J':
+		return decimal(j.StepID.JobID), true
+	case 'A':
+		if j.ArrayJobID != 0 {
+			return decimal(j.ArrayJobID), true
+		}
+		return decimal(j.StepID.JobID), true
+	case 'a':
+		return decimal(asTravelled(j.ArrayTaskID)), true
+	case 'u':
+		return jobUser(j), true
+	case 'x':
+		return j.Name, true
+	case 'N':
+		for host := range model.Hosts(j.Nodes) {
+			return host, true
+		}
+		return "", true
+	}
+	return "", false
+}

@@ -1,0 +1,294 @@
+package api
+
+import (
+	"iter"
+	"strconv"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// A job's allocation travels packed: counts of nodes that are alike, one bitmap over
+// the cores of all of them. v0.0.40 shows it one way, later versions another.
+
+// jobResources chooses between the two by version.
+func jobResources() schema.Type[model.JobResources] { return jobResourcesType{} }
+
+type jobResourcesType struct{}
+
+func (jobResourcesType) of(v schema.View) schema.Type[model.JobResources] {
+	if v.Version < V41 {
+		return oldResources
+	}
+	return newResources
+}
+
+func (t jobResourcesType) Shape(v schema.View) *schema.Shape {
+	s := t.of(v).Shape(v)
+	s.Nullable = v.Version >= V41
+	return s
+}
+
+// Renderer shows a job that has nothing as null, and as an empty object in v0.0.40.
+func (t jobResourcesType) Renderer(v schema.View) func(schema.Encoder, *model.JobResources) {
+	render := t.of(v).Renderer(v)
+	return func(e schema.Encoder, r *model.JobResources) {
+		switch {
+		case r.Hosts.Set:
+			render(e, r)
+		case v.Version < V41:
+			e.BeginObject()
+			e.EndObject()
+		default:
+			e.Null()
+		}
+	}
+}
+
+func (jobResourcesType) Parser(schema.View) func(*schema.Report, *schema.Value, *model.JobResources) bool {
+	return schema.Refuse[model.JobResources]
+}
+
+// selectTypes are the words for what is allocated apart.
+var selectTypes = schema.Words(
+	schema.Part("CPU", uint16(7), 1),
+	schema.Part("SOCKET", uint16(7), 2),
+	schema.Part("CORE", uint16(7), 4),
+	schema.Bit("BOARD", uint16(1)<<3),
+	schema.Bit("MEMORY", uint16(1)<<4),
+	schema.Bit("ONE_TASK_PER_CORE", uint16(1)<<8),
+	schema.Bit("PACK_NODES", uint16(1)<<9),
+	schema.Bit("CORE_DEFAULT_DIST_BLOCK", uint16(1)<<12),
+	schema.Bit("LLN", uint16(1)<<14),
+	schema.Bit("LINEAR", uint16(1)<<15),
+)
+
+// nodeUses are the words for how the nodes are held.
+var nodeUses = schema.Words(
+	schema.Part("AVAILABLE", ^uint32(0), 0),
+	schema.Part("ONE_ROW", ^uint32(0), 1),
+	schema.Part("RESERVED", ^uint32(0), 64000),
+)
+
+// coreUse is what a job has of a core.
+type coreUse uint8
+
+const (
+	coreAllocated coreUse = 1
+	coreInUse     coreUse = 2
+)
+
+var coreUses = schema.Words(
+	schema.Part("INVALID", ^coreUse(0), ^coreUse(0)),
+	schema.Part("UNALLOCATED", ^coreUse(0), 0),
+	schema.Bit("ALLOCATED", coreAllocated),
+	schema.Bit("IN_USE", coreInUse),
+)
+
+var newResources = schema.Object("job_res",
+	schema.F("select_type", selectTypes.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "What is allocated apart", schema.Required(0)),
+	schema.Group("nodes", "Its nodes", []schema.Field[model.JobResources]{
+		schema.Show("count", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "How many"),
+		schema.F("select_type", nodeUses.Type, func(r *model.JobResources) *uint32 { return &r.NodeReq }, "How they are held"),
+		schema.F("list", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Their names, as a host list"),
+		schema.F("whole", truth, func(r *model.JobResources) *uint8 { return &r.WholeNode }, "Whether they are allocated whole"),
+		schema.Show("allocation", schema.StreamOf(nodeShareType.Type), streamShares, "Each of them"),
+	}),
+	schema.F("cpus", schema.Int32, func(r *model.JobResources) *uint32 { return &r.NCPUs }, "Processors", schema.Required(0)),
+	schema.F("threads_per_core", rawNumber, func(r *model.JobResources) *uint16 { return &r.ThreadsPerCore }, "Threads used of each core", schema.Required(0)),
+)
+
+// nodeShare is what a job has of one node.
+type nodeShare struct {
+	index             uint32
+	name              string
+	cpus, cpusUsed    uint16
+	memory, memoryUse uint64
+	sockets           []socketShare
+}
+
+type socketShare struct {
+	index uint32
+	cores []coreShare
+}
+
+type coreShare struct {
+	index uint32
+	use   coreUse
+}
+
+var nodeShareType = schema.Object("job_res_node",
+	schema.F("index", schema.Int32, func(n *nodeShare) *uint32 { return &n.index }, "Its place in the job", schema.Required(0)),
+	schema.F("name", schema.String, func(n *nodeShare) *string { return &n.name }, "Its name", schema.Required(0)),
+	schema.Group("cpus", "Processors", []schema.Field[nodeShare]{
+		schema.F("count", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpus }, "How many the job has"),
+		schema.F("used", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpusUsed }, "How many its steps use"),
+	}),
+	schema.Group("memory", "Memory", []schema.Field[nodeShare]{
+		schema.F("used", schema.Int64, func(n *nodeShare) *uint64 { return &n.memoryUse }, "What its steps use", schema.Unit("MiB")),
+		schema.F("allocated", schema.Int64, func(n *nodeShare) *uint64 { return &n.memory }, "What the job has", schema.Unit("MiB")),
+	}),
+	schema.F("sockets", schema.List(socketShareType.Type), func(n *nodeShare) *[]socketShare { return &n.sockets }, "Its sockets", schema.Required(0)),
+)
+
+var socketShareType = schema.Object("job_res_socket",
+	schema.F("index", schema.Int32, func(s *socketShare) *uint32 { return &s.index }, "Its place in the node", schema.Required(0)),
+	schema.F("cores", schema.List(coreShareType.Type), func(s *socketShare) *[]coreShare { return &s.cores }, "Its cores", schema.Required(0)),
+)
+
+var coreShareType = schema.Object("job_res_core",
+	schema.F("index", schema.Int32, func(c *coreShare) *uint32 { return &c.index }, "Its place in the socket", schema.Required(0)),
+	schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "What the job has of it", schema.Required(0)),
+)
+
+// shares unpacks an allocation node by node. It trusts no count: what the bitmap or the
+// lists do not cover is left out.
+func shares(r *model.JobResources) iter.Seq[*nodeShare] {
+	return func(yield func(*nodeShare) bool) {
+		next, stop := iter.Pull(model.Hosts(r.Nodes))
+		defer stop()
+		bit, kind, alike := 0, 0, uint32(0)
+		for i := range r.Hosts.Or(0) {
+			name, ok := next()
+			if !ok {
+				return
+			}
+			if kind < len(r.SockCoreRepCount) && alike >= r.SockCoreRepCount[kind] {
+				kind, alike = kind+1, 0
+			}
+			alike++
+			n := &nodeShare{
+				index: i, name: name,
+				cpus: at(r.CPUs, i), cpusUsed: at(r.CPUsUsed, i),
+				memory: at(r.MemoryAllocated, i), memoryUse: at(r.MemoryUsed, i),
+			}
+			if kind < len(r.SocketsPerNode) && kind < len(r.CoresPerSocket) {
+				n.sockets, bit = sockets(r, int(r.SocketsPerNode[kind]), int(r.CoresPerSocket[kind]), bit)
+			}
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// sockets unpacks one node's part of the core bitmaps, which begins at bit.
+func sockets(r *model.JobResources, count, cores, bit int) ([]socketShare, int) {
+	var list []socketShare
+	for s := range count {
+		if bit+cores > int(r.CoreBitmap.Len) || cores == 0 {
+			break
+		}
+		socket := socketShare{index: uint32(s), cores: make([]coreShare, cores)}
+		for c := range cores {
+			var use coreUse
+			if r.CoreBitmap.Has(bit) {
+				use |= coreAllocated
+			}
+			if r.CoreBitmapUsed.Has(bit) {
+				use |= coreInUse
+			}
+			socket.cores[c] = coreShare{uint32(c), use}
+			bit++
+		}
+		list = append(list, socket)
+	}
+	return list, bit
+}
+
+func at[T any](list []T, i uint32) (none T) {
+	if i < uint32(len(list)) {
+		return list[i]
+	}
+	return none
+}
+
+func streamShares(r *model.JobResources) schema.Stream[nodeShare] {
+	return func(each func(*nodeShare) error) error {
+		for n := range shares(r) {
+			if err := each(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// byCore in a CRType: cores are allocated, not processors.
+const byCore = 4
+
+var oldResources = schema.Object("job_res",
+	schema.F("nodes", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Its nodes, as a host list"),
+	schema.Show("allocated_cores", schema.Int32, func(r *model.JobResources) uint32 {
+		if r.CRType&byCore != 0 {
+			return r.NCPUs
+		}
+		return 0
+	}, "Cores, where cores are what is allocated"),
+	schema.Show("allocated_cpus", schema.Int32, func(r *model.JobResources) uint32 {
+		if r.CRType&byCore == 0 {
+			return r.NCPUs
+		}
+		return 0
+	}, "Processors, where processors are what is allocated"),
+	schema.Show("allocated_hosts", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "How many nodes"),
+	schema.Show("allocated_nodes", oldShares, func(r *model.JobResources) *model.JobResources { return r }, "Each node: sockets and cores by number"),
+)
+
+// oldShares shows each node as v0.0.40 does, in objects whose names are numbers, which
+// its documents leave undescribed.
+func oldShares() schema.Type[*model.JobResources] {
+	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, r **model.JobResources) {
+		e.BeginArray()
+		for n := range shares(*r) {
+			renderOldShare(e, n)
+		}
+		e.EndArray()
+	}, nil)
+}
+
+func renderOldShare(e schema.Encoder, n *nodeShare) {
+	e.BeginObject()
+	e.Key("sockets")
+	e.BeginObject()
+	for _, s := range n.sockets {
+		if !s.allocated() {
+			continue
+		}
+		e.Key(strconv.Itoa(int(s.index)))
+		e.BeginObject()
+		e.Key("cores")
+		e.BeginObject()
+		for _, c := range s.cores {
+			switch {
+			case c.use&coreInUse != 0:
+				e.Key(strconv.Itoa(int(c.index)))
+				e.String("allocated_and_in_use")
+			case c.use&coreAllocated != 0:
+				e.Key(strconv.Itoa(int(c.index)))
+				e.String("allocated")
+			}
+		}
+		e.EndObject()
+		e.EndObject()
+	}
+	e.EndObject()
+	e.Key("nodename")
+	e.String(n.name)
+	e.Key("cpus_used")
+	e.Uint(uint64(n.cpusUsed))
+	e.Key("memory_used")
+	e.Uint(n.memoryUse)
+	e.Key("memory_allocated")
+	e.Uint(n.memory)
+	e.EndObject()
+}
+
+func (s *socketShare) allocated() bool {
+	for _, c := range s.cores {
+		if c.use != 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"fmt"
+
+	"schedrestd/api/schema"
+)
+
+// Every name that this project spells differently from Slurm stands here, once, in
+// both spellings; so that clients written for slurmrestd work without a change.
+var (
+	// first segment of a path
+	pathController = name{"sched", "slurm"}
+	pathAccounting = name{"scheddb", "slurmdb"}
+
+	// members of bodies
+	fieldDaemonStart = name{"schedd_start_time", "slurmd_start_time"}
+	fieldMetaProduct = name{"sched", "slurm"}
+
+	// values in meta.plugin
+	pluginController = name{"openapi/schedctld", "openapi/slurmctld"}
+	pluginAccounting = name{"openapi/scheddb", "openapi/slurmdbd"}
+	pluginStorage    = name{"accounting_storage/scheddbd", "accounting_storage/slurmdbd"}
+)
+
+// name is one name in both spellings.
+type name struct{ sched, slurm string }
+
+// in is the name as the spelling s has it.
+func (n name) in(s schema.Spelling) string {
+	if s == schema.Slurm {
+		return n.slurm
+	}
+	return n.sched
+}
+
+// spelled is the type of a value that is a name.
+func spelled() schema.Type[name] { return spelledType{} }
+
+type spelledType struct{}
+
+func (spelledType) Shape(schema.View) *schema.Shape { return &schema.Shape{Kind: "string"} }
+
+func (spelledType) Renderer(v schema.View) func(schema.Encoder, *name) {
+	return func(e schema.Encoder, n *name) { e.String(n.in(v.Names)) }
+}
+
+func (spelledType) Parser(schema.View) func(*schema.Report, *schema.Value, *name) bool {
+	return schema.Refuse[name]
+}
+
+// Names is which spellings a gateway serves. The zero value serves none.
+type Names struct{ sched, slurm bool }
+
+// The values that configuration has for Names.
+var (
+	NamesSched = Names{sched: true}
+	NamesSlurm = Names{slurm: true}
+	NamesBoth  = Names{sched: true, slurm: true}
+)
+
+// ParseNames reads "sched", "slurm" or "both".
+func ParseNames(s string) (Names, error) {
+	switch s {
+	case "sched":
+		return NamesSched, nil
+	case "slurm":
+		return NamesSlurm, nil
+	case "both":
+		return NamesBoth, nil
+	}
+	return Names{}, fmt.Errorf("names can be sched, slurm or both, not %q", s)
+}
+
+// Serves tells whether s is one of the spellings served.
+func (n Names) Serves(s schema.Spelling) bool {
+	if s == schema.Slurm {
+		return n.slurm
+	}
+	return n.sched
+}
+
+// Spellings lists the ones served, ours first.
+func (n Names) Spellings() []schema.Spelling {
+	var list []schema.Spelling
+	for _, s := range []schema.Spelling{schema.Sched, schema.Slurm} {
+		if n.Serves(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// NodeRow is a node with what its record does not carry: the partitions it is in, and
+// names for its users' numbers.
+type NodeRow struct {
+	*model.Node
+	Partitions []string
+	Users      Users
+}
+
+// Node is a compute node.
+var Node = schema.Object("node",
+	schema.F("architecture", schema.String, func(n *NodeRow) *string { return &n.Architecture }, "Kind of processor"),
+	schema.F("burstbuffer_network_address", schema.String, func(n *NodeRow) *string { return &n.BroadcastAddress }, "Address for broadcasts to the node"),
+	schema.F("boards", schema.Int32, func(n *NodeRow) *uint16 { return &n.Boards }, "Number of base boards"),
+	schema.F("boot_time", moment, func(n *NodeRow) *model.Time { return &n.BootTime }, "When it was booted", schema.Unit("s")),
+	schema.F("tls_cert_last_renewal", moment, func(n *NodeRow) *model.Time { return &n.CertLastRenewal }, "When its TLS certificate was renewed", schema.Unit("s"), schema.Since(V43)),
+	schema.F("cert_flags", certFlags.Type, func(n *NodeRow) *uint16 { return &n.CertFlags }, "About its TLS certificate", schema.Since(V43)),
+	schema.Show("cluster_name", schema.String, func(*NodeRow) string { return "" }, "Its cluster, when that is another of a federation"),
+	schema.F("cores", schema.Int32, func(n *NodeRow) *uint16 { return &n.Cores }, "Cores in each socket"),
+	schema.F("specialized_cores", schema.Int32, func(n *NodeRow) *uint16 { return &n.SpecializedCores }, "Cores kept from jobs"),
+	schema.F("cpu_binding", schema.Int32, func(n *NodeRow) *uint32 { return &n.CPUBind }, "How tasks are bound to processors by default, as bits"),
+	schema.Show("cpu_load", schema.Int32, func(n *NodeRow) uint32 { return n.CPULoad.Or(0) }, "Load average times 100"),
+	schema.F("free_mem", number, func(n *NodeRow) *model.Opt[uint64] { return &n.FreeMem }, "Free memory, as the node last said", schema.Unit("MiB")),
+	schema.F("cpus", schema.Int32, func(n *NodeRow) *uint16 { return &n.CPUs }, "Processors"),
+	schema.F("effective_cpus", schema.Int32, func(n *NodeRow) *uint16 { return &n.EffectiveCPUs }, "Processors that jobs may use"),
+	schema.F("specialized_cpus", schema.String, func(n *NodeRow) *string { return &n.SpecializedCPUs }, "Processors kept from jobs, as a list"),
+	schema.F("energy", Energy.Type, func(n *NodeRow) *model.Energy { return &n.Energy }, "Consumption"),
+	schema.Show("external_sensors", empty, func(*NodeRow) (none struct{}) { return }, "Nothing any more", schema.Deprecated(V41)),
+	schema.F("extra", schema.String, func(n *NodeRow) *string { return &n.Extra }, "Text for node selection, as the site sets it"),
+	schema.Show("power", empty, func(*NodeRow) (none struct{}) { return }, "Nothing any more", schema.Deprecated(V41)),
+	schema.Show("features", schema.List(schema.String), func(n *NodeRow) []string { return commaList(n.Features) }, "Features configured"),
+	schema.Show("active_features", schema.List(schema.String), func(n *NodeRow) []string { return commaList(n.ActiveFeatures) }, "Features in force"),
+	schema.F("gpu_spec", schema.String, func(n *NodeRow) *string { return &n.GPUSpec }, "Cores kept for jobs that use a GPU", schema.Since(V41)),
+	schema.F("gres", schema.String, func(n *NodeRow) *string { return &n.GRES }, "Generic resources"),
+	schema.F("gres_drained", schema.String, func(n *NodeRow) *string { return &n.GRESDrained }, "Generic resources out of use"),
+	schema.F("gres_used", schema.String, func(n *NodeRow) *string { return &n.GRESUsed }, "Generic resources in use"),
+	schema.F("instance_id", schema.String, func(n *NodeRow) *string { return &n.InstanceID }, "Its identifier in a cloud"),
+	schema.F("instance_type", schema.String, func(n *NodeRow) *string { return &n.InstanceType }, "Its type in a cloud"),
+	schema.F("last_busy", moment, func(n *NodeRow) *model.Time { return &n.LastBusy }, "When it last ran a job", schema.Unit("s")),
+	schema.F("mcs_label", schema.String, func(n *NodeRow) *string { return &n.MCSLabel }, "Multi-category security label in use"),
+	schema.F("specialized_memory", schema.Int64, func(n *NodeRow) *uint64 { return &n.SpecializedMemory }, "Memory kept from jobs", schema.Unit("MiB")),
+	schema.F("name", schema.String, func(n *NodeRow) *string { return &n.Name }, "Name of the node"),
+	schema.F("next_state_after_reboot", nodeStates.Type, func(n *NodeRow) *model.NodeState { return &n.NextState }, "What it becomes after a reboot; INVALID when none is planned"),
+	schema.F("address", schema.String, func(n *NodeRow) *string { return &n.Address }, "Where it is reached"),
+	schema.F("hostname", schema.String, func(n *NodeRow) *string { return &n.Hostname }, "Name of the machine"),
+	schema.F("state", nodeStates.Type, func(n *NodeRow) *model.NodeState { return &n.State }, "Base state, then flags"),
+	schema.F("operating_system", schema.String, func(n *NodeRow) *string { return &n.OS }, "Kernel and its version"),
+	schema.Show("owner", schema.String, func(n *NodeRow) string { return userName(n.Users, n.Owner.Or(nobody)) }, "User that has the node alone"),
+	schema.F("partitions", schema.List(schema.String), func(n *NodeRow) *[]string { return &n.Partitions }, "Partitions it is in"),
+	schema.F("port", schema.Int32, func(n *NodeRow) *uint16 { return &n.Port }, "Port its daemon listens on"),
+	schema.F("real_memory", schema.Int64, func(n *NodeRow) *uint64 { return &n.Memory }, "Memory", schema.Unit("MiB")),
+	schema.F("res_cores_per_gpu", schema.Int32, func(n *NodeRow) *uint16 { return &n.ResCoresPerGPU }, "Cores kept for each GPU's jobs", schema.Since(V41)),
+	schema.F("comment", schema.String, func(n *NodeRow) *string { return &n.Comment }, "Any text"),
+	schema.F("reason", schema.String, func(n *NodeRow) *string { return &n.Reason }, "Why it is down or drained"),
+	schema.F("reason_changed_at", moment, func(n *NodeRow) *model.Time { return &n.ReasonTime }, "When the reason was given", schema.Unit("s")),
+	schema.Show("reason_set_by_user", schema.String, func(n *NodeRow) string { return userName(n.Users, n.ReasonUID) }, "Who gave the reason"),
+	schema.F("resume_after", moment, func(n *NodeRow) *model.Time { return &n.ResumeAfter }, "When it returns to service by itself", schema.Unit("s")),
+	schema.F("reservation", schema.String, func(n *NodeRow) *string { return &n.Reservation }, "Reservation that holds it"),
+	schema.F("alloc_memory", schema.Int64, func(n *NodeRow) *uint64 { return &n.AllocMemory }, "Memory allocated to jobs", schema.Unit("MiB")),
+	schema.F("alloc_cpus", schema.Int32, func(n *NodeRow) *uint16 { return &n.AllocCPUs }, "Processors allocated to jobs"),
+	schema.Show("alloc_idle_cpus", schema.Int32, idleCPUs, "Processors that jobs may use and none does"),
+	schema.F("tres_used", schema.String, func(n *NodeRow) *string { return &n.AllocTRES }, "Trackable resources allocated"),
+	schema.F("tres_weighted", schema.Float, func(n *NodeRow) *float64 { return &n.AllocTRESWeighted }, "Weight of what is allocated, for billing", schema.Deprecated(V43)),
+	schema.F(fieldDaemonStart.sched, moment, func(n *NodeRow) *model.Time { return &n.DaemonStartTime }, "When its daemon was started", schema.Unit("s"), schema.InSlurm(fieldDaemonStart.slurm)),
+	schema.F("sockets", schema.Int32, func(n *NodeRow) *uint16 { return &n.Sockets }, "Sockets"),
+	schema.F("threads", schema.Int32, func(n *NodeRow) *uint16 { return &n.Threads }, "Threads of each core"),
+	schema.F("temporary_disk", schema.Int32, func(n *NodeRow) *uint32 { return &n.TmpDisk }, "Temporary disk space", schema.Unit("MiB")),
+	schema.F("weight", schema.Int32, func(n *NodeRow) *uint32 { return &n.Weight }, "Rank in scheduling: light nodes are used first"),
+	schema.F("topology", schema.String, func(n *NodeRow) *string { return &n.Topology }, "Place in the network", schema.Since(V43)),
+	schema.F("tres", schema.String, func(n *NodeRow) *string { return &n.TRES }, "Trackable resources configured"),
+	schema.F("version", schema.String, func(n *NodeRow) *string { return &n.Version }, "Version of its daemon"),
+)
+
+// Energy is what a node consumes.
+var Energy = schema.Object("acct_gather_energy",
+	schema.F("average_watts", schema.Int32, func(e *model.Energy) *uint32 { return &e.AverageWatts }, "Mean power", schema.Unit("W")),
+	schema.F("base_consumed_energy", schema.Int64, func(e *model.Energy) *uint64 { return &e.BaseConsumedEnergy }, "Energy used until the node's daemon started", schema.Unit("J")),
+	schema.F("consumed_energy", schema.Int64, func(e *model.Energy) *uint64 { return &e.ConsumedEnergy }, "Energy used since then", schema.Unit("J")),
+	schema.F("current_watts", number, func(e *model.Energy) *model.Opt[uint32] { return &e.CurrentWatts }, "Power now", schema.Unit("W")),
+	schema.F("previous_consumed_energy", schema.Int64, func(e *model.Energy) *uint64 { return &e.PreviousConsumedEnergy }, "The figure before the last", schema.Unit("J")),
+	schema.F("last_collected", seconds, func(e *model.Energy) *model.Time { return &e.PollTime }, "When it was measured", schema.Unit("s")),
+)
+
+// idleCPUs never wraps around, whatever a controller says.
+func idleCPUs(n *NodeRow) uint16 {
+	if n.AllocCPUs > n.EffectiveCPUs {
+		return 0
+	}
+	return n.EffectiveCPUs - n.AllocCPUs
+}
+
+// commaList splits a text at its commas; an empty text is an empty list.
+func commaList(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}

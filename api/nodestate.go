@@ -1,0 +1,46 @@
+package api
+
+import (
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+const nodeBase model.NodeState = 0xf
+
+// nodeStates are the words of a node's state: one for its base state, one for each
+// flag. All flags are shown; INVALID alone stands for "no state".
+var nodeStates = schema.Words(
+	schema.Part("INVALID", ^model.NodeState(0), model.NodeStateNone, schema.Alone),
+	schema.Part("UNKNOWN", nodeBase, model.NodeUnknown),
+	schema.Part("DOWN", nodeBase, model.NodeDown),
+	schema.Part("IDLE", nodeBase, model.NodeIdle),
+	schema.Part("ALLOCATED", nodeBase, model.NodeAllocated),
+	schema.Part("ERROR", nodeBase, model.NodeError),
+	schema.Part("MIXED", nodeBase, model.NodeMixed),
+	schema.Part("FUTURE", nodeBase, model.NodeFuture),
+	schema.Bit("RESERVED", model.NodeReserved),
+	schema.Bit("UNDRAIN", model.NodeUndrain),
+	schema.Bit("CLOUD", model.NodeCloud),
+	schema.Bit("RESUME", model.NodeResume),
+	schema.Bit("DRAIN", model.NodeDrain),
+	schema.Bit("COMPLETING", model.NodeCompleting),
+	schema.Bit("NOT_RESPONDING", model.NodeNotResponding),
+	schema.Bit("POWERED_DOWN", model.NodePoweredDown),
+	schema.Bit("FAIL", model.NodeFail),
+	schema.Bit("POWERING_UP", model.NodePoweringUp),
+	schema.Bit("MAINTENANCE", model.NodeMaint),
+	schema.Bit("REBOOT_REQUESTED", model.NodeRebootRequested),
+	schema.Bit("REBOOT_CANCELED", model.NodeRebootCanceled),
+	schema.Bit("POWERING_DOWN", model.NodePoweringDown),
+	schema.Bit("DYNAMIC_FUTURE", model.NodeDynamicFuture),
+	schema.Bit("REBOOT_ISSUED", model.NodeRebootIssued),
+	schema.Bit("PLANNED", model.NodePlanned),
+	schema.Bit("INVALID_REG", model.NodeInvalidReg),
+	schema.Bit("POWER_DOWN", model.NodePowerDown),
+	schema.Bit("POWER_UP", model.NodePowerUp),
+	schema.Bit("POWER_DRAIN", model.NodePowerDrain),
+	schema.Bit("DYNAMIC_NORM", model.NodeDynamicNorm),
+)
+
+// certFlags are the words about a node's TLS certificate.
+var certFlags = schema.Words(schema.Bit("TOKEN_SET", uint16(1)))

@@ -1,0 +1,182 @@
+package api
+
+import (
+	"math"
+	"math/bits"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// A number that may be missing or without limit is an object in JSON: {set,
+// infinite, number}. In a request a plain integer is taken for it too.
+
+// number is the wrapper of a model.Opt.
+func number[T model.Unsigned]() schema.Type[model.Opt[T]] { return wrapper[T]{} }
+
+// rawNumber is the wrapper of an integer as it travelled, in which the greatest value
+// stands for "infinite" and the one below it for "not set".
+func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
+
+type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
+
+func (w rawWrapper[T]) Renderer(v schema.View) func(schema.Encoder, *T) {
+	render := w.wrapper.Renderer(v)
+	return func(e schema.Encoder, n *T) {
+		o := optOf(*n)
+		render(e, &o)
+	}
+}
+
+func (rawWrapper[T]) Parser(schema.View) func(*schema.Report, *schema.Value, *T) bool {
+	return schema.Refuse[T]
+}
+
+func optOf[T model.Unsigned](n T) model.Opt[T] {
+	switch n {
+	case ^T(0):
+		return model.Infinite[T]()
+	case ^T(0) - 1:
+		return model.Opt[T]{}
+	}
+	return model.Some(n)
+}
+
+type wrapper[T model.Unsigned] struct{}
+
+func (wrapper[T]) Shape(v schema.View) *schema.Shape {
+	format := "int64"
+	if v.Version >= V41 && bits.Len64(uint64(^T(0))) <= 32 {
+		format = "int32"
+	}
+	return wrapperShape(&schema.Shape{Kind: "integer", Format: format})
+}
+
+func wrapperShape(number *schema.Shape) *schema.Shape {
+	boolean := &schema.Shape{Kind: "boolean"}
+	return &schema.Shape{Kind: "object", Fields: []schema.Property{
+		{Name: "set", Doc: "Whether the number counts", Shape: boolean},
+		{Name: "infinite", Doc: "Whether there is no limit; then the number does not count", Shape: boolean},
+		{Name: "number", Doc: "The number; 0 when it does not count", Shape: number},
+	}}
+}
+
+func (wrapper[T]) Renderer(schema.View) func(schema.Encoder, *model.Opt[T]) {
+	return func(e schema.Encoder, o *model.Opt[T]) {
+		beginWrapper(e, o.Set, o.Infinite)
+		if o.Set {
+			e.Uint(uint64(o.Number))
+		} else {
+			e.Uint(0)
+		}
+		e.EndObject()
+	}
+}
+
+// beginWrapper writes a wrapper up to its number.
+func beginWrapper(e schema.Encoder, set, infinite bool) {
+	e.BeginObject()
+	e.Key("set")
+	e.Bool(set)
+	e.Key("infinite")
+	e.Bool(infinite)
+	e.Key("number")
+}
+
+// given is a wrapper as a client sends it. A number with neither set nor infinite is meant
+// to count.
+type given struct {
+	set, infinite *bool
+	number        *int64
+}
+
+var givenType = schema.Object("",
+	schema.Take("set", schema.Boolean, func(g *given, b bool) error { g.set = &b; return nil }, ""),
+	schema.Take("infinite", schema.Boolean, func(g *given, b bool) error { g.infinite = &b; return nil }, ""),
+	schema.Take("number", schema.Int64, func(g *given, n int64) error { g.number = &n; return nil }, ""),
+)
+
+func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[T]) bool {
+	object := givenType.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *model.Opt[T]) bool {
+		if doc.Kind != schema.Map {
+			n, ok := schema.ParseInteger(r, doc, 0, greatest[T]())
+			*into = model.Some(T(n))
+			return ok
+		}
+		var g given
+		if !object(r, doc, &g) {
+			return false
+		}
+		switch {
+		case g.infinite != nil && *g.infinite:
+			*into = model.Infinite[T]()
+		case g.set != nil && !*g.set || g.number == nil:
+			*into = model.Opt[T]{}
+		case *g.number < 0 || *g.number > greatest[T]():
+			return r.Error(doc, "%d is out of range, 0 to %d", *g.number, greatest[T]())
+		default:
+			*into = model.Some(T(*g.number))
+		}
+		return true
+	}
+}
+
+// greatest is the greatest number of T's width that does not stand for something else.
+func greatest[T model.Unsigned]() int64 {
+	return int64(min(uint64(^T(0)-2), math.MaxInt64))
+}
+
+// plain is a model.Opt shown as a plain integer, 0 when it is not set.
+func plain[T model.Unsigned]() schema.Type[model.Opt[T]] {
+	return schema.Simple(&schema.Shape{Kind: "integer", Format: "int32"},
+		func(e schema.Encoder, o *model.Opt[T]) { e.Uint(uint64(o.Or(0))) },
+		func(r *schema.Report, doc *schema.Value, into *model.Opt[T]) bool {
+			n, ok := schema.ParseInteger(r, doc, 0, greatest[T]())
+			*into = model.Some(T(n))
+			return ok
+		})
+}
+
+// truth is a number shown as a boolean: anything but 0.
+func truth[T schema.Integer]() schema.Type[T] {
+	return schema.Simple(&schema.Shape{Kind: "boolean"},
+		func(e schema.Encoder, n *T) { e.Bool(*n != 0) },
+		func(r *schema.Report, doc *schema.Value, into *T) bool {
+			var b bool
+			ok := schema.ParseBool(r, doc, &b)
+			*into = 0
+			if b {
+				*into = 1
+			}
+			return ok
+		})
+}
+
+// optTruth is truth for a number that may be not set.
+func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
+	parse := truth[T]().Parser(schema.View{})
+	return schema.Simple(&schema.Shape{Kind: "boolean"},
+		func(e schema.Encoder, o *model.Opt[T]) { e.Bool(o.Set && o.Number != 0) },
+		func(r *schema.Report, doc *schema.Value, into *model.Opt[T]) bool {
+			into.Set = parse(r, doc, &into.Number)
+			return into.Set
+		})
+}
+
+// double is the wrapper of a floating-point number. What no JSON number can say is
+// not set; neither are Slurm's two marks.
+func double() schema.Type[float64] {
+	return schema.Simple(wrapperShape(&schema.Shape{Kind: "number", Format: "double"}),
+		func(e schema.Encoder, f *float64) {
+			infinite := *f == math.MaxUint32 || math.IsInf(*f, 0)
+			set := !infinite && *f != math.MaxUint32-1 && !math.IsNaN(*f)
+			beginWrapper(e, set, infinite)
+			if set {
+				e.Float(*f)
+			} else {
+				e.Float(0)
+			}
+			e.EndObject()
+		}, nil)
+}

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"errors"
+	"strconv"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// Submission is the body of a submit request. The script may stand beside the job or in it.
+type Submission struct {
+	Script string
+	Job    *model.JobDesc
+	Jobs   []model.JobDesc // parts of a heterogeneous job
+}
+
+// SubmissionBody is the table of a Submission.
+var SubmissionBody = schema.Object("job_submit_req",
+	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Until(V43), schema.Deprecated(V41)),
+	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Since(V43)),
+	schema.F("jobs", schema.List(JobDesc.Type), func(s *Submission) *[]model.JobDesc { return &s.Jobs }, "Parts of a heterogeneous job"),
+	schema.Take("job", JobDesc.Type, func(s *Submission, d model.JobDesc) error { s.Job = &d; return nil }, "The job"),
+)
+
+// Desc is the one job that is to be submitted, whole. Its errors are about "#/job".
+func (s *Submission) Desc() (*model.JobDesc, error) {
+	switch {
+	case len(s.Jobs) > 0 && s.Job != nil:
+		return nil, errors.New("job and jobs exclude each other")
+	case len(s.Jobs) > 1:
+		return nil, errors.New("heterogeneous jobs are not served")
+	case len(s.Jobs) == 1:
+		s.Job = &s.Jobs[0]
+	case s.Job == nil:
+		return nil, errors.New("missing")
+	}
+	if s.Script != "" {
+		if s.Job.Script != "" && s.Job.Script != s.Script {
+			return nil, errors.New("two scripts are given, in the job and beside it")
+		}
+		s.Job.Script = s.Script
+	}
+	return s.Job, nil
+}
+
+// SubmitAnswer is the body of the answer to a submit request.
+type SubmitAnswer struct {
+	model.Submitted
+	ErrorName string // of ErrorCode
+	Envelope
+}
+
+// Submit is the table of a SubmitAnswer.
+var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Envelope { return &a.Envelope },
+	schema.Group("result", "The same as beside it", []schema.Field[SubmitAnswer]{
+		submittedID, submittedStep,
+		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's number of something to note; 0 for nothing"),
+		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "What there is to note"),
+		submittedMessage,
+	}, schema.Until(V42), schema.Deprecated(V41)),
+	submittedID, submittedStep, submittedMessage,
+)
+
+var (
+	submittedID = schema.F("job_id", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.StepID.JobID }, "Number of the job")
+
+	submittedStep = schema.Show("step_id", schema.String, func(a *SubmitAnswer) string { return stepName(a.StepID.Step) }, "Its step; batch for a batch script")
+
+	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "What the site's policy says about the job; empty for nothing")
+)
+
+// stepName is the name of a step's number: some stand for steps of a kind.
+func stepName(o model.Opt[uint32]) string {
+	switch {
+	case !o.Set:
+		return ""
+	case o.Number == 0xfffffffb:
+		return "batch"
+	case o.Number == 0xfffffffc:
+		return "extern"
+	case o.Number == 0xfffffffa:
+		return "interactive"
+	case o.Number == 0xfffffffd:
+		return "TBD"
+	}
+	return strconv.FormatUint(uint64(o.Number), 10)
+}

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"math"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// Marks that Slurm uses for a time that is not set or has no end.
+const (
+	timeNotSet   model.Time = math.MaxUint32 - 1
+	timeInfinite model.Time = math.MaxUint32
+)
+
+// moment is a time as a wrapper around seconds since 1970.
+func moment() schema.Type[model.Time] {
+	return schema.Simple(wrapperShape(&schema.Shape{Kind: "integer", Format: "int64"}),
+		func(e schema.Encoder, t *model.Time) {
+			o := model.Some(uint64(max(*t, 0)))
+			switch *t {
+			case timeNotSet, -2:
+				o = model.Opt[uint64]{}
+			case timeInfinite, -1:
+				o = model.Infinite[uint64]()
+			}
+			renderMoment(e, &o)
+		},
+		func(r *schema.Report, doc *schema.Value, into *model.Time) bool {
+			var o model.Opt[uint64]
+			if !parseMoment(r, doc, &o) {
+				return false
+			}
+			*into = model.Time(o.Or(0))
+			if o.Infinite {
+				*into = timeInfinite
+			}
+			return true
+		})
+}
+
+var (
+	renderMoment = wrapper[uint64]{}.Renderer(schema.View{Version: V43})
+	parseMoment  = wrapper[uint64]{}.Parser(schema.View{Version: V43})
+)
+
+// seconds is a time as plain seconds since 1970.
+func seconds() schema.Type[model.Time] { return schema.Int64[model.Time]() }

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"strconv"
+
+	"schedrestd/api/schema"
+)
+
+// Users gives the names of users and groups, which the scheduler often knows by
+// number only. An unknown number's name is the number.
+type Users interface {
+	User(uid uint32) string
+	Group(gid uint32) string
+}
+
+// Numbers are the Users of a process that can't look names up.
+type Numbers struct{}
+
+// User is uid in decimal; root has one name everywhere.
+func (Numbers) User(uid uint32) string { return number0("root", uid) }
+
+// Group is gid in decimal.
+func (Numbers) Group(gid uint32) string { return number0("root", gid) }
+
+func number0(zero string, n uint32) string {
+	if n == 0 {
+		return zero
+	}
+	return strconv.FormatUint(uint64(n), 10)
+}
+
+// nobody are the numbers that stand for no user: "not set" and "unlimited".
+const nobody = 0xfffffffe
+
+func userName(u Users, uid uint32) string {
+	if uid >= nobody {
+		return ""
+	}
+	return u.User(uid)
+}
+
+func groupName(u Users, gid uint32) string {
+	if gid >= nobody {
+		return ""
+	}
+	return u.Group(gid)
+}
+
+// empty is the type of an object that has no members any more.
+func empty() schema.Type[struct{}] {
+	return schema.Simple(&schema.Shape{Kind: "object"},
+		func(e schema.Encoder, _ *struct{}) {
+			e.BeginObject()
+			e.EndObject()
+		}, nil)
+}

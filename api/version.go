@@ -1,0 +1,24 @@
+// Package api declares the REST surface: which endpoints there are and what the
+// objects in their bodies look like, in every API version served and in both
+// spellings, each once. It knows no behaviour and no HTTP; handlers joins its
+// endpoints with what they do, and everything that must agree with them (router,
+// parsing, rendering, documents) is read off these tables.
+//
+// One entity a file: node.go has the node's table, and so on. Fields and types follow
+// what clients of slurmrestd know, version by version, held against its own
+// documents by a test; what is ours beside them is marked Ours.
+package api
+
+import "schedrestd/api/schema"
+
+// The API versions. v0.0.41 is v0.0.42 in most things; v0.0.40 types several
+// numbers differently.
+const (
+	V40 schema.Version = 40
+	V41 schema.Version = 41
+	V42 schema.Version = 42
+	V43 schema.Version = 43
+)
+
+// Versions is every API version there is, oldest first.
+var Versions = []schema.Version{V40, V41, V42, V43}

@@ -1,0 +1,76 @@
+package model
+
+import (
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+)
+
+// Hosts expands a host list expression, "n[1-3,08],login", into the names it stands
+// for, in order. It makes one name at a time, since a few bytes can stand for
+// billions of names: the caller decides when it has seen enough. A piece that
+// is not well formed stands for itself.
+func Hosts(expr string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for expr != "" {
+			var piece string
+			piece, expr = cutOutsideBrackets(expr)
+			if piece != "" && !expand("", piece, yield) {
+				return
+			}
+		}
+	}
+}
+
+// cutOutsideBrackets cuts s at its first comma that is in no brackets.
+func cutOutsideBrackets(s string) (piece, rest string) {
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		case ',':
+			if depth <= 0 {
+				return s[:i], s[i+1:]
+			}
+		}
+	}
+	return s, ""
+}
+
+// expand yields front followed by each name that piece stands for.
+func expand(front, piece string, yield func(string) bool) bool {
+	open := strings.IndexByte(piece, '[')
+	if open < 0 {
+		return yield(front + piece)
+	}
+	length := strings.IndexByte(piece[open:], ']')
+	if length < 0 {
+		return yield(front + piece)
+	}
+	front += piece[:open]
+	ranges, rest := piece[open+1:open+length], piece[open+length+1:]
+	for r := range strings.SplitSeq(ranges, ",") {
+		low, high, isRange := strings.Cut(r, "-")
+		from, err := strconv.ParseUint(low, 10, 32)
+		to := from
+		if err == nil && isRange {
+			to, err = strconv.ParseUint(high, 10, 32)
+		}
+		if err != nil {
+			if !expand(front+r, rest, yield) {
+				return false
+			}
+			continue
+		}
+		for n := from; n <= to; n++ {
+			if !expand(fmt.Sprintf("%s%0*d", front, len(low), n), rest, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
