@@ -18,7 +18,6 @@
 package demo
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +27,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"schedrestd/errs"
 )
@@ -46,9 +44,6 @@ type Options struct {
 	Stage  string // this process is the stage of the demo in that directory; see the package comment
 	Out    io.Writer
 	Err    io.Writer
-
-	// Token creates a token for user ("": whoever asks) through the controller of the configuration conf.
-	Token func(ctx context.Context, conf, user string, lifespan time.Duration) (string, error)
 }
 
 // Status is the exit status of a demo whose stage has said already what went wrong.

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"schedrestd/demo/site"
 	"schedrestd/errs"
 )
 
@@ -31,17 +32,17 @@ const mostOutput = 64 << 10
 func (s *stage) once(ctx context.Context) error {
 	s.screen.identities(s)
 	s.screen.printf("\n")
-	ping, err := s.gateway.ping(ctx)
+	ping, err := s.gateway.Ping(ctx)
 	if err != nil {
 		return err
 	}
 	s.screen.printf("ping    %s is up, %d µs from the gateway\n", ping.Hostname, ping.Latency)
-	n, err := s.gateway.node(ctx, s.Node)
+	n, err := s.gateway.Node(ctx, s.Node)
 	if err != nil {
 		return err
 	}
 	s.screen.printf("node    %s: %s, %d CPUs, %d MB, %s\n", n.Name, strings.Join(n.State, "+"), n.CPUs, n.Memory, n.OS)
-	id, err := s.gateway.submit(ctx, s.describe("hello", script))
+	id, err := s.gateway.Submit(ctx, s.describe("hello", script))
 	if err != nil {
 		return err
 	}
@@ -60,8 +61,8 @@ func (s *stage) once(ctx context.Context) error {
 }
 
 // describe is a job of the demo's user in the demo's job directory.
-func (h *home) describe(name, script string) description {
-	var d description
+func (h *home) describe(name, script string) site.Description {
+	var d site.Description
 	d.Job.Name, d.Job.Script, d.Job.WorkDir = name, script, h.jobs()
 	d.Job.Environment = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
 	d.Job.TimeLimit = 5
@@ -69,16 +70,16 @@ func (h *home) describe(name, script string) description {
 }
 
 // follow shows the job's state until it has ended.
-func (s *stage) follow(ctx context.Context, id uint32) (job, error) {
+func (s *stage) follow(ctx context.Context, id uint32) (site.Job, error) {
 	begun, shown := time.Now(), ""
 	defer s.screen.settle()
 	for {
-		j, err := s.gateway.job(ctx, id)
+		j, err := s.gateway.Job(ctx, id)
 		if err != nil {
-			return job{}, err
+			return site.Job{}, err
 		}
 		state := strings.Join(j.State, "+")
-		if !j.waiting() {
+		if !j.Waiting() {
 			s.screen.update("follow  %s, exit code %d, after %.1f s", state, j.Exit.Code.Number, time.Since(begun).Seconds())
 			return j, nil
 		}
@@ -88,7 +89,7 @@ func (s *stage) follow(ctx context.Context, id uint32) (job, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return job{}, ctx.Err()
+			return site.Job{}, ctx.Err()
 		case <-time.After(often):
 		}
 	}

@@ -57,14 +57,14 @@ func (s *screen) opening(st *stage) {
 	s.printf("schedrestd demo in %s\n\n", st.Stage)
 }
 
-func (s *screen) ready(p part, after time.Duration) {
-	s.printf("  %-10s  %-10s  %-21s  ready in %d ms\n", p.name, p.role, p.at, after.Milliseconds())
+func (s *screen) ready(role string, p site.Part, after time.Duration) {
+	s.printf("  %-10s  %-10s  %-21s  ready in %d ms\n", p.Name, role, p.At, after.Milliseconds())
 }
 
 // identities says who the processes run as.
 func (s *screen) identities(st *stage) {
 	if os.Geteuid() == 0 {
-		s.printf("\nJobs run as %s. The process that reads the network runs as %s.\n", st.user, nobody)
+		s.printf("\nJobs run as %s. The process that reads the network runs as %s.\n", st.user, site.Nobody)
 		return
 	}
 	s.printf(`
@@ -80,7 +80,7 @@ func (s *screen) welcome(st *stage) {
 	body := guard.Quote(st.example())
 	s.identities(st)
 	s.printf(`
-URL    http://%s
+URL    %s
 Token  of %s, good for %d hours, also in %s as the header to send:
 
 SCHED_JWT=%s
@@ -92,10 +92,10 @@ Paste these into another terminal: ping, the node, a job (its output comes to %s
 %s -H 'Content-Type: application/json' -d %s %s
 
 Ctrl-C ends it all, jobs too, and removes the directory.
-`, st.address(), st.user, int(tokenLife.Hours()), st.header(), st.token, st.jobs(),
-		curl, g.url("sched", "ping"),
-		curl, g.url("sched", "node", st.Node),
-		curl, body, g.url("sched", "job", "submit"))
+`, st.url, st.user, int(tokenLife.Hours()), st.header(), st.token, st.jobs(),
+		curl, g.URL("sched", "ping"),
+		curl, g.URL("sched", "node", st.Node),
+		curl, body, g.URL("sched", "job", "submit"))
 }
 
 // example is the body of the submission that can be pasted.

@@ -23,7 +23,8 @@ type stage struct {
 	*home
 	screen  screen
 	daemons []*site.Daemon // in the order of their start
-	gateway gateway
+	url     string         // of the gateway
+	gateway site.Gateway
 }
 
 // runStage is the stage of a front: it shows everything and ends everything.
@@ -94,28 +95,51 @@ func (s *stage) run(ctx context.Context) (err error) {
 
 // startDaemons starts one daemon after the other, each when the one before answers.
 func (s *stage) startDaemons(ctx context.Context) error {
-	for _, describe := range []func() part{s.accounting, s.controller, s.restd} {
-		if err := s.start(ctx, describe()); err != nil {
-			return err
-		}
+	bin, err := findBinaries()
+	if err != nil {
+		return err
 	}
-	return nil
+	if err := s.start(ctx, "accounting", s.Scheddbd(bin)); err != nil {
+		return err
+	}
+	if err := s.start(ctx, "controller", s.Schedctld(bin)); err != nil {
+		return err
+	}
+	if err := s.start(ctx, "gateway", s.Schedrestd(bin, s.Listen)); err != nil {
+		return err
+	}
+	return s.enter(ctx)
 }
 
 // start starts one daemon and waits until it answers.
-func (s *stage) start(ctx context.Context, p part) error {
+func (s *stage) start(ctx context.Context, role string, p site.Part) error {
 	begun := time.Now()
-	d, err := s.launch(p)
+	d, err := site.Start(p)
 	if err != nil {
 		return err
 	}
 	s.daemons = append(s.daemons, d)
-	if err := d.Await(ctx, p.try); err != nil {
+	if err := d.Await(ctx); err != nil {
 		s.screen.lastWords(s.Err, d)
 		return err
 	}
-	s.screen.ready(p, time.Since(begun))
+	s.screen.ready(role, p, time.Since(begun))
 	return nil
+}
+
+// enter gets the user's token and with it the way in.
+func (s *stage) enter(ctx context.Context) error {
+	user := ""
+	if s.foreign() {
+		user = s.user.Name
+	}
+	token, err := s.Token(ctx, user, tokenLife)
+	if err != nil {
+		return err
+	}
+	s.url = s.daemons[len(s.daemons)-1].At
+	s.gateway = site.NewGateway(s.url, token)
+	return s.keep(token)
 }
 
 // watchDaemons runs show until it returns; the death of a daemon cuts it short and is the error.

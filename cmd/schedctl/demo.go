@@ -1,17 +1,13 @@
 package main
 
 import (
-	"context"
-	"io"
-	"time"
-
 	"github.com/spf13/cobra"
 
 	"schedrestd/demo"
 )
 
 func demoCommand() *cobra.Command {
-	opt := demo.Options{Token: demoToken}
+	var opt demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole system on this machine until Ctrl-C",
@@ -30,13 +26,4 @@ Ctrl-C ends all of it, running jobs too, and leaves nothing behind.`,
 	flags.StringVar(&opt.Stage, "stage", "", "directory of the demo that this process is a part of")
 	flags.MarkHidden("stage")
 	return cmd
-}
-
-// demoToken asks the demo's controller for a token, as schedctl token does.
-func demoToken(ctx context.Context, conf, user string, lifespan time.Duration) (string, error) {
-	c, err := connect(conf, io.Discard)
-	if err != nil {
-		return "", err
-	}
-	return c.token(ctx, user, lifespan)
 }

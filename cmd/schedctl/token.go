@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -31,7 +30,7 @@ func tokenCommand(to connector) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			token, err := c.token(cmd.Context(), user, lifespan)
+			token, err := c.client.Token(cmd.Context(), c.credential, user, lifespan)
 			if err != nil {
 				return err
 			}
@@ -62,9 +61,4 @@ func tokenWords(args []string) (user string, lifespan time.Duration, err error) 
 		}
 	}
 	return user, lifespan, nil
-}
-
-// token asks for a token of user, "" being whoever asks.
-func (c *connection) token(ctx context.Context, user string, lifespan time.Duration) (string, error) {
-	return c.client.Token(ctx, c.credential, user, lifespan)
 }

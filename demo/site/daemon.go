@@ -29,9 +29,9 @@ type Program struct {
 	Credential *syscall.Credential // nil: the caller's
 }
 
-// Daemon is a Program that was started.
+// Daemon is a Part that was started.
 type Daemon struct {
-	Program
+	Part
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when it has ended; err is valid then
 	err   error
@@ -50,13 +50,13 @@ func (d *Died) Error() string {
 
 // Start starts p. The calling thread has to live as long as the daemon shall: see
 // runtime.LockOSThread.
-func Start(p Program) (*Daemon, error) {
+func Start(p Part) (*Daemon, error) {
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	d := &Daemon{Program: p, cmd: exec.Command(p.Path, p.Args...), ended: make(chan struct{})}
+	d := &Daemon{Part: p, cmd: exec.Command(p.Path, p.Args...), ended: make(chan struct{})}
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.Dir = "/"
 	d.cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, p.Env...)
@@ -78,12 +78,12 @@ func (d *Daemon) PID() int { return d.cmd.Process.Pid }
 // Ended is closed when the daemon has ended.
 func (d *Daemon) Ended() <-chan struct{} { return d.ended }
 
-// Await returns when try, which asks the daemon for something, has worked once.
-func (d *Daemon) Await(ctx context.Context, try func(context.Context) error) error {
+// Await returns when the daemon has answered once.
+func (d *Daemon) Await(ctx context.Context) error {
 	late := time.After(startLimit)
 	for {
 		attempt, cancel := context.WithTimeout(ctx, tryLimit)
-		err := try(attempt)
+		err := d.Answers(attempt)
 		cancel()
 		if err == nil {
 			return nil

@@ -1,4 +1,4 @@
-package demo
+package site
 
 import (
 	"bytes"
@@ -13,23 +13,24 @@ import (
 	"schedrestd/errs"
 )
 
-// version is the API version that the demo shows.
+// version is the API version that is asked for.
 const version = "v0.0.43"
 
-// gateway is a client of schedrestd's, as one would write it in an hour.
-type gateway struct {
+// Gateway is a client of schedrestd's, as one would write it in an hour.
+type Gateway struct {
 	base   string // http://HOST:PORT
 	token  string
 	client *http.Client
 }
 
-func newGateway(address, token string) gateway {
+// NewGateway makes a client of the gateway at base ("http://HOST:PORT") that sends token.
+func NewGateway(base, token string) Gateway {
 	// No proxy of the person's environment: the token is for this machine.
-	return gateway{base: "http://" + address, token: token, client: &http.Client{Transport: &http.Transport{}}}
+	return Gateway{base: base, token: token, client: &http.Client{Transport: &http.Transport{}}}
 }
 
-// url is the address of a resource, given as path segments below the version.
-func (g gateway) url(plugin string, segments ...string) string {
+// URL is the address of a resource, given as path segments below the version.
+func (g Gateway) URL(plugin string, segments ...string) string {
 	for i, s := range segments {
 		segments[i] = url.PathEscape(s)
 	}
@@ -43,7 +44,7 @@ type problem struct {
 }
 
 // call asks for a resource and decodes the answer into out. body, when not nil, is sent as JSON.
-func (g gateway) call(ctx context.Context, method, url string, body, out any) error {
+func (g Gateway) call(ctx context.Context, method, url string, body, out any) error {
 	var sent io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)

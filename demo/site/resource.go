@@ -1,0 +1,121 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"schedrestd/errs"
+)
+
+// Pinged is the controller's entry in the answer to ping.
+type Pinged struct {
+	Hostname   string `json:"hostname"`
+	Responding bool   `json:"responding"`
+	Latency    int64  `json:"latency"` // microseconds
+}
+
+// Ping is the first controller's entry; an error when it does not respond.
+func (g Gateway) Ping(ctx context.Context) (Pinged, error) {
+	var answer struct {
+		Pings []Pinged `json:"pings"`
+	}
+	if err := g.call(ctx, http.MethodGet, g.URL("sched", "ping"), nil, &answer); err != nil {
+		return Pinged{}, err
+	}
+	if len(answer.Pings) == 0 {
+		return Pinged{}, errEmpty
+	}
+	if !answer.Pings[0].Responding {
+		return Pinged{}, errs.New(errs.Unavailable, "the gateway says that the controller does not respond")
+	}
+	return answer.Pings[0], nil
+}
+
+// Diag asks the accounting daemon, through the gateway.
+func (g Gateway) Diag(ctx context.Context) error {
+	var answer struct{}
+	return g.call(ctx, http.MethodGet, g.URL("scheddb", "diag"), nil, &answer)
+}
+
+// Node is a node, as far as a first look goes.
+type Node struct {
+	Name   string   `json:"name"`
+	State  []string `json:"state"`
+	CPUs   int      `json:"cpus"`
+	Memory int64    `json:"real_memory"` // MiB
+	OS     string   `json:"operating_system"`
+}
+
+// Node is the node of that name.
+func (g Gateway) Node(ctx context.Context, name string) (Node, error) {
+	var answer struct {
+		Nodes []Node `json:"nodes"`
+	}
+	if err := g.call(ctx, http.MethodGet, g.URL("sched", "node", name), nil, &answer); err != nil {
+		return Node{}, err
+	}
+	if len(answer.Nodes) == 0 {
+		return Node{}, errEmpty
+	}
+	return answer.Nodes[0], nil
+}
+
+// Description is the body of a submission.
+type Description struct {
+	Job struct {
+		Name        string   `json:"name"`
+		Script      string   `json:"script"`
+		Environment []string `json:"environment"`
+		WorkDir     string   `json:"current_working_directory"`
+		TimeLimit   int      `json:"time_limit"` // minutes
+	} `json:"job"`
+}
+
+// Submit hands in a job.
+func (g Gateway) Submit(ctx context.Context, d Description) (id uint32, err error) {
+	var answer struct {
+		ID uint32 `json:"job_id"`
+	}
+	if err := g.call(ctx, http.MethodPost, g.URL("sched", "job", "submit"), d, &answer); err != nil {
+		return 0, err
+	}
+	if answer.ID == 0 {
+		return 0, errEmpty
+	}
+	return answer.ID, nil
+}
+
+// Job is a job, likewise.
+type Job struct {
+	State []string `json:"job_state"`
+	Exit  struct {
+		Code struct {
+			Number int `json:"number"`
+		} `json:"return_code"`
+	} `json:"exit_code"`
+}
+
+// Waiting tells whether the job has still to begin or to end.
+func (j Job) Waiting() bool {
+	for _, s := range j.State {
+		if s == "PENDING" || s == "RUNNING" || s == "CONFIGURING" || s == "COMPLETING" || s == "SUSPENDED" {
+			return true
+		}
+	}
+	return len(j.State) == 0
+}
+
+// Job is the job of that number.
+func (g Gateway) Job(ctx context.Context, id uint32) (Job, error) {
+	var answer struct {
+		Jobs []Job `json:"jobs"`
+	}
+	if err := g.call(ctx, http.MethodGet, g.URL("sched", "job", fmt.Sprint(id)), nil, &answer); err != nil {
+		return Job{}, err
+	}
+	if len(answer.Jobs) == 0 {
+		return Job{}, errEmpty
+	}
+	return answer.Jobs[0], nil
+}
