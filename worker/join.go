@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"log/slog"
+	"net/http"
+	"os"
+
+	"schedrestd/api"
+	"schedrestd/auth"
+	"schedrestd/become"
+	"schedrestd/handlers"
+	"schedrestd/ipc"
+	"schedrestd/rpc/client"
+)
+
+// Join makes the service of a real worker out of its Setup: the handlers, on a client
+// of the site's daemons. It is the one place where those parts meet.
+func Join(setup ipc.Setup) (http.Handler, error) {
+	daemons := client.New(client.Config{
+		Controllers: controllers(setup),
+		Accounting:  addresses(setup.Accounting),
+		Cluster:     setup.Cluster,
+		Timeout:     setup.Limits.Call,
+	})
+	cfg := handlers.Config{
+		Controller: controller{daemons},
+		Auth: auth.Options{
+			JWT:            setup.JWT,
+			Local:          setup.Local,
+			UID:            uint32(os.Getuid()),
+			UserClaimField: setup.UserClaim,
+		},
+		Names:   spellings(setup.Names),
+		Cluster: setup.Cluster,
+		Release: Release,
+		Users:   users{},
+		MaxBody: int64(setup.Limits.Body),
+		Log:     slog.Default(),
+	}
+	if u, err := become.LookupUID(cfg.Auth.UID); err == nil {
+		cfg.Auth.User = u.Name
+	}
+	if len(setup.Accounting) > 0 {
+		cfg.Accounting = accounting{daemons}
+	}
+	return handlers.New(cfg), nil
+}
+
+// Release is the version of this program, set by the linker.
+var Release = "0.1.0"
+
+// controllers are the ways to the controllers. A UNIX socket is another way to the
+// primary one, and the only one for who has no token: there the kernel is his witness.
+func controllers(setup ipc.Setup) []client.Address {
+	list := addresses(setup.Controllers)
+	if setup.AuthSocket == "" || len(list) == 0 {
+		return list
+	}
+	socket := client.Address{Name: list[0].Name, Network: "unix", Address: setup.AuthSocket}
+	return append([]client.Address{socket}, list...)
+}
+
+func addresses(list []ipc.Address) []client.Address {
+	var out []client.Address
+	for _, a := range list {
+		out = append(out, client.Address{Name: a.Name, Network: a.Network, Address: a.Address})
+	}
+	return out
+}
+
+func spellings(n ipc.Names) api.Names {
+	switch n {
+	case ipc.NamesSlurm:
+		return api.NamesSlurm
+	case ipc.NamesSched | ipc.NamesSlurm:
+		return api.NamesBoth
+	}
+	return api.NamesSched
+}
+
+// users names users and groups by the system's own databases.
+type users struct{ api.Numbers }
+
+// User is the name of uid, or the number in decimal.
+func (n users) User(uid uint32) string {
+	if u, err := become.LookupUID(uid); err == nil && u.Name != "" {
+		return u.Name
+	}
+	return n.Numbers.User(uid)
+}
+
+// Group is the name of gid, or the number in decimal.
+func (n users) Group(gid uint32) string {
+	if g, err := become.LookupGID(gid); err == nil && g.Name != "" {
+		return g.Name
+	}
+	return n.Numbers.Group(gid)
+}
