@@ -32,6 +32,15 @@ func NewJSONWriter(w io.Writer) *JSONWriter {
 	return &JSONWriter{w: w, buf: make([]byte, 0, pieceSize+4<<10)}
 }
 
+// Reset makes j as new, to w.
+func (j *JSONWriter) Reset(w io.Writer) { *j = JSONWriter{w: w, buf: j.buf[:0]} }
+
+// Buffered is how many bytes have been collected and not been written out yet.
+func (j *JSONWriter) Buffered() int { return len(j.buf) }
+
+// Capacity is how many bytes the buffer has room for.
+func (j *JSONWriter) Capacity() int { return cap(j.buf) }
+
 // BeginObject opens an object.
 func (j *JSONWriter) BeginObject() { j.open('{') }
 

@@ -1,0 +1,37 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+)
+
+// getAccountingPing asks the accounting daemon whether it is there.
+func (h *handler) getAccountingPing(c *call) error {
+	pings, err := h.Accounting.Ping(c.ctx, c.cred)
+	if err != nil {
+		return err
+	}
+	if !anyResponds(pings) {
+		return errs.New(errs.Unavailable, "the accounting daemon does not answer")
+	}
+	return send(c, http.StatusOK, api.AccountingPings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
+}
+
+// getAccountingDiag shows the accounting daemon's statistics, and its ping beside them.
+func (h *handler) getAccountingDiag(c *call) error {
+	pings, err := h.Accounting.Ping(c.ctx, c.cred)
+	if err != nil {
+		return err
+	}
+	stats, err := h.Accounting.Stats(c.ctx, c.cred)
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, api.AccountingDiag, &api.StatsAnswer{
+		Stats:    api.StatsRow{AccountingStats: stats, Users: h.Users},
+		Pings:    pings,
+		Envelope: c.envelope(),
+	})
+}

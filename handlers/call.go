@@ -1,0 +1,117 @@
+package handlers
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/auth"
+)
+
+// call is one request on its way through.
+type call struct {
+	h     *handler
+	w     *response
+	r     *http.Request
+	ctx   context.Context
+	id    string // of the request, for the client and the log
+	begun time.Time
+
+	match
+	cred     auth.Credential
+	warnings []api.Warning
+}
+
+// ServeHTTP is the whole way of a request, step by step.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), begun: time.Now()}
+	w.Header().Set("X-Request-Id", c.id)
+	defer c.logAccess()
+	defer c.recover()
+	c.match = h.router.find(r)
+	if err := c.serve(); err != nil {
+		c.fail(err)
+	}
+}
+
+func (c *call) serve() error {
+	if c.allow != nil && c.r.Method == http.MethodOptions {
+		c.setAllow()
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if c.err != nil {
+		return c.err
+	}
+	if err := c.authenticate(); err != nil {
+		return err
+	}
+	return c.route.do(c)
+}
+
+// authenticate finds out who asks. Form, dates and claims are judged here. Whether a token is
+// genuine is for the daemon to say: it is asked first when there is a body, which nobody
+// unknown may make us read; any other request is answered by the daemon itself, and so
+// only to a credential that it accepts.
+func (c *call) authenticate() (err error) {
+	if c.cred, err = auth.FromRequest(c.r, c.h.Auth); err != nil {
+		return err
+	}
+	switch {
+	case c.route.Request == nil:
+		return nil
+	case c.route.Accounting:
+		return c.h.Accounting.Vouch(c.ctx, c.cred)
+	}
+	return c.h.Controller.Vouch(c.ctx, c.cred)
+}
+
+// envelope is what surrounds every answer.
+func (c *call) envelope() api.Envelope {
+	return api.Envelope{Meta: c.meta(), Warnings: c.warnings}
+}
+
+func (c *call) meta() api.Meta {
+	m := api.Meta{
+		Version: c.view.Version.String(),
+		Storage: c.h.Accounting != nil,
+		Release: c.h.Release,
+		Cluster: c.h.Cluster,
+	}
+	if c.route != nil {
+		m.Accounting = c.route.Accounting
+	}
+	if peer, ok := auth.PeerFrom(c.ctx); ok {
+		m.Source = peer.Addr
+		if peer.Network == "unix" {
+			m.Source = "unix:" + peer.Listener
+		}
+	}
+	switch {
+	case c.cred.Local:
+		m.User, m.Group = c.h.Users.User(c.cred.UID), c.h.Users.Group(c.cred.GID)
+	case c.cred.ActAs != "":
+		m.User = c.cred.ActAs
+	default:
+		m.User = c.cred.Claims.User
+	}
+	return m
+}
+
+// logAccess writes the line of the request. Headers are never in it, nor the query:
+// either may hold a token.
+func (c *call) logAccess() {
+	route := "none"
+	if c.route != nil {
+		route = c.route.ID
+	}
+	peer, _ := auth.PeerFrom(c.ctx)
+	c.h.Log.LogAttrs(c.ctx, slog.LevelInfo, "request",
+		slog.String("id", c.id), slog.String("peer", peer.Addr), slog.String("user", c.cred.User()),
+		slog.String("method", schema.Shorten(c.r.Method)), slog.String("path", schema.Shorten(c.r.URL.Path)), slog.String("route", route),
+		slog.Int("status", c.w.status), slog.Int("bytes", c.w.bytes), slog.Duration("took", time.Since(c.begun)))
+}

@@ -1,0 +1,57 @@
+package handlers
+
+import (
+	"context"
+
+	"schedrestd/auth"
+	"schedrestd/model"
+)
+
+// Controller is the daemon that has the nodes and jobs. Every call is made as the
+// credential's user, and it is the controller that decides whether the credential is
+// genuine: errs.Unauthenticated when it is not.
+//
+// Errors are *errs.Error; what else comes is taken for a fault of ours.
+type Controller interface {
+	// Vouch asks only whether the credential is good.
+	Vouch(context.Context, auth.Credential) error
+
+	// Ping is how every controller answers, the primary one first.
+	Ping(context.Context, auth.Credential) ([]model.Ping, error)
+
+	// Nodes gives each node to each, one at a time; a node is valid during the call only. An
+	// error of each ends it and is returned. lastUpdate is when anything of it changed.
+	Nodes(ctx context.Context, cred auth.Credential, each func(*model.Node) error) (lastUpdate model.Time, err error)
+
+	// Node is the node of that name; errs.NotFound when there is none.
+	Node(ctx context.Context, cred auth.Credential, name string) (*model.Node, model.Time, error)
+
+	// Partitions gives each partition to each, as Nodes does.
+	Partitions(ctx context.Context, cred auth.Credential, each func(*model.Partition) error) error
+
+	// Jobs gives each job to each, as Nodes does.
+	Jobs(ctx context.Context, cred auth.Credential, each func(*model.Job) error) (JobTimes, error)
+
+	// Job is the job of that number, several when it is an array or heterogeneous;
+	// errs.NotFound when there is none.
+	Job(ctx context.Context, cred auth.Credential, id uint32) ([]model.Job, JobTimes, error)
+
+	// Submit queues a job. An error with Code outcome_unknown says that it may have been queued.
+	Submit(context.Context, auth.Credential, *model.JobDesc) (*model.Submitted, error)
+
+	// Cancel ends the job that id names: "12", a task "12_3", a part "12+1".
+	Cancel(ctx context.Context, cred auth.Credential, id string) error
+}
+
+// JobTimes are the dates that come with jobs.
+type JobTimes struct {
+	LastUpdate   model.Time // something about jobs changed
+	LastBackfill model.Time // the backfill scheduler ran
+}
+
+// Accounting is the daemon that keeps the records. As Controller in all else.
+type Accounting interface {
+	Vouch(context.Context, auth.Credential) error
+	Ping(context.Context, auth.Credential) ([]model.Ping, error)
+	Stats(context.Context, auth.Credential) (*model.AccountingStats, error)
+}

@@ -1,0 +1,167 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/auth"
+	"schedrestd/errs"
+)
+
+// status is the HTTP status of a failure: the one place where kinds become numbers.
+func status(err error) int {
+	if errors.Is(err, errMethod) {
+		return http.StatusMethodNotAllowed
+	}
+	if media, ok := errors.AsType[*mediaError](err); ok {
+		return media.status
+	}
+	switch errs.KindOf(err) {
+	case errs.Malformed:
+		return http.StatusBadRequest
+	case errs.Invalid:
+		return http.StatusUnprocessableEntity
+	case errs.Unauthenticated:
+		return http.StatusUnauthorized
+	case errs.Denied:
+		return http.StatusForbidden
+	case errs.NotFound:
+		return http.StatusNotFound
+	case errs.Conflict:
+		return http.StatusConflict
+	case errs.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case errs.TooMany:
+		return http.StatusTooManyRequests
+	case errs.Unavailable:
+		return http.StatusServiceUnavailable
+	case errs.Timeout:
+		return http.StatusGatewayTimeout
+	case errs.BadAnswer:
+		return http.StatusBadGateway
+	case errs.Unsupported:
+		return http.StatusNotImplemented
+	}
+	return http.StatusInternalServerError
+}
+
+// outcomeUnknown is the code of a change that was sent and not answered. To send it again may
+// do it twice.
+const outcomeUnknown = "outcome_unknown"
+
+// retryAfter is how many seconds a client is asked to wait for a daemon to come back.
+const retryAfter = "5"
+
+// fail answers with err. Nothing was sent yet.
+func (c *call) fail(err error) {
+	code := status(err)
+	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
+		c.logFailure(err)
+	}
+	body := api.EmptyAnswer{Envelope: c.envelope()}
+	body.Errors = problems(err, code)
+	h := c.w.Header()
+	switch code {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", "Bearer")
+		body.Meta.User, body.Meta.Group = "", "" // the name in a token that is not good is nothing
+	case http.StatusMethodNotAllowed:
+		c.setAllow()
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		h.Set("Retry-After", retryAfter)
+	}
+	if err := send(c, code, api.Empty, &body); err != nil {
+		c.logFailure(err)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (c *call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
+
+// problems are the error entries of err. Of what went wrong inside only the Message of an
+// errs.Error is for the client's eyes; everything else stays in the log. Why a
+// credential was refused is always told in the same words.
+func problems(err error, code int) []api.Error {
+	if report, ok := errors.AsType[*bodyError](err); ok {
+		return report.problems()
+	}
+	p := api.Error{Name: http.StatusText(code), Code: errs.KindOf(err).String(), Description: "something went wrong here; the log has it under the request's id"}
+	e, ok := errors.AsType[*errs.Error](err)
+	switch {
+	case !ok || e.Kind == errs.Internal:
+	case e.Kind == errs.Unauthenticated:
+		p.Description, p.Number = auth.Refused, e.Number
+	default:
+		p.Description, p.Number, p.Source = e.Message, e.Number, e.Source
+		if hint := errs.HintOf(err); hint != "" {
+			p.Description += "; " + hint
+		}
+		if e.Code != "" {
+			p.Code = e.Code
+		}
+	}
+	p.Retryable = retryable(p.Code)
+	return []api.Error{p}
+}
+
+func retryable(code string) bool {
+	switch code {
+	case errs.Unavailable.String(), errs.Timeout.String(), errs.TooMany.String():
+		return true
+	}
+	return false
+}
+
+// bodyError is a body that was read and can't be understood.
+type bodyError struct{ notes []schema.Note }
+
+func (e *bodyError) Error() string { return fmt.Sprintf("%d errors in the body", len(e.notes)) }
+
+// Unwrap gives it its kind.
+func (e *bodyError) Unwrap() error { return &errs.Error{Kind: errs.Invalid} }
+
+func (e *bodyError) problems() []api.Error {
+	list := make([]api.Error, len(e.notes))
+	for i, n := range e.notes {
+		list[i] = api.Error{
+			Description: n.Text,
+			Source:      n.Source,
+			Name:        http.StatusText(http.StatusUnprocessableEntity),
+			Code:        errs.Invalid.String(),
+		}
+		if n.Line > 0 {
+			list[i].Description += fmt.Sprintf(" (line %d, column %d)", n.Line, n.Column)
+		}
+	}
+	return list
+}
+
+// recover answers for a handler that panicked.
+func (c *call) recover() {
+	p := recover()
+	switch {
+	case p == nil:
+		return
+	case p == http.ErrAbortHandler || c.w.status != 0:
+		if p != http.ErrAbortHandler {
+			c.h.Log.Error("panic", "id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+		panic(http.ErrAbortHandler)
+	}
+	c.h.Log.Error("panic", "id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	c.fail(errors.New("panic"))
+}
+
+// logFailure logs the whole of err, which no client sees, under the request's id.
+func (c *call) logFailure(err error) {
+	if c.ctx.Err() != nil {
+		return // the client has gone; nobody is wronged
+	}
+	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", err.Error()))
+}

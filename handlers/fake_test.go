@@ -1,0 +1,166 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"schedrestd/api"
+	"schedrestd/auth"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// fake is a controller and an accounting daemon that answer what the test says.
+type fake struct {
+	vouch      error // what any call answers when it is not nil
+	pings      []model.Ping
+	nodes      []model.Node
+	partitions []model.Partition
+	jobs       []model.Job
+	lastUpdate model.Time
+	backfill   model.Time
+	submitErr  error
+	midway     error // what a list ends with
+	stats      model.AccountingStats
+
+	calls     []string         // what was asked, in order
+	submitted []*model.JobDesc // what was submitted
+	cancelled []string
+	creds     []auth.Credential
+}
+
+func (f *fake) asked(call string, cred auth.Credential) error {
+	f.calls = append(f.calls, call)
+	f.creds = append(f.creds, cred)
+	return f.vouch
+}
+
+func (f *fake) Vouch(_ context.Context, cred auth.Credential) error { return f.asked("vouch", cred) }
+
+func (f *fake) Ping(_ context.Context, cred auth.Credential) ([]model.Ping, error) {
+	return f.pings, f.asked("ping", cred)
+}
+
+func (f *fake) Nodes(_ context.Context, cred auth.Credential, each func(*model.Node) error) (model.Time, error) {
+	if err := f.asked("nodes", cred); err != nil {
+		return 0, err
+	}
+	return f.lastUpdate, eachOf(f.nodes, each, f.midway)
+}
+
+func (f *fake) Node(_ context.Context, cred auth.Credential, name string) (*model.Node, model.Time, error) {
+	if err := f.asked("node "+name, cred); err != nil {
+		return nil, 0, err
+	}
+	for i := range f.nodes {
+		if f.nodes[i].Name == name {
+			return &f.nodes[i], f.lastUpdate, nil
+		}
+	}
+	return nil, 0, &errs.Error{Kind: errs.NotFound, Message: "there is no such node", Number: 2018}
+}
+
+func (f *fake) Partitions(_ context.Context, cred auth.Credential, each func(*model.Partition) error) error {
+	if err := f.asked("partitions", cred); err != nil {
+		return err
+	}
+	return eachOf(f.partitions, each, nil)
+}
+
+func (f *fake) Jobs(_ context.Context, cred auth.Credential, each func(*model.Job) error) (JobTimes, error) {
+	if err := f.asked("jobs", cred); err != nil {
+		return JobTimes{}, err
+	}
+	return JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(f.jobs, each, f.midway)
+}
+
+func (f *fake) Job(_ context.Context, cred auth.Credential, id uint32) ([]model.Job, JobTimes, error) {
+	if err := f.asked("job", cred); err != nil {
+		return nil, JobTimes{}, err
+	}
+	for i := range f.jobs {
+		if f.jobs[i].StepID.JobID == id {
+			return f.jobs[i : i+1], JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, nil
+		}
+	}
+	return nil, JobTimes{}, &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
+}
+
+func (f *fake) Submit(_ context.Context, cred auth.Credential, desc *model.JobDesc) (*model.Submitted, error) {
+	if err := f.asked("submit", cred); err != nil {
+		return nil, err
+	}
+	if f.submitErr != nil {
+		return nil, f.submitErr
+	}
+	f.submitted = append(f.submitted, desc)
+	return &model.Submitted{StepID: model.StepID{JobID: 17, Step: model.Some[uint32](0xfffffffb)}, UserMessage: ""}, nil
+}
+
+func (f *fake) Cancel(_ context.Context, cred auth.Credential, id string) error {
+	f.cancelled = append(f.cancelled, id)
+	return f.asked("cancel", cred)
+}
+
+func (f *fake) Stats(_ context.Context, cred auth.Credential) (*model.AccountingStats, error) {
+	return &f.stats, f.asked("stats", cred)
+}
+
+func eachOf[T any](list []T, each func(*T) error, end error) error {
+	for i := range list {
+		if err := each(&list[i]); err != nil {
+			return err
+		}
+	}
+	return end
+}
+
+// users are the names that tests know.
+type users map[uint32]string
+
+func (u users) User(n uint32) string {
+	if name := u[n]; name != "" {
+		return name
+	}
+	return api.Numbers{}.User(n)
+}
+
+func (u users) Group(n uint32) string { return u.User(n) }
+
+var testUsers = users{0: "root", 20001: "alice", 20002: "bob"}
+
+// now is when the tests take place.
+var now = time.Unix(1_795_000_000, 0)
+
+// token is alice's: {"alg":"HS256"} {"exp":1795000600,"iat":1795000000,"sun":"alice"}, signed by nobody.
+const token = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYWxpY2UifQ.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
+
+// config serves f in both spellings.
+func config(f *fake) Config {
+	return Config{
+		Controller: f, Accounting: f,
+		Auth:    auth.Options{JWT: true, Now: func() time.Time { return now }},
+		Names:   api.NamesBoth,
+		Cluster: "demo",
+		Release: "1.2.3",
+		Users:   testUsers,
+	}
+}
+
+// request makes a request of alice's.
+func request(method, path, body string) *http.Request {
+	r := newRequest(method, path, body)
+	r.Header.Set("X-SCHED-USER-TOKEN", token)
+	return r
+}
+
+// serve answers r with the handlers of cfg.
+func serve(t *testing.T, cfg Config, r *http.Request) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	New(cfg).ServeHTTP(w, r)
+	return w
+}

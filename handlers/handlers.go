@@ -1,0 +1,65 @@
+// Package handlers answers requests: it finds the endpoint, has auth judge who asks,
+// reads the body, asks the controller or the accounting daemon, and renders the
+// answer, which is the envelope whatever happens.
+//
+// routes.go is the table of contents: every endpoint that api declares, beside what it does here. One
+// file for each resource has the behaviour (node.go, job.go, …). The daemons
+// are known only as the interfaces in controller.go.
+//
+// What this package refuses to do: read a body before its sender is known to be who he says
+// (garbage was enough to make others parse for minutes), answer in pieces that could look
+// whole when they are not, tell a client the inner cause of a failure, or write a token to a
+// log.
+package handlers
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/auth"
+)
+
+// Config is what the handlers need.
+type Config struct {
+	Controller Controller
+	Accounting Accounting // nil: accounting is not in use, and its paths do not exist
+	Auth       auth.Options
+	Names      api.Names        // spellings served
+	Versions   []schema.Version // API versions served; nil: all
+	Cluster    string           // name of the cluster
+	Release    string           // of this program, "1.2.3"
+	Users      api.Users        // nil: users are shown by number
+	MaxBody    int64            // most bytes of a request's body; 0: 50 MB
+	Log        *slog.Logger     // nil: none
+}
+
+// defaultMaxBody is the largest request body: a job script may be 4 MB, an array of
+// parts of a job several of them.
+const defaultMaxBody = 50 << 20
+
+// New makes the handler of all requests.
+func New(cfg Config) http.Handler {
+	if cfg.Versions == nil {
+		cfg.Versions = api.Versions
+	}
+	if cfg.Users == nil {
+		cfg.Users = api.Numbers{}
+	}
+	if cfg.MaxBody == 0 {
+		cfg.MaxBody = defaultMaxBody
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	h := &handler{Config: cfg}
+	h.router = newRouter(h.routes(), cfg)
+	return h
+}
+
+type handler struct {
+	Config
+	router *router
+}

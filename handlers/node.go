@@ -1,0 +1,43 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/model"
+)
+
+// getNodes lists the nodes, one at a time from the controller's answer to the client.
+func (h *handler) getNodes(c *call) error {
+	partitions, err := h.membership(c)
+	if err != nil {
+		return err
+	}
+	body := api.NodesAnswer{Envelope: c.envelope()}
+	body.Nodes = func(each func(*api.NodeRow) error) error {
+		row := api.NodeRow{Users: h.Users}
+		body.LastUpdate, err = h.Controller.Nodes(c.ctx, c.cred, func(n *model.Node) error {
+			row.Node, row.Partitions = n, partitions[n.Name]
+			return each(&row)
+		})
+		return err
+	}
+	return send(c, http.StatusOK, api.Nodes, &body)
+}
+
+// getNode shows one node.
+func (h *handler) getNode(c *call) error {
+	node, lastUpdate, err := h.Controller.Node(c.ctx, c.cred, c.params["node_name"])
+	if err != nil {
+		return err
+	}
+	partitions, err := h.partitionsOf(c, node.Name)
+	if err != nil {
+		return err
+	}
+	body := api.NodesAnswer{LastUpdate: lastUpdate, Envelope: c.envelope()}
+	body.Nodes = func(each func(*api.NodeRow) error) error {
+		return each(&api.NodeRow{Node: node, Partitions: partitions, Users: h.Users})
+	}
+	return send(c, http.StatusOK, api.Nodes, &body)
+}

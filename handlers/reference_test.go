@@ -1,0 +1,135 @@
+package handlers
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/model"
+	"schedrestd/rpc/message"
+)
+
+// TestReference decodes frames captured from real controllers, answers with them, and
+// compares with what Slurm's own gateway made of the same controller at the same
+// moment: every field in name, type and value.
+func TestReference(t *testing.T) {
+	for _, tt := range []struct{ suite, frames string }{{"trixie", "trixie-p42"}, {"forky", "forky-p45"}} {
+		f := captured(t, "../rpc/message/testdata/frames/"+tt.frames+".json.gz")
+		var answers map[string]json.RawMessage
+		readGzip(t, "testdata/reference/"+tt.suite+".json.gz", &answers)
+		if len(answers) < 10 {
+			t.Fatalf("%d answers in the capture", len(answers))
+		}
+		for path, answer := range answers {
+			t.Run(tt.suite+path, func(t *testing.T) {
+				var want map[string]any
+				unmarshal(t, answer, &want)
+				f.sameMoment(t, answer)
+				w := serve(t, config(f), request(http.MethodGet, path, ""))
+				if w.Code != http.StatusOK {
+					t.Fatalf("status %d: %s", w.Code, w.Body)
+				}
+				var got map[string]any
+				unmarshal(t, w.Body.Bytes(), &got)
+				delete(want, "meta") // differs from moment to moment
+				delete(got, "meta")
+				if d := cmp.Diff(want, got); d != "" {
+					t.Errorf("theirs (-), ours (+):\n%s", d)
+				}
+			})
+		}
+	}
+}
+
+// captured is a controller that answers from captured frames.
+func captured(t *testing.T, file string) *fake {
+	var captures map[string]struct {
+		Frame string `json:"response_frame"`
+	}
+	readGzip(t, file, &captures)
+	decode := func(name string, body message.Body) {
+		raw, err := hex.DecodeString(captures[name].Frame)
+		if err != nil || len(raw) < 4 {
+			t.Fatalf("%s: %v", name, err)
+		}
+		frame, err := message.ParseFrame(raw[4:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := frame.Decode(body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var nodes message.NodeInfo
+	var jobs message.JobInfo
+	var partitions message.PartitionInfo
+	decode("nodes", &nodes)
+	decode("jobs", &jobs)
+	decode("partitions", &partitions)
+	return &fake{
+		nodes: nodes.Nodes.List, jobs: jobs.Jobs.List, partitions: partitions.Partitions.List,
+		lastUpdate: jobs.LastUpdate, backfill: jobs.LastBackfill,
+	}
+}
+
+// sameMoment takes from an answer what is never twice the same: how long a ping took, and
+// the second of the last change.
+func (f *fake) sameMoment(t *testing.T, answer json.RawMessage) {
+	var body struct {
+		Pings []struct {
+			Hostname string
+			Latency  int64
+			Mode     string
+		}
+		LastUpdate struct{ Number model.Time } `json:"last_update"`
+	}
+	if err := json.Unmarshal(answer, &body); err != nil {
+		t.Fatal(err)
+	}
+	f.lastUpdate = body.LastUpdate.Number
+	f.pings = nil
+	for i, p := range body.Pings {
+		f.pings = append(f.pings, model.Ping{Hostname: p.Hostname, Latency: p.Latency, Mode: p.Mode, Responding: true, Primary: i == 0})
+	}
+}
+
+func readGzip(t *testing.T, file string, into any) {
+	t.Helper()
+	b, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	z, err := gzip.NewReader(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(z).Decode(into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unmarshal keeps numbers as they are written: 2.0 is not 2.
+func unmarshal(t *testing.T, b []byte, into any) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(into); err != nil {
+		t.Fatalf("%v in %s", err, b)
+	}
+}
+
+func newRequest(method, path, body string) *http.Request {
+	r, err := http.NewRequest(method, "http://gateway"+path, strings.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
