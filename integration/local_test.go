@@ -1,0 +1,97 @@
+package integration
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// rest_auth/local: over a UNIX socket the kernel says who asks, and only the uid that the gateway
+// serves as is let in.
+func TestLocal(t *testing.T) {
+	u := someUser(t)
+	var socket string
+	l := newLab(t, func(l *lab) {
+		// The worker asks the controller with its own uid as the credential.
+		must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755))
+		socket = filepath.Join(l.Dir, "run", "rest.sock")
+		if os.Geteuid() == 0 {
+			must(t, os.Mkdir(filepath.Join(l.Dir, "rest"), 0o755))
+			socket = filepath.Join(l.Dir, "rest", "sock")
+			l.restd.Args = []string{"-f", l.Conf(), "-u", u.name, "-g", strconv.Itoa(int(u.gid)), l.restd.Args[len(l.restd.Args)-1]}
+		}
+		l.restd.Args = append(l.restd.Args, "unix:"+socket)
+	})
+	over := func(uid uint32) *http.Client {
+		return &http.Client{Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext:       func(context.Context, string, string) (net.Conn, error) { return dialAs(uid, socket) },
+		}}
+	}
+	ask := func(t *testing.T, uid uint32, status int, headers ...string) {
+		t.Helper()
+		headers = append([]string{"X-SCHED-USER-TOKEN:"}, headers...)
+		a, err := l.try(over(uid), "GET", "/sched/v0.0.43/ping", "", headers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.want(t, status)
+	}
+	t.Run("own uid", func(t *testing.T) { ask(t, u.uid, 200) })
+	t.Run("own uid and own name", func(t *testing.T) { ask(t, u.uid, 200, "X-SCHED-USER-NAME: "+u.name) })
+	t.Run("another's name", func(t *testing.T) { ask(t, u.uid, 401, "X-SCHED-USER-NAME: somebody-else") })
+	t.Run("a bad token does not fall back", func(t *testing.T) { ask(t, u.uid, 401, "X-SCHED-USER-TOKEN: x.y.z") })
+	t.Run("over TCP", func(t *testing.T) {
+		l.ask("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN:").want(t, 401)
+	})
+	t.Run("a token over the socket", func(t *testing.T) {
+		ask(t, u.uid, 200, "X-SCHED-USER-TOKEN: "+l.userToken)
+	})
+	t.Run("another uid", func(t *testing.T) {
+		needRoot(t)
+		ask(t, 0, 401)
+		ask(t, u.uid+1, 401)
+		ask(t, u.uid+1, 200, "X-SCHED-USER-TOKEN: "+l.userToken)
+	})
+}
+
+// dialAs connects to a UNIX socket as uid: the kernel notes who connects, thread by thread.
+func dialAs(uid uint32, path string) (conn net.Conn, err error) {
+	if uid == uint32(os.Geteuid()) {
+		return net.Dial("unix", path)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends here, nobody else gets its uid
+		if _, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); e != 0 {
+			err = e
+			return
+		}
+		conn, err = connectHere(path)
+	}()
+	<-done
+	return conn, err
+}
+
+// connectHere connects on the calling thread.
+func connectHere(path string) (net.Conn, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		return nil, err
+	}
+	return net.FileConn(f)
+}
