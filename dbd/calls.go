@@ -1,0 +1,54 @@
+package dbd
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"schedrestd/model"
+	"schedrestd/rpc/message"
+)
+
+// calls counts what is asked: by message, and by user.
+type calls struct {
+	since time.Time
+
+	mu       sync.Mutex
+	messages map[uint32]model.CallCount
+	users    map[uint32]model.CallCount // as many as there are users with a credential
+}
+
+func newCalls(now time.Time) *calls {
+	return &calls{since: now, messages: map[uint32]model.CallCount{}, users: map[uint32]model.CallCount{}}
+}
+
+func (c *calls) add(t message.Type, uid uint32, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	count(c.messages, uint32(t), took)
+	count(c.users, uid, took)
+}
+
+func count(m map[uint32]model.CallCount, id uint32, took time.Duration) {
+	n := m[id]
+	n.ID = id
+	n.Count++
+	n.Time += uint64(took.Microseconds())
+	m[id] = n
+}
+
+// lists is both counts, in the order of their numbers.
+func (c *calls) lists() (messages, users []model.CallCount) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return sorted(c.messages), sorted(c.users)
+}
+
+func sorted(m map[uint32]model.CallCount) []model.CallCount {
+	list := make([]model.CallCount, 0, len(m))
+	for _, id := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, m[id])
+	}
+	return list
+}

@@ -1,0 +1,59 @@
+// Package dbd is the shipped accounting daemon: it keeps the jobs of a cluster of
+// one machine in SQLite and counts what it is asked. It speaks slurmdbd's protocol,
+// connections that stay, so that the gateway has one client for it and for a
+// site's slurmdbd; jobs come in by a message of our own (message.RecordJobs).
+//
+// It is no accounting for clusters: no associations, no limits, no sums over time.
+// Requests that need those are answered "not known here", not with empty lists.
+//
+// A request is one file (stats.go, record.go, end.go); store.go is the database; run.go
+// joins configuration, keys, sockets and server.
+package dbd
+
+import (
+	"context"
+	"time"
+
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// Daemon answers requests. Make it with New.
+type Daemon struct {
+	store *Store
+	super func(uid uint32) bool
+	calls *calls
+}
+
+// New makes a Daemon that keeps its jobs in store. super tells who may record jobs and
+// see what everybody asked: root, the scheduler's user.
+func New(store *Store, super func(uid uint32) bool) *Daemon {
+	return &Daemon{store: store, super: super, calls: newCalls(time.Now())}
+}
+
+// Handlers is what the daemon answers, for server.Server's Persistent.
+func (d *Daemon) Handlers() map[message.Type]server.Handler {
+	handlers := map[message.Type]server.Handler{
+		message.AccountingGetStats:   d.stats,
+		message.AccountingRecordJobs: d.record,
+		message.AccountingFini:       d.end,
+	}
+	for t, h := range handlers {
+		handlers[t] = d.counted(h)
+	}
+	return handlers
+}
+
+// counted is h, with each call counted for its message and its user.
+func (d *Daemon) counted(h server.Handler) server.Handler {
+	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+		start := time.Now()
+		defer func() { d.calls.add(r.Type, r.Identity.UID, time.Since(start)) }()
+		return h(ctx, r)
+	}
+}
+
+// done is the short answer to r: all went well.
+func done(r *server.Request) (message.Type, message.Body, error) {
+	return message.AccountingRC, &message.PersistRC{Info: uint16(r.Type)}, nil
+}

@@ -1,0 +1,17 @@
+package dbd
+
+import (
+	"context"
+
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// end answers AccountingFini (DBD_FINI). Each request here is complete in itself, so there is
+// nothing to keep or to drop.
+func (d *Daemon) end(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	if err := r.Decode(&message.AccountingEnd{}); err != nil {
+		return 0, nil, err
+	}
+	return done(r)
+}

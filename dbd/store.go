@@ -1,0 +1,137 @@
+package dbd
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+	_ "modernc.org/sqlite" // the driver "sqlite", in Go
+
+	"schedrestd/errs"
+	"schedrestd/guard"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+)
+
+// Store is the database: a file of SQLite.
+type Store struct{ db *sql.DB }
+
+// OpenStore opens the database at path, an absolute one, and makes it when it is not
+// there. It is refused when somebody else could read or replace it, when
+// it belongs to another program, and when a newer release has written it.
+//
+// The journal is a write-ahead log with synchronous=FULL: a commit is on the disk
+// before it is acknowledged, because schedctld forgets what was acknowledged.
+// NORMAL would save the fsync and lose the last batches with the power.
+func OpenStore(ctx context.Context, path string) (*Store, error) {
+	if err := prepare(path); err != nil {
+		return nil, err
+	}
+	name := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
+		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "trusted_schema(0)"},
+		"_txlock": {"immediate"},
+	}.Encode()}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "database %s", path)
+	}
+	s := &Store{db: db}
+	if err := s.migrate(ctx); err != nil {
+		db.Close()
+		if own, ok := errors.AsType[*errs.Error](err); ok {
+			own.Message = "database " + path + ": " + own.Message
+			return nil, own
+		}
+		return nil, errs.Wrap(err, errs.Invalid, "database %s", path)
+	}
+	return s, nil
+}
+
+// prepare makes the file, for its owner alone, or judges the one that is there. SQLite
+// gives its side files the same mode.
+func prepare(path string) error {
+	if !filepath.IsAbs(path) {
+		return errs.New(errs.Invalid, "database %q: not an absolute path", path)
+	}
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		unix.Close(fd)
+	} else if !errors.Is(err, fs.ErrExist) {
+		return errs.Wrap(err, errs.Invalid, "database %s", path)
+	}
+	f, _, err := guard.Open(path, guard.Rule{What: "database", Owners: []uint32{uint32(os.Geteuid())}, Secret: true})
+	if err == nil {
+		f.Close()
+	}
+	return err
+}
+
+// Close closes the database.
+func (s *Store) Close() error { return s.db.Close() }
+
+// upsert keeps the last word on a run of a job: one that has ended does not run again
+// because an older record comes late, but a later run (restarts) may.
+const upsert = `
+INSERT INTO job (cluster, job_id, submit_time, restarts, ended, state, exit_code, user_id, group_id,
+                 account, name, partition, start_time, end_time, protocol, record)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (cluster, job_id, submit_time) DO UPDATE SET
+	restarts = excluded.restarts, ended = excluded.ended, state = excluded.state, exit_code = excluded.exit_code,
+	user_id = excluded.user_id, group_id = excluded.group_id, account = excluded.account, name = excluded.name,
+	partition = excluded.partition, start_time = excluded.start_time, end_time = excluded.end_time,
+	protocol = excluded.protocol, record = excluded.record
+WHERE excluded.restarts > restarts OR excluded.restarts = restarts AND excluded.ended >= ended`
+
+// Record keeps jobs, all or none. cluster is for those that don't name theirs.
+func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return unavailable(err)
+	}
+	defer tx.Rollback()
+	statement, err := tx.PrepareContext(ctx, upsert)
+	if err != nil {
+		return unavailable(err)
+	}
+	defer statement.Close()
+	for i := range jobs {
+		j := &jobs[i]
+		record, err := encode(j)
+		if err != nil {
+			return err
+		}
+		if _, err := statement.ExecContext(ctx, cmp.Or(j.Cluster, cluster), j.StepID.JobID, int64(j.SubmitTime),
+			j.RestartCnt, j.State.Ended(), uint32(j.State), j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition,
+			int64(j.StartTime), int64(j.EndTime), uint16(stored), record); err != nil {
+			return unavailable(err)
+		}
+	}
+	return unavailable(tx.Commit())
+}
+
+// stored is the protocol version that records are kept in. Older ones stay readable, as
+// the walks know all versions.
+const stored = codec.Newest
+
+// encode is the whole job as a message carries it: what the columns don't have is not lost.
+func encode(j *model.Job) ([]byte, error) {
+	c := codec.NewEncoder(stored, nil)
+	(&message.RecordJobs{Jobs: []model.Job{*j}}).Walk(c)
+	return c.Bytes(), c.Finish()
+}
+
+// unavailable is the error of a database that does not do what it should.
+func unavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &errs.Error{Kind: errs.Unavailable, Number: fault.Database, Message: "the database can't be written", Err: err}
+}
