@@ -103,9 +103,9 @@ func (j *Journal) undo(size int64, err error) error {
 	err = fmt.Errorf("journal %s: write: %w", j.path, err)
 	_, unsynced := errors.AsType[*syncError](err)
 	if unsynced {
-		j.failed = err
+		j.fail(err)
 	} else if e := j.file.Truncate(size); e != nil {
-		j.failed = errors.Join(err, e)
+		j.fail(errors.Join(err, e))
 	}
 	return err
 }
@@ -147,7 +147,7 @@ func (j *Journal) rewrite() (err error) {
 	if e := syncDir(j.path); e != nil {
 		// Which of the two files the name stands for after a power cut is open, so
 		// nothing more may be acknowledged.
-		j.failed = &syncError{e}
+		j.fail(&syncError{e})
 	}
 	return nil
 }

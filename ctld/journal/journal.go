@@ -59,6 +59,7 @@ type Journal struct {
 	live    int64 // what a rewritten file would take
 	next    int64 // rewrite when size passes this
 	stopped chan struct{}
+	broken  chan struct{} // closed when failed is set
 }
 
 // place is where a value is.
@@ -78,7 +79,7 @@ type commit struct {
 // the caller alone; who else might open the same journal must be kept out by a lock, which
 // is not this package's.
 func Open(path string) (*Journal, error) {
-	j := &Journal{path: path, index: make(map[string]place), stopped: make(chan struct{})}
+	j := &Journal{path: path, index: make(map[string]place), stopped: make(chan struct{}), broken: make(chan struct{})}
 	j.wake = sync.NewCond(&j.mu)
 	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove unfinished journal: %w", err)
@@ -125,6 +126,18 @@ func (j *Journal) load() error {
 
 // Cut is how many bytes of torn, never acknowledged tail Open cut off.
 func (j *Journal) Cut() int64 { return j.cut }
+
+// Broken is closed when the disk has failed to take what was written: no commit succeeds any
+// more, and the program should end, and read what the disk has when it starts again.
+func (j *Journal) Broken() <-chan struct{} { return j.broken }
+
+// fail sets failed; j.mu is held.
+func (j *Journal) fail(err error) {
+	if j.failed == nil {
+		j.failed = err
+		close(j.broken)
+	}
+}
 
 // Commit makes all entries durable, together or not at all, and returns when they are.
 // After an error they may or may not be found by a later Open.

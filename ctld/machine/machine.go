@@ -128,4 +128,3 @@ func ReadUsage() (Usage, error) {
 		Free: uint64(info.Freeram) * uint64(info.Unit) >> 20,
 	}, nil
 }
-

@@ -100,6 +100,9 @@ func (q *Queue) Release(id uint32) {
 
 // Start picks the jobs that start now, which no longer wait but use what they need.
 func (q *Queue) Start(now time.Time) []uint32 {
+	if q.used.CPUs >= q.total.CPUs {
+		return nil
+	}
 	var started []uint32
 	var left []entry
 	for _, e := range q.waiting {

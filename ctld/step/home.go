@@ -17,6 +17,9 @@ import (
 // ErrTaken says that another step has claimed the job.
 var ErrTaken = errors.New("the job is claimed by another step")
 
+// ErrNewer says that a newer version of this program wrote a file.
+var ErrNewer = errors.New("written by a newer version of this program")
+
 // Claim says which process runs the job. It never changes.
 type Claim struct {
 	Format  int              `json:"format"`
@@ -133,7 +136,7 @@ func claim(home string, c Claim) error {
 func ReadClaim(home string) (c Claim, ok bool, err error) {
 	ok, err = readFile(filepath.Join(home, "claim"), &c)
 	if err == nil && c.Format > format {
-		err = fmt.Errorf("%s/claim: format %d is of a newer version of this program", home, c.Format)
+		err = fmt.Errorf("%s/claim: format %d: %w", home, c.Format, ErrNewer)
 	}
 	return c, ok, err
 }
@@ -158,7 +161,7 @@ func report(home string, o Outcome) error {
 func ReadOutcome(home string) (o Outcome, ok bool, err error) {
 	ok, err = readFile(filepath.Join(home, "outcome"), &o)
 	if err == nil && o.Format > format {
-		err = fmt.Errorf("%s/outcome: format %d is of a newer version of this program", home, o.Format)
+		err = fmt.Errorf("%s/outcome: format %d: %w", home, o.Format, ErrNewer)
 	}
 	return o, ok, err
 }

@@ -1,0 +1,134 @@
+package ctld
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"syscall"
+	"time"
+
+	"schedrestd/ctld/process"
+	"schedrestd/ctld/step"
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// handleKill ends a job (signal 9) or sends it a signal; signal 0 only checks. A user
+// may do so to his own jobs, root and the scheduler's user to all. It answers when the step has been
+// told; the job's end, which takes up to KillWait, is seen by looking at the job.
+//
+// 2017: no such job. 2002: another's. 2021: it has ended. 2024: it waits and can't be signalled.
+func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.KillJob
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	id, err := killed(&q)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := c.mayKill(r.Identity, id); err != nil {
+		return 0, nil, err
+	}
+	c.log.Info("signal to job", "job", id, "signal", q.Signal, "by", r.Identity.UID, "peer", r.Peer)
+	switch q.Signal {
+	case 0:
+	case uint16(syscall.SIGKILL):
+		err = c.cancel(id)
+	default:
+		err = c.signal(id, syscall.Signal(q.Signal))
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return done()
+}
+
+// killed is the job that a request is about. Arrays and heterogeneous jobs, "12_3" and
+// "12+3", do not exist here.
+func killed(q *message.KillJob) (uint32, error) {
+	text := q.JobText
+	if text == "" && q.JobID.Set {
+		return q.JobID.Number, nil
+	}
+	id, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %.40q", text)
+	}
+	return uint32(id), nil
+}
+
+func (c *Controller) mayKill(who server.Identity, id uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j := c.jobs[id]
+	switch {
+	case j == nil:
+		return refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
+	case !c.sees(who, j):
+		return refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)
+	case j.phase == ended:
+		return refuse(errs.Conflict, fault.AlreadyDone, "job %d has already ended", id)
+	}
+	return nil
+}
+
+// cancel ends a job, or has it end as soon as it has started.
+func (c *Controller) cancel(id uint32) error {
+	c.mu.Lock()
+	j := c.jobs[id]
+	if j == nil || j.phase == ended {
+		c.mu.Unlock()
+		return nil
+	}
+	j.cancelled = true
+	c.change(time.Now())
+	switch {
+	case j.phase == running:
+		s := j.step
+		defer c.mu.Unlock() // s is closed under it
+		return gone(s.Cancel())
+	case j.phase == waiting && c.queue.Remove(id):
+		// Nobody else will start it now; but a step of an earlier controller might.
+		j.phase = starting
+	default:
+		c.mu.Unlock() // whoever starts it will see that it is cancelled
+		return nil
+	}
+	c.mu.Unlock()
+	err := step.Withdraw(c.home(id))
+	if errors.Is(err, step.ErrTaken) {
+		c.tasks.Go(func() { c.takeUp(j) })
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.finish(j, func(m *model.Job) { m.State, m.StateReason = model.JobCancelled, reasonNone })
+	return nil
+}
+
+// signal sends a signal to all processes of a running job.
+func (c *Controller) signal(id uint32, sig syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j := c.jobs[id]
+	if j == nil || j.phase != running {
+		return refuse(errs.Conflict, 2024, "job %d does not run", id)
+	}
+	if sig > 30 {
+		return refuse(errs.Invalid, int(syscall.EINVAL), "signal %d can't be sent to a job", sig)
+	}
+	return gone(j.step.Signal(sig))
+}
+
+// gone forgives that a job ended by itself in this moment.
+func gone(err error) error {
+	if errors.Is(err, process.ErrGone) {
+		return nil
+	}
+	return err
+}

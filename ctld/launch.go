@@ -1,0 +1,333 @@
+package ctld
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"schedrestd/ctld/failpoint"
+	"schedrestd/ctld/journal"
+	"schedrestd/ctld/process"
+	"schedrestd/ctld/step"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// maxAttempts is how often a job is tried to be started when the machine fails to: no
+// process can be made, the disk is full.
+const maxAttempts = 3
+
+// schedule starts the jobs whose turn has come, and sets begin to when the next
+// one's time comes.
+func (c *Controller) schedule(begin *time.Timer) {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range c.queue.Start(now) {
+		j := c.jobs[id]
+		j.phase = starting
+		j.Job.State = model.JobRunning | model.JobConfiguring
+		j.Job.StateReason = 0
+		j.Job.StartTime = model.At(now)
+		c.change(now)
+		c.tasks.Go(func() { c.launch(j) })
+	}
+	if next := c.queue.Next(now); !next.IsZero() {
+		begin.Reset(next.Sub(now))
+	}
+}
+
+// change notes that some job has; c.mu is held.
+func (c *Controller) change(now time.Time) { c.changed = model.At(now) }
+
+// launch starts job j, which is in phase starting, and follows it to its end.
+func (c *Controller) launch(j *job) {
+	s, err := c.start(j)
+	switch {
+	case err == nil:
+		c.follow(j, s)
+	case errors.Is(err, step.ErrTaken):
+		// Started by an earlier controller, whose step was slow to claim it.
+		c.takeUp(j)
+	default:
+		c.notStarted(j, err)
+	}
+}
+
+// start prepares and starts a step for j.
+func (c *Controller) start(j *job) (*step.Step, error) {
+	spec, err := c.spec(j)
+	if err != nil {
+		return nil, err
+	}
+	if err := step.Prepare(spec.Home); err != nil {
+		return nil, err
+	}
+	failpoint.Here("prepared")
+	s, err := c.program.Start(spec, c.stepLog)
+	failpoint.Here("started")
+	return s, err
+}
+
+// spec completes the job's recorded spec with what is known only now: who the user is
+// today, and what the job is told of itself.
+func (c *Controller) spec(j *job) (*step.Spec, error) {
+	b, err := c.journal.Get(key(specPrefix, uint64(j.id())))
+	if err == nil && b == nil {
+		err = errors.New("its script is not in the journal")
+	}
+	if err != nil {
+		return nil, err
+	}
+	spec := new(step.Spec)
+	if err := json.Unmarshal(b, spec); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	shown := j.Job
+	c.mu.Unlock()
+	user, err := c.cfg.Users.LookupUID(shown.UserID)
+	if err != nil {
+		return nil, fmt.Errorf("user %d: %w", shown.UserID, err)
+	}
+	if c.uid == 0 {
+		groups, err := c.cfg.Users.Groups(user)
+		if err != nil {
+			return nil, fmt.Errorf("groups of user %s: %w", user, err)
+		}
+		spec.User = &step.User{UID: user.UID, GID: shown.GroupID, Groups: groups}
+	}
+	spec.Job, spec.Home = j.id(), c.home(j.id())
+	spec.KillWait, spec.Cgroup = c.cfg.KillWait, c.cgroup
+	spec.Environment = c.environment(spec.Environment, &shown, user)
+	return spec, nil
+}
+
+// takeUp follows a job that a step has claimed, whoever started that.
+func (c *Controller) takeUp(j *job) {
+	claim, ok, err := step.ReadClaim(c.home(j.id()))
+	if err != nil || !ok {
+		c.lost(j, step.Claim{}, fmt.Sprintf("its claim can't be read: %v", err))
+		return
+	}
+	s, err := step.Adopt(claim)
+	switch {
+	case err == nil:
+		c.follow(j, s)
+	case errors.Is(err, process.ErrGone):
+		c.conclude(j, claim)
+	default:
+		c.notStarted(j, err)
+	}
+}
+
+// follow waits for the end of a job that runs under s. When the controller stops first,
+// the job runs on.
+func (c *Controller) follow(j *job, s *step.Step) {
+	c.mu.Lock()
+	j.phase, j.step = running, s
+	j.Job.State = model.JobRunning
+	c.ran(&j.Job)
+	j.Job.StartTime = model.At(s.Claim.Started)
+	j.Job.EndTime = 0
+	if limit := j.Job.TimeLimit; limit.Set {
+		j.Job.EndTime = j.Job.StartTime + model.Time(limit.Number)*60
+	}
+	c.change(time.Now())
+	cancelled, shown := j.cancelled, j.Job
+	c.mu.Unlock()
+	c.log.Info("job runs", "job", j.id(), "step", s.Claim.Step)
+	if cancelled {
+		s.Cancel()
+	}
+	if c.spool != nil {
+		if err := c.spool.add(shown); err != nil {
+			c.log.Error("spool job for accounting", "job", j.id(), "error", err)
+		}
+	}
+	if err := s.Wait(c.ctx); err != nil {
+		if c.ctx.Err() == nil {
+			c.log.Error("wait for step", "job", j.id(), "error", err)
+		}
+		return
+	}
+	c.conclude(j, s.Claim)
+}
+
+// conclude records the end of a job whose step is no more.
+func (c *Controller) conclude(j *job, claim step.Claim) {
+	o, ok, err := step.ReadOutcome(c.home(j.id()))
+	if err != nil || !ok {
+		c.lost(j, claim, "its step died")
+		return
+	}
+	failpoint.Here("outcome")
+	c.finish(j, func(m *model.Job) {
+		m.StartTime, m.EndTime = model.At(o.Started), model.At(o.Ended)
+		m.ExitCode, m.DerivedExitCode = o.Status, o.Status
+		m.StateDescription = o.Reason
+		m.State, m.StateReason = verdict(o)
+		c.ran(m)
+	})
+}
+
+// verdict is how an outcome is shown.
+func verdict(o step.Outcome) (model.JobState, uint32) {
+	switch o.State {
+	case step.Completed:
+		return model.JobComplete, reasonNone
+	case step.Cancelled:
+		return model.JobCancelled, reasonNone
+	case step.Timeout:
+		return model.JobTimeout, reasonTimeLimit
+	case step.OutOfMemory:
+		return model.JobOutOfMemory, reasonNone
+	}
+	switch {
+	case o.Reason != "":
+		return model.JobFailed, reasonLaunch
+	case o.Status&0x7f != 0:
+		return model.JobFailed, reasonSignal
+	}
+	return model.JobFailed, reasonExitCode
+}
+
+// The numbers of a job's state reason that are used here.
+const (
+	reasonNone      = 0
+	reasonResources = 3
+	reasonHeldAdmin = 8
+	reasonBegin     = 9
+	reasonHeldUser  = 16
+	reasonNodeDown  = 20
+	reasonLaunch    = 23
+	reasonExitCode  = 24
+	reasonTimeLimit = 25
+	reasonSignal    = 33
+)
+
+// lost ends a job whose step is dead without an outcome: killed, or gone with a reboot. It
+// is not run again: it may have done half of its work.
+func (c *Controller) lost(j *job, claim step.Claim, why string) {
+	c.log.Error("job lost", "job", j.id(), "reason", why)
+	if claim.Step.PID != 0 {
+		if n, err := step.EndOrphans(claim, j.Job.UserID); err != nil {
+			c.log.Error("end what a dead step left", "job", j.id(), "killed", n, "error", err)
+		}
+	}
+	c.finish(j, func(m *model.Job) {
+		if !claim.Started.IsZero() {
+			m.StartTime = model.At(claim.Started)
+			c.ran(m)
+		}
+		m.State, m.StateReason, m.StateDescription = model.JobNodeFail, reasonNodeDown, why
+		m.FailedNode = c.cfg.Node
+	})
+}
+
+// notStarted puts a job back that could not be started, or gives it up.
+func (c *Controller) notStarted(j *job, err error) {
+	if c.ctx.Err() != nil {
+		return // the next controller will see to it
+	}
+	if e := step.Withdraw(c.home(j.id())); errors.Is(e, step.ErrTaken) {
+		c.takeUp(j)
+		return
+	}
+	c.log.Error("start job", "job", j.id(), "error", err)
+	c.mu.Lock()
+	j.attempts++
+	again := j.attempts < maxAttempts && !j.cancelled && errs.KindOf(err) != errs.NotFound
+	if again {
+		c.queue.Release(j.id())
+		c.queue.Add(j.id(), j.Need, time.Now().Add(time.Duration(j.attempts)*5*time.Second), false)
+		j.phase, j.Job.State, j.Job.StartTime = waiting, model.JobPending, 0
+		c.change(time.Now())
+	}
+	cancelled := j.cancelled
+	c.mu.Unlock()
+	if again {
+		c.poke()
+		return
+	}
+	c.finish(j, func(m *model.Job) {
+		if cancelled {
+			m.State = model.JobCancelled
+			return
+		}
+		m.State, m.StateReason, m.ExitCode = model.JobFailed|model.JobLaunchFailed, reasonLaunch, 1<<8
+		m.StateDescription = "the job could not be started"
+		if errs.KindOf(err) == errs.NotFound {
+			m.StateDescription = "the job's user is no longer known"
+		}
+	})
+}
+
+// finish ends job j: change says how. It is recorded, and only then the step's files, which
+// say the same, are removed.
+func (c *Controller) finish(j *job, change func(*model.Job)) {
+	now := time.Now()
+	c.mu.Lock()
+	r := j.record
+	change(&r.Job)
+	if r.Job.EndTime == 0 || r.Job.EndTime > model.At(now) {
+		r.Job.EndTime = model.At(now)
+	}
+	if r.Job.StartTime == 0 {
+		r.Job.StartTime = r.Job.EndTime
+	}
+	c.mu.Unlock()
+
+	if !c.persist(r) {
+		return // stopped: the next controller finds the files as they are
+	}
+	failpoint.Here("finished")
+	if err := step.Retire(c.home(j.id())); err != nil {
+		c.log.Warn("remove the step's files", "job", j.id(), "error", err)
+	}
+	c.mu.Lock()
+	j.record, j.phase = r, ended
+	if j.step != nil {
+		j.step.Close()
+		j.step = nil
+	}
+	c.queue.Release(j.id())
+	c.queue.Remove(j.id())
+	c.change(now)
+	c.idle = model.At(now)
+	c.mu.Unlock()
+	c.log.Info("job ended", "job", j.id(), "state", uint32(r.Job.State.Base()), "status", r.Job.ExitCode)
+	c.poke()
+}
+
+// persist records the end of a job. A full disk is waited out; false: the controller stopped.
+func (c *Controller) persist(r record) bool {
+	drop := journal.Entry{Key: key(specPrefix, uint64(r.Job.StepID.JobID))}
+	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+		more := []journal.Entry{drop}
+		var err error
+		if c.spool != nil {
+			err = c.spool.with(r.Job, func(e journal.Entry) error { return c.put(r, append(more, e)...) })
+		} else {
+			err = c.put(r, more...)
+		}
+		if err == nil {
+			return true
+		}
+		c.log.Error("record the end of a job", "job", r.Job.StepID.JobID, "error", err)
+		if sleep(c.ctx, pause) != nil {
+			return false
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

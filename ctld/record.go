@@ -1,0 +1,96 @@
+package ctld
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"schedrestd/ctld/journal"
+	"schedrestd/ctld/queue"
+	"schedrestd/ctld/step"
+	"schedrestd/model"
+)
+
+// The journal's keys. Numbers are padded so that keys sort as they do.
+//
+//	format       version of the values below
+//	next         number of the next job, at the least
+//	job/ID       record: the job as it is shown, and what it takes
+//	spec/ID      step.Spec: what is to be run; dropped when the job has ended
+//	spool/SEQ    model.Job: for the accounting daemon
+const (
+	recordFormat = 1
+	keyFormat    = "format"
+	keyNext      = "next"
+	jobPrefix    = "job/"
+	specPrefix   = "spec/"
+	spoolPrefix  = "spool/"
+)
+
+// phase is where a job is in its life, as far as this process is concerned.
+type phase int
+
+const (
+	waiting  phase = iota
+	starting       // a step is being started, or being prevented from starting
+	running
+	ended
+)
+
+// job is a job in memory. The controller's mutex guards it.
+type job struct {
+	record
+	phase     phase
+	step      *step.Step // while running
+	cancelled bool       // its end has been asked for
+	attempts  int        // to start it
+}
+
+// record is a job in the journal.
+type record struct {
+	Job  model.Job  `json:"job"`
+	Need queue.Need `json:"need"`
+}
+
+func (j *job) id() uint32       { return j.Job.StepID.JobID }
+func (j *job) held() bool       { return j.Job.Priority == 0 }
+func (j *job) key() string      { return key(jobPrefix, uint64(j.id())) }
+func (j *job) begin() time.Time { return j.Job.EligibleTime.Go() }
+
+func key(prefix string, n uint64) string { return fmt.Sprintf("%s%012d", prefix, n) }
+
+// numberIn is the number in a key that has prefix.
+func numberIn(k, prefix string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(k, prefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil
+}
+
+func entry(key string, value any) (journal.Entry, error) {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return journal.Entry{}, fmt.Errorf("record %s: %w", key, err)
+	}
+	return journal.Entry{Key: key, Value: b}, nil
+}
+
+// put writes job j, as it is now, and the entries that belong with it.
+func (c *Controller) put(r record, more ...journal.Entry) error {
+	e, err := entry(key(jobPrefix, uint64(r.Job.StepID.JobID)), r)
+	if err != nil {
+		return err
+	}
+	return c.journal.Commit(append(more, e)...)
+}
+
+// nextEntry keeps job numbers from being given twice, also when all jobs are forgotten.
+func (c *Controller) nextEntry() journal.Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return journal.Entry{Key: keyNext, Value: strconv.AppendUint(nil, uint64(c.next), 10)}
+}

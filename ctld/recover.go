@@ -1,0 +1,144 @@
+package ctld
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"schedrestd/ctld/journal"
+	"schedrestd/ctld/process"
+	"schedrestd/ctld/step"
+)
+
+// recover reads what an earlier controller left and takes it up where it was.
+//
+// The journal says which jobs were accepted, and of which the end is recorded; for all
+// others the files of their steps say the rest. No claim: the job was never started and
+// waits as before. An outcome: it ended meanwhile. A claim whose process lives: it runs. A
+// claim whose process is gone, or of another boot: it is lost.
+func (c *Controller) recover() error {
+	if err := c.journal.Each(c.load); err != nil {
+		return fmt.Errorf("read the journal: %w", err)
+	}
+	if err := c.journal.Commit(journal.Entry{Key: keyFormat, Value: strconv.AppendInt(nil, recordFormat, 10)}); err != nil {
+		return err
+	}
+	if err := step.Sweep(filepath.Join(c.cfg.State, "steps")); err != nil {
+		return err
+	}
+	if err := c.strays(); err != nil {
+		return err
+	}
+	jobs := make([]*job, 0, len(c.jobs))
+	for _, j := range c.jobs {
+		jobs = append(jobs, j)
+	}
+	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.id(), b.id()) })
+	for _, j := range jobs {
+		if err := c.resume(j); err != nil {
+			return fmt.Errorf("job %d: %w", j.id(), err)
+		}
+	}
+	c.log.Info("state read", "jobs", len(c.jobs), "waiting or running", len(c.unended()), "next", c.next)
+	return nil
+}
+
+// load takes one value of the journal.
+func (c *Controller) load(k string, value []byte) error {
+	if k == keyFormat {
+		if v, err := strconv.Atoi(string(value)); err != nil || v > recordFormat {
+			return fmt.Errorf("records of format %.10q, this program reads up to %d: %w", value, recordFormat, journal.ErrNewer)
+		}
+		return nil
+	}
+	if k == keyNext {
+		n, err := strconv.ParseUint(string(value), 10, 32)
+		c.next = max(c.next, uint32(n))
+		return err
+	}
+	if _, ok := numberIn(k, jobPrefix); ok {
+		j := new(job)
+		if err := json.Unmarshal(value, &j.record); err != nil {
+			return fmt.Errorf("%s: %w", k, err)
+		}
+		c.jobs[j.id()] = j
+		c.next = max(c.next, j.id()+1)
+		return nil
+	}
+	if n, ok := numberIn(k, spoolPrefix); ok && c.spool != nil {
+		c.spool.load(n)
+	}
+	return nil
+}
+
+// strays looks at homes of jobs that are not in the journal. Those that are over are
+// removed; a number whose step still runs is not given again.
+func (c *Controller) strays() error {
+	homes, err := os.ReadDir(filepath.Join(c.cfg.State, "steps"))
+	if err != nil {
+		return err
+	}
+	for _, h := range homes {
+		n, err := strconv.ParseUint(h.Name(), 10, 32)
+		if err != nil || c.jobs[uint32(n)] != nil {
+			continue
+		}
+		home := c.home(uint32(n))
+		claim, claimed, err := step.ReadClaim(home)
+		if err == nil && claimed {
+			var s *step.Step
+			if s, err = step.Adopt(claim); err == nil {
+				s.Close()
+				c.log.Warn("a job runs that is not in the journal", "job", n, "step", claim.Step)
+				c.next = max(c.next, uint32(n)+1)
+				continue
+			}
+		}
+		if err := step.Retire(home); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resume takes up one job.
+func (c *Controller) resume(j *job) error {
+	home := c.home(j.id())
+	if j.Job.State.Ended() {
+		j.phase = ended
+		return step.Retire(home) // the end was recorded, the files were still there
+	}
+	claim, claimed, err := step.ReadClaim(home)
+	if errors.Is(err, step.ErrNewer) {
+		return err
+	}
+	if err == nil && !claimed {
+		c.mu.Lock()
+		c.queue.Add(j.id(), j.Need, j.begin(), j.held())
+		c.mu.Unlock()
+		return nil
+	}
+	c.mu.Lock() // others that were taken up already run
+	c.queue.Occupy(j.id(), j.Need)
+	j.phase = starting
+	c.mu.Unlock()
+	if err != nil {
+		c.lost(j, step.Claim{}, err.Error())
+		return nil
+	}
+	s, err := step.Adopt(claim)
+	switch {
+	case err == nil:
+		c.tasks.Go(func() { c.follow(j, s) })
+	case errors.Is(err, process.ErrGone):
+		c.conclude(j, claim)
+	default:
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package ctld
+
+import (
+	"schedrestd/errs"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// Handlers is the requests that the controller answers: its table of contents.
+func (c *Controller) Handlers() map[message.Type]server.Handler {
+	return map[message.Type]server.Handler{
+		message.RequestPing:           c.handlePing,
+		message.RequestNodeInfo:       c.handleNodes,
+		message.RequestNodeInfoSingle: c.handleNode,
+		message.RequestPartitionInfo:  c.handlePartitions,
+		message.RequestJobInfo:        c.handleJobs,
+		message.RequestJobInfoSingle:  c.handleJob,
+		message.RequestSubmitBatchJob: c.handleSubmit,
+		message.RequestKillJob:        c.handleKill,
+		message.RequestAuthToken:      c.handleToken,
+	}
+}
+
+// refuse is an error with Slurm's number for it, and words for the person who asked.
+func refuse(kind errs.Kind, number int, format string, args ...any) error {
+	e := errs.New(kind, format, args...)
+	e.Number = number
+	return e
+}
+
+// done is the answer of a request that has nothing else to say.
+func done() (message.Type, message.Body, error) {
+	return message.ResponseRC, &message.RC{}, nil
+}

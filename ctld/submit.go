@@ -1,0 +1,138 @@
+package ctld
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"schedrestd/ctld/failpoint"
+	"schedrestd/ctld/journal"
+	"schedrestd/ctld/step"
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// handleSubmit takes a batch job. It is answered when the job is on the disk: from then on it
+// runs exactly once, whatever becomes of this process, or ends as NODE_FAIL when the
+// machine goes down under it.
+//
+// A job that could never run here is refused with the reason in words: more cpus or memory than
+// the machine has, a feature this controller does not have (desc.go lists them).
+func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.SubmitRequest
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	answer, err := c.Submit(r.Identity, &q.Desc)
+	if err != nil {
+		return 0, nil, err
+	}
+	c.log.Info("job accepted", "job", answer.StepID.JobID, "uid", r.Identity.UID, "by", r.Identity.By, "peer", r.Peer)
+	return message.ResponseSubmitBatchJob, &message.SubmitResponse{Submitted: *answer}, nil
+}
+
+// Submit accepts a job that who hands in, durably, or says why not.
+func (c *Controller) Submit(who server.Identity, d *model.JobDesc) (*model.Submitted, error) {
+	now := time.Now()
+	j, spec, said, err := c.accept(who, d, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.reserve(j); err != nil {
+		return nil, err
+	}
+	// The spec has the number in its file names, so it could not be finished before.
+	spec.Output, spec.Error, spec.Input = c.files(&j.Job)
+	if err := c.commitNew(j, spec); err != nil {
+		c.mu.Lock()
+		delete(c.jobs, j.id())
+		c.mu.Unlock()
+		return nil, errs.Wrap(err, errs.Unavailable, "the job can't be recorded now")
+	}
+	c.mu.Lock()
+	j.phase = waiting
+	c.queue.Add(j.id(), j.Need, j.begin(), j.held())
+	c.change(now)
+	c.mu.Unlock()
+	c.poke()
+	return &model.Submitted{StepID: model.StepID{JobID: j.id()}, UserMessage: said}, nil
+}
+
+// reserve gives j its number and its place among the jobs. Until its record is on the disk
+// it is in phase starting: it is seen, but nobody starts it.
+func (c *Controller) reserve(j *job) error {
+	c.mu.Lock()
+	if len(c.jobs) >= c.cfg.MaxJobs {
+		c.mu.Unlock()
+		c.forget()
+		c.mu.Lock()
+	}
+	defer c.mu.Unlock()
+	if len(c.jobs) >= c.cfg.MaxJobs {
+		return refuse(errs.TooMany, fault.MaxJobCount, "the controller holds %d jobs and takes no more", len(c.jobs))
+	}
+	if c.next >= maxJobID {
+		c.next = 1
+	}
+	for c.jobs[c.next] != nil {
+		c.next++
+	}
+	j.Job.StepID = model.StepID{JobID: c.next}
+	j.Job.Priority = priority(j.Job.Priority, c.next)
+	c.next++
+	j.phase = starting
+	c.jobs[j.id()] = j
+	return nil
+}
+
+// maxJobID is where numbers begin anew; what is beyond has other meanings on the wire.
+const maxJobID = 0x03ffffff
+
+// priority falls with the number, as the order of starting does; 0 is held.
+func priority(wanted, id uint32) uint32 {
+	if wanted == 0 {
+		return 0
+	}
+	return 0xffff0000 - id
+}
+
+// commitNew makes the new job durable, all of it at once.
+func (c *Controller) commitNew(j *job, spec *step.Spec) error {
+	e, err := entry(key(specPrefix, uint64(j.id())), spec)
+	if err != nil {
+		return err
+	}
+	failpoint.Here("accepted")
+	entries := []journal.Entry{e, c.nextEntry()}
+	if err := c.put(j.record, entries...); err != nil {
+		return err
+	}
+	failpoint.Here("recorded")
+	return nil
+}
+
+// files is where the job's output, errors and input are.
+func (c *Controller) files(m *model.Job) (out, fail, in step.Raw) {
+	if m.StdOut == "" {
+		m.StdOut = defaultOutput
+	}
+	out = step.Raw(c.expand(m.StdOut, m))
+	if m.StdErr != "" {
+		fail = step.Raw(c.expand(m.StdErr, m))
+	}
+	if m.StdIn != "" {
+		in = step.Raw(c.expand(m.StdIn, m))
+	}
+	return out, fail, in
+}
+
+// said is what the user is told of an accepted job.
+func said(stripped []string) string {
+	if len(stripped) == 0 {
+		return ""
+	}
+	return strings.Join(stripped, " and ") + " was taken out of the job's environment: tokens don't belong there"
+}
