@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"net"
+	"syscall"
 	"time"
 
 	"schedrestd/become"
@@ -75,9 +76,15 @@ func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	}
 }
 
+// temporary tells whether accept may succeed later: the peer has gone already, or
+// something has run out.
 func temporary(err error) bool {
-	e, ok := errors.AsType[net.Error](err)
-	return ok && e.Temporary() //nolint:staticcheck // for accept it means just this
+	for _, e := range []error{syscall.ECONNABORTED, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EINTR} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // admit makes a conn of nc and counts it in; nil when it is not to be served.
