@@ -56,8 +56,12 @@ func (g *daemons) report(tried []*failure) error {
 		}
 		all = append(all, f)
 	}
+	own, ok := errors.AsType[*errs.Error](worst.err)
+	if ok && len(tried) == 1 {
+		return own
+	}
 	e := &errs.Error{Err: errors.Join(all...)}
-	if own, ok := errors.AsType[*errs.Error](worst.err); ok {
+	if ok {
 		e.Kind, e.Number, e.Message, e.Hint = own.Kind, own.Number, own.Message, own.Hint
 		return e
 	}

@@ -28,7 +28,11 @@ func Of(number uint32, text string) *errs.Error {
 		e = errs.New(errs.BadAnswer, "the daemon refused with error number %d", number)
 		e.Number = int(number)
 	}
-	if text = clean(text); text != "" {
+	switch text = clean(text); {
+	case text == "":
+	case e.Kind == errs.Unauthenticated:
+		e.Err = errors.New(text) // for the log: whoever guesses at credentials learns no more than "no"
+	default:
 		e.Message += ": " + text
 	}
 	return e

@@ -89,7 +89,7 @@ var table = []row{
 	{MaxJobCount, errs.TooMany, "the controller has as many jobs as it can hold", "wait until some have ended"},
 	{2008, errs.Invalid, "the job does not say how large it is", ""},
 	{NoScript, errs.Invalid, "the job has no script", ""},
-	{NoUserID, errs.Invalid, "the job's user is not named", ""},
+	{NoUserID, errs.Denied, "the user is missing, or not one you may act for", ""},
 	{2011, errs.Conflict, "the job id is taken", ""},
 	{PathTooLong, errs.Invalid, "a path is too long", ""},
 	{NodeConfig, errs.Invalid, "no nodes can satisfy what the job asks for", ""},
