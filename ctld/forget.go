@@ -22,7 +22,7 @@ func (c *Controller) forget() {
 		}
 	}
 	slices.SortFunc(done, func(a, b *job) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
-	surplus := len(c.jobs) - c.cfg.MaxJobs + c.cfg.MaxJobs/10 // room for some before the next time
+	surplus := len(c.jobs) - c.cfg.MaxJobs + max(1, c.cfg.MaxJobs/10) // room for some before the next time
 	var gone []*job
 	for i, j := range done {
 		if j.Job.EndTime < limit || i < surplus {

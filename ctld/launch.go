@@ -242,7 +242,7 @@ func (c *Controller) notStarted(j *job, err error) {
 	again := j.attempts < maxAttempts && !j.cancelled && errs.KindOf(err) != errs.NotFound
 	if again {
 		c.queue.Release(j.id())
-		c.queue.Add(j.id(), j.Need, time.Now().Add(time.Duration(j.attempts)*5*time.Second), false)
+		c.queue.Add(j.id(), j.Need, time.Now().Add(time.Duration(j.attempts)*c.cfg.minute/12), false)
 		j.phase, j.Job.State, j.Job.StartTime = waiting, model.JobPending, 0
 		c.change(time.Now())
 	}

@@ -1,0 +1,389 @@
+package ctld
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/ctld/step"
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/server"
+)
+
+func TestMain(m *testing.M) {
+	step.Main() // this binary is also the steps …
+	controllerMain()
+	os.Exit(m.Run()) // … and the controllers that it starts
+}
+
+// me is the user of this process, as the kernel would vouch for him.
+var me = server.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Kernel: true}
+
+// stranger is another user, without rights of any kind.
+var stranger = server.Identity{UID: 65534, GID: 65534, Kernel: true}
+
+const fast = 300 * time.Millisecond
+
+// controller opens a Controller in this process and runs it until the test ends or stop is called.
+func controller(t *testing.T, cfg Config) (c *Controller, stop func()) {
+	t.Helper()
+	if cfg.State == "" {
+		cfg.State = filepath.Join(t.TempDir(), "state")
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.NewTextHandler(testLog{t}, nil))
+	}
+	cfg.KillWait, cfg.Cluster, cfg.minute = fast, "test", 100*time.Millisecond
+	c, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { c.Run(ctx); close(done) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		<-done
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(stop)
+	t.Cleanup(func() { endSteps(t, cfg.State) })
+	return c, stop
+}
+
+// endSteps ends what a test left running below a state directory.
+func endSteps(t *testing.T, state string) {
+	homes, _ := filepath.Glob(filepath.Join(state, "steps", "*"))
+	for _, home := range homes {
+		if c, ok, err := step.ReadClaim(home); ok && err == nil {
+			if s, err := step.Adopt(c); err == nil {
+				s.Cancel()
+				s.Wait(context.Background())
+				s.Close()
+			}
+		}
+	}
+}
+
+// testLog passes what is logged to the test.
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(b []byte) (int, error) {
+	if l.t.Context().Err() == nil {
+		l.t.Logf("%s", strings.TrimSuffix(string(b), "\n"))
+	}
+	return len(b), nil
+}
+
+// quiet is for tests with thousands of lines.
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// desc is a job of one task that runs script in dir.
+func desc(dir, script string) *model.JobDesc {
+	return &model.JobDesc{
+		Name: "test", Script: "#!/bin/sh\n" + script + "\n", Environment: []string{"PATH=/usr/bin:/bin"}, WorkDir: dir,
+	}
+}
+
+func submit(t *testing.T, c *Controller, d *model.JobDesc) uint32 {
+	t.Helper()
+	answer, err := c.Submit(me, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StepID.JobID
+}
+
+// see is job id as its user sees it.
+func see(t *testing.T, c *Controller, id uint32) model.Job {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j := c.jobs[id]
+	if j == nil {
+		t.Fatalf("there is no job %d", id)
+	}
+	return c.shown(j, time.Now())
+}
+
+// await polls until done says so. Only the test's own deadline ends it.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for !done() {
+		if t.Context().Err() != nil {
+			t.Fatal("never happened: ", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func awaitState(t *testing.T, c *Controller, id uint32, want model.JobState) model.Job {
+	t.Helper()
+	var j model.Job
+	await(t, fmt.Sprintf("job %d gets to state %d", id, want), func() bool {
+		j = see(t, c, id)
+		if j.State.Ended() && j.State.Base() != want {
+			t.Fatalf("job %d ended in state %d (%s), want %d", id, j.State, j.StateDescription, want)
+		}
+		return j.State.Base() == want && j.State&model.JobConfiguring == 0
+	})
+	return j
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestJobRuns(t *testing.T) {
+	c, _ := controller(t, Config{Node: "here"})
+	dir := t.TempDir()
+	d := desc(dir, `echo "$SCHED_JOB_ID $SLURM_JOB_ID $SLURM_NTASKS $SCHED_CPUS_ON_NODE $SLURM_JOB_NODELIST $SCHED_CLUSTER_NAME $GREETING"
+		echo "$SCHED_JOB_NAME|$SLURM_SUBMIT_DIR|$SLURM_MEM_PER_CPU|$HOME"; env | grep -c JWT; exit 3`)
+	d.Environment = append(d.Environment, "GREETING=hello", "SCHED_JOB_ID=forged", "SCHED_JWT=secret", "SLURM_JWT=secret")
+	d.MinMemory = model.Some(16 | model.MemPerCPU)
+	answer, err := c.Submit(me, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "SCHED_JWT and SLURM_JWT was taken out"; !strings.HasPrefix(answer.UserMessage, want) {
+		t.Errorf("the user is told %q", answer.UserMessage)
+	}
+	id := answer.StepID.JobID
+	j := awaitState(t, c, id, model.JobFailed)
+	if j.ExitCode != 3<<8 || j.StateReason != reasonExitCode || j.Nodes != "here" || j.EndTime < j.StartTime || j.StartTime < j.SubmitTime {
+		t.Errorf("%+v", j)
+	}
+	home, _ := System{}.LookupUID(me.UID)
+	want := fmt.Sprintf("%d %d 1 1 here test hello\ntest|%s|16|%s\n0\n", id, id, dir, home.Home)
+	if diff := cmp.Diff(want, read(t, filepath.Join(dir, fmt.Sprintf("sched-%d.out", id)))); diff != "" {
+		t.Error(diff)
+	}
+	if left, _ := os.ReadDir(filepath.Join(c.cfg.State, "steps")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestRefusedSubmissions(t *testing.T) {
+	c, _ := controller(t, Config{Partitions: []model.Partition{
+		{Name: "short", StateUp: partitionUp, Flags: partitionDefault, MaxTime: model.Some[uint32](10)},
+		{Name: "down", MaxTime: model.Infinite[uint32]()},
+	}})
+	tests := []struct {
+		name   string
+		who    server.Identity
+		change func(*model.JobDesc)
+		want   int    // Slurm's number
+		words  string // that the user must find in it
+	}{
+		{"no script", me, func(d *model.JobDesc) { d.Script = "" }, fault.NoScript, "no script"},
+		{"no interpreter", me, func(d *model.JobDesc) { d.Script = "echo" }, fault.NoScript, "interpreter"},
+		{"DOS script", me, func(d *model.JobDesc) { d.Script = "#!/bin/sh\r\n" }, fault.NoScript, "DOS"},
+		{"binary script", me, func(d *model.JobDesc) { d.Script += "\x00" }, fault.NoScript, "NUL"},
+		{"huge script", me, func(d *model.JobDesc) { d.Script += strings.Repeat("#", maxScript) }, fault.PathTooLong, "longer"},
+		{"no environment", me, func(d *model.JobDesc) { d.Environment = nil }, fault.NoEnvironment, "environment"},
+		{"bad environment", me, func(d *model.JobDesc) { d.Environment = []string{"=x"} }, fault.NoEnvironment, "NAME=value"},
+		{"no directory", me, func(d *model.JobDesc) { d.WorkDir = "" }, fault.NoWorkDir, "working directory"},
+		{"relative directory", me, func(d *model.JobDesc) { d.WorkDir = "tmp" }, fault.NoWorkDir, "absolute"},
+		{"NUL in a path", me, func(d *model.JobDesc) { d.StdOut = "a\x00b" }, fault.PathTooLong, "NUL"},
+		{"no tasks", me, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](0) }, fault.BadTaskCount, "tasks"},
+		{"too many cpus", me, func(d *model.JobDesc) {
+			d.NumTasks, d.CPUsPerTask = model.Some[uint32](60000), model.Some[uint16](60000)
+		}, fault.NodeConfig, "3600000000 cpus"},
+		{"too much memory", me, func(d *model.JobDesc) { d.MinMemory = model.Some[uint64](1 << 39) }, fault.NodeConfig, "MiB of memory"},
+		{"absurd memory", me, func(d *model.JobDesc) { d.MinMemory = model.Some(1<<62 | model.MemPerCPU) }, fault.InvalidTaskMemory, "not acceptable"},
+		{"over the partition's limit", me, func(d *model.JobDesc) { d.TimeLimit = model.Some[uint32](11) }, fault.InvalidTimeLimit, "10 minutes"},
+		{"no limit where there is one", me, func(d *model.JobDesc) { d.TimeLimit = model.Infinite[uint32]() }, fault.InvalidTimeLimit, "10 minutes"},
+		{"unknown partition", me, func(d *model.JobDesc) { d.Partition = "none" }, fault.InvalidPartition, `"none"`},
+		{"partition is down", me, func(d *model.JobDesc) { d.Partition = "down" }, 2070, "down"},
+		{"array", me, func(d *model.JobDesc) { d.Array = "1-3" }, fault.NotSupported, "arrays"},
+		{"dependency", me, func(d *model.JobDesc) { d.Dependency = "afterok:1" }, fault.NotSupported, "dependencies"},
+		{"two nodes", me, func(d *model.JobDesc) { d.MinNodes = model.Some[uint32](2) }, fault.NotSupported, "node"},
+		{"somebody else's job", stranger, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user 0"},
+		{"unknown user", server.Identity{}, func(d *model.JobDesc) { d.UserID = model.Some[uint32](3999999999) }, 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := desc("/tmp", "true")
+			tt.change(d)
+			_, err := c.Submit(tt.who, d)
+			e, ok := errors.AsType[*errs.Error](err)
+			if !ok || tt.want != 0 && e.Number != tt.want || !strings.Contains(e.Message, tt.words) {
+				t.Errorf("error %#v", err)
+			}
+		})
+	}
+	if len(c.jobs) > 0 {
+		t.Errorf("%d jobs were taken", len(c.jobs))
+	}
+}
+
+func TestGroupMustBeTheUsers(t *testing.T) {
+	if me.UID != 0 {
+		t.Skip("choosing a job's group needs root")
+	}
+	c, _ := controller(t, Config{})
+	d := desc("/tmp", "true")
+	d.UserID, d.GroupID = model.Some[uint32](65534), model.Some[uint32](0)
+	if _, err := c.Submit(server.Identity{UID: 0}, d); err == nil || !strings.Contains(err.Error(), "not in group 0") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	c, _ := controller(t, Config{CPUs: 1})
+	runs := submit(t, c, desc(t.TempDir(), "setsid sleep 60 & sleep 60"))
+	waits := submit(t, c, desc(t.TempDir(), "sleep 60"))
+	held := desc(t.TempDir(), "sleep 60")
+	held.Priority = model.Some[uint32](0)
+	holds := submit(t, c, held)
+	later := desc(t.TempDir(), "sleep 60")
+	later.BeginTime = model.At(time.Now().Add(time.Hour))
+	begins := submit(t, c, later)
+	awaitState(t, c, runs, model.JobRunning)
+	for id, want := range map[uint32]uint32{waits: reasonResources, holds: reasonHeldUser, begins: reasonBegin} {
+		if j := see(t, c, id); j.State != model.JobPending || j.StateReason != want {
+			t.Errorf("job %d: state %d, reason %d, want %d", id, j.State, j.StateReason, want)
+		}
+	}
+	if n := c.node(); n.AllocCPUs != 1 || n.State != model.NodeAllocated {
+		t.Errorf("%d cpus allocated, state %d", n.AllocCPUs, n.State)
+	}
+	for _, id := range []uint32{waits, holds, begins, runs} {
+		if err := c.mayKill(stranger, id); errs.KindOf(err) != errs.Denied {
+			t.Errorf("a stranger may kill job %d: %v", id, err)
+		}
+		if err := c.cancel(id); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, id := range []uint32{waits, holds, begins, runs} {
+		awaitState(t, c, id, model.JobCancelled)
+		if err := c.mayKill(me, id); errs.KindOf(err) != errs.Conflict {
+			t.Errorf("kill of an ended job: %v", err)
+		}
+	}
+	if n := c.node(); n.AllocCPUs != 0 || n.State != model.NodeIdle {
+		t.Errorf("%d cpus allocated, state %d", n.AllocCPUs, n.State)
+	}
+}
+
+func TestEndsAreTold(t *testing.T) {
+	c, _ := controller(t, Config{})
+	over := desc(t.TempDir(), "setsid sleep 60 & sleep 60")
+	over.TimeLimit = model.Some[uint32](2)
+	nowhere := desc(filepath.Join(t.TempDir(), "missing"), "true")
+	signalled := desc(t.TempDir(), "kill -USR1 $$")
+	tests := []struct {
+		name   string
+		desc   *model.JobDesc
+		state  model.JobState
+		reason uint32
+		words  string
+	}{
+		{"time limit", over, model.JobTimeout, reasonTimeLimit, ""},
+		{"working directory is missing", nowhere, model.JobFailed, reasonLaunch, "working directory"},
+		{"signal", signalled, model.JobFailed, reasonSignal, ""},
+		{"success", desc(t.TempDir(), "true"), model.JobComplete, reasonNone, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			j := awaitState(t, c, submit(t, c, tt.desc), tt.state)
+			if j.StateReason != tt.reason || !strings.Contains(j.StateDescription, tt.words) {
+				t.Errorf("reason %d, %q", j.StateReason, j.StateDescription)
+			}
+		})
+	}
+}
+
+func TestOtherUsersJobs(t *testing.T) {
+	if me.UID != 0 {
+		t.Skip("running another user's job needs root")
+	}
+	c, _ := controller(t, Config{})
+	dir, err := os.MkdirTemp("", "ctld")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	os.Chown(dir, int(stranger.UID), int(stranger.GID))
+	answer, err := c.Submit(stranger, desc(dir, "id -u"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := answer.StepID.JobID
+	awaitState(t, c, id, model.JobComplete)
+	out := filepath.Join(dir, fmt.Sprintf("sched-%d.out", id))
+	st, err := os.Stat(out)
+	if err != nil || read(t, out) != "65534\n" || fmt.Sprint(st.Sys()) == "" {
+		t.Errorf("%q, %v", read(t, out), err)
+	}
+	if c.mu.Lock(); c.sees(server.Identity{UID: 1}, c.jobs[id]) || !c.sees(stranger, c.jobs[id]) || !c.sees(server.Identity{}, c.jobs[id]) {
+		t.Error("who sees the job")
+	}
+	c.mu.Unlock()
+}
+
+func TestFinishedJobsAreForgotten(t *testing.T) {
+	c, stop := controller(t, Config{MaxJobs: 5})
+	var last uint32
+	for range 8 {
+		last = submit(t, c, desc(t.TempDir(), "true"))
+		awaitState(t, c, last, model.JobComplete)
+	}
+	if last != 8 || len(c.jobs) > 5 {
+		t.Errorf("last job %d, %d are kept", last, len(c.jobs))
+	}
+	c.cfg.Keep = -time.Hour
+	c.forget()
+	if len(c.jobs) > 0 {
+		t.Errorf("%d jobs are kept", len(c.jobs))
+	}
+	stop()
+	c, _ = controller(t, Config{State: c.cfg.State})
+	if id := submit(t, c, desc(t.TempDir(), "true")); id != 9 {
+		t.Errorf("next job is %d: a number was given twice", id)
+	}
+	full, _ := controller(t, Config{MaxJobs: 1})
+	held := desc("/tmp", "true")
+	held.Priority = model.Some[uint32](0)
+	submit(t, full, held)
+	if _, err := full.Submit(me, held); errs.KindOf(err) != errs.TooMany {
+		t.Errorf("error %v, want too many", err)
+	}
+}
+
+func TestExpand(t *testing.T) {
+	c := &Controller{cfg: Config{Node: "here"}}
+	j := &model.Job{StepID: model.StepID{JobID: 42}, UserName: "u", Name: "n%j"}
+	for pattern, want := range map[string]string{
+		"sched-%j.out": "sched-42.out", "%5j": "00042", "%99999999999j": "0000000042", "%A-%u-%x-%N": "42-u-n%j-here",
+		"100%%": "100%", "%q %": "%q %", "%7": "%7", "": "",
+	} {
+		if got := c.expand(pattern, j); got != want {
+			t.Errorf("%q: %q, want %q", pattern, got, want)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+//go:build failpoint
+
+package ctld
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"schedrestd/ctld/failpoint"
+	"schedrestd/model"
+)
+
+// The controller dies between any two writes that belong together, again and again, while jobs are
+// submitted: none that was accepted is lost, none runs twice.
+func TestKilledAtFailpoints(t *testing.T) {
+	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
+		t.Run(point, func(t *testing.T) {
+			storm(t, 40, func(s *site, over func() bool) {
+				s.kill()
+				deaths := 0
+				for n := 1; !over(); n = n%5 + 1 {
+					s.start(fmt.Sprintf("%s=%s:%d", failpoint.Variable, point, n))
+					died := make(chan struct{})
+					go func(cmd interface{ Wait() error }) { cmd.Wait(); close(died) }(s.cmd)
+					for alive := true; alive && !over(); {
+						select {
+						case <-died:
+							alive = false
+							deaths++
+						case <-time.After(10 * time.Millisecond):
+						}
+					}
+					s.cmd.Process.Kill()
+					<-died
+					s.cmd = nil
+				}
+				s.start()
+				t.Logf("died %d times", deaths)
+				if deaths == 0 {
+					t.Error("it never died there")
+				}
+			})
+		})
+	}
+}
+
+// A step that dies before it has claimed its job has started nothing: the job is started again. One
+// that dies after may have: the job is lost.
+func TestStepDiesAtFailpoints(t *testing.T) {
+	for point, want := range map[string]model.JobState{
+		"unclaimed": model.JobFailed, // each time, until the controller gives up
+		"claimed":   model.JobNodeFail,
+		"ended":     model.JobNodeFail,
+	} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.start(failpoint.Variable + "=" + point)
+			work := t.TempDir()
+			s.await(s.accepted(desc(work, "echo ran >>ran")), want)
+			if ran := exists(work + "/ran"); ran != (point == "ended") {
+				t.Errorf("it ran: %v", ran)
+			}
+		})
+	}
+}
