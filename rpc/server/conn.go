@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"schedrestd/become"
@@ -37,8 +38,11 @@ func (c *conn) serve() {
 			c.server.log().Error("panic in a handler", "peer", c.peerName(), "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	err := c.exchange()
-	if err != nil && !errors.Is(err, wire.ErrNone) && !errors.Is(err, net.ErrClosed) {
+	switch err := c.exchange(); {
+	case err == nil, errors.Is(err, wire.ErrNone), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE): // how many a client says good-bye
+		c.server.log().Debug("connection ended", "peer", c.peerName(), "error", err)
+	default:
 		c.server.log().Info("connection ended", "peer", c.peerName(), "error", err)
 	}
 }
