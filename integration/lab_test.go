@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -72,6 +73,7 @@ func (l *lab) up(p site.Part) {
 // down ends all daemons, those who ask before those who are asked, and shows their
 // logs when the test has failed.
 func (l *lab) down() {
+	l.cancelAll()
 	for _, name := range []string{"schedrestd", "schedctld", "scheddbd"} {
 		d := l.daemons[name]
 		if d == nil {
@@ -81,6 +83,16 @@ func (l *lab) down() {
 		if l.t.Failed() {
 			l.t.Logf("%s said:\n%s", name, strings.Join(d.LastLines(40), "\n"))
 		}
+	}
+}
+
+// cancelAll ends jobs that a failed test left: they would outlive their controller.
+func (l *lab) cancelAll() {
+	if !l.t.Failed() || l.daemons["schedrestd"] == nil {
+		return
+	}
+	for id := 1; id < 10; id++ {
+		exec.Command(filepath.Join(bin, "schedctl"), "-f", l.Conf(), "cancel", strconv.Itoa(id)).Run()
 	}
 }
 

@@ -69,6 +69,7 @@ type Description struct {
 		Environment []string `json:"environment"`
 		WorkDir     string   `json:"current_working_directory"`
 		TimeLimit   int      `json:"time_limit"` // minutes
+		Tasks       int      `json:"tasks,omitempty"`
 	} `json:"job"`
 }
 

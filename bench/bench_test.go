@@ -1,0 +1,132 @@
+// Package bench measures what separating the processes costs: the same requests, in the
+// same run, to the gateway (parent and workers) and to the same handler served by
+// one plain process, both on the same controller.
+//
+// Machines and moments differ, so only ratios within one run say anything. Each benchmark's
+// iterations are paired rounds, first one then the other, in changing order; what is
+// reported is the median. make bench prints them as a table.
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(singleEnv); text != "" {
+		serveSingle(text)
+	}
+	status := m.Run()
+	theLab.close()
+	printTable()
+	os.Exit(status)
+}
+
+// row is one line of the table: a figure of both, and what is compared.
+type row struct {
+	what, unit      string
+	gateway, single float64
+	ratio           float64
+}
+
+var table []row
+
+func printTable() {
+	if len(table) == 0 {
+		return
+	}
+	fmt.Printf("\n| median of paired rounds, %d clients | parent + workers | one process | ratio |\n|---|---:|---:|---:|\n", clients)
+	for _, r := range table {
+		fmt.Printf("| %s | %.0f %s | %.0f %s | %.2f |\n", r.what, r.gateway, r.unit, r.single, r.unit, r.ratio)
+	}
+	fmt.Println()
+}
+
+// clients is how many connections ask at the same time.
+const clients = 16
+
+// A connection that stays, as clients of a busy site have them. The aim is 1.15.
+func BenchmarkPingKeptAlive(b *testing.B) {
+	pair(b, "ping, kept alive", load{request: get("/sched/v0.0.43/ping"), kept: true, count: 3000})
+}
+
+// A connection for each request, as curl in a script.
+func BenchmarkPingConnectionEach(b *testing.B) {
+	pair(b, "ping, a connection each", load{request: get("/sched/v0.0.43/ping"), count: 1500})
+}
+
+// Jobs that wait behind one that has all processors: taking them in is measured, running them is not.
+func BenchmarkSubmit(b *testing.B) {
+	l := theLab.open(b)
+	l.occupy(b)
+	pair(b, "submit, kept alive", load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 160})
+}
+
+// sample is what one round showed of one of the two.
+type sample struct {
+	cpu  float64 // microseconds per request, of all serving processes
+	rate float64 // requests per second
+}
+
+// pair measures both in rounds and adds their medians to the table.
+func pair(b *testing.B, what string, l load) {
+	lab := theLab.open(b)
+	both := []server{lab.gateway(b), lab.single(b)}
+	for _, s := range both {
+		measure(b, s, l) // warm up
+	}
+	samples := [2][]sample{}
+	var cpuRatios, rateRatios []float64
+	for round := 0; b.Loop(); round++ {
+		for i := range both {
+			which := (round + i) % 2
+			samples[which] = append(samples[which], measure(b, both[which], l))
+		}
+		g, s := samples[0][round], samples[1][round]
+		cpuRatios = append(cpuRatios, g.cpu/s.cpu)
+		rateRatios = append(rateRatios, g.rate/s.rate)
+	}
+	cpu := func(s sample) float64 { return s.cpu }
+	rate := func(s sample) float64 { return s.rate }
+	table = append(table,
+		row{what + ": CPU per request", "µs", median(samples[0], cpu), median(samples[1], cpu), middle(cpuRatios)},
+		row{what + ": requests per second", "", median(samples[0], rate), median(samples[1], rate), middle(rateRatios)})
+	b.ReportMetric(middle(cpuRatios), "cpu-ratio")
+	b.ReportMetric(median(samples[0], cpu), "cpu-µs/req")
+	b.ReportMetric(median(samples[0], rate), "req/s")
+	b.ReportMetric(0, "ns/op") // of a whole round: says nothing
+}
+
+// measure runs l once against s.
+func measure(b *testing.B, s server, l load) sample {
+	b.Helper()
+	before, begun := s.cpu(b), time.Now()
+	if err := l.run(s.address); err != nil {
+		b.Fatalf("%s: %v", s.name, err)
+	}
+	took, used := time.Since(begun), s.cpu(b)-before
+	return sample{
+		cpu:  float64(used.Microseconds()) / float64(l.count),
+		rate: float64(l.count) / took.Seconds(),
+	}
+}
+
+func median(samples []sample, of func(sample) float64) float64 {
+	var list []float64
+	for _, s := range samples {
+		list = append(list, of(s))
+	}
+	return middle(list)
+}
+
+func middle(list []float64) float64 {
+	list = slices.SortedFunc(slices.Values(list), cmp.Compare)
+	if n := len(list); n%2 == 0 {
+		return (list[n/2-1] + list[n/2]) / 2
+	}
+	return list[len(list)/2]
+}

@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ctld/process"
+	"schedrestd/demo/site"
+	"schedrestd/ipc"
+)
+
+// lab is one site for all benchmarks.
+type lab struct {
+	*site.Site
+	token   string
+	daemons []*site.Daemon // accounting daemon, controller, gateway, the one process
+}
+
+var theLab lab
+
+// open starts everything, once.
+func (l *lab) open(b *testing.B) *lab {
+	b.Helper()
+	if l.Site != nil {
+		return l
+	}
+	// The kernel kills the daemons when the thread that started them ends.
+	runtime.LockOSThread()
+	bin, err := filepath.Abs("../bin")
+	must(b, err)
+	dir, err := os.MkdirTemp("", "bench-")
+	must(b, err)
+	l.Site, err = site.New(dir)
+	must(b, err)
+	must(b, l.Configure())
+	ports, err := site.FreePorts(2)
+	must(b, err)
+	l.up(b, l.Scheddbd(bin))
+	l.up(b, l.Schedctld(bin))
+	l.up(b, l.Schedrestd(bin, fmt.Sprintf("127.0.0.1:%d", ports[0])))
+	l.up(b, l.plain(b, fmt.Sprintf("127.0.0.1:%d", ports[1])))
+	l.token, err = l.Token(context.Background(), "", time.Hour)
+	must(b, err)
+	return l
+}
+
+func (l *lab) up(b *testing.B, p site.Part) {
+	b.Helper()
+	d, err := site.Start(p)
+	must(b, err)
+	l.daemons = append(l.daemons, d)
+	if err := d.Await(context.Background()); err != nil {
+		b.Fatalf("%v\n%s", err, strings.Join(d.LastLines(20), "\n"))
+	}
+}
+
+// close ends everything. The job that occupies the node would outlive its controller.
+func (l *lab) close() {
+	var jobs []process.Stat
+	if len(l.daemons) > 1 {
+		jobs, _ = process.Descendants(l.daemons[1].PID())
+	}
+	for i := len(l.daemons) - 1; i >= 0; i-- {
+		l.daemons[i].Stop()
+	}
+	process.SignalAll(jobs, syscall.SIGTERM)
+	if l.Site != nil {
+		os.RemoveAll(l.Dir)
+	}
+}
+
+// plain is this program as the one process, see serveSingle.
+func (l *lab) plain(b *testing.B, listen string) site.Part {
+	b.Helper()
+	self, err := os.Executable()
+	must(b, err)
+	text, err := json.Marshal(single{Listen: listen, Setup: ipc.Setup{
+		Cluster:     "demo",
+		Controllers: []ipc.Address{{Name: l.Node, Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", l.Controller)}},
+		Accounting:  []ipc.Address{{Name: l.Node, Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", l.Accounting)}},
+		JWT:         true,
+		Names:       ipc.NamesSched,
+	}})
+	must(b, err)
+	p := l.Schedrestd("", listen) // for how it answers
+	p.Program = site.Program{Name: "one process", Path: self, Env: []string{singleEnv + "=" + string(text)}, Log: l.Log("single")}
+	return p
+}
+
+// server is one of the two that are compared.
+type server struct {
+	name, address string
+	pids          []int
+}
+
+func (l *lab) gateway(b *testing.B) server { return l.server(b, 2) }
+func (l *lab) single(b *testing.B) server  { return l.server(b, 3) }
+
+func (l *lab) server(b *testing.B, i int) server {
+	b.Helper()
+	d := l.daemons[i]
+	s := server{name: d.Name, address: strings.TrimPrefix(d.At, "http://"), pids: []int{d.PID()}}
+	list, err := process.Descendants(d.PID())
+	must(b, err)
+	for _, st := range list {
+		s.pids = append(s.pids, st.PID)
+	}
+	return s
+}
+
+// cpu is the time that all processes of s have used.
+func (s server) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var sum time.Duration
+	for _, pid := range s.pids {
+		// The clock of another process, as clock_getcpuclockid(3) makes its number.
+		const sched = 2
+		var ts unix.Timespec
+		if err := unix.ClockGettime(int32(^pid)<<3|sched, &ts); err != nil {
+			b.Fatalf("cpu clock of process %d of %s: %v", pid, s.name, err)
+		}
+		sum += time.Duration(ts.Nano())
+	}
+	return sum
+}
+
+// occupy gives all processors of the node to one job, so that all others wait.
+func (l *lab) occupy(b *testing.B) {
+	b.Helper()
+	g := site.NewGateway(l.daemons[2].At, l.token)
+	n, err := g.Node(context.Background(), l.Node)
+	must(b, err)
+	var d site.Description
+	d.Job.Name, d.Job.Script, d.Job.WorkDir, d.Job.TimeLimit = "all", "#!/bin/sh\nsleep 3600\n", "/tmp", 60
+	d.Job.Environment, d.Job.Tasks = []string{"PATH=/usr/bin:/bin"}, n.CPUs
+	_, err = g.Submit(context.Background(), d)
+	must(b, err)
+}
+
+// waiting is the body of a job that will wait.
+func (l *lab) waiting() string {
+	var d site.Description
+	d.Job.Name, d.Job.Script, d.Job.WorkDir, d.Job.TimeLimit = "waits", "#!/bin/sh\ntrue\n", "/tmp", 1
+	d.Job.Environment = []string{"PATH=/usr/bin:/bin"}
+	text, _ := json.Marshal(d)
+	return string(text)
+}
+
+func must(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}

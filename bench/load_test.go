@@ -1,0 +1,84 @@
+package bench
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+)
+
+// load is a number of the same request.
+type load struct {
+	request string // without the token's header, which run's address needs no other for
+	kept    bool   // on connections that stay; else one for each
+	count   int
+}
+
+func get(path string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: bench\r\n%s\r\n"
+}
+
+func post(path, body string) string {
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%%s\r\n", path, len(body)) + body
+}
+
+// run sends all requests from several clients and reads the answers. Any other than 200 is an error.
+func (l load) run(address string) error {
+	text := fmt.Sprintf(l.request, "X-SCHED-USER-TOKEN: "+theLab.token+"\r\n")
+	if !l.kept {
+		text = fmt.Sprintf(l.request, "X-SCHED-USER-TOKEN: "+theLab.token+"\r\nConnection: close\r\n")
+	}
+	var left atomic.Int64
+	left.Store(int64(l.count))
+	failures := make([]error, clients)
+	var wait sync.WaitGroup
+	for i := range clients {
+		wait.Go(func() { failures[i] = l.client(address, text, &left) })
+	}
+	wait.Wait()
+	return errors.Join(failures...)
+}
+
+func (l load) client(address, text string, left *atomic.Int64) error {
+	for left.Load() > 0 {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return err
+		}
+		err = l.converse(c, text, left)
+		c.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// converse asks on one connection as often as l wants.
+func (l load) converse(c net.Conn, text string, left *atomic.Int64) error {
+	in := bufio.NewReader(c)
+	for left.Add(-1) >= 0 {
+		if _, err := io.WriteString(c, text); err != nil {
+			return err
+		}
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return err
+		}
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("status %s: %.300s", resp.Status, body)
+		}
+		if !l.kept {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/worker"
+)
+
+// singleEnv holds, as JSON, what makes this program the one process that is compared with.
+const singleEnv = "SCHEDRESTD_BENCH_SINGLE"
+
+// single is what the one process is told.
+type single struct {
+	Listen string
+	Setup  ipc.Setup
+}
+
+// serveSingle serves what a worker serves, with the same limits of time, from one
+// process that accepts for itself.
+func serveSingle(text string) {
+	var s single
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil {
+		var handler http.Handler
+		if handler, err = worker.Join(s.Setup); err == nil {
+			server := http.Server{Addr: s.Listen, Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+			err = server.ListenAndServe()
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
