@@ -96,7 +96,7 @@ func problems(err error, code int) []api.Error {
 	switch {
 	case !ok || e.Kind == errs.Internal:
 	case e.Kind == errs.Unauthenticated:
-		p.Description, p.Number = auth.Refused, e.Number
+		p.Description = auth.Refused
 	default:
 		p.Description, p.Number, p.Source = e.Message, e.Number, e.Source
 		if hint := errs.HintOf(err); hint != "" {

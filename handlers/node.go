@@ -9,7 +9,7 @@ import (
 
 // getNodes lists the nodes, one at a time from the controller's answer to the client.
 func (h *handler) getNodes(c *call) error {
-	partitions, err := h.membership(c)
+	members, err := h.membership(c)
 	if err != nil {
 		return err
 	}
@@ -17,7 +17,7 @@ func (h *handler) getNodes(c *call) error {
 	body.Nodes = func(each func(*api.NodeRow) error) error {
 		row := api.NodeRow{Users: h.Users}
 		body.LastUpdate, err = h.Controller.Nodes(c.ctx, c.cred, func(n *model.Node) error {
-			row.Node, row.Partitions = n, partitions[n.Name]
+			row.Node, row.Partitions = n, members.partitions(n.Name)
 			return each(&row)
 		})
 		return err

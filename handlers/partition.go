@@ -1,41 +1,76 @@
 package handlers
 
 import (
+	"slices"
+
 	"schedrestd/errs"
 	"schedrestd/model"
 )
 
-// maxMembers bounds how many places of nodes in partitions are looked at: host list
-// expressions are short and can stand for billions.
-const maxMembers = 4_000_000
+// Bounds on what a controller's partitions may cost: host list expressions are short and
+// can stand for billions of nodes.
+const (
+	maxMembers = 2_000_000 // nodes of all partitions, counted once for each partition
+	maxNodes   = 200_000   // different names among them
+)
 
-// membership is which partitions each node is in. A node's own record does not say.
-func (h *handler) membership(c *call) (map[string][]string, error) {
-	partitions := map[string][]string{}
-	err := h.eachMember(c, func(node, partition string) {
-		partitions[node] = append(partitions[node], partition)
+// membership is which partitions each node is in; a node's own record does not say. Most
+// nodes share their set of partitions with many others: each set is kept once.
+type membership struct {
+	sets  [][]string     // sets[0] is empty
+	of    map[string]int // node to set
+	grown map[growth]int // set and partition to set
+}
+
+type growth struct {
+	set       int
+	partition string
+}
+
+// partitions of a node.
+func (m *membership) partitions(node string) []string { return m.sets[m.of[node]] }
+
+// add puts node into partition.
+func (m *membership) add(node, partition string) {
+	from := m.of[node]
+	to, known := m.grown[growth{from, partition}]
+	if !known {
+		to = len(m.sets)
+		m.sets = append(m.sets, append(slices.Clip(m.sets[from]), partition))
+		m.grown[growth{from, partition}] = to
+	}
+	m.of[node] = to
+}
+
+// membership asks the controller.
+func (h *handler) membership(c *call) (*membership, error) {
+	m := &membership{sets: [][]string{nil}, of: map[string]int{}, grown: map[growth]int{}}
+	err := h.eachMember(c, func(node, partition string) bool {
+		m.add(node, partition)
+		return len(m.of) <= maxNodes
 	})
-	return partitions, err
+	return m, err
 }
 
 // partitionsOf is which partitions one node is in.
 func (h *handler) partitionsOf(c *call, node string) (partitions []string, err error) {
-	err = h.eachMember(c, func(member, partition string) {
+	err = h.eachMember(c, func(member, partition string) bool {
 		if member == node {
 			partitions = append(partitions, partition)
 		}
+		return true
 	})
 	return partitions, err
 }
 
-func (h *handler) eachMember(c *call, see func(node, partition string)) error {
+// eachMember shows see every node of every partition, until it has seen enough.
+func (h *handler) eachMember(c *call, see func(node, partition string) bool) error {
 	members := 0
 	return h.Controller.Partitions(c.ctx, c.cred, func(p *model.Partition) error {
 		for node := range model.Hosts(p.Nodes) {
-			if members++; members > maxMembers {
+			if members++; members > maxMembers || !see(node, p.Name) {
 				return errs.New(errs.BadAnswer, "the controller's partitions have too many nodes")
 			}
-			see(node, p.Name)
 		}
 		return nil
 	})

@@ -1,0 +1,176 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// demo is a small cluster with one of everything that is shown in its own way.
+func demo() *fake {
+	return &fake{
+		lastUpdate: 1_795_000_500, backfill: 1_795_000_400,
+		pings: []model.Ping{
+			{Hostname: "ctl1", Responding: true, Latency: 523, Mode: "primary", Primary: true},
+			{Hostname: "ctl2", Mode: "backup1"},
+		},
+		partitions: []model.Partition{{Name: "debug", Nodes: "n[1-2]"}, {Name: "long", Nodes: "n2"}},
+		nodes: []model.Node{
+			{Name: "n1", Hostname: "h\xe4mster", Address: "10.0.0.1", Port: 6818, State: model.NodeIdle | model.NodeDrain, NextState: model.NodeStateNone,
+				CPUs: 8, EffectiveCPUs: 8, Memory: 1 << 60, FreeMem: model.Some[uint64](9_007_199_254_740_993), Reason: "fan \"2\"\n", ReasonUID: 20001, ReasonTime: 1_795_000_000,
+				Owner: model.Some[uint32](20002), Features: "fast,big", BootTime: 1_794_000_000, DaemonStartTime: 1_794_000_100, Version: "24.11.5", CertFlags: 1},
+			{Name: "n2", State: model.NodeAllocated, NextState: model.NodeIdle, CPUs: 4, EffectiveCPUs: 4, AllocCPUs: 1, ReasonUID: 0xfffffffe, GPUSpec: "0-3", Topology: "s1:b1"},
+		},
+		jobs: []model.Job{{
+			StepID: model.StepID{JobID: 12}, Name: "häld 中文\xff", UserID: 20001, GroupID: 20002, BatchFlag: 1, State: model.JobFailed | model.JobCompleting, StateReason: 24, ExitCode: 3 << 8,
+			DerivedExitCode: 9, ArrayJobID: 12, ArrayTaskID: model.Some[uint32](3), ArrayTasks: "0x492", ArrayMaxTasks: 2, TimeLimit: model.Infinite[uint32](), Nice: model.NiceOffset - 5,
+			MinMemory: 512 | model.MemPerCPU, WorkDir: "/home/alice", StdOut: "out-%A_%a-%u-%%-%5j-%q", Shared: model.Some[uint16](0), Priority: 0, Partition: "debug,long", PriorityArray: []uint32{5, 7},
+			Flags: 1<<14 | 1<<41 | 1<<24, MailType: 1<<1 | 1<<4, Requeue: 1, BillableTRES: 2, NumCPUs: 2, NumNodes: 2, Nodes: "n[1-2]",
+			JobSizes: model.Bitmap{Len: 8, Set: true, Bits: []byte{0b0001_0110}},
+			Resources: model.JobResources{Hosts: model.Some[uint32](2), NCPUs: 3, NodeReq: 1, Nodes: "n[1-2]", CRType: 0x14, CPUs: []uint16{2, 1}, CPUsUsed: []uint16{1, 0},
+				MemoryAllocated: []uint64{1024, 512}, MemoryUsed: []uint64{0, 0}, SocketsPerNode: []uint16{1}, CoresPerSocket: []uint16{2}, SockCoreRepCount: []uint32{2}, ThreadsPerCore: 1,
+				CoreBitmap: model.Bitmap{Len: 4, Set: true, Bits: []byte{0b0111}}, CoreBitmapUsed: model.Bitmap{Len: 4, Set: true, Bits: []byte{0b0001}}},
+		}},
+		stats: model.AccountingStats{
+			TimeStart: 1_794_000_000,
+			Rollup:    model.Rollup{Periods: []model.RollupPeriod{{Count: 3, LastRun: 1_795_000_000, TimeLast: 10, TimeMax: 20, TimeTotal: 45}, {}, {}}},
+			RPCs:      []model.CallCount{{Count: 2, ID: 1489, Time: 900}, {Count: 1, ID: 9999, Time: 5}},
+			Users:     []model.CallCount{{Count: 3, ID: 0, Time: 905}},
+		},
+	}
+}
+
+var requestID = regexp.MustCompile(`[A-Z2-7]{26}`)
+
+// TestGolden holds the body of each endpoint in each version against testdata/golden, where a
+// person can read it. Run with -update after a change that is meant.
+func TestGolden(t *testing.T) {
+	submit := `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
+	tests := []struct{ name, method, path, body string }{
+		{"ping", "GET", "/sched/VERSION/ping", ""},
+		{"nodes", "GET", "/sched/VERSION/nodes", ""},
+		{"node", "GET", "/slurm/VERSION/node/n2", ""},
+		{"job", "GET", "/sched/VERSION/job/12", ""},
+		{"submit", "POST", "/sched/VERSION/job/submit", submit},
+		{"cancel", "DELETE", "/sched/VERSION/job/12", ""},
+		{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},
+		{"accounting-diag", "GET", "/scheddb/VERSION/diag", ""},
+		{"no-such-node", "GET", "/sched/VERSION/node/n9", ""},
+		{"not-understood", "POST", "/sched/VERSION/job/submit", `{"job": {"script": "x", "tasks": "many", "begin_time": {"number": -1}}}`},
+	}
+	for _, tt := range tests {
+		for _, v := range api.Versions {
+			name := tt.name + "-" + v.String()
+			t.Run(name, func(t *testing.T) {
+				w := serve(t, config(demo()), request(tt.method, strings.Replace(tt.path, "VERSION", v.String(), 1), tt.body))
+				if requestID.FindString(w.Header().Get("X-Request-Id")) == "" {
+					t.Errorf("X-Request-Id is %q", w.Header().Get("X-Request-Id"))
+				}
+				var got bytes.Buffer
+				if err := json.Indent(&got, w.Body.Bytes(), "", " "); err != nil {
+					t.Fatalf("%v in %s", err, w.Body)
+				}
+				file := filepath.Join("testdata", "golden", name+".json")
+				if *update {
+					if err := os.WriteFile(file, append(got.Bytes(), '\n'), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff(string(want), got.String()+"\n"); d != "" {
+					t.Errorf("golden (-), now (+):\n%s", d)
+				}
+			})
+		}
+	}
+}
+
+// TestStatus: every kind of failure has its status, its stable code, and says no more than
+// its message.
+func TestStatus(t *testing.T) {
+	tests := []struct {
+		name      string
+		err       error
+		status    int
+		code      string
+		retryable bool
+		header    [2]string
+	}{
+		{"invalid", errs.New(errs.Invalid, "m"), 422, "invalid", false, [2]string{}},
+		{"denied", errs.New(errs.Denied, "m"), 403, "denied", false, [2]string{}},
+		{"not found", errs.New(errs.NotFound, "m"), 404, "not_found", false, [2]string{}},
+		{"conflict", errs.New(errs.Conflict, "m"), 409, "conflict", false, [2]string{}},
+		{"too many", errs.New(errs.TooMany, "m"), 429, "too_many", true, [2]string{"Retry-After", "5"}},
+		{"unavailable", errs.New(errs.Unavailable, "m"), 503, "unavailable", true, [2]string{"Retry-After", "5"}},
+		{"timeout", errs.New(errs.Timeout, "m"), 504, "timeout", true, [2]string{}},
+		{"bad answer", errs.New(errs.BadAnswer, "m"), 502, "bad_answer", false, [2]string{}},
+		{"unsupported", errs.New(errs.Unsupported, "m"), 501, "unsupported", false, [2]string{}},
+		{"unauthenticated", &errs.Error{Kind: errs.Unauthenticated, Message: "expired yesterday"}, 401, "unauthenticated", false, [2]string{"WWW-Authenticate", "Bearer"}},
+		{"wrapped", errs.Wrap(os.ErrPermission, errs.Unavailable, "m"), 503, "unavailable", true, [2]string{}},
+		{"internal", errs.New(errs.Internal, "secret"), 500, "internal", false, [2]string{}},
+		{"nobody classified it", os.ErrPermission, 500, "internal", false, [2]string{}},
+		{"outcome unknown", &errs.Error{Kind: errs.Timeout, Message: "m", Code: outcomeUnknown}, 504, outcomeUnknown, false, [2]string{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			f.submitErr = tt.err
+			w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit", `{"job":{"script":"x"}}`))
+			if w.Code != tt.status {
+				t.Errorf("status %d, want %d", w.Code, tt.status)
+			}
+			if want := tt.header; want[0] != "" && w.Header().Get(want[0]) != want[1] {
+				t.Errorf("%s: %q, want %q", want[0], w.Header().Get(want[0]), want[1])
+			}
+			body := envelope(t, w.Body.Bytes())
+			if len(body.Errors) != 1 || body.Errors[0].Code != tt.code || body.Errors[0].Retryable != tt.retryable {
+				t.Errorf("errors: %+v", body.Errors)
+			}
+			for _, inner := range []string{"permission", "expired", "secret"} {
+				if strings.Contains(w.Body.String(), inner) {
+					t.Errorf("the client sees %q", inner)
+				}
+			}
+		})
+	}
+}
+
+// enveloped is what tests read of any answer.
+type enveloped struct {
+	Errors []struct {
+		Description, Error, Source, Code string
+		Number                           int `json:"error_number"`
+		Retryable                        bool
+	}
+	Warnings []struct{ Description, Source string }
+	Meta     map[string]any
+	JobID    int `json:"job_id"`
+}
+
+func envelope(t *testing.T, b []byte) (body enveloped) {
+	t.Helper()
+	if err := json.Unmarshal(b, &body); err != nil {
+		t.Fatalf("%v in %s", err, b)
+	}
+	if body.Meta == nil || body.Errors == nil || body.Warnings == nil {
+		t.Fatalf("no envelope: %s", b)
+	}
+	return body
+}

@@ -1,0 +1,129 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// big is a controller with so many jobs that their list goes out in pieces.
+func big() *fake {
+	f := demo()
+	for i := range 500 {
+		f.jobs = append(f.jobs, model.Job{StepID: model.StepID{JobID: uint32(1000 + i)}, Name: fmt.Sprintf("job %d", i)})
+	}
+	return f
+}
+
+func TestListIsWhole(t *testing.T) {
+	server := httptest.NewServer(New(config(big())))
+	defer server.Close()
+	answer, err := http.DefaultClient.Do(to(server, "/sched/v0.0.43/jobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	envelope(t, b)
+	if n := strings.Count(string(b), `"job_id":`); n != 501 {
+		t.Errorf("%d jobs", n)
+	}
+	if answer.ContentLength != -1 {
+		t.Error("the list was collected before it was sent")
+	}
+}
+
+// TestListThatBreaksOff: when the controller fails in the middle of a list, the client must
+// not take what it got for the whole.
+func TestListThatBreaksOff(t *testing.T) {
+	f := big()
+	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
+	server := httptest.NewServer(New(config(f)))
+	defer server.Close()
+	answer, err := http.DefaultClient.Do(to(server, "/sched/v0.0.43/jobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if b, err := io.ReadAll(answer.Body); err == nil {
+		t.Errorf("a broken list looks whole: %d bytes", len(b))
+	}
+}
+
+// TestListThatFailsAtOnce: before anything was sent the client gets a proper error.
+func TestListThatFailsAtOnce(t *testing.T) {
+	f := demo()
+	f.midway = errs.New(errs.Unavailable, "the controller can't be reached")
+	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/nodes"} {
+		w := serve(t, config(f), request(http.MethodGet, path, ""))
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: status %d, Retry-After %q", path, w.Code, w.Header().Get("Retry-After"))
+		}
+		if body := envelope(t, w.Body.Bytes()); len(body.Errors) != 1 {
+			t.Errorf("%s: %s", path, w.Body)
+		}
+	}
+}
+
+// TestHostileController: expressions and counts that a controller sends are not believed.
+func TestHostileController(t *testing.T) {
+	f := demo()
+	f.jobs[0].Resources.Hosts = model.Some[uint32](1 << 31)
+	f.jobs[0].Resources.CoresPerSocket = []uint16{65000}
+	f.jobs[0].StdOut = "%9999999999999999999999j%"
+	if w := serve(t, config(f), request(http.MethodGet, "/sched/v0.0.42/jobs", "")); w.Code != http.StatusOK || w.Body.Len() > 20_000 {
+		t.Errorf("status %d, %d bytes", w.Code, w.Body.Len())
+	}
+	f.partitions[0].Nodes = "n[0-4294967295]"
+	if w := serve(t, config(f), request(http.MethodGet, "/sched/v0.0.42/nodes", "")); w.Code != http.StatusBadGateway {
+		t.Errorf("status %d", w.Code)
+	}
+}
+
+func TestPingWithoutAnyController(t *testing.T) {
+	f := demo()
+	f.pings = []model.Ping{{Hostname: "ctl1", Mode: "primary", Primary: true}}
+	for _, path := range []string{"/sched/v0.0.42/ping", "/scheddb/v0.0.42/ping"} {
+		w := serve(t, config(f), request(http.MethodGet, path, ""))
+		if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "ctl1") {
+			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	f := demo()
+	for _, id := range []string{"12", "12_3", "12+1", "12_[1-3]"} {
+		if w := serve(t, config(f), request(http.MethodDelete, "/sched/v0.0.42/job/"+id, "")); w.Code != http.StatusOK {
+			t.Errorf("%s: status %d", id, w.Code)
+		}
+	}
+	for _, id := range []string{"all", "_3", "12;13", "-1"} {
+		if w := serve(t, config(f), request(http.MethodDelete, "/sched/v0.0.42/job/"+id, "")); w.Code != http.StatusNotFound {
+			t.Errorf("%s: status %d", id, w.Code)
+		}
+	}
+	if got := strings.Join(f.cancelled, " "); got != "12 12_3 12+1 12_[1-3]" {
+		t.Errorf("cancelled: %s", got)
+	}
+}
+
+func to(server *httptest.Server, path string) *http.Request {
+	r := request(http.MethodGet, "/", "")
+	at, err := r.URL.Parse(server.URL + path)
+	if err != nil {
+		panic(err)
+	}
+	r.URL, r.Host = at, at.Host
+	return r
+}

@@ -1,0 +1,172 @@
+package handlers
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/model"
+)
+
+func TestSubmit(t *testing.T) {
+	tests := []struct {
+		name, body string
+		want       model.JobDesc
+		warned     []string // sources of the warnings
+	}{
+		{name: "the specification's example", body: `{"job": {"script": "#!/bin/sh\n", "name": "test", "account": "a", "environment": ["PATH=/bin"],
+			"current_working_directory": "/tmp", "tasks": 4, "memory_per_cpu": 100, "time_limit": 5}}`,
+			want: model.JobDesc{Script: "#!/bin/sh\n", Name: "test", Account: "a", Environment: []string{"PATH=/bin"}, WorkDir: "/tmp",
+				NumTasks: model.Some[uint32](4), MinMemory: model.Some(100 | model.MemPerCPU), TimeLimit: model.Some[uint32](5)}},
+		{name: "script beside the job", body: `{"script": "x", "job": {"name": "n"}}`, want: model.JobDesc{Script: "x", Name: "n"}},
+		{name: "one job in jobs", body: `{"jobs": [{"script": "x"}]}`, want: model.JobDesc{Script: "x"}},
+		{name: "environment as an object", body: `{"job": {"script": "x", "environment": {"A": "b=c", "N": 1}}}`,
+			want: model.JobDesc{Script: "x", Environment: []string{"A=b=c", "N=1"}}, warned: []string{"#/job/environment/", "#/job/environment/N"}},
+		{name: "unknown fields", body: `{"job": {"script": "x", "colour": "red"}, "weather": null}`, want: model.JobDesc{Script: "x"}, warned: []string{"#/job/colour", "#/weather"}},
+		{name: "tokens are left out", body: `{"job": {"script": "x", "environment": ["SCHED_JWT=a", "A=b", "SLURM_JWT=c"]}}`,
+			want: model.JobDesc{Script: "x", Environment: []string{"A=b"}}, warned: []string{"#/job/environment/"}},
+		{name: "wrappers", body: `{"job": {"script": "x", "time_limit": {"infinite": true}, "priority": {"set": false, "number": 7}, "time_minimum": {"number": 3}, "memory_per_node": {"set": true, "number": 9}}}`,
+			want: model.JobDesc{Script: "x", TimeLimit: model.Infinite[uint32](), TimeMin: model.Some[uint32](3), MinMemory: model.Some[uint64](9)}},
+		{name: "all that is worked out", body: `{"job": {"script": "x", "hold": true, "priority": 5, "nice": -3, "nodes": "2-4", "shared": ["user"], "distribution": "block:cyclic,Pack",
+			"cpu_frequency": "low-2400000:OnDemand", "kill_warning_signal": "SIGUSR1", "kill_warning_delay": 60, "user_id": 1000, "group_id": "1001", "rlimits": {"nofile": 4096},
+			"excluded_nodes": ["n1", "n2"], "thread_specification": 2, "contiguous": false, "mail_type": ["END", "fail"], "cpu_binding_flags": ["CPU_BIND_TO_CORES", "VERBOSE"]}}`,
+			want: model.JobDesc{Script: "x", Priority: model.Some[uint32](0), Nice: model.Some[uint32](model.NiceOffset - 3), MinNodes: model.Some[uint32](2), MaxNodes: model.Some[uint32](4),
+				Shared: model.Some[uint16](2), Distribution: model.Some[uint32](0x800012), CPUFreqMin: model.Some[uint32](0x80000001), CPUFreqMax: model.Some[uint32](2_400_000), CPUFreqGov: model.Some[uint32](0x84000000),
+				WarnSignal: 10, WarnTime: 60, UserID: model.Some[uint32](1000), GroupID: model.Some[uint32](1001), Environment: []string{"SLURM_RLIMIT_NOFILE=4096"}, ExcNodes: "n1,n2",
+				CoreSpec: model.Some[uint16](0x8002), Contiguous: model.Some[uint16](0), MailType: 6, CPUBindType: model.Some[uint16](5)}, warned: []string{"#/job/user_id"}},
+		{name: "cron", body: `{"job": {"script": "x", "crontab": {"specification": "*/30 8-9 * 1 0,6", "line": {"start": 3, "end": 4}}}}`,
+			want: model.JobDesc{Script: "x", Flags: 1 << 22, Cron: model.CronEntry{Set: 1, Flags: 1 << 3, Spec: "*/30 8-9 * 1 0,6", LineStart: 3, LineEnd: 4,
+				Minute: model.Bitmap{Len: 61, Set: true, Bits: []byte{1, 0, 0, 0x40, 0, 0, 0, 0}}, Hour: model.Bitmap{Len: 25, Set: true, Bits: []byte{0, 3, 0, 0}},
+				DayOfMonth: model.Bitmap{Len: 32, Set: true, Bits: []byte{0xfe, 0xff, 0xff, 0xff}}, Month: model.Bitmap{Len: 13, Set: true, Bits: []byte{2, 0}},
+				DayOfWeek: model.Bitmap{Len: 8, Set: true, Bits: []byte{0x41}}}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit", tt.body))
+			if w.Code != http.StatusOK || len(f.submitted) != 1 {
+				t.Fatalf("status %d, %d submitted: %s", w.Code, len(f.submitted), w.Body)
+			}
+			if d := cmp.Diff(&tt.want, f.submitted[0]); d != "" {
+				t.Error(d)
+			}
+			body := envelope(t, w.Body.Bytes())
+			var warned []string
+			for _, w := range body.Warnings {
+				warned = append(warned, w.Source)
+			}
+			if d := cmp.Diff(tt.warned, warned); d != "" {
+				t.Errorf("warnings: %s", d)
+			}
+			if body.JobID != 17 {
+				t.Errorf("job_id %d", body.JobID)
+			}
+		})
+	}
+}
+
+// TestSubmitRefuses: what can't be understood is said, with its place, and nothing is submitted.
+func TestSubmitRefuses(t *testing.T) {
+	tests := []struct {
+		name, body string
+		media      string
+		status     int
+		source     string
+		says       string
+	}{
+		{"a word for a number", `{"job":{"script":"x","tasks":"many"}}`, "", 422, "#/job/tasks", "expected integer"},
+		{"out of range", `{"job":{"script":"x","cpus_per_task":70000}}`, "", 422, "#/job/cpus_per_task", "out of range"},
+		{"a mark of the RPC", `{"job":{"script":"x","tasks":4294967294}}`, "", 422, "#/job/tasks", "out of range"},
+		{"negative", `{"job":{"script":"x","tasks":-1}}`, "", 422, "#/job/tasks", "out of range"},
+		{"unknown word", `{"job":{"script":"x","mail_type":["SOMETIMES"]}}`, "", 422, "#/job/mail_type", "no such word"},
+		{"unknown signal", `{"job":{"script":"x","kill_warning_signal":"BANG"}}`, "", 422, "#/job/kill_warning_signal", "no such signal"},
+		{"NUL", `{"job":{"script":"x","name":"a\u0000b"}}`, "", 422, "#/job/name", "NUL"},
+		{"given twice", `{"job":{"script":"x","name":"a","name":"b"}}`, "", 422, "#/job/name", "twice"},
+		{"two kinds of memory", `{"job":{"script":"x","memory_per_cpu":1,"memory_per_node":1}}`, "", 422, "#/job/memory_per_node", "exclude"},
+		{"variable without a name", `{"job":{"script":"x","environment":{"A=B":"c"}}}`, "", 422, "#/job/environment/A=B", "not a name"},
+		{"environment in an environment", `{"job":{"script":"x","environment":{"A":{}}}}`, "", 422, "#/job/environment/A", "expected string"},
+		{"nonsense in cron", `{"job":{"script":"x","crontab":{"specification":"61 * * * *"}}}`, "", 422, "#/job/crontab", "minute"},
+		{"no job", `{}`, "", 422, "#/job", "missing"},
+		{"no script", `{"job":{}}`, "", 422, "#/job/script", "no script"},
+		{"two scripts", `{"script":"a","job":{"script":"b"}}`, "", 422, "#/job", "two scripts"},
+		{"job and jobs", `{"job":{"script":"x"},"jobs":[{"script":"x"}]}`, "", 422, "#/job", "exclude"},
+		{"several jobs", `{"jobs":[{"script":"x"},{"script":"x"}]}`, "", 422, "#/job", "heterogeneous"},
+		{"not an object", `[]`, "", 422, "#", "expected object"},
+		{"nothing", ``, "", 400, "#", "line 1, column 1"},
+		{"cut short", "{\"job\":\n{\"script\":", "", 400, "#", "line 2, column 11"},
+		{"too deep", strings.Repeat("[", 1000), "", 413, "#", "nested too deeply"},
+		{"another kind of body", `job=x`, "application/x-www-form-urlencoded", 415, "", "application/json"},
+		{"another charset", `{}`, "application/json; charset=latin1", 415, "", "application/json"},
+		{"too large", `{"script":"` + strings.Repeat("x", 2000) + `"}`, "", 413, "", "too large"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			cfg := config(f)
+			cfg.MaxBody = 1500
+			r := request(http.MethodPost, "/sched/v0.0.42/job/submit", tt.body)
+			if tt.media != "" {
+				r.Header.Set("Content-Type", tt.media)
+			}
+			w := serve(t, cfg, r)
+			if w.Code != tt.status || len(f.submitted) != 0 {
+				t.Fatalf("status %d, want %d; %d submitted: %s", w.Code, tt.status, len(f.submitted), w.Body)
+			}
+			body := envelope(t, w.Body.Bytes())
+			if len(body.Errors) == 0 || body.Errors[0].Source != tt.source || !strings.Contains(body.Errors[0].Description, tt.says) {
+				t.Errorf("errors %+v, want %q at %q", body.Errors, tt.says, tt.source)
+			}
+		})
+	}
+}
+
+// TestBodiesOfTheCorpus sends the public corpus of JSON texts as bodies: n_ is 400, nothing is
+// ever a fault of ours or a submitted job.
+func TestBodiesOfTheCorpus(t *testing.T) {
+	dir := os.Getenv("JSON_CORPUS")
+	if dir == "" {
+		dir = "/work/shared/vectors/json-parsing/test_parsing"
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	if len(files) == 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("no JSON corpus in %s (set JSON_CORPUS)", dir)
+		}
+		t.Skipf("no JSON corpus in %s (set JSON_CORPUS)", dir)
+	}
+	f := demo()
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(file)
+		w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit", string(text)))
+		tooDeep := w.Code == http.StatusRequestEntityTooLarge // 100 000 brackets
+		if name[0] == 'n' && w.Code != http.StatusBadRequest && !tooDeep || w.Code < 400 || w.Code >= 500 {
+			t.Errorf("%s: status %d", name, w.Code)
+		}
+	}
+	if len(f.submitted) != 0 {
+		t.Errorf("%d jobs submitted", len(f.submitted))
+	}
+}
+
+// FuzzSubmit: whatever the body, the answer is an envelope, and a job is submitted exactly when it is 200.
+func FuzzSubmit(f *testing.F) {
+	f.Add(`{"job": {"script": "x", "environment": {"A": "b"}, "tasks": 4, "crontab": {"specification": "* * * * *"}}}`)
+	f.Add(`{"script": "x", "job": {"nodes": "1-4", "cpu_frequency": "low-high:ondemand", "distribution": "block"}}`)
+	f.Add(`{"jobs": [{"script": "x", "rlimits": {"cpu": {"set": true, "number": 5}}, "flags": ["SPREAD_JOB"]}]}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		daemon := demo()
+		w := serve(t, config(daemon), request(http.MethodPost, "/sched/v0.0.40/job/submit", body))
+		envelope(t, w.Body.Bytes())
+		if (w.Code == http.StatusOK) != (len(daemon.submitted) == 1) || w.Code >= 500 {
+			t.Errorf("status %d, %d submitted", w.Code, len(daemon.submitted))
+		}
+	})
+}
