@@ -1,0 +1,119 @@
+package main
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"schedrestd/become"
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/privsep"
+)
+
+// configuration reads the cluster's configuration and logs what is odd in it.
+func configuration(o options, log *slog.Logger) (*conf.Cluster, error) {
+	path, err := conf.Find(o.conf)
+	if err != nil {
+		return nil, err
+	}
+	cluster, warnings, err := conf.Read(path)
+	for _, w := range warnings {
+		log.Warn(w.String())
+	}
+	return cluster, err
+}
+
+// parent is all that the parent needs to serve this cluster.
+func (o *options) parent(c *conf.Cluster, log *slog.Logger) (privsep.Config, error) {
+	setup, err := o.setup(c, log)
+	return privsep.Config{
+		Listen:      o.listen,
+		User:        o.user,
+		Group:       o.group,
+		SchedUser:   c.User,
+		Switches:    o.switches,
+		Setup:       setup,
+		Log:         log,
+		Connections: o.connections,
+		Threads:     o.threads,
+	}, err
+}
+
+// setup is what a worker gets to see of the configuration. No secret is in it, nor
+// where one is kept.
+func (o *options) setup(c *conf.Cluster, log *slog.Logger) (ipc.Setup, error) {
+	names, err := o.spelling(c)
+	if err != nil {
+		return ipc.Setup{}, err
+	}
+	s := ipc.Setup{
+		Cluster:         c.ClusterName,
+		RequireUserName: o.switches.RequireUserName,
+		UserClaim:       c.UserClaimField,
+		Names:           names,
+		LogLevel:        int8(o.level()),
+		Limits:          ipc.Limits{Call: c.MessageTimeout},
+	}
+	if err := o.plugins(c, &s, log); err != nil {
+		return s, err
+	}
+	for _, h := range c.Controllers {
+		if s.Controllers, err = addresses(s.Controllers, "SchedctldHost", h.Name, h.Address, c.ControllerPort); err != nil {
+			return s, err
+		}
+	}
+	if c.Accounting == nil {
+		log.Info("openapi/scheddb is not loaded: the configuration names no accounting daemon")
+		return s, nil
+	}
+	for _, host := range []string{c.Accounting.Host, c.Accounting.BackupHost} {
+		if host == "" {
+			continue
+		}
+		if s.Accounting, err = addresses(s.Accounting, "AccountingStorageHost", host, host, c.Accounting.Port); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// plugins decides how clients may authenticate, and says why when a way is left out.
+func (o *options) plugins(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) error {
+	s.JWT = c.JWT && o.daemon
+	switch {
+	case !c.JWT:
+		log.Info("rest_auth/jwt is not loaded: the configuration has no AuthAltTypes=auth/jwt")
+	case !o.daemon:
+		log.Info("rest_auth/jwt is not loaded: SCHED_JWT=daemon is not set")
+	}
+	if c.AuthType == "auth/cred" && c.AuthSocket != "" {
+		s.Local, s.AuthSocket = true, c.AuthSocket
+	} else {
+		log.Info("rest_auth/local is not loaded: it needs AuthType=auth/cred and AuthInfo=socket=PATH", "AuthType", c.AuthType)
+	}
+	if !s.JWT && !s.Local {
+		return errs.New(errs.Invalid, "no way to authenticate is left").
+			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", c.Path)
+	}
+	return nil
+}
+
+// addresses appends the ways to one daemon. Names are resolved here, once, by a process
+// without privileges: what a worker is told are addresses.
+func addresses(list []ipc.Address, key, name, host string, port int) ([]ipc.Address, error) {
+	found, err := become.Host(host)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, host)
+	}
+	for _, a := range found {
+		list = append(list, ipc.Address{Name: name, Network: "tcp", Address: join(a, port)})
+	}
+	return list, nil
+}
+
+func join(a netip.Addr, port int) string {
+	return net.JoinHostPort(a.String(), strconv.Itoa(port))
+}
