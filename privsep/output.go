@@ -32,8 +32,8 @@ func (p *pool) relay(w *worker) {
 			if ok {
 				level, text := levelOf(line)
 				log.Log(context.Background(), level, "worker: "+printable(text))
-			} else {
-				time.Sleep(time.Millisecond) // the pipe fills, and the flood waits in the worker
+			} else if budget.missed%100 == 0 {
+				time.Sleep(10 * time.Millisecond) // the pipe fills, and the flood waits in the worker
 			}
 		}
 		if err != nil {
@@ -101,22 +101,28 @@ type budget struct {
 	left        float64
 	at          time.Time
 	missed      int
+	since       time.Time // when the first of the missed was refused
 }
 
 func newBudget(burst, rate int, now time.Time) *budget {
 	return &budget{burst: float64(burst), rate: float64(rate), left: float64(burst), at: now}
 }
 
-// spend takes one line out of the budget. missed is how many were refused before, told
-// once when lines pass again.
+// spend takes one line out of the budget. missed is how many were refused, told at most
+// once a second, with a line that passes.
 func (b *budget) spend(now time.Time) (ok bool, missed int) {
 	b.left = min(b.burst, b.left+b.rate*now.Sub(b.at).Seconds())
 	b.at = now
 	if b.left < 1 {
+		if b.missed == 0 {
+			b.since = now
+		}
 		b.missed++
 		return false, 0
 	}
 	b.left--
-	missed, b.missed = b.missed, 0
+	if b.missed > 0 && now.Sub(b.since) >= time.Second {
+		missed, b.missed = b.missed, 0
+	}
 	return true, missed
 }

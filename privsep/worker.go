@@ -19,7 +19,7 @@ type worker struct {
 	pid     int
 	pidfd   *os.File // non-blocking: the poller waits for the death, no thread does
 	channel *ipc.Channel
-	log     *os.File // reading end of its fd 2
+	log     *os.File      // reading end of its fd 2
 	exit    chan string   // gets how the process ended
 	silent  chan struct{} // closed when all that it logged was read
 	started time.Time

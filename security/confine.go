@@ -3,7 +3,6 @@ package security
 import (
 	"fmt"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -63,16 +62,6 @@ func BearNoPrivs() error {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
 	return nil
-}
-
-// parentDeath is the signal that this process gets when its parent's thread dies, or why
-// that is not known.
-func parentDeath() string {
-	var sig int32
-	if err := unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&sig)), 0, 0, 0); err != nil {
-		return err.Error()
-	}
-	return fmt.Sprint(sig)
 }
 
 // Forget marks everything beyond the standard descriptors close-on-exec, whatever the

@@ -101,7 +101,6 @@ func (p Posture) measureProcess() error {
 		return fmt.Errorf("read the process's status: %w", err)
 	}
 	p["session"] = sessionOf(string(stat), os.Getpid())
-	p["parent_death"] = parentDeath()
 	for name, which := range map[string]int{
 		"limit_core": unix.RLIMIT_CORE, "limit_file_size": unix.RLIMIT_FSIZE, "limit_files": unix.RLIMIT_NOFILE,
 	} {

@@ -36,7 +36,6 @@ func Expect(c Cage) Posture {
 		"no_new_privs":    "1",
 		"seccomp":         c.Born.Seccomp,
 		"dumpable":        "0",
-		"parent_death":    "9",
 		"session":         "own",
 		"limit_core":      "0 0",
 		"limit_file_size": "0 0",

@@ -243,7 +243,6 @@ func TestConfineShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Expect(Cage{Identity: who, Born: born, Files: 512})
-	want["parent_death"] = "0"
 	want["descriptors"] = "0 1 2"
 	got := child(t, "confine", attr)
 	if got["errors"] != "<nil> <nil>" {

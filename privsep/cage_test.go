@@ -1,0 +1,259 @@
+package privsep
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/security"
+)
+
+// TestWorkerIsCaged looks at a worker of root's gateway from outside, in /proc.
+func TestWorkerIsCaged(t *testing.T) {
+	needRoot(t)
+	g := serve(t, nil, Config{User: "nobody", Group: "nogroup"})
+	pid, parent := g.workerPID(), g.cmd.Process.Pid
+	want := map[string]string{
+		"Uid": "65534 65534 65534 65534", "Gid": "65534 65534 65534 65534", "Groups": "",
+		"CapInh": "0000000000000000", "CapPrm": "0000000000000000", "CapEff": "0000000000000000",
+		"CapBnd": "0000000000000000", "CapAmb": "0000000000000000", "NoNewPrivs": "1",
+		"Name": "schedrestd-work",
+	}
+	for name, value := range want {
+		if got := status(t, pid, name); got != value {
+			t.Errorf("worker's %s is %q, want %q", name, got, value)
+		}
+	}
+	for _, name := range []string{"CapPrm", "CapEff"} { // SETUID, SETGID, KILL
+		if got := status(t, parent, name); got != "00000000000000e0" {
+			t.Errorf("parent's %s is %s", name, got)
+		}
+	}
+	if a, b := namespace(t, pid, "ipc"), namespace(t, parent, "ipc"); a == b {
+		t.Errorf("worker and parent share the IPC namespace %s", a)
+	}
+	limits := readProc(t, pid, "limits")
+	for _, name := range []string{"Max core file size", "Max file size"} {
+		i := strings.Index(limits, name)
+		if f := strings.Fields(limits[i+len(name):]); i < 0 || f[0] != "0" || f[1] != "0" {
+			t.Errorf("%s is not 0", name)
+		}
+	}
+	// A non-dumpable process's files in /proc belong to root.
+	for who, pid := range map[string]int{"worker": pid, "parent": parent} {
+		var st syscall.Stat_t
+		if err := syscall.Stat(fmt.Sprintf("/proc/%d/environ", pid), &st); err != nil || st.Uid != 0 {
+			t.Errorf("%s is dumpable: %v, uid %d", who, err, st.Uid)
+		}
+	}
+	if got := g.mustGet("/environ"); strings.Contains(got, "SCHED") || strings.Contains(got, parentEnv) {
+		t.Errorf("the starter's environment reached the worker: %s", got)
+	}
+	if got := g.mustGet("/write"); !strings.Contains(got, "too large") && !strings.Contains(got, "denied") {
+		t.Errorf("writing a file: %s", got)
+	}
+	if got := descriptors(t, pid); !slices.Contains(got, "3 socket") || len(got) > 8 {
+		t.Errorf("worker's descriptors: %q", got)
+	}
+}
+
+func namespace(t *testing.T, pid int, name string) string {
+	t.Helper()
+	id, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func readProc(t *testing.T, pid int, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// descriptors lists what pid has open, as "3 socket".
+func descriptors(t *testing.T, pid int) []string {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open []string
+	for _, e := range list {
+		target, _ := os.Readlink(filepath.Join(dir, e.Name()))
+		target, _, _ = strings.Cut(target, ":[")
+		open = append(open, e.Name()+" "+target)
+	}
+	return open
+}
+
+// TestUnshareSysVSwitch: switched off, worker and parent share the IPC namespace.
+func TestUnshareSysVSwitch(t *testing.T) {
+	needRoot(t)
+	g := serve(t, nil, Config{User: "nobody", Group: "nogroup",
+		Switches: security.Switches{DisableUnshareSysV: true, DisableUnshareFiles: true}})
+	if a, b := namespace(t, g.workerPID(), "ipc"), namespace(t, g.cmd.Process.Pid, "ipc"); a != b {
+		t.Errorf("IPC namespaces differ: %s, %s", a, b)
+	}
+}
+
+// TestUnprivilegedStart: it serves, and says once what it can't have.
+func TestUnprivilegedStart(t *testing.T) {
+	g := serve(t, plain(t), Config{})
+	pid := g.workerPID()
+	for name, want := range map[string]string{"CapEff": "0000000000000000", "NoNewPrivs": "1"} {
+		if got := status(t, pid, name); got != want {
+			t.Errorf("%s is %s", name, got)
+		}
+	}
+	for _, name := range []string{"Uid", "Gid", "Groups"} {
+		if a, b := status(t, pid, name), status(t, g.cmd.Process.Pid, name); a != b {
+			t.Errorf("worker's %s is %s, parent's %s", name, a, b)
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var left []any
+	for _, r := range g.records {
+		if l, ok := r["left_out"]; ok {
+			left = append(left, l)
+		}
+	}
+	if len(left) != 1 {
+		t.Errorf("what is left out was logged %d times: %v", len(left), left)
+	}
+}
+
+// TestRootWorkerByWish: with the check switched off root may serve, and even then
+// the worker has no capability.
+func TestRootWorkerByWish(t *testing.T) {
+	needRoot(t)
+	g := serve(t, nil, Config{Switches: security.Switches{DisableUserCheck: true}})
+	pid := g.workerPID()
+	got := []string{status(t, pid, "Uid"), status(t, pid, "CapEff"), status(t, pid, "CapBnd"), status(t, pid, "NoNewPrivs")}
+	if diff := cmp.Diff([]string{"0 0 0 0", "0000000000000000", "0000000000000000", "1"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestStartsFrom0700: the program lies where its own user can't go, built under any umask.
+func TestStartsFrom0700(t *testing.T) {
+	needRoot(t)
+	for _, mode := range []os.FileMode{0o755, 0o711, 0o700} {
+		t.Run(mode.String(), func(t *testing.T) {
+			home := filepath.Join(t.TempDir(), "home")
+			if err := os.Mkdir(home, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			program := filepath.Join(home, programName)
+			if err := copyFile(binary, program, mode); err != nil {
+				t.Fatal(err)
+			}
+			g := serve(t, nil, Config{User: "nobody", Group: "nogroup", Program: program})
+			// What runs is what was opened: another file in its place changes nothing.
+			if err := os.Rename(program, program+".old"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(program, []byte("#!/bin/false"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			old := g.workerPID()
+			syscall.Kill(old, syscall.SIGKILL)
+			g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == 3.0 })
+			g.mustGet("/pid")
+		})
+	}
+}
+
+// TestStartIsRefused: who must not serve, and what must not be executed.
+func TestStartIsRefused(t *testing.T) {
+	needRoot(t)
+	open := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	os.Chmod(open, 0o777)
+	theirs := filepath.Join(t.TempDir(), "theirs")
+	if err := copyFile(binary, theirs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	os.Chown(theirs, 65534, 65534)
+	tests := []struct {
+		name       string
+		as         user
+		config     Config
+		want, hint string
+	}{
+		{"root without -u", nil, Config{}, "would serve as root", "-u"},
+		{"-u root", nil, Config{User: "root"}, "would serve as root", "-u"},
+		{"-u 0", nil, Config{User: "0", Group: "nogroup"}, "would serve as root", "-u"},
+		{"-g root", nil, Config{User: "nobody", Group: "root"}, "group 0, which is a group of root", "-g"},
+		{"SchedUser", nil, Config{User: "nobody", SchedUser: "nobody"}, "would serve as SchedUser nobody", "-u"},
+		{"SchedUser's group", nil, Config{User: "31234", Group: "daemon", SchedUser: "daemon"}, "group of SchedUser", "-g"},
+		{"no such user", nil, Config{User: "nosuchuser"}, "nosuchuser does not exist", ""},
+		{"no such group", nil, Config{User: "nobody", Group: "nosuchgroup"}, "nosuchgroup does not exist", ""},
+		{"number without group", nil, Config{User: "31234"}, "group isn't known", "-g"},
+		{"no such SchedUser", nil, Config{User: "nobody", SchedUser: "nosuchuser"}, "SchedUser=nosuchuser", ""},
+		{"-u without root", plain(t), Config{User: "nobody"}, "only root can serve as another", "root"},
+		{"no program", nil, Config{User: "nobody", Program: "/nowhere/x"}, "no such file", ""},
+		{"no program in its place", nil, Config{User: "nobody", Program: "/usr/bin/nowhere"}, "no such file", "beside schedrestd"},
+		{"program in an open directory", nil, Config{User: "nobody", Program: open + "/w"}, "written by everybody", "chmod o-w"},
+		{"program of the one who serves", nil, Config{User: "nobody", Program: theirs}, "which will serve", "chown"},
+		{"port in use", nil, Config{User: "nobody", Listen: []string{"127.0.0.1:0", taken(t)}}, "address already in use", "another program"},
+		{"too many connections", nil, Config{User: "nobody", Connections: 99_999_999}, "99999999 connections", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text, hint := launch(t, tt.as, tt.config).failure()
+			if !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {
+				t.Errorf("error %q, hint %q; want %q, %q", text, hint, tt.want, tt.hint)
+			}
+		})
+	}
+}
+
+// TestWorkerRefuses: a worker that finds itself elsewhere than expected, or that can't
+// be built, does not serve, and the start fails with its reason.
+func TestWorkerRefuses(t *testing.T) {
+	tests := []struct{ part, want string }{
+		{"leaky", `descriptors is`},
+		{"unbuilt", `no\x1bhandlers`},
+		{"mute", "not ready within"},
+		{"crash", "died before it was ready"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.part, func(t *testing.T) {
+			g := launch(t, plain(t), Config{Argv: []string{programName, tt.part}, StartLimit: 2e9})
+			text, _ := g.failure()
+			if !strings.Contains(text, tt.want) {
+				t.Errorf("error %q, want %q", text, tt.want)
+			}
+			if tt.part == "crash" {
+				g.await("worker: panic: no worker here", nil)
+			}
+		})
+	}
+}
+
+// taken is an address that somebody listens on.
+func taken(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}

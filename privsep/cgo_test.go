@@ -1,0 +1,6 @@
+//go:build cgo
+
+package privsep
+
+// cgo tells that the runtime can't reach all threads, as in a build for -race.
+const cgo = true

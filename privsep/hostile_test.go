@@ -1,0 +1,130 @@
+package privsep
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestHostileWorkers: each breaks the book in its way, is killed, and the parent says
+// why and lives on.
+func TestHostileWorkers(t *testing.T) {
+	tests := []struct {
+		part, want string
+		knock      bool // it acts when it is given a connection
+	}{
+		{part: "early", want: "Done of the worker is not permitted while proving"},
+		{part: "unknown kind", want: "kind 99 of the worker is not in the book"},
+		{part: "promised kind", want: "Dial of the worker is not"},
+		{part: "parent's kind", want: "Drain of the worker is not for a worker to say"},
+		{part: "ready twice", want: "Ready of the worker is not permitted while serving"},
+		{part: "done of nothing", want: "which it does not hold"},
+		{part: "leftover", want: "has 9 bytes, not 8"},
+		{part: "oversized", want: "longer than"},
+		{part: "descriptor", want: "came with 1 descriptors"},
+		{part: "descriptors", want: "cut off"},
+		{part: "pong of nothing", want: "which nobody asked for"},
+		{part: "done twice", want: "which it does not hold", knock: true},
+		{part: "done of another", want: "which it does not hold", knock: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.part, func(t *testing.T) {
+			g := launch(t, plain(t), Config{Argv: []string{programName, tt.part}, Workers: 1})
+			if tt.knock {
+				r := g.await("serving", nil)
+				c, err := net.Dial("tcp", r["listen"].([]any)[0].(string))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+			}
+			r := g.because("worker was killed", tt.want)
+			if r["level"] != "ERROR" || r["worker"] == nil || r["uid"] == nil || r["pid"] == nil {
+				t.Errorf("the record does not say who it was: %v", r)
+			}
+			if tt.part != "early" { // that one stops the start
+				g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == 2.0 })
+			}
+		})
+	}
+}
+
+// TestStoppedWorker: it keeps its connections and answers nobody, until the parent ends it.
+func TestStoppedWorker(t *testing.T) {
+	g := launch(t, plain(t), Config{Argv: []string{programName, "stopped"}, Workers: 1, Silence: 400 * time.Millisecond})
+	g.because("worker was ended", "has not read its channel")
+}
+
+// TestOrphan: a process that a worker leaves behind can't make it look alive.
+func TestOrphan(t *testing.T) {
+	g := launch(t, plain(t), Config{Argv: []string{programName, "orphan"}, Workers: 1})
+	g.await("worker died", nil)
+	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == 2.0 })
+}
+
+// TestDeadlyRequest: a connection that kills each worker does not make the parent start
+// them as fast as it can.
+func TestDeadlyRequest(t *testing.T) {
+	g := serve(t, plain(t), Config{Argv: []string{programName, "dies of it"}, Workers: 1})
+	for n := range 4 {
+		c, err := net.Dial("tcp", g.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.await("worker died", func(r map[string]any) bool { return r["worker"] == float64(n+1) && r["connections_lost"] == 1.0 })
+		c.Close()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var starts []time.Time
+	for _, r := range g.records {
+		if r["msg"] == "worker is ready" {
+			at, err := time.Parse(time.RFC3339Nano, r["time"].(string))
+			if err != nil {
+				t.Fatal(err)
+			}
+			starts = append(starts, at)
+		}
+	}
+	if len(starts) < 4 {
+		t.Fatalf("%d workers", len(starts))
+	}
+	if took := starts[3].Sub(starts[0]); took < pause(1)+pause(2)+pause(3) {
+		t.Errorf("four workers within %s", took)
+	}
+}
+
+// TestWorkerOutput: what a worker logs reaches the log escaped, labelled, capped and
+// limited in number.
+func TestWorkerOutput(t *testing.T) {
+	g := serve(t, plain(t), Config{LogBurst: 50, LogRate: 20})
+	g.mustGet("/log?text=" + url.QueryEscape("it says"))
+	r := g.await(`worker: msg="it says" n=1`, nil)
+	if r["level"] != "WARN" || r["worker"] == nil || r["worker_uid"] == nil {
+		t.Errorf("label: %v", r)
+	}
+	g.mustGet("/raw?text=" + url.QueryEscape("<0>red \x1b[31m\r\u202e\xff end\nlevel=ERROR msg=forged\n"))
+	if r := g.await(`worker: red \x1b[31m\r\u202e\xff end`, nil); r["level"] != "INFO" {
+		t.Errorf("level: %v", r)
+	}
+	g.await("worker: level=ERROR msg=forged", nil) // a line of its own, still labelled
+	g.mustGet("/raw?text=" + strings.Repeat("y", 5000) + "%0A")
+	g.await("worker: "+strings.Repeat("y", maxLine), nil)
+	g.mustGet("/flood")
+	g.await("worker logs too much", func(r map[string]any) bool { return r["lines_left_out"].(float64) > 100 })
+	g.mustGet("/pid")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	flood := 0
+	for _, r := range g.records {
+		if strings.HasPrefix(fmt.Sprint(r["msg"]), "worker: xxxx") {
+			flood++
+		}
+	}
+	if flood == 0 || flood > 10_000 {
+		t.Errorf("%d of 20000 lines got through", flood)
+	}
+}

@@ -1,0 +1,323 @@
+package privsep
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// The test binary plays three parts: the tests, the parent (a process of its own, since
+// what it drops is gone for good), and the workers (argv tells which one).
+const parentEnv = "PRIVSEP_TEST_PARENT"
+
+// binary is a copy of the test binary that every user can execute.
+var binary string
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Args[0] == programName:
+		os.Exit(playWorker(os.Args[1]))
+	case os.Getenv(parentEnv) != "":
+		os.Exit(playParent(os.Getenv(parentEnv)))
+	}
+	dir, err := os.MkdirTemp("", "privsep")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err == nil {
+		binary = filepath.Join(dir, "privsep.test")
+		err = copyFile("/proc/self/exe", binary, 0o755)
+	}
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func copyFile(from, to string, mode os.FileMode) error {
+	raw, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, raw, mode); err != nil {
+		return err
+	}
+	return os.Chmod(to, mode)
+}
+
+// playParent is Run with the configuration of a test, logging JSON to stderr.
+func playParent(text string) int {
+	var c Config
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		panic(err)
+	}
+	c.Log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if err := Run(signals, c); err != nil {
+		c.Log.Error("failed", "error", err.Error(), "hint", errs.HintOf(err))
+		return 1
+	}
+	return 0
+}
+
+// gateway is a running parent with its workers.
+type gateway struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	addr string // of the first TCP listener
+	exit chan error
+
+	mu      sync.Mutex
+	records []map[string]any
+	more    chan struct{} // gets a token with each record
+}
+
+// user is whom a parent is started as; nil is whoever runs the tests.
+type user = *syscall.Credential
+
+// plain is an ordinary user without a name.
+func plain(t *testing.T) user {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return &syscall.Credential{Uid: 31234, Gid: 31235, Groups: []uint32{31236}}
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: starts the parent as root")
+	}
+	if cgo {
+		t.Skip("this test binary was built with cgo: the parent can't drop capabilities")
+	}
+}
+
+// launch starts a parent and does not wait for it to serve.
+func launch(t *testing.T, as user, c Config) *gateway {
+	t.Helper()
+	if c.Program == "" {
+		c.Program = binary
+	}
+	if c.Argv == nil {
+		c.Argv = []string{programName, "good"}
+	}
+	if c.Listen == nil {
+		c.Listen = []string{"127.0.0.1:0"}
+	}
+	if as != nil || os.Geteuid() != 0 {
+		c.Switches.DisableUserCheck = true // the one who runs the tests may be in any group
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gateway{t: t, exit: make(chan error, 1), more: make(chan struct{}, 100_000)}
+	g.cmd = exec.Command(binary)
+	g.cmd.Dir = "/"
+	g.cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "SCHED_JWT=must-not-reach-a-worker"}
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGKILL}
+	out, err := g.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go g.read(out)
+	t.Cleanup(g.stop)
+	return g
+}
+
+// serve starts a parent and waits until it serves.
+func serve(t *testing.T, as user, c Config) *gateway {
+	t.Helper()
+	g := launch(t, as, c)
+	r := g.await("serving", nil)
+	for _, l := range r["listen"].([]any) {
+		if s := l.(string); !strings.HasPrefix(s, "unix:") && g.addr == "" {
+			g.addr = s
+		}
+	}
+	return g
+}
+
+func (g *gateway) read(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		r := map[string]any{}
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			r["msg"], r["raw"] = "not a record", lines.Text()
+		}
+		g.mu.Lock()
+		g.records = append(g.records, r)
+		g.mu.Unlock()
+		select {
+		case g.more <- struct{}{}:
+		default:
+		}
+	}
+	g.exit <- g.cmd.Wait()
+}
+
+// stop ends the parent, at once if need be; with it the workers.
+func (g *gateway) stop() {
+	_ = g.cmd.Process.Kill()
+	if g.t.Failed() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for _, r := range g.records[max(0, len(g.records)-40):] {
+			g.t.Log(r)
+		}
+	}
+}
+
+// patience bounds every wait in these tests; it is only ever reached by a failure.
+const patience = 60 * time.Second
+
+// await waits for a record with the given message that also satisfies match, counting
+// those that came before.
+func (g *gateway) await(msg string, match func(map[string]any) bool) map[string]any {
+	g.t.Helper()
+	deadline := time.After(patience)
+	seen := 0
+	for {
+		g.mu.Lock()
+		list := g.records[seen:]
+		seen = len(g.records)
+		g.mu.Unlock()
+		for _, r := range list {
+			if r["msg"] == msg && (match == nil || match(r)) {
+				return r
+			}
+			if r["msg"] == "failed" {
+				g.t.Fatalf("the parent failed before it logged %q: %v", msg, r)
+			}
+		}
+		select {
+		case <-g.more:
+		case <-deadline:
+			g.t.Fatalf("the parent never logged %q", msg)
+		}
+	}
+}
+
+// because waits for a worker that was killed for a reason with text in it.
+func (g *gateway) because(msg, text string) map[string]any {
+	g.t.Helper()
+	return g.await(msg, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), text) })
+}
+
+// failure waits for the parent to give up and gives its error and hint.
+func (g *gateway) failure() (text, hint string) {
+	g.t.Helper()
+	r := g.await("failed", nil)
+	if status := g.wait(); status != 1 {
+		g.t.Errorf("exit status %d, want 1", status)
+	}
+	return fmt.Sprint(r["error"]), fmt.Sprint(r["hint"])
+}
+
+// wait gives the parent's exit status.
+func (g *gateway) wait() int {
+	g.t.Helper()
+	select {
+	case err := <-g.exit:
+		g.exit <- err
+		return g.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		g.t.Fatal("the parent does not exit")
+	}
+	return -1
+}
+
+// client makes requests to one address, each on a connection of its own unless kept.
+func client(network, addr string, keep bool) *http.Client {
+	return &http.Client{Timeout: patience, Transport: &http.Transport{
+		DisableKeepAlives: !keep,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, addr)
+		},
+	}}
+}
+
+// get asks on a connection of its own.
+func (g *gateway) get(path string) (string, error) { return get(client("tcp", g.addr, false), path) }
+
+func get(c *http.Client, path string) (string, error) {
+	r, err := c.Get("http://gateway" + path)
+	if err != nil {
+		return "", err
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err == nil && r.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", r.StatusCode, body)
+	}
+	return string(body), err
+}
+
+// mustGet asks until it is answered: a request that was on a worker which dies just
+// then may have its connection broken, and that is not what is tested.
+func (g *gateway) mustGet(path string) string {
+	g.t.Helper()
+	var last error
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		body, err := g.get(path)
+		if err == nil {
+			return body
+		}
+		last = err
+	}
+	g.t.Fatalf("GET %s: %v", path, last)
+	return ""
+}
+
+// workerPID is the pid of the worker that answers.
+func (g *gateway) workerPID() int {
+	g.t.Helper()
+	pid, err := strconv.Atoi(g.mustGet("/pid"))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return pid
+}
+
+// status is a field of /proc/PID/status.
+func status(t *testing.T, pid int, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.Join(strings.Fields(value), " ")
+		}
+	}
+	t.Fatalf("no %s in the status of %d", name, pid)
+	return ""
+}

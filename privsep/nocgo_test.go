@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package privsep
+
+const cgo = false

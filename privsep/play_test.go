@@ -1,0 +1,165 @@
+package privsep
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/auth"
+	"schedrestd/ipc"
+	program "schedrestd/worker"
+)
+
+// playWorker is a worker: the real one with a handler for tests, or a captured one.
+func playWorker(part string) int {
+	switch part {
+	case "good":
+		return program.Main(goodHandler)
+	case "leaky": // something stayed open that the parent does not know of
+		if _, err := os.Open("/etc/passwd"); err != nil {
+			return 9
+		}
+		return program.Main(goodHandler)
+	case "unbuilt":
+		return program.Main(func(ipc.Setup) (http.Handler, error) { return nil, fmt.Errorf("no\x1bhandlers") })
+	case "mute":
+		time.Sleep(time.Hour)
+	case "crash":
+		panic("no worker here")
+	}
+	return playHostile(part)
+}
+
+func goodHandler(s ipc.Setup) (http.Handler, error) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) })
+	mux.HandleFunc("/setup", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s) })
+	mux.HandleFunc("/peer", func(w http.ResponseWriter, r *http.Request) {
+		p, _ := auth.PeerFrom(r.Context())
+		json.NewEncoder(w).Encode(p)
+	})
+	mux.HandleFunc("/environ", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Join(os.Environ(), " ")) })
+	mux.HandleFunc("/wait", func(w http.ResponseWriter, r *http.Request) {
+		ms, _ := strconv.Atoi(r.FormValue("ms"))
+		slog.Info("a request waits")
+		select {
+		case <-time.After(time.Duration(ms) * time.Millisecond):
+		case <-r.Context().Done():
+		}
+		fmt.Fprint(w, "waited")
+	})
+	mux.HandleFunc("/log", func(_ http.ResponseWriter, r *http.Request) { slog.Warn(r.FormValue("text"), "n", 1) })
+	mux.HandleFunc("/raw", func(_ http.ResponseWriter, r *http.Request) { fmt.Fprint(os.Stderr, r.FormValue("text")) })
+	mux.HandleFunc("/flood", func(http.ResponseWriter, *http.Request) {
+		line := strings.Repeat("x", 50) + "\n"
+		for range 20_000 {
+			os.Stderr.WriteString(line)
+		}
+	})
+	mux.HandleFunc("/write", func(w http.ResponseWriter, _ *http.Request) {
+		err := os.WriteFile("/dev/shm/schedrestd-test", []byte("x"), 0o600)
+		os.Remove("/dev/shm/schedrestd-test")
+		fmt.Fprint(w, err)
+	})
+	return mux, nil
+}
+
+// playHostile says Ready without confining itself, as code of an attacker in a worker
+// would by now, and then breaks the rules in one way.
+func playHostile(part string) int {
+	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
+	if err != nil {
+		return 9
+	}
+	for range 2 {
+		if _, err := c.Receive(); err != nil {
+			return 9
+		}
+	}
+	if part == "early" {
+		sendRaw(ipc.KindDone, 8, 0)
+	}
+	if err := c.Send(new(ipc.Ready)); err != nil {
+		return 9
+	}
+	switch part {
+	case "unknown kind":
+		sendRaw(99, 0, 0)
+	case "promised kind":
+		sendRaw(ipc.KindDial, 9, 0)
+	case "parent's kind":
+		sendRaw(ipc.KindDrain, 0, 0)
+	case "ready twice":
+		sendRaw(ipc.KindReady, 0, 0)
+	case "done of nothing":
+		sendRaw(ipc.KindDone, 8, 0)
+	case "leftover":
+		sendRaw(ipc.KindDone, 9, 0)
+	case "oversized":
+		sendRaw(ipc.KindDone, 60_000, 0)
+	case "descriptor":
+		sendRaw(ipc.KindDone, 8, 1)
+	case "descriptors":
+		sendRaw(ipc.KindDone, 8, 100)
+	case "pong of nothing":
+		for range 1000 {
+			sendRaw(ipc.KindPong, 8, 0)
+		}
+	case "stopped":
+		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	case "orphan": // leaves a process behind that holds the channel and the pipe
+		cmd := exec.Command("/bin/sleep", "20")
+		cmd.Stderr = os.Stderr
+		cmd.ExtraFiles = []*os.File{os.NewFile(ipc.WorkerFD, "channel")}
+		if cmd.Start() != nil {
+			return 9
+		}
+		return 0
+	}
+	for {
+		m, err := c.Receive()
+		if err != nil {
+			return 0
+		}
+		conn, ok := m.Message.(*ipc.Connection)
+		if !ok {
+			continue
+		}
+		switch part {
+		case "done twice":
+			unix.Close(m.FDs[0])
+			for range 2 {
+				c.Send(&ipc.Done{ID: conn.ID})
+			}
+		case "done of another":
+			c.Send(&ipc.Done{ID: conn.ID + 1})
+		case "dies of it":
+			return 3
+		}
+	}
+}
+
+// sendRaw sends a frame below package ipc, which would refuse to.
+func sendRaw(kind ipc.Kind, size, fds int) {
+	frame := append([]byte{byte(kind)}, make([]byte, size)...)
+	var oob []byte
+	if fds > 0 {
+		list := make([]int, fds)
+		for i := range list {
+			list[i] = 2
+		}
+		oob = unix.UnixRights(list...)
+	}
+	if err := unix.Sendmsg(ipc.WorkerFD, frame, oob, nil, 0); err != nil {
+		fmt.Fprintln(os.Stderr, "sendmsg:", err)
+	}
+}

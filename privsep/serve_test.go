@@ -1,0 +1,266 @@
+package privsep
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/auth"
+	"schedrestd/become"
+	"schedrestd/ipc"
+)
+
+// TestPeerFacts: the handler learns what the kernel says about the other end.
+func TestPeerFacts(t *testing.T) {
+	dir := t.TempDir()
+	as := plain(t)
+	path := socketDir(t, dir, as) + "/s"
+	g := serve(t, as, Config{Listen: []string{"127.0.0.1:0", "[::1]:0", "unix:" + path},
+		Setup: ipc.Setup{JWT: true, Cluster: "tiny"}})
+	peer := func(network, addr string) (p auth.Peer) {
+		body, err := get(client(network, addr, false), "/peer")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(body), &p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	tcp := peer("tcp", g.addr)
+	if host, _, _ := net.SplitHostPort(tcp.Addr); host != "127.0.0.1" || tcp.Listener != g.addr || tcp.UID != ipc.NoID {
+		t.Errorf("TCP: %+v", tcp)
+	}
+	u := peer("unix", path)
+	want := auth.Peer{Network: "unix", UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), PID: int32(os.Getpid()), Listener: "unix:" + path}
+	if (become.Ucred{UID: want.UID, GID: want.GID}).Vouch() != nil {
+		want.UID, want.GID = ipc.NoID, ipc.NoID // group 0 stands for nobody
+	}
+	if diff := cmp.Diff(want, u); diff != "" {
+		t.Errorf("UNIX (-want +got):\n%s", diff)
+	}
+	var s ipc.Setup
+	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Connections != DefaultConnections {
+		t.Errorf("setup: %+v %v", s, err)
+	}
+}
+
+// socketDir makes a directory that as may listen in.
+func socketDir(t *testing.T, dir string, as user) string {
+	t.Helper()
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if as != nil {
+		if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestKilledWorkers: with 50 clients holding connections a worker is killed, 200
+// times. Each time the next request is answered, and at the end no slot and no
+// descriptor of the parent is lost.
+func TestKilledWorkers(t *testing.T) {
+	as := user(nil)
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: reads the parent's descriptors, which is not dumpable")
+	}
+	as = plain(t)
+	deaths := 200
+	if testing.Short() {
+		deaths = 20
+	}
+	g := serve(t, as, Config{Connections: 60})
+	var before int
+	for n := range deaths {
+		held := hold(t, g.addr, 50)
+		pid := g.workerPID()
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		// Until the kernel is done with the process it may still be given a connection.
+		g.await("worker died", func(r map[string]any) bool { return r["pid"] == float64(pid) })
+		if _, err := g.get("/pid"); err != nil {
+			t.Fatalf("the request after death %d: %v", n+1, err)
+		}
+		for _, c := range held {
+			c.Close()
+		}
+		if n == 9 {
+			g.settled(t, 60)
+			before = len(descriptors(t, g.cmd.Process.Pid))
+		}
+	}
+	g.settled(t, 60)
+	if after := len(descriptors(t, g.cmd.Process.Pid)); after > before {
+		t.Errorf("the parent had %d descriptors after 10 deaths, %d after %d: %q", before, after, deaths, descriptors(t, g.cmd.Process.Pid))
+	}
+}
+
+// hold opens n connections and sees each answered once.
+func hold(t *testing.T, addr string, n int) []net.Conn {
+	t.Helper()
+	var list []net.Conn
+	for range n {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n")
+		list = append(list, c)
+	}
+	for _, c := range list {
+		buf := make([]byte, 1000)
+		c.SetReadDeadline(time.Now().Add(patience))
+		if n, err := c.Read(buf); err != nil || n == 0 {
+			t.Fatalf("a held connection was not answered: %v", err)
+		}
+	}
+	return list
+}
+
+// settled waits until all workers are ready again and all n slots can be had.
+func (g *gateway) settled(t *testing.T, n int) {
+	t.Helper()
+	for _, c := range hold(t, g.addr, n) {
+		c.Close()
+	}
+	dead := func() (ready, ended int) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for _, r := range g.records {
+			switch r["msg"] {
+			case "worker is ready":
+				ready++
+			case "worker died":
+				ended++
+			}
+		}
+		return ready, ended
+	}
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if ready, ended := dead(); ready-ended == 2 {
+			return
+		}
+	}
+	t.Fatal("the pool is not full again")
+}
+
+// TestMaxConnections: no more than the limit are handled at one time; those that wait
+// in the kernel's queue are served when a slot frees, and none is lost.
+func TestMaxConnections(t *testing.T) {
+	g := serve(t, plain(t), Config{Connections: 3, Listen: []string{"127.0.0.1:0", "[::1]:0"}})
+	held := hold(t, g.addr, 3)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := g.get("/pid")
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		t.Errorf("a fourth connection was served beside three: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	held[0].Close()
+	if err := <-answered; err != nil {
+		t.Errorf("the one that waited: %v", err)
+	}
+	for _, c := range held[1:] {
+		c.Close()
+	}
+	var wg sync.WaitGroup
+	for range 300 {
+		wg.Go(func() {
+			if _, err := g.get("/wait?ms=1"); err != nil {
+				t.Errorf("one of 300 over a limit of 3: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestDrain: a signal closes the listeners, what is being answered is answered, idle
+// connections close, and the exit status is 0.
+func TestDrain(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			as := plain(t)
+			path := socketDir(t, t.TempDir(), as) + "/s"
+			g := serve(t, as, Config{Listen: []string{"127.0.0.1:0", "unix:" + path}})
+			idle := hold(t, g.addr, 2)
+			answered := make(chan error, 1)
+			go func() {
+				body, err := g.get("/wait?ms=700")
+				if err == nil && body != "waited" {
+					err = errors.New(body)
+				}
+				answered <- err
+			}()
+			g.await(`worker: msg="a request waits"`, nil)
+			g.cmd.Process.Signal(sig)
+			if err := <-answered; err != nil {
+				t.Errorf("the request in flight: %v", err)
+			}
+			if status := g.wait(); status != 0 {
+				t.Errorf("exit status %d", status)
+			}
+			if _, err := net.Dial("tcp", g.addr); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("after the end: %v", err)
+			}
+			for _, c := range idle {
+				c.SetReadDeadline(time.Now().Add(patience))
+				if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) || err == nil {
+					t.Errorf("an idle connection stays open: %v", err)
+				}
+			}
+			if left, _ := filepath.Glob(filepath.Dir(path) + "/*"); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
+// TestSecondSignal ends what the first would have waited for.
+func TestSecondSignal(t *testing.T) {
+	g := serve(t, plain(t), Config{})
+	go g.get("/wait?ms=3600000")
+	g.await(`worker: msg="a request waits"`, nil)
+	g.cmd.Process.Signal(syscall.SIGTERM)
+	g.await("draining", nil)
+	g.cmd.Process.Signal(syscall.SIGTERM)
+	if text, _ := g.failure(); text == "" {
+		t.Error("no word about what was not answered")
+	}
+}
+
+// TestParentDies: its workers don't outlive it.
+func TestParentDies(t *testing.T) {
+	g := serve(t, plain(t), Config{})
+	pid := g.workerPID()
+	g.cmd.Process.Kill()
+	g.wait()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid)); err != nil && syscall.Kill(pid, 0) == syscall.ESRCH {
+			return
+		}
+		if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && len(raw) > 0 {
+			if s := status(t, pid, "State"); s[0] == 'Z' {
+				return // whoever is its parent now has not reaped it yet
+			}
+		}
+	}
+	t.Error("a worker outlives its parent")
+}

@@ -1,0 +1,195 @@
+package privsep
+
+import (
+	"bufio"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+func TestParseEndpoint(t *testing.T) {
+	tests := []struct {
+		in   string
+		want endpoint
+		bad  string
+	}{
+		{in: "127.0.0.1:6820", want: endpoint{network: ipc.TCP, host: "127.0.0.1", port: 6820}},
+		{in: ":6820", want: endpoint{network: ipc.TCP, port: 6820}},
+		{in: "[::1]:0", want: endpoint{network: ipc.TCP, host: "::1"}},
+		{in: "[fe80::1%lo]:80", want: endpoint{network: ipc.TCP, host: "fe80::1%lo", port: 80}},
+		{in: "login1:80", want: endpoint{network: ipc.TCP, host: "login1", port: 80}},
+		{in: "unix:/run/s", want: endpoint{network: ipc.Unix, path: "/run/s"}},
+		{in: "", bad: "no port"},
+		{in: "6820", bad: "no port"},
+		{in: "::1:6820", bad: "too many colons"},
+		{in: "localhost:http", bad: "not a number"},
+		{in: "localhost:65536", bad: "not a number"},
+		{in: "localhost:-1", bad: "not a number"},
+		{in: "https://localhost:1", bad: "plain HTTP"},
+		{in: "http://localhost:1", bad: "plain HTTP"},
+		{in: "unix:run/s", bad: "absolute"},
+		{in: "unix:@abstract", bad: "not the path of a file"},
+	}
+	for _, tt := range tests {
+		got, err := parseEndpoint(tt.in)
+		if tt.bad != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.bad) || errs.HintOf(err) == "" {
+				t.Errorf("%q: %v, hint %q; want %q", tt.in, err, errs.HintOf(err), tt.bad)
+			}
+			continue
+		}
+		tt.want.text = tt.in
+		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(endpoint{})); diff != "" || err != nil {
+			t.Errorf("%q: %v (-want +got):\n%s", tt.in, err, diff)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	tests := []struct {
+		in   string
+		want []string
+	}{
+		{":80", []string{":80"}},
+		{"192.0.2.1:80", []string{"192.0.2.1:80"}},
+		{"[2001:db8::1]:80", []string{"[2001:db8::1]:80"}},
+	}
+	for _, tt := range tests {
+		e, err := parseEndpoint(tt.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.addresses()
+		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", tt.in, err, diff)
+		}
+	}
+	e, _ := parseEndpoint("no-such-host.invalid:80")
+	if _, err := e.addresses(); err == nil {
+		t.Error("a name that does not exist was resolved")
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"plain, ünïcödé 日本", "plain, ünïcödé 日本"},
+		{"\x1b[2J", `\x1b[2J`},
+		{"a\nb\r\tc\x00", `a\nb\r\tc\x00`},
+		{"\u202e\u200b\ufeff", `\u202e\u200b\ufeff`},
+		{"\xff\xfe", `\xff\xfe`},
+		{strings.Repeat("x", maxLine+5), strings.Repeat("x", maxLine) + "…"},
+	}
+	for _, tt := range tests {
+		if got := printable(tt.in); got != tt.want {
+			t.Errorf("%q became %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// FuzzPrintable: whatever a worker writes, a terminal shows it as text, and not for long.
+func FuzzPrintable(f *testing.F) {
+	for _, s := range []string{"", "a", "\x1b]0;t\x07", "\xf0\x28\x8c\x28", "\u2028", "<4>text"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := printable(s)
+		if len(got) > maxLine+16 {
+			t.Fatalf("%d bytes out of %d", len(got), len(s))
+		}
+		for _, r := range got {
+			if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+				t.Fatalf("%q lets %U through", s, r)
+			}
+		}
+	})
+}
+
+func TestLevelOf(t *testing.T) {
+	tests := []struct {
+		in    string
+		level slog.Level
+		text  string
+	}{
+		{"<4>watch out", slog.LevelWarn, "watch out"},
+		{"<-4>detail", slog.LevelDebug, "detail"},
+		{"<99>loud", slog.LevelError, "loud"},
+		{"panic: x", slog.LevelError, "panic: x"},
+		{"<x>y", slog.LevelError, "<x>y"},
+		{"a>b", slog.LevelError, "a>b"},
+	}
+	for _, tt := range tests {
+		if level, text := levelOf(tt.in); level != tt.level || text != tt.text {
+			t.Errorf("%q: %v %q", tt.in, level, text)
+		}
+	}
+}
+
+func TestReadLine(t *testing.T) {
+	in := bufio.NewReaderSize(strings.NewReader("a\n\n"+strings.Repeat("x", 3*maxLine)+"\nlast"), maxLine)
+	want := []string{"a", "", strings.Repeat("x", maxLine), "last"}
+	for _, w := range want {
+		if got, _ := readLine(in); got != w {
+			t.Errorf("got %.20q (%d), want %.20q (%d)", got, len(got), w, len(w))
+		}
+	}
+	if _, err := readLine(in); err == nil {
+		t.Error("no end")
+	}
+}
+
+func TestBudget(t *testing.T) {
+	at := time.Unix(0, 0)
+	b := newBudget(3, 2, at)
+	var got []int // 1 passed, 0 refused, -n passed and told that n were missed
+	for _, ms := range []int{0, 0, 0, 0, 100, 600, 700, 1200, 1700} {
+		ok, missed := b.spend(at.Add(time.Duration(ms) * time.Millisecond))
+		switch {
+		case ok && missed > 0:
+			got = append(got, -missed)
+		case ok:
+			got = append(got, 1)
+		default:
+			got = append(got, 0)
+		}
+	}
+	if diff := cmp.Diff([]int{1, 1, 1, 0, 0, 1, 0, -3, 1}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestPauseGrows(t *testing.T) {
+	if pause(0) != 0 {
+		t.Error("a worker that did its work is replaced at once")
+	}
+	for n := 1; n < 100; n++ {
+		if pause(n+1) < pause(n) || pause(n) <= 0 || pause(n) > 30*time.Second {
+			t.Errorf("after %d failures %s, then %s", n, pause(n), pause(n+1))
+		}
+	}
+}
+
+func TestSlots(t *testing.T) {
+	quit := make(chan struct{})
+	s := newSlots(2)
+	if !s.take(quit) || !s.take(quit) {
+		t.Fatal("two of two can't be had")
+	}
+	close(quit)
+	if s.take(quit) {
+		t.Error("a third of two")
+	}
+	s.free(2)
+	defer func() {
+		if recover() == nil {
+			t.Error("a slot that nobody had was freed")
+		}
+	}()
+	s.free(1)
+}
