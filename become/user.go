@@ -2,6 +2,7 @@ package become
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"schedrestd/errs"
@@ -29,12 +30,25 @@ func LookupUser(name string) (User, error) {
 	if err := goodName("user", name); err != nil {
 		return User{}, err
 	}
-	return system.user(name, func(u User) bool { return u.Name == name })
+	u, err := system.user(name, func(u User) bool { return u.Name == name })
+	return orSelf(u, err, func(self User) bool { return self.Name == name })
 }
 
 // LookupUID finds a user by number.
 func LookupUID(uid uint32) (User, error) {
-	return system.user(fmt.Sprint(uid), func(u User) bool { return u.UID == uid })
+	u, err := system.user(fmt.Sprint(uid), func(u User) bool { return u.UID == uid })
+	return orSelf(u, err, func(self User) bool { return self.UID == uid })
+}
+
+// orSelf stands in for the missing entry of this process's own user: a container may be
+// started with any number. Root has none to miss, and nobody else's is made up.
+func orSelf(u User, err error, match func(User) bool) (User, error) {
+	uid := uint32(os.Geteuid())
+	self := User{Name: fmt.Sprintf("uid%d", uid), UID: uid, GID: uint32(os.Getegid()), Home: "/", Shell: "/bin/sh"}
+	if uid == 0 || errs.KindOf(err) != errs.NotFound || !match(self) {
+		return u, err
+	}
+	return self, nil
 }
 
 // ParseUser reads what a person gave for a user: a name, or a number, which needs no

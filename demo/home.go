@@ -51,7 +51,7 @@ func whose() (become.User, error) {
 	if name := os.Getenv("SUDO_USER"); name != "" && os.Geteuid() == 0 {
 		return become.LookupUser(name)
 	}
-	return site.Self()
+	return become.LookupUID(uint32(os.Geteuid()))
 }
 
 // foreign tells whether the user is another than that of this process.

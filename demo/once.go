@@ -9,13 +9,14 @@ import (
 	"syscall"
 	"time"
 
+	"schedrestd/become"
 	"schedrestd/demo/site"
 	"schedrestd/errs"
 )
 
 // script is the job that --once shows: long enough to be seen running.
 const script = `#!/bin/sh
-echo "Hello from job $SCHED_JOB_ID on $(uname -n). I am $(id -un 2>/dev/null || id -u)."
+echo "Hello from job $SCHED_JOB_ID on $(uname -n). I am $(id -un 2>/dev/null || true)."
 for part in 1 2 3; do
 	echo "part $part of 3"
 	sleep 0.3
@@ -119,10 +120,19 @@ func (s *stage) output(id uint32) error {
 	if err != nil {
 		return err
 	}
-	s.screen.printf("output  %s, owned by uid %d\n\n", f.Name(), st.Sys().(*syscall.Stat_t).Uid)
+	s.screen.printf("output  %s, owned by %s\n\n", f.Name(), owner(st))
 	for line := range strings.Lines(string(text)) {
 		s.screen.printf("  | %s\n", strings.TrimRight(line, "\n"))
 	}
 	s.screen.printf("\n")
 	return nil
+}
+
+// owner is whose file st is.
+func owner(st os.FileInfo) string {
+	uid := st.Sys().(*syscall.Stat_t).Uid
+	if u, err := become.LookupUID(uid); err == nil {
+		return u.Name
+	}
+	return fmt.Sprintf("uid %d", uid)
 }

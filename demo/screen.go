@@ -58,7 +58,7 @@ func (s *screen) opening(st *stage) {
 }
 
 func (s *screen) ready(role string, p site.Part, after time.Duration) {
-	s.printf("  %-10s  %-10s  %-21s  ready in %d ms\n", p.Name, role, p.At, after.Milliseconds())
+	s.printf("  %-10s  %-10s  %-23s  ready in %d ms\n", p.Name, role, p.At, after.Milliseconds())
 }
 
 // identities says who the processes run as.

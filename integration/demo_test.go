@@ -55,7 +55,7 @@ func TestDemoSudo(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if !strings.Contains(string(out), "I am "+u.name) || !strings.Contains(string(out), fmt.Sprintf("owned by uid %d", u.uid)) {
+	if !strings.Contains(string(out), "I am "+u.name) || !strings.Contains(string(out), "owned by "+u.name) {
 		t.Errorf("the job is not %s's:\n%s", u.name, out)
 	}
 	nothingLeft(t, d)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"schedrestd/errs"
 )
 
 func pingCommand(to connector) *cobra.Command {
@@ -34,7 +32,7 @@ long it took to answer. The exit status is 0 when one of them is up.`,
 				up = up || p.Responding
 			}
 			if !up {
-				return errs.New(errs.Unavailable, "no controller answers")
+				return c.client.Vouch(cmd.Context(), c.credential) // says why
 			}
 			return nil
 		},

@@ -8,7 +8,6 @@
 package site
 
 import (
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -64,11 +63,11 @@ func New(dir string) (*Site, error) {
 		return nil, err
 	}
 	s.Node, _, _ = strings.Cut(name, ".")
-	self, err := Self()
+	self, err := become.LookupUID(uint32(os.Geteuid()))
 	if err != nil {
 		return nil, err
 	}
-	s.Owner = cmp.Or(self.Name, fmt.Sprint(self.UID))
+	s.Owner = self.Name
 	ports, err := FreePorts(2)
 	if err != nil {
 		return nil, err
@@ -82,15 +81,6 @@ func New(dir string) (*Site, error) {
 	key := make([]byte, 32)
 	rand.Read(key)
 	return s, Write(s.Key(), string(key))
-}
-
-// Self is the user of this process; without a name when it has no entry.
-func Self() (become.User, error) {
-	u, err := become.LookupUID(uint32(os.Geteuid()))
-	if errs.KindOf(err) == errs.NotFound {
-		return become.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, nil
-	}
-	return u, err
 }
 
 // Configure writes the configuration of both daemons.
