@@ -1,0 +1,89 @@
+package api
+
+import (
+	"strconv"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// A job's allocation as v0.0.40 shows it.
+
+// byCore in a CRType: cores are allocated, not processors.
+const byCore = 4
+
+var oldResources = schema.Object("job_res",
+	schema.F("nodes", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Its nodes, as a host list"),
+	schema.Show("allocated_cores", schema.Int32, func(r *model.JobResources) uint32 {
+		if r.CRType&byCore != 0 {
+			return r.NCPUs
+		}
+		return 0
+	}, "Cores, where cores are what is allocated"),
+	schema.Show("allocated_cpus", schema.Int32, func(r *model.JobResources) uint32 {
+		if r.CRType&byCore == 0 {
+			return r.NCPUs
+		}
+		return 0
+	}, "Processors, where processors are what is allocated"),
+	schema.Show("allocated_hosts", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "How many nodes"),
+	schema.Show("allocated_nodes", oldShares, func(r *model.JobResources) *model.JobResources { return r }, "Each node: sockets and cores by number"),
+)
+
+// oldShares shows each node as v0.0.40 does, in objects whose names are numbers, which
+// its documents leave undescribed.
+func oldShares() schema.Type[*model.JobResources] {
+	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, r **model.JobResources) {
+		e.BeginArray()
+		for n := range shares(*r) {
+			renderOldShare(e, n)
+		}
+		e.EndArray()
+	}, nil)
+}
+
+func renderOldShare(e schema.Encoder, n *nodeShare) {
+	e.BeginObject()
+	e.Key("sockets")
+	e.BeginObject()
+	for _, s := range n.sockets {
+		if !s.allocated() {
+			continue
+		}
+		e.Key(strconv.Itoa(int(s.index)))
+		e.BeginObject()
+		e.Key("cores")
+		e.BeginObject()
+		for _, c := range s.cores {
+			switch {
+			case c.use&coreInUse != 0:
+				e.Key(strconv.Itoa(int(c.index)))
+				e.String("allocated_and_in_use")
+			case c.use&coreAllocated != 0:
+				e.Key(strconv.Itoa(int(c.index)))
+				e.String("allocated")
+			}
+		}
+		e.EndObject()
+		e.EndObject()
+	}
+	e.EndObject()
+	e.Key("nodename")
+	e.String(n.name)
+	e.Key("cpus_used")
+	e.Uint(uint64(n.cpusUsed))
+	e.Key("memory_used")
+	e.Uint(n.memoryUse)
+	e.Key("memory_allocated")
+	e.Uint(n.memory)
+	e.EndObject()
+}
+
+func (s *socketShare) allocated() bool {
+	for _, c := range s.cores {
+		if c.use != 0 {
+			return true
+		}
+	}
+	return false
+}
