@@ -26,7 +26,7 @@ const module = "schedrestd/"
 // floors, the lowest first. A package imports from the floors below it and from
 // its own folder; a folder stands for all packages in it unless one has a line of its own.
 var floors = [][]string{
-	{"errs", "model"},
+	{"errs", "model", "release"},
 	{"api/schema", "become", "guard", "ipc", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
 	{"api", "conf", "rpc/message"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},

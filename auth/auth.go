@@ -31,6 +31,11 @@ type Options struct {
 	User           string           // name of UID; "" when it has none
 	UserClaimField string           // claim that may name the user besides sun and username
 	Now            func() time.Time // nil: time.Now
+
+	// NameNeeded tells which users' tokens are only good with the name of somebody to
+	// act as (require_user_name); nil: nobody's. A proxy that holds root's token and forgets
+	// the name, or has it stripped, is so refused rather than served as root.
+	NameNeeded func(user string) bool
 }
 
 func (o Options) now() time.Time {

@@ -40,6 +40,9 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		if err != nil {
 			return Credential{}, err
 		}
+		if name == "" && opt.NameNeeded != nil && opt.NameNeeded(claims.User) {
+			return Credential{}, refuse("the token needs the name of somebody to act as")
+		}
 		return Credential{Token: token, ActAs: name, Claims: claims}, nil
 	case opt.Local:
 		return local(r, name, opt)

@@ -47,6 +47,8 @@ func TestFromRequest(t *testing.T) {
 	jwt.Local, local.JWT = false, false
 	nameless := both
 	nameless.User = ""
+	named := both
+	named.NameNeeded = func(user string) bool { return user == claims.User }
 
 	tests := []struct {
 		name   string
@@ -68,6 +70,8 @@ func TestFromRequest(t *testing.T) {
 		{"local with the own name", both, &unix, N + "carol", self, ""},
 		{"harmless Connection", both, &tcp, T + "\nConnection: keep-alive, X-Other", token, ""},
 
+		{"a name where one is needed", named, &tcp, T + "\n" + N + "bob", acting, ""},
+		{"no name where one is needed", named, &tcp, T, nil, "needs the name of somebody to act as"},
 		{"nothing", both, &tcp, "", nil, "not a local connection"},
 		{"nothing, without local", jwt, &unix, "", nil, "no token"},
 		{"name alone", both, &tcp, N + "bob", nil, "not a local connection"},

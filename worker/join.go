@@ -8,8 +8,10 @@ import (
 	"schedrestd/api"
 	"schedrestd/auth"
 	"schedrestd/become"
+	"schedrestd/errs"
 	"schedrestd/handlers"
 	"schedrestd/ipc"
+	"schedrestd/release"
 	"schedrestd/rpc/client"
 )
 
@@ -32,10 +34,13 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 		},
 		Names:   spellings(setup.Names),
 		Cluster: setup.Cluster,
-		Release: Release,
+		Release: release.Version,
 		Users:   users{},
 		MaxBody: int64(setup.Limits.Body),
 		Log:     slog.Default(),
+	}
+	if setup.RequireUserName {
+		cfg.Auth.NameNeeded = func(user string) bool { return privileged(user, setup.SchedUID) }
 	}
 	if u, err := become.LookupUID(cfg.Auth.UID); err == nil {
 		cfg.Auth.User = u.Name
@@ -46,8 +51,15 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 	return handlers.New(cfg), nil
 }
 
-// Release is the version of this program, set by the linker.
-var Release = "0.1.0"
+// privileged tells whether user has root's or SchedUser's authority. One whom nobody
+// can look up now may be either.
+func privileged(user string, schedUID uint32) bool {
+	u, err := become.LookupUser(user)
+	if err != nil {
+		return errs.KindOf(err) != errs.NotFound
+	}
+	return u.UID == 0 || u.UID == schedUID
+}
 
 // controllers are the ways to the controllers. A UNIX socket is another way to the
 // primary one, and the only one for who has no token: there the kernel is his witness.

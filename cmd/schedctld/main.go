@@ -27,10 +27,8 @@ import (
 	"schedrestd/ctld"
 	"schedrestd/ctld/step"
 	"schedrestd/errs"
+	"schedrestd/release"
 )
-
-// version is set by the build.
-var version = "unknown"
 
 func main() {
 	step.Main() // does not return in a process that is to be a job's step
@@ -62,7 +60,7 @@ func command() *cobra.Command {
 		Use:           "schedctld",
 		Short:         "Queue batch jobs and run them on this machine",
 		Args:          cobra.NoArgs,
-		Version:       version,
+		Version:       release.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -91,5 +89,5 @@ func serve(ctx context.Context, path string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return ctld.Serve(ctx, c, version, log)
+	return ctld.Serve(ctx, c, release.Version, log)
 }

@@ -22,6 +22,7 @@ import (
 	"schedrestd/conf"
 	"schedrestd/dbd"
 	"schedrestd/errs"
+	"schedrestd/release"
 )
 
 // defaultConf is where the configuration is when -f does not say.
@@ -56,6 +57,7 @@ func command() *cobra.Command {
 		Use:           "scheddbd",
 		Short:         "Keep the accounting of a cluster of one machine",
 		Args:          cobra.NoArgs,
+		Version:       release.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -22,10 +22,8 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/privsep"
+	"schedrestd/release"
 )
-
-// version is set by the build.
-var version = "unknown"
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -62,7 +60,7 @@ func command(errOut io.Writer) *cobra.Command {
 LISTEN is [host]:port or unix:/path; several may be given.`,
 		Example: `  schedrestd -f /etc/slurm/slurm.conf -u restd -g restd 127.0.0.1:6820
   schedrestd -f sched.conf unix:/run/schedrestd/socket :6820`,
-		Version:       version,
+		Version:       release.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(_ *cobra.Command, args []string) error {
