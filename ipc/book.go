@@ -32,6 +32,8 @@ var book = []Row{
 		"the worker will not serve, and why"},
 	{KindConnection, "Connection", Parent, Worker, In(Serving), 26, 26 + 2*maxAddress, 1, Born,
 		"an accepted connection with what the kernel says about its peer"},
+	{KindTaken, "Taken", Worker, Parent, always, 8, 8, 0, Born,
+		"a connection that was handed over is in the worker's hands; nothing of it was read before"},
 	{KindDone, "Done", Worker, Parent, always, 8, 8, 0, Born,
 		"a connection of this worker was closed; its slot is free"},
 	{KindPing, "Ping", Parent, Worker, always, 8, 8, 0, Born,

@@ -211,6 +211,8 @@ func fresh(k Kind) Message {
 		return new(Refused)
 	case KindConnection:
 		return new(Connection)
+	case KindTaken:
+		return new(Taken)
 	case KindDone:
 		return new(Done)
 	case KindPing:

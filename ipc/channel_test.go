@@ -60,6 +60,7 @@ func TestConversation(t *testing.T) {
 		{parent, &Posture{Facts: []Fact{{"uid", "65534"}, {"groups", ""}}}, nil, Proving},
 		{worker, &Ready{}, nil, Serving},
 		{parent, conn, []int{int(w.Fd())}, Serving},
+		{worker, &Taken{ID: 1}, nil, Serving},
 		{parent, &Ping{Number: 3}, nil, Serving},
 		{worker, &Pong{Number: 3}, nil, Serving},
 		{parent, &Drain{}, nil, Draining},

@@ -54,6 +54,18 @@ func (c *Connection) walk(w *walker) {
 	w.flag(&c.Vouched)
 }
 
+// Taken says that the worker has the connection ID and will read it from here on. Until
+// then the parent keeps its copy: what waits in the channel of a worker that dies is
+// given to another one, and its client notices nothing.
+type Taken struct {
+	ID uint64
+}
+
+// Kind is KindTaken.
+func (*Taken) Kind() Kind { return KindTaken }
+
+func (t *Taken) walk(w *walker) { w.u64(&t.ID) }
+
 // Done says that the connection ID is closed. A worker may say it once, and only
 // of a connection that it holds: else a captured worker could free the slots of others.
 type Done struct {

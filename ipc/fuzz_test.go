@@ -9,7 +9,7 @@ import (
 func seeds(f *testing.F) {
 	for _, m := range []Message{fullSetup(), new(Setup), &Posture{Facts: []Fact{{"uid", "1 1 1"}, {"groups", ""}}},
 		&Ready{}, Refuse("a reason"), &Connection{ID: 9, Network: TCP, Listener: ":80", Addr: "192.0.2.1:99", UID: NoID},
-		&Done{ID: 1 << 63}, &Ping{Number: 1}, &Pong{Number: 1}, &Drain{}} {
+		&Taken{ID: 7}, &Done{ID: 1 << 63}, &Ping{Number: 1}, &Pong{Number: 1}, &Drain{}} {
 		frame, err := encode(m)
 		if err != nil {
 			f.Fatal(err)

@@ -96,6 +96,7 @@ const (
 	KindPing       Kind = 7
 	KindPong       Kind = 8
 	KindDrain      Kind = 9
+	KindTaken      Kind = 10
 	KindPhase      Kind = 16
 	KindDial       Kind = 17
 	KindDialed     Kind = 18

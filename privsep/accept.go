@@ -22,7 +22,7 @@ func (p *pool) accept(l *listener) {
 		switch {
 		case err == nil:
 			trouble = 0
-			p.hand(fd, l, peer)
+			p.admit(fd, l, peer)
 			continue
 		case err == unix.EAGAIN:
 			p.slots.free(1)

@@ -2,6 +2,7 @@ package privsep
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -11,32 +12,51 @@ import (
 	"schedrestd/ipc"
 )
 
-// hand gives an accepted connection, whose slot is taken, to a worker and closes the
-// parent's copy: a copy kept here would keep the client from seeing the end. When no
-// worker takes it in time it is closed, and its slot is free again.
-func (p *pool) hand(fd int, l *listener, peer unix.Sockaddr) {
-	defer unix.Close(fd)
-	c, err := l.facts(fd, peer)
+// connection is one that was accepted and has a slot.
+type connection struct {
+	ipc.Connection
+	fd    int // the parent's copy; -1 once the worker has said Taken
+	tries int // workers it was given to
+}
+
+// mostTries is how many workers a connection is given to. Nobody has read of it, so it
+// should harm none; but what kills two in a row is not given to a third.
+const mostTries = 2
+
+// admit asks the kernel about an accepted connection, whose slot is taken, and hands it over.
+func (p *pool) admit(fd int, l *listener, peer unix.Sockaddr) {
+	facts, err := l.facts(fd, peer)
+	c := &connection{Connection: facts, fd: fd}
 	if err != nil {
-		p.log.Warn("connection is closed", "listener", l.name, "error", err)
-		p.slots.free(1)
+		p.drop(c, err.Error())
 		return
 	}
+	p.hand(c)
+}
+
+// hand gives c to a worker. When none takes it in time it is closed.
+func (p *pool) hand(c *connection) {
 	deadline := time.Now().Add(p.config.HandLimit)
-	for !p.give(&c, fd) {
+	for !p.give(c) {
 		if p.isDraining() || time.Now().After(deadline) {
-			p.log.Warn("connection is closed: no worker takes it", "listener", l.name, "peer", c.Addr)
-			p.slots.free(1)
+			p.drop(c, "no worker takes it")
 			return
 		}
 		time.Sleep(5 * time.Millisecond) // every channel is full: hundreds wait before this one
 	}
 }
 
-// give offers the connection to the workers, the one with the fewest first, those that
-// owe an answer last, and waits while none is ready. It reports false when every
-// channel is full, or the pool drains.
-func (p *pool) give(c *ipc.Connection, fd int) bool {
+// drop closes a connection that nobody serves and frees its slot.
+func (p *pool) drop(c *connection, why string) {
+	unix.Close(c.fd)
+	p.slots.free(1)
+	p.log.Warn("connection is closed", "listener", c.Listener, "peer", c.Addr, "because", why)
+}
+
+// give offers c to the workers, the one with the fewest first, those that owe an answer
+// last, and waits while none is ready. It reports false when every channel is full,
+// or the pool drains.
+func (p *pool) give(c *connection) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
@@ -46,7 +66,7 @@ func (p *pool) give(c *ipc.Connection, fd int) bool {
 		ready := slices.SortedFunc(maps.Values(p.workers), byLoad)
 		ready = slices.DeleteFunc(ready, func(w *worker) bool { return !w.ready || w.ending != "" })
 		for _, w := range ready {
-			if p.offer(w, c, fd) {
+			if p.offer(w, c) {
 				return true
 			}
 		}
@@ -74,15 +94,65 @@ func owing(w *worker) int {
 	return 0
 }
 
-// offer sends the connection to w, without waiting. It is on w's list before it is
-// sent, because the worker may say Done at once; p.mu is held all the while.
-func (p *pool) offer(w *worker, c *ipc.Connection, fd int) bool {
+// offer sends c to w, without waiting; p.mu is held, so that w's answer finds c on its
+// list. Each time it has another number: an answer about a try that failed can't be
+// taken for one about the next.
+func (p *pool) offer(w *worker, c *connection) bool {
 	p.id++
 	c.ID = p.id
-	if err := w.channel.TrySend(c, fd); err != nil {
+	if err := w.channel.TrySend(&c.Connection, c.fd); err != nil {
 		return false // full, or dying: its listener deals with that
 	}
-	w.held[c.ID] = struct{}{}
+	c.tries++
+	w.held[c.ID] = c
 	w.handed++
 	return true
+}
+
+// taken closes the parent's copy: were it kept, the client would not see the end that
+// the worker makes.
+func (p *pool) taken(w *worker, id uint64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, ok := w.held[id]
+	if !ok || c.fd < 0 {
+		return fmt.Errorf("it said Taken of connection %d, which it was not given", id)
+	}
+	unix.Close(c.fd)
+	c.fd = -1
+	return nil
+}
+
+// release frees the slot of a connection, which this worker must hold: a captured one
+// could else free slots for ever and take the limit away.
+func (p *pool) release(w *worker, id uint64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, ok := w.held[id]
+	if !ok || c.fd >= 0 {
+		return fmt.Errorf("it said Done of connection %d, which it does not hold", id)
+	}
+	delete(w.held, id)
+	w.finished++
+	p.slots.free(1)
+	return nil
+}
+
+// orphans takes from a dead worker what it held; p.mu is held. What it had taken is
+// lost with it. What still waited in its channel is to be handed again, unless that
+// was tried or the pool drains.
+func (p *pool) orphans(w *worker) (lost int, again []*connection) {
+	for _, c := range w.held {
+		if c.fd >= 0 && c.tries < mostTries && !p.draining {
+			again = append(again, c)
+			continue
+		}
+		if c.fd >= 0 {
+			unix.Close(c.fd)
+		}
+		lost++
+	}
+	clear(w.held)
+	p.slots.free(lost)
+	return lost, again
 }

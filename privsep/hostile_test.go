@@ -1,9 +1,12 @@
 package privsep
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +30,8 @@ func TestHostileWorkers(t *testing.T) {
 		{part: "descriptor", want: "came with 1 descriptors"},
 		{part: "descriptors", want: "cut off"},
 		{part: "pong of nothing", want: "which nobody asked for"},
+		{part: "done untaken", want: "which it does not hold", knock: true},
+		{part: "taken twice", want: "which it was not given", knock: true},
 		{part: "done twice", want: "which it does not hold", knock: true},
 		{part: "done of another", want: "which it does not hold", knock: true},
 	}
@@ -56,6 +61,48 @@ func TestHostileWorkers(t *testing.T) {
 func TestStoppedWorker(t *testing.T) {
 	g := launch(t, plain(t), Config{Argv: []string{programName, "stopped"}, Workers: 1, Silence: 400 * time.Millisecond})
 	g.because("worker was ended", "has not read its channel")
+}
+
+// TestQueuedConnections: what waits in the channel of a worker that never reads it is
+// answered by another one, once that worker is ended.
+func TestQueuedConnections(t *testing.T) {
+	mark := filepath.Join(room(t), "stopped")
+	if as := plain(t); as != nil {
+		if err := os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := serve(t, plain(t), Config{Argv: []string{programName, "first stops", mark}, Workers: 1, Silence: time.Second})
+	done := make(chan error)
+	for range 20 {
+		go func() {
+			_, err := g.get("/pid")
+			done <- err
+		}()
+	}
+	for range 20 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	g.await("worker was ended", func(r map[string]any) bool { return r["connections_lost"] == 0.0 && r["handed_again"] != 0.0 })
+}
+
+// TestTwiceIsEnough: a connection that two workers die of is not given to a third.
+func TestTwiceIsEnough(t *testing.T) {
+	g := serve(t, plain(t), Config{Argv: []string{programName, "dies before"}, Workers: 1})
+	c, err := net.Dial("tcp", g.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetReadDeadline(time.Now().Add(patience))
+	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection is still there: %v", err)
+	}
+	g.await("worker died", func(r map[string]any) bool { return r["worker"] == 1.0 && r["handed_again"] == 1.0 })
+	g.await("worker died", func(r map[string]any) bool { return r["worker"] == 2.0 && r["connections_lost"] == 1.0 })
+	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == 3.0 })
 }
 
 // TestOrphan: a process that a worker leaves behind can't make it look alive.

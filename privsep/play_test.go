@@ -2,7 +2,9 @@ package privsep
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -33,6 +35,11 @@ func playWorker(part string) int {
 		return program.Main(func(ipc.Setup) (http.Handler, error) { return nil, fmt.Errorf("no\x1bhandlers") })
 	case "mute":
 		time.Sleep(time.Hour)
+	case "first stops": // the first worker does, the others serve
+		if !made() {
+			return playHostile("stopped")
+		}
+		return program.Main(goodHandler)
 	case "crash":
 		panic("no worker here")
 	}
@@ -135,14 +142,23 @@ func playHostile(part string) int {
 			continue
 		}
 		switch part {
+		case "done untaken":
+			c.Send(&ipc.Done{ID: conn.ID})
+		case "taken twice":
+			c.Send(&ipc.Taken{ID: conn.ID})
+			c.Send(&ipc.Taken{ID: conn.ID})
 		case "done twice":
 			unix.Close(m.FDs[0])
+			c.Send(&ipc.Taken{ID: conn.ID})
 			for range 2 {
 				c.Send(&ipc.Done{ID: conn.ID})
 			}
 		case "done of another":
 			c.Send(&ipc.Done{ID: conn.ID + 1})
 		case "dies of it":
+			c.Send(&ipc.Taken{ID: conn.ID})
+			return 3
+		case "dies before":
 			return 3
 		}
 	}
@@ -162,4 +178,13 @@ func sendRaw(kind ipc.Kind, size, fds int) {
 	if err := unix.Sendmsg(ipc.WorkerFD, frame, oob, nil, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "sendmsg:", err)
 	}
+}
+
+// made makes a file, named by the second argument, and tells whether it was there.
+func made() bool {
+	f, err := os.OpenFile(os.Args[2], os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		f.Close()
+	}
+	return errors.Is(err, fs.ErrExist)
 }

@@ -157,6 +157,8 @@ func (p *pool) listen(w *worker, ready func()) error {
 			ready()
 		case *ipc.Refused:
 			return errs.New(errs.Denied, "a worker refuses to serve: %s", printable(m.Reason))
+		case *ipc.Taken:
+			err = p.taken(w, m.ID)
 		case *ipc.Done:
 			err = p.release(w, m.ID)
 		case *ipc.Pong:
@@ -179,32 +181,20 @@ func (p *pool) setReady(w *worker) {
 		"took", time.Since(w.started).Round(10*time.Microsecond))
 }
 
-// release frees the slot of a connection, which this worker must hold: a captured one
-// could else free slots for ever and take the limit away.
-func (p *pool) release(w *worker, id uint64) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, ok := w.held[id]; !ok {
-		return fmt.Errorf("it said Done of connection %d, which it does not hold", id)
-	}
-	delete(w.held, id)
-	w.finished++
-	p.slots.free(1)
-	return nil
-}
-
 // discharge takes a worker off the list, frees the slots of what it held, buries it
 // and logs how it ended. why is what ended the listening.
 func (p *pool) discharge(w *worker, why error) (useful bool, err error) {
 	p.mu.Lock()
 	delete(p.workers, w.number)
-	lost, drained := len(w.held), p.draining
-	clear(w.held)
-	p.slots.free(lost)
+	drained := p.draining
+	lost, again := p.orphans(w)
 	useful = w.finished > 0 || w.handed > 1
 	ending := w.ending
 	p.changed.Broadcast()
 	p.mu.Unlock()
+	for _, c := range again {
+		go p.hand(c)
+	}
 
 	patience := lastWords
 	closed := errors.Is(why, io.EOF)
@@ -212,7 +202,7 @@ func (p *pool) discharge(w *worker, why error) (useful bool, err error) {
 		patience = 0
 	}
 	status := w.bury(patience)
-	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.spawner.who.UID, "connections_lost", lost, "status", status}
+	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.spawner.who.UID, "connections_lost", lost, "handed_again", len(again), "status", status}
 	switch {
 	case ending != "":
 		p.log.Warn("worker was ended", append(attrs, "because", ending)...)

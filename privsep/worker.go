@@ -25,12 +25,12 @@ type worker struct {
 	started time.Time
 
 	ready    bool
-	ending   string              // why the parent ended it; "" when it ended by itself
-	held     map[uint64]struct{} // connections it was given and has not said Done of
-	handed   uint64              // connections given to it
-	finished uint64              // … that it finished
-	asked    uint64              // number of the last Ping
-	waiting  time.Time           // since when that one is unanswered; zero when none is
+	ending   string                 // why the parent ended it; "" when it ended by itself
+	held     map[uint64]*connection // what it was given and has not said Done of
+	handed   uint64                 // connections given to it
+	finished uint64                 // … that it finished
+	asked    uint64                 // number of the last Ping
+	waiting  time.Time              // since when that one is unanswered; zero when none is
 }
 
 // spawn starts a worker process and gives it its Setup and the posture to expect.
@@ -47,7 +47,7 @@ func (p *pool) spawn(number uint32) (*worker, error) {
 	}
 	defer unix.Close(logWrite)
 	w := &worker{number: number, channel: channel, log: logRead, started: time.Now(),
-		held: map[uint64]struct{}{}, exit: make(chan string, 1), silent: make(chan struct{})}
+		held: map[uint64]*connection{}, exit: make(chan string, 1), silent: make(chan struct{})}
 	pid, pidfd, err := p.spawner.start(theirs, logWrite)
 	if err != nil {
 		channel.Close()

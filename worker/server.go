@@ -104,8 +104,9 @@ func (s *server) hear() {
 // take puts a handed connection where http.Server accepts it.
 func (s *server) take(fd int, m *ipc.Connection) {
 	s.held.Add(1)
+	_ = s.channel.Send(&ipc.Taken{ID: m.ID}) // a failure means that the parent is gone
 	c, err := newConn(fd, m, s.stall, func() {
-		_ = s.channel.Send(&ipc.Done{ID: m.ID}) // a failure means that the parent is gone
+		_ = s.channel.Send(&ipc.Done{ID: m.ID})
 		s.held.Done()
 	})
 	if err != nil {
