@@ -30,23 +30,17 @@ type Controller interface {
 	Partitions(ctx context.Context, cred auth.Credential, each func(*model.Partition) error) error
 
 	// Jobs gives each job to each, as Nodes does.
-	Jobs(ctx context.Context, cred auth.Credential, each func(*model.Job) error) (JobTimes, error)
+	Jobs(ctx context.Context, cred auth.Credential, each func(*model.Job) error) (model.JobTimes, error)
 
 	// Job is the job of that number, several when it is an array or heterogeneous;
 	// errs.NotFound when there is none.
-	Job(ctx context.Context, cred auth.Credential, id uint32) ([]model.Job, JobTimes, error)
+	Job(ctx context.Context, cred auth.Credential, id uint32) ([]model.Job, model.JobTimes, error)
 
 	// Submit queues a job. An error with Code outcome_unknown says that it may have been queued.
 	Submit(context.Context, auth.Credential, *model.JobDesc) (*model.Submitted, error)
 
 	// Cancel ends the job that id names: "12", a task "12_3", a part "12+1".
 	Cancel(ctx context.Context, cred auth.Credential, id string) error
-}
-
-// JobTimes are the dates that come with jobs.
-type JobTimes struct {
-	LastUpdate   model.Time // something about jobs changed
-	LastBackfill model.Time // the backfill scheduler ran
 }
 
 // Accounting is the daemon that keeps the records. As Controller in all else.

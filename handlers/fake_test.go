@@ -70,23 +70,23 @@ func (f *fake) Partitions(_ context.Context, cred auth.Credential, each func(*mo
 	return eachOf(f.partitions, each, nil)
 }
 
-func (f *fake) Jobs(_ context.Context, cred auth.Credential, each func(*model.Job) error) (JobTimes, error) {
+func (f *fake) Jobs(_ context.Context, cred auth.Credential, each func(*model.Job) error) (model.JobTimes, error) {
 	if err := f.asked("jobs", cred); err != nil {
-		return JobTimes{}, err
+		return model.JobTimes{}, err
 	}
-	return JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(f.jobs, each, f.midway)
+	return model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(f.jobs, each, f.midway)
 }
 
-func (f *fake) Job(_ context.Context, cred auth.Credential, id uint32) ([]model.Job, JobTimes, error) {
+func (f *fake) Job(_ context.Context, cred auth.Credential, id uint32) ([]model.Job, model.JobTimes, error) {
 	if err := f.asked("job", cred); err != nil {
-		return nil, JobTimes{}, err
+		return nil, model.JobTimes{}, err
 	}
 	for i := range f.jobs {
 		if f.jobs[i].StepID.JobID == id {
-			return f.jobs[i : i+1], JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, nil
+			return f.jobs[i : i+1], model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, nil
 		}
 	}
-	return nil, JobTimes{}, &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
+	return nil, model.JobTimes{}, &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
 }
 
 func (f *fake) Submit(_ context.Context, cred auth.Credential, desc *model.JobDesc) (*model.Submitted, error) {

@@ -15,3 +15,9 @@ type Ping struct {
 	Mode       string // "primary", "backup1", "backup2", …
 	Primary    bool
 }
+
+// JobTimes are the dates that come with jobs.
+type JobTimes struct {
+	LastUpdate   Time // something about jobs changed
+	LastBackfill Time // the backfill scheduler ran
+}

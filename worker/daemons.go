@@ -5,7 +5,6 @@ import (
 	"syscall"
 
 	"schedrestd/auth"
-	"schedrestd/handlers"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/message"
@@ -42,14 +41,12 @@ func (c controller) Partitions(ctx context.Context, cred auth.Credential, each f
 	return err
 }
 
-func (c controller) Jobs(ctx context.Context, cred auth.Credential, each func(*model.Job) error) (handlers.JobTimes, error) {
-	times, err := c.Client.Jobs(ctx, credential(cred), message.JobInfoRequest{ShowFlags: message.ShowAll | message.ShowDetail}, each)
-	return handlers.JobTimes(times), err
+func (c controller) Jobs(ctx context.Context, cred auth.Credential, each func(*model.Job) error) (model.JobTimes, error) {
+	return c.Client.Jobs(ctx, credential(cred), message.JobInfoRequest{ShowFlags: message.ShowAll | message.ShowDetail}, each)
 }
 
-func (c controller) Job(ctx context.Context, cred auth.Credential, id uint32) ([]model.Job, handlers.JobTimes, error) {
-	jobs, times, err := c.Client.Job(ctx, credential(cred), id, message.ShowDetail)
-	return jobs, handlers.JobTimes(times), err
+func (c controller) Job(ctx context.Context, cred auth.Credential, id uint32) ([]model.Job, model.JobTimes, error) {
+	return c.Client.Job(ctx, credential(cred), id, message.ShowDetail)
 }
 
 func (c controller) Submit(ctx context.Context, cred auth.Credential, desc *model.JobDesc) (*model.Submitted, error) {
