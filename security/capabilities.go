@@ -37,7 +37,10 @@ type capHeader struct {
 	pid     int32
 }
 
-type capData struct{ effective, permitted, inheritable uint32 }
+type capData struct {
+	effective, permitted uint32
+	_                    uint32 // inheritable: always left empty
+}
 
 // Held is the effective capabilities of the calling thread.
 func Held() (Capabilities, error) {

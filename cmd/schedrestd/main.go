@@ -1,3 +1,7 @@
+// The runtime would keep files of the cgroup open, in the one process that may be root.
+//
+//go:debug containermaxprocs=0
+
 // Command schedrestd is the parent of the REST gateway: it owns the listeners, asks
 // the kernel who connects, and hands each connection to a schedrestd-worker. It
 // reads no byte of a connection.

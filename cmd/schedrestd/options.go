@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -21,6 +22,8 @@ type options struct {
 	threads     int
 	verbose     int
 	listen      []string
+	socketMode  string // octal
+	socketGroup string
 
 	switches security.Switches
 	names    string // SCHEDRESTD_NAMES
@@ -34,6 +37,8 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.StringVarP(&o.group, "group", "g", "", "serve as this group (default: the user's own)")
 	f.IntVar(&o.connections, "max-connections", 0, "connections handled at one time (default 124)")
 	f.IntVarP(&o.threads, "threads", "t", 0, "threads of all workers together (default: one a CPU)")
+	f.StringVar(&o.socketMode, "socket-mode", "", "mode of UNIX sockets (default: 0666 with tokens, else 0600)")
+	f.StringVar(&o.socketGroup, "socket-group", "", "group of UNIX sockets (default: the serving group)")
 	f.CountVarP(&o.verbose, "verbose", "v", "log more; up to six times")
 	f.BoolP("version", "V", false, "print the version and exit")
 }
@@ -89,6 +94,19 @@ func firstError(list ...error) error {
 		}
 	}
 	return nil
+}
+
+// mode is --socket-mode; 0 leaves it to privsep.
+func (o *options) mode() (fs.FileMode, error) {
+	if o.socketMode == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(o.socketMode, 8, 32)
+	if err != nil || n == 0 || n > 0o777 {
+		return 0, errs.New(errs.Invalid, "--socket-mode=%s is not a file mode", o.socketMode).
+			WithHint("an octal number, as 0660")
+	}
+	return fs.FileMode(n), nil
 }
 
 // level is how much is logged: -v adds debugging.

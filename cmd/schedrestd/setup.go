@@ -28,6 +28,10 @@ func configuration(o options, log *slog.Logger) (*conf.Cluster, error) {
 
 // parent is all that the parent needs to serve this cluster.
 func (o *options) parent(c *conf.Cluster, log *slog.Logger) (privsep.Config, error) {
+	mode, err := o.mode()
+	if err != nil {
+		return privsep.Config{}, err
+	}
 	setup, err := o.setup(c, log)
 	return privsep.Config{
 		Listen:      o.listen,
@@ -39,6 +43,8 @@ func (o *options) parent(c *conf.Cluster, log *slog.Logger) (privsep.Config, err
 		Log:         log,
 		Connections: o.connections,
 		Threads:     o.threads,
+		SocketMode:  mode,
+		SocketGroup: o.socketGroup,
 	}, err
 }
 

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/conf"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+const sample = `ClusterName=tiny
+SchedctldHost=one(127.0.0.1)
+SchedctldHost=two(127.0.0.2)
+SchedctldPort=7001
+SchedUser=root
+AuthType=auth/cred
+AuthInfo=socket=/run/sched/ctld.sock
+AuthAltTypes=auth/jwt
+AccountingStorageType=accounting_storage/scheddbd
+AccountingStorageHost=127.0.0.3
+`
+
+// site writes a configuration and clears what the tests' own environment may say.
+func site(t *testing.T, text string) string {
+	t.Helper()
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "SCHED") || strings.HasPrefix(name, "SLURM") {
+			t.Setenv(name, "")
+		}
+	}
+	path := filepath.Join(t.TempDir(), "sched.conf")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestRefusals: what keeps it from starting is an error line and a way out.
+func TestRefusals(t *testing.T) {
+	tests := []struct {
+		name        string
+		args        []string
+		env         map[string]string
+		error, hint string
+	}{
+		{name: "nothing to listen on", args: []string{}, env: map[string]string{"SCHED_JWT": "daemon"},
+			error: "nothing to listen on", hint: "127.0.0.1:6820"},
+		{name: "unknown switch", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_user"},
+			error: `unknown security switch "become_user"`, hint: "disable_user_check"},
+		{name: "switch in the other spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_SECURITY": "nonsense"},
+			error: `unknown security switch "nonsense"`, hint: "allowed are"},
+		{name: "two spellings that differ", args: []string{"127.0.0.1:0"},
+			env:   map[string]string{"SCHEDRESTD_LISTEN": ":1", "SLURMRESTD_LISTEN": ":2"},
+			error: "both set and differ", hint: "unset"},
+		{name: "a token for the daemon", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHED_JWT": "ey.secret.x"},
+			error: `SCHED_JWT is not "daemon"`, hint: "SCHED_JWT=daemon"},
+		{name: "not a number", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_MAX_CONNECTIONS": "many"},
+			error: "SCHEDRESTD_MAX_CONNECTIONS=many is not a number"},
+		{name: "spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_NAMES": "x"},
+			error: "SCHEDRESTD_NAMES=x", hint: "sched, slurm, both"},
+		{name: "mode", args: []string{"--socket-mode=rw", "127.0.0.1:0"}, error: "--socket-mode=rw", hint: "octal"},
+		{name: "connections", args: []string{"--max-connections=-1", "127.0.0.1:0"}, error: "-1 connections"},
+		{name: "no file", args: []string{"-f", "/nowhere/at/all", "127.0.0.1:0"}, error: "/nowhere/at/all"},
+		{name: "unknown flag", args: []string{"--frobnicate"}, error: "unknown flag"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := site(t, sample)
+			for name, value := range tt.env {
+				t.Setenv(name, value)
+			}
+			var out, errOut bytes.Buffer
+			if status := run(append([]string{"-f", path}, tt.args...), &out, &errOut); status != 1 {
+				t.Errorf("exit status %d", status)
+			}
+			var errors, hints []string
+			for line := range strings.Lines(errOut.String()) {
+				if s, ok := strings.CutPrefix(line, "error: "); ok {
+					errors = append(errors, s)
+				}
+				if s, ok := strings.CutPrefix(line, "hint: "); ok {
+					hints = append(hints, s)
+				}
+			}
+			if !strings.Contains(strings.Join(errors, ""), tt.error) || !strings.Contains(strings.Join(hints, ""), tt.hint) {
+				t.Errorf("want error %q, hint %q; printed:\n%s", tt.error, tt.hint, errOut.String())
+			}
+			if strings.Contains(errOut.String(), "secret") {
+				t.Errorf("a token was printed:\n%s", errOut.String())
+			}
+		})
+	}
+}
+
+// TestFlagsBeforeEnvironment: flag, then environment, then configuration.
+func TestFlagsBeforeEnvironment(t *testing.T) {
+	path := site(t, sample)
+	t.Setenv("SLURM_JWT", "daemon")
+	t.Setenv("SCHEDRESTD_LISTEN", ":1,unix:/run/s")
+	t.Setenv("SCHEDRESTD_MAX_CONNECTIONS", "9")
+	t.Setenv("SLURMRESTD_SECURITY", "require_user_name")
+	for _, tt := range []struct {
+		name        string
+		given       options
+		listen      []string
+		connections int
+	}{
+		{"environment", options{}, []string{":1", "unix:/run/s"}, 9},
+		{"flags", options{listen: []string{":2"}, connections: 5}, []string{":2"}, 5},
+	} {
+		o := tt.given
+		if err := o.fromEnvironment(); err != nil {
+			t.Fatal(err)
+		}
+		cluster, _, err := conf.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := o.parent(cluster, discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.listen, c.Listen); diff != "" || c.Connections != tt.connections {
+			t.Errorf("%s: %d connections, listen (-want +got):\n%s", tt.name, c.Connections, diff)
+		}
+		if c.Switches != (security.Switches{RequireUserName: true}) {
+			t.Errorf("%s: switches %+v", tt.name, c.Switches)
+		}
+	}
+}
+
+// TestSetup: what a worker gets to see of a configuration.
+func TestSetup(t *testing.T) {
+	path := site(t, sample)
+	t.Setenv("SCHED_JWT", "daemon")
+	var o options
+	if err := o.fromEnvironment(); err != nil {
+		t.Fatal(err)
+	}
+	cluster, _, err := conf.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := o.setup(cluster, discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ipc.Setup{
+		Cluster: "tiny",
+		Controllers: []ipc.Address{
+			{Name: "one", Network: "tcp", Address: "127.0.0.1:7001"},
+			{Name: "two", Network: "tcp", Address: "127.0.0.2:7001"},
+		},
+		Accounting: []ipc.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
+		AuthSocket: "/run/sched/ctld.sock", JWT: true, Local: true, Names: ipc.NamesSched,
+		Limits: ipc.Limits{Call: cluster.MessageTimeout},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,146 @@
+package worker
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"schedrestd/auth"
+	"schedrestd/ipc"
+)
+
+// handed gives a connection as the parent would hand it over, and its client's end.
+func handed(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*conn, net.Conn) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fds[1]), "client")
+	client, err := net.FileConn(f)
+	f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newConn(fds[0], &m, stall, done)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Conn.Close(); client.Close() })
+	return c, client
+}
+
+func TestConnSaysDoneOnce(t *testing.T) {
+	done := 0
+	c, client := handed(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() { done++ })
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(client); err != nil || len(b) != 0 {
+		t.Errorf("after CloseWrite the client reads %q, %v", b, err)
+	}
+	if _, err := client.Write([]byte("still there")); err != nil {
+		t.Errorf("the other direction is closed too: %v", err)
+	}
+	if done != 0 {
+		t.Error("Done before Close")
+	}
+	for range 3 {
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	if done != 1 {
+		t.Errorf("said Done %d times", done)
+	}
+}
+
+// TestStalledWrite: who stops reading ends his answer, and holds nothing for ever.
+func TestStalledWrite(t *testing.T) {
+	c, _ := handed(t, ipc.Connection{Network: ipc.Unix}, 20*time.Millisecond, func() {})
+	if _, err := c.Write(make([]byte, 16<<20)); !os.IsTimeout(err) {
+		t.Errorf("got %v, want a timeout", err)
+	}
+}
+
+func TestPeer(t *testing.T) {
+	tests := []struct {
+		name string
+		m    ipc.Connection
+		want auth.Peer
+	}{
+		{"TCP", ipc.Connection{Network: ipc.TCP, Listener: ":80", Addr: "192.0.2.1:9", UID: ipc.NoID, GID: ipc.NoID},
+			auth.Peer{Network: "tcp", Listener: ":80", Addr: "192.0.2.1:9", UID: ipc.NoID, GID: ipc.NoID}},
+		{"UNIX", ipc.Connection{Network: ipc.Unix, Listener: "unix:/s", UID: 1000, GID: 100, PID: 7, Vouched: true},
+			auth.Peer{Network: "unix", Listener: "unix:/s", UID: 1000, GID: 100, PID: 7}},
+		{"not vouched for", ipc.Connection{Network: ipc.Unix, UID: 1000, GID: 0, PID: 7},
+			auth.Peer{Network: "unix", UID: ipc.NoID, GID: ipc.NoID, PID: 7}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, _ := handed(t, tt.m, time.Minute, func() {})
+			got, ok := auth.PeerFrom(withPeer(t.Context(), c))
+			if diff := cmp.Diff(tt.want, got); diff != "" || !ok {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestQueue(t *testing.T) {
+	q := newQueue()
+	a, b := net.Pipe()
+	defer b.Close()
+	go q.put(a)
+	if c, err := q.Accept(); err != nil || c != a {
+		t.Errorf("got %v, %v", c, err)
+	}
+	q.Close()
+	q.Close()
+	if _, err := q.Accept(); err == nil {
+		t.Error("a closed queue gives connections")
+	}
+	q.put(a) // must neither block nor leave it open
+	if _, err := a.Write(nil); err != io.ErrClosedPipe {
+		t.Errorf("a connection that came too late is left open: %v", err)
+	}
+}
+
+func TestLogLines(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(newLog(&out, slog.LevelInfo))
+	log.Debug("left out")
+	log.Warn("two\nlines", "a", "b c")
+	log.With("id", 7).WithGroup("g").Error("more", "time", "kept")
+	want := "<4>msg=\"two\\nlines\" a=\"b c\"\n<8>msg=more id=7 g.time=kept\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestProveNamesTheDifference(t *testing.T) {
+	err := prove(&ipc.Posture{Facts: []ipc.Fact{{Name: "uid", Value: "1 2 3 4"}}})
+	if err == nil || !strings.Contains(err.Error(), `expected "1 2 3 4"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestStartedByHand: without a parent there is nothing to serve.
+func TestStartedByHand(t *testing.T) {
+	if _, err := unix.GetsockoptInt(ipc.WorkerFD, unix.SOL_SOCKET, unix.SO_TYPE); err == nil {
+		t.Skip("descriptor 3 of the tests is a socket")
+	}
+	built := false
+	if status := Main(func(ipc.Setup) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
+		t.Errorf("status %d, built %v", status, built)
+	}
+}
