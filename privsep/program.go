@@ -53,12 +53,28 @@ func openProgram(path string, who service) (*os.File, error) {
 			return nil, err
 		}
 	}
-	if mayExecute(st, who) {
-		return f, nil
+	if !mayExecute(st, who) {
+		defer f.Close()
+		if f, err = copyProgram(f); err != nil {
+			return nil, err
+		}
 	}
-	defer f.Close()
-	return copyProgram(f)
+	return moveUp(f)
 }
+
+// moveUp gives f a high number: the child puts its standard descriptors and its channel
+// in their low places before it executes f, and would put one in f's place.
+func moveUp(f *os.File) (*os.File, error) {
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, lowest)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "keep the worker's program open")
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+// lowest is above every descriptor that a worker is born with.
+const lowest = 32
 
 // openProgramDir opens dir; only root has to care who can write it.
 func openProgramDir(dir string, trust security.Trust, root bool) (int, error) {

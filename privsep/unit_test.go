@@ -195,3 +195,16 @@ func TestSlots(t *testing.T) {
 	}()
 	s.free(1)
 }
+
+// TestProgramIsOutOfTheWay: a descriptor in the place of one that a worker is born with
+// would be overwritten before it is executed, when the parent has few others open.
+func TestProgramIsOutOfTheWay(t *testing.T) {
+	f, err := openProgram(binary, self())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if f.Fd() < lowest {
+		t.Errorf("the program is descriptor %d", f.Fd())
+	}
+}
