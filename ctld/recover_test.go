@@ -244,8 +244,8 @@ func TestLostJobs(t *testing.T) {
 				s := newSite(t)
 				work := t.TempDir()
 				s.start()
-				id := s.accepted(desc(work, "echo run >>runs; sleep 60"))
-				await(t, "it starts", func() bool { return exists(filepath.Join(work, "runs")) })
+				id := s.accepted(desc(work, "echo run >>runs; while [ -e runs ]; do sleep 0.1; done"))
+				await(t, "it starts", func() bool { b, _ := os.ReadFile(filepath.Join(work, "runs")); return len(b) > 0 })
 				if !alive {
 					s.kill()
 				}

@@ -58,8 +58,11 @@ func (c *Controller) Submit(who server.Identity, d *model.JobDesc) (*model.Submi
 	c.change(now)
 	c.mu.Unlock()
 	c.poke()
-	return &model.Submitted{StepID: model.StepID{JobID: j.id()}, UserMessage: said}, nil
+	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(batchStep)}, UserMessage: said}, nil
 }
+
+// batchStep is Slurm's number for the step that is the batch script.
+const batchStep uint32 = 0xfffffffb
 
 // reserve gives j its number and its place among the jobs. Until its record is on the disk
 // it is in phase starting: it is seen, but nobody starts it.

@@ -3,6 +3,7 @@ package step
 import (
 	"errors"
 	"io/fs"
+	"syscall"
 	"time"
 
 	"schedrestd/ctld/cgroup"
@@ -21,14 +22,19 @@ func EndOrphans(c Claim, uid uint32) (killed int, err error) {
 		}
 		defer g.Remove()
 	}
-	for range 100 {
+	// A process in the middle of exec has no environment that could be read, and a killed one
+	// takes a moment to die: only several empty looks in a row are the end.
+	for look, empty := 0, 0; look < 200; look++ {
 		list, e := process.Marked(uid, mark(c.Step))
-		if e != nil || len(list) == 0 {
+		if empty++; len(list) > 0 {
+			empty = 0
+		}
+		if e != nil || empty == 4 {
 			return killed, errors.Join(err, e)
 		}
-		n, e := process.SignalAll(list, 9)
+		n, e := process.SignalAll(list, syscall.SIGKILL)
 		killed, err = killed+n, errors.Join(err, e)
-		time.Sleep(10 * time.Millisecond) // they take a moment to die
+		time.Sleep(10 * time.Millisecond)
 	}
 	return killed, errors.Join(err, errors.New("processes of the job don't end"))
 }
