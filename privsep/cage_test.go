@@ -162,6 +162,9 @@ func TestStartsFrom0700(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := serve(t, nil, Config{User: "nobody", Group: "nogroup", Program: program})
+			if got := status(t, g.workerPID(), "Name"); got != "schedrestd-work" {
+				t.Errorf("the process is called %q", got)
+			}
 			// What runs is what was opened: another file in its place changes nothing.
 			if err := os.Rename(program, program+".old"); err != nil {
 				t.Fatal(err)

@@ -21,6 +21,12 @@ import (
 	program "schedrestd/worker"
 )
 
+func init() {
+	if os.Args[0] == programName {
+		program.Rename()
+	}
+}
+
 // playWorker is a worker: the real one with a handler for tests, or a captured one.
 func playWorker(part string) int {
 	switch part {

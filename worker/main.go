@@ -19,6 +19,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -29,12 +32,19 @@ import (
 // open nothing that needs more than the serving user has. Its log is slog.Default.
 type Build func(ipc.Setup) (http.Handler, error)
 
+// Rename gives the process the name that ps and top show: executed by its descriptor it
+// would be "32". Call it from an init function, which Go runs on the first thread: the
+// name of that one is the process's.
+func Rename() {
+	name, _ := unix.BytePtrFromString("schedrestd-work") // 15 bytes are kept
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(name)), 0, 0, 0)
+}
+
 // Main is the whole life of a worker process and gives its exit status: 0 after it
 // drained, 1 when it refused or lost its parent, 2 when nobody speaks to it.
 func Main(build Build) int {
 	// Signals that a terminal or a service manager sends to all are for the parent.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	_ = os.WriteFile("/proc/self/comm", []byte("schedrestd-work"), 0) // executed by descriptor, it would be named "7"
 	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")

@@ -8,4 +8,6 @@ import (
 	"schedrestd/worker"
 )
 
+func init() { worker.Rename() }
+
 func main() { os.Exit(worker.Main(worker.Join)) }
