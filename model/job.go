@@ -101,7 +101,6 @@ type Job struct {
 	Resources             JobResources
 	GRESDetail            []string // allocated per node
 	NodeIndexes           Bitmap
-	SelectJobinfoPluginID uint32
 	Features              string
 	Prefer                string
 	ClusterFeatures       string

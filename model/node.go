@@ -37,7 +37,6 @@ type Node struct {
 	ReasonTime               Time
 	ResumeAfter              Time // when a drained node returns
 	DaemonStartTime          Time
-	SelectPluginID           uint32 // only for the wire: number of a plugin that is gone
 	CertLastRenewal          Time
 	AllocCPUs                uint16
 	AllocMemory              uint64  // MiB allocated to jobs

@@ -272,7 +272,7 @@ func job(c *codec.Codec, j *model.Job) {
 	}
 	c.Bitmap("node_inx", &j.NodeIndexes)
 	if c.Until(codec.V2302) {
-		c.Uint32("select_jobinfo_plugin_id", &j.SelectJobinfoPluginID)
+		selectPlugin(c, "select_jobinfo_plugin_id")
 	}
 	if c.Until(codec.V2411) {
 		c.String("features", &j.Features)

@@ -137,8 +137,7 @@ func jobDesc(c *codec.Codec, d *model.JobDesc) {
 	c.OptUint32("req_switch", &d.ReqSwitches)
 	c.OptUint32("wait4switch", &d.WaitForSwitch)
 	if c.Until(codec.V2302) {
-		plugin := uint32(selectConsTRES)
-		c.Uint32("select_jobinfo_plugin_id", &plugin)
+		selectPlugin(c, "select_jobinfo_plugin_id")
 	}
 	c.OptUint16("wait_all_nodes", &d.WaitAllNodes)
 	c.Uint64("bitflags", &d.Flags)
@@ -162,8 +161,13 @@ func jobDesc(c *codec.Codec, d *model.JobDesc) {
 	}
 }
 
-// selectConsTRES is the plugin that every usual build of 22.05 loads; the daemon wants some number.
-const selectConsTRES = 109
+// selectPlugin walks the number of the plugin whose data stood here once. What comes is
+// passed over; what is sent is cons_tres, which every usual build has, since Slurm's
+// commands give up at a number that they don't know.
+func selectPlugin(c *codec.Codec, name string) {
+	plugin := uint32(109)
+	c.Uint32(name, &plugin)
+}
 
 // authenticated walks a user or group number of which "not set" means "of whoever the
 // credential is": NO_VAL at protocol 38, 99 from 39 on, where NO_VAL is refused.

@@ -105,7 +105,7 @@ func node(c *codec.Codec, n *model.Node) {
 	}
 	c.Time("slurmd_start_time", &n.DaemonStartTime)
 	if c.Until(codec.V2505) {
-		c.Uint32("select_plugin_id", &n.SelectPluginID) // from removed plugin data; ignore
+		selectPlugin(c, "select_plugin_id")
 	}
 	if c.Since(codec.V2505) {
 		c.Time("cert_last_renewal", &n.CertLastRenewal)
