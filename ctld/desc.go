@@ -276,7 +276,9 @@ func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 		NumTasks: d.NumTasks.Or(1), CPUsPerTask: d.CPUsPerTask, MinCPUsPerNode: d.MinCPUsPerNode.Or(1), NumNodes: 1, MaxNodes: 1,
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes, Contiguous: d.Contiguous.Or(0),
 		NTasksPerNode: d.NTasksPerNode, Shared: d.Shared, StdOut: d.StdOut, StdErr: d.StdErr, StdIn: d.StdIn,
-		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine, TimeMin: d.TimeMin,
+		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine,
+		// Slurm's commands take "not set" for a number of these two.
+		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)),
 	}
 	if m.Name == "" {
 		m.Name = "sbatch" // what Slurm calls a script without a name
