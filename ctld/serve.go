@@ -37,7 +37,7 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 		return err
 	}
 	// Before the state is read: clients of a controller that returns wait instead of failing.
-	listeners, err := listen(c)
+	listeners, err := patiently(func() ([]net.Listener, error) { return listen(c) })
 	if err != nil {
 		return err
 	}
@@ -51,6 +51,22 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	defer controller.Close()
 	s := &server.Server{Handlers: controller.Handlers(), Verify: verify, Log: log}
 	return serve(ctx, s, listeners, controller, log)
+}
+
+// patience is for how long patiently tries.
+const patience = 2 * time.Second
+
+// patiently tries again what another process is in the way of. A controller that is killed while it
+// forks has a child for a moment, until that executes its own program, which still
+// has all that was open: the port, and the lock beside the socket. Whoever restarts it
+// at once must not fail for that.
+func patiently[T any](open func() (T, error)) (T, error) {
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		opened, err := open()
+		if err == nil || errs.KindOf(err) != errs.Conflict || time.Since(begun) > patience {
+			return opened, err
+		}
+	}
 }
 
 // listen opens the TCP port, and the UNIX socket when there is one. Who connects to the socket,

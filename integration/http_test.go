@@ -43,8 +43,7 @@ func (l *lab) try(c *http.Client, method, path, body string, headers ...string) 
 		}
 	}
 	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		if h != name+":" { // "Name:" takes the header away
+		if name, value, ok := strings.Cut(h, ": "); ok { // "Name:" only takes the header away
 			req.Header.Add(name, value)
 		}
 	}

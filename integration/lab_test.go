@@ -81,7 +81,7 @@ func (l *lab) down() {
 		}
 		d.Stop()
 		if l.t.Failed() {
-			l.t.Logf("%s said:\n%s", name, strings.Join(d.LastLines(40), "\n"))
+			l.t.Logf("%s said:\n%s", name, strings.Join(d.LastLines(12), "\n"))
 		}
 	}
 }

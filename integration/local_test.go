@@ -33,7 +33,7 @@ func TestLocal(t *testing.T) {
 	over := func(uid uint32) *http.Client {
 		return &http.Client{Transport: &http.Transport{
 			DisableKeepAlives: true,
-			DialContext:       func(context.Context, string, string) (net.Conn, error) { return dialAs(uid, socket) },
+			DialContext:       func(context.Context, string, string) (net.Conn, error) { return dialAs(uid, u.gid, socket) },
 		}}
 	}
 	ask := func(t *testing.T, uid uint32, status int, headers ...string) {
@@ -57,24 +57,25 @@ func TestLocal(t *testing.T) {
 	})
 	t.Run("another uid", func(t *testing.T) {
 		needRoot(t)
-		ask(t, 0, 401)
 		ask(t, u.uid+1, 401)
 		ask(t, u.uid+1, 200, "X-SCHED-USER-TOKEN: "+l.userToken)
 	})
 }
 
-// dialAs connects to a UNIX socket as uid: the kernel notes who connects, thread by thread.
-func dialAs(uid uint32, path string) (conn net.Conn, err error) {
-	if uid == uint32(os.Geteuid()) {
+// dialAs connects to a UNIX socket as uid and gid: the kernel notes who connects, thread by thread.
+func dialAs(uid, gid uint32, path string) (conn net.Conn, err error) {
+	if os.Geteuid() != 0 {
 		return net.Dial("unix", path)
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked: the thread ends here, nobody else gets its uid
-		if _, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); e != 0 {
-			err = e
-			return
+		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {
+			if _, _, e := syscall.RawSyscall(set[0], ^uintptr(0), set[1], ^uintptr(0)); e != 0 {
+				err = e
+				return
+			}
 		}
 		conn, err = connectHere(path)
 	}()

@@ -104,8 +104,8 @@ func TestOddSubmissions(t *testing.T) {
 	t.Run("a token in the environment stays out of the job", func(t *testing.T) {
 		a := l.ask("POST", "/sched/v0.0.43/job/submit", l.jobRequest("env",
 			map[string]any{"environment": []string{"PATH=/usr/bin:/bin", "SCHED_JWT=planted", "SLURM_JWT=planted", "SEEN=yes"}})).want(t, 200)
-		if len(a.list("warnings")) == 0 {
-			t.Errorf("no warning: %s", a.text)
+		if told := fmt.Sprint(a.list("warnings"), a.get("job_submit_user_msg")); !strings.Contains(told, "token") {
+			t.Errorf("not told of it: %s", a.text)
 		}
 		id := int(a.get("job_id").(float64))
 		l.end(id)

@@ -72,6 +72,7 @@ func statusOf(t *testing.T, pid int) map[string]string {
 // 50 clients hold connections when their worker is killed: all of them see it, and whoever comes
 // next is served. The parent keeps nothing of the dead, over 200 deaths: no descriptor, no slot.
 func TestWorkerKilled(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, func(l *lab) { l.restd.Args = append([]string{"--max-connections", "60"}, l.restd.Args...) })
 	parent := l.daemons["schedrestd"].PID()
 	held := func(n int) []net.Conn {
@@ -113,6 +114,11 @@ func TestWorkerKilled(t *testing.T) {
 			t.Fatal("no worker")
 		}
 		must(t, syscall.Kill(pids[0], syscall.SIGKILL))
+		// A connection that is handed to a worker in its last moments is lost with it.
+		eventually(t, "the worker is dead", func() bool {
+			st, err := process.ReadStat(pids[0])
+			return err != nil || st.State == 'Z'
+		})
 		served()
 		c.Close()
 	}
