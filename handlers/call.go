@@ -88,7 +88,7 @@ func (c *call) meta() api.Meta {
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		m.Source = peer.Addr
 		if peer.Network == "unix" {
-			m.Source = "unix:" + peer.Listener
+			m.Source = peer.Listener // "unix:/path"; the peer itself has no address
 		}
 	}
 	switch {
