@@ -62,14 +62,15 @@ func privileged(user string, schedUID uint32) bool {
 }
 
 // controllers are the ways to the controllers. A UNIX socket is another way to the
-// primary one, and the only one for who has no token: there the kernel is his witness.
+// primary one, and the only one for who has no token: there the kernel is his witness. It comes
+// last because for who has one it may be closed, and trying it costs every request.
 func controllers(setup ipc.Setup) []client.Address {
 	list := addresses(setup.Controllers)
 	if setup.AuthSocket == "" || len(list) == 0 {
 		return list
 	}
 	socket := client.Address{Name: list[0].Name, Network: "unix", Address: setup.AuthSocket}
-	return append([]client.Address{socket}, list...)
+	return append(list, socket)
 }
 
 func addresses(list []ipc.Address) []client.Address {
