@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(singleEnv); text != "" {
 		serveSingle(text)
 	}
+	go launch()
 	status := m.Run()
 	theLab.close()
 	printTable()

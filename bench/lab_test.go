@@ -34,8 +34,6 @@ func (l *lab) open(b *testing.B) *lab {
 	if l.Site != nil {
 		return l
 	}
-	// The kernel kills the daemons when the thread that started them ends.
-	runtime.LockOSThread()
 	bin, err := filepath.Abs("../bin")
 	must(b, err)
 	dir, err := os.MkdirTemp("", "bench-")
@@ -54,9 +52,28 @@ func (l *lab) open(b *testing.B) *lab {
 	return l
 }
 
+// launches are the daemons to start.
+var launches = make(chan func())
+
+// launch starts daemons from one thread that lives as long as the benchmarks: the
+// kernel kills them when it ends.
+func launch() {
+	runtime.LockOSThread()
+	for start := range launches {
+		start()
+	}
+}
+
 func (l *lab) up(b *testing.B, p site.Part) {
 	b.Helper()
-	d, err := site.Start(p)
+	var d *site.Daemon
+	var err error
+	done := make(chan struct{})
+	launches <- func() {
+		d, err = site.Start(p)
+		close(done)
+	}
+	<-done
 	must(b, err)
 	l.daemons = append(l.daemons, d)
 	if err := d.Await(context.Background()); err != nil {
@@ -88,6 +105,7 @@ func (l *lab) plain(b *testing.B, listen string) site.Part {
 		Cluster:     "demo",
 		Controllers: []ipc.Address{{Name: l.Node, Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", l.Controller)}},
 		Accounting:  []ipc.Address{{Name: l.Node, Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", l.Accounting)}},
+		AuthSocket:  l.Socket(),
 		JWT:         true,
 		Names:       ipc.NamesSched,
 	}})
