@@ -31,6 +31,10 @@ const (
 	firstFD  = 10 // descriptors to hand over are moved up to here, clear of the above
 )
 
+// stageEnv is the environment of both stages: a stage needs few threads, and no descriptors on the
+// files of its CPU limit.
+var stageEnv = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}
+
 // Main runs a stage of a step when this process was started as one, and then
 // does not return. It must come first in main, before anything is read or opened.
 func Main() {
@@ -147,7 +151,7 @@ func (p *Program) spawn(job uint32, spec, report, log *os.File) (pid, pidfd int,
 	}
 	pid, err = syscall.ForkExec(p.path(), []string{watchName, strconv.FormatUint(uint64(job), 10)}, &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   append([]string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}, failpoint.Env()...),
+		Env:   append(stageEnv, failpoint.Env()...),
 		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
 	})

@@ -60,7 +60,7 @@ func (w *watch) start() error {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 	}
 	w.main, err = syscall.ForkExec(program.path(), []string{startName}, &syscall.ProcAttr{
-		Dir: "/", Env: []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}, Files: files, Sys: attr,
+		Dir: "/", Env: stageEnv, Files: files, Sys: attr,
 	})
 	if err != nil {
 		read.Close()
