@@ -5,7 +5,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
+	"time"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -28,7 +30,7 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	if err := checkMedia(c.r.Header.Get("Content-Type")); err != nil {
 		return nil, err
 	}
-	text, err := readText(http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody), c.r.ContentLength)
+	text, err := readText(c.body(), c.r.ContentLength)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +49,36 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	}
 	return body, nil
 }
+
+// closeUnlessRead says that the connection ends with the answer, when the request announces a
+// body: until it has been read. net/http would otherwise wait for the rest of an
+// unread body before it sends the answer, and a stranger who sends one byte of a
+// thousand would keep his slot for good.
+func (c *call) closeUnlessRead() {
+	if c.r.ContentLength != 0 {
+		c.w.Header().Set("Connection", "close")
+	}
+}
+
+// body is the request's body, bounded in size, and in time for each piece of it: who
+// sends slowly is served, who stops is not waited for.
+func (c *call) body() io.Reader {
+	conn := http.NewResponseController(c.w.ResponseWriter)
+	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody)
+	return readerFunc(func(p []byte) (int, error) {
+		_ = conn.SetReadDeadline(time.Now().Add(c.h.Stall)) // not supported in tests' recorders
+		n, err := bounded.Read(p)
+		if err == io.EOF {
+			_ = conn.SetReadDeadline(time.Time{})
+			c.w.Header().Del("Connection")
+		}
+		return n, err
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // checkMedia takes JSON, said or not said. JSON is UTF-8; a body that says otherwise is refused,
 // not misread.
@@ -70,6 +102,9 @@ func readText(body io.Reader, announced int64) (string, error) {
 	if _, err := io.Copy(&b, body); err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			return "", errs.Wrap(err, errs.TooLarge, "the body is too large")
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return "", errs.Wrap(err, errs.Malformed, "the body did not arrive in time")
 		}
 		return "", errs.Wrap(err, errs.Malformed, "the body did not arrive whole")
 	}

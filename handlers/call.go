@@ -32,6 +32,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Request-Id", c.id)
 	defer c.logAccess()
 	defer c.recover()
+	c.closeUnlessRead()
 	c.match = h.router.find(r)
 	if err := c.serve(); err != nil {
 		c.fail(err)

@@ -16,6 +16,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -33,12 +34,15 @@ type Config struct {
 	Release    string           // of this program, "1.2.3"
 	Users      api.Users        // nil: users are shown by number
 	MaxBody    int64            // most bytes of a request's body; 0: 50 MB
+	Stall      time.Duration    // a request's body that makes no progress for so long is given up; 0: 20 s
 	Log        *slog.Logger     // nil: none
 }
 
 // defaultMaxBody is the largest request body: a job script may be 4 MB, an array of
 // parts of a job several of them.
 const defaultMaxBody = 50 << 20
+
+const defaultStall = 20 * time.Second
 
 // New makes the handler of all requests.
 func New(cfg Config) http.Handler {
@@ -50,6 +54,9 @@ func New(cfg Config) http.Handler {
 	}
 	if cfg.MaxBody == 0 {
 		cfg.MaxBody = defaultMaxBody
+	}
+	if cfg.Stall == 0 {
+		cfg.Stall = defaultStall
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))

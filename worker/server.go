@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -55,11 +56,19 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *se
 }
 
 // withPeer puts the kernel's word about the connection into the context of its requests.
+// Every connection of a worker is a conn, and perhaps wrapped: another kind would be a fault
+// of ours, and must not pass for a connection without a peer.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
-	if c, ok := c.(*conn); ok {
-		return auth.WithPeer(ctx, c.peer)
+	for {
+		switch is := c.(type) {
+		case *conn:
+			return auth.WithPeer(ctx, is.peer)
+		case interface{ NetConn() net.Conn }:
+			c = is.NetConn()
+		default:
+			panic(fmt.Sprintf("a connection of type %T", c))
+		}
 	}
-	return ctx
 }
 
 // run serves until the parent says Drain or is gone, and gives the exit status.

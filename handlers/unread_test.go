@@ -1,0 +1,56 @@
+package handlers
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/model"
+)
+
+// TestUnfinishedBody: whoever announces a body and doesn't send it is answered all the same,
+// and the connection ends. An answer that waited for the rest would hold a slot for
+// ever, at the price of one byte.
+func TestUnfinishedBody(t *testing.T) {
+	const stall = 50 * time.Millisecond
+	alice := "X-SCHED-USER-TOKEN: " + token + "\r\n"
+	tests := []struct {
+		name, line, headers string
+		want                string
+	}{
+		{"no credential", "POST /sched/v0.0.42/job/submit", "", "401"},
+		{"no such path", "POST /nowhere", "", "404"},
+		{"a body where none belongs", "GET /sched/v0.0.42/ping", alice, "200"},
+		{"a body that stops", "POST /sched/v0.0.42/job/submit", alice, "400"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := config(&fake{pings: []model.Ping{{Hostname: "c1", Responding: true}}})
+			cfg.Stall = stall
+			server := httptest.NewServer(New(cfg))
+			defer server.Close()
+			c, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			request := tt.line + " HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n" + tt.headers + "Content-Length: 1000\r\n\r\n{"
+			if _, err := c.Write([]byte(request)); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // the test's own end, far above the stall
+			r, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatalf("no answer: %v", err)
+			}
+			defer r.Body.Close()
+			if !strings.HasPrefix(r.Status, tt.want) || !r.Close {
+				t.Errorf("status %s, closes %v; want %s and the end of the connection", r.Status, r.Close, tt.want)
+			}
+		})
+	}
+}
