@@ -1,5 +1,6 @@
-// Package guard opens the files that a process obeys (configuration) or keeps
-// secret (keys), and refuses those that somebody else could have put there.
+// Package guard opens the files that a process obeys (configuration), executes
+// (programs) or keeps secret (keys), and the directories of its sockets, and refuses
+// those that somebody else could have put there.
 //
 // A path is walked one component at a time, each opened relative to the one
 // before, so that what was judged is what is used: no path is looked up twice.
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,6 +26,8 @@ type Rule struct {
 	Owners []uint32 // uids that may own it; nil: anyone
 	Secret bool     // nobody but its owner and group may read it
 	Links  bool     // the file itself may be a symbolic link
+	Run    bool     // it is to be executed, which takes no right to read it: opened with O_PATH
+	Trust  *Trust   // who else may own and change it, or a directory above it; nil: any owner and any group
 }
 
 // Facts is what an opened file was found to be.
@@ -33,10 +37,10 @@ type Facts struct {
 	Warnings []string // acceptable, but an administrator should know
 }
 
-// Open opens path for reading when it is a regular file and rule allows it.
+// Open opens path when it is a regular file and rule allows it.
 //
-// Always refused: a file that others may write; a directory on the way in which
-// others may replace entries (others may write it and it has no sticky bit; for
+// Always refused: a file that everybody may write; a directory on the way in which
+// everybody may replace entries (it can be written and has no sticky bit; for
 // a secret, the sticky bit of its own directory does not help); a link on the
 // way made by somebody else than root, this process's user or the owner of the
 // directory that holds it.
@@ -44,12 +48,9 @@ type Facts struct {
 // Errors are *errs.Error: NotFound, Denied (it can't be read by this process), or
 // Invalid (it can be, but must not be used); the hint is the command that mends it.
 func Open(path string, rule Rule) (*os.File, Facts, error) {
-	refuse := func(k errs.Kind, format string, args ...any) *errs.Error {
-		return errs.New(k, "%s %s: %s", rule.What, path, fmt.Sprintf(format, args...))
-	}
-	w := walk{rule: rule, refuse: refuse}
+	w := newWalk(path, rule)
 	defer w.close()
-	fd, err := w.open(path)
+	fd, err := w.to(path, true)
 	if err != nil {
 		return nil, Facts{}, err
 	}
@@ -60,6 +61,27 @@ func Open(path string, rule Rule) (*os.File, Facts, error) {
 		return nil, Facts{}, err
 	}
 	return f, facts, nil
+}
+
+// Parent opens (O_PATH) the directory of path when rule allows it and everything above
+// it. path itself is not looked at, and need not exist. Use name in dir from there
+// on; real is the same without links, for calls that take no descriptor. Errors are
+// as those of Open.
+func Parent(path string, rule Rule) (dir *os.File, real, name string, err error) {
+	w := newWalk(path, rule)
+	defer w.close()
+	cut := strings.LastIndexByte(path, '/') + 1 // not cleaned: ".." counts after links are followed
+	name = path[cut:]
+	if name == "" || name == "." || name == ".." {
+		return nil, "", "", w.refuse(errs.Invalid, "not the name of a file")
+	}
+	if _, err := w.to(path[:cut], false); err != nil {
+		return nil, "", "", err
+	}
+	dir = os.NewFile(uintptr(w.dir), w.dirName)
+	real = filepath.Join(w.dirName, name)
+	w.dirName = "" // the caller's now
+	return dir, real, name, nil
 }
 
 // Read opens path as Open does and reads it whole; a file longer than most bytes is refused.
@@ -97,6 +119,11 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others in", mode).WithHint("chmod 0600 %s", quoted)
 	case mode&0o002 != 0:
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others write it", mode).WithHint("chmod o-w %s", quoted)
+	}
+	if w.rule.Trust != nil {
+		if err := w.check(&st, "it", path, false); err != nil {
+			return Facts{}, err
+		}
 	}
 	facts := Facts{Owner: st.Uid, Size: st.Size}
 	if w.rule.Secret && w.reachable {

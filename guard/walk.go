@@ -2,8 +2,10 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,8 +27,15 @@ type walk struct {
 	links     int
 }
 
-// open returns a descriptor of the file that path names.
-func (w *walk) open(path string) (int, error) {
+func newWalk(path string, rule Rule) walk {
+	return walk{rule: rule, refuse: func(k errs.Kind, format string, args ...any) *errs.Error {
+		return errs.New(k, "%s %s: %s", rule.What, path, fmt.Sprintf(format, args...))
+	}}
+}
+
+// to walks to path and returns a descriptor of the file that it names; when it is to be no
+// file, path is made the present directory, which is judged too.
+func (w *walk) to(path string, file bool) (int, error) {
 	if !filepath.IsAbs(path) {
 		here, err := os.Getwd()
 		if err != nil {
@@ -38,7 +47,7 @@ func (w *walk) open(path string) (int, error) {
 		return -1, err
 	}
 	for rest := split(path); len(rest) > 0; {
-		fd, target, last := -1, "", len(rest) == 1
+		fd, target, last := -1, "", file && len(rest) == 1
 		var err error
 		if last {
 			fd, target, err = w.file(rest[0])
@@ -55,7 +64,10 @@ func (w *walk) open(path string) (int, error) {
 			}
 		}
 	}
-	return -1, w.refuse(errs.Invalid, "not a regular file")
+	if file {
+		return -1, w.refuse(errs.Invalid, "not a regular file")
+	}
+	return -1, w.keepsEntries(w.rule.Secret)
 }
 
 // file opens the last component; target is set instead when that is a link which may be followed.
@@ -63,20 +75,38 @@ func (w *walk) file(name string) (fd int, target string, err error) {
 	if err := w.keepsEntries(w.rule.Secret); err != nil {
 		return -1, "", err
 	}
-	fd, err = unix.Openat(w.dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if !errors.Is(err, unix.ELOOP) {
-		return fd, "", w.explain(err)
+	if !w.rule.Run {
+		fd, err = unix.Openat(w.dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+		if !errors.Is(err, unix.ELOOP) {
+			return fd, "", w.explain(err)
+		}
 	}
-	if !w.rule.Links {
-		return -1, "", w.refuse(errs.Invalid, "a symbolic link; name the file itself")
-	}
-	link, err := unix.Openat(w.dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, st, err := w.look(name)
 	if err != nil {
 		return -1, "", w.explain(err)
 	}
-	defer unix.Close(link)
-	target, err = w.follow(link, name)
+	if w.rule.Run && st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return fd, "", nil
+	}
+	defer unix.Close(fd)
+	if !w.rule.Links {
+		return -1, "", w.refuse(errs.Invalid, "a symbolic link; name the file itself")
+	}
+	target, err = w.follow(fd, name)
 	return -1, target, err
+}
+
+// look opens name, which may be a link, without any right to read it.
+func (w *walk) look(name string) (fd int, st unix.Stat_t, err error) {
+	fd, err = unix.Openat(w.dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, st, err
+	}
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return -1, st, err
+	}
+	return fd, st, nil
 }
 
 // enter makes name, in the present directory, the present directory. When it is a link, target is where that leads.
@@ -84,25 +114,21 @@ func (w *walk) enter(name string) (target string, err error) {
 	if err := w.keepsEntries(false); err != nil {
 		return "", err
 	}
-	fd, err := unix.Openat(w.dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	at := filepath.Join(w.dirName, name)
+	fd, st, err := w.look(name)
 	if err != nil {
-		return "", w.explain(err)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		unix.Close(fd)
-		return "", w.explain(err)
+		return "", w.explain(fmt.Errorf("%s: %w", at, err))
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFLNK:
 		defer unix.Close(fd)
 		return w.follow(fd, name)
 	case unix.S_IFDIR:
-		w.become(fd, filepath.Join(w.dirName, name), st)
+		w.become(fd, at, st)
 		return "", nil
 	}
 	unix.Close(fd)
-	return "", w.explain(unix.ENOTDIR)
+	return "", w.explain(fmt.Errorf("%s: %w", at, unix.ENOTDIR))
 }
 
 // follow reads the opened link when its maker is to be trusted. The owner of the
@@ -113,7 +139,8 @@ func (w *walk) follow(link int, name string) (string, error) {
 	if err := unix.Fstat(link, &st); err != nil {
 		return "", w.explain(err)
 	}
-	if st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != w.dirStat.Uid {
+	never := w.rule.Trust != nil && slices.Contains(w.rule.Trust.Never, st.Uid)
+	if never || st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != w.dirStat.Uid {
 		return "", w.refuse(errs.Invalid, "leads through the symbolic link %s of uid %d", filepath.Join(w.dirName, name), st.Uid)
 	}
 	if w.links++; w.links > maxLinks {
@@ -127,14 +154,11 @@ func (w *walk) follow(link int, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// keepsEntries refuses the present directory when others could swap what is in it.
+// keepsEntries refuses the present directory when others could swap what is in it. Where a
+// secret lies, somebody else's entry is bad enough, and the sticky bit does not help.
 func (w *walk) keepsEntries(secret bool) error {
-	mode := w.dirStat.Mode & 0o7777
-	if mode&0o002 == 0 || mode&unix.S_ISVTX != 0 && !secret {
-		return nil
-	}
-	return w.refuse(errs.Invalid, "others may write the directory %s (mode %04o)", w.dirName, mode).
-		WithHint("chmod o-w %s, or keep the file elsewhere", Quote(w.dirName))
+	sticky := w.dirStat.Mode&unix.S_ISVTX != 0 && !secret
+	return w.check(&w.dirStat, "the directory "+w.dirName, w.dirName, sticky)
 }
 
 // restart goes back to the root.

@@ -1,14 +1,16 @@
 package privsep
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/become"
 	"schedrestd/errs"
-	"schedrestd/security"
+	"schedrestd/guard"
 )
 
 // programName is the worker's file, in the directory of this program.
@@ -26,32 +28,18 @@ func openProgram(path string, who service) (*os.File, error) {
 		}
 		path = filepath.Join(filepath.Dir(self), programName)
 	}
-	trust := security.Trust{Private: privateGroup}
-	if who.root && who.UID != 0 {
-		// A captured worker that could write here would be root at the next start.
-		trust.Never = []uint32{who.UID}
-	}
-	dir, err := openProgramDir(filepath.Dir(path), trust, who.root)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "worker %s", path)
-	}
-	defer unix.Close(dir)
-	fd, err := unix.Openat(dir, filepath.Base(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, errs.New(errs.NotFound, "worker %s: %v", path, err).
+	f, err := findProgram(path, who)
+	if errs.KindOf(err) == errs.NotFound {
+		return nil, errs.New(errs.NotFound, "%v", err).
 			WithHint("%s belongs beside schedrestd: make build puts both into bin", programName)
 	}
-	f := os.NewFile(uintptr(fd), path)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		f.Close()
-		return nil, errs.New(errs.Invalid, "worker %s is not a regular file", path)
+	if err != nil {
+		return nil, err
 	}
-	if who.root {
-		if err := trust.Check(fd, "worker "+path, path); err != nil {
-			f.Close()
-			return nil, err
-		}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		f.Close()
+		return nil, errs.New(errs.Invalid, "worker %s: not a regular file", path)
 	}
 	if !mayExecute(st, who) {
 		defer f.Close()
@@ -76,13 +64,25 @@ func moveUp(f *os.File) (*os.File, error) {
 // lowest is above every descriptor that a worker is born with.
 const lowest = 32
 
-// openProgramDir opens dir; only root has to care who can write it.
-func openProgramDir(dir string, trust security.Trust, root bool) (int, error) {
-	if root {
-		fd, _, err := trust.OpenDir(dir)
-		return fd, err
+// findProgram opens the file path; only root has to care who can change it.
+func findProgram(path string, who service) (*os.File, error) {
+	if who.root {
+		trust := guard.Trust{Private: become.PrivateGroup}
+		if who.UID != 0 {
+			// A captured worker that could write here would be root at the next start.
+			trust.Never = []uint32{who.UID}
+		}
+		f, _, err := guard.Open(path, guard.Rule{What: "worker", Run: true, Trust: &trust})
+		return f, err
 	}
-	return unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, errs.New(errs.NotFound, "worker %s: %v", path, err)
+	}
+	if err != nil {
+		return nil, errs.New(errs.Denied, "worker %s: %v", path, err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // mayExecute tells whether the mode lets the worker's identity execute the file.

@@ -1,0 +1,44 @@
+package guard
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// Trust says whose files and directories are good enough where everybody's are not: for a
+// program that root executes, or a socket that clients rely on.
+type Trust struct {
+	Owners  []uint32                       // root is always among them; nil: anybody but Never
+	Never   []uint32                       // those who will serve, and must own nothing on the way
+	Private func(owner, group uint32) bool // is group the owner's alone? nil: none but root's is
+}
+
+// check refuses what a stranger owns or may change; what names it in the message, path
+// in the command that mends it. In a sticky directory, such as /tmp, others can add
+// entries but not touch ours.
+func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool) error {
+	t, mode := w.rule.Trust, st.Mode&0o7777
+	if t != nil && slices.Contains(t.Never, st.Uid) {
+		return w.refuse(errs.Invalid, "%s belongs to uid %d, which will serve", what, st.Uid).
+			WithHint("chown root %s", Quote(path))
+	}
+	if t != nil && t.Owners != nil && st.Uid != 0 && !slices.Contains(t.Owners, st.Uid) {
+		return w.refuse(errs.Invalid, "%s belongs to uid %d, must belong to uid %s", what, st.Uid, oneOf(append([]uint32{0}, t.Owners...))).
+			WithHint("chown root %s", Quote(path))
+	}
+	if sticky {
+		return nil
+	}
+	if mode&0o002 != 0 {
+		return w.refuse(errs.Invalid, "%s can be written by everybody (mode %04o)", what, mode).
+			WithHint("chmod o-w %s, or choose another place", Quote(path))
+	}
+	if t != nil && mode&0o020 != 0 && st.Gid != 0 && (t.Private == nil || !t.Private(st.Uid, st.Gid)) {
+		return w.refuse(errs.Invalid, "%s can be written by group %d (mode %04o)", what, st.Gid, mode).
+			WithHint("chmod g-w %s, or choose another place", Quote(path))
+	}
+	return nil
+}

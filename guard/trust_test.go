@@ -1,0 +1,169 @@
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// Each page makes a directory, d, and names a file in one; what is asked is whether that
+// directory, or as its program the file, is trusted.
+func TestTrust(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: changes owners")
+	}
+	private := func(owner, group uint32) bool { return owner == group }
+	here := func(_ *testing.T, d string) string { return d }
+	owned := func(uid, gid int, mode os.FileMode) func(*testing.T, string) string {
+		return func(t *testing.T, d string) string {
+			must(t, os.Chown(d, uid, gid))
+			must(t, os.Chmod(d, mode))
+			return d
+		}
+	}
+	linked := func(uid int, mode os.FileMode) func(*testing.T, string) string {
+		return func(t *testing.T, d string) string {
+			at := t.TempDir()
+			must(t, os.Chmod(at, mode))
+			must(t, os.Symlink(d, at+"/l"))
+			must(t, os.Lchown(at+"/l", uid, uid))
+			return at + "/l"
+		}
+	}
+	below := func(make func(*testing.T, string) string) func(*testing.T, string) string {
+		return func(t *testing.T, d string) string {
+			must(t, os.Mkdir(d+"/in", 0o755))
+			return make(t, d) + "/in"
+		}
+	}
+	tests := []struct {
+		name  string
+		make  func(t *testing.T, dir string) string // returns the directory
+		trust Trust
+		want  string
+		hint  string
+	}{
+		{"plain", here, Trust{Owners: []uint32{}}, "", ""},
+		{"sticky", owned(0, 0, 0o777|os.ModeSticky), Trust{Owners: []uint32{}}, "", ""},
+		{"everybody writes", owned(0, 0, 0o777), Trust{}, "written by everybody", "chmod o-w"},
+		{"everybody writes one above", below(owned(0, 0, 0o777)), Trust{}, "written by everybody", "chmod o-w"},
+		{"a group writes", owned(0, 1234, 0o775), Trust{}, "written by group 1234", "chmod g-w"},
+		{"a group writes one above", below(owned(0, 1234, 0o775)), Trust{}, "written by group 1234", "chmod g-w"},
+		{"root's group writes", owned(0, 0, 0o775), Trust{}, "", ""},
+		{"a private group writes", owned(77, 77, 0o775), Trust{Private: private}, "", ""},
+		{"a stranger's", owned(77, 77, 0o755), Trust{Owners: []uint32{5}}, "belongs to uid 77, must belong to uid 0 or 5", "chown"},
+		{"a stranger's one above", below(owned(77, 77, 0o755)), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
+		{"a stranger's, and sticky", owned(77, 77, 0o777|os.ModeSticky), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
+		{"an owner's", owned(77, 77, 0o755), Trust{Owners: []uint32{77}}, "", ""},
+		{"anybody's", owned(77, 77, 0o755), Trust{}, "", ""},
+		{"the server's", owned(77, 77, 0o755), Trust{Never: []uint32{77}}, "which will serve", "chown"},
+		{"through a link", linked(0, 0o755), Trust{Owners: []uint32{}}, "", ""},
+		{"through a link to where everybody writes", func(t *testing.T, d string) string {
+			return linked(0, 0o755)(t, owned(0, 0, 0o777)(t, d))
+		}, Trust{}, "written by everybody", "chmod o-w"},
+		{"a link where everybody writes", linked(0, 0o777), Trust{}, "written by everybody", "chmod o-w"},
+		{"a stranger's link", linked(77, 0o777|os.ModeSticky), Trust{}, "symbolic link", ""},
+		{"nothing there", func(_ *testing.T, d string) string { return d + "/no" }, Trust{}, "/d/no: no such file", ""},
+		{"a file there", func(t *testing.T, d string) string { return file("f", 0o644)(t, d) }, Trust{}, "/d/f: not a directory", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := filepath.Join(t.TempDir(), "d")
+			must(t, os.Mkdir(d, 0o755))
+			path := tt.make(t, d)
+			judge := func(what string, err error) {
+				t.Helper()
+				if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) || !strings.Contains(errs.HintOf(err), tt.hint) {
+					t.Errorf("%s: got %v, hint %q; want %q, %q", what, err, errs.HintOf(err), tt.want, tt.hint)
+				}
+			}
+			dir, real, name, err := Parent(path+"/new", Rule{What: "socket", Trust: &tt.trust})
+			judge("directory", err)
+			if err == nil {
+				defer dir.Close()
+				var a, b unix.Stat_t
+				if unix.Fstat(int(dir.Fd()), &a) != nil || unix.Stat(filepath.Dir(real), &b) != nil || a.Ino != b.Ino || a.Dev != b.Dev {
+					t.Errorf("the descriptor is not of the directory of %s", real)
+				}
+				if name != "new" || filepath.Base(real) != "new" {
+					t.Errorf("name %q in %q", name, real)
+				}
+			}
+			if info, err := os.Stat(path); err == nil && info.IsDir() {
+				file("program", 0o711)(t, path)
+			}
+			f, _, err := Open(path+"/program", Rule{What: "worker", Run: true, Trust: &tt.trust})
+			judge("program", err)
+			if err == nil {
+				f.Close()
+			}
+		})
+	}
+}
+
+// A program is judged like its directory, and needs not be readable.
+func TestTrustedFile(t *testing.T) {
+	self := uint32(os.Geteuid())
+	tests := []struct {
+		name  string
+		trust Trust
+		build func(*testing.T, string) string
+		root  bool
+		want  string
+	}{
+		{name: "readable by nobody", build: file("p", 0o111)},
+		{name: "everybody writes", build: file("p", 0o757), want: "lets others write it"},
+		{name: "behind a link", build: link, want: "symbolic link"},
+		{name: "a directory", build: func(_ *testing.T, d string) string { return d }, want: "not a regular file"},
+		{name: "the server's", trust: Trust{Never: []uint32{self}}, build: file("p", 0o755), want: "which will serve"},
+		{name: "a group writes", root: true, want: "it can be written by group 77", build: func(t *testing.T, d string) string {
+			p := file("p", 0o775)(t, d)
+			must(t, os.Chown(p, 0, 77))
+			return p
+		}},
+		{name: "a stranger's", root: true, trust: Trust{Owners: []uint32{}}, want: "it belongs to uid 77, must belong to uid 0", build: func(t *testing.T, d string) string {
+			p := file("p", 0o755)(t, d)
+			must(t, os.Chown(p, 77, 0))
+			return p
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.root && self != 0 {
+				t.Skip("needs root: changes owners")
+			}
+			dir := t.TempDir()
+			must(t, os.Chmod(dir, 0o755))
+			tt.trust.Private = func(uint32, uint32) bool { return self != 0 }
+			f, _, err := Open(tt.build(t, dir), Rule{What: "worker", Run: true, Trust: &tt.trust})
+			if err == nil {
+				f.Close()
+			}
+			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || errs.KindOf(err) != errs.Invalid) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// What a path ends in must be a name, so that a lock or a socket lies where the judged directory is.
+func TestParentNames(t *testing.T) {
+	for _, path := range []string{"", "/", "/tmp/", "/tmp/.", "/tmp/.."} {
+		if dir, _, _, err := Parent(path, Rule{What: "socket"}); err == nil || !strings.Contains(err.Error(), "not the name of a file") {
+			t.Errorf("%q: %v, %v", path, dir, err)
+		}
+	}
+	d := t.TempDir()
+	must(t, os.MkdirAll(d+"/far/away", 0o700))
+	must(t, os.Symlink("far/away", d+"/near"))
+	dir, real, _, err := Parent(d+"/near/../s", Rule{What: "socket"})
+	if err != nil || !strings.HasSuffix(real, "/far/s") {
+		t.Fatalf("dots after a link: %s, %v", real, err)
+	}
+	dir.Close()
+}
