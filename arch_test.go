@@ -38,6 +38,7 @@ var floors = [][]string{
 // beside are the imports within a floor, each with its reason.
 var beside = map[[2]string]string{
 	{"handlers", "auth"}: "a handler is given the credential that auth made",
+	{"socket", "guard"}:  "whoever could swap a socket's directory could serve in its place",
 }
 
 // only names everything of ours that a package may import, where floors are not strict enough.
@@ -47,6 +48,7 @@ var only = map[string][]string{
 	"auth":    {"errs", "guard"},
 	"guard":   {"errs"},
 	"ipc":     {"errs"},
+	"socket":  {"errs", "guard"},
 }
 
 // never names what a package must not import.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/become"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/rpc/server"
@@ -85,7 +86,7 @@ func listen(c *conf.Cluster) ([]net.Listener, error) {
 	if os.Geteuid() == 0 {
 		mode = 0o666
 	}
-	local, err := socket.Listen(c.AuthSocket, mode)
+	local, err := socket.Listen(c.AuthSocket, socket.Options{Mode: mode, Private: become.PrivateGroup})
 	if err != nil {
 		tcp.Close()
 		return nil, err

@@ -128,7 +128,7 @@ func listen(c *conf.Dbd) ([]net.Listener, error) {
 	if c.AuthSocket == "" {
 		return []net.Listener{tcp}, nil
 	}
-	unix, err := socket.Listen(c.AuthSocket, 0o666)
+	unix, err := socket.Listen(c.AuthSocket, socket.Options{Mode: 0o666, Private: become.PrivateGroup})
 	if err != nil {
 		tcp.Close()
 		return nil, err

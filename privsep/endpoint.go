@@ -10,6 +10,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/socket"
 )
 
 // endpoint is one LISTEN argument.
@@ -37,8 +38,8 @@ func parseEndpoint(text string) (endpoint, error) {
 			return bad("it is not the path of a file")
 		case !filepath.IsAbs(path) || strings.HasSuffix(path, "/"):
 			return bad("its path must be absolute and name a file")
-		case len(path) > maxSocketPath:
-			return bad("its path is longer than " + strconv.Itoa(maxSocketPath) + " bytes")
+		case len(path) > socket.MaxPath:
+			return bad("its path is longer than " + strconv.Itoa(socket.MaxPath) + " bytes")
 		}
 		return e, nil
 	}

@@ -106,14 +106,3 @@ func masters(schedUser string) ([]security.Account, error) {
 	}
 	return list, nil
 }
-
-// privateGroup tells whether group is the one that bears its owner's name and has
-// nobody else in it, as many systems give each user: what it may write, only the owner may.
-func privateGroup(owner, group uint32) bool {
-	u, err := become.LookupUID(owner)
-	if err != nil || u.GID != group {
-		return false
-	}
-	g, err := become.LookupGID(group)
-	return err == nil && g.Name == u.Name && len(g.Members) == 0
-}

@@ -68,3 +68,11 @@ func Compare(want, got Posture) []string {
 	}
 	return list
 }
+
+func join(ids []uint32) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = fmt.Sprint(id)
+	}
+	return strings.Join(words, ", ")
+}

@@ -2,6 +2,8 @@
 // one there in our place, a second daemon does not take the first one's away,
 // and what is left after a crash is cleaned up.
 //
+// Open is for the privileged parent, which accepts by itself; Listen for everybody else.
+//
 // Abstract sockets are refused: they have no owner and no mode, and whoever comes
 // first has the name.
 package socket
@@ -9,7 +11,6 @@ package socket
 import (
 	"errors"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,174 +19,222 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/guard"
 )
 
-// maxPath is the kernel's limit for the path of a UNIX socket, in bytes.
-const maxPath = 107
+// MaxPath is the kernel's limit for the path of a UNIX socket, in bytes.
+const MaxPath = 107
 
-// Listener is a UNIX socket that is unlinked when it is closed, if it is still this one.
-type Listener struct {
-	*net.UnixListener
-	dir, lock *os.File
-	name      string
-	dev, ino  uint64
-	close     sync.Once
+// backlog is the wish; the kernel cuts it to net.core.somaxconn.
+const backlog = 4096
+
+// Options says what a socket is to be like.
+type Options struct {
+	Mode    fs.FileMode                    // who may connect: those who may write it
+	Owner   *Owner                         // who is given it; nil: this process
+	Private func(owner, group uint32) bool // whose group may write the directory: see guard.Trust
+}
+
+// Owner is a uid and a gid.
+type Owner struct{ UID, GID uint32 }
+
+// Socket is a listening UNIX socket, and what is needed to take it away.
+type Socket struct {
+	File     *os.File // listens, and does not block
+	path     string   // absolute, without links
+	dir      *os.File // O_PATH, judged
+	name     string   // in dir
+	lock     *os.File
+	dev, ino uint64
+	remove   sync.Once
 }
 
 // umask is the whole process's: one socket is made at a time.
 var umask sync.Mutex
 
-// Listen opens the UNIX socket path, an absolute one, with the given mode.
+// Open makes the UNIX socket path, an absolute one. Its directory and all above it belong
+// to root or to this process's user, and nobody else can write them, or they are sticky.
 //
-// Beside it lies a lock file, path with ".lock", which is held until Close and left
-// there. Errors are *errs.Error: Invalid for a path that must not be used, Conflict
-// when another process serves it.
-func Listen(path string, mode fs.FileMode) (*Listener, error) {
+// Beside it lies a lock file, path with ".lock", which is held until Remove. Errors
+// are *errs.Error: Invalid for a path that must not be used, Conflict when another
+// process serves it, or what guard.Open returns.
+func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path)
 	}
-	if len(path) > maxPath {
-		return nil, errs.New(errs.Invalid, "socket %s: path is longer than %d bytes", path, maxPath)
-	}
-	l := &Listener{name: filepath.Base(path)}
-	if err := l.open(path, mode); err != nil {
-		l.release()
+	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: o.Private}
+	dir, real, name, err := guard.Parent(path, guard.Rule{What: "socket", Trust: &trust})
+	if err != nil {
 		return nil, err
 	}
-	return l, nil
+	s := &Socket{path: real, dir: dir, name: name}
+	if err := s.open(o); err != nil {
+		s.Remove()
+		return nil, err
+	}
+	return s, nil
 }
 
-func (l *Listener) open(path string, mode fs.FileMode) error {
-	var err error
-	if l.dir, err = openDir(filepath.Dir(path)); err != nil {
+func (s *Socket) open(o Options) error {
+	if len(s.path) > MaxPath {
+		return errs.New(errs.Invalid, "socket %s: path is longer than %d bytes", s.path, MaxPath)
+	}
+	if err := s.takeLock(); err != nil {
 		return err
 	}
-	if l.lock, err = lockFile(l.dir, l.name+".lock", path); err != nil {
+	if err := s.clear(o.Owner); err != nil {
 		return err
 	}
-	if err := l.clear(path); err != nil {
-		return err
+	if err := s.bind(o); err != nil {
+		return s.denied("make it", err)
 	}
-	if l.UnixListener, err = listen(path, mode); err != nil {
-		return errs.Wrap(err, errs.Invalid, "socket %s", path)
-	}
-	// Seen through the directory that was judged: had the path been led elsewhere
-	// meanwhile, it would not be here.
-	st, err := l.stat()
-	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || int(st.Uid) != os.Geteuid() {
-		l.UnixListener.Close()
-		return errs.New(errs.Invalid, "socket %s: its directory was changed while it was made", path)
-	}
-	l.dev, l.ino = uint64(st.Dev), st.Ino
 	return nil
 }
 
-// listen gives the socket its mode at birth: changed afterwards, by path, there
-// would be a moment with another one, and perhaps another file.
-func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
-	umask.Lock()
-	defer umask.Unlock()
-	defer unix.Umask(unix.Umask(int(^mode.Perm() & fs.ModePerm)))
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err == nil {
-		ln.SetUnlinkOnClose(false)
+func (s *Socket) denied(doing string, err error) error {
+	e := errs.New(errs.Denied, "socket %s: %s: %v", s.path, doing, err)
+	if errors.Is(err, unix.EACCES) {
+		return e.WithHint("its directory must be writable by whoever starts this program")
 	}
-	return ln, err
+	return e
 }
 
-// clear removes a socket that a dead process of ours left. The lock is held, so no
-// living one of this program can be about to listen on it.
-func (l *Listener) clear(path string) error {
-	st, err := l.stat()
+// takeLock holds PATH.lock for as long as the socket lives, so that of two starters
+// one is told, instead of each unlinking the other's socket.
+func (s *Socket) takeLock() error {
+	name := s.name + ".lock"
+	for {
+		fd, err := unix.Openat(s.fd(), name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+		if errors.Is(err, unix.ELOOP) {
+			return errs.New(errs.Invalid, "socket %s: lock file %s is a symbolic link", s.path, name)
+		}
+		if err != nil {
+			return s.denied("lock file "+name, err)
+		}
+		lock := os.NewFile(uintptr(fd), name)
+		var held unix.Stat_t
+		if err := unix.Fstat(fd, &held); err != nil || held.Mode&unix.S_IFMT != unix.S_IFREG || int(held.Uid) != os.Geteuid() {
+			lock.Close()
+			return errs.New(errs.Invalid, "socket %s: lock file %s is not a file of this user", s.path, name)
+		}
+		if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			lock.Close()
+			return errs.New(errs.Conflict, "socket %s: another process holds its lock", s.path).
+				WithHint("stop it, or name another path")
+		}
+		// The holder before us unlinks the file on its way out: a lock on a file
+		// without a name keeps nobody else out.
+		if named, err := s.stat(name); err == nil && named.Ino == held.Ino && named.Dev == held.Dev {
+			s.lock = lock
+			return nil
+		}
+		lock.Close()
+	}
+}
+
+// clear takes away the socket that a dead process of ours, or of the owner to be, left.
+// Anything else in its place stays. The lock is held, so no living one of this
+// program can be about to listen on it.
+func (s *Socket) clear(owner *Owner) error {
+	st, err := s.stat(s.name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil
 	case err != nil:
-		return errs.Wrap(err, errs.Invalid, "socket %s", path)
-	case st.Mode&unix.S_IFMT != unix.S_IFSOCK || int(st.Uid) != os.Geteuid():
-		return errs.New(errs.Invalid, "socket %s: something else, or somebody else's, is there", path)
+		return s.denied("look at it", err)
+	case st.Mode&unix.S_IFMT != unix.S_IFSOCK:
+		return errs.New(errs.Invalid, "socket %s: something is there that is not a socket", s.path)
+	case int(st.Uid) != os.Geteuid() && (owner == nil || st.Uid != owner.UID):
+		return errs.New(errs.Invalid, "socket %s: a socket of uid %d is there", s.path, st.Uid)
+	case !refuses(s.path):
+		return errs.New(errs.Conflict, "socket %s: another process serves it", s.path).
+			WithHint("stop it, or name another path")
 	}
-	if c, err := net.Dial("unix", path); err == nil {
-		c.Close()
-		return errs.New(errs.Conflict, "socket %s: another process serves it", path)
-	} else if !errors.Is(err, unix.ECONNREFUSED) {
-		return errs.Wrap(err, errs.Conflict, "socket %s", path)
+	if err := unix.Unlinkat(s.fd(), s.name, 0); err != nil {
+		return s.denied("remove the stale one", err)
 	}
-	return errs.Wrap(unix.Unlinkat(int(l.dir.Fd()), l.name, 0), errs.Invalid, "remove stale socket %s", path)
+	return nil
 }
 
-func (l *Listener) stat() (unix.Stat_t, error) {
-	var st unix.Stat_t
-	err := unix.Fstatat(int(l.dir.Fd()), l.name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	return st, err
-}
-
-// Close stops listening. The socket's path is removed only when it is still this
-// socket's: somebody may have moved it away and put a new one there.
-func (l *Listener) Close() error {
-	err := net.ErrClosed
-	l.close.Do(func() {
-		if st, e := l.stat(); e == nil && uint64(st.Dev) == l.dev && st.Ino == l.ino {
-			unix.Unlinkat(int(l.dir.Fd()), l.name, 0)
-		}
-		err = l.UnixListener.Close()
-		l.release()
-	})
-	return err
-}
-
-func (l *Listener) release() {
-	for _, f := range []*os.File{l.lock, l.dir} {
-		if f != nil {
-			f.Close()
-		}
-	}
-}
-
-// openDir opens the directory of a socket when nobody else can swap what is in it.
-func openDir(path string) (*os.File, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// refuses tells whether a connection is refused, as it is when the listener is dead.
+func refuses(path string) bool {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "directory %s of a socket", path)
+		return false
 	}
-	dir := os.NewFile(uintptr(fd), path)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		dir.Close()
-		return nil, errs.Wrap(err, errs.Invalid, "directory %s of a socket", path)
-	}
-	mode := st.Mode & 0o7777
-	switch {
-	case st.Uid != 0 && int(st.Uid) != os.Geteuid():
-		err = errs.New(errs.Invalid, "directory %s of a socket: owned by uid %d", path, st.Uid)
-	case mode&0o002 != 0 && mode&unix.S_ISVTX == 0:
-		err = errs.New(errs.Invalid, "directory %s of a socket: others may write it (mode %04o)", path, mode)
-	}
-	if err != nil {
-		dir.Close()
-		return nil, err
-	}
-	return dir, nil
+	defer unix.Close(fd)
+	return unix.Connect(fd, &unix.SockaddrUnix{Name: path}) == unix.ECONNREFUSED
 }
 
-// lockFile holds name in dir for this process alone.
-func lockFile(dir *os.File, name, path string) (*os.File, error) {
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+// bind makes the socket with its mode from birth (a chmod by path later could hit
+// another file, and leaves a moment in between), gives it to its owner through
+// a descriptor, and only then listens.
+func (s *Socket) bind(o Options) error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "lock file of socket %s", path)
+		return err
 	}
-	f := os.NewFile(uintptr(fd), path+".lock")
-	var st unix.Stat_t
-	err = unix.Fstat(fd, &st)
-	if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid()) {
-		err = errs.New(errs.Invalid, "lock file of socket %s: not a file of our own", path)
+	file := os.NewFile(uintptr(fd), s.path)
+	umask.Lock()
+	old := unix.Umask(int(0o777 &^ o.Mode.Perm()))
+	err = unix.Bind(fd, &unix.SockaddrUnix{Name: s.path})
+	unix.Umask(old)
+	umask.Unlock()
+	if err == nil {
+		err = s.own(o.Owner)
 	}
 	if err == nil {
-		err = errs.Wrap(unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB), errs.Conflict, "socket %s: another process holds its lock", path)
+		err = unix.Listen(fd, backlog)
 	}
 	if err != nil {
-		f.Close()
-		return nil, err
+		file.Close()
+		return err
 	}
-	return f, nil
+	s.File = file
+	return nil
+}
+
+// own notes which file the socket is and gives it to owner. It looks through the directory
+// that was judged: had the path been led elsewhere meanwhile, the socket would not be here.
+func (s *Socket) own(owner *Owner) error {
+	fd, err := unix.Openat(s.fd(), s.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK || int(st.Uid) != os.Geteuid() {
+		return errors.New("another file took its place")
+	}
+	s.dev, s.ino = uint64(st.Dev), st.Ino
+	if owner == nil || st.Uid == owner.UID && st.Gid == owner.GID {
+		return nil
+	}
+	return unix.Fchownat(fd, "", int(owner.UID), int(owner.GID), unix.AT_EMPTY_PATH)
+}
+
+// Remove unlinks the socket, lets its lock go and forgets its directory; File stays open. The
+// path is unlinked only when it is still this socket's: somebody may have moved it
+// away and put a new one there.
+func (s *Socket) Remove() {
+	s.remove.Do(func() {
+		if st, err := s.stat(s.name); err == nil && s.ino != 0 && uint64(st.Dev) == s.dev && st.Ino == s.ino {
+			_ = unix.Unlinkat(s.fd(), s.name, 0)
+		}
+		if s.lock != nil {
+			_ = unix.Unlinkat(s.fd(), s.name+".lock", 0) // while it is held: see takeLock
+			s.lock.Close()
+		}
+		s.dir.Close()
+	})
+}
+
+func (s *Socket) fd() int { return int(s.dir.Fd()) }
+
+func (s *Socket) stat(name string) (st unix.Stat_t, err error) {
+	err = unix.Fstatat(s.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return st, err
 }

@@ -2,128 +2,257 @@ package socket
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 )
 
-func TestListenModeAndRemoval(t *testing.T) {
-	for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
-		path := filepath.Join(t.TempDir(), "s")
-		l, err := Listen(path, mode)
-		if err != nil {
-			t.Fatal(err)
-		}
-		info, err := os.Lstat(path)
-		if err != nil || info.Mode() != fs.ModeSocket|mode {
-			t.Errorf("mode %v, %v; want %v", info.Mode(), err, fs.ModeSocket|mode)
-		}
-		c, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Close()
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("left behind: %v", err)
-		}
-		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("closed twice: %v", err)
-		}
+// room is a directory of this test's own, good for a socket whatever the umask is.
+func room(t *testing.T) string {
+	t.Helper()
+	d := t.TempDir()
+	for _, d := range []string{filepath.Dir(d), d} {
+		must(t, os.Chmod(d, 0o755))
+	}
+	return d
+}
+
+// needRoot is for tests that give files to another user.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: gives files to another user")
 	}
 }
 
-func TestListenRefuses(t *testing.T) {
-	tests := []struct {
-		name string
-		path string
-		make func(t *testing.T, path string)
-		want errs.Kind
-		text string
-	}{
-		{name: "abstract", path: "@x", want: errs.Invalid, text: "not an absolute path"},
-		{name: "relative", path: "x", want: errs.Invalid, text: "not an absolute path"},
-		{name: "too long", path: "/" + strings.Repeat("x", 120), want: errs.Invalid, text: "longer than"},
-		{name: "no directory", path: "/nonexistent/dir/x", want: errs.Invalid, text: "directory"},
-		{name: "a file is there", want: errs.Invalid, text: "something else",
-			make: func(t *testing.T, path string) { write(t, path) }},
-		{name: "a link is there", want: errs.Invalid, text: "something else",
-			make: func(t *testing.T, path string) { os.Symlink("/dev/null", path) }},
-		{name: "the lock is a link", want: errs.Invalid, text: "lock file",
-			make: func(t *testing.T, path string) { os.Symlink("/tmp/elsewhere", path+".lock") }},
-		{name: "others may write the directory", want: errs.Invalid, text: "others may write",
-			make: func(t *testing.T, path string) { os.Chmod(filepath.Dir(path), 0o777) }},
-		{name: "served by another", want: errs.Conflict, text: "another process serves it",
-			make: func(t *testing.T, path string) {
-				ln, err := net.Listen("unix", path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { ln.Close() })
-			}},
-		{name: "served by one of us", want: errs.Conflict, text: "holds its lock",
-			make: func(t *testing.T, path string) {
-				ln, err := Listen(path, 0o600)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { ln.Close() })
-			}},
+// stale leaves a socket that nobody serves.
+func stale(t *testing.T, path string) {
+	t.Helper()
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	must(t, err)
+	ln.SetUnlinkOnClose(false)
+	must(t, ln.Close())
+}
+
+// listing is what lies in dir, with the inodes.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	must(t, err)
+	var s []string
+	for _, e := range list {
+		var st unix.Stat_t
+		must(t, unix.Lstat(filepath.Join(dir, e.Name()), &st))
+		s = append(s, fmt.Sprintf("%s:%d", e.Name(), st.Ino))
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			path := tt.path
-			if path == "" {
-				path = filepath.Join(t.TempDir(), "s")
+	return strings.Join(s, " ")
+}
+
+// Who may connect is settled before anybody can, and nothing is left behind, whoever made
+// what was there before.
+func TestModes(t *testing.T) {
+	strangers := &Owner{UID: 31234, GID: 31235}
+	for _, tt := range []struct {
+		mode  fs.FileMode
+		owner *Owner
+	}{{0o600, nil}, {0o660, nil}, {0o666, nil}, {0o600, strangers}, {0o666, strangers}} {
+		t.Run(fmt.Sprint(tt.mode, tt.owner), func(t *testing.T) {
+			path, want := room(t)+"/s", Owner{uint32(os.Geteuid()), uint32(os.Getegid())}
+			stale(t, path)
+			if tt.owner != nil {
+				needRoot(t)
+				want = *tt.owner
+				must(t, os.Chown(path, int(want.UID), int(want.GID)))
 			}
-			if tt.make != nil {
-				tt.make(t, path)
+			s, err := Open(path, Options{Mode: tt.mode, Owner: tt.owner})
+			must(t, err)
+			var st unix.Stat_t
+			must(t, unix.Lstat(path, &st))
+			if got := fs.FileMode(st.Mode & 0o7777); got != tt.mode || st.Uid != want.UID || st.Gid != want.GID {
+				t.Errorf("mode %o of %d:%d, want %o of %v", got, st.Uid, st.Gid, tt.mode, want)
 			}
-			l, err := Listen(path, 0o600)
-			if err == nil {
-				l.Close()
-				t.Fatal("listens")
-			}
-			if errs.KindOf(err) != tt.want || !strings.Contains(err.Error(), tt.text) {
-				t.Errorf("got %v %q, want %v with %q", errs.KindOf(err), err, tt.want, tt.text)
+			c, err := net.Dial("unix", path)
+			must(t, err)
+			c.Close()
+			s.Remove()
+			s.Remove()
+			s.File.Close()
+			if left := listing(t, filepath.Dir(path)); left != "" {
+				t.Errorf("left behind: %s", left)
 			}
 		})
 	}
 }
 
-func TestListenReplacesWhatADeadProcessLeft(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-	if err != nil {
-		t.Fatal(err)
+func TestListen(t *testing.T) {
+	path := room(t) + "/s"
+	l, err := Listen(path, Options{Mode: 0o600})
+	must(t, err)
+	if l.Addr().String() != path {
+		t.Errorf("address %s", l.Addr())
 	}
-	ln.SetUnlinkOnClose(false)
-	ln.Close()
-	l, err := Listen(path, 0o600)
-	if err != nil {
-		t.Fatal(err)
+	client, err := net.Dial("unix", path)
+	must(t, err)
+	defer client.Close()
+	server, err := l.Accept()
+	must(t, err)
+	server.Close()
+	accepted := make(chan error)
+	go func() {
+		_, err := l.Accept()
+		accepted <- err
+	}()
+	must(t, l.Close())
+	if err := <-accepted; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("an accept that waited: %v", err)
 	}
-	l.Close()
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed twice: %v", err)
+	}
+	if left := listing(t, filepath.Dir(path)); left != "" {
+		t.Errorf("left behind: %s", left)
+	}
 }
 
-// Somebody moved our socket away and put his own there: it is his to remove.
-func TestCloseLeavesAnothersSocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := Listen(path, 0o600)
-	if err != nil {
-		t.Fatal(err)
+// Each rule, broken.
+func TestRefusals(t *testing.T) {
+	tests := []struct {
+		name string
+		path string                             // or else s in the directory
+		make func(t *testing.T, d, path string) // nil: nothing
+		want errs.Kind
+		text string
+	}{
+		{name: "abstract", path: "@x", want: errs.Invalid, text: "not an absolute path"},
+		{name: "abstract by NUL", path: "\x00x", want: errs.Invalid, text: "not an absolute path"},
+		{name: "relative", path: "x", want: errs.Invalid, text: "not an absolute path"},
+		{name: "NUL in it", path: "/tmp/x\x00", want: errs.Invalid, text: "not an absolute path"},
+		{name: "a directory", path: "/tmp/", want: errs.Invalid, text: "not the name of a file"},
+		{name: "too long", path: "/tmp/" + strings.Repeat("x", MaxPath-4), want: errs.Invalid, text: "longer than 107"},
+		{name: "no directory", path: "/nonexistent/dir/x", want: errs.NotFound, text: "/nonexistent: no such file or directory"},
+		{name: "everybody may write the directory", want: errs.Invalid, text: "written by everybody",
+			make: func(t *testing.T, d, _ string) { must(t, os.Chmod(d, 0o777)) }},
+		{name: "everybody may write a directory above", want: errs.Invalid, text: "written by everybody",
+			make: func(t *testing.T, d, _ string) { must(t, os.Chmod(filepath.Dir(d), 0o777)) }},
+		{name: "a group may write the directory", want: errs.Invalid, text: "written by group 31235",
+			make: func(t *testing.T, d, _ string) {
+				needRoot(t)
+				must(t, os.Chown(d, 0, 31235))
+				must(t, os.Chmod(d, 0o775))
+			}},
+		{name: "somebody's directory", want: errs.Invalid, text: "belongs to uid 31234",
+			make: func(t *testing.T, d, _ string) {
+				needRoot(t)
+				must(t, os.Chown(d, 31234, 31235))
+			}},
+		{name: "a file is there", want: errs.Invalid, text: "not a socket",
+			make: func(t *testing.T, _, path string) { write(t, path) }},
+		{name: "a link is there", want: errs.Invalid, text: "not a socket",
+			make: func(t *testing.T, _, path string) { must(t, os.Symlink("/dev/null", path)) }},
+		{name: "somebody's socket is there", want: errs.Invalid, text: "socket of uid 41",
+			make: func(t *testing.T, _, path string) {
+				needRoot(t)
+				stale(t, path)
+				must(t, os.Chown(path, 41, 41))
+			}},
+		{name: "another program serves it", want: errs.Conflict, text: "another process serves it",
+			make: func(t *testing.T, _, path string) {
+				ln, err := net.Listen("unix", path)
+				must(t, err)
+				t.Cleanup(func() { ln.Close() })
+			}},
+		{name: "one of us serves it", want: errs.Conflict, text: "holds its lock",
+			make: func(t *testing.T, _, path string) {
+				ln, err := Listen(path, Options{Mode: 0o600})
+				must(t, err)
+				t.Cleanup(func() { ln.Close() })
+			}},
+		{name: "the lock is a link", want: errs.Invalid, text: "symbolic link",
+			make: func(t *testing.T, _, path string) { must(t, os.Symlink("/tmp/elsewhere", path+".lock")) }},
+		{name: "the lock is somebody's", want: errs.Invalid, text: "not a file of this user",
+			make: func(t *testing.T, _, path string) {
+				needRoot(t)
+				write(t, path+".lock")
+				must(t, os.Chown(path+".lock", 41, 41))
+			}},
+		{name: "the lock is a pipe", want: errs.Invalid, text: "lock file",
+			make: func(t *testing.T, _, path string) { must(t, unix.Mkfifo(path+".lock", 0o600)) }},
 	}
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Fatal(err)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := room(t)
+			path := tt.path
+			if path == "" {
+				path = dir + "/s"
+			}
+			if tt.make != nil {
+				tt.make(t, dir, path)
+			}
+			before := listing(t, dir)
+			s, err := Open(path, Options{Mode: 0o600})
+			if err == nil {
+				s.Remove()
+				s.File.Close()
+				t.Fatal("listens")
+			}
+			if errs.KindOf(err) != tt.want || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("got %v %q, want %v with %q", errs.KindOf(err), err, tt.want, tt.text)
+			}
+			if after := listing(t, dir); after != before {
+				t.Errorf("a refusal changed the directory from %s to %s", before, after)
+			}
+		})
 	}
+}
+
+// A directory that its owner's own group may write is as good as his alone.
+func TestPrivateGroup(t *testing.T) {
+	needRoot(t)
+	dir := room(t)
+	must(t, os.Chown(dir, 0, 31235))
+	must(t, os.Chmod(dir, 0o775))
+	var asked bool
+	s, err := Open(dir+"/s", Options{Mode: 0o600, Private: func(owner, group uint32) bool {
+		asked = owner == 0 && group == 31235
+		return asked
+	}})
+	must(t, err)
+	s.Remove()
+	s.File.Close()
+	if !asked {
+		t.Error("not asked about the group")
+	}
+}
+
+// The directory may be a link of root's or our own; the socket lies where it leads.
+func TestDirectoryBehindALink(t *testing.T) {
+	dir := room(t)
+	must(t, os.Mkdir(dir+"/real", 0o755))
+	must(t, os.Symlink("real", dir+"/l"))
+	l, err := Listen(dir+"/l/s", Options{Mode: 0o600})
+	must(t, err)
+	defer l.Close()
+	if got := l.Addr().String(); got != dir+"/real/s" {
+		t.Errorf("listens at %s", got)
+	}
+}
+
+// Somebody moved our socket away and put his own file there: it is his to remove.
+func TestRemoveLeavesAnothersFile(t *testing.T) {
+	path := room(t) + "/s"
+	l, err := Listen(path, Options{Mode: 0o600})
+	must(t, err)
+	must(t, os.Rename(path, path+".old"))
 	write(t, path)
 	l.Close()
 	if _, err := os.Lstat(path); err != nil {
@@ -131,13 +260,41 @@ func TestCloseLeavesAnothersSocket(t *testing.T) {
 	}
 }
 
-func TestListenKeepsTheUmask(t *testing.T) {
+// Of many that start and stop at once, one has the socket at a time, although the lock
+// file is made and unlinked all the while.
+func TestOneAtATime(t *testing.T) {
+	path := room(t) + "/s"
+	var serving sync.Mutex
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			for range 50 {
+				s, err := Open(path, Options{Mode: 0o600})
+				if errs.KindOf(err) == errs.Conflict {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !serving.TryLock() {
+					t.Error("two have the same socket")
+					return
+				}
+				s.File.Close()
+				serving.Unlock()
+				s.Remove()
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func TestKeepsTheUmask(t *testing.T) {
 	before := syscall.Umask(0o027)
 	defer syscall.Umask(before)
-	l, err := Listen(filepath.Join(t.TempDir(), "s"), 0o666)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, err := Listen(room(t)+"/s", Options{Mode: 0o666})
+	must(t, err)
 	l.Close()
 	if got := syscall.Umask(0o027); got != 0o027 {
 		t.Errorf("umask is %04o", got)
@@ -146,7 +303,12 @@ func TestListenKeepsTheUmask(t *testing.T) {
 
 func write(t *testing.T, path string) {
 	t.Helper()
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
+	must(t, os.WriteFile(path, nil, 0o600))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
@@ -92,7 +93,7 @@ func start(t testing.TB, s *Server) *fixture {
 		t.Fatal(err)
 	}
 	f.tcp, f.unix = tcp.Addr().String(), filepath.Join(t.TempDir(), "s")
-	unix, err := socket.Listen(f.unix, 0o666)
+	unix, err := socket.Listen(f.unix, socket.Options{Mode: 0o666, Private: become.PrivateGroup})
 	if err != nil {
 		t.Fatal(err)
 	}
