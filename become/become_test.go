@@ -86,6 +86,20 @@ func TestUsers(t *testing.T) {
 	}
 }
 
+func TestNamesOf(t *testing.T) {
+	n := site(t, directory)
+	passwd := filepath.Join(n.etc, "passwd")
+	if err := os.WriteFile(passwd, []byte("root:x:0:0::/root:/bin/sh\ntoor:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for uid, want := range map[uint32][]string{0: {"root", "toor"}, 1000: {"alice"}, 3000: {"carol"}, 4000: nil} {
+		got, err := n.namesOf(uid)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("uid %d: %v (-want +got):\n%s", uid, err, diff)
+		}
+	}
+}
+
 func TestGroups(t *testing.T) {
 	n := site(t, directory)
 	tests := []struct {

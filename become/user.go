@@ -40,6 +40,27 @@ func LookupUID(uid uint32) (User, error) {
 	return orSelf(u, err, func(self User) bool { return self.UID == uid })
 }
 
+// NamesOf is every name that uid has: two lines of the files may share a number.
+func NamesOf(uid uint32) ([]string, error) { return system.namesOf(uid) }
+
+func (n *nss) namesOf(uid uint32) ([]string, error) {
+	var names []string
+	err := n.eachLine("passwd", func(line string) bool {
+		if u, ok := parseUser(line); ok && u.UID == uid {
+			names = append(names, u.Name)
+		}
+		return false
+	})
+	if err != nil || len(names) > 0 {
+		return names, err
+	}
+	u, err := n.user(fmt.Sprint(uid), func(u User) bool { return u.UID == uid })
+	if errs.KindOf(err) == errs.NotFound {
+		return nil, nil
+	}
+	return []string{u.Name}, err
+}
+
 // orSelf stands in for the missing entry of this process's own user: a container may be
 // started with any number. Root has none to miss, and nobody else's is made up.
 func orSelf(u User, err error, match func(User) bool) (User, error) {

@@ -4,11 +4,11 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 
 	"schedrestd/api"
 	"schedrestd/auth"
 	"schedrestd/become"
-	"schedrestd/errs"
 	"schedrestd/handlers"
 	"schedrestd/ipc"
 	"schedrestd/release"
@@ -35,12 +35,16 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 		Names:   spellings(setup.Names),
 		Cluster: setup.Cluster,
 		Release: release.Version,
-		Users:   users{},
+		Users:   newUsers(),
 		MaxBody: int64(setup.Limits.Body),
 		Log:     slog.Default(),
 	}
 	if setup.RequireUserName {
-		cfg.Auth.NameNeeded = func(user string) bool { return privileged(user, setup.SchedUID) }
+		names, err := masters(setup.SchedUID)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Auth.NameNeeded = func(user string) bool { return slices.Contains(names, user) }
 	}
 	if u, err := become.LookupUID(cfg.Auth.UID); err == nil {
 		cfg.Auth.User = u.Name
@@ -51,14 +55,18 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 	return handlers.New(cfg), nil
 }
 
-// privileged tells whether user has root's or SchedUser's authority. One whom nobody
-// can look up now may be either.
-func privileged(user string, schedUID uint32) bool {
-	u, err := become.LookupUser(user)
-	if err != nil {
-		return errs.KindOf(err) != errs.NotFound
+// masters is every name of root and SchedUser, aliases too. They are looked up once:
+// the name in a token that nobody has verified must cost no look-up.
+func masters(schedUID uint32) ([]string, error) {
+	list := []string{"root"}
+	for _, uid := range []uint32{0, schedUID} {
+		names, err := become.NamesOf(uid)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, names...)
 	}
-	return u.UID == 0 || u.UID == schedUID
+	return list, nil
 }
 
 // controllers are the ways to the controllers. A UNIX socket is another way to the
@@ -89,23 +97,4 @@ func spellings(n ipc.Names) api.Names {
 		return api.NamesBoth
 	}
 	return api.NamesSched
-}
-
-// users names users and groups by the system's own databases.
-type users struct{ api.Numbers }
-
-// User is the name of uid, or the number in decimal.
-func (n users) User(uid uint32) string {
-	if u, err := become.LookupUID(uid); err == nil && u.Name != "" {
-		return u.Name
-	}
-	return n.Numbers.User(uid)
-}
-
-// Group is the name of gid, or the number in decimal.
-func (n users) Group(gid uint32) string {
-	if g, err := become.LookupGID(gid); err == nil && g.Name != "" {
-		return g.Name
-	}
-	return n.Numbers.Group(gid)
 }

@@ -1,0 +1,47 @@
+package worker
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+)
+
+// TestNames: the database is asked once for a number while it is kept, and not at all
+// while it is down.
+func TestNames(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var asked []string
+	n := names{plain: api.Numbers{}.User, now: func() time.Time { return now }, look: func(id uint32) (string, error) {
+		asked = append(asked, fmt.Sprint(id))
+		switch id {
+		case 1:
+			return "alice", nil
+		case 2:
+			return "", errs.New(errs.NotFound, "no such user")
+		}
+		return "", errs.New(errs.Unavailable, "the directory does not answer")
+	}}
+	var got []string
+	ask := func(ids ...uint32) {
+		for _, id := range ids {
+			got = append(got, n.of(id))
+		}
+	}
+	ask(1, 2, 1, 2) // each once
+	ask(3, 4, 1)    // 3 finds it down: 4 is not asked for, 1 is still known
+	now = now.Add(muteNames)
+	ask(4)
+	now = now.Add(keepNames)
+	ask(1)
+	if diff := cmp.Diff([]string{"alice", "2", "alice", "2", "3", "4", "alice", "4", "alice"}, got); diff != "" {
+		t.Errorf("names (want -, got +):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"1", "2", "3", "4", "1"}, asked); diff != "" {
+		t.Errorf("asked for (want -, got +):\n%s", diff)
+	}
+}
