@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"cmp"
 	"io/fs"
 	"log/slog"
 	"runtime"
@@ -51,20 +52,20 @@ func (c Config) complete() (Config, error) {
 		return c, errs.New(errs.Invalid, "nothing to listen on").
 			WithHint("name an address, as 127.0.0.1:6820, :6820 or unix:/run/schedrestd/socket")
 	}
-	c.Connections = or(c.Connections, DefaultConnections)
+	c.Connections = cmp.Or(c.Connections, DefaultConnections)
 	if c.Connections < 1 || c.Connections > mostConnections {
 		return c, errs.New(errs.Invalid, "%d connections at one time: not from 1 to %d", c.Connections, mostConnections)
 	}
 	if c.Threads < 0 {
 		return c, errs.New(errs.Invalid, "%d threads: less than 1", c.Threads)
 	}
-	c.Workers = or(c.Workers, defaultWorkers)
-	c.Threads = or(c.Threads, runtime.NumCPU())
-	c.StartLimit = or(c.StartLimit, 20*time.Second)
-	c.HandLimit = or(c.HandLimit, 2*time.Second)
-	c.Silence = or(c.Silence, 10*time.Second)
-	c.LogBurst = or(c.LogBurst, 2000)
-	c.LogRate = or(c.LogRate, 500)
+	c.Workers = cmp.Or(c.Workers, defaultWorkers)
+	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
+	c.StartLimit = cmp.Or(c.StartLimit, 20*time.Second)
+	c.HandLimit = cmp.Or(c.HandLimit, 2*time.Second)
+	c.Silence = cmp.Or(c.Silence, 10*time.Second)
+	c.LogBurst = cmp.Or(c.LogBurst, 2000)
+	c.LogRate = cmp.Or(c.LogRate, 500)
 	if len(c.Argv) == 0 {
 		c.Argv = []string{programName}
 	}
@@ -88,12 +89,4 @@ func (c Config) checkFiles() error {
 			WithHint("a smaller --max-connections, or LimitNOFILE=%d in the service's unit", c.files())
 	}
 	return nil
-}
-
-func or[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
 }

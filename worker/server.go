@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,15 +41,15 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *se
 	s := &server{
 		channel: channel,
 		queue:   newQueue(),
-		stall:   or(l.Stall, defaultStall),
-		drain:   or(l.Drain, defaultDrain),
+		stall:   cmp.Or(l.Stall, defaultStall),
+		drain:   cmp.Or(l.Drain, defaultDrain),
 		exit:    make(chan int, 2),
 	}
 	s.http = &http.Server{
 		Handler:           handler,
-		ReadHeaderTimeout: or(l.ReadHeader, defaultReadHeader),
-		IdleTimeout:       or(l.Idle, defaultIdle),
-		MaxHeaderBytes:    int(or(l.Header, defaultHeader)),
+		ReadHeaderTimeout: cmp.Or(l.ReadHeader, defaultReadHeader),
+		IdleTimeout:       cmp.Or(l.Idle, defaultIdle),
+		MaxHeaderBytes:    int(cmp.Or(l.Header, defaultHeader)),
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
 		ConnContext:       withPeer,
 	}
@@ -142,12 +143,4 @@ func (s *server) finish() {
 	case <-ctx.Done():
 	}
 	s.exit <- 0
-}
-
-func or[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
 }

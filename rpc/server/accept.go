@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"syscall"
@@ -26,8 +27,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.listeners[ln] = struct{}{}
 	s.mu.Unlock()
 
-	slots := make(chan struct{}, or(s.MaxConns, defaultMaxConns))
-	users := &userCount{most: or(s.MaxPerUser, defaultMaxPerUser), held: map[uint32]int{}}
+	slots := make(chan struct{}, cmp.Or(s.MaxConns, defaultMaxConns))
+	users := &userCount{most: cmp.Or(s.MaxPerUser, defaultMaxPerUser), held: map[uint32]int{}}
 	for {
 		select {
 		case slots <- struct{}{}:

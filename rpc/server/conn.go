@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -50,8 +51,8 @@ func (c *conn) serve() {
 // exchange reads the beginning of the first message, which tells the two protocols
 // apart: a version (at least 0x2600), or the number that opens a connection that stays.
 func (c *conn) exchange() error {
-	c.nc.SetReadDeadline(time.Now().Add(or(c.server.FrontTimeout, defaultFrontTimeout)))
-	n, err := wire.Length(c.nc, or(c.server.MaxRequest, defaultMaxRequest))
+	c.nc.SetReadDeadline(time.Now().Add(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)))
+	n, err := wire.Length(c.nc, cmp.Or(c.server.MaxRequest, defaultMaxRequest))
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (c *conn) single(front []byte, n int) error {
 		defer c.linger(n - len(front))
 		return c.answerError(f, err)
 	}
-	c.nc.SetReadDeadline(time.Now().Add(or(c.server.BodyTimeout, defaultBodyTimeout)))
+	c.nc.SetReadDeadline(time.Now().Add(cmp.Or(c.server.BodyTimeout, defaultBodyTimeout)))
 	body, err := wire.Fill(c.nc, f.Body, int(f.Header.BodyLength))
 	if err != nil {
 		return err
@@ -151,7 +152,7 @@ func (c *conn) linger(n int) {
 }
 
 func (c *conn) write(b []byte) error {
-	c.nc.SetWriteDeadline(time.Now().Add(or(c.server.WriteTimeout, defaultWriteTimeout)))
+	c.nc.SetWriteDeadline(time.Now().Add(cmp.Or(c.server.WriteTimeout, defaultWriteTimeout)))
 	_, err := c.nc.Write(b)
 	return err
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"time"
@@ -70,12 +71,12 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 
 // next waits for one request and answers it.
 func (s *session) next() error {
-	s.nc.SetReadDeadline(time.Now().Add(or(s.server.IdleTimeout, defaultIdleTimeout)))
-	n, err := wire.Length(s.nc, or(s.server.MaxRequest, defaultMaxRequest))
+	s.nc.SetReadDeadline(time.Now().Add(cmp.Or(s.server.IdleTimeout, defaultIdleTimeout)))
+	n, err := wire.Length(s.nc, cmp.Or(s.server.MaxRequest, defaultMaxRequest))
 	if err != nil {
 		return err
 	}
-	s.nc.SetReadDeadline(time.Now().Add(or(s.server.BodyTimeout, defaultBodyTimeout)))
+	s.nc.SetReadDeadline(time.Now().Add(cmp.Or(s.server.BodyTimeout, defaultBodyTimeout)))
 	b, err := wire.Fill(s.nc, nil, n)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -86,17 +87,8 @@ func (s *Server) log() *slog.Logger {
 	return s.Log
 }
 
-func (s *Server) oldest() codec.Version { return or(s.Oldest, codec.Oldest) }
-func (s *Server) newest() codec.Version { return or(s.Newest, codec.Newest) }
-
-// or is v, or otherwise when v is the zero value.
-func or[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
-}
+func (s *Server) oldest() codec.Version { return cmp.Or(s.Oldest, codec.Oldest) }
+func (s *Server) newest() codec.Version { return cmp.Or(s.Newest, codec.Newest) }
 
 // start prepares s for its first listener; the caller holds mu.
 func (s *Server) start() {
