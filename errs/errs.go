@@ -49,6 +49,10 @@ func (k Kind) String() string {
 	return "internal"
 }
 
+// OutcomeUnknown is the Code of a change that was sent and not answered: nobody here knows
+// whether it was carried out, and to send it again may do it twice.
+const OutcomeUnknown = "outcome_unknown"
+
 // Error is a failure with its kind and what the person who asked should read.
 type Error struct {
 	Kind    Kind

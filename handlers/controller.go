@@ -36,7 +36,7 @@ type Controller interface {
 	// errs.NotFound when there is none.
 	Job(ctx context.Context, cred auth.Credential, id uint32) ([]model.Job, model.JobTimes, error)
 
-	// Submit queues a job. An error with Code outcome_unknown says that it may have been queued.
+	// Submit queues a job. An error with Code errs.OutcomeUnknown says that it may have been queued.
 	Submit(context.Context, auth.Credential, *model.JobDesc) (*model.Submitted, error)
 
 	// Cancel ends the job that id names: "12", a task "12_3", a part "12+1".

@@ -51,10 +51,6 @@ func status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// outcomeUnknown is the code of a change that was sent and not answered. To send it again may
-// do it twice.
-const outcomeUnknown = "outcome_unknown"
-
 // retryAfter is how many seconds a client is asked to wait for a daemon to come back.
 const retryAfter = "5"
 

@@ -81,16 +81,13 @@ func (g *daemons) report(tried []*failure) error {
 	return e
 }
 
-// codeUnknown is the Code of an error after which nobody here knows whether the request was carried out.
-const codeUnknown = "outcome_unknown"
-
 // unknown is report for a request that was sent, must not be sent again, and was not answered.
 func (g *daemons) unknown(f *failure) error {
 	kind := errs.BadAnswer
 	if late(f.err) || errors.Is(f.err, context.Canceled) {
 		kind = errs.Timeout
 	}
-	return &errs.Error{Kind: kind, Code: codeUnknown, Err: f,
+	return &errs.Error{Kind: kind, Code: errs.OutcomeUnknown, Err: f,
 		Message: fmt.Sprintf("the request was sent, but the %s's answer did not come: it may have been carried out", g.what),
 		Hint:    "look before you send it again: a submitted job is found by its name in the list of jobs"}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Submit hands in a batch job, once. When it was sent and no answer came, the error's
-// Code is "outcome_unknown": the job may or may not be in the queue.
+// Code is errs.OutcomeUnknown: the job may or may not be in the queue.
 func (c *Client) Submit(ctx context.Context, cred Credential, desc *model.JobDesc) (*model.Submitted, error) {
 	var answer message.SubmitResponse
 	r := request{kind: message.RequestSubmitBatchJob, body: &message.SubmitRequest{Desc: *desc}}
