@@ -1,10 +1,6 @@
 package api
 
-import (
-	"fmt"
-
-	"schedrestd/api/schema"
-)
+import "schedrestd/api/schema"
 
 // Every name that this project spells differently from Slurm stands here, once, in
 // both spellings; so that clients written for slurmrestd work without a change.
@@ -58,19 +54,6 @@ var (
 	NamesSlurm = Names{slurm: true}
 	NamesBoth  = Names{sched: true, slurm: true}
 )
-
-// ParseNames reads "sched", "slurm" or "both".
-func ParseNames(s string) (Names, error) {
-	switch s {
-	case "sched":
-		return NamesSched, nil
-	case "slurm":
-		return NamesSlurm, nil
-	case "both":
-		return NamesBoth, nil
-	}
-	return Names{}, fmt.Errorf("names can be sched, slurm or both, not %q", s)
-}
 
 // Serves tells whether s is one of the spellings served.
 func (n Names) Serves(s schema.Spelling) bool {
