@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,7 +43,9 @@ const directory = `case "$1 $2" in
 "passwd carol"|"passwd 3000") echo "carol:*:3000:500:C:/home/carol:/bin/zsh";;
 "passwd dave") echo "eve:*:3001:500:E:/home/eve:/bin/zsh";;
 "group far"|"group 700") echo "far:*:700:carol,dave";;
-"initgroups carol") echo "carol  700 500 10";;
+"initgroups carol") echo "carol  700 0 500 10";;
+"passwd usurper") echo "usurper:*:0:0:U:/:/bin/sh";;
+"passwd twins") echo "twins:*:3002:500::/:/bin/sh"; echo "twins:*:3003:0::/:/bin/sh";;
 "initgroups alice") echo "alice  700";;
 "ahosts login1") echo "192.0.2.9 STREAM login1"; echo "192.0.2.9 DGRAM"; echo "2001:db8::9 STREAM";;
 "passwd boom") exit 7;;
@@ -69,6 +72,8 @@ func TestUsers(t *testing.T) {
 		{name: "minus", kind: errs.NotFound},
 		{name: "broken", kind: errs.NotFound},
 		{name: "boom", kind: errs.Unavailable},
+		{name: "usurper", kind: errs.NotFound}, // root is in the files or nowhere
+		{name: "twins", kind: errs.Unavailable},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -141,7 +146,7 @@ func TestGetentIsCaged(t *testing.T) {
 	t.Setenv("SCHED_JWT", "secret")
 	t.Setenv("LD_LIBRARY_PATH", "/tmp/evil")
 	n := site(t, `/usr/bin/env; /usr/bin/id -u; /usr/bin/id -G; pwd`)
-	out, err := n.getent("passwd", "x")
+	out, err := n.getent("ahosts", "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +158,9 @@ func TestGetentIsCaged(t *testing.T) {
 		return
 	}
 	lines := strings.Split(out, "\n")
-	if got := lines[len(lines)-3:]; !cmp.Equal(got, []string{"65534", "65534", "/"}) {
-		t.Errorf("uid, groups, directory: %q", got)
+	uid, groups, dir := lines[len(lines)-3], lines[len(lines)-2], lines[len(lines)-1]
+	if n, err := strconv.Atoi(uid); err != nil || n < 61184 || n == 65534 || groups != uid || dir != "/" {
+		t.Errorf("uid %s, groups %s, directory %s; want an id that nobody has, alone, and /", uid, groups, dir)
 	}
 }
 

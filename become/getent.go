@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 )
@@ -37,18 +40,10 @@ func (n *nss) ask(database, key string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), n.limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, tool, database, key)
-	cmd.Env = []string{"LC_ALL=C"} // nothing of ours, least of all a token or LD_PRELOAD
-	cmd.Dir = "/"
-	cmd.WaitDelay = time.Second // a grandchild may hold the pipe open
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if os.Geteuid() == 0 {
-		cmd.SysProcAttr.Credential = Credential(Overflow, Overflow, nil)
-	}
-	out := &capped{left: maxAnswer, stop: cancel}
-	cmd.Stdout = out
-	err := cmd.Run()
+	out, err := run(ctx, tool, database, key)
 	switch {
+	case err == nil && database != "ahosts" && strings.Contains(out.kept.String()[:max(0, out.kept.Len()-1)], "\n"):
+		return "", errs.New(errs.Unavailable, "getent %s %s answers with more than one entry", database, key)
 	case out.over:
 		return "", errs.New(errs.Unavailable, "getent %s %s answers more than %d bytes", database, key, maxAnswer)
 	case ctx.Err() != nil:
@@ -67,6 +62,40 @@ func (n *nss) ask(database, key string) (string, error) {
 		return "", notFound(database, key)
 	}
 	return "", errs.Wrap(err, errs.Unavailable, "ask getent for %s %s", database, key)
+}
+
+// run runs getent with nothing of ours: no privileges, no environment (least of all a token
+// or LD_PRELOAD), no terminal.
+func run(ctx context.Context, tool, database, key string) (*capped, error) {
+	for _, ids := range strangers() {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, tool, database, key)
+		cmd.Env = []string{"LC_ALL=C"}
+		cmd.Dir = "/"
+		cmd.WaitDelay = time.Second // a grandchild may hold the pipe open
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: ids}
+		out := &capped{left: maxAnswer, stop: cancel}
+		cmd.Stdout = out
+		if err := cmd.Run(); !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace
+			return out, err
+		}
+	}
+	return new(capped), errs.New(errs.Unavailable, "no id to run getent with")
+}
+
+// strangers is whom getent may run as, the best first: ids that nobody has. What it answers
+// decides which user and groups root makes a job have, and a process of the same
+// uid (nobody serves the network here) could stop it, take its pipe and answer instead.
+// The second is for a user namespace of 65536 ids, from what is set aside for
+// ids of the moment.
+func strangers() []*syscall.Credential {
+	if os.Geteuid() != 0 {
+		return []*syscall.Credential{nil}
+	}
+	high := 0x7ffe_0000 + rand.Uint32N(0xffff)
+	low := 61184 + rand.Uint32N(65519-61184)
+	return []*syscall.Credential{Credential(high, high, nil), Credential(low, low, nil)}
 }
 
 // tool is the first getent that exists. Never PATH: whoever sets it would run

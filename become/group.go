@@ -58,7 +58,7 @@ func ParseGroup(s string) (Group, error) {
 func Groups(u User) ([]uint32, error) { return system.groups(u) }
 
 func (n *nss) group(key string, match func(Group) bool) (Group, error) {
-	line, err := n.find("group", key, func(line string) bool {
+	line, err := n.find("group", key, func(line string, _ bool) bool {
 		g, ok := parseGroup(line)
 		return ok && match(g)
 	})
@@ -114,7 +114,7 @@ func (n *nss) initgroups(name string) ([]uint32, error) {
 	}
 	var gids []uint32
 	for _, s := range f[1:] {
-		if gid, ok := parseID(s); ok {
+		if gid, ok := parseID(s); ok && gid != 0 { // group 0 is the files' to give
 			gids = append(gids, gid)
 		}
 	}

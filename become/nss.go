@@ -43,11 +43,12 @@ var system = &nss{
 	now:   time.Now,
 }
 
-// find is the first line of database that match accepts.
-func (n *nss) find(database, key string, match func(line string) bool) (string, error) {
+// find is the first line of database that match accepts; match is told whether it comes from
+// the file.
+func (n *nss) find(database, key string, match func(line string, file bool) bool) (string, error) {
 	var found string
 	err := n.eachLine(database, func(line string) bool {
-		if match(line) {
+		if match(line, true) {
 			found = line
 			return true
 		}
@@ -58,7 +59,7 @@ func (n *nss) find(database, key string, match func(line string) bool) (string, 
 	}
 	out, err := n.getent(database, key)
 	switch {
-	case errs.KindOf(err) == errs.Unsupported || err == nil && !match(out):
+	case errs.KindOf(err) == errs.Unsupported || err == nil && !match(out, false):
 		return "", notFound(database, key)
 	case err != nil:
 		return "", err

@@ -90,10 +90,12 @@ func ParseUser(s string) (u User, known bool, err error) {
 	return u, err == nil, err
 }
 
+// user finds a user. Root is found in the files alone: who answers for a directory service
+// must not be able to make a user root.
 func (n *nss) user(key string, match func(User) bool) (User, error) {
-	line, err := n.find("passwd", key, func(line string) bool {
+	line, err := n.find("passwd", key, func(line string, file bool) bool {
 		u, ok := parseUser(line)
-		return ok && match(u)
+		return ok && match(u) && (file || u.UID != 0)
 	})
 	if err != nil {
 		return User{}, err
