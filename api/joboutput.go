@@ -46,44 +46,19 @@ func stdin(j *JobRow) string {
 	return expandPath(j, j.StdIn)
 }
 
-// expandPath replaces the %-words of a pattern that are known for a job as a whole, and makes
-// the path absolute. A number before the letter is a width, filled with zeros.
+// expandPath replaces the words of a pattern that are known for a job as a whole, and makes
+// the path absolute.
 func expandPath(j *JobRow, pattern string) string {
-	var b strings.Builder
-	if !strings.HasPrefix(pattern, "/") {
-		b.WriteString(j.WorkDir)
-		b.WriteByte('/')
+	path := model.ExpandPattern(pattern, func(letter byte) (string, bool) { return pathWord(j, letter) })
+	if strings.HasPrefix(pattern, "/") {
+		return path
 	}
-	for {
-		before, after, found := strings.Cut(pattern, "%")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
-		if digits == len(after) {
-			b.WriteString("%" + after)
-			return b.String()
-		}
-		width, _ := strconv.Atoi(after[:digits])
-		if word, known := pathWord(j, after[digits]); known {
-			b.WriteString(strings.Repeat("0", max(0, min(width, maxPathWidth)-len(word))))
-			b.WriteString(word)
-		} else {
-			b.WriteString("%" + after[:digits+1])
-		}
-		pattern = after[digits+1:]
-	}
+	return j.WorkDir + "/" + path
 }
-
-// maxPathWidth is the most zeros a pattern gets: "%9999999999j" must stay cheap.
-const maxPathWidth = 10
 
 func pathWord(j *JobRow, letter byte) (string, bool) {
 	decimal := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 	switch letter {
-	case '%':
-		return "%", true
 	case 'j', 'J':
 		return decimal(j.StepID.JobID), true
 	case 'A':

@@ -1,0 +1,41 @@
+package model
+
+import (
+	"strconv"
+	"strings"
+)
+
+// maxPadding is the most zeros that ExpandPattern puts in: "%9999999999j" must stay cheap.
+const maxPadding = 10
+
+// ExpandPattern replaces the %-words of a file name pattern by what word knows for their
+// letter. A number before the letter is a width, filled with zeros; %% is a percent
+// sign; what word does not know stays as it is.
+func ExpandPattern(pattern string, word func(letter byte) (text string, known bool)) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(pattern, "%")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
+		if digits == len(after) {
+			b.WriteString("%" + after)
+			return b.String()
+		}
+		letter := after[digits]
+		text, known := "%", letter == '%'
+		if !known {
+			text, known = word(letter)
+		}
+		if known {
+			width, _ := strconv.Atoi(after[:digits]) // what is too large for an int is the greatest int
+			b.WriteString(strings.Repeat("0", max(0, min(width, maxPadding)-len(text))))
+			b.WriteString(text)
+		} else {
+			b.WriteString("%" + after[:digits+1])
+		}
+		pattern = after[digits+1:]
+	}
+}

@@ -1,0 +1,29 @@
+package model
+
+import "testing"
+
+func TestExpandPattern(t *testing.T) {
+	tests := []struct{ name, pattern, want string }{
+		{"nothing to replace", "out", "out"},
+		{"words", "%x-%j.out", "job-12.out"},
+		{"width", "%5j", "00012"},
+		{"width less than the text", "%1j", "12"},
+		{"width bounded", "%9999999999999999999999j", "0000000012"},
+		{"percent sign", "100%%", "100%"},
+		{"not known", "%q-%3q", "%q-%3q"},
+		{"cut short", "%j%", "12%"},
+		{"cut short in a width", "%j%07", "12%07"},
+		{"a text is not read again", "%p", "%j"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ExpandPattern(tt.pattern, func(letter byte) (string, bool) {
+				text, known := map[byte]string{'j': "12", 'x': "job", 'p': "%j"}[letter]
+				return text, known
+			})
+			if got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
