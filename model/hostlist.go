@@ -43,34 +43,43 @@ func cutOutsideBrackets(s string) (piece, rest string) {
 
 // expand yields front followed by each name that piece stands for.
 func expand(front, piece string, yield func(string) bool) bool {
-	open := strings.IndexByte(piece, '[')
-	if open < 0 {
+	literal, ranges, rest, ok := cutBrackets(piece)
+	if !ok {
 		return yield(front + piece)
 	}
-	length := strings.IndexByte(piece[open:], ']')
-	if length < 0 {
-		return yield(front + piece)
-	}
-	front += piece[:open]
-	ranges, rest := piece[open+1:open+length], piece[open+length+1:]
+	front += literal
 	for r := range strings.SplitSeq(ranges, ",") {
-		low, high, isRange := strings.Cut(r, "-")
-		from, err := strconv.ParseUint(low, 10, 32)
-		to := from
-		if err == nil && isRange {
-			to, err = strconv.ParseUint(high, 10, 32)
-		}
-		if err != nil {
+		from, to, width, ok := numbers(r)
+		if !ok {
 			if !expand(front+r, rest, yield) {
 				return false
 			}
 			continue
 		}
 		for n := from; n <= to; n++ {
-			if !expand(fmt.Sprintf("%s%0*d", front, len(low), n), rest, yield) {
+			if !expand(fmt.Sprintf("%s%0*d", front, width, n), rest, yield) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// cutBrackets cuts piece around its first pair of brackets; ok is false when it has none.
+func cutBrackets(piece string) (literal, ranges, rest string, ok bool) {
+	literal, after, opened := strings.Cut(piece, "[")
+	ranges, rest, closed := strings.Cut(after, "]")
+	return literal, ranges, rest, opened && closed
+}
+
+// numbers reads "3", "1-3" or "08-11", whose numbers have the width of the first; ok is
+// false for what stands for itself.
+func numbers(r string) (from, to uint64, width int, ok bool) {
+	low, high, isRange := strings.Cut(r, "-")
+	from, err := strconv.ParseUint(low, 10, 32)
+	to = from
+	if err == nil && isRange {
+		to, err = strconv.ParseUint(high, 10, 32)
+	}
+	return from, to, len(low), err == nil
 }

@@ -1,7 +1,9 @@
 package model
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,5 +44,61 @@ func TestHostsIsLazy(t *testing.T) {
 	}
 	if n != 1000 {
 		t.Errorf("%d names", n)
+	}
+}
+
+// TestHostlistHas: it says of every name what Hosts would.
+func TestHostlistHas(t *testing.T) {
+	exprs := []string{
+		"", "a", "n[0008-0011],login", "n[1,3-4,x]", "r[1-2]n[1-2]x", "n[3-1],a", "n[1-2", "n]1,a", ",,a,",
+		"n[0-12]", "n[00-12][0-3]", "n[1-3][1-3]", "n[9-11]0", "n[]", "n[,]", "n[1-]", "n[-1]", "n[1-2]]", "n[[1-2]]", "[1-2]", "n[1-2][x,yy][1-2]",
+	}
+	names := []string{"", "a", "n", "n]1", "n[1-2", "login", "n[1", "nx", "nyy", "n1x1", "n2yy2", "1", "2", "n1]", "r1n1x", "r2n2", "n1-", "n-1"}
+	for i := range 150 {
+		names = append(names, fmt.Sprintf("n%d", i), fmt.Sprintf("n%02d", i), fmt.Sprintf("n%04d", i))
+	}
+	for _, expr := range exprs {
+		all := slices.Collect(Hosts(expr))
+		for _, name := range append(all, names...) {
+			if got, want := HostlistHas(expr, name), slices.Contains(all, name); got != want {
+				t.Errorf("%q has %q: %v, want %v", expr, name, got, want)
+			}
+		}
+	}
+}
+
+// TestHostlistHasIsCheap: it ends for expressions that stand for more names than can be made,
+// and could be read in more ways than can be tried.
+func TestHostlistHasIsCheap(t *testing.T) {
+	expr := strings.Repeat("[0-4294967295]", 60)
+	if !HostlistHas(expr, strings.Repeat("1", 200)) || HostlistHas(expr, strings.Repeat("1", 200)+"x") || HostlistHas(expr, "1") {
+		t.Error("wrong")
+	}
+}
+
+func FuzzHostlistHas(f *testing.F) {
+	f.Add("n[1-3,08],login", "n08")
+	f.Add("r[1-2]n[01-12]x", "r1n07x")
+	f.Fuzz(func(t *testing.T, expr, name string) {
+		n, want := 0, false
+		for host := range Hosts(expr) {
+			if want = host == name; want {
+				break
+			}
+			if n++; n == 10_000 {
+				t.Skip("too many names to compare with")
+			}
+		}
+		if got := HostlistHas(expr, name); got != want {
+			t.Errorf("%q has %q: %v, want %v", expr, name, got, want)
+		}
+	})
+}
+
+// BenchmarkHostlistHas looks for a node in the middle of a partition of 5000.
+func BenchmarkHostlistHas(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		HostlistHas("n[0001-5000]", "n2500")
 	}
 }

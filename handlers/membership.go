@@ -42,36 +42,30 @@ func (m *membership) add(node, partition string) {
 	m.of[node] = to
 }
 
-// membership asks the controller.
+// membership asks the controller. An expression of a few bytes can stand for billions of nodes:
+// it is read only so far.
 func (h *handler) membership(c *call) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, of: map[string]int{}, grown: map[growth]int{}}
-	err := h.eachMember(c, func(node, partition string) bool {
-		m.add(node, partition)
-		return len(m.of) <= maxNodes
+	members := 0
+	err := h.Controller.Partitions(c.ctx, c.cred, func(p *model.Partition) error {
+		for node := range model.Hosts(p.Nodes) {
+			m.add(node, p.Name)
+			if members++; members > maxMembers || len(m.of) > maxNodes {
+				return errs.New(errs.BadAnswer, "the controller's partitions have too many nodes")
+			}
+		}
+		return nil
 	})
 	return m, err
 }
 
 // partitionsOf is which partitions one node is in.
 func (h *handler) partitionsOf(c *call, node string) (partitions []string, err error) {
-	err = h.eachMember(c, func(member, partition string) bool {
-		if member == node {
-			partitions = append(partitions, partition)
-		}
-		return true
-	})
-	return partitions, err
-}
-
-// eachMember shows see every node of every partition, until it has seen enough.
-func (h *handler) eachMember(c *call, see func(node, partition string) bool) error {
-	members := 0
-	return h.Controller.Partitions(c.ctx, c.cred, func(p *model.Partition) error {
-		for node := range model.Hosts(p.Nodes) {
-			if members++; members > maxMembers || !see(node, p.Name) {
-				return errs.New(errs.BadAnswer, "the controller's partitions have too many nodes")
-			}
+	err = h.Controller.Partitions(c.ctx, c.cred, func(p *model.Partition) error {
+		if model.HostlistHas(p.Nodes, node) {
+			partitions = append(partitions, p.Name)
 		}
 		return nil
 	})
+	return partitions, err
 }

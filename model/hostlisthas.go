@@ -1,0 +1,86 @@
+package model
+
+import "strings"
+
+// HostlistHas tells whether the host list expression expr stands for name, as Hosts has
+// it. It makes no names: the cost is that of reading expr, however many it stands for.
+func HostlistHas(expr, name string) bool {
+	for expr != "" {
+		var piece string
+		piece, expr = cutOutsideBrackets(expr)
+		if piece != "" && pieceHas(piece, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// pieceHas reads piece from front to end beside every part of name that it may have stood
+// for so far. To try those one after the other would take a time exponential
+// in the number of brackets, and piece comes from outside.
+func pieceHas(piece, name string) bool {
+	literal, _, _, ok := cutBrackets(piece)
+	if !ok {
+		return piece == name
+	}
+	if !strings.HasPrefix(name, literal) {
+		return false // the usual case, and it costs no memory
+	}
+	ends := make([]bool, len(name)+1) // ends[i]: what was read so far can stand for name[:i]
+	ends[0] = true
+	for {
+		literal, ranges, rest, ok := cutBrackets(piece)
+		if !ok {
+			at := len(name) - len(piece)
+			return at >= 0 && ends[at] && name[at:] == piece
+		}
+		ends = after(ends, name, literal)
+		next := make([]bool, len(ends))
+		for r := range strings.SplitSeq(ranges, ",") {
+			for i, end := range ends {
+				if end {
+					follow(next, name, i, r)
+				}
+			}
+		}
+		ends, piece = next, rest
+	}
+}
+
+// after is ends once literal has been read too.
+func after(ends []bool, name, literal string) []bool {
+	next := make([]bool, len(ends))
+	for i, end := range ends {
+		if end && strings.HasPrefix(name[i:], literal) {
+			next[i+len(literal)] = true
+		}
+	}
+	return next
+}
+
+// maxDigits is how many digits a number of a range has when it is wider than its range's first.
+const maxDigits = 10
+
+// follow sets in next where r, one range of a pair of brackets, can end that begins at name[i].
+func follow(next []bool, name string, i int, r string) {
+	from, to, width, ok := numbers(r)
+	if !ok {
+		if strings.HasPrefix(name[i:], r) {
+			next[i+len(r)] = true
+		}
+		return
+	}
+	var n uint64
+	for length := 1; length <= max(width, maxDigits) && i+length <= len(name); length++ {
+		digit := name[i+length-1]
+		if digit < '0' || digit > '9' {
+			return
+		}
+		if n = n*10 + uint64(digit-'0'); n > to {
+			return
+		}
+		if n >= from && (length == width || length > width && name[i] != '0') {
+			next[i+length] = true
+		}
+	}
+}
