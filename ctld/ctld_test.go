@@ -240,15 +240,39 @@ func TestRefusedSubmissions(t *testing.T) {
 	}
 }
 
-func TestGroupMustBeTheUsers(t *testing.T) {
-	if me.UID != 0 {
-		t.Skip("choosing a job's group needs root")
+func TestRunAs(t *testing.T) {
+	some := model.Some[uint32]
+	tests := []struct {
+		name     string
+		self     uint32 // the controller's own user
+		who      server.Identity
+		uid, gid model.Opt[uint32] // of the request
+		want     string            // "uid:gid"; "" is a refusal
+	}{
+		{"himself", 0, server.Identity{UID: 1000, GID: 1000, Kernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:1000"},
+		{"with a token", 0, server.Identity{UID: 1000, GID: 1000}, some(1000), model.Opt[uint32]{}, "1000:1000"},
+		{"in another of his groups", 0, server.Identity{UID: 1000, GID: 1000}, some(1000), some(50), "1000:50"},
+		{"after newgrp", 0, server.Identity{UID: 1000, GID: 50, Kernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:50"},
+		{"lent group", 0, server.Identity{UID: 1000, GID: 8, Kernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:1000"},
+		{"group of root's", 0, server.Identity{UID: 1000, GID: 1000}, model.Opt[uint32]{}, some(0), ""},
+		{"another user", 0, server.Identity{UID: 1000, GID: 1000}, some(1001), model.Opt[uint32]{}, ""},
+		{"as root", 0, server.Identity{UID: 1000, GID: 1000}, some(0), model.Opt[uint32]{}, ""},
+		{"root for a user", 0, server.Identity{UID: 0}, some(1000), model.Opt[uint32]{}, "1000:1000"},
+		{"root for a user, in root's group", 0, server.Identity{UID: 0, Kernel: true}, some(1000), some(0), ""},
+		{"the scheduler's user for a user", 0, server.Identity{UID: 1002}, some(1001), model.Opt[uint32]{}, "1001:1001"},
+		{"unknown user", 0, server.Identity{UID: 5}, model.Opt[uint32]{}, model.Opt[uint32]{}, ""},
+		{"controller of his own", 1000, server.Identity{UID: 1000, GID: 50}, model.Opt[uint32]{}, some(50), "1000:1000"},
+		{"another's controller", 1001, server.Identity{UID: 1000, GID: 1000}, model.Opt[uint32]{}, model.Opt[uint32]{}, ""},
+		{"another's controller, asked by root", 1001, server.Identity{}, model.Opt[uint32]{}, model.Opt[uint32]{}, ""},
 	}
-	c, _ := controller(t, Config{})
-	d := desc("/tmp", "true")
-	d.UserID, d.GroupID = model.Some[uint32](65534), model.Some[uint32](0)
-	if _, err := c.Submit(server.Identity{UID: 0}, d); err == nil || !strings.Contains(err.Error(), "not in group 0") {
-		t.Errorf("error %v", err)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := &Controller{uid: tt.self, cfg: Config{Users: known{}, SchedUser: 1002}}
+			user, gid, err := c.runAs(tt.who, &model.JobDesc{UserID: tt.uid, GroupID: tt.gid})
+			if got := fmt.Sprintf("%d:%d", user.UID, gid); (err != nil) != (tt.want == "") || err == nil && got != tt.want {
+				t.Errorf("%s, %v; want %s", got, err, tt.want)
+			}
+		})
 	}
 }
 

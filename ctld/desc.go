@@ -95,21 +95,29 @@ func (c *Controller) runAs(who server.Identity, d *model.JobDesc) (become.User, 
 		}
 		return become.User{}, 0, refuse(errs.Invalid, fault.UnknownUser, "user %d is not known on this machine", uid)
 	}
-	gid := d.GroupID.Or(user.GID)
-	if gid == user.GID {
-		return user, gid, nil
-	}
 	if c.uid != 0 {
 		return user, user.GID, nil // the step can't change it anyhow
 	}
+	gid := user.GID
+	switch {
+	case d.GroupID.Set:
+		gid = d.GroupID.Number
+	case who.Kernel && uid == who.UID:
+		gid = who.GID // as after newgrp(1)
+	}
+	if gid == user.GID {
+		return user, gid, nil
+	}
 	groups, err := c.cfg.Users.Groups(user)
-	if err != nil {
+	switch {
+	case err != nil:
 		return become.User{}, 0, err
+	case slices.Contains(groups, gid):
+		return user, gid, nil
+	case !d.GroupID.Set:
+		return user, user.GID, nil // a set-group-ID program lent it to him for this connection
 	}
-	if !slices.Contains(groups, gid) {
-		return become.User{}, 0, refuse(errs.Invalid, 2163, "user %s is not in group %d", user, gid)
-	}
-	return user, gid, nil
+	return become.User{}, 0, refuse(errs.Invalid, 2163, "user %s is not in group %d", user, gid)
 }
 
 func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {

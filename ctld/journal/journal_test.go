@@ -307,6 +307,19 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// When a write fails and can't be taken back either, nothing is acknowledged any more.
+func TestBrokenDisk(t *testing.T) {
+	j := open(t, filepath.Join(t.TempDir(), "journal"))
+	put(t, j, Entry{"a", []byte("1")})
+	j.file.Close()
+	for range 2 {
+		if err := j.Commit(Entry{"a", []byte("2")}); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("error %v", err)
+		}
+	}
+	<-j.Broken()
+}
+
 // FuzzOpen: any file is refused, or opened and then kept; never a panic, never more
 // memory than the file has bytes.
 func FuzzOpen(f *testing.F) {

@@ -1,0 +1,50 @@
+package ctld
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"schedrestd/model"
+)
+
+// BenchmarkSubmit is jobs accepted, each on the disk when it is answered, by 16 clients at once.
+func BenchmarkSubmit(b *testing.B) {
+	c, err := Open(Config{State: filepath.Join(b.TempDir(), "state"), Log: quiet, MaxJobs: 1 << 30})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	d := desc("/tmp", "true")
+	d.Priority = model.Some[uint32](0) // held: the rate of accepting alone
+	b.SetParallelism(8)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := c.Submit(me, d); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+// BenchmarkRun is jobs run from submission to recorded end, one after the other.
+func BenchmarkRun(b *testing.B) {
+	c, err := Open(Config{State: filepath.Join(b.TempDir(), "state"), Log: quiet, CPUs: 1, MaxJobs: 1 << 30})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { c.Run(ctx); close(done) }()
+	defer func() { cancel(); <-done; c.Close() }()
+	d := desc(b.TempDir(), "true")
+	for range b.N {
+		if _, err := c.Submit(me, d); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for len(c.unended()) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
