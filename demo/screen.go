@@ -81,21 +81,23 @@ func (s *screen) welcome(st *stage) {
 	s.identities(st)
 	s.printf(`
 URL    %s
-Token  of %s, good for %d hours, also in %s as the header to send:
+Token  of %s, good for %d hours:
 
 SCHED_JWT=%s
 
-Paste these into another terminal: ping, the node, a job (its output comes to %s):
+Paste these into another terminal (-H takes the token from a file):
 
 %s %s
 %s %s
 %s -H 'Content-Type: application/json' -d %s %s
 
+The job's output comes to %s.
 Ctrl-C ends it all, jobs too, and removes the directory.
-`, st.url, st.user, int(tokenLife.Hours()), st.header(), st.token, st.jobs(),
+`, st.url, st.user, int(tokenLife.Hours()), st.token,
 		curl, g.URL("sched", "ping"),
 		curl, g.URL("sched", "node", st.Node),
-		curl, body, g.URL("sched", "job", "submit"))
+		curl, body, g.URL("sched", "job", "submit"),
+		st.jobs())
 }
 
 // example is the body of the submission that can be pasted.
