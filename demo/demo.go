@@ -13,6 +13,8 @@
 //   - The stage is killed with -9: the kernel kills the daemons (Pdeathsig), their jobs fall to the
 //     front, and the front ends them.
 //
+// Only when both are killed at the same moment, jobs that run then go on until their time limit.
+//
 // It serves on the loopback interface, for whoever can read the directory's token.
 // It is no way to run a service.
 package demo

@@ -1,7 +1,9 @@
 package demo
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -68,6 +70,16 @@ func (h *home) describe(name, script string) site.Description {
 	d.Job.Environment = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
 	d.Job.TimeLimit = 5
 	return d
+}
+
+// example is the body of the submission that can be pasted.
+func (h *home) example() string {
+	d := h.describe("hello", "#!/bin/sh\necho Hello from job $SCHED_JOB_ID\n")
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.Encode(d) // strings and numbers: can't fail
+	return strings.TrimSpace(text.String())
 }
 
 // follow shows the job's state until it has ended.

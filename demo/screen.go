@@ -1,12 +1,9 @@
 package demo
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -98,16 +95,6 @@ Ctrl-C ends it all, jobs too, and removes the directory.
 		curl, g.URL("sched", "node", st.Node),
 		curl, body, g.URL("sched", "job", "submit"),
 		st.jobs())
-}
-
-// example is the body of the submission that can be pasted.
-func (st *stage) example() string {
-	d := st.describe("hello", "#!/bin/sh\necho Hello from job $SCHED_JOB_ID\n")
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	enc.Encode(d) // strings and numbers: can't fail
-	return strings.TrimSpace(text.String())
 }
 
 // lastWords shows on w the end of d's log.

@@ -112,8 +112,6 @@ func (a answer) want(t *testing.T, status int) answer {
 // version is the API version that tests use when it does not matter.
 const version = "v0.0.43"
 
-func (l *lab) ping() answer { return l.ask("GET", "/sched/"+version+"/ping", "") }
-
 // jobRequest is the body of a submission; fields overrule and add to what every job needs.
 func (l *lab) jobRequest(script string, fields map[string]any) string {
 	job := map[string]any{
