@@ -46,7 +46,7 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	r := read(clusterGrammar, draft, path, open)
 	r.require(path, "ClusterName", "SchedctldHost")
 	c := &draft.Cluster
-	c.Owner, c.SlurmKeys = r.owner, r.slurm
+	c.Files, c.SlurmKeys = r.files, r.slurm
 	warnings, err := r.finish(path, c.User)
 	if err != nil {
 		return nil, warnings, err

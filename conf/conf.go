@@ -24,8 +24,8 @@ const (
 // Cluster is the main configuration file.
 type Cluster struct {
 	Path      string
-	Owner     uint32 // uid that owns the file
-	SlurmKeys bool   // some key is in Slurm's spelling
+	Files     []string // Path and what it includes; see Judge
+	SlurmKeys bool     // some key is in Slurm's spelling
 
 	ClusterName    string
 	Controllers    []Host // primary first
@@ -45,7 +45,7 @@ type Cluster struct {
 // Dbd is the accounting daemon's configuration file.
 type Dbd struct {
 	Path      string
-	Owner     uint32
+	Files     []string // as Cluster.Files
 	SlurmKeys bool
 
 	Host       string // name of the machine

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"schedrestd/errs"
+	"schedrestd/guard"
 )
 
 // files is a source of texts by path, all owned by root.
@@ -29,7 +31,7 @@ const minimal = "ClusterName=c\nSchedctldHost=h\n"
 
 func TestReadCluster(t *testing.T) {
 	base := func(change func(*Cluster)) *Cluster {
-		c := &Cluster{Path: "/c", ClusterName: "c", Controllers: []Host{{"h", "h"}}, ControllerPort: 6817,
+		c := &Cluster{Path: "/c", Files: []string{"/c"}, ClusterName: "c", Controllers: []Host{{"h", "h"}}, ControllerPort: 6817,
 			MessageTimeout: 10 * time.Second, Auth: Auth{AuthType: "auth/cred"}}
 		if change != nil {
 			change(c)
@@ -210,7 +212,7 @@ func TestReadDbd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Dbd{Path: "/d", SlurmKeys: true, Host: "db", Address: "db", Port: 7, User: "s", StorageLoc: "/x.db",
+	want := &Dbd{Path: "/d", Files: []string{"/d"}, SlurmKeys: true, Host: "db", Address: "db", Port: 7, User: "s", StorageLoc: "/x.db",
 		Auth: Auth{AuthType: "auth/munge", JWT: true, JWTKey: "/k"}, MessageTimeout: 10 * time.Second}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got\n%s", d)
@@ -243,7 +245,7 @@ func TestReadFromDisk(t *testing.T) {
 	}
 	for _, name := range []string{path, dir + "/link"} {
 		c, warnings, err := Read(name)
-		if err != nil || len(warnings) > 0 || c.Owner != uint32(os.Geteuid()) {
+		if err != nil || len(warnings) > 0 || !slices.Equal(c.Files, []string{name}) {
 			t.Errorf("%s: %v, %q, %v", name, c, warnings, err)
 		}
 	}
@@ -255,6 +257,49 @@ func TestReadFromDisk(t *testing.T) {
 	}
 	if _, _, err := Read(dir + "/none"); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("absent: got %v", err)
+	}
+}
+
+// TestJudge: what root obeys belongs to root or SchedUser, and nobody else can change it.
+func TestJudge(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	const schedUser, alice = 30001, 30002
+	dir := t.TempDir()
+	path, other := dir+"/main.conf", dir+"/more.conf"
+	for _, f := range []string{path, other} {
+		if err := os.WriteFile(f, []byte(minimal), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := func(path string, uid, gid int, mode os.FileMode) {
+		if err := errors.Join(os.Chown(path, uid, gid), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := []struct {
+		name     string
+		uid, gid int
+		mode     os.FileMode
+		dirUID   int
+		want     string // part of the error; "": none
+	}{
+		{"root's", 0, 0, 0o644, 0, ""},
+		{"SchedUser's", schedUser, schedUser, 0o644, 0, ""},
+		{"alice's", alice, alice, 0o644, 0, "belongs to uid 30002"},
+		{"writable by a group", 0, alice, 0o664, 0, "can be written by group 30002"},
+		{"in alice's directory", 0, 0, 0o644, alice, "belongs to uid 30002"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			own(dir, tt.dirUID, 0, 0o755)
+			own(other, tt.uid, tt.gid, tt.mode)
+			err := Judge([]string{path, other, null}, guard.Trust{Owners: []uint32{schedUser}})
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
 	}
 }
 

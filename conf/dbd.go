@@ -17,7 +17,7 @@ func readDbd(path string, open source) (*Dbd, []Warning, error) {
 	d := &Dbd{Path: path, Host: "localhost", Port: DefaultAccountingPort, MessageTimeout: defaultMessageTimeout}
 	r := read(dbdGrammar, d, path, open)
 	r.require(path, "StorageLoc")
-	d.Owner, d.SlurmKeys = r.owner, r.slurm
+	d.Files, d.SlurmKeys = r.files, r.slurm
 	warnings, err := r.finish(path, d.User)
 	if err != nil {
 		return nil, warnings, err

@@ -38,6 +38,7 @@ type reading[T any] struct {
 	to       *T
 	owner    uint32
 	slurm    bool
+	files    []string
 	opened   bool               // path is not the empty configuration, and could be opened
 	failed   error              // why it could not
 	given    map[string][]given // by name; what was applied is taken out
@@ -56,7 +57,7 @@ func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
 	if r.owner, r.failed = l.load(path, 0); r.failed != nil {
 		return r
 	}
-	r.opened, r.problems = true, l.problems
+	r.opened, r.problems, r.files = true, l.problems, l.files
 	for _, e := range l.entries {
 		r.entry(e)
 	}
@@ -167,8 +168,7 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	if r.failed != nil {
 		return nil, r.failed
 	}
-	// Whoever owns the file decides what a root process does. An owner beside a
-	// SchedUser may be that user: the start-up checks, which look up users, judge it.
+	// Where root is concerned Judge refuses; an ordinary user may have his reasons.
 	if r.opened && user == "" && r.owner != 0 && int(r.owner) != os.Geteuid() {
 		text := fmt.Sprintf("owned by uid %d, who is neither root nor the user of this process", r.owner)
 		r.warnings = append(r.warnings, Warning{path, 0, text})

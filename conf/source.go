@@ -36,6 +36,25 @@ func fromDisk(path string) ([]byte, uint32, error) {
 	return data, facts.Owner, err
 }
 
+// Judge tells whether files, which were read, are good enough for a process that is root:
+// they, and the directories on the way, belong to root or to one of owners, and nobody else
+// may change them. It comes after reading, because the files themselves name SchedUser,
+// who is one of owners; whoever could have swapped them meanwhile owns a directory that
+// fails here.
+func Judge(files []string, trust guard.Trust) error {
+	for _, path := range files {
+		if path == null {
+			continue
+		}
+		f, _, err := guard.Open(path, guard.Rule{What: "configuration", Links: true, Trust: &trust})
+		if err != nil {
+			return err
+		}
+		f.Close()
+	}
+	return nil
+}
+
 // entry is one logical line.
 type entry struct {
 	file string
@@ -46,8 +65,8 @@ type entry struct {
 // loader collects the logical lines of a file and of those it includes.
 type loader struct {
 	open     source
-	top      string // directory of the main file, which Include paths are relative to
-	files    int
+	top      string   // directory of the main file, which Include paths are relative to
+	files    []string // read so far
 	bytes    int
 	entries  []entry
 	problems Problems
@@ -55,7 +74,7 @@ type loader struct {
 
 // load appends the lines of path and says who owns it.
 func (l *loader) load(path string, depth int) (owner uint32, err error) {
-	if l.files++; l.files > maxFiles || depth > maxInclude {
+	if l.files = append(l.files, path); len(l.files) > maxFiles || depth > maxInclude {
 		return 0, errs.New(errs.Invalid, "too many files included")
 	}
 	data, owner, err := l.open(path)

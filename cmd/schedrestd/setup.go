@@ -4,11 +4,13 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 
 	"schedrestd/become"
 	"schedrestd/conf"
 	"schedrestd/errs"
+	"schedrestd/guard"
 	"schedrestd/ipc"
 	"schedrestd/privsep"
 )
@@ -23,7 +25,24 @@ func configuration(o options, log *slog.Logger) (*conf.Cluster, error) {
 	for _, w := range warnings {
 		log.Warn(w.String())
 	}
-	return cluster, err
+	if err != nil || os.Geteuid() != 0 {
+		return cluster, err
+	}
+	return cluster, judge(cluster)
+}
+
+// judge refuses a configuration that others than root and SchedUser can change: it
+// says what root does, and where users' tokens are sent.
+func judge(c *conf.Cluster) error {
+	trust := guard.Trust{Private: become.PrivateGroup, Owners: []uint32{}}
+	if c.User != "" {
+		u, _, err := become.ParseUser(c.User)
+		if err != nil {
+			return errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", c.User)
+		}
+		trust.Owners = append(trust.Owners, u.UID)
+	}
+	return conf.Judge(c.Files, trust)
 }
 
 // parent is all that the parent needs to serve this cluster.
