@@ -67,8 +67,8 @@ func (o object) user(field string) (string, error) {
 	return "", errors.New("no claim names the user")
 }
 
-// maxName is Linux's LOGIN_NAME_MAX without the closing zero.
-const maxName = 255
+// maxName is longer than any user's name that tools make (32), and shorter than any token.
+const maxName = 64
 
 // PosixName says whether name is a user name of POSIX.1-2017 (3.437): letters,
 // digits, period, underscore and hyphen, which does not come first. "0" is one:

@@ -50,20 +50,27 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	return Credential{}, refuse("no token")
 }
 
-// intact refuses a request that lists an identity header in Connection. Such a
+// intact refuses a request that lists an identity header in Connection, or in what old
+// clients say to proxies, quoted or not: readers differ in what they make of that. Such a
 // header is for the next hop alone, and a proxy strips it: where the proxy holds
 // root's token and adds the user's name, the client could have that name removed
 // and would be served as root.
 func intact(h http.Header) error {
-	for _, value := range h["Connection"] {
-		for option := range strings.SplitSeq(value, ",") {
-			name := textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(option))
+	for _, value := range slices.Concat(h["Connection"], h["Proxy-Connection"]) {
+		for option := range strings.FieldsFuncSeq(value, notInNames) {
+			name := textproto.CanonicalMIMEHeaderKey(option)
 			if name == authorization || slices.Contains(nameHeaders, name) || slices.Contains(tokenHeaders, name) {
 				return refuse("Connection lists %s", name)
 			}
 		}
 	}
 	return nil
+}
+
+// notInNames tells what can't be part of one of the identity headers' names, and so parts them
+// from whatever stands around.
+func notInNames(r rune) bool {
+	return r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
 // userName is the name to act as, "" when none was sent.

@@ -96,6 +96,10 @@ func TestFromRequest(t *testing.T) {
 		{"name stripped by Connection", both, &tcp, T + "\nConnection: close, x-sched-user-name", nil, "Connection lists X-Sched-User-Name"},
 		{"Slurm's name stripped by Connection", both, &unix, "Connection: X-SLURM-USER-NAME", nil, "Connection lists"},
 		{"token stripped by Connection", both, &unix, "Connection: keep-alive\nConnection: X-SCHED-USER-TOKEN", nil, "Connection lists"},
+		{"name stripped by a quoted Connection", both, &tcp, T + "\nConnection: \"x-sched-user-name\"", nil, "Connection lists X-Sched-User-Name"},
+		{"name stripped after a semicolon", both, &tcp, T + "\nConnection: close; X-Sched-User-Name", nil, "Connection lists"},
+		{"name stripped by Proxy-Connection", both, &tcp, T + "\nProxy-Connection: X-SCHED-USER-NAME", nil, "Connection lists"},
+		{"a token in the place of the name", both, &tcp, T + "\n" + N + good, nil, "not a user name"},
 		{"Authorization stripped by Connection", both, &unix, "Connection: ,authorization ,", nil, "Connection lists"},
 		{"garbage on a local connection", both, &unix, "X-SCHED-USER-TOKEN: x", nil, "not three segments"},
 
