@@ -41,7 +41,7 @@ func openProgram(path string, who service) (*os.File, error) {
 		f.Close()
 		return nil, errs.New(errs.Invalid, "worker %s: not a regular file", path)
 	}
-	if !mayExecute(st, who) {
+	if !suits(st, who) {
 		defer f.Close()
 		if f, err = copyProgram(f); err != nil {
 			return nil, err
@@ -85,21 +85,25 @@ func findProgram(path string, who service) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// mayExecute tells whether the mode lets the worker's identity execute the file.
-func mayExecute(st unix.Stat_t, who service) bool {
-	bit := uint32(0o001)
+// suits tells whether the file's mode is right for the worker's identity: it may execute the
+// program and not read it. Who executes what he can read is dumpable, and until the worker
+// has said otherwise a neighbour of the same uid could trace it, or take the channel to the
+// parent out of it.
+func suits(st unix.Stat_t, who service) bool {
+	shift := 0 // the bits for others
 	switch {
 	case st.Uid == who.UID:
-		bit = 0o100
+		shift = 6
 	case st.Gid == who.GID:
-		bit = 0o010
+		shift = 3
 	}
-	return st.Mode&bit != 0 || !who.root // for an unprivileged start exec itself is the judge
+	bits := st.Mode >> shift & 0o7
+	return bits&0o5 == 0o1 || !who.root // an ordinary user's program is his own anyway
 }
 
-// copyProgram makes a sealed copy in memory of a program that only its owner may
-// execute, as one that was built under a strict umask. Mode 0711 keeps the worker
-// unreadable for its neighbours from its first instruction on.
+// copyProgram makes a sealed copy in memory of a program that its owner alone may
+// execute, or that everybody may read. Mode 0711 keeps the worker unreadable for its
+// neighbours from its first instruction on.
 func copyProgram(from *os.File) (*os.File, error) {
 	src, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", from.Fd()))
 	if err != nil {
