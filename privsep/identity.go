@@ -40,7 +40,7 @@ func identify(c Config) (service, error) {
 			s.Groups = append(s.Groups, uint32(g))
 		}
 	}
-	accounts, err := masters(c.SchedUser)
+	accounts, err := protectedAccounts(c.SchedUser)
 	if err != nil {
 		return s, err
 	}
@@ -77,8 +77,8 @@ func chosen(user, group string) (security.Identity, error) {
 	return id, nil
 }
 
-// masters is the accounts whose authority no worker may have: root, then SchedUser.
-func masters(schedUser string) ([]security.Account, error) {
+// protectedAccounts is the accounts whose authority no worker may have: root, then SchedUser.
+func protectedAccounts(schedUser string) ([]security.Account, error) {
 	root, err := become.LookupUID(0)
 	if errs.KindOf(err) == errs.NotFound && err != nil {
 		root, err = become.User{Name: "root"}, nil

@@ -15,8 +15,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// pool is the workers of one identity: two by default, so that one may die. Each
-// seat of the pool is kept by a goroutine that starts the next worker when one ends.
+// pool is the workers of one identity: two by default, so that one may die. For each
+// there is a goroutine (keep) that starts the next one when it ends.
 type pool struct {
 	config  Config
 	spawner *spawner
@@ -30,7 +30,7 @@ type pool struct {
 	id       uint64 // of the last connection
 	draining bool
 	quit     chan struct{} // closed when draining starts
-	seats    sync.WaitGroup
+	running  sync.WaitGroup
 }
 
 func newPool(c Config, s *spawner, slots *slots) *pool {
@@ -45,7 +45,7 @@ func newPool(c Config, s *spawner, slots *slots) *pool {
 func (p *pool) start() error {
 	first := make(chan error, p.config.Workers)
 	for range p.config.Workers {
-		p.seats.Go(func() { p.keep(first) })
+		p.running.Go(func() { p.keep(first) })
 	}
 	go p.listenForSilence()
 	var err error
@@ -55,20 +55,20 @@ func (p *pool) start() error {
 	if err != nil {
 		p.drain()
 		p.end("the start failed")
-		p.seats.Wait()
+		p.running.Wait()
 	}
 	return err
 }
 
-// keep fills one seat for as long as the pool lives. The pause before the next worker
+// keep has one worker running for as long as the pool lives. The pause before the next worker
 // grows while workers die on their first connection or before it: a request that
 // kills workers must not keep the machine busy starting them.
 func (p *pool) keep(first chan<- error) {
 	failures := 0
 	for {
-		useful, err := p.live(first)
+		worked, err := p.live(first)
 		first = nil
-		if useful {
+		if worked {
 			failures = 0
 		} else {
 			failures++
@@ -92,10 +92,10 @@ func pause(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// live is the whole life of one worker: start, listen to it, bury it. useful tells
-// whether it did any work. The first life of a seat reports on first whether the
-// worker got ready.
-func (p *pool) live(first chan<- error) (useful bool, err error) {
+// live is the whole life of one worker: start, listen to it, bury it. worked tells
+// whether it did any work. The first worker of each keep reports on first
+// whether it got ready.
+func (p *pool) live(first chan<- error) (worked bool, err error) {
 	report := func(err error) {
 		if first != nil {
 			first <- err
@@ -111,12 +111,12 @@ func (p *pool) live(first chan<- error) (useful bool, err error) {
 		late := time.AfterFunc(p.config.StartLimit, func() {
 			p.endOne(w, fmt.Sprintf("it was not ready within %s", p.config.StartLimit), func() bool { return !w.ready })
 		})
-		err = p.listen(w, func() { late.Stop(); report(nil) })
+		err = p.serveChannel(w, func() { late.Stop(); report(nil) })
 		late.Stop()
 	}
-	useful, err = p.discharge(w, err)
+	worked, err = p.discharge(w, err)
 	report(err)
-	return useful, nil
+	return worked, nil
 }
 
 // enlist starts a worker and puts it on the list.
@@ -143,9 +143,9 @@ func (p *pool) enlist() (*worker, error) {
 	return w, err
 }
 
-// listen hears a worker until its channel closes. A breach of the book, or a message
+// serveChannel hears a worker until its channel closes. A breach of the book, or a message
 // about what is not the worker's, is returned: it ends the worker.
-func (p *pool) listen(w *worker, ready func()) error {
+func (p *pool) serveChannel(w *worker, ready func()) error {
 	for {
 		m, err := w.channel.Receive()
 		if err != nil {
@@ -183,12 +183,12 @@ func (p *pool) setReady(w *worker) {
 
 // discharge takes a worker off the list, frees the slots of what it held, buries it
 // and logs how it ended. why is what ended the listening.
-func (p *pool) discharge(w *worker, why error) (useful bool, err error) {
+func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	p.mu.Lock()
 	delete(p.workers, w.number)
 	drained := p.draining
 	lost, again := p.orphans(w)
-	useful = w.finished > 0 || w.handed > 1
+	worked = w.finished > 0 || w.handed > 1
 	ending := w.ending
 	p.changed.Broadcast()
 	p.mu.Unlock()
@@ -217,7 +217,7 @@ func (p *pool) discharge(w *worker, why error) (useful bool, err error) {
 		err = errs.New(errs.Internal, "a worker died before it was ready: %s", status).
 			WithHint("its last words are in the log above")
 	}
-	return useful, err
+	return worked, err
 }
 
 // endOne kills w for a reason of the parent's own, when still holds (nil: always).

@@ -8,8 +8,8 @@
 // that is killed and logged, not answered.
 //
 // It refuses to parse HTTP, JSON or tokens, to dial anything, and to open what a
-// worker names. Of ours it imports ipc, become, security and errs alone. The
-// way in is Run.
+// worker names. Of ours it imports become, errs, guard, ipc, security
+// and socket, and nothing else. The way in is Run.
 package privsep
 
 import (
@@ -28,7 +28,7 @@ import (
 // then was answered. A second signal ends it at once.
 func Run(signals <-chan os.Signal, c Config) error {
 	signal.Ignore(syscall.SIGPIPE)
-	if err := security.Forget(); err != nil {
+	if err := security.MarkCloseOnExec(); err != nil {
 		return err
 	}
 	c, err := c.complete()
@@ -56,7 +56,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	defer spawner.stop()
-	if err := lessen(who); err != nil {
+	if err := dropCapabilities(who); err != nil {
 		return err
 	}
 	p := newPool(c, spawner, newSlots(c.Connections))
@@ -78,7 +78,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 func (p *pool) finish(signals <-chan os.Signal) error {
 	p.drain()
 	done := make(chan struct{})
-	go func() { p.seats.Wait(); close(done) }()
+	go func() { p.running.Wait(); close(done) }()
 	select {
 	case <-done:
 		p.log.Info("stopped")
@@ -90,11 +90,11 @@ func (p *pool) finish(signals <-chan os.Signal) error {
 	}
 }
 
-// lessen drops what the parent no longer needs. As root it keeps SETUID and SETGID, for
+// dropCapabilities drops what the parent no longer needs. As root it keeps SETUID and SETGID, for
 // the workers to come, and KILL, to end them; the namespaces and the bounding set
 // are kept by the spawning thread, so that SYS_ADMIN and SETPCAP can go. Otherwise
 // nothing stays: CAP_NET_BIND_SERVICE, if a unit gave it, is used by now.
-func lessen(who service) error {
+func dropCapabilities(who service) error {
 	var keep security.Capabilities
 	if who.root {
 		keep = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL)
@@ -114,8 +114,8 @@ func lessen(who service) error {
 func announce(c Config, who service, s *spawner, listeners []*listener) {
 	c.Log.Info("starting workers", "user", who.Name, "uid", who.UID, "gid", who.GID,
 		"workers", c.Workers, "connections", c.Connections, "listen", names(listeners))
-	if len(s.left) > 0 {
-		c.Log.Warn("part of the workers' confinement can't be had by this start", "left_out", s.left)
+	if len(s.missing) > 0 {
+		c.Log.Warn("part of the workers' confinement can't be had by this start", "left_out", s.missing)
 	}
 	if c.Switches.DisableUserCheck {
 		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)

@@ -19,14 +19,14 @@ import (
 // inherits that at no cost, before its first instruction. It must not end while
 // workers live: their death signal hangs on the thread.
 type spawner struct {
-	who     service
-	flags   uintptr // what each worker unshares between fork and exec
-	program *os.File
-	argv    []string
-	env     []string
-	born    security.Birth
-	left    []string // parts of the cage that can't be had here
-	jobs    chan func()
+	who       service
+	flags     uintptr // what each worker unshares between fork and exec
+	program   *os.File
+	argv      []string
+	env       []string
+	inherited security.Inheritance
+	missing   []string // parts of the cage that can't be had here
+	jobs      chan func()
 }
 
 // startSpawner prepares the thread. Whatever capability that needs is dropped after it.
@@ -61,7 +61,7 @@ func startSpawner(c Config, who service, program *os.File) (*spawner, error) {
 }
 
 // diverge makes the calling thread the one that workers inherit from. What a start
-// without root can't have is noted in left.
+// without root can't have is noted in missing.
 func (s *spawner) diverge(sysv bool) error {
 	held, err := security.Held()
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *spawner) diverge(sysv bool) error {
 	switch {
 	case !sysv: // switched off: not something that is missing
 	case !held.Has(unix.CAP_SYS_ADMIN):
-		s.left = append(s.left, "IPC namespace")
+		s.missing = append(s.missing, "IPC namespace")
 	default:
 		if err := unix.Unshare(unix.CLONE_NEWIPC); err != nil {
 			return errs.Wrap(err, errs.Internal, "enter an IPC namespace")
@@ -81,22 +81,22 @@ func (s *spawner) diverge(sysv bool) error {
 		return err
 	}
 	if !dropped {
-		s.left = append(s.left, "empty capability bounding set")
+		s.missing = append(s.missing, "empty capability bounding set")
 	}
 	if !s.who.root && len(s.who.Groups) > 0 {
-		s.left = append(s.left, "dropping of supplementary groups")
+		s.missing = append(s.missing, "dropping of supplementary groups")
 	}
-	if err := security.BearNoPrivs(); err != nil {
+	if err := security.NoNewPrivsThread(); err != nil {
 		return err
 	}
-	s.born, err = security.BornHere()
+	s.inherited, err = security.Inherited()
 	return err
 }
 
 // expect is the posture that a worker must find itself in.
 func (s *spawner) expect(files uint64) ipc.Posture {
 	var p ipc.Posture
-	for name, value := range security.Expect(security.Cage{Identity: s.who.Identity, Born: s.born, Files: files}) {
+	for name, value := range security.Expect(security.Cage{Identity: s.who.Identity, Inherited: s.inherited, Files: files}) {
 		p.Facts = append(p.Facts, ipc.Fact{Name: name, Value: value})
 	}
 	return p

@@ -28,7 +28,7 @@ func Confine(files uint64) error {
 	if err := HideFromNeighbours(); err != nil {
 		return err
 	}
-	return noNewPrivs()
+	return noNewPrivsProcess()
 }
 
 // HideFromNeighbours makes the process non-dumpable: without it another process of
@@ -40,9 +40,9 @@ func HideFromNeighbours() error {
 	return nil
 }
 
-// noNewPrivs sets no_new_privs on all threads. A worker is born with it, as its
+// noNewPrivsProcess sets no_new_privs on all threads. A worker is born with it, as its
 // parent's spawning thread has it, and then every thread has it already.
-func noNewPrivs() error {
+func noNewPrivsProcess() error {
 	on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	if err != nil {
 		return fmt.Errorf("ask for no_new_privs: %w", err)
@@ -56,18 +56,18 @@ func noNewPrivs() error {
 	return nil
 }
 
-// BearNoPrivs sets no_new_privs on the calling thread, and so on all that it starts.
-func BearNoPrivs() error {
+// NoNewPrivsThread sets no_new_privs on the calling thread, and so on all that it starts.
+func NoNewPrivsThread() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
 	return nil
 }
 
-// Forget marks everything beyond the standard descriptors close-on-exec, whatever the
+// MarkCloseOnExec marks everything beyond the standard descriptors close-on-exec, whatever the
 // starter of this process left open: a descriptor of a root shell's secret file
 // would else be inherited by each worker.
-func Forget() error {
+func MarkCloseOnExec() error {
 	if err := unix.CloseRange(3, 1<<32-1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("mark inherited descriptors close-on-exec: %w", err)
 	}

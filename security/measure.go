@@ -13,22 +13,22 @@ import (
 // namespaces that are part of a posture, as /proc/PID/ns names them.
 var namespaces = []string{"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"}
 
-// Birth is what every process inherits from the thread that starts it.
-type Birth struct {
+// Inheritance is what every process inherits from the thread that starts it.
+type Inheritance struct {
 	Bounding   string            // capability bounding set, hexadecimal
 	Seccomp    string            // mode: a container's filter is inherited
 	Namespaces map[string]string // "ipc" → "ipc:[4026531839]"
 }
 
-// BornHere is what a child of the calling thread will inherit. The caller has locked
+// Inherited is what a child of the calling thread will inherit. The caller has locked
 // itself to its thread.
-func BornHere() (Birth, error) {
+func Inherited() (Inheritance, error) {
 	status, err := readStatus("/proc/thread-self/status")
 	if err != nil {
-		return Birth{}, err
+		return Inheritance{}, err
 	}
 	ns, err := readNamespaces("/proc/thread-self/ns/")
-	return Birth{Bounding: status["CapBnd"], Seccomp: status["Seccomp"], Namespaces: ns}, err
+	return Inheritance{Bounding: status["CapBnd"], Seccomp: status["Seccomp"], Namespaces: ns}, err
 }
 
 // readNamespaces reads the links below dir; a kernel need not have each kind.

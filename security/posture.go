@@ -11,8 +11,8 @@ import (
 // what it knows about the thread that starts workers.
 type Cage struct {
 	Identity
-	Born  Birth
-	Files uint64 // limit of open descriptors
+	Inherited Inheritance
+	Files     uint64 // limit of open descriptors
 }
 
 // Posture is what the kernel says about a process, name by name, each value
@@ -31,10 +31,10 @@ func Expect(c Cage) Posture {
 		"cap_inheritable": Capabilities(0).String(),
 		"cap_permitted":   Capabilities(0).String(),
 		"cap_effective":   Capabilities(0).String(),
-		"cap_bounding":    c.Born.Bounding,
+		"cap_bounding":    c.Inherited.Bounding,
 		"cap_ambient":     Capabilities(0).String(),
 		"no_new_privs":    "1",
-		"seccomp":         c.Born.Seccomp,
+		"seccomp":         c.Inherited.Seccomp,
 		"dumpable":        "0",
 		"session":         "own",
 		"limit_core":      "0 0",
@@ -42,7 +42,7 @@ func Expect(c Cage) Posture {
 		"limit_files":     fmt.Sprintf("%d %d", c.Files, c.Files),
 		"descriptors":     "0 1 2 3",
 	}
-	for name, id := range c.Born.Namespaces {
+	for name, id := range c.Inherited.Namespaces {
 		p["ns_"+name] = id
 	}
 	return p

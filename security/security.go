@@ -3,7 +3,7 @@
 // is the worker really in the cage it was put in.
 //
 // It decides on numbers and descriptors that the caller gives it; it looks up no
-// name and starts no process. The parent uses CheckIdentity, Forget and
+// name and starts no process. The parent uses CheckIdentity, MarkCloseOnExec and
 // KeepCapabilities; the worker Confine, Measure and Compare.
 //
 // There is room for more of the cage: seccomp, Landlock and network namespaces become

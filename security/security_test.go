@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("SECURITY_TEST_ROLE") {
 	case "":
-		if err := Forget(); err != nil { // whatever started the tests may have left something open
+		if err := MarkCloseOnExec(); err != nil { // whatever started the tests may have left something open
 			panic(err)
 		}
 		os.Exit(m.Run())
@@ -36,9 +36,9 @@ func TestMain(m *testing.M) {
 	case "bounding":
 		runtime.LockOSThread()
 		_, err := DropBounding()
-		born, err2 := BornHere()
+		inherited, err2 := Inherited()
 		out, err3 := exec.Command("/bin/grep", "CapEff", "/proc/self/status").Output()
-		report(map[string]any{"bounding": born.Bounding, "child": string(out), "errors": fmt.Sprint(err, err2, err3)})
+		report(map[string]any{"bounding": inherited.Bounding, "child": string(out), "errors": fmt.Sprint(err, err2, err3)})
 	}
 }
 
@@ -173,11 +173,11 @@ func TestConfineShows(t *testing.T) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	born, err := BornHere()
+	inherited, err := Inherited()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Expect(Cage{Identity: who, Born: born, Files: 512})
+	want := Expect(Cage{Identity: who, Inherited: inherited, Files: 512})
 	want["descriptors"] = "0 1 2"
 	got := child(t, "confine", attr)
 	if got["errors"] != "<nil> <nil>" {

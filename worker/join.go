@@ -40,7 +40,7 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 		Log:     slog.Default(),
 	}
 	if setup.RequireUserName {
-		names, err := masters(setup.SchedUID)
+		names, err := privilegedNames(setup.SchedUID)
 		if err != nil {
 			return nil, err
 		}
@@ -55,9 +55,9 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 	return handlers.New(cfg), nil
 }
 
-// masters is every name of root and SchedUser, aliases too. They are looked up once:
+// privilegedNames is every name of root and SchedUser, aliases too. They are looked up once:
 // the name in a token that nobody has verified must cost no look-up.
-func masters(schedUID uint32) ([]string, error) {
+func privilegedNames(schedUID uint32) ([]string, error) {
 	list := []string{"root"}
 	for _, uid := range []uint32{0, schedUID} {
 		names, err := become.NamesOf(uid)
