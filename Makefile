@@ -29,6 +29,7 @@ demo: build ## a cluster of one machine with the gateway before it, until Ctrl-C
 
 test: build ## everything that needs no foreign software
 	$(GO) test ./...
+	$(GO) test -tags failpoint ./ctld/...
 
 race: ## the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
