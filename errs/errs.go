@@ -31,6 +31,13 @@ const (
 	Timeout                     // a daemon does not answer in time
 	BadAnswer                   // a daemon's answer can't be understood
 	Unsupported                 // neither we nor the daemon can do this
+
+	// Of a request as such, whatever it asks for.
+	MethodNotAllowed // the path exists, and has not that method
+	UnsupportedMedia // a body of a kind that is not read here
+	RequestTimeout   // the rest of the request did not come in time
+
+	Unchanged // no failure: what was asked for "if it changed" did not
 )
 
 var names = [...]string{
@@ -38,7 +45,9 @@ var names = [...]string{
 	Unauthenticated: "unauthenticated", Denied: "denied", NotFound: "not_found",
 	Conflict: "conflict", TooLarge: "too_large", TooMany: "too_many",
 	Unavailable: "unavailable", Timeout: "timeout", BadAnswer: "bad_answer",
-	Unsupported: "unsupported",
+	Unsupported: "unsupported", MethodNotAllowed: "method_not_allowed",
+	UnsupportedMedia: "unsupported_media_type", RequestTimeout: "request_timeout",
+	Unchanged: "unchanged",
 }
 
 // String is the stable name of k, as clients see it in an error's code.

@@ -14,16 +14,6 @@ import (
 	"schedrestd/errs"
 )
 
-// mediaError is a body of a kind that is not read here.
-type mediaError struct{ status int }
-
-func (e *mediaError) Error() string { return "unsupported media type" }
-
-// Unwrap gives it its kind and its words.
-func (e *mediaError) Unwrap() error {
-	return &errs.Error{Kind: errs.Unsupported, Code: "unsupported_media_type", Message: "the body must be application/json"}
-}
-
 // readBody reads and parses a request's body into *T, after authenticate alone. What is
 // odd in it joins the call's warnings.
 func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
@@ -89,7 +79,7 @@ func checkMedia(contentType string) error {
 	kind, params, err := mime.ParseMediaType(contentType)
 	charset, said := params["charset"]
 	if err != nil || kind != "application/json" || said && !strings.EqualFold(charset, "utf-8") {
-		return &mediaError{http.StatusUnsupportedMediaType}
+		return errs.New(errs.UnsupportedMedia, "the body must be application/json")
 	}
 	return nil
 }
@@ -104,7 +94,7 @@ func readText(body io.Reader, announced int64) (string, error) {
 			return "", errs.Wrap(err, errs.TooLarge, "the body is too large")
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return "", errs.Wrap(err, errs.Malformed, "the body did not arrive in time")
+			return "", errs.Wrap(err, errs.RequestTimeout, "the body did not arrive in time")
 		}
 		return "", errs.Wrap(err, errs.Malformed, "the body did not arrive whole")
 	}

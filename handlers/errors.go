@@ -16,12 +16,6 @@ import (
 
 // status is the HTTP status of a failure: the one place where kinds become numbers.
 func status(err error) int {
-	if errors.Is(err, errMethod) {
-		return http.StatusMethodNotAllowed
-	}
-	if media, ok := errors.AsType[*mediaError](err); ok {
-		return media.status
-	}
 	switch errs.KindOf(err) {
 	case errs.Malformed:
 		return http.StatusBadRequest
@@ -47,6 +41,14 @@ func status(err error) int {
 		return http.StatusBadGateway
 	case errs.Unsupported:
 		return http.StatusNotImplemented
+	case errs.MethodNotAllowed:
+		return http.StatusMethodNotAllowed
+	case errs.UnsupportedMedia:
+		return http.StatusUnsupportedMediaType
+	case errs.RequestTimeout:
+		return http.StatusRequestTimeout
+	case errs.Unchanged:
+		return http.StatusNotModified
 	}
 	return http.StatusInternalServerError
 }
@@ -59,6 +61,10 @@ func (c *call) fail(err error) {
 	code := status(err)
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
 		c.logFailure(err)
+	}
+	if code == http.StatusNotModified { // has no body (RFC 9110, 15.4.5)
+		c.w.WriteHeader(code)
+		return
 	}
 	body := api.EmptyAnswer{Envelope: c.envelope()}
 	body.Errors = problems(err, code)
@@ -108,7 +114,7 @@ func problems(err error, code int) []api.Error {
 
 func retryable(code string) bool {
 	switch code {
-	case errs.Unavailable.String(), errs.Timeout.String(), errs.TooMany.String():
+	case errs.Unavailable.String(), errs.Timeout.String(), errs.TooMany.String(), errs.RequestTimeout.String():
 		return true
 	}
 	return false

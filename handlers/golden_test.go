@@ -122,6 +122,9 @@ func TestStatus(t *testing.T) {
 		{"timeout", errs.New(errs.Timeout, "m"), 504, "timeout", true, [2]string{}},
 		{"bad answer", errs.New(errs.BadAnswer, "m"), 502, "bad_answer", false, [2]string{}},
 		{"unsupported", errs.New(errs.Unsupported, "m"), 501, "unsupported", false, [2]string{}},
+		{"method not allowed", errs.New(errs.MethodNotAllowed, "m"), 405, "method_not_allowed", false, [2]string{}},
+		{"unsupported media", errs.New(errs.UnsupportedMedia, "m"), 415, "unsupported_media_type", false, [2]string{}},
+		{"request timeout", errs.New(errs.RequestTimeout, "m"), 408, "request_timeout", true, [2]string{}},
 		{"unauthenticated", &errs.Error{Kind: errs.Unauthenticated, Message: "expired yesterday"}, 401, "unauthenticated", false, [2]string{"WWW-Authenticate", "Bearer"}},
 		{"wrapped", errs.Wrap(os.ErrPermission, errs.Unavailable, "m"), 503, "unavailable", true, [2]string{}},
 		{"internal", errs.New(errs.Internal, "secret"), 500, "internal", false, [2]string{}},
@@ -149,6 +152,32 @@ func TestStatus(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEveryKindHasAStatus: a new kind must not pass for a fault of ours.
+func TestEveryKindHasAStatus(t *testing.T) {
+	seen := map[string]bool{}
+	for k := errs.Internal; !seen[k.String()]; k++ { // past the last one it is "internal" again
+		seen[k.String()] = true
+		if code := status(errs.New(k, "m")); code == http.StatusInternalServerError != (k == errs.Internal) {
+			t.Errorf("%v: status %d", k, code)
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("%d kinds", len(seen))
+	}
+}
+
+// TestUnchanged: nothing new is an answer without a body, and no failure.
+func TestUnchanged(t *testing.T) {
+	f := demo()
+	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing changed since then", Number: 1900}
+	f.jobs, f.nodes = nil, nil
+	for _, path := range []string{"/sched/v0.0.42/jobs", "/sched/v0.0.42/nodes"} {
+		if w := serve(t, config(f), request(http.MethodGet, path, "")); w.Code != http.StatusNotModified || w.Body.Len() != 0 {
+			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+		}
 	}
 }
 

@@ -132,12 +132,9 @@ func (rt *router) match(method string, seg segment, parts []string, m *match) {
 	}
 	m.allow = append(m.allow, http.MethodOptions)
 	if m.route == nil {
-		m.err = errMethod
+		m.err = errs.New(errs.MethodNotAllowed, "this path does not have that method")
 	}
 }
-
-// errMethod: the path exists, the method does not.
-var errMethod = &errs.Error{Kind: errs.Unsupported, Code: "method_not_allowed", Message: "this path does not have that method"}
 
 // fits compares p with the rest of a path; params are nil when every part is literal.
 func (p *pattern) fits(parts []string) (params map[string]string, ok bool) {

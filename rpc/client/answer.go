@@ -10,9 +10,6 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// ErrUnchanged answers a request for a list "if it changed since": it did not.
-var ErrUnchanged = errors.New("nothing changed")
-
 // query is do, then read: one request whose answer is of type want.
 func (c *Client) query(ctx context.Context, cred Credential, r request, want message.Type, body message.Body) error {
 	ctx, cancel := c.limit(ctx)
@@ -38,8 +35,6 @@ func (g *daemons) read(answer message.Frame, want message.Type, body message.Bod
 	switch {
 	case err != nil:
 		return g.bad(err)
-	case rc.Code == fault.NoChange:
-		return ErrUnchanged
 	case rc.Code != 0:
 		return fault.Of(rc.Code, rc.Message)
 	case want != message.ResponseRC:

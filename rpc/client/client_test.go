@@ -150,7 +150,7 @@ func requests(t *testing.T, c *client.Client) {
 	if diff := cmp.Diff([]string{"n1", "n2"}, names); err != nil || updated != 50 || diff != "" {
 		t.Errorf("Nodes: %d, %v\n%s", updated, err, diff)
 	}
-	if _, err := c.Nodes(ctx, ann, message.NodeInfoRequest{LastUpdate: 50}, nil); !errors.Is(err, client.ErrUnchanged) {
+	if _, err := c.Nodes(ctx, ann, message.NodeInfoRequest{LastUpdate: 50}, nil); errs.KindOf(err) != errs.Unchanged {
 		t.Errorf("Nodes, unchanged: %v", err)
 	}
 	stop := errors.New("stop")

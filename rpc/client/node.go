@@ -12,7 +12,7 @@ import (
 
 // Nodes gives each node to each, one at a time; a node is valid during the call only. An
 // error of each ends it and is returned as it is. lastUpdate is when the list changed
-// last; ErrUnchanged: not since req.LastUpdate.
+// last; errs.Unchanged: not since req.LastUpdate.
 func (c *Client) Nodes(ctx context.Context, cred Credential, req message.NodeInfoRequest, each func(*model.Node) error) (lastUpdate model.Time, err error) {
 	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: pass(each)}}
 	err = c.query(ctx, cred, request{kind: message.RequestNodeInfo, body: &req, repeatable: true}, message.ResponseNodeInfo, &answer)

@@ -93,6 +93,8 @@ func byKind(k errs.Kind) uint32 {
 		return uint32(syscall.ETIMEDOUT)
 	case errs.Unsupported:
 		return NotSupported
+	case errs.Unchanged:
+		return NoChange
 	}
 	return Internal
 }

@@ -65,7 +65,11 @@ func TestKindsSurviveTheRoundTrip(t *testing.T) {
 		errs.Malformed: errs.Invalid,
 		errs.BadAnswer: errs.BadAnswer,
 	}
+	kinds := []errs.Kind{errs.Unchanged}
 	for k := errs.Internal; k <= errs.Unsupported; k++ {
+		kinds = append(kinds, k)
+	}
+	for _, k := range kinds {
 		number, _ := Number(errs.New(k, "x"))
 		want, ok := changed[k]
 		if !ok {

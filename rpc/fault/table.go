@@ -78,6 +78,7 @@ var table = []row{
 	{1803, errs.Unavailable, "the daemon lost its connection to the controller", ""},
 	{Backoff, errs.TooMany, "the controller asks for fewer requests", "wait a little before the next one"},
 	{HardDrop, errs.TooMany, "the controller refuses more requests", "wait before the next one"},
+	{NoChange, errs.Unchanged, "nothing changed since then", ""},
 
 	{InvalidPartition, errs.Invalid, "there is no such partition", ""},
 	{NoDefaultPartition, errs.Invalid, "no partition is named and the cluster has no default one", "name a partition"},
