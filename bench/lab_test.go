@@ -91,8 +91,11 @@ func (l *lab) close() {
 		l.daemons[i].Stop()
 	}
 	process.SignalAll(jobs, syscall.SIGTERM)
-	if l.Site != nil {
-		os.RemoveAll(l.Dir)
+	for range 200 { // the job's step has still to write how it ended
+		if l.Site == nil || os.RemoveAll(l.Dir) == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
