@@ -3,7 +3,7 @@
 GO        ?= go
 GOARCH    ?= $(shell $(GO) env GOARCH)
 FUZZTIME  ?= 10s
-BENCHTIME ?= 2s
+BENCHTIME ?= 15x
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PROGRAMS   = schedrestd schedrestd-worker schedctl schedctld scheddbd
 
