@@ -30,6 +30,7 @@ var floors = [][]string{
 	{"api/schema", "become", "guard", "ipc", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
 	{"api", "conf", "rpc/message"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
+	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
 	{"ctld", "dbd", "keeper", "privsep", "worker"},
 	{"demo"},
 	{"bench", "cmd", "integration"},

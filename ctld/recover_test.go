@@ -110,7 +110,7 @@ func (s *site) kill() {
 // counts as not accepted, and may have been.
 func (s *site) submit(d *model.JobDesc) (uint32, error) {
 	for {
-		answer, err := s.client.Submit(s.t.Context(), client.Credential{}, d)
+		answer, err := s.client.Submit(s.t.Context(), model.Credential{}, d)
 		if err == nil {
 			return answer.StepID.JobID, nil
 		}
@@ -136,7 +136,7 @@ func (s *site) accepted(d *model.JobDesc) uint32 {
 func (s *site) job(id uint32) model.Job {
 	s.t.Helper()
 	for {
-		jobs, _, err := s.client.Job(s.t.Context(), client.Credential{}, id, 0)
+		jobs, _, err := s.client.Job(s.t.Context(), model.Credential{}, id, model.Query{})
 		if err == nil {
 			return jobs[0]
 		}
@@ -400,15 +400,15 @@ func TestStateIsRefused(t *testing.T) {
 	}
 }
 
-// daemon is an accounting daemon that may be away.
-type daemon struct {
+// recorder is an accounting daemon that may be away.
+type recorder struct {
 	mu   sync.Mutex
 	away bool
 	last map[uint32]model.JobState
 	sent int
 }
 
-func (d *daemon) Record(_ context.Context, jobs []model.Job) error {
+func (d *recorder) Record(_ context.Context, jobs []model.Job) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.away {
@@ -424,7 +424,7 @@ func (d *daemon) Record(_ context.Context, jobs []model.Job) error {
 // Records of jobs reach the accounting daemon also when it was away, and the controller was
 // started anew in the meantime.
 func TestSpool(t *testing.T) {
-	d := &daemon{away: true, last: map[uint32]model.JobState{}}
+	d := &recorder{away: true, last: map[uint32]model.JobState{}}
 	c, stop := controller(t, Config{Accounting: d})
 	a := submit(t, c, desc(t.TempDir(), "true"))
 	b := submit(t, c, desc(t.TempDir(), "exit 1"))

@@ -6,8 +6,8 @@
 // It is no accounting for clusters: no associations, no limits, no sums over time.
 // Requests that need those are answered "not known here", not with empty lists.
 //
-// A request is one file (stats.go, record.go, end.go); store.go is the database; run.go
-// joins configuration, keys, sockets and server.
+// A request is one file (stats.go, record.go, end.go); store.go is the database; serve.go
+// joins it with what both daemons have in common (package daemon).
 package dbd
 
 import (

@@ -13,68 +13,26 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
-
-	"github.com/spf13/cobra"
 
 	"schedrestd/conf"
 	"schedrestd/ctld"
 	"schedrestd/ctld/step"
-	"schedrestd/errs"
+	"schedrestd/daemon"
 	"schedrestd/release"
 )
 
+var program = daemon.Program{
+	Name:  "schedctld",
+	Short: "Queue batch jobs and run them on this machine",
+	About: "configuration of the cluster",
+	Serve: serve,
+}
+
 func main() {
 	step.Main() // does not return in a process that is to be a job's step
-	os.Exit(run(os.Args[1:], os.Stderr))
-}
-
-// run is main without the process: arguments in, exit status out.
-func run(args []string, errOut io.Writer) int {
-	cmd := command()
-	cmd.SetArgs(args)
-	cmd.SetErr(errOut)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := cmd.ExecuteContext(ctx); err != nil {
-		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintf(errOut, "error: %s\n", strings.TrimRight(line, "\n"))
-		}
-		if hint := errs.HintOf(err); hint != "" {
-			fmt.Fprintf(errOut, "hint: %s\n", hint)
-		}
-		return 1
-	}
-	return 0
-}
-
-func command() *cobra.Command {
-	path, verbose := "", false
-	cmd := &cobra.Command{
-		Use:           "schedctld",
-		Short:         "Queue batch jobs and run them on this machine",
-		Args:          cobra.NoArgs,
-		Version:       release.Version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			level := slog.LevelInfo
-			if verbose {
-				level = slog.LevelDebug
-			}
-			return serve(cmd.Context(), path, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})))
-		},
-	}
-	cmd.Flags().StringVarP(&path, "config", "f", "", "configuration of the cluster")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
-	cmd.CompletionOptions.DisableDefaultCmd = true
-	return cmd
+	os.Exit(program.Run(os.Args[1:], os.Stderr))
 }
 
 func serve(ctx context.Context, path string, log *slog.Logger) error {
@@ -83,9 +41,7 @@ func serve(ctx context.Context, path string, log *slog.Logger) error {
 		return err
 	}
 	c, warnings, err := conf.Read(path)
-	for _, w := range warnings {
-		log.Warn("configuration", "at", w.String())
-	}
+	daemon.Warn(log, warnings)
 	if err != nil {
 		return err
 	}

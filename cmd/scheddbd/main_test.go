@@ -22,21 +22,21 @@ import (
 // TestMain lets the test binary be the daemon.
 func TestMain(m *testing.M) {
 	if os.Getenv("SCHEDDBD_TEST") == "run" {
-		os.Exit(run(os.Args[1:], os.Stderr))
+		os.Exit(program.Run(os.Args[1:], os.Stderr))
 	}
 	os.Exit(m.Run())
 }
 
-// daemon is a running scheddbd.
-type daemon struct {
+// started is a running scheddbd.
+type started struct {
 	*exec.Cmd
 	log    bytes.Buffer
 	socket string
 }
 
-func start(t *testing.T, conf, socket string) *daemon {
+func start(t *testing.T, conf, socket string) *started {
 	t.Helper()
-	d := &daemon{Cmd: exec.Command(os.Args[0], "-f", conf), socket: socket}
+	d := &started{Cmd: exec.Command(os.Args[0], "-f", conf), socket: socket}
 	d.Env = append(os.Environ(), "SCHEDDBD_TEST=run")
 	d.Stderr = &d.log
 	if err := d.Start(); err != nil {
@@ -78,16 +78,16 @@ func write(t *testing.T, dir string, lines ...string) string {
 func TestKillAndReturn(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, dir, "SchedUser="+strconv.Itoa(os.Geteuid()))
-	c := client.New(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: filepath.Join(dir, "s")}}})
+	c := client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: filepath.Join(dir, "s")}}})
 	batch := []model.Job{{StepID: model.StepID{JobID: 7}, Detailed: true}}
 	d := start(t, path, filepath.Join(dir, "s"))
-	if err := c.RecordJobs(context.Background(), client.Credential{}, batch); err != nil {
+	if err := c.RecordJobs(context.Background(), model.Credential{}, batch); err != nil {
 		t.Fatal(err)
 	}
 	d.Process.Kill()
 	d.Wait()
 	d = start(t, path, d.socket)
-	if err := c.RecordJobs(context.Background(), client.Credential{}, batch); err != nil {
+	if err := c.RecordJobs(context.Background(), model.Credential{}, batch); err != nil {
 		t.Error(err)
 	}
 	d.Process.Signal(syscall.SIGTERM)
@@ -154,8 +154,8 @@ func TestRootBecomesSchedUser(t *testing.T) {
 			}
 		}
 	}
-	c := client.New(client.Config{Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: d.socket}}})
-	if err := c.RecordJobs(context.Background(), client.Credential{}, nil); err != nil {
+	c := client.NewAccounting(client.Config{Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: d.socket}}})
+	if err := c.RecordJobs(context.Background(), model.Credential{}, nil); err != nil {
 		t.Errorf("root records: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestRootNeedsSchedUsersGroup(t *testing.T) {
 		t.Skip("needs root")
 	}
 	var out bytes.Buffer
-	if status := run([]string{"-f", write(t, t.TempDir(), "SchedUser=123456789")}, &out); status != 1 || !strings.Contains(out.String(), "no group") {
+	if status := program.Run([]string{"-f", write(t, t.TempDir(), "SchedUser=123456789")}, &out); status != 1 || !strings.Contains(out.String(), "no group") {
 		t.Errorf("status %d:\n%s", status, out.String())
 	}
 }
@@ -186,7 +186,7 @@ func TestErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if status := run(tt.args, &out); status != 1 {
+			if status := program.Run(tt.args, &out); status != 1 {
 				t.Errorf("status %d", status)
 			}
 			for _, want := range tt.want {

@@ -28,7 +28,7 @@ import (
 type site struct {
 	*conf.Dbd
 	key     auth.Key
-	clients map[string]*client.Client // by network
+	clients map[string]*client.Accounting // by network
 }
 
 func newSite(t testing.TB) *site {
@@ -43,11 +43,11 @@ func newSite(t testing.TB) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{key: key, clients: map[string]*client.Client{}, Dbd: &conf.Dbd{Path: "dbd.conf", Address: "127.0.0.1", Port: port(t),
+	s := &site{key: key, clients: map[string]*client.Accounting{}, Dbd: &conf.Dbd{Path: "dbd.conf", Address: "127.0.0.1", Port: port(t),
 		User: strconv.Itoa(os.Geteuid()), StorageLoc: filepath.Join(dir, "jobs.sqlite"),
 		Auth: conf.Auth{AuthType: "auth/cred", AuthSocket: filepath.Join(dir, "s"), JWT: true, JWTKey: filepath.Join(dir, "key")}}}
 	for network, at := range map[string]string{"tcp": fmt.Sprintf("127.0.0.1:%d", s.Port), "unix": s.AuthSocket} {
-		s.clients[network] = client.New(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: network, Address: at}}})
+		s.clients[network] = client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: network, Address: at}}})
 	}
 	return s
 }
@@ -66,7 +66,7 @@ func (s *site) run(t testing.TB) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Run(ctx, s.Dbd, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- Serve(ctx, s.Dbd, slog.New(slog.DiscardHandler)) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -88,13 +88,13 @@ func (s *site) run(t testing.TB) (stop func()) {
 	}
 }
 
-func (s *site) token(t testing.TB, user string) client.Credential {
+func (s *site) token(t testing.TB, user string) model.Credential {
 	t.Helper()
 	token, err := auth.Create(s.key, user, time.Minute, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client.Credential{Token: token}
+	return model.Credential{Token: token}
 }
 
 // names is the user of this process, and another one.
@@ -125,19 +125,19 @@ func TestDaemon(t *testing.T) {
 	if err := tcp.RecordJobs(ctx, me, batch); err != nil {
 		t.Errorf("record with a token: %v", err)
 	}
-	if err := local.RecordJobs(ctx, client.Credential{}, batch); err != nil {
+	if err := local.RecordJobs(ctx, model.Credential{}, batch); err != nil {
 		t.Errorf("record with the kernel's word: %v", err)
 	}
 	if err := tcp.RecordJobs(ctx, ann, batch); errs.KindOf(err) != errs.Denied {
 		t.Errorf("record as an ordinary user: %v", err)
 	}
-	if err := tcp.RecordJobs(ctx, client.Credential{Token: ann.Token, ActAs: self.Name}, batch); errs.KindOf(err) != errs.Unauthenticated {
+	if err := tcp.RecordJobs(ctx, model.Credential{Token: ann.Token, ActAs: self.Name}, batch); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("record as another user: %v", err)
 	}
-	if err := tcp.RecordJobs(ctx, client.Credential{Token: me.Token, ActAs: other.Name}, batch); errs.KindOf(err) != errs.Denied {
+	if err := tcp.RecordJobs(ctx, model.Credential{Token: me.Token, ActAs: other.Name}, batch); errs.KindOf(err) != errs.Denied {
 		t.Errorf("record as the ordinary user whom one acts for: %v", err)
 	}
-	if err := tcp.VouchAccounting(ctx, client.Credential{Token: me.Token + "x"}); errs.KindOf(err) != errs.Unauthenticated {
+	if err := tcp.Vouch(ctx, model.Credential{Token: me.Token + "x"}); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("forged: %v", err)
 	}
 
@@ -145,7 +145,7 @@ func TestDaemon(t *testing.T) {
 	rpcs := []model.CallCount{count(30001, 4)}
 	for _, tt := range []struct {
 		name  string
-		cred  client.Credential
+		cred  model.Credential
 		rpcs  []model.CallCount
 		users []model.CallCount
 	}{
@@ -153,7 +153,7 @@ func TestDaemon(t *testing.T) {
 		{name: "scheduler's user", cred: me, rpcs: []model.CallCount{count(1489, 1), count(30001, 4)},
 			users: []model.CallCount{count(self.UID, 2), count(other.UID, 3)}},
 	} {
-		got, err := tcp.AccountingStats(ctx, tt.cred)
+		got, _, err := tcp.Stats(ctx, tt.cred)
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
@@ -175,12 +175,12 @@ func TestRestart(t *testing.T) {
 	for i, batch := range [][]model.Job{{job(1, 100, model.JobRunning)}, {job(1, 100, model.JobRunning), job(2, 100, model.JobPending)}, {job(1, 100, model.JobComplete)}} {
 		stop := s.run(t)
 		for range 2 { // as if the acknowledgement had been lost
-			if err := s.clients["unix"].RecordJobs(ctx, client.Credential{}, batch); err != nil {
+			if err := s.clients["unix"].RecordJobs(ctx, model.Credential{}, batch); err != nil {
 				t.Fatalf("run %d: %v", i, err)
 			}
 		}
 		stop()
-		if err := s.clients["unix"].RecordJobs(ctx, client.Credential{}, batch); errs.KindOf(err) != errs.Unavailable {
+		if err := s.clients["unix"].RecordJobs(ctx, model.Credential{}, batch); errs.KindOf(err) != errs.Unavailable {
 			t.Errorf("while it is down: %v", err)
 		}
 		if _, err := os.Lstat(s.AuthSocket); err == nil {
@@ -219,7 +219,7 @@ func TestRunRefuses(t *testing.T) {
 			tt.make(t, s)
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			if err := Run(ctx, s.Dbd, slog.New(slog.DiscardHandler)); errs.KindOf(err) != tt.kind || err == nil {
+			if err := Serve(ctx, s.Dbd, slog.New(slog.DiscardHandler)); errs.KindOf(err) != tt.kind || err == nil {
 				t.Errorf("got %v %v, want %v", errs.KindOf(err), err, tt.kind)
 			}
 		})
@@ -234,7 +234,7 @@ func BenchmarkRecordJobs(b *testing.B) {
 		batch[i] = job(uint32(i+1), 100, model.JobRunning)
 	}
 	for b.Loop() {
-		if err := s.clients["unix"].RecordJobs(context.Background(), client.Credential{}, batch); err != nil {
+		if err := s.clients["unix"].RecordJobs(context.Background(), model.Credential{}, batch); err != nil {
 			b.Fatal(err)
 		}
 	}

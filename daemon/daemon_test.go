@@ -1,0 +1,115 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/rpc/server"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// A file that whoever started the daemon left open must not reach what the daemon starts.
+func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
+	if os.Getenv("DAEMON_TEST") == "isolate" {
+		look := func() string {
+			out, _ := exec.Command("/bin/sh", "-c", "test -e /proc/self/fd/9 && echo open").Output()
+			return string(out)
+		}
+		if look() == "" {
+			t.Fatal("the probe is not inherited to begin with")
+		}
+		Program{Serve: func(context.Context, string, *slog.Logger) error {
+			if look() != "" {
+				t.Error("a child has descriptor 9")
+			}
+			return nil
+		}}.Run(nil, io.Discard)
+		return
+	}
+	// A shell passes on what it has open; Go would not.
+	child := exec.Command("/bin/sh", "-c", `exec 9</etc/passwd; exec "$0" -test.run='^`+t.Name()+`$'`, os.Args[0])
+	child.Env = append(os.Environ(), "DAEMON_TEST=isolate")
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestErrorsArePrintedWithHints(t *testing.T) {
+	var out strings.Builder
+	p := Program{Name: "x", Serve: func(_ context.Context, path string, _ *slog.Logger) error {
+		return errs.New(errs.Invalid, "%s is bad\nand worse", path).WithHint("try another")
+	}}
+	if status := p.Run([]string{"-f", "conf"}, &out); status != 1 {
+		t.Errorf("status %d", status)
+	}
+	if want := "error: conf is bad\nerror: and worse\nhint: try another\n"; out.String() != want {
+		t.Errorf("printed %q", out.String())
+	}
+}
+
+func TestSuper(t *testing.T) {
+	super, self := Super(4711), uint32(os.Geteuid())
+	for uid, want := range map[uint32]bool{0: true, 4711: true, self: true, self + 1: false} {
+		if got := super(uid); got != want {
+			t.Errorf("uid %d: %t", uid, got)
+		}
+	}
+}
+
+// Whoever restarts a daemon at once finds the port for a moment in the hands of the dead one's child.
+func TestListenIsPatient(t *testing.T) {
+	held, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { held.Close() })
+	listeners, err := Listen("127.0.0.1", held.Addr().(*net.TCPAddr).Port, filepath.Join(t.TempDir(), "s"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(listeners) != 2 {
+		t.Errorf("%d listeners", len(listeners))
+	}
+	if err := Close(listeners); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeEndsWithItsWork(t *testing.T) {
+	listeners, err := Listen("127.0.0.1", 0, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	if err := Serve(t.Context(), &server.Server{Log: quiet}, listeners, quiet, func(context.Context) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestHarden(t *testing.T) {
+	old := unix.Umask(0)
+	defer unix.Umask(old)
+	defer unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+	if err := Harden(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); n != 0 {
+		t.Error("can be dumped")
+	}
+	if mask := unix.Umask(0); mask != 0o077 {
+		t.Errorf("umask %o", mask)
+	}
+}

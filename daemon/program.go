@@ -1,0 +1,84 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/release"
+)
+
+// Program is a daemon as a command. It runs in the foreground and logs to stderr:
+//
+//	NAME [-f CONF] [-v]
+//
+// SIGINT and SIGTERM end it: requests that are being answered are finished, exit status 0.
+// What keeps it from starting is printed as error: and hint: lines, exit status 1.
+type Program struct {
+	Name  string
+	Short string // what it is for
+	Conf  string // path of the configuration when -f does not say; "": Serve knows
+	About string // of the configuration
+	Serve func(ctx context.Context, path string, log *slog.Logger) error
+}
+
+// Run is main without the process: arguments in, exit status out.
+func (p Program) Run(args []string, errOut io.Writer) int {
+	cmd := p.command()
+	cmd.SetArgs(args)
+	cmd.SetErr(errOut)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	err := Isolate()
+	if err == nil {
+		err = cmd.ExecuteContext(ctx)
+	}
+	if err == nil {
+		return 0
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(errOut, "error: %s\n", strings.TrimRight(line, "\n"))
+	}
+	if hint := errs.HintOf(err); hint != "" {
+		fmt.Fprintf(errOut, "hint: %s\n", hint)
+	}
+	return 1
+}
+
+func (p Program) command() *cobra.Command {
+	path, verbose := p.Conf, false
+	cmd := &cobra.Command{
+		Use:           p.Name,
+		Short:         p.Short,
+		Args:          cobra.NoArgs,
+		Version:       release.Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			level := slog.LevelInfo
+			if verbose {
+				level = slog.LevelDebug
+			}
+			return p.Serve(cmd.Context(), path, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})))
+		},
+	}
+	cmd.Flags().StringVarP(&path, "config", "f", path, p.About)
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	return cmd
+}
+
+// Warn logs what was found in a configuration.
+func Warn(log *slog.Logger, warnings []conf.Warning) {
+	for _, w := range warnings {
+		log.Warn("configuration", "at", w.String())
+	}
+}
