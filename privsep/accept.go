@@ -1,58 +1,14 @@
 package privsep
 
 import (
-	"errors"
 	"net/netip"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
 	"schedrestd/ipc"
 )
-
-// accept takes connections from l and hands them over, until the listener closes or
-// the pool drains. It holds a slot before it accepts, and no slot while nobody knocks,
-// so that idle listeners take nothing from busy ones.
-func (p *pool) accept(l *listener) {
-	var trouble time.Duration
-	for p.slots.take(p.quit) {
-		fd, peer, err := l.acceptOne()
-		switch {
-		case err == nil:
-			trouble = 0
-			p.admit(fd, l, peer)
-			continue
-		case err == unix.EAGAIN:
-			p.slots.free(1)
-			if l.wait() != nil {
-				return
-			}
-			continue
-		}
-		p.slots.free(1)
-		if errors.Is(err, os.ErrClosed) || p.isDraining() {
-			return
-		}
-		if gone(err) {
-			continue
-		}
-		// Out of descriptors or of memory: pause, or this loop would spin.
-		trouble = min(max(2*trouble, 10*time.Millisecond), time.Second)
-		p.log.Warn("can't accept a connection", "listener", l.name, "error", err, "pause", trouble)
-		time.Sleep(trouble)
-	}
-}
-
-func (p *pool) isDraining() bool {
-	select {
-	case <-p.quit:
-		return true
-	default:
-		return false
-	}
-}
 
 // gone tells whether err is of one connection that broke off before it was accepted;
 // accept(2) lists them.

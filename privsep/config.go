@@ -33,7 +33,7 @@ type Config struct {
 	SocketGroup string      // of UNIX sockets; "" is the serving group
 
 	StartLimit time.Duration // for a worker to say Ready: 20 s
-	HandLimit  time.Duration // how long a connection waits while all channels are full: 2 s
+	HandLimit  time.Duration // how long a connection waits while no worker can take it: 10 s
 	Silence    time.Duration // a worker that answers no Ping for so long is killed: 10 s
 	LogBurst   int           // lines that a worker may log at once: 2000
 	LogRate    int           // … and per second: 500
@@ -62,7 +62,7 @@ func (c Config) complete() (Config, error) {
 	c.Workers = cmp.Or(c.Workers, defaultWorkers)
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
 	c.StartLimit = cmp.Or(c.StartLimit, 20*time.Second)
-	c.HandLimit = cmp.Or(c.HandLimit, 2*time.Second)
+	c.HandLimit = cmp.Or(c.HandLimit, 10*time.Second)
 	c.Silence = cmp.Or(c.Silence, 10*time.Second)
 	c.LogBurst = cmp.Or(c.LogBurst, 2000)
 	c.LogRate = cmp.Or(c.LogRate, 500)

@@ -15,66 +15,68 @@ import (
 // connection is one that was accepted and has a slot.
 type connection struct {
 	ipc.Connection
-	fd    int // the parent's copy; -1 once the worker has said Taken
-	tries int // workers it was given to
+	fd    int         // the parent's copy; -1 once the worker has said Taken
+	tries int         // workers it was given to
+	late  *time.Timer // ends its time in the queue
 }
 
 // mostTries is how many workers a connection is given to. Nobody has read of it, so it
 // should harm none; but what kills two in a row is not given to a third.
 const mostTries = 2
 
-// admit asks the kernel about an accepted connection, whose slot is taken, and hands it over.
-func (p *pool) admit(fd int, l *listener, peer unix.Sockaddr) {
-	facts, err := l.facts(fd, peer)
-	c := &connection{Connection: facts, fd: fd}
-	if err != nil {
-		p.drop(c, err.Error())
-		return
-	}
-	p.hand(c)
-}
-
-// hand gives c to a worker. When none takes it in time it is closed.
-func (p *pool) hand(c *connection) {
-	deadline := time.Now().Add(p.config.HandLimit)
-	for !p.give(c) {
-		if p.isDraining() || time.Now().After(deadline) {
-			p.drop(c, "no worker takes it")
-			return
-		}
-		time.Sleep(5 * time.Millisecond) // every channel is full: hundreds wait before this one
-	}
-}
-
-// drop closes a connection that nobody serves and frees its slot.
-func (p *pool) drop(c *connection, why string) {
-	unix.Close(c.fd)
-	p.slots.free(1)
-	p.log.Warn("connection is closed", "listener", c.Listener, "peer", c.Addr, "because", why)
-}
-
-// give offers c to the workers, the one with the fewest first, those that owe an answer
-// last, and waits while none is ready. It reports false when every channel is full,
-// or the pool drains.
-func (p *pool) give(c *connection) bool {
+// take gives c to a worker now, or puts it into the queue. It never waits.
+func (p *pool) take(c *connection) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for {
-		if p.draining {
-			return false
-		}
-		ready := slices.SortedFunc(maps.Values(p.workers), byLoad)
-		ready = slices.DeleteFunc(ready, func(w *worker) bool { return !w.ready || w.ending != "" })
-		for _, w := range ready {
-			if p.offer(w, c) {
-				return true
-			}
-		}
-		if len(ready) > 0 {
-			return false
-		}
-		p.changed.Wait()
+	draining := p.draining
+	if !draining {
+		p.enqueue(c)
+		p.dequeue()
 	}
+	p.mu.Unlock()
+	if draining {
+		p.slots.drop(c, "the gateway stops")
+	}
+}
+
+// enqueue gives c its time to wait; p.mu is held.
+func (p *pool) enqueue(c *connection) {
+	p.waiting = append(p.waiting, c)
+	c.late = time.AfterFunc(p.config.HandLimit, func() { p.expire(c) })
+}
+
+// dequeue gives out what waits, in order, as far as the workers take it; p.mu is held. It
+// is called whenever that may have changed: a connection came, a worker got ready, or
+// took one out of its channel.
+func (p *pool) dequeue() {
+	for len(p.waiting) > 0 && p.give(p.waiting[0]) {
+		p.waiting[0].late.Stop()
+		p.waiting[0] = nil
+		p.waiting = p.waiting[1:]
+	}
+}
+
+// expire drops c if it still waits.
+func (p *pool) expire(c *connection) {
+	p.mu.Lock()
+	i := slices.Index(p.waiting, c)
+	if i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+	}
+	p.mu.Unlock()
+	if i >= 0 {
+		p.slots.drop(c, fmt.Sprintf("no worker took it within %s", p.config.HandLimit))
+	}
+}
+
+// give offers c to the workers that are ready, the one with the fewest first, those
+// that owe an answer last. It reports false when none can take it now; p.mu is held.
+func (p *pool) give(c *connection) bool {
+	for _, w := range slices.SortedFunc(maps.Values(p.workers), byLoad) {
+		if w.ready && w.ending == "" && p.offer(w, c) {
+			return true
+		}
+	}
+	return false
 }
 
 // byLoad orders workers by how good it is to give them a connection.
@@ -101,7 +103,7 @@ func (p *pool) offer(w *worker, c *connection) bool {
 	p.id++
 	c.ID = p.id
 	if err := w.channel.TrySend(&c.Connection, c.fd); err != nil {
-		return false // full, or dying: its listener deals with that
+		return false // full, or dying: serveChannel deals with that
 	}
 	c.tries++
 	w.held[c.ID] = c
@@ -110,7 +112,7 @@ func (p *pool) offer(w *worker, c *connection) bool {
 }
 
 // taken closes the parent's copy: were it kept, the client would not see the end that
-// the worker makes.
+// the worker makes. The channel has room for another one now.
 func (p *pool) taken(w *worker, id uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,6 +122,7 @@ func (p *pool) taken(w *worker, id uint64) error {
 	}
 	unix.Close(c.fd)
 	c.fd = -1
+	p.dequeue()
 	return nil
 }
 
@@ -139,12 +142,15 @@ func (p *pool) release(w *worker, id uint64) error {
 }
 
 // orphans takes from a dead worker what it held; p.mu is held. What it had taken is
-// lost with it. What still waited in its channel is to be handed again, unless that
-// was tried or the pool drains.
-func (p *pool) orphans(w *worker) (lost int, again []*connection) {
-	for _, c := range w.held {
+// lost with it. What still waited in its channel goes to the end of the queue,
+// unless that was tried or the pool drains.
+func (p *pool) orphans(w *worker) (lost, again int) {
+	held := slices.SortedFunc(maps.Values(w.held), func(a, b *connection) int { return cmp.Compare(a.ID, b.ID) })
+	clear(w.held)
+	for _, c := range held {
 		if c.fd >= 0 && c.tries < mostTries && !p.draining {
-			again = append(again, c)
+			p.enqueue(c)
+			again++
 			continue
 		}
 		if c.fd >= 0 {
@@ -152,7 +158,7 @@ func (p *pool) orphans(w *worker) (lost int, again []*connection) {
 		}
 		lost++
 	}
-	clear(w.held)
 	p.slots.free(lost)
+	p.dequeue()
 	return lost, again
 }

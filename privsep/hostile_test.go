@@ -175,3 +175,41 @@ func TestWorkerOutput(t *testing.T) {
 		t.Errorf("%d of 20000 lines got through", flood)
 	}
 }
+
+// TestBackOff: while the next worker is waited for, who knocks is accepted, and when his
+// time is over he is told by the end of his connection; later ones are served again.
+func TestBackOff(t *testing.T) {
+	g := serve(t, plain(t), Config{Argv: []string{programName, "dies of it"}, Workers: 1, Connections: 50, HandLimit: 20 * time.Millisecond})
+	for range 5 { // the pause grows to 800 ms
+		c, err := net.Dial("tcp", g.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetReadDeadline(time.Now().Add(patience))
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("the connection is still there: %v", err)
+		}
+		c.Close()
+	}
+	// More at once than there are slots: each is closed in its time, which gives the next one a slot.
+	done := make(chan error)
+	for range 120 {
+		go func() {
+			c, err := net.Dial("tcp", g.addr)
+			if err == nil {
+				defer c.Close()
+				c.SetReadDeadline(time.Now().Add(patience))
+				if _, err = c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+					err = nil
+				}
+			}
+			done <- err
+		}()
+	}
+	for range 120 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	g.await("connection is closed unserved", func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), "within 20ms") })
+}

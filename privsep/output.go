@@ -21,7 +21,7 @@ func (p *pool) relay(w *worker) {
 	defer close(w.silent)
 	in := bufio.NewReaderSize(w.log, maxLine)
 	budget := newBudget(p.config.LogBurst, p.config.LogRate, time.Now())
-	log := p.log.With("worker", w.number, "worker_uid", p.spawner.who.UID)
+	log := p.log.With("worker", w.number, "worker_uid", p.who.UID)
 	for {
 		line, err := readLine(in)
 		if line != "" {

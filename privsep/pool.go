@@ -13,31 +13,30 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/security"
 )
 
 // pool is the workers of one identity: two by default, so that one may die. For each
 // there is a goroutine (keep) that starts the next one when it ends.
 type pool struct {
 	config  Config
+	who     security.Identity // every worker's; what one has seen, another may see
 	spawner *spawner
 	slots   *slots
 	log     *slog.Logger
 
 	mu       sync.Mutex
-	changed  *sync.Cond // a worker became ready or died, or the pool drains
 	workers  map[uint32]*worker
-	number   uint32 // of the last worker
-	id       uint64 // of the last connection
+	waiting  []*connection // until a worker takes them or their time is over
+	id       uint64        // of the last connection
 	draining bool
 	quit     chan struct{} // closed when draining starts
 	running  sync.WaitGroup
 }
 
-func newPool(c Config, s *spawner, slots *slots) *pool {
-	p := &pool{config: c, spawner: s, slots: slots, log: c.Log,
+func newPool(c Config, who security.Identity, s *spawner, slots *slots) *pool {
+	return &pool{config: c, who: who, spawner: s, slots: slots, log: c.Log,
 		workers: map[uint32]*worker{}, quit: make(chan struct{})}
-	p.changed = sync.NewCond(&p.mu)
-	return p
 }
 
 // start starts the first workers and returns when each has proved its posture. A
@@ -126,15 +125,13 @@ func (p *pool) enlist() (*worker, error) {
 		p.mu.Unlock()
 		return nil, errs.New(errs.Unavailable, "no worker starts while the pool drains")
 	}
-	p.number++
-	number := p.number
 	p.mu.Unlock()
-	w, err := p.spawn(number)
+	w, err := p.spawn()
 	if w == nil {
 		return nil, err
 	}
 	p.mu.Lock()
-	p.workers[number] = w
+	p.workers[w.number] = w
 	stale := p.draining // it began while the process started
 	p.mu.Unlock()
 	if stale {
@@ -176,8 +173,8 @@ func (p *pool) setReady(w *worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.ready = true
-	p.changed.Broadcast()
-	p.log.Info("worker is ready", "worker", w.number, "pid", w.pid, "uid", p.spawner.who.UID, "gid", p.spawner.who.GID,
+	p.dequeue()
+	p.log.Info("worker is ready", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "gid", p.who.GID,
 		"took", time.Since(w.started).Round(10*time.Microsecond))
 }
 
@@ -190,11 +187,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	lost, again := p.orphans(w)
 	worked = w.finished > 0 || w.handed > 1
 	ending := w.ending
-	p.changed.Broadcast()
 	p.mu.Unlock()
-	for _, c := range again {
-		go p.hand(c)
-	}
 
 	patience := lastWords
 	closed := errors.Is(why, io.EOF)
@@ -202,7 +195,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		patience = 0
 	}
 	status := w.bury(patience)
-	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.spawner.who.UID, "connections_lost", lost, "handed_again", len(again), "status", status}
+	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {
 	case ending != "":
 		p.log.Warn("worker was ended", append(attrs, "because", ending)...)
@@ -244,7 +237,7 @@ func (p *pool) end(why string) {
 }
 
 // drain tells every worker to finish what it is answering; no new one starts. Those
-// that can't be told are ended.
+// that can't be told are ended, and what still waits for one is dropped.
 func (p *pool) drain() {
 	p.mu.Lock()
 	if p.draining {
@@ -253,9 +246,14 @@ func (p *pool) drain() {
 	}
 	p.draining = true
 	close(p.quit)
-	p.changed.Broadcast()
 	list := slices.Collect(maps.Values(p.workers))
+	waiting := p.waiting
+	p.waiting = nil
 	p.mu.Unlock()
+	for _, c := range waiting {
+		c.late.Stop()
+		p.slots.drop(c, "the gateway stops")
+	}
 	for _, w := range list {
 		if err := w.channel.TrySend(new(ipc.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
 			p.endOne(w, "it could not be told to drain", nil)

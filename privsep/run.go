@@ -15,7 +15,6 @@ package privsep
 import (
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -49,9 +48,10 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
-	closeListeners := sync.OnceFunc(func() { closeAll(listeners) })
-	defer closeListeners()
-	spawner, err := startSpawner(c, who, program)
+	slots := newSlots(c.Connections, c.Log)
+	door := newDoor(listeners, slots, c.Log)
+	defer door.close()
+	spawner, err := startSpawner(c, who.root, program)
 	if err != nil {
 		return err
 	}
@@ -59,18 +59,16 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
-	p := newPool(c, spawner, newSlots(c.Connections))
+	p := newPool(c, who.Identity, spawner, slots)
 	announce(c, who, spawner, listeners)
 	if err := p.start(); err != nil {
 		return err
 	}
-	for _, l := range listeners {
-		go p.accept(l)
-	}
+	door.open(p)
 	c.Log.Info("serving", "listen", names(listeners))
 
 	c.Log.Info("draining", "signal", (<-signals).String())
-	closeListeners()
+	door.close()
 	return p.finish(signals)
 }
 
@@ -114,8 +112,12 @@ func dropCapabilities(who service) error {
 func announce(c Config, who service, s *spawner, listeners []*listener) {
 	c.Log.Info("starting workers", "user", who.Name, "uid", who.UID, "gid", who.GID,
 		"workers", c.Workers, "connections", c.Connections, "listen", names(listeners))
-	if len(s.missing) > 0 {
-		c.Log.Warn("part of the workers' confinement can't be had by this start", "left_out", s.missing)
+	missing := s.missing
+	if !who.root && len(who.Groups) > 0 {
+		missing = append(missing, "dropping of supplementary groups")
+	}
+	if len(missing) > 0 {
+		c.Log.Warn("part of the workers' confinement can't be had by this start", "left_out", missing)
 	}
 	if c.Switches.DisableUserCheck {
 		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)

@@ -11,19 +11,19 @@ import (
 
 // listenForSilence asks each worker now and then whether it still reads, and ends one
 // that doesn't. The worker's own uid may stop it (SIGSTOP): it would keep its
-// connections, and be given more, while no client gets an answer.
+// connections, and be given more, while no client gets an answer; and while the pool
+// drains it would hold up the end.
 func (p *pool) listenForSilence() {
 	tick := time.NewTicker(p.config.Silence / 4)
 	defer tick.Stop()
-	for {
-		select {
-		case <-p.quit:
-			return
-		case <-tick.C:
-		}
+	for range tick.C {
 		p.mu.Lock()
 		list := slices.Collect(maps.Values(p.workers))
+		over := p.draining && len(list) == 0
 		p.mu.Unlock()
+		if over {
+			return
+		}
 		for _, w := range list {
 			p.ask(w)
 		}

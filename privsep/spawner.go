@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -19,20 +20,21 @@ import (
 // inherits that at no cost, before its first instruction. It must not end while
 // workers live: their death signal hangs on the thread.
 type spawner struct {
-	who       service
+	root      bool    // identities can be changed
 	flags     uintptr // what each worker unshares between fork and exec
 	program   *os.File
 	argv      []string
 	env       []string
 	inherited security.Inheritance
-	missing   []string // parts of the cage that can't be had here
+	missing   []string      // parts of the cage that can't be had here
+	number    atomic.Uint32 // of the last worker, whatever its identity
 	jobs      chan func()
 }
 
 // startSpawner prepares the thread. Whatever capability that needs is dropped after it.
-func startSpawner(c Config, who service, program *os.File) (*spawner, error) {
+func startSpawner(c Config, root bool, program *os.File) (*spawner, error) {
 	s := &spawner{
-		who: who, program: program, argv: c.Argv, jobs: make(chan func()),
+		root: root, program: program, argv: c.Argv, jobs: make(chan func()),
 		// The worker's whole environment: no variable of the starter's reaches it.
 		env: []string{
 			fmt.Sprintf("GOMAXPROCS=%d", max(1, c.Threads/c.Workers)),
@@ -83,9 +85,6 @@ func (s *spawner) diverge(sysv bool) error {
 	if !dropped {
 		s.missing = append(s.missing, "empty capability bounding set")
 	}
-	if !s.who.root && len(s.who.Groups) > 0 {
-		s.missing = append(s.missing, "dropping of supplementary groups")
-	}
 	if err := security.NoNewPrivsThread(); err != nil {
 		return err
 	}
@@ -93,17 +92,18 @@ func (s *spawner) diverge(sysv bool) error {
 	return err
 }
 
-// expect is the posture that a worker must find itself in.
-func (s *spawner) expect(files uint64) ipc.Posture {
+// expect is the posture that a worker of who must find itself in.
+func (s *spawner) expect(who security.Identity, files uint64) ipc.Posture {
 	var p ipc.Posture
-	for name, value := range security.Expect(security.Cage{Identity: s.who.Identity, Inherited: s.inherited, Files: files}) {
+	for name, value := range security.Expect(security.Cage{Identity: who, Inherited: s.inherited, Files: files}) {
 		p.Facts = append(p.Facts, ipc.Fact{Name: name, Value: value})
 	}
 	return p
 }
 
-// start starts the program with descriptor channel as its 3 and log as its 2.
-func (s *spawner) start(channel, log int) (pid, pidfd int, err error) {
+// start starts the program as who, with descriptor channel as its 3 and log as its 2. Started
+// without root there is one identity only, the starter's, and it is inherited.
+func (s *spawner) start(who security.Identity, channel, log int) (pid, pidfd int, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, -1, errs.Wrap(err, errs.Internal, "start a worker")
@@ -116,9 +116,9 @@ func (s *spawner) start(channel, log int) (pid, pidfd int, err error) {
 		Pdeathsig:    syscall.SIGKILL,
 		PidFD:        &pidfd,
 	}
-	if s.who.root {
+	if s.root {
 		// Set between fork and exec, so that no instruction of the worker runs as root.
-		sys.Credential = become.Credential(s.who.UID, s.who.GID, nil)
+		sys.Credential = become.Credential(who.UID, who.GID, nil)
 	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",

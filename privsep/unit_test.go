@@ -2,13 +2,17 @@ package privsep
 
 import (
 	"bufio"
+	"io"
 	"log/slog"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -177,7 +181,7 @@ func TestPauseGrows(t *testing.T) {
 
 func TestSlots(t *testing.T) {
 	quit := make(chan struct{})
-	s := newSlots(2)
+	s := newSlots(2, slog.New(slog.DiscardHandler))
 	for range 2 {
 		if !s.take(quit) {
 			t.Fatal("two of two can't be had")
@@ -207,4 +211,98 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 	if f.Fd() < lowest {
 		t.Errorf("the program is descriptor %d", f.Fd())
 	}
+}
+
+// idle makes a pool that has no worker, and so can take nothing from its queue.
+func idle(t *testing.T, limit time.Duration) (p *pool, log *syncBuffer) {
+	t.Helper()
+	log = new(syncBuffer)
+	c := Config{HandLimit: limit, Log: slog.New(slog.NewTextHandler(log, nil))}
+	return newPool(c, self().Identity, nil, newSlots(3, c.Log)), log
+}
+
+// accepted is a connection with a slot, and its client's end.
+func accepted(t *testing.T, s *slots) (*connection, *os.File) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil || !s.take(nil) {
+		t.Fatal("no connection can be had", err)
+	}
+	client := os.NewFile(uintptr(fds[0]), "client")
+	t.Cleanup(func() { client.Close() })
+	return &connection{fd: fds[1]}, client
+}
+
+// TestQueueDeadline: with no worker in sight a connection waits for its time and is then
+// closed, counted and logged, its slot is free; and whoever brings it does not wait.
+func TestQueueDeadline(t *testing.T) {
+	p, log := idle(t, 50*time.Millisecond)
+	var clients []*os.File
+	for range 3 {
+		c, client := accepted(t, p.slots)
+		p.take(c)
+		clients = append(clients, client)
+	}
+	for _, c := range clients {
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+			t.Errorf("read %d, %v", n, err)
+		}
+	}
+	for range 3 { // waits until the slots are free
+		p.slots.take(nil)
+	}
+	for end := time.Now().Add(patience); !strings.Contains(log.String(), "unserved_so_far=3"); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("logged:\n%s", log)
+		}
+	}
+}
+
+// TestQueueAtDrain: what waits when the gateway stops, and what comes after, is closed at once.
+func TestQueueAtDrain(t *testing.T) {
+	p, log := idle(t, time.Hour)
+	before, one := accepted(t, p.slots)
+	p.take(before)
+	p.drain()
+	after, other := accepted(t, p.slots)
+	p.take(after)
+	for _, c := range []*os.File{one, other} {
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+			t.Errorf("read %d, %v", n, err)
+		}
+	}
+	if strings.Count(log.String(), "the gateway stops") != 2 || len(p.slots.taken) != 0 {
+		t.Errorf("%d slots taken; logged:\n%s", len(p.slots.taken), log)
+	}
+}
+
+// TestDropsAreLimited: clients who come in masses don't fill the disk with lines about them.
+func TestDropsAreLimited(t *testing.T) {
+	log := new(syncBuffer)
+	s := newSlots(1, slog.New(slog.NewTextHandler(log, nil)))
+	for range 2000 {
+		c, client := accepted(t, s)
+		s.drop(c, "of this test")
+		client.Close()
+	}
+	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.dropped != 2000 {
+		t.Errorf("%d lines about %d", n, s.dropped)
+	}
+}
+
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }

@@ -34,7 +34,7 @@ type worker struct {
 }
 
 // spawn starts a worker process and gives it its Setup and the posture to expect.
-func (p *pool) spawn(number uint32) (*worker, error) {
+func (p *pool) spawn() (*worker, error) {
 	channel, theirs, err := ipc.Pair(ipc.Parent, ipc.Worker)
 	if err != nil {
 		return nil, err
@@ -46,9 +46,9 @@ func (p *pool) spawn(number uint32) (*worker, error) {
 		return nil, err
 	}
 	defer unix.Close(logWrite)
-	w := &worker{number: number, channel: channel, log: logRead, started: time.Now(),
+	w := &worker{number: p.spawner.number.Add(1), channel: channel, log: logRead, started: time.Now(),
 		held: map[uint64]*connection{}, exit: make(chan string, 1), silent: make(chan struct{})}
-	pid, pidfd, err := p.spawner.start(theirs, logWrite)
+	pid, pidfd, err := p.spawner.start(p.who, theirs, logWrite)
 	if err != nil {
 		channel.Close()
 		logRead.Close()
@@ -63,8 +63,8 @@ func (p *pool) spawn(number uint32) (*worker, error) {
 	}()
 	go p.relay(w)
 	setup := p.config.Setup
-	setup.Worker = number
-	expect := p.spawner.expect(p.config.files())
+	setup.Worker = w.number
+	expect := p.spawner.expect(p.who, p.config.files())
 	for _, m := range []ipc.Message{&setup, &expect} {
 		if err := channel.TrySend(m); err != nil {
 			return w, errs.Wrap(err, errs.Internal, "tell a worker what it needs")
