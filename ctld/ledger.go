@@ -16,7 +16,7 @@ import (
 
 // ledger is the accounting daemon, as the controller's own user.
 type ledger struct {
-	client *client.Client
+	client *client.Accounting
 	key    auth.Key
 }
 
@@ -30,7 +30,7 @@ func newLedger(c *conf.Cluster, key auth.Key) *ledger {
 			to = append(to, client.Address{Name: host, Network: "tcp", Address: net.JoinHostPort(host, strconv.Itoa(c.Accounting.Port))})
 		}
 	}
-	return &ledger{client: client.New(client.Config{Accounting: to, Cluster: c.ClusterName, Timeout: recordTimeout}), key: key}
+	return &ledger{client: client.NewAccounting(client.Config{Accounting: to, Cluster: c.ClusterName, Timeout: recordTimeout}), key: key}
 }
 
 // Record sends jobs with a token made for this one call.
@@ -43,5 +43,5 @@ func (l *ledger) Record(ctx context.Context, jobs []model.Job) error {
 	if err != nil {
 		return err
 	}
-	return l.client.RecordJobs(ctx, client.Credential{Token: token}, jobs)
+	return l.client.RecordJobs(ctx, model.Credential{Token: token}, jobs)
 }

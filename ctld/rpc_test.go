@@ -17,7 +17,6 @@ import (
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
-	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
 
@@ -38,12 +37,12 @@ func TestRequestsAtEveryVersion(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		t.Run(fmt.Sprint(v), func(t *testing.T) {
 			c, _ := controller(t, Config{Node: "here", Version: "1.2.3"})
-			rpc, ctx, own := ask(t, c, v), t.Context(), client.Credential{}
+			rpc, ctx, own := ask(t, c, v), t.Context(), model.Credential{}
 
 			if err := rpc.Vouch(ctx, own); err != nil {
 				t.Error("ping:", err)
 			}
-			node, _, err := rpc.Node(ctx, own, "here", 0)
+			node, _, err := rpc.Node(ctx, own, "here", model.Query{})
 			if err != nil {
 				t.Fatal("node:", err)
 			}
@@ -51,11 +50,11 @@ func TestRequestsAtEveryVersion(t *testing.T) {
 				node.BootTime != model.At(c.facts.Boot) || node.OS != c.facts.OS || !node.CPULoad.Set || node.Version != "1.2.3" {
 				t.Errorf("node %+v", node)
 			}
-			if _, _, err := rpc.Node(ctx, own, "elsewhere", 0); errs.KindOf(err) != errs.NotFound && errs.KindOf(err) != errs.Invalid {
+			if _, _, err := rpc.Node(ctx, own, "elsewhere", model.Query{}); errs.KindOf(err) != errs.NotFound && errs.KindOf(err) != errs.Invalid {
 				t.Error("unknown node:", err)
 			}
 			var names []string
-			if _, err := rpc.Partitions(ctx, own, message.PartitionInfoRequest{}, func(p *model.Partition) error {
+			if _, err := rpc.Partitions(ctx, own, model.Query{}, func(p *model.Partition) error {
 				names = append(names, p.Name+" "+p.Nodes)
 				return nil
 			}); err != nil || len(names) != 1 || names[0] != "batch here" {
@@ -70,7 +69,7 @@ func TestRequestsAtEveryVersion(t *testing.T) {
 			}
 			id := answer.StepID.JobID
 			awaitState(t, c, id, model.JobRunning)
-			jobs, _, err := rpc.Job(ctx, own, id, 0)
+			jobs, _, err := rpc.Job(ctx, own, id, model.Query{})
 			if err != nil {
 				t.Fatal("job:", err)
 			}
@@ -93,7 +92,7 @@ func TestRequestsAtEveryVersion(t *testing.T) {
 				t.Error("refused submission:", err)
 			}
 			n := 0
-			if _, err := rpc.Jobs(ctx, own, message.JobInfoRequest{}, func(*model.Job) error { n++; return nil }); n != 1 || err != nil {
+			if _, err := rpc.Jobs(ctx, own, model.Query{}, func(*model.Job) error { n++; return nil }); n != 1 || err != nil {
 				t.Error("jobs:", n, err)
 			}
 		})

@@ -21,11 +21,7 @@ func (h *handler) getAccountingPing(c *call) error {
 
 // getAccountingDiag shows the accounting daemon's statistics, and its ping beside them.
 func (h *handler) getAccountingDiag(c *call) error {
-	pings, err := h.Accounting.Ping(c.ctx, c.cred)
-	if err != nil {
-		return err
-	}
-	stats, err := h.Accounting.Stats(c.ctx, c.cred)
+	stats, pings, err := h.Accounting.Stats(c.ctx, c.cred)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
+	"schedrestd/model"
 )
 
 // call is one request on its way through.
@@ -22,7 +23,8 @@ type call struct {
 	begun time.Time
 
 	match
-	cred     auth.Credential
+	who      auth.Credential  // who asks, as the request says
+	cred     model.Credential // the same, for a daemon
 	warnings []api.Warning
 }
 
@@ -59,9 +61,10 @@ func (c *call) serve() error {
 // unknown may make us read; any other request is answered by the daemon itself, and so
 // only to a credential that it accepts.
 func (c *call) authenticate() (err error) {
-	if c.cred, err = auth.FromRequest(c.r, c.h.Auth); err != nil {
+	if c.who, err = auth.FromRequest(c.r, c.h.Auth); err != nil {
 		return err
 	}
+	c.cred = model.Credential{Token: c.who.Token, ActAs: c.who.ActAs}
 	switch {
 	case c.route.Request == nil:
 		return nil
@@ -93,12 +96,12 @@ func (c *call) meta() api.Meta {
 		}
 	}
 	switch {
-	case c.cred.Local:
-		m.User, m.Group = c.h.Users.User(c.cred.UID), c.h.Users.Group(c.cred.GID)
-	case c.cred.ActAs != "":
-		m.User = c.cred.ActAs
+	case c.who.Local:
+		m.User, m.Group = c.h.Users.User(c.who.UID), c.h.Users.Group(c.who.GID)
+	case c.who.ActAs != "":
+		m.User = c.who.ActAs
 	default:
-		m.User = c.cred.Claims.User
+		m.User = c.who.Claims.User
 	}
 	return m
 }
@@ -112,7 +115,7 @@ func (c *call) logAccess() {
 	}
 	peer, _ := auth.PeerFrom(c.ctx)
 	c.h.Log.LogAttrs(c.ctx, slog.LevelInfo, "request",
-		slog.String("id", c.id), slog.String("peer", peer.Addr), slog.String("user", c.cred.User()),
+		slog.String("id", c.id), slog.String("peer", peer.Addr), slog.String("user", c.who.User()),
 		slog.String("method", schema.Shorten(c.r.Method)), slog.String("path", schema.Shorten(c.r.URL.Path)), slog.String("route", route),
 		slog.Int("status", c.w.status), slog.Int("bytes", c.w.bytes), slog.Duration("took", time.Since(c.begun)))
 }

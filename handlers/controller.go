@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 
-	"schedrestd/auth"
 	"schedrestd/model"
 )
 
@@ -14,38 +13,41 @@ import (
 // Errors are *errs.Error; what else comes is taken for a fault of ours.
 type Controller interface {
 	// Vouch asks only whether the credential is good.
-	Vouch(context.Context, auth.Credential) error
+	Vouch(context.Context, model.Credential) error
 
 	// Ping is how every controller answers, the primary one first.
-	Ping(context.Context, auth.Credential) ([]model.Ping, error)
+	Ping(context.Context, model.Credential) ([]model.Ping, error)
 
 	// Nodes gives each node to each, one at a time; a node is valid during the call only. An
-	// error of each ends it and is returned. lastUpdate is when anything of it changed.
-	Nodes(ctx context.Context, cred auth.Credential, each func(*model.Node) error) (lastUpdate model.Time, err error)
+	// error of each ends it and is returned. lastUpdate is when anything of it changed;
+	// errs.Unchanged: not since q.Since.
+	Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error)
 
 	// Node is the node of that name; errs.NotFound when there is none.
-	Node(ctx context.Context, cred auth.Credential, name string) (*model.Node, model.Time, error)
+	Node(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error)
 
 	// Partitions gives each partition to each, as Nodes does.
-	Partitions(ctx context.Context, cred auth.Credential, each func(*model.Partition) error) error
+	Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error)
 
 	// Jobs gives each job to each, as Nodes does.
-	Jobs(ctx context.Context, cred auth.Credential, each func(*model.Job) error) (model.JobTimes, error)
+	Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 
 	// Job is the job of that number, several when it is an array or heterogeneous;
 	// errs.NotFound when there is none.
-	Job(ctx context.Context, cred auth.Credential, id uint32) ([]model.Job, model.JobTimes, error)
+	Job(ctx context.Context, cred model.Credential, id uint32, q model.Query) ([]model.Job, model.JobTimes, error)
 
 	// Submit queues a job. An error with Code errs.OutcomeUnknown says that it may have been queued.
-	Submit(context.Context, auth.Credential, *model.JobDesc) (*model.Submitted, error)
+	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 
-	// Cancel ends the job that id names: "12", a task "12_3", a part "12+1".
-	Cancel(ctx context.Context, cred auth.Credential, id string) error
+	// Kill sends a signal to the job that id names, "12", a task "12_3", a part "12+1"; 9 ends it.
+	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
 }
 
 // Accounting is the daemon that keeps the records. As Controller in all else.
 type Accounting interface {
-	Vouch(context.Context, auth.Credential) error
-	Ping(context.Context, auth.Credential) ([]model.Ping, error)
-	Stats(context.Context, auth.Credential) (*model.AccountingStats, error)
+	Vouch(context.Context, model.Credential) error
+	Ping(context.Context, model.Credential) ([]model.Ping, error)
+
+	// Stats is what the daemon counts, and what Ping says of it at the same time.
+	Stats(context.Context, model.Credential) (*model.AccountingStats, []model.Ping, error)
 }

@@ -29,29 +29,33 @@ type fake struct {
 	calls     []string         // what was asked, in order
 	submitted []*model.JobDesc // what was submitted
 	cancelled []string
-	creds     []auth.Credential
+	killed    [][2]uint16 // signal and flags of each of them
+	queries   []model.Query
+	creds     []model.Credential
 }
 
-func (f *fake) asked(call string, cred auth.Credential) error {
+func (f *fake) asked(call string, cred model.Credential) error {
 	f.calls = append(f.calls, call)
 	f.creds = append(f.creds, cred)
 	return f.vouch
 }
 
-func (f *fake) Vouch(_ context.Context, cred auth.Credential) error { return f.asked("vouch", cred) }
+func (f *fake) Vouch(_ context.Context, cred model.Credential) error { return f.asked("vouch", cred) }
 
-func (f *fake) Ping(_ context.Context, cred auth.Credential) ([]model.Ping, error) {
+func (f *fake) Ping(_ context.Context, cred model.Credential) ([]model.Ping, error) {
 	return f.pings, f.asked("ping", cred)
 }
 
-func (f *fake) Nodes(_ context.Context, cred auth.Credential, each func(*model.Node) error) (model.Time, error) {
+func (f *fake) Nodes(_ context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (model.Time, error) {
+	f.queries = append(f.queries, q)
 	if err := f.asked("nodes", cred); err != nil {
 		return 0, err
 	}
 	return f.lastUpdate, eachOf(f.nodes, each, f.midway)
 }
 
-func (f *fake) Node(_ context.Context, cred auth.Credential, name string) (*model.Node, model.Time, error) {
+func (f *fake) Node(_ context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error) {
+	f.queries = append(f.queries, q)
 	if err := f.asked("node "+name, cred); err != nil {
 		return nil, 0, err
 	}
@@ -63,21 +67,23 @@ func (f *fake) Node(_ context.Context, cred auth.Credential, name string) (*mode
 	return nil, 0, &errs.Error{Kind: errs.NotFound, Message: "there is no such node", Number: 2018}
 }
 
-func (f *fake) Partitions(_ context.Context, cred auth.Credential, each func(*model.Partition) error) error {
+func (f *fake) Partitions(_ context.Context, cred model.Credential, _ model.Query, each func(*model.Partition) error) (model.Time, error) {
 	if err := f.asked("partitions", cred); err != nil {
-		return err
+		return 0, err
 	}
-	return eachOf(f.partitions, each, nil)
+	return f.lastUpdate, eachOf(f.partitions, each, nil)
 }
 
-func (f *fake) Jobs(_ context.Context, cred auth.Credential, each func(*model.Job) error) (model.JobTimes, error) {
+func (f *fake) Jobs(_ context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+	f.queries = append(f.queries, q)
 	if err := f.asked("jobs", cred); err != nil {
 		return model.JobTimes{}, err
 	}
 	return model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(f.jobs, each, f.midway)
 }
 
-func (f *fake) Job(_ context.Context, cred auth.Credential, id uint32) ([]model.Job, model.JobTimes, error) {
+func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.Query) ([]model.Job, model.JobTimes, error) {
+	f.queries = append(f.queries, q)
 	if err := f.asked("job", cred); err != nil {
 		return nil, model.JobTimes{}, err
 	}
@@ -89,7 +95,7 @@ func (f *fake) Job(_ context.Context, cred auth.Credential, id uint32) ([]model.
 	return nil, model.JobTimes{}, &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
 }
 
-func (f *fake) Submit(_ context.Context, cred auth.Credential, desc *model.JobDesc) (*model.Submitted, error) {
+func (f *fake) Submit(_ context.Context, cred model.Credential, desc *model.JobDesc) (*model.Submitted, error) {
 	if err := f.asked("submit", cred); err != nil {
 		return nil, err
 	}
@@ -100,13 +106,14 @@ func (f *fake) Submit(_ context.Context, cred auth.Credential, desc *model.JobDe
 	return &model.Submitted{StepID: model.StepID{JobID: 17, Step: model.Some[uint32](0xfffffffb)}, UserMessage: ""}, nil
 }
 
-func (f *fake) Cancel(_ context.Context, cred auth.Credential, id string) error {
+func (f *fake) Kill(_ context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {
 	f.cancelled = append(f.cancelled, id)
+	f.killed = append(f.killed, [2]uint16{signal, uint16(flags)})
 	return f.asked("cancel", cred)
 }
 
-func (f *fake) Stats(_ context.Context, cred auth.Credential) (*model.AccountingStats, error) {
-	return &f.stats, f.asked("stats", cred)
+func (f *fake) Stats(_ context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
+	return &f.stats, f.pings, f.asked("stats", cred)
 }
 
 func eachOf[T any](list []T, each func(*T) error, end error) error {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -16,7 +17,7 @@ func (h *handler) getJobs(c *call) error {
 	body := api.JobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
-		times, err := h.Controller.Jobs(c.ctx, c.cred, func(j *model.Job) error {
+		times, err := h.Controller.Jobs(c.ctx, c.cred, everything, func(j *model.Job) error {
 			row.Job = j
 			return each(&row)
 		})
@@ -32,7 +33,7 @@ func (h *handler) getJob(c *call) error {
 	if err != nil {
 		return noSuchJob(c)
 	}
-	jobs, times, err := h.Controller.Job(c.ctx, c.cred, uint32(id))
+	jobs, times, err := h.Controller.Job(c.ctx, c.cred, uint32(id), model.Query{Flags: model.ShowDetail})
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (h *handler) deleteJob(c *call) error {
 	if strings.Trim(id, "0123456789_+[],-") != "" || id[0] < '0' || id[0] > '9' {
 		return noSuchJob(c)
 	}
-	if err := h.Controller.Cancel(c.ctx, c.cred, id); err != nil {
+	if err := h.Controller.Kill(c.ctx, c.cred, id, uint16(syscall.SIGKILL), 0); err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})

@@ -42,12 +42,15 @@ func (m *membership) add(node, partition string) {
 	m.of[node] = to
 }
 
+// allPartitions: a node is in a hidden partition too.
+var allPartitions = model.Query{Flags: model.ShowAll}
+
 // membership asks the controller. An expression of a few bytes can stand for billions of nodes:
 // it is read only so far.
 func (h *handler) membership(c *call) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, of: map[string]int{}, grown: map[growth]int{}}
 	members := 0
-	err := h.Controller.Partitions(c.ctx, c.cred, func(p *model.Partition) error {
+	_, err := h.Controller.Partitions(c.ctx, c.cred, allPartitions, func(p *model.Partition) error {
 		for node := range model.Hosts(p.Nodes) {
 			m.add(node, p.Name)
 			if members++; members > maxMembers || len(m.of) > maxNodes {
@@ -61,7 +64,7 @@ func (h *handler) membership(c *call) (*membership, error) {
 
 // partitionsOf is which partitions one node is in.
 func (h *handler) partitionsOf(c *call, node string) (partitions []string, err error) {
-	err = h.Controller.Partitions(c.ctx, c.cred, func(p *model.Partition) error {
+	_, err = h.Controller.Partitions(c.ctx, c.cred, allPartitions, func(p *model.Partition) error {
 		if model.HostlistHas(p.Nodes, node) {
 			partitions = append(partitions, p.Name)
 		}

@@ -40,8 +40,8 @@ func TestRouting(t *testing.T) {
 		{"up", "GET", "/sched/v0.0.42/nodes/../ping", 400, "", nil, "malformed"},
 		{"up, encoded", "GET", "/sched/v0.0.42/%2e%2E/ping", 400, "", nil, "malformed"},
 		{"NUL", "GET", "/sched/v0.0.42/node/n1%00x", 400, "", nil, "malformed"},
-		{"accounting", "GET", "/scheddb/v0.0.42/diag", 200, "", []string{"ping", "stats"}, "openapi/scheddb"},
-		{"accounting, other spelling", "GET", "/slurmdb/v0.0.42/diag/", 200, "", []string{"ping", "stats"}, "openapi/slurmdbd"},
+		{"accounting", "GET", "/scheddb/v0.0.42/diag", 200, "", []string{"stats"}, "openapi/scheddb"},
+		{"accounting, other spelling", "GET", "/slurmdb/v0.0.42/diag/", 200, "", []string{"stats"}, "openapi/slurmdbd"},
 		{"accounting has no nodes", "GET", "/scheddb/v0.0.42/nodes", 404, "", nil, "no such path"},
 	}
 	for _, tt := range tests {

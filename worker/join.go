@@ -18,14 +18,14 @@ import (
 // Join makes the service of a real worker out of its Setup: the handlers, on a client
 // of the site's daemons. It is the one place where those parts meet.
 func Join(setup ipc.Setup) (http.Handler, error) {
-	daemons := client.New(client.Config{
+	daemons := client.Config{
 		Controllers: controllers(setup),
 		Accounting:  addresses(setup.Accounting),
 		Cluster:     setup.Cluster,
 		Timeout:     setup.Limits.Call,
-	})
+	}
 	cfg := handlers.Config{
-		Controller: controller{daemons},
+		Controller: client.New(daemons),
 		Auth: auth.Options{
 			JWT:            setup.JWT,
 			Local:          setup.Local,
@@ -50,7 +50,7 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 		cfg.Auth.User = u.Name
 	}
 	if len(setup.Accounting) > 0 {
-		cfg.Accounting = accounting{daemons}
+		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
 }

@@ -8,13 +8,14 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/errs"
+	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
 
 // connection is a way to ask the controller, and who asks.
 type connection struct {
 	client     *client.Client
-	credential client.Credential
+	credential model.Credential
 }
 
 // connect reads the configuration and decides who asks. Warnings about the
@@ -41,7 +42,7 @@ func connect(path string, warn io.Writer) (*connection, error) {
 	}
 	return &connection{
 		client:     client.New(client.Config{Controllers: to, Cluster: cluster.ClusterName, Timeout: cluster.MessageTimeout}),
-		credential: client.Credential{Token: token},
+		credential: model.Credential{Token: token},
 	}, nil
 }
 

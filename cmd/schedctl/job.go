@@ -7,7 +7,6 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/model"
-	"schedrestd/rpc/message"
 )
 
 func showJob(to connector) *cobra.Command {
@@ -27,7 +26,7 @@ func showJob(to connector) *cobra.Command {
 			}
 			describe := recordOf(api.Job)
 			if len(ids) == 1 {
-				jobs, _, err := c.client.Job(cmd.Context(), c.credential, ids[0], message.ShowAll|message.ShowDetail)
+				jobs, _, err := c.client.Job(cmd.Context(), c.credential, ids[0], model.Query{Flags: model.ShowAll | model.ShowDetail})
 				if err != nil {
 					return err
 				}
@@ -47,7 +46,7 @@ func showJob(to connector) *cobra.Command {
 			}
 			t := newTable(cmd.OutOrStdout(), column{"ID", "job_id"}, column{"NAME", "name"}, column{"USER", "user_name"}, column{"STATE", "job_state"},
 				column{"CPUS", "cpus"}, column{"LIMIT", "time_limit"}, column{"EXIT", "exit_code.return_code"}, column{"REASON", "state_reason"})
-			_, err = c.client.Jobs(cmd.Context(), c.credential, message.JobInfoRequest{ShowFlags: message.ShowAll}, func(j *model.Job) error {
+			_, err = c.client.Jobs(cmd.Context(), c.credential, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
 				r, err := describe(&api.JobRow{Job: j, Users: users{}})
 				t.add(r)
 				return err

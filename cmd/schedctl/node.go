@@ -5,7 +5,6 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/model"
-	"schedrestd/rpc/message"
 )
 
 func showNode(to connector) *cobra.Command {
@@ -21,7 +20,7 @@ func showNode(to connector) *cobra.Command {
 			}
 			describe := recordOf(api.Node)
 			if len(args) == 1 {
-				n, _, err := c.client.Node(cmd.Context(), c.credential, args[0], message.ShowAll)
+				n, _, err := c.client.Node(cmd.Context(), c.credential, args[0], model.Query{Flags: model.ShowAll})
 				if err != nil {
 					return err
 				}
@@ -33,7 +32,7 @@ func showNode(to connector) *cobra.Command {
 			}
 			t := newTable(cmd.OutOrStdout(), column{"NAME", "name"}, column{"STATE", "state"}, column{"CPUS", "cpus"},
 				column{"ALLOC", "alloc_cpus"}, column{"MEMORY", "real_memory"}, column{"FREE", "free_mem"}, column{"REASON", "reason"})
-			_, err = c.client.Nodes(cmd.Context(), c.credential, message.NodeInfoRequest{ShowFlags: message.ShowAll}, func(n *model.Node) error {
+			_, err = c.client.Nodes(cmd.Context(), c.credential, model.Query{Flags: model.ShowAll}, func(n *model.Node) error {
 				r, err := describe(&api.NodeRow{Node: n, Users: users{}})
 				t.add(r)
 				return err

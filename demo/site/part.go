@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/become"
+	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
 
@@ -104,5 +105,5 @@ func reached(listen string) string {
 // vouches for this process on the controller's socket.
 func (s *Site) Token(ctx context.Context, user string, lifespan time.Duration) (string, error) {
 	c := client.New(client.Config{Controllers: []client.Address{{Name: s.Node, Network: "unix", Address: s.Socket()}}})
-	return c.Token(ctx, client.Credential{}, user, lifespan)
+	return c.Token(ctx, model.Credential{}, user, lifespan)
 }

@@ -14,11 +14,25 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// AccountingPing asks every accounting daemon at once whether it answers, as Ping does.
-func (c *Client) AccountingPing(ctx context.Context, cred Credential) ([]model.Ping, error) {
-	return c.pingAll(ctx, &c.accounting, func(ctx context.Context, d *daemon) (time.Duration, error) {
+// Accounting asks the accounting daemons of one cluster. It is safe for concurrent use.
+type Accounting struct{ caller }
+
+// NewAccounting makes an Accounting of cfg's accounting daemons; nothing is dialled yet.
+func NewAccounting(cfg Config) *Accounting {
+	return &Accounting{newCaller(cfg, "accounting daemon", cfg.Accounting)}
+}
+
+// Vouch asks the accounting daemon whether it accepts the credential, as Client.Vouch does. A
+// controller's yes is no answer to that: it may have another key.
+func (a *Accounting) Vouch(ctx context.Context, cred model.Credential) error {
+	return a.account(ctx, cred, func(*session) *failure { return nil })
+}
+
+// Ping asks every accounting daemon at once whether it answers, as Client.Ping does.
+func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
+	return a.pingAll(ctx, func(ctx context.Context, _ int, d *daemon) (time.Duration, error) {
 		start := time.Now()
-		s, f := c.openSession(ctx, d, cred)
+		s, f := a.openSession(ctx, d, cred)
 		if f != nil {
 			return time.Since(start), f
 		}
@@ -27,28 +41,40 @@ func (c *Client) AccountingPing(ctx context.Context, cred Credential) ([]model.P
 	})
 }
 
-// VouchAccounting asks the accounting daemon whether it accepts the credential, as Vouch does. A
-// controller's yes is no answer to that: it may have another key.
-func (c *Client) VouchAccounting(ctx context.Context, cred Credential) error {
-	return c.account(ctx, cred, func(*session) *failure { return nil })
-}
-
-// AccountingStats is what the accounting daemon counts about itself.
-func (c *Client) AccountingStats(ctx context.Context, cred Credential) (*model.AccountingStats, error) {
-	var answer message.AccountingStats
-	err := c.account(ctx, cred, func(s *session) *failure {
-		return s.call(message.AccountingGetStats, message.Empty{}, message.AccountingGotStats, &answer)
+// Stats is what the accounting daemon counts about itself, and how every daemon answered, as Ping
+// has it. One session serves for both.
+func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
+	answers, failures := make([]message.AccountingStats, len(a.list)), make([]*failure, len(a.list))
+	pings, err := a.pingAll(ctx, func(ctx context.Context, i int, d *daemon) (time.Duration, error) {
+		start := time.Now()
+		s, f := a.openSession(ctx, d, cred)
+		if f != nil {
+			failures[i] = f
+			return time.Since(start), f
+		}
+		defer s.release()
+		failures[i] = s.call(message.AccountingGetStats, message.Empty{}, message.AccountingGotStats, &answers[i])
+		return s.latency, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &answer.AccountingStats, nil
+	var tried []*failure
+	for i, f := range failures {
+		if f == nil {
+			return &answers[i].AccountingStats, pings, nil
+		}
+		if tried = append(tried, f); f.stage == answered {
+			break // the daemon has decided
+		}
+	}
+	return nil, nil, a.report(tried)
 }
 
 // RecordJobs hands jobs to our accounting daemon; nil: they are on its disk. Sent twice
 // they are kept once.
-func (c *Client) RecordJobs(ctx context.Context, cred Credential, jobs []model.Job) error {
-	return c.account(ctx, cred, func(s *session) *failure {
+func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
+	return a.account(ctx, cred, func(s *session) *failure {
 		if s.version != codec.Newest {
 			return failed(unspoken, errs.New(errs.Unsupported, "the accounting daemon is not ours: it takes no jobs"))
 		}
@@ -58,29 +84,28 @@ func (c *Client) RecordJobs(ctx context.Context, cred Credential, jobs []model.J
 
 // account opens a session with the first accounting daemon that answers and does ask in it. All
 // that is asked may be asked twice.
-func (c *Client) account(ctx context.Context, cred Credential, ask func(*session) *failure) error {
-	ctx, cancel := c.limit(ctx)
+func (a *Accounting) account(ctx context.Context, cred model.Credential, ask func(*session) *failure) error {
+	ctx, cancel := a.limit(ctx)
 	defer cancel()
-	g := &c.accounting
 	var tried []*failure
-	order := g.order()
+	order := a.order()
 	for i, d := range order {
-		f := c.inSession(ctx, d, cred, i < len(order)-1, ask)
+		f := a.inSession(ctx, d, cred, i < len(order)-1, ask)
 		if f == nil {
-			g.answered(d)
+			a.answered(d)
 			return nil
 		}
 		if tried = append(tried, f); f.stage == answered || ctx.Err() != nil {
 			break
 		}
 	}
-	return g.report(tried)
+	return a.report(tried)
 }
 
-func (c *Client) inSession(ctx context.Context, d *daemon, cred Credential, others bool, ask func(*session) *failure) *failure {
+func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Credential, others bool, ask func(*session) *failure) *failure {
 	ctx, cancel := share(ctx, others)
 	defer cancel()
-	s, f := c.openSession(ctx, d, cred)
+	s, f := a.openSession(ctx, d, cred)
 	if f != nil {
 		return f
 	}
@@ -91,7 +116,7 @@ func (c *Client) inSession(ctx context.Context, d *daemon, cred Credential, othe
 // session is one connection to an accounting daemon. It belongs to the credential that
 // opened it, and is used by no other: the daemon looks at a token only then.
 type session struct {
-	client  *Client
+	caller  *caller
 	nc      net.Conn
 	release func()
 	version codec.Version
@@ -99,10 +124,10 @@ type session struct {
 }
 
 // openSession opens a session at the newest version that d speaks.
-func (c *Client) openSession(ctx context.Context, d *daemon, cred Credential) (*session, *failure) {
+func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
 	var s *session
 	try := func(v codec.Version) (f *failure) {
-		s, f = c.openAt(ctx, d, cred, v)
+		s, f = a.openAt(ctx, d, cred, v)
 		return f
 	}
 	if v := d.known(); v != 0 {
@@ -121,18 +146,18 @@ func (c *Client) openSession(ctx context.Context, d *daemon, cred Credential) (*
 
 // openAt opens a session at version v: in the header and in the body, because what the
 // body says is what is spoken, and a version too new there is not refused.
-func (c *Client) openAt(ctx context.Context, d *daemon, cred Credential, v codec.Version) (*session, *failure) {
-	credential := cred.wire()
-	init := &message.PersistInit{Version: v, ClusterName: c.cfg.Cluster, PersistType: message.PersistToAccounting}
+func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (*session, *failure) {
+	credential := travelling(cred)
+	init := &message.PersistInit{Version: v, ClusterName: a.cfg.Cluster, PersistType: message.PersistToAccounting}
 	opening, err := message.EncodeOpening(v, &credential, init)
 	if err != nil {
 		return nil, failed(unreached, err)
 	}
-	nc, release, err := c.dial(ctx, d, cred)
+	nc, release, err := a.dial(ctx, d, cred)
 	if err != nil {
 		return nil, failed(unreached, fmt.Errorf("connect to %s: %w", d.name, err))
 	}
-	s := &session{client: c, nc: nc, release: release, version: v}
+	s := &session{caller: &a.caller, nc: nc, release: release, version: v}
 	start := time.Now()
 	f := s.exchange(opening, message.AccountingRC, nil)
 	s.latency = time.Since(start)
@@ -161,7 +186,7 @@ func (s *session) exchange(b []byte, want message.Type, answer message.Body) *fa
 	if n, err := s.nc.Write(b); err != nil {
 		return failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
 	}
-	b, f := s.client.receive(s.nc)
+	b, f := s.caller.receive(s.nc)
 	if f != nil {
 		return f
 	}

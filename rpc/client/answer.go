@@ -6,21 +6,22 @@ import (
 	"fmt"
 
 	"schedrestd/errs"
+	"schedrestd/model"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
 
 // query is do, then read: one request whose answer is of type want.
-func (c *Client) query(ctx context.Context, cred Credential, r request, want message.Type, body message.Body) error {
+func (c *Client) query(ctx context.Context, cred model.Credential, r request, want message.Type, body message.Body) error {
 	ctx, cancel := c.limit(ctx)
 	answer, err := c.do(ctx, cred, r)
 	cancel()
 	if err != nil {
 		return err
 	}
-	err = c.controllers.read(answer, want, body)
+	err = c.daemons.read(answer, want, body)
 	if !r.repeatable && errs.KindOf(err) == errs.BadAnswer && numberOf(err) == 0 {
-		return c.controllers.unknown(failed(garbled, err)) // an answer, but not one that says what was done
+		return c.daemons.unknown(failed(garbled, err)) // an answer, but not one that says what was done
 	}
 	return err
 }
@@ -39,6 +40,14 @@ func (g *daemons) read(answer message.Frame, want message.Type, body message.Bod
 		return fault.Of(rc.Code, rc.Message)
 	case want != message.ResponseRC:
 		return g.bad(fmt.Errorf("success without a message %d", want))
+	}
+	return nil
+}
+
+// unchanged is errs.Unchanged when nothing changed at or after q.Since, as a controller judges lists.
+func unchanged(last model.Time, q model.Query) error {
+	if q.Since != 0 && last < q.Since {
+		return fault.Of(fault.NoChange, "")
 	}
 	return nil
 }

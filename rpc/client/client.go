@@ -4,7 +4,7 @@
 // Read it from the top: a method (node.go, submit.go, …) says which request it sends and
 // how the answer is read; do (failover.go) finds a controller that answers; speak
 // (version.go) finds out which protocol version it speaks; exchange (exchange.go) is one
-// connection, one request, one answer. accounting.go is the same for the
+// connection, one request, one answer. Accounting (accounting.go) is the same for the
 // accounting daemon, whose connections stay.
 //
 // What was sent and not answered may have been carried out. Such a request is
@@ -22,13 +22,14 @@ import (
 	"net"
 	"time"
 
+	"schedrestd/model"
 	"schedrestd/rpc/message"
 )
 
 // Config says where the daemons are.
 type Config struct {
-	Controllers []Address // primary first; the same Name again: another way to the same controller
-	Accounting  []Address // likewise; none: the cluster has no accounting daemon
+	Controllers []Address // for New, primary first; the same Name again: another way to the same controller
+	Accounting  []Address // for NewAccounting, likewise
 	Cluster     string    // told to the accounting daemon; may be empty
 
 	Timeout        time.Duration // for a whole call; 0: 10 s. An earlier end of its context counts too
@@ -40,35 +41,23 @@ type Config struct {
 	Dial func(ctx context.Context, a Address) (net.Conn, error)
 }
 
-// Credential is who asks. The zero value is auth/cred: the kernel's word on a UNIX
-// socket, so that only addresses of network "unix" are used for it.
-type Credential struct {
-	Token string // JWT, passed on as it came
-	ActAs string // the user to act as; "": the token's own
-}
-
-// String shows no token, whatever the verb.
-func (c Credential) String() string { return "(credential)" }
-
-// GoString is String.
-func (c Credential) GoString() string { return c.String() }
-
-func (c Credential) local() bool { return c.Token == "" }
-
-// wire is the credential as it travels.
-func (c Credential) wire() message.Credential {
-	if c.local() {
+// travelling is a credential on the wire. The kernel's word is auth/cred: only addresses of
+// network "unix" are used for it.
+func travelling(cred model.Credential) message.Credential {
+	if cred.Local() {
 		return message.Credential{Plugin: message.PluginNone}
 	}
-	return message.Credential{Plugin: message.PluginJWT, Token: c.Token, ActAs: c.ActAs}
+	return message.Credential{Plugin: message.PluginJWT, Token: cred.Token, ActAs: cred.ActAs}
 }
 
-// Client asks the daemons of one cluster. It is safe for concurrent use and keeps
+// Client asks the controllers of one cluster. It is safe for concurrent use and keeps
 // no connection open.
-type Client struct {
-	cfg         Config
-	controllers daemons
-	accounting  daemons
+type Client struct{ caller }
+
+// caller is what asking any daemon takes.
+type caller struct {
+	cfg Config
+	*daemons
 }
 
 // Defaults of Config.
@@ -77,8 +66,12 @@ const (
 	defaultConnectTimeout = 2 * time.Second
 )
 
-// New makes a Client; nothing is dialled yet.
+// New makes a Client of cfg's controllers; nothing is dialled yet.
 func New(cfg Config) *Client {
+	return &Client{newCaller(cfg, "controller", cfg.Controllers)}
+}
+
+func newCaller(cfg Config, what string, addresses []Address) caller {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
 	}
@@ -94,8 +87,5 @@ func New(cfg Config) *Client {
 			return d.DialContext(ctx, a.Network, a.Address)
 		}
 	}
-	return &Client{cfg: cfg,
-		controllers: group("controller", cfg.Controllers),
-		accounting:  group("accounting daemon", cfg.Accounting),
-	}
+	return caller{cfg, group(what, addresses)}
 }

@@ -25,7 +25,7 @@ import (
 
 const secret = "a token that must not be seen"
 
-var ann = client.Credential{Token: secret}
+var ann = model.Credential{Token: secret}
 
 // serve starts s on network and returns its address.
 func serve(t testing.TB, network string, s *server.Server) client.Address {
@@ -146,29 +146,29 @@ func requests(t *testing.T, c *client.Client) {
 		t.Errorf("Ping: %+v, %v", pings, err)
 	}
 	var names []string
-	updated, err := c.Nodes(ctx, ann, message.NodeInfoRequest{}, func(n *model.Node) error { names = append(names, n.Name); return nil })
+	updated, err := c.Nodes(ctx, ann, model.Query{}, func(n *model.Node) error { names = append(names, n.Name); return nil })
 	if diff := cmp.Diff([]string{"n1", "n2"}, names); err != nil || updated != 50 || diff != "" {
 		t.Errorf("Nodes: %d, %v\n%s", updated, err, diff)
 	}
-	if _, err := c.Nodes(ctx, ann, message.NodeInfoRequest{LastUpdate: 50}, nil); errs.KindOf(err) != errs.Unchanged {
+	if _, err := c.Nodes(ctx, ann, model.Query{Since: 50}, nil); errs.KindOf(err) != errs.Unchanged {
 		t.Errorf("Nodes, unchanged: %v", err)
 	}
 	stop := errors.New("stop")
-	if _, err := c.Nodes(ctx, ann, message.NodeInfoRequest{}, func(*model.Node) error { return stop }); err != stop {
+	if _, err := c.Nodes(ctx, ann, model.Query{}, func(*model.Node) error { return stop }); err != stop {
 		t.Errorf("Nodes, stopped: %v", err)
 	}
-	if n, _, err := c.Node(ctx, ann, "n1", 0); err != nil || n.Name != "n1" {
+	if n, _, err := c.Node(ctx, ann, "n1", model.Query{}); err != nil || n.Name != "n1" {
 		t.Errorf("Node: %+v, %v", n, err)
 	}
 	for _, name := range []string{"n9", ""} {
-		if _, _, err := c.Node(ctx, ann, name, 0); errs.KindOf(err) != errs.NotFound {
+		if _, _, err := c.Node(ctx, ann, name, model.Query{}); errs.KindOf(err) != errs.NotFound {
 			t.Errorf("Node %q: %v", name, err)
 		}
 	}
-	if _, _, err := c.Job(ctx, ann, 7, 0); errs.KindOf(err) != errs.NotFound {
+	if _, _, err := c.Job(ctx, ann, 7, model.Query{}); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("Job: %v", err)
 	}
-	if _, err := c.Partitions(ctx, ann, message.PartitionInfoRequest{}, func(p *model.Partition) error {
+	if _, err := c.Partitions(ctx, ann, model.Query{}, func(p *model.Partition) error {
 		if p.Name != "debug" {
 			t.Errorf("partition %q", p.Name)
 		}
@@ -176,7 +176,7 @@ func requests(t *testing.T, c *client.Client) {
 	}); err != nil {
 		t.Errorf("Partitions: %v", err)
 	}
-	if _, err := c.Jobs(ctx, ann, message.JobInfoRequest{}, nil); errs.KindOf(err) != errs.Unsupported {
+	if _, err := c.Jobs(ctx, ann, model.Query{}, nil); errs.KindOf(err) != errs.Unsupported {
 		t.Errorf("Jobs, which this controller does not know: %v", err)
 	}
 	job, err := c.Submit(ctx, ann, &model.JobDesc{Script: "#!/bin/sh\n", Name: "j"})
@@ -199,7 +199,7 @@ func requests(t *testing.T, c *client.Client) {
 	if err := c.Vouch(ctx, ann); err != nil {
 		t.Errorf("Vouch: %v", err)
 	}
-	forged := client.Credential{Token: "forged " + secret}
+	forged := model.Credential{Token: "forged " + secret}
 	if err := c.Vouch(ctx, forged); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("Vouch, forged: %v", err)
 	}
@@ -211,14 +211,14 @@ func requests(t *testing.T, c *client.Client) {
 func TestLocalCredential(t *testing.T) {
 	tcp, unix := serve(t, "tcp", controller()), serve(t, "unix", controller())
 	both := client.New(client.Config{Controllers: []client.Address{tcp, unix}})
-	if err := both.Vouch(context.Background(), client.Credential{}); err != nil {
+	if err := both.Vouch(context.Background(), model.Credential{}); err != nil {
 		t.Errorf("with a UNIX socket: %v", err)
 	}
 	if pings, err := both.Ping(context.Background(), ann); err != nil || len(pings) != 1 {
 		t.Errorf("two ways to one controller: %+v, %v", pings, err)
 	}
 	only := client.New(client.Config{Controllers: []client.Address{tcp}})
-	if err := only.Vouch(context.Background(), client.Credential{}); errs.KindOf(err) != errs.Unsupported {
+	if err := only.Vouch(context.Background(), model.Credential{}); errs.KindOf(err) != errs.Unsupported {
 		t.Errorf("without one: %v", err)
 	}
 }
@@ -237,22 +237,31 @@ func TestAccounting(t *testing.T) {
 				return message.AccountingRC, &message.PersistRC{}, err
 			},
 		}})
-		c := client.New(client.Config{Accounting: []client.Address{address}, Cluster: "c1"})
+		sessions := 0
+		c := client.NewAccounting(client.Config{Accounting: []client.Address{address}, Cluster: "c1",
+			Dial: func(_ context.Context, a client.Address) (net.Conn, error) {
+				sessions++
+				return net.Dial(a.Network, a.Address)
+			}})
 		ctx := context.Background()
 		for range 2 {
-			stats, err := c.AccountingStats(ctx, ann)
-			if err != nil || stats.TimeStart != 99 {
-				t.Errorf("%d: stats %+v, %v", v, stats, err)
+			sessions = 0
+			stats, pings, err := c.Stats(ctx, ann)
+			if err != nil || stats.TimeStart != 99 || len(pings) != 1 || !pings[0].Responding || pings[0].Latency <= 0 {
+				t.Errorf("%d: stats %+v, %+v, %v", v, stats, pings, err)
 			}
 		}
-		pings, err := c.AccountingPing(ctx, ann)
+		if sessions != 1 {
+			t.Errorf("%d: %d sessions for statistics and ping, once the version is known", v, sessions)
+		}
+		pings, err := c.Ping(ctx, ann)
 		if err != nil || len(pings) != 1 || !pings[0].Responding || pings[0].Latency <= 0 {
 			t.Errorf("%d: ping %+v, %v", v, pings, err)
 		}
-		if err := c.VouchAccounting(ctx, ann); err != nil {
+		if err := c.Vouch(ctx, ann); err != nil {
 			t.Errorf("%d: vouch: %v", v, err)
 		}
-		if err := c.VouchAccounting(ctx, client.Credential{Token: "forged"}); errs.KindOf(err) != errs.Unauthenticated {
+		if err := c.Vouch(ctx, model.Credential{Token: "forged"}); errs.KindOf(err) != errs.Unauthenticated {
 			t.Errorf("%d: vouch, forged: %v", v, err)
 		}
 		err = c.RecordJobs(ctx, ann, []model.Job{{Name: "a", Detailed: true}})
@@ -260,14 +269,14 @@ func TestAccounting(t *testing.T) {
 			t.Errorf("%d: record: %+v, %v", v, got, err)
 		}
 	}
-	none := client.New(client.Config{})
-	if _, err := none.AccountingStats(context.Background(), ann); errs.KindOf(err) != errs.Unsupported {
+	none := client.NewAccounting(client.Config{})
+	if _, _, err := none.Stats(context.Background(), ann); errs.KindOf(err) != errs.Unsupported {
 		t.Errorf("without an accounting daemon: %v", err)
 	}
 }
 
 func TestCredentialIsNotPrinted(t *testing.T) {
-	cred := struct{ C client.Credential }{ann}
+	cred := struct{ C model.Credential }{ann}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if text := fmt.Sprintf(verb, cred); strings.Contains(text, secret) {
 			t.Errorf("%s: %s", verb, text)

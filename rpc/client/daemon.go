@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/model"
 	"schedrestd/rpc/codec"
 )
 
@@ -37,7 +38,7 @@ type daemons struct {
 	what string // for messages: "controller"
 	list []*daemon
 
-	mu        *sync.Mutex
+	mu        sync.Mutex
 	preferred *daemon // a backup that answered, tried first until
 	until     time.Time
 }
@@ -46,8 +47,8 @@ type daemons struct {
 const retryPrimary = 30 * time.Second
 
 // group makes one daemon of the addresses with the same name.
-func group(what string, addresses []Address) daemons {
-	g := daemons{what: what, mu: new(sync.Mutex)}
+func group(what string, addresses []Address) *daemons {
+	g := &daemons{what: what}
 	for _, a := range addresses {
 		i := slices.IndexFunc(g.list, func(d *daemon) bool { return d.name == a.Name })
 		if i < 0 {
@@ -93,10 +94,10 @@ func (g *daemons) answered(d *daemon) {
 
 // dial opens a connection by the first way that works for cred. Its deadline is ctx's, and
 // it breaks when ctx ends; release ends that, and closes it.
-func (c *Client) dial(ctx context.Context, d *daemon, cred Credential) (nc net.Conn, release func(), err error) {
+func (c *caller) dial(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
 	var tried []error
 	for _, a := range d.addresses {
-		if cred.local() && a.Network != "unix" {
+		if cred.Local() && a.Network != "unix" {
 			continue // there it would say nothing: anybody could have sent it
 		}
 		dctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)

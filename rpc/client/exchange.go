@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/wire"
@@ -16,8 +17,8 @@ import (
 // exchange sends one request to d at version v and reads the answer: a connection for
 // it alone. What the answer says, also an error number, is the caller's to judge,
 // but for "I don't speak this version".
-func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred Credential, t message.Type, body message.Body) (message.Frame, *failure) {
-	credential := cred.wire()
+func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, t message.Type, body message.Body) (message.Frame, *failure) {
+	credential := travelling(cred)
 	b, err := message.Encode(v, 0, t, &credential, body)
 	if err != nil {
 		return message.Frame{}, failed(unreached, err)
@@ -47,7 +48,7 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 const grace = time.Second
 
 // receive reads a whole message.
-func (c *Client) receive(nc net.Conn) ([]byte, *failure) {
+func (c *caller) receive(nc net.Conn) ([]byte, *failure) {
 	b, err := wire.Read(nc, c.cfg.MaxAnswer)
 	switch {
 	case err == nil:

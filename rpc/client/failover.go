@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"schedrestd/model"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
@@ -17,8 +18,8 @@ type request struct {
 
 // do asks the controllers in turn until one answers: the next when one can't have done
 // anything, or when doing it twice does no harm.
-func (c *Client) do(ctx context.Context, cred Credential, r request) (message.Frame, error) {
-	g := &c.controllers
+func (c *Client) do(ctx context.Context, cred model.Credential, r request) (message.Frame, error) {
+	g := c.daemons
 	var tried []*failure
 	order := g.order()
 	for i, d := range order {
@@ -43,7 +44,7 @@ func (c *Client) do(ctx context.Context, cred Credential, r request) (message.Fr
 
 // ask asks one controller. When others are left to be asked, it gets no more than half
 // of the time for what may be asked again.
-func (c *Client) ask(ctx context.Context, d *daemon, cred Credential, r request, others bool) (message.Frame, *failure) {
+func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r request, others bool) (message.Frame, *failure) {
 	half, cancel := share(ctx, others)
 	defer cancel()
 	within := ctx
@@ -80,7 +81,7 @@ func share(ctx context.Context, others bool) (context.Context, context.CancelFun
 }
 
 // limit gives ctx the client's own time limit.
-func (c *Client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c *caller) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 

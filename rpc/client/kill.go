@@ -3,15 +3,16 @@ package client
 import (
 	"context"
 
+	"schedrestd/model"
 	"schedrestd/rpc/message"
 )
 
 // Kill sends a signal to the job that id names: "123", "123_4", "123+1". Signal 9 ends
-// it. flags are Kill… bits of package message.
+// it.
 //
 // It is not sent twice: the second of two signals is told "already done", which would
 // be taken for the answer to the first.
-func (c *Client) Kill(ctx context.Context, cred Credential, id string, signal, flags uint16) error {
-	body := &message.KillJob{JobText: id, Signal: signal, Flags: flags}
+func (c *Client) Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {
+	body := &message.KillJob{JobText: id, Signal: signal, Flags: uint16(flags)}
 	return c.query(ctx, cred, request{kind: message.RequestKillJob, body: body}, message.ResponseRC, nil)
 }

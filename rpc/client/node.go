@@ -12,28 +12,33 @@ import (
 
 // Nodes gives each node to each, one at a time; a node is valid during the call only. An
 // error of each ends it and is returned as it is. lastUpdate is when the list changed
-// last; errs.Unchanged: not since req.LastUpdate.
-func (c *Client) Nodes(ctx context.Context, cred Credential, req message.NodeInfoRequest, each func(*model.Node) error) (lastUpdate model.Time, err error) {
+// last; errs.Unchanged: not since q.Since.
+func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error) {
+	req := message.NodeInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: pass(each)}}
 	err = c.query(ctx, cred, request{kind: message.RequestNodeInfo, body: &req, repeatable: true}, message.ResponseNodeInfo, &answer)
 	return answer.LastUpdate, err
 }
 
-// Node is the node of that name; errs.NotFound when there is none. flags are Show… bits of package message.
-func (c *Client) Node(ctx context.Context, cred Credential, name string, flags uint16) (*model.Node, model.Time, error) {
+// Node is the node of that name; errs.NotFound when there is none. To a controller a
+// question for one has no date: q.Since is judged here, by the whole list's.
+func (c *Client) Node(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error) {
 	missing := errs.New(errs.NotFound, "there is no node %q", name)
 	missing.Number = fault.InvalidNodeName
 	if name == "" {
 		return nil, 0, missing // to a controller no name means all
 	}
 	var answer message.NodeInfo
-	req := message.NodeInfoSingleRequest{NodeName: name, ShowFlags: flags}
+	req := message.NodeInfoSingleRequest{NodeName: name, ShowFlags: uint16(q.Flags)}
 	err := c.query(ctx, cred, request{kind: message.RequestNodeInfoSingle, body: &req, repeatable: true}, message.ResponseNodeInfo, &answer)
 	if err == nil && len(answer.Nodes.List) == 0 || numberOf(err) == fault.InvalidNodeName {
 		return nil, 0, missing
 	}
 	if err != nil {
 		return nil, 0, err
+	}
+	if err := unchanged(answer.LastUpdate, q); err != nil {
+		return nil, answer.LastUpdate, err
 	}
 	return &answer.Nodes.List[0], answer.LastUpdate, nil
 }

@@ -252,7 +252,7 @@ func TestBadPeers(t *testing.T) {
 				tt.act(nc, request.Version)
 			})
 			c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: patience(tt.kind)})
-			_, err := c.Nodes(context.Background(), ann, message.NodeInfoRequest{}, func(*model.Node) error { return nil })
+			_, err := c.Nodes(context.Background(), ann, model.Query{}, func(*model.Node) error { return nil })
 			if errs.KindOf(err) != tt.kind {
 				t.Errorf("nodes: %v %v, want %v", errs.KindOf(err), err, tt.kind)
 			}
@@ -473,9 +473,9 @@ func TestAccountingVersionProbe(t *testing.T) {
 		b, _ := message.EncodePersistent(v, message.AccountingRC, reply)
 		nc.Write(b)
 	})
-	c := client.New(client.Config{Accounting: []client.Address{p}})
+	c := client.NewAccounting(client.Config{Accounting: []client.Address{p}})
 	for range 2 {
-		if err := c.VouchAccounting(context.Background(), ann); err != nil {
+		if err := c.Vouch(context.Background(), ann); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -502,8 +502,8 @@ func TestBadAccountingDaemons(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := client.New(client.Config{Accounting: []client.Address{opener(t, tt.act)}, Timeout: patience(tt.kind)})
-			if _, err := c.AccountingStats(context.Background(), ann); errs.KindOf(err) != tt.kind {
+			c := client.NewAccounting(client.Config{Accounting: []client.Address{opener(t, tt.act)}, Timeout: patience(tt.kind)})
+			if _, _, err := c.Stats(context.Background(), ann); errs.KindOf(err) != tt.kind {
 				t.Errorf("got %v %v, want %v", errs.KindOf(err), err, tt.kind)
 			}
 		})

@@ -14,8 +14,8 @@ var ping = request{kind: message.RequestPing, body: message.Empty{}, repeatable:
 
 // Ping asks every controller at once whether it answers, primary first in the result. A backup
 // on standby counts as answering. The only error is that the credential is not accepted.
-func (c *Client) Ping(ctx context.Context, cred Credential) ([]model.Ping, error) {
-	return c.pingAll(ctx, &c.controllers, func(ctx context.Context, d *daemon) (time.Duration, error) {
+func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
+	return c.pingAll(ctx, func(ctx context.Context, _ int, d *daemon) (time.Duration, error) {
 		if _, f := c.speak(ctx, d, cred); f != nil { // found out first: no part of the latency
 			return 0, f
 		}
@@ -25,22 +25,23 @@ func (c *Client) Ping(ctx context.Context, cred Credential) ([]model.Ping, error
 		if f != nil {
 			return latency, f
 		}
-		if err := c.controllers.read(answer, message.ResponseRC, nil); errs.KindOf(err) == errs.Unauthenticated {
+		if err := c.daemons.read(answer, message.ResponseRC, nil); errs.KindOf(err) == errs.Unauthenticated {
 			return latency, err
 		}
 		return latency, nil
 	})
 }
 
-// pingAll pings each daemon of g with one, which returns how long the answer took.
-func (c *Client) pingAll(ctx context.Context, g *daemons, one func(context.Context, *daemon) (time.Duration, error)) ([]model.Ping, error) {
+// pingAll pings each daemon with one, which gets its place in the list and returns how long the
+// answer took.
+func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *daemon) (time.Duration, error)) ([]model.Ping, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
-	pings, refusals := make([]model.Ping, len(g.list)), make([]error, len(g.list))
+	pings, refusals := make([]model.Ping, len(c.list)), make([]error, len(c.list))
 	var wait sync.WaitGroup
-	for i, d := range g.list {
+	for i, d := range c.list {
 		wait.Go(func() {
-			latency, err := one(ctx, d)
+			latency, err := one(ctx, i, d)
 			pings[i] = model.Ping{Hostname: d.name, Mode: d.mode, Primary: i == 0, Responding: err == nil, Latency: latency.Microseconds()}
 			if errs.KindOf(err) == errs.Unauthenticated {
 				refusals[i] = err
@@ -58,6 +59,6 @@ func (c *Client) pingAll(ctx context.Context, g *daemons, one func(context.Conte
 
 // Vouch asks a controller whether it accepts the credential: nil, or errs.Unauthenticated,
 // or why it could not be asked.
-func (c *Client) Vouch(ctx context.Context, cred Credential) error {
+func (c *Client) Vouch(ctx context.Context, cred model.Credential) error {
 	return c.query(ctx, cred, ping, message.ResponseRC, nil)
 }

@@ -9,7 +9,7 @@ import (
 
 // Submit hands in a batch job, once. When it was sent and no answer came, the error's
 // Code is errs.OutcomeUnknown: the job may or may not be in the queue.
-func (c *Client) Submit(ctx context.Context, cred Credential, desc *model.JobDesc) (*model.Submitted, error) {
+func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.JobDesc) (*model.Submitted, error) {
 	var answer message.SubmitResponse
 	r := request{kind: message.RequestSubmitBatchJob, body: &message.SubmitRequest{Desc: *desc}}
 	if err := c.query(ctx, cred, r, message.ResponseSubmitBatchJob, &answer); err != nil {

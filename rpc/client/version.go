@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 )
@@ -15,7 +16,7 @@ import (
 // authenticated" in its own version, 26.05 answers with HTTP text.
 //
 // A wrong credential is no obstacle: the refusal comes in the version of the ping.
-func (c *Client) speak(ctx context.Context, d *daemon, cred Credential) (codec.Version, *failure) {
+func (c *Client) speak(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if v := d.known(); v != 0 {
 		return v, nil
 	}

@@ -5,21 +5,13 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Bits of KillJob.Flags.
-const (
-	KillBatch   uint16 = 1 // the batch script only, not its steps
-	KillArray   uint16 = 2
-	KillSteps   uint16 = 4
-	KillFullJob uint16 = 8
-)
-
 // KillJob signals or cancels a job (table kill_job); answered by an RC.
 type KillJob struct {
 	JobID   model.Opt[uint32]
 	JobText string // "123", "123_4", "123+1"
 	Sibling string
 	Signal  uint16 // 9 ends the job
-	Flags   uint16
+	Flags   uint16 // a model.Kill
 }
 
 // Walk is the wire's order.

@@ -54,11 +54,3 @@ type Empty struct{}
 
 // Walk does nothing.
 func (Empty) Walk(*codec.Codec) {}
-
-// Bits of ShowFlags.
-const (
-	ShowAll    uint16 = 1 // hidden partitions and nodes too
-	ShowDetail uint16 = 2 // a job's allocation node by node
-	ShowMixed  uint16 = 8
-	ShowFuture uint16 = 128
-)

@@ -8,7 +8,7 @@ import (
 // NodeInfoRequest asks for all nodes (table node_info_request).
 type NodeInfoRequest struct {
 	LastUpdate model.Time // only when something changed since; 0: always
-	ShowFlags  uint16     // Show… bits
+	ShowFlags  uint16     // a model.Show
 }
 
 // Walk is the wire's order.
@@ -20,7 +20,7 @@ func (m *NodeInfoRequest) Walk(c *codec.Codec) {
 // NodeInfoSingleRequest asks for one node by name (table node_info_single_request).
 type NodeInfoSingleRequest struct {
 	NodeName  string
-	ShowFlags uint16 // Show… bits
+	ShowFlags uint16 // a model.Show
 }
 
 // Walk is the wire's order.

@@ -8,7 +8,7 @@ import (
 // PartitionInfoRequest asks for all partitions (table partition_info_request).
 type PartitionInfoRequest struct {
 	LastUpdate model.Time // only when something changed since; 0: always
-	ShowFlags  uint16     // Show… bits
+	ShowFlags  uint16     // a model.Show
 }
 
 // Walk is the wire's order.

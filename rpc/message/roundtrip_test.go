@@ -157,7 +157,7 @@ func FuzzParseFrame(f *testing.F) {
 func TestFrameThereAndBack(t *testing.T) {
 	credential := &Credential{Plugin: PluginJWT, Token: "a.b.c", ActAs: "alice"}
 	for v := codec.Oldest; v <= codec.Newest; v++ {
-		b, err := Encode(v, 0, RequestNodeInfoSingle, credential, &NodeInfoSingleRequest{NodeName: "n1", ShowFlags: ShowAll})
+		b, err := Encode(v, 0, RequestNodeInfoSingle, credential, &NodeInfoSingleRequest{NodeName: "n1", ShowFlags: uint16(model.ShowAll)})
 		if err != nil {
 			t.Fatal(err)
 		}
