@@ -1,6 +1,8 @@
 package api
 
 import (
+	"net/http"
+
 	"schedrestd/api/schema"
 	"schedrestd/model"
 )
@@ -110,4 +112,23 @@ func userCounts(s *StatsRow) []userCountRow {
 		list[i] = userCountRow{userName(s.Users, c.ID), c}
 	}
 	return list
+}
+
+// StatsAnswer is the body of an answer with the accounting daemon's statistics.
+type StatsAnswer struct {
+	Stats StatsRow
+	Pings []model.Ping
+	Envelope
+}
+
+// AccountingDiag is the table of a StatsAnswer.
+var AccountingDiag = enveloped("openapi_slurmdbd_stats_resp", func(a *StatsAnswer) *Envelope { return &a.Envelope },
+	schema.F("statistics", Stats.Type, func(a *StatsAnswer) *StatsRow { return &a.Stats }, "What the accounting daemon counts", schema.Required(0)),
+	schema.F("pings", schema.List(AccountingPing.Type), func(a *StatsAnswer) *[]model.Ping { return &a.Pings }, "The accounting daemon, and its backup when it has one", schema.Ours),
+)
+
+// GetAccountingDiag shows the accounting daemon's statistics.
+var GetAccountingDiag = Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "diag", ID: "get_diag",
+	Doc: "Show what the accounting daemon counts about itself", Answer: AccountingDiag,
 }

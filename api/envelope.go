@@ -117,3 +117,10 @@ func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schem
 		schema.F("warnings", schema.List(warningType.Type), func(o *O) *[]Warning { return &at(o).Warnings }, "What was taken differently than meant"),
 	)...)
 }
+
+// EmptyAnswer is the body of an answer that has nothing but its Envelope: to a change, and to
+// every request that failed.
+type EmptyAnswer struct{ Envelope }
+
+// Empty is the table of an EmptyAnswer.
+var Empty = enveloped("openapi_resp", func(a *EmptyAnswer) *Envelope { return &a.Envelope })

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -173,4 +174,39 @@ func anything() schema.Type[[]struct{}] {
 		e.BeginArray()
 		e.EndArray()
 	}, nil)
+}
+
+// JobsAnswer is the body of an answer with jobs. The times count once Jobs has ended.
+type JobsAnswer struct {
+	Jobs         schema.Stream[JobRow]
+	LastBackfill model.Time
+	LastUpdate   model.Time
+	Envelope
+}
+
+// Jobs is the table of a JobsAnswer.
+var Jobs = enveloped("openapi_job_info_resp", func(a *JobsAnswer) *Envelope { return &a.Envelope },
+	schema.F("jobs", schema.StreamOf(Job.Type), func(a *JobsAnswer) *schema.Stream[JobRow] { return &a.Jobs }, "The jobs", schema.Required(0)),
+	schema.F("last_backfill", moment, func(a *JobsAnswer) *model.Time { return &a.LastBackfill }, "When backfill scheduling last ran", schema.Unit("s"), schema.Required(0)),
+	schema.F("last_update", moment, func(a *JobsAnswer) *model.Time { return &a.LastUpdate }, "When any of this last changed", schema.Unit("s"), schema.Required(0)),
+)
+
+// GetJobs lists the jobs.
+var GetJobs = Endpoint{
+	Method: http.MethodGet, Path: "jobs", ID: "get_jobs",
+	Doc: "List the jobs", Answer: Jobs,
+}
+
+// GetJob shows one job.
+var GetJob = Endpoint{
+	Method: http.MethodGet, Path: "job/{job_id}", ID: "get_job",
+	Doc: "Show one job", Answer: Jobs,
+	Params: []Param{{"job_id", "Number of the job"}},
+}
+
+// DeleteJob cancels a job.
+var DeleteJob = Endpoint{
+	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
+	Doc: "Cancel a job", Answer: Empty,
+	Params: []Param{{"job_id", "Number of the job, or of a task as \"12_3\""}},
 }

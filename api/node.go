@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"strings"
 
 	"schedrestd/api/schema"
@@ -103,4 +104,30 @@ func commaList(s string) []string {
 		return nil
 	}
 	return strings.Split(s, ",")
+}
+
+// NodesAnswer is the body of an answer with nodes. LastUpdate counts once Nodes has ended.
+type NodesAnswer struct {
+	Nodes      schema.Stream[NodeRow]
+	LastUpdate model.Time
+	Envelope
+}
+
+// Nodes is the table of a NodesAnswer.
+var Nodes = enveloped("openapi_nodes_resp", func(a *NodesAnswer) *Envelope { return &a.Envelope },
+	schema.F("nodes", schema.StreamOf(Node.Type), func(a *NodesAnswer) *schema.Stream[NodeRow] { return &a.Nodes }, "The nodes", schema.Required(0)),
+	schema.F("last_update", moment, func(a *NodesAnswer) *model.Time { return &a.LastUpdate }, "When any of this last changed", schema.Unit("s"), schema.Required(0)),
+)
+
+// GetNodes lists the nodes.
+var GetNodes = Endpoint{
+	Method: http.MethodGet, Path: "nodes", ID: "get_nodes",
+	Doc: "List the nodes", Answer: Nodes,
+}
+
+// GetNode shows one node.
+var GetNode = Endpoint{
+	Method: http.MethodGet, Path: "node/{node_name}", ID: "get_node",
+	Doc: "Show one node", Answer: Nodes,
+	Params: []Param{{"node_name", "Name of the node"}},
 }

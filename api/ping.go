@@ -1,6 +1,8 @@
 package api
 
 import (
+	"net/http"
+
 	"schedrestd/api/schema"
 	"schedrestd/model"
 )
@@ -31,4 +33,35 @@ func upOrDown(p *model.Ping) string {
 		return "UP"
 	}
 	return "DOWN"
+}
+
+// PingsAnswer is the body of an answer to a ping.
+type PingsAnswer struct {
+	Pings []model.Ping
+	Envelope
+}
+
+func (a *PingsAnswer) envelope() *Envelope  { return &a.Envelope }
+func (a *PingsAnswer) pings() *[]model.Ping { return &a.Pings }
+
+// Pings is the table of a PingsAnswer of controllers.
+var Pings = enveloped("openapi_ping_array_resp", (*PingsAnswer).envelope,
+	schema.F("pings", schema.List(Ping.Type), (*PingsAnswer).pings, "The controllers, the primary one first", schema.Required(0)),
+)
+
+// GetPing asks the controllers.
+var GetPing = Endpoint{
+	Method: http.MethodGet, Path: "ping", ID: "get_ping",
+	Doc: "Ask every controller whether it is there", Answer: Pings,
+}
+
+// AccountingPings is the table of a PingsAnswer of the accounting daemon.
+var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).envelope,
+	schema.F("pings", schema.List(AccountingPing.Type), (*PingsAnswer).pings, "The accounting daemon, and its backup when it has one", schema.Required(0)),
+)
+
+// GetAccountingPing asks the accounting daemon.
+var GetAccountingPing = Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "ping", ID: "get_ping",
+	Doc: "Ask the accounting daemon whether it is there", Answer: AccountingPings,
 }

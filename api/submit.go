@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 
 	"schedrestd/api/schema"
@@ -85,4 +86,10 @@ func stepName(o model.Opt[uint32]) string {
 		return "TBD"
 	}
 	return strconv.FormatUint(uint64(o.Number), 10)
+}
+
+// PostJobSubmit submits a job.
+var PostJobSubmit = Endpoint{
+	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
+	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,
 }
