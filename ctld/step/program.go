@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -38,12 +39,16 @@ var stageEnv = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}
 // Main runs a stage of a step when this process was started as one, and then
 // does not return. It must come first in main, before anything is read or opened.
 func Main() {
-	switch os.Args[0] {
-	case watchName:
-		os.Exit(watchMain())
-	case startName:
-		os.Exit(startMain())
+	stage, ok := map[string]func() int{watchName: watchMain, startName: startMain}[os.Args[0]]
+	if !ok {
+		return
 	}
+	runtime.LockOSThread() // for good: see watchMain and leaveKeyring
+	if err := isolate(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(stage())
 }
 
 // Program is the executable of this process, held open: steps are started from it even

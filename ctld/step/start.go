@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 
@@ -46,6 +45,10 @@ func (w *watch) start() error {
 		read.Close()
 		return err
 	}
+	if err := leaveKeyring(); err != nil && w.spec.User != nil {
+		read.Close()
+		return fmt.Errorf("leave root's session keyring: %w", err)
+	}
 	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if u := w.spec.User; u != nil {
 		attr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
@@ -73,12 +76,13 @@ func (w *watch) start() error {
 // startMain is the second stage: it is the user, and does what the user asked for with
 // the user's rights.
 func startMain() int {
-	runtime.LockOSThread()
 	report := os.NewFile(reportFD, "report")
-	unix.CloseOnExec(reportFD)
-	given := os.NewFile(specFD, "spec")
-	unix.CloseOnExec(specFD)
-	spec, err := receive(given)
+	err := unseen()
+	leaveKeyring() // the script's is to be the user's own; it has left root's already
+	var spec *Spec
+	if err == nil {
+		spec, err = receive(os.NewFile(specFD, "spec"))
+	}
 	if err == nil {
 		err = spec.execute()
 	}
@@ -150,8 +154,7 @@ func (s *Spec) openStreams() (in, out, fail *os.File, err error) {
 	if input == "" {
 		input = os.DevNull
 	}
-	// O_NOCTTY: the job leads a session and must not get a terminal by opening one.
-	if in, err = os.OpenFile(input, os.O_RDONLY|syscall.O_NOCTTY, 0); err != nil {
+	if in, err = open(input, os.O_RDONLY); err != nil {
 		return nil, nil, nil, fmt.Errorf("open the input: %w", err)
 	}
 	if out, err = s.openOutput(string(s.Output)); err != nil {
@@ -167,13 +170,30 @@ func (s *Spec) openStreams() (in, out, fail *os.File, err error) {
 }
 
 func (s *Spec) openOutput(path string) (*os.File, error) {
-	flags := os.O_WRONLY | os.O_CREATE | syscall.O_NOCTTY
+	flags := os.O_WRONLY | os.O_CREATE
 	if s.Append {
 		flags |= os.O_APPEND
 	} else {
 		flags |= os.O_TRUNC
 	}
-	return os.OpenFile(path, flags, 0o666)
+	return open(path, flags)
+}
+
+// open opens what the user named. It does not wait for the other end of a named pipe: parked
+// there, this process would neither be the script nor say why not. Nor does it get a
+// terminal by opening one, which the leader of a session would.
+func open(path string, flags int) (*os.File, error) {
+	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o666)
+	if errors.Is(err, unix.ENXIO) {
+		err = errors.New("it is a pipe that nobody reads")
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, false) // for the script
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 func texts(raw []Raw) []string {

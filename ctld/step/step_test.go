@@ -3,8 +3,11 @@ package step
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"schedrestd/ctld/cgroup"
 	"schedrestd/ctld/process"
@@ -528,5 +532,115 @@ func TestRawKeepsBytes(t *testing.T) {
 		if err := got.UnmarshalJSON(b); err != nil || got != want {
 			t.Errorf("%q became %q, %v", want, got, err)
 		}
+	}
+}
+
+// What the controller was started with open must not reach the second stage, which is the user.
+func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
+	if os.Getenv("STEP_TEST_PROBE") == "" {
+		child := exec.Command("/bin/sh", "-c", `exec 9</etc/passwd; exec "$0" -test.v -test.run='^`+t.Name()+`$'`, os.Args[0])
+		child.Env = append(os.Environ(), "STEP_TEST_PROBE=1")
+		if out, err := child.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	b := newBench(t)
+	spec := b.spec("echo $$ >main; sleep 60")
+	s := b.start(spec)
+	b.pid("main")
+	info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/9", s.Claim.Step.PID))
+	if err != nil {
+		t.Fatal("the probe did not get here: ", err)
+	}
+	flags := 0
+	if _, after, ok := strings.Cut(string(info), "flags:"); ok {
+		fmt.Sscanf(after, "%o", &flags)
+	}
+	if flags&syscall.O_CLOEXEC == 0 {
+		t.Errorf("descriptor 9 of the step goes on to the user: %s", info)
+	}
+}
+
+// The keys of the session that root started the controller in are not the job's.
+func TestSessionKeyringIsLeft(t *testing.T) {
+	runtime.LockOSThread() // and never unlocked: the thread ends with its keys
+	if err := leaveKeyring(); err != nil {
+		t.Fatal(err)
+	}
+	id, err := unix.AddKey("user", "planted", []byte("secret"), unix.KEY_SPEC_SESSION_KEYRING)
+	if err == nil {
+		err = unix.KeyctlSetperm(id, 0x3f000000) // for who holds the keyring, whatever his uid
+	}
+	if err != nil {
+		t.Skip("this machine lets nobody keep keys: ", err)
+	}
+	const look = "grep -c planted /proc/keys || true"
+	if out, err := exec.Command("/bin/sh", "-c", look).Output(); err != nil || string(out) != "1\n" {
+		t.Skipf("a planted key is not seen to begin with: %q, %v", out, err)
+	}
+	b := newBench(t)
+	b.run(b.spec(look))
+	if got := b.read("out"); got != "0\n" {
+		t.Errorf("the job sees root's key: %q", got)
+	}
+	runtime.UnlockOSThread()
+}
+
+// Whoever gets hold of the second stage's pipe must not keep the job running with it.
+func TestHeldPipeDoesNotKeepTheJob(t *testing.T) {
+	w := &watch{started: make(chan error, 1), log: slog.New(slog.DiscardHandler)}
+	if err := w.heard(); err != nil {
+		t.Error(err)
+	}
+	w.started <- errors.New("why")
+	if err := w.heard(); err == nil {
+		t.Error("what was said is not heard")
+	}
+}
+
+// A named pipe without another end must not park what is to become the script.
+func TestNamedPipes(t *testing.T) {
+	b := newBench(t)
+	for _, name := range []string{"in", "out"} {
+		if err := syscall.Mkfifo(filepath.Join(b.work, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := b.spec("true")
+	if o := b.run(spec); o.State != Failed || !strings.Contains(o.Reason, "a pipe that nobody reads") {
+		t.Errorf("%+v", o)
+	}
+	spec = b.spec("cat; echo end")
+	spec.Input, spec.Output = "in", "file"
+	if o := b.run(spec); o.State != Completed || b.read("file") != "end\n" {
+		t.Errorf("%+v", o)
+	}
+}
+
+// Chains of processes that fork and end at once leave a list of processes behind before it is complete.
+func TestForkingChainsEnd(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec(`f() { : >>ran; f & }; f & f & f & f & wait`)
+	s := b.start(spec)
+	await(t, "the chains run", func() bool { _, err := os.Stat(filepath.Join(b.work, "ran")); return err == nil })
+	time.Sleep(100 * time.Millisecond)
+	s.Cancel()
+	if o := b.finish(s, spec); o.State != Cancelled && o.State != Completed {
+		t.Errorf("%+v", o)
+	}
+}
+
+// A job has the limits that the controller was started with, not those that Go gives itself.
+func TestLimitsAreAsTheControllersWere(t *testing.T) {
+	const look = "ulimit -Sn; ulimit -Hn; ulimit -Sc"
+	want, err := exec.Command("/bin/sh", "-c", look).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t)
+	b.run(b.spec(look))
+	if diff := cmp.Diff(string(want), b.read("out")); diff != "" {
+		t.Error(diff)
 	}
 }

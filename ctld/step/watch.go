@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -40,9 +39,8 @@ type watch struct {
 }
 
 func watchMain() int {
-	// Locked: the script's process is to die with this one, and the kernel takes
-	// "this one" to be the thread that started it.
-	runtime.LockOSThread()
+	// On the thread that Main has locked: the script's process is to die with this one, and the
+	// kernel takes "this one" to be the thread that started it.
 	report := os.NewFile(reportFD, "report")
 	w, err := newWatch()
 	if err != nil {
@@ -68,8 +66,6 @@ func newWatch() (*watch, error) {
 		catch = append(catch, forwarded+sig)
 	}
 	signal.Notify(w.signals, catch...)
-	unix.CloseOnExec(specFD)
-	unix.CloseOnExec(reportFD)
 	// Whatever the job starts and abandons becomes a child of this process, and can be found.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become subreaper: %w", err)
@@ -126,7 +122,7 @@ func (w *watch) run() {
 			w.killAll()
 		}
 	}
-	w.conclude(<-w.started)
+	w.conclude(w.heard())
 }
 
 // reap collects children that have ended, and tells whether any are left. As a subreaper
@@ -203,21 +199,6 @@ func (w *watch) tell(sigs ...syscall.Signal) {
 	}
 }
 
-// killAll kills what it finds, and comes again until nothing is left: a process
-// may fork between being listed and being killed. All are stopped first, so that
-// those that are found can't.
-func (w *watch) killAll() {
-	if w.group != nil {
-		if err := w.group.Kill(); err != nil {
-			w.log.Warn("kill the job's cgroup", "error", err)
-		}
-	}
-	w.tell(syscall.SIGSTOP)
-	w.tell(syscall.SIGKILL)
-	w.pause = min(2*w.pause+time.Millisecond, time.Second)
-	w.kill.Reset(w.pause)
-}
-
 // conclude completes the outcome when nothing of the job is left. failed is why the script
 // could not be started, if so.
 func (w *watch) conclude(failed error) {
@@ -245,6 +226,22 @@ func (w *watch) persist() {
 			return
 		}
 		time.Sleep(pause)
+	}
+}
+
+// lastWords is how long a second stage that is dead may take to be heard.
+const lastWords = time.Second
+
+// heard is what the second stage said, nothing of the job being left. It does not wait for
+// the end of the pipe: the stage is the user, whose other processes may have got hold of its
+// end and keep it open, and the job would run for ever.
+func (w *watch) heard() error {
+	select {
+	case err := <-w.started:
+		return err
+	case <-time.After(lastWords):
+		w.log.Warn("somebody keeps the end of the pipe that the job's start was reported by")
+		return nil
 	}
 }
 
