@@ -149,15 +149,18 @@ func TestDeadlyRequest(t *testing.T) {
 func TestWorkerOutput(t *testing.T) {
 	g := serve(t, plain(t), Config{LogBurst: 50, LogRate: 20})
 	g.mustGet("/log?text=" + url.QueryEscape("it says"))
-	r := g.await(`worker: msg="it says" n=1`, nil)
-	if r["level"] != "WARN" || r["worker"] == nil || r["worker_uid"] == nil {
+	r := g.await("worker: it says", nil)
+	if r["level"] != "WARN" || r["n"] != "1" || r["worker"] == nil || r["worker_uid"] == nil || r["worker_pid"] == nil {
 		t.Errorf("label: %v", r)
 	}
-	g.mustGet("/raw?text=" + url.QueryEscape("<0>red \x1b[31m\r\u202e\xff end\nlevel=ERROR msg=forged\n"))
-	if r := g.await(`worker: red \x1b[31m\r\u202e\xff end`, nil); r["level"] != "INFO" {
+	g.mustGet("/raw?text=" + url.QueryEscape("red \x1b[31m\r\u202e\xff end\nlevel=INFO msg=forged worker=9 user=root worker_uid=0 user=eve time=x\n"))
+	if r := g.await(`worker: red \x1b[31m\r\u202e\xff end`, nil); r["level"] != "ERROR" {
 		t.Errorf("level: %v", r)
 	}
-	g.await("worker: level=ERROR msg=forged", nil) // a line of its own, still labelled
+	// A line of its own, and still labelled rightly.
+	if r := g.await("worker: forged", nil); r["worker"] == "9" || r["worker_uid"] == "0" || r["time"] == "x" || r["user"] != "root" {
+		t.Errorf("forged: %v", r)
+	}
 	g.mustGet("/raw?text=" + strings.Repeat("y", 5000) + "%0A")
 	g.await("worker: "+strings.Repeat("y", maxLine), nil)
 	g.mustGet("/flood")

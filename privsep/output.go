@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -14,14 +13,16 @@ import (
 // maxLine is how much of a line of a worker reaches the log, in bytes.
 const maxLine = 2048
 
-// relay copies what a worker writes to its fd 2 into the log, line by line. The worker
-// may be captured: lines are cut, counted and escaped, so that it can neither fill
-// the disk at will, nor forge lines of others, nor send codes to a terminal.
+// relay copies what a worker writes to its fd 2 into the log, each line as one record with
+// the worker's own attributes. The worker may be captured: lines are cut, counted and
+// escaped, what the parent says about them comes first and can't be said again, and their
+// text starts with "worker: ". So it can neither fill the disk at will, nor
+// forge lines of others, nor send codes to a terminal.
 func (p *pool) relay(w *worker) {
 	defer close(w.silent)
 	in := bufio.NewReaderSize(w.log, maxLine)
 	budget := newBudget(p.config.LogBurst, p.config.LogRate, time.Now())
-	log := p.log.With("worker", w.number, "worker_uid", p.who.UID)
+	log := p.log.With(workerKey, w.number, workerPIDKey, w.pid, workerUIDKey, p.who.UID)
 	for {
 		line, err := readLine(in)
 		if line != "" {
@@ -30,8 +31,8 @@ func (p *pool) relay(w *worker) {
 				log.Warn("worker logs too much", "lines_left_out", missed)
 			}
 			if ok {
-				level, text := levelOf(line)
-				log.Log(context.Background(), level, "worker: "+printable(text))
+				e := readEntry(line)
+				log.LogAttrs(context.Background(), e.level, "worker: "+e.msg, e.attrs...)
 			} else if budget.missed%100 == 0 {
 				time.Sleep(10 * time.Millisecond) // the pipe fills, and the flood waits in the worker
 			}
@@ -56,20 +57,6 @@ func readLine(in *bufio.Reader) (string, error) {
 		err = io.EOF // the parent closed its end
 	}
 	return strings.TrimSuffix(kept, "\n"), err
-}
-
-// levelOf splits the mark off a line that worker/log.go wrote: "<" level ">". A line
-// without one comes from the Go runtime, which only speaks up in trouble.
-func levelOf(line string) (slog.Level, string) {
-	mark, text, ok := strings.Cut(line, ">")
-	if !ok || !strings.HasPrefix(mark, "<") {
-		return slog.LevelError, line
-	}
-	n, err := strconv.ParseInt(mark[1:], 10, 8)
-	if err != nil {
-		return slog.LevelError, line
-	}
-	return min(slog.Level(n), slog.LevelError), text
 }
 
 // printable makes s safe for a log and a terminal: what can't be printed is escaped,

@@ -207,7 +207,7 @@ func TestDrain(t *testing.T) {
 				}
 				answered <- err
 			}()
-			g.await(`worker: msg="a request waits"`, nil)
+			g.await("worker: a request waits", nil)
 			g.cmd.Process.Signal(sig)
 			if err := <-answered; err != nil {
 				t.Errorf("the request in flight: %v", err)
@@ -235,7 +235,7 @@ func TestDrain(t *testing.T) {
 func TestSecondSignal(t *testing.T) {
 	g := serve(t, plain(t), Config{})
 	go g.get("/wait?ms=3600000")
-	g.await(`worker: msg="a request waits"`, nil)
+	g.await("worker: a request waits", nil)
 	g.cmd.Process.Signal(syscall.SIGTERM)
 	g.await("draining", nil)
 	g.cmd.Process.Signal(syscall.SIGTERM)

@@ -115,26 +115,6 @@ func FuzzPrintable(f *testing.F) {
 	})
 }
 
-func TestLevelOf(t *testing.T) {
-	tests := []struct {
-		in    string
-		level slog.Level
-		text  string
-	}{
-		{"<4>watch out", slog.LevelWarn, "watch out"},
-		{"<-4>detail", slog.LevelDebug, "detail"},
-		{"<99>loud", slog.LevelError, "loud"},
-		{"panic: x", slog.LevelError, "panic: x"},
-		{"<x>y", slog.LevelError, "<x>y"},
-		{"a>b", slog.LevelError, "a>b"},
-	}
-	for _, tt := range tests {
-		if level, text := levelOf(tt.in); level != tt.level || text != tt.text {
-			t.Errorf("%q: %v %q", tt.in, level, text)
-		}
-	}
-}
-
 func TestReadLine(t *testing.T) {
 	in := bufio.NewReaderSize(strings.NewReader("a\n\n"+strings.Repeat("x", 3*maxLine)+"\nlast"), maxLine)
 	want := []string{"a", "", strings.Repeat("x", maxLine), "last"}

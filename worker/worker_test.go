@@ -121,7 +121,7 @@ func TestLogLines(t *testing.T) {
 	log.Debug("left out")
 	log.Warn("two\nlines", "a", "b c")
 	log.With("id", 7).WithGroup("g").Error("more", "time", "kept")
-	want := "<4>msg=\"two\\nlines\" a=\"b c\"\n<8>msg=more id=7 g.time=kept\n"
+	want := "level=WARN msg=\"two\\nlines\" a=\"b c\"\nlevel=ERROR msg=more id=7 g.time=kept\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
