@@ -128,7 +128,7 @@ var AccountingDiag = enveloped("openapi_slurmdbd_stats_resp", func(a *StatsAnswe
 )
 
 // GetAccountingDiag shows the accounting daemon's statistics.
-var GetAccountingDiag = Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "diag", ID: "get_diag",
+var GetAccountingDiag = declare(noParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "diag/", ID: "get_diag",
 	Doc: "Show what the accounting daemon counts about itself", Answer: AccountingDiag,
-}
+})

@@ -134,15 +134,19 @@ var signalNumbers = map[string]uint16{
 	"TTOU": 22, "URG": 23, "XCPU": 24, "XFSZ": 25, "VTALRM": 26, "PROF": 27, "WINCH": 28, "IO": 29, "PWR": 30, "SYS": 31,
 }
 
-func takeWarnSignal(d *model.JobDesc, s string) error {
+func takeWarnSignal(d *model.JobDesc, s string) (err error) {
+	d.WarnSignal, err = parseSignal(s)
+	return err
+}
+
+// parseSignal reads a signal's number, or its name with or without SIG.
+func parseSignal(s string) (uint16, error) {
 	if n, err := strconv.ParseUint(s, 10, 16); err == nil && n < 128 {
-		d.WarnSignal = uint16(n)
-		return nil
+		return uint16(n), nil
 	}
 	n, known := signalNumbers[strings.TrimPrefix(strings.ToUpper(s), "SIG")]
 	if !known {
-		return fmt.Errorf("no such signal: %q", schema.Shorten(s))
+		return 0, fmt.Errorf("no such signal: %q", schema.Shorten(s))
 	}
-	d.WarnSignal = n
-	return nil
+	return n, nil
 }

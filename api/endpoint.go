@@ -1,30 +1,46 @@
 package api
 
-import "schedrestd/api/schema"
+import (
+	"fmt"
+	"strings"
+
+	"schedrestd/api/schema"
+)
 
 // Endpoint declares one operation: what is asked how, and what is answered. What it
 // does is handlers' to say.
 type Endpoint struct {
 	Method     string
 	Accounting bool   // under the accounting daemon's path segment
-	Path       string // after the version, "node/{node_name}"
+	Path       string // after the version, "node/{node_name}"; a "/" at the end is for documents alone
 	ID         string // of the operation, "get_node"
 	Doc        string // one line
-	Params     []Param
+	Params     Described
 	Request    Described // nil: no body
 	Answer     Described
 	Since      schema.Version // 0: all versions
+	Ours       schema.Version // Slurm's gateway has it from this version on; 0: in all
 }
 
-// Param is a part of the path, or of the query, that the client chooses.
-type Param struct {
-	Name string
-	Doc  string
-}
+// Always in Endpoint.Ours says that Slurm's gateway has it in no version.
+const Always schema.Version = 255
 
-// Described is a body's table.
+// Described is a table, of a body or of parameters.
 type Described interface {
 	Shape(schema.View) *schema.Shape
+}
+
+// Operation is an Endpoint with the table that its parameters are parsed by. A parameter that
+// Path names in braces is a part of the path; the others are in the query.
+type Operation[P any] struct {
+	*Endpoint
+	Params *schema.ObjectType[P]
+}
+
+// declare makes an Operation.
+func declare[P any](params *schema.ObjectType[P], e Endpoint) Operation[P] {
+	e.Params = params
+	return Operation[P]{&e, params}
 }
 
 // Segment is the first segment of an endpoint's path in the spelling s.
@@ -35,13 +51,28 @@ func (e *Endpoint) Segment(s schema.Spelling) string {
 	return pathController.in(s)
 }
 
+// URL is the whole path in v.
+func (e *Endpoint) URL(v schema.View) string {
+	return "/" + e.Segment(v.Names) + "/" + v.Version.String() + "/" + e.Path
+}
+
+// OperationID is the operation's name in documents, "sched_v0042_get_node".
+func (e *Endpoint) OperationID(v schema.View) string {
+	return fmt.Sprintf("%s_v%04d_%s", e.Segment(v.Names), v.Version, e.ID)
+}
+
+// InPath tells whether the parameter name is a part of the path.
+func (e *Endpoint) InPath(name string) bool {
+	return strings.Contains(e.Path, "{"+name+"}")
+}
+
 // In tells whether the endpoint exists in v.
 func (e *Endpoint) In(v schema.Version) bool { return v >= e.Since }
 
 // Endpoints is every endpoint there is. Paths and IDs follow what clients of slurmrestd know.
 var Endpoints = []*Endpoint{
-	&GetPing,
-	&GetNodes, &GetNode,
-	&GetJobs, &GetJob, &DeleteJob, &PostJobSubmit,
-	&GetAccountingPing, &GetAccountingDiag,
+	GetPing.Endpoint,
+	GetNodes.Endpoint, GetNode.Endpoint,
+	GetJobs.Endpoint, GetJob.Endpoint, DeleteJob.Endpoint, PostJobSubmit.Endpoint,
+	GetAccountingPing.Endpoint, GetAccountingDiag.Endpoint,
 }

@@ -192,21 +192,44 @@ var Jobs = enveloped("openapi_job_info_resp", func(a *JobsAnswer) *Envelope { re
 )
 
 // GetJobs lists the jobs.
-var GetJobs = Endpoint{
-	Method: http.MethodGet, Path: "jobs", ID: "get_jobs",
+var GetJobs = declare(listParams, Endpoint{
+	Method: http.MethodGet, Path: "jobs/", ID: "get_jobs",
 	Doc: "List the jobs", Answer: Jobs,
+})
+
+// JobParams are the parameters of GetJob.
+type JobParams struct {
+	ID uint32
+	model.Query
 }
+
+var jobParams = schema.Object("",
+	schema.F("job_id", jobNumber, func(p *JobParams) *uint32 { return &p.ID }, "Number of the job", schema.Required(0)),
+	updateTime(func(p *JobParams) *model.Query { return &p.Query }),
+	flags(func(p *JobParams) *model.Query { return &p.Query }),
+)
 
 // GetJob shows one job.
-var GetJob = Endpoint{
+var GetJob = declare(jobParams, Endpoint{
 	Method: http.MethodGet, Path: "job/{job_id}", ID: "get_job",
 	Doc: "Show one job", Answer: Jobs,
-	Params: []Param{{"job_id", "Number of the job"}},
+})
+
+// KillParams are the parameters of DeleteJob.
+type KillParams struct {
+	Job    string
+	Signal model.Opt[uint16]
+	Flags  model.Kill
 }
 
+var killParams = schema.Object("",
+	schema.F("job_id", jobName, func(p *KillParams) *string { return &p.Job }, "Number of the job, or of a task as \"12_3\"", schema.Required(0)),
+	schema.F("signal", signalNumber, func(p *KillParams) *model.Opt[uint16] { return &p.Signal }, "Name or number of the signal to send; when missing: KILL, which cancels it"),
+	schema.F("flags", joined(warnFlags), func(p *KillParams) *uint16 { return (*uint16)(&p.Flags) }, "What the signal goes to, words with commas between them"),
+)
+
 // DeleteJob cancels a job.
-var DeleteJob = Endpoint{
+var DeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Empty,
-	Params: []Param{{"job_id", "Number of the job, or of a task as \"12_3\""}},
-}
+})

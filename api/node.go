@@ -120,14 +120,25 @@ var Nodes = enveloped("openapi_nodes_resp", func(a *NodesAnswer) *Envelope { ret
 )
 
 // GetNodes lists the nodes.
-var GetNodes = Endpoint{
-	Method: http.MethodGet, Path: "nodes", ID: "get_nodes",
+var GetNodes = declare(listParams, Endpoint{
+	Method: http.MethodGet, Path: "nodes/", ID: "get_nodes",
 	Doc: "List the nodes", Answer: Nodes,
+})
+
+// NodeParams are the parameters of GetNode.
+type NodeParams struct {
+	Name string
+	model.Query
 }
 
+var nodeParams = schema.Object("",
+	schema.F("node_name", schema.String, func(p *NodeParams) *string { return &p.Name }, "Name of the node", schema.Required(0)),
+	updateTime(func(p *NodeParams) *model.Query { return &p.Query }),
+	flags(func(p *NodeParams) *model.Query { return &p.Query }),
+)
+
 // GetNode shows one node.
-var GetNode = Endpoint{
+var GetNode = declare(nodeParams, Endpoint{
 	Method: http.MethodGet, Path: "node/{node_name}", ID: "get_node",
 	Doc: "Show one node", Answer: Nodes,
-	Params: []Param{{"node_name", "Name of the node"}},
-}
+})

@@ -50,10 +50,10 @@ var Pings = enveloped("openapi_ping_array_resp", (*PingsAnswer).envelope,
 )
 
 // GetPing asks the controllers.
-var GetPing = Endpoint{
-	Method: http.MethodGet, Path: "ping", ID: "get_ping",
+var GetPing = declare(noParams, Endpoint{
+	Method: http.MethodGet, Path: "ping/", ID: "get_ping",
 	Doc: "Ask every controller whether it is there", Answer: Pings,
-}
+})
 
 // AccountingPings is the table of a PingsAnswer of the accounting daemon.
 var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).envelope,
@@ -61,7 +61,8 @@ var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).env
 )
 
 // GetAccountingPing asks the accounting daemon.
-var GetAccountingPing = Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "ping", ID: "get_ping",
+var GetAccountingPing = declare(noParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "ping/", ID: "get_ping",
 	Doc: "Ask the accounting daemon whether it is there", Answer: AccountingPings,
-}
+	Ours: V42,
+})

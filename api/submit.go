@@ -89,7 +89,7 @@ func stepName(o model.Opt[uint32]) string {
 }
 
 // PostJobSubmit submits a job.
-var PostJobSubmit = Endpoint{
+var PostJobSubmit = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
 	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,
-}
+})

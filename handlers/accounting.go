@@ -8,7 +8,7 @@ import (
 )
 
 // getAccountingPing asks the accounting daemon whether it is there.
-func (h *handler) getAccountingPing(c *call) error {
+func (h *handler) getAccountingPing(c *call, _ *api.NoParams) error {
 	pings, err := h.Accounting.Ping(c.ctx, c.cred)
 	if err != nil {
 		return err
@@ -20,7 +20,7 @@ func (h *handler) getAccountingPing(c *call) error {
 }
 
 // getAccountingDiag shows the accounting daemon's statistics, and its ping beside them.
-func (h *handler) getAccountingDiag(c *call) error {
+func (h *handler) getAccountingDiag(c *call, _ *api.NoParams) error {
 	stats, pings, err := h.Accounting.Stats(c.ctx, c.cred)
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 		c.warnings = append(c.warnings, api.Warning{Description: n.Text, Source: n.Source})
 	}
 	if !report.OK() {
-		return nil, &bodyError{report.Errors}
+		return nil, &notesError{"body", report.Errors}
 	}
 	return body, nil
 }

@@ -53,22 +53,31 @@ func (c *call) serve() error {
 	if err := c.authenticate(); err != nil {
 		return err
 	}
-	return c.route.do(c)
+	do, refused := c.route.prepare(c)
+	if refused != nil || c.route.Request != nil {
+		if err := c.vouch(); err != nil {
+			return err
+		}
+	}
+	if refused != nil {
+		return refused
+	}
+	return do()
 }
 
-// authenticate finds out who asks. Form, dates and claims are judged here. Whether a token is
-// genuine is for the daemon to say: it is asked first when there is a body, which nobody
-// unknown may make us read; any other request is answered by the daemon itself, and so
-// only to a credential that it accepts.
+// authenticate finds out who asks. Form, dates and claims are judged here.
 func (c *call) authenticate() (err error) {
-	if c.who, err = auth.FromRequest(c.r, c.h.Auth); err != nil {
-		return err
-	}
+	c.who, err = auth.FromRequest(c.r, c.h.Auth)
 	c.cred = model.Credential{Token: c.who.Token, ActAs: c.who.ActAs}
-	switch {
-	case c.route.Request == nil:
-		return nil
-	case c.route.Accounting:
+	return err
+}
+
+// vouch asks the daemon whether the credential is genuine. It is asked first when there is a
+// body, which nobody unknown may make us read, and when the answer is our own alone:
+// only a good credential is told anything else than that it is not. Any other request
+// is answered by the daemon itself, and so only to a credential that it accepts.
+func (c *call) vouch() error {
+	if c.route.Accounting {
 		return c.h.Accounting.Vouch(c.ctx, c.cred)
 	}
 	return c.h.Controller.Vouch(c.ctx, c.cred)

@@ -90,7 +90,7 @@ func (c *call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", "
 // errs.Error is for the client's eyes; everything else stays in the log. Why a
 // credential was refused is always told in the same words.
 func problems(err error, code int) []api.Error {
-	if report, ok := errors.AsType[*bodyError](err); ok {
+	if report, ok := errors.AsType[*notesError](err); ok {
 		return report.problems()
 	}
 	p := api.Error{Name: http.StatusText(code), Code: errs.KindOf(err).String(), Description: "something went wrong here; the log has it under the request's id"}
@@ -120,15 +120,18 @@ func retryable(code string) bool {
 	return false
 }
 
-// bodyError is a body that was read and can't be understood.
-type bodyError struct{ notes []schema.Note }
+// notesError is a body, or parameters, that a table can't understand.
+type notesError struct {
+	what  string
+	notes []schema.Note
+}
 
-func (e *bodyError) Error() string { return fmt.Sprintf("%d errors in the body", len(e.notes)) }
+func (e *notesError) Error() string { return fmt.Sprintf("%d errors in the %s", len(e.notes), e.what) }
 
 // Unwrap gives it its kind.
-func (e *bodyError) Unwrap() error { return &errs.Error{Kind: errs.Invalid} }
+func (e *notesError) Unwrap() error { return &errs.Error{Kind: errs.Invalid} }
 
-func (e *bodyError) problems() []api.Error {
+func (e *notesError) problems() []api.Error {
 	list := make([]api.Error, len(e.notes))
 	for i, n := range e.notes {
 		list[i] = api.Error{

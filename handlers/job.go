@@ -2,22 +2,18 @@ package handlers
 
 import (
 	"net/http"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"schedrestd/api"
-	"schedrestd/api/schema"
-	"schedrestd/errs"
 	"schedrestd/model"
 )
 
 // getJobs lists the jobs, one at a time from the controller's answer to the client.
-func (h *handler) getJobs(c *call) error {
+func (h *handler) getJobs(c *call, p *api.ListParams) error {
 	body := api.JobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
-		times, err := h.Controller.Jobs(c.ctx, c.cred, everything, func(j *model.Job) error {
+		times, err := h.Controller.Jobs(c.ctx, c.cred, p.Or(everything), func(j *model.Job) error {
 			row.Job = j
 			return each(&row)
 		})
@@ -28,12 +24,8 @@ func (h *handler) getJobs(c *call) error {
 }
 
 // getJob shows one job: several entries when it is an array or heterogeneous.
-func (h *handler) getJob(c *call) error {
-	id, err := strconv.ParseUint(c.params["job_id"], 10, 32)
-	if err != nil {
-		return noSuchJob(c)
-	}
-	jobs, times, err := h.Controller.Job(c.ctx, c.cred, uint32(id), model.Query{Flags: model.ShowDetail})
+func (h *handler) getJob(c *call, p *api.JobParams) error {
+	jobs, times, err := h.Controller.Job(c.ctx, c.cred, p.ID, p.Or(model.ShowDetail))
 	if err != nil {
 		return err
 	}
@@ -49,23 +41,10 @@ func (h *handler) getJob(c *call) error {
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
 
-// deleteJob cancels a job.
-func (h *handler) deleteJob(c *call) error {
-	id := c.params["job_id"]
-	if strings.Trim(id, "0123456789_+[],-") != "" || id[0] < '0' || id[0] > '9' {
-		return noSuchJob(c)
-	}
-	if err := h.Controller.Kill(c.ctx, c.cred, id, uint16(syscall.SIGKILL), 0); err != nil {
+// deleteJob cancels a job, or sends it another signal.
+func (h *handler) deleteJob(c *call, p *api.KillParams) error {
+	if err := h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), p.Flags); err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
-}
-
-// noSuchJob is for what can't be a job's number. The credential has not been shown to a daemon
-// yet, and only a good one is told anything else than that it is not.
-func noSuchJob(c *call) error {
-	if err := c.h.Controller.Vouch(c.ctx, c.cred); err != nil {
-		return err
-	}
-	return errs.New(errs.NotFound, "there is no job %q", schema.Shorten(c.params["job_id"]))
 }

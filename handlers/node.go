@@ -8,10 +8,10 @@ import (
 )
 
 // everything is what is shown unless the client says otherwise.
-var everything = model.Query{Flags: model.ShowAll | model.ShowDetail}
+const everything = model.ShowAll | model.ShowDetail
 
 // getNodes lists the nodes, one at a time from the controller's answer to the client.
-func (h *handler) getNodes(c *call) error {
+func (h *handler) getNodes(c *call, p *api.ListParams) error {
 	members, err := h.membership(c)
 	if err != nil {
 		return err
@@ -19,7 +19,7 @@ func (h *handler) getNodes(c *call) error {
 	body := api.NodesAnswer{Envelope: c.envelope()}
 	body.Nodes = func(each func(*api.NodeRow) error) error {
 		row := api.NodeRow{Users: h.Users}
-		body.LastUpdate, err = h.Controller.Nodes(c.ctx, c.cred, everything, func(n *model.Node) error {
+		body.LastUpdate, err = h.Controller.Nodes(c.ctx, c.cred, p.Or(everything), func(n *model.Node) error {
 			row.Node, row.Partitions = n, members.partitions(n.Name)
 			return each(&row)
 		})
@@ -29,8 +29,8 @@ func (h *handler) getNodes(c *call) error {
 }
 
 // getNode shows one node.
-func (h *handler) getNode(c *call) error {
-	node, lastUpdate, err := h.Controller.Node(c.ctx, c.cred, c.params["node_name"], everything)
+func (h *handler) getNode(c *call, p *api.NodeParams) error {
+	node, lastUpdate, err := h.Controller.Node(c.ctx, c.cred, p.Name, p.Or(everything))
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 // getPing asks every controller. When none answers, nobody has said that the token is
 // genuine: then it is an error like any other, and shows no names of machines.
-func (h *handler) getPing(c *call) error {
+func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	pings, err := h.Controller.Ping(c.ctx, c.cred)
 	if err != nil {
 		return err

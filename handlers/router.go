@@ -34,7 +34,7 @@ type segment struct {
 func newRouter(routes []route, cfg Config) *router {
 	rt := &router{segments: map[string]segment{}, versions: cfg.Versions}
 	for _, r := range routes {
-		rt.routes = append(rt.routes, pattern{r, strings.Split(r.Path, "/")})
+		rt.routes = append(rt.routes, pattern{r, strings.Split(strings.TrimSuffix(r.Path, "/"), "/")})
 		for _, s := range cfg.Names.Spellings() {
 			rt.segments[r.Segment(s)] = segment{s, r.Accounting}
 		}

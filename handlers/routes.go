@@ -2,29 +2,37 @@ package handlers
 
 import "schedrestd/api"
 
-// route joins what an endpoint is with what it does.
-type route struct {
-	*api.Endpoint
-	do func(*call) error
-}
-
 // routes is the table of contents of the REST surface: an endpoint that is not here
 // does not exist, and one without a declaration can't be here.
 func (h *handler) routes() []route {
 	routes := []route{
-		{&api.GetPing, h.getPing},
-		{&api.GetNodes, h.getNodes},
-		{&api.GetNode, h.getNode},
-		{&api.GetJobs, h.getJobs},
-		{&api.GetJob, h.getJob},
-		{&api.DeleteJob, h.deleteJob},
-		{&api.PostJobSubmit, h.postJobSubmit},
+		on(api.GetPing, h.getPing),
+		on(api.GetNodes, h.getNodes),
+		on(api.GetNode, h.getNode),
+		on(api.GetJobs, h.getJobs),
+		on(api.GetJob, h.getJob),
+		on(api.DeleteJob, h.deleteJob),
+		on(api.PostJobSubmit, h.postJobSubmit),
 	}
 	if h.Accounting != nil {
 		routes = append(routes,
-			route{&api.GetAccountingPing, h.getAccountingPing},
-			route{&api.GetAccountingDiag, h.getAccountingDiag},
+			on(api.GetAccountingPing, h.getAccountingPing),
+			on(api.GetAccountingDiag, h.getAccountingDiag),
 		)
 	}
 	return routes
+}
+
+// route joins what an endpoint is with what it does. prepare parses the parameters; what
+// it returns does the work with them.
+type route struct {
+	*api.Endpoint
+	prepare func(*call) (do func() error, err error)
+}
+
+func on[P any](op api.Operation[P], do func(*call, *P) error) route {
+	return route{op.Endpoint, func(c *call) (func() error, error) {
+		params, err := readParams(c, op.Params)
+		return func() error { return do(c, params) }, err
+	}}
 }

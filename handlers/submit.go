@@ -11,7 +11,7 @@ import (
 )
 
 // postJobSubmit submits a batch job. Nothing is submitted when any of it can't be understood.
-func (h *handler) postJobSubmit(c *call) error {
+func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	request, err := readBody(c, api.SubmissionBody)
 	if err != nil {
 		return err

@@ -22,6 +22,14 @@ type Query struct {
 	Flags Show
 }
 
+// Or is q with other flags when it has none.
+func (q Query) Or(flags Show) Query {
+	if q.Flags == 0 {
+		q.Flags = flags
+	}
+	return q
+}
+
 // Show is a set of what else to show.
 type Show uint16
 

@@ -58,7 +58,9 @@ func ParseInteger(r *Report, v *Value, least, most int64) (int64, bool) {
 		if _, err := strconv.ParseInt(v.Text, 10, 64); err != nil {
 			return 0, r.Error(v, "expected integer, got string %q", Shorten(v.Text))
 		}
-		r.Warn(v, "expected integer, got string")
+		if !v.Untyped {
+			r.Warn(v, "expected integer, got string")
+		}
 	default:
 		return 0, r.Error(v, "expected integer, got %s", v.Kind)
 	}

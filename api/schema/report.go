@@ -54,6 +54,9 @@ func (r *Report) Error(v *Value, format string, args ...any) bool {
 // expected, was taken all the same. Its source ends with a slash: it is about what
 // stands there as a whole.
 func (r *Report) WarnKind(v *Value, want Kind) {
+	if v.Untyped {
+		return
+	}
 	r.note(&r.Warnings, v, "/", "expected %s, got %s", []any{want, v.Kind})
 }
 

@@ -67,7 +67,7 @@ func ParseBool(r *Report, v *Value, into *bool) bool {
 	default:
 		return r.Error(v, "expected boolean, got %s", v.Kind)
 	}
-	if v.Kind != Bool {
+	if v.Kind != Bool && !v.Untyped {
 		r.Warn(v, "expected boolean, got %s", v.Kind)
 	}
 	return true

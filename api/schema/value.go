@@ -28,6 +28,10 @@ type Value struct {
 	Key    string  // its name, when it is a member of a Map
 	Text   string  // of Text; the literal of a Number; "true" or "false" of a Bool
 	Items  []Value // elements of an Array, members of a Map, in order
+
+	// Untyped: a Text that may stand for anything, as in a query, which has no other kind. It
+	// is taken for what is expected without a remark.
+	Untyped bool
 }
 
 // Limits bound what a document may cost before any of it is understood.

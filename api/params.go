@@ -1,0 +1,102 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// Parameters are declared as the fields of bodies are. Clients of slurmrestd know every one of
+// them as a string, whatever it means.
+
+// NoParams is for an endpoint without parameters.
+type NoParams struct{}
+
+var noParams = schema.Object[NoParams]("")
+
+// ListParams are the parameters of a list.
+type ListParams struct{ model.Query }
+
+var listParams = schema.Object("",
+	updateTime(func(p *ListParams) *model.Query { return &p.Query }),
+	flags(func(p *ListParams) *model.Query { return &p.Query }),
+)
+
+func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
+	return schema.F("update_time", instant, func(p *P) *model.Time { return &at(p).Since },
+		"Answer 304 when nothing changed since then", schema.Unit("s"))
+}
+
+func flags[P any](at func(*P) *model.Query) schema.Field[P] {
+	return schema.F("flags", joined(showFlags), func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
+		"What else to show, words with commas between them; when missing, all there is")
+}
+
+// asText is a Type of what is written as text in parameters, and never shown.
+func asText[T any](parse func(string) (T, error)) schema.Type[T] {
+	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, _ *T) { e.Null() },
+		func(r *schema.Report, v *schema.Value, into *T) bool {
+			var s string
+			if !schema.ParseText(r, v, &s) {
+				return false
+			}
+			value, err := parse(s)
+			if err != nil {
+				return r.Error(v, "%v", err)
+			}
+			*into = value
+			return true
+		})
+}
+
+// instant is a time in seconds since 1970.
+func instant() schema.Type[model.Time] {
+	return asText(func(s string) (model.Time, error) {
+		n, err := strconv.ParseUint(s, 10, 62)
+		if err != nil {
+			return 0, fmt.Errorf("expected seconds since 1970, got %q", schema.Shorten(s))
+		}
+		return model.Time(n), nil
+	})
+}
+
+// signalNumber is a signal by name or number.
+func signalNumber() schema.Type[model.Opt[uint16]] {
+	return asText(func(s string) (model.Opt[uint16], error) {
+		n, err := parseSignal(s)
+		return model.Some(n), err
+	})
+}
+
+// jobNumber is the number of a job as a part of a path.
+func jobNumber() schema.Type[uint32] {
+	return asText(func(s string) (uint32, error) {
+		n, err := strconv.ParseUint(s, 10, 32)
+		if err != nil {
+			return 0, fmt.Errorf("there is no job %q", schema.Shorten(s))
+		}
+		return uint32(n), nil
+	})
+}
+
+// jobName is a job, a task "12_3", tasks "12_[1-3]" or a part "12+1" as a part of a path.
+func jobName() schema.Type[string] {
+	return asText(func(s string) (string, error) {
+		if s == "" || s[0] < '0' || s[0] > '9' || strings.Trim(s, "0123456789_+[],-") != "" {
+			return "", fmt.Errorf("there is no job %q", schema.Shorten(s))
+		}
+		return s, nil
+	})
+}
+
+// joined is a set of words as one text, with commas between them.
+func joined[T schema.Integer](set *schema.WordSet[T]) func() schema.Type[T] {
+	return func() schema.Type[T] { return joinedWords[T]{set} }
+}
+
+type joinedWords[T schema.Integer] struct{ *schema.WordSet[T] }
+
+func (w joinedWords[T]) Shape(v schema.View) *schema.Shape { return w.WordSet.Shape(v).Items }

@@ -1,0 +1,82 @@
+package handlers
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/errs"
+)
+
+// readParams parses what the path and the query of a request say into *P. What is odd joins the
+// call's warnings. What can't be understood is Invalid in the query; in the path it
+// is NotFound: there is nothing of that name.
+func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
+	doc, err := c.paramsAsDocument()
+	if err != nil {
+		return nil, err
+	}
+	var report schema.Report
+	params := new(P)
+	table.Parser(c.view)(&report, doc, params)
+	for _, n := range report.Warnings {
+		c.warnings = append(c.warnings, api.Warning{Description: n.Text, Source: c.paramSource(n)})
+	}
+	for i, n := range report.Errors {
+		report.Errors[i].Source = c.paramSource(n)
+		if strings.HasPrefix(report.Errors[i].Source, inPath) {
+			return nil, errs.New(errs.NotFound, "%s", n.Text).WithSource(report.Errors[i].Source)
+		}
+	}
+	if !report.OK() {
+		return nil, &notesError{"parameters", report.Errors}
+	}
+	return params, nil
+}
+
+// Where a parameter stands, in the source of an error or a warning: "query/flags".
+const (
+	inPath  = "path/"
+	inQuery = "query/"
+)
+
+func (c *call) paramSource(n schema.Note) string {
+	name := strings.TrimPrefix(n.Source, "#/")
+	if c.route.InPath(name) {
+		return inPath + name
+	}
+	return inQuery + name
+}
+
+// paramsAsDocument is the object that a table can parse. A name in the query that is a part of the
+// path is left out, with a warning: it must not be taken for that part. A parameter given twice
+// is two members, which is for the table to refuse.
+func (c *call) paramsAsDocument() (*schema.Value, error) {
+	doc := &schema.Value{Kind: schema.Map}
+	add := func(name, value string) {
+		doc.Items = append(doc.Items, schema.Value{Kind: schema.Text, Key: name, Text: value, Untyped: true})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.params)) {
+		add(name, c.params[name])
+	}
+	if c.r.URL.RawQuery == "" {
+		return doc, nil
+	}
+	query, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Malformed, "the query can't be read")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if c.route.InPath(name) {
+			c.warnings = append(c.warnings, api.Warning{Description: "is a part of the path, ignored here", Source: inQuery + name})
+			continue
+		}
+		for _, value := range query[name] {
+			add(name, value)
+		}
+	}
+	return doc, nil
+}
