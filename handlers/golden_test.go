@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/errs"
 	"schedrestd/model"
 )
@@ -56,27 +57,38 @@ func demo() *fake {
 
 var requestID = regexp.MustCompile(`[A-Z2-7]{26}`)
 
+const submission = `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
+
+// golden is a request whose answer is kept, for every version.
+type golden struct{ name, method, url, body string }
+
+var goldens = []golden{
+	{"ping", "GET", "/sched/VERSION/ping", ""},
+	{"nodes", "GET", "/sched/VERSION/nodes", ""},
+	{"node", "GET", "/slurm/VERSION/node/n2", ""},
+	{"jobs", "GET", "/slurm/VERSION/jobs", ""},
+	{"job", "GET", "/sched/VERSION/job/12", ""},
+	{"submit", "POST", "/sched/VERSION/job/submit", submission},
+	{"cancel", "DELETE", "/sched/VERSION/job/12", ""},
+	{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},
+	{"accounting-diag", "GET", "/scheddb/VERSION/diag", ""},
+	{"no-such-node", "GET", "/sched/VERSION/node/n9", ""},
+	{"not-understood", "POST", "/sched/VERSION/job/submit", `{"job": {"script": "x", "tasks": "many", "begin_time": {"number": -1}}}`},
+	{"bad-parameters", "GET", "/sched/VERSION/nodes?flags=NOPE&update_time=yesterday&colour=red", ""},
+}
+
+func (g golden) path(v schema.Version) string {
+	return strings.Replace(g.url, "VERSION", v.String(), 1)
+}
+
 // TestGolden holds the body of each endpoint in each version against testdata/golden, where a
 // person can read it. Run with -update after a change that is meant.
 func TestGolden(t *testing.T) {
-	submit := `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
-	tests := []struct{ name, method, path, body string }{
-		{"ping", "GET", "/sched/VERSION/ping", ""},
-		{"nodes", "GET", "/sched/VERSION/nodes", ""},
-		{"node", "GET", "/slurm/VERSION/node/n2", ""},
-		{"job", "GET", "/sched/VERSION/job/12", ""},
-		{"submit", "POST", "/sched/VERSION/job/submit", submit},
-		{"cancel", "DELETE", "/sched/VERSION/job/12", ""},
-		{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},
-		{"accounting-diag", "GET", "/scheddb/VERSION/diag", ""},
-		{"no-such-node", "GET", "/sched/VERSION/node/n9", ""},
-		{"not-understood", "POST", "/sched/VERSION/job/submit", `{"job": {"script": "x", "tasks": "many", "begin_time": {"number": -1}}}`},
-	}
-	for _, tt := range tests {
+	for _, tt := range goldens {
 		for _, v := range api.Versions {
 			name := tt.name + "-" + v.String()
 			t.Run(name, func(t *testing.T) {
-				w := serve(t, config(demo()), request(tt.method, strings.Replace(tt.path, "VERSION", v.String(), 1), tt.body))
+				w := serve(t, config(demo()), request(tt.method, tt.path(v), tt.body))
 				if requestID.FindString(w.Header().Get("X-Request-Id")) == "" {
 					t.Errorf("X-Request-Id is %q", w.Header().Get("X-Request-Id"))
 				}

@@ -1,0 +1,50 @@
+package handlers
+
+import (
+	"net/http"
+	"testing"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+)
+
+// TestRoutes: every endpoint that is declared is served once, and nothing else is.
+func TestRoutes(t *testing.T) {
+	h := &handler{Config: config(demo())}
+	served := map[*api.Endpoint]int{}
+	for _, r := range h.routes() {
+		served[r.Endpoint]++
+	}
+	for _, e := range api.Endpoints {
+		if served[e] != 1 {
+			t.Errorf("%s is served %d times", e.OperationID(schema.View{Version: api.V43}), served[e])
+		}
+		delete(served, e)
+	}
+	for e := range served {
+		t.Errorf("%s %s is served and not in api.Endpoints", e.Method, e.Path)
+	}
+}
+
+// TestGoldensAreComplete: every endpoint has a golden body.
+func TestGoldensAreComplete(t *testing.T) {
+	cfg := config(demo())
+	cfg.Versions = api.Versions
+	h := &handler{Config: cfg}
+	rt := newRouter(h.routes(), cfg)
+	shown := map[*api.Endpoint]bool{}
+	for _, g := range goldens {
+		r, err := http.NewRequest(g.method, g.path(api.V43), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := rt.find(r); m.route != nil {
+			shown[m.route.Endpoint] = true
+		}
+	}
+	for _, e := range api.Endpoints {
+		if !shown[e] {
+			t.Errorf("%s %s has no golden", e.Method, e.Path)
+		}
+	}
+}
