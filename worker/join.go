@@ -23,6 +23,7 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 		Accounting:  addresses(setup.Accounting),
 		Cluster:     setup.Cluster,
 		Timeout:     setup.Limits.Call,
+		Trusted:     func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
 	}
 	cfg := handlers.Config{
 		Controller: client.New(daemons),

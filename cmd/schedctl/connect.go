@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 
+	"schedrestd/become"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -40,10 +41,24 @@ func connect(path string, warn io.Writer) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	sched, err := schedUser(cluster)
+	if err != nil {
+		return nil, err
+	}
 	return &connection{
-		client:     client.New(client.Config{Controllers: to, Cluster: cluster.ClusterName, Timeout: cluster.MessageTimeout}),
+		client: client.New(client.Config{Controllers: to, Cluster: cluster.ClusterName, Timeout: cluster.MessageTimeout,
+			Trusted: func(uid uint32) bool { return uid == 0 || uid == sched }}),
 		credential: model.Credential{Token: token},
 	}, nil
+}
+
+// schedUser is the uid of SchedUser, who may serve the controller's socket.
+func schedUser(c *conf.Cluster) (uint32, error) {
+	if c.User == "" {
+		return 0, nil
+	}
+	u, _, err := become.ParseUser(c.User)
+	return u.UID, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", c.User)
 }
 
 // addresses is where to ask: with a token every controller over TCP, without one the

@@ -20,6 +20,7 @@ package client
 import (
 	"context"
 	"net"
+	"os"
 	"time"
 
 	"schedrestd/model"
@@ -35,6 +36,11 @@ type Config struct {
 	Timeout        time.Duration // for a whole call; 0: 10 s. An earlier end of its context counts too
 	ConnectTimeout time.Duration // for one connection; 0: 2 s
 	MaxAnswer      int           // bytes of one answer; 0: 1 GiB, Slurm's own limit
+
+	// Trusted tells whose daemon may be at the other end of a UNIX socket; nil: root's and
+	// this process's own user's. The path may lie where somebody else can bind it while
+	// the daemon is away, and what he would be told is a token.
+	Trusted func(uid uint32) bool
 
 	// Dial opens a connection; nil: by itself. A worker in an empty network
 	// namespace gets its connections from its parent.
@@ -80,6 +86,9 @@ func newCaller(cfg Config, what string, addresses []Address) caller {
 	}
 	if cfg.MaxAnswer <= 0 {
 		cfg.MaxAnswer = message.MaxLength
+	}
+	if cfg.Trusted == nil {
+		cfg.Trusted = func(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = func(ctx context.Context, a Address) (net.Conn, error) {

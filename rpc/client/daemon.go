@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
@@ -103,6 +104,9 @@ func (c *caller) dial(ctx context.Context, d *daemon, cred model.Credential) (nc
 		dctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
 		nc, err := c.cfg.Dial(dctx, a)
 		cancel()
+		if err == nil {
+			err = c.recognise(nc)
+		}
 		if err != nil {
 			tried = append(tried, err)
 			continue
@@ -117,6 +121,22 @@ func (c *caller) dial(ctx context.Context, d *daemon, cred model.Credential) (nc
 		return nil, nil, errs.New(errs.Unsupported, "%s is not reached by a UNIX socket, and without a token nothing else counts", d.name)
 	}
 	return nil, nil, errors.Join(tried...)
+}
+
+// recognise closes a UNIX socket that a stranger serves: before a byte is said on it.
+func (c *caller) recognise(nc net.Conn) error {
+	unix, ok := nc.(*net.UnixConn)
+	if !ok {
+		return nil
+	}
+	peer, err := become.Peer(unix)
+	if err == nil && !c.cfg.Trusted(peer.UID) {
+		err = errs.New(errs.Denied, "the socket %s is served by uid %d, who is neither root nor the scheduler's user", unix.RemoteAddr(), peer.UID)
+	}
+	if err != nil {
+		nc.Close()
+	}
+	return err
 }
 
 func (d *daemon) known() codec.Version {
