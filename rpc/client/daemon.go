@@ -131,7 +131,7 @@ func (c *caller) recognise(nc net.Conn) error {
 	}
 	peer, err := become.Peer(unix)
 	if err == nil && !c.cfg.Trusted(peer.UID) {
-		err = errs.New(errs.Denied, "the socket %s is served by uid %d, who is neither root nor the scheduler's user", unix.RemoteAddr(), peer.UID)
+		err = fmt.Errorf("the socket %s is served by uid %d, who is neither root nor the scheduler's user", unix.RemoteAddr(), peer.UID)
 	}
 	if err != nil {
 		nc.Close()
