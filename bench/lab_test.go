@@ -111,6 +111,8 @@ func (l *lab) plain(b *testing.B, listen string) site.Part {
 		AuthSocket:  l.Socket(),
 		JWT:         true,
 		Names:       ipc.NamesSched,
+		Limits: ipc.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: time.Minute,
+			Call: 10 * time.Second, Drain: time.Minute, Header: 32 << 10, Body: 50 << 20},
 	}})
 	must(b, err)
 	p := l.Schedrestd("", listen) // for how it answers

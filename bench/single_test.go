@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"time"
 
 	"schedrestd/ipc"
 	"schedrestd/worker"
@@ -28,7 +27,7 @@ func serveSingle(text string) {
 	if err == nil {
 		var handler http.Handler
 		if handler, err = worker.Join(s.Setup); err == nil {
-			server := http.Server{Addr: s.Listen, Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+			server := http.Server{Addr: s.Listen, Handler: handler, ReadHeaderTimeout: s.Setup.Limits.ReadHeader, IdleTimeout: s.Setup.Limits.Idle}
 			err = server.ListenAndServe()
 		}
 	}

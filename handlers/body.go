@@ -56,7 +56,7 @@ func (c *call) body() io.Reader {
 	conn := http.NewResponseController(c.w.ResponseWriter)
 	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody)
 	return readerFunc(func(p []byte) (int, error) {
-		_ = conn.SetReadDeadline(time.Now().Add(c.h.Stall)) // not supported in tests' recorders
+		_ = conn.SetReadDeadline(time.Now().Add(c.h.ReadBody)) // not supported in tests' recorders
 		n, err := bounded.Read(p)
 		if err == io.EOF {
 			_ = conn.SetReadDeadline(time.Time{})

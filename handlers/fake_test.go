@@ -154,6 +154,7 @@ func config(f *fake) Config {
 		Cluster: "demo",
 		Release: "1.2.3",
 		Users:   testUsers,
+		MaxBody: 50 << 20, ReadBody: 20 * time.Second,
 	}
 }
 

@@ -33,16 +33,10 @@ type Config struct {
 	Cluster    string           // name of the cluster
 	Release    string           // of this program, "1.2.3"
 	Users      api.Users        // nil: users are shown by number
-	MaxBody    int64            // most bytes of a request's body; 0: 50 MB
-	Stall      time.Duration    // a request's body that makes no progress for so long is given up; 0: 20 s
+	MaxBody    int64            // most bytes of a request's body; 0 lets none in
+	ReadBody   time.Duration    // a request's body that makes no progress for so long is given up
 	Log        *slog.Logger     // nil: none
 }
-
-// defaultMaxBody is the largest request body: a job script may be 4 MB, an array of
-// parts of a job several of them.
-const defaultMaxBody = 50 << 20
-
-const defaultStall = 20 * time.Second
 
 // New makes the handler of all requests.
 func New(cfg Config) http.Handler {
@@ -51,12 +45,6 @@ func New(cfg Config) http.Handler {
 	}
 	if cfg.Users == nil {
 		cfg.Users = api.Numbers{}
-	}
-	if cfg.MaxBody == 0 {
-		cfg.MaxBody = defaultMaxBody
-	}
-	if cfg.Stall == 0 {
-		cfg.Stall = defaultStall
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))

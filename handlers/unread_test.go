@@ -30,7 +30,7 @@ func TestUnfinishedBody(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := config(&fake{pings: []model.Ping{{Hostname: "c1", Responding: true}}})
-			cfg.Stall = stall
+			cfg.ReadBody = stall
 			server := httptest.NewServer(New(cfg))
 			defer server.Close()
 			c, err := net.Dial("tcp", server.Listener.Addr().String())

@@ -22,7 +22,7 @@ var always = In(Serving, Draining)
 // book is the whole conversation. The last nine rows are promises: their
 // messages come with the cage and the keeper, and are forbidden until then.
 var book = []Row{
-	{KindSetup, "Setup", Parent, Worker, In(Born), 61, MaxMessage - 1, 0, Told,
+	{KindSetup, "Setup", Parent, Worker, In(Born), 57, MaxMessage - 1, 0, Told,
 		"what the worker needs of the configuration; no secret"},
 	{KindPosture, "Posture", Parent, Worker, In(Told), 2, 8 << 10, 0, Proving,
 		"what the kernel must say about the worker"},

@@ -30,13 +30,13 @@ func pair(t *testing.T, phase Phase) (parent, worker *Channel) {
 
 func fullSetup() *Setup {
 	return &Setup{
-		Book: BookVersion, Worker: 7, Cluster: "tiny",
+		Book: BookVersion, Files: 436, Cluster: "tiny",
 		Controllers: []Address{{"a", "tcp", "192.0.2.1:6817"}, {"b", "unix", "/run/b"}},
 		Accounting:  []Address{{"dbd", "tcp", "[2001:db8::1]:6819"}},
 		AuthSocket:  "/run/sched/ctld.sock", JWT: true, Local: true, RequireUserName: true,
 		SchedUID: 990, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
-		LogLevel: -4, Connections: 124, Files: 436,
-		Limits: Limits{ReadHeader: 10 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
+		LogLevel: -4,
+		Limits: Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
 			Call: 1500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20},
 	}
 }

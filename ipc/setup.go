@@ -1,6 +1,9 @@
 package ipc
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Bounds of Setup's texts and lists. The largest Setup that they allow is longer
 // than a message may be, so encode has the last word.
@@ -11,10 +14,12 @@ const (
 )
 
 // Setup is what a worker needs of the flags and the configuration, and all that it
-// ever sees of them. It has no secret: no key, no token.
+// ever sees of them. It has no secret: no key, no token. The command makes it of flags,
+// environment and configuration (cmd/schedrestd/setup.go); what the parent alone knows is
+// filled in by privsep (Config.setup). Whoever gets it has no defaults of his own.
 type Setup struct {
-	Book   uint16 // BookVersion of the parent
-	Worker uint32 // this worker's number, for its log lines
+	Book  uint16 // BookVersion of the parent; privsep's
+	Files uint32 // the worker's limit of open descriptors; privsep's
 
 	Cluster     string
 	Controllers []Address // primary first
@@ -24,14 +29,12 @@ type Setup struct {
 	JWT             bool   // rest_auth/jwt is served
 	Local           bool   // rest_auth/local is served
 	RequireUserName bool   // refuse a root token that names no user
-	SchedUID        uint32 // uid of SchedUser
+	SchedUID        uint32 // uid of SchedUser; privsep's
 	UserClaim       string // claim with the user's name; "" means the standard ones
 	Names           Names
 
-	LogLevel    int8   // as slog.Level
-	Connections uint32 // most connections that this worker will hold
-	Files       uint32 // its limit of open descriptors
-	Limits      Limits
+	LogLevel int8 // as slog.Level
+	Limits   Limits
 }
 
 // Address is one daemon to call.
@@ -50,9 +53,10 @@ const (
 	NamesSlurm                   // /slurm/…, X-SLURM-USER-TOKEN
 )
 
-// Limits bound what one client can cost.
+// Limits bound what one client can cost. Each is set: none is "no limit".
 type Limits struct {
 	ReadHeader time.Duration // for a request's line and header
+	ReadBody   time.Duration // a request's body that makes no progress for so long is given up
 	Idle       time.Duration // between two requests
 	Stall      time.Duration // an answer that makes no progress for so long is given up
 	Call       time.Duration // for one call to a daemon
@@ -61,12 +65,28 @@ type Limits struct {
 	Body       uint32        // bytes of a request's body
 }
 
+// Check refuses limits of which one is missing: a connection would have no end there.
+func (l Limits) Check() error {
+	for _, one := range []struct {
+		name string
+		set  bool
+	}{
+		{"ReadHeader", l.ReadHeader > 0}, {"ReadBody", l.ReadBody > 0}, {"Idle", l.Idle > 0}, {"Stall", l.Stall > 0},
+		{"Call", l.Call > 0}, {"Drain", l.Drain > 0}, {"Header", l.Header > 0}, {"Body", l.Body > 0},
+	} {
+		if !one.set {
+			return fmt.Errorf("the limit %s is not set", one.name)
+		}
+	}
+	return nil
+}
+
 // Kind is KindSetup.
 func (*Setup) Kind() Kind { return KindSetup }
 
 func (s *Setup) walk(w *walker) {
 	w.u16(&s.Book)
-	w.u32(&s.Worker)
+	w.u32(&s.Files)
 	w.text(&s.Cluster, maxName)
 	list(w, &s.Controllers, maxAddresses, 6, func(a *Address) { a.walk(w) })
 	list(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.walk(w) })
@@ -80,8 +100,6 @@ func (s *Setup) walk(w *walker) {
 	level := uint8(s.LogLevel)
 	w.u8(&level)
 	s.LogLevel = int8(level)
-	w.u32(&s.Connections)
-	w.u32(&s.Files)
 	s.Limits.walk(w)
 }
 
@@ -93,6 +111,7 @@ func (a *Address) walk(w *walker) {
 
 func (l *Limits) walk(w *walker) {
 	w.span(&l.ReadHeader)
+	w.span(&l.ReadBody)
 	w.span(&l.Idle)
 	w.span(&l.Stall)
 	w.span(&l.Call)

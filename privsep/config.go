@@ -21,7 +21,7 @@ type Config struct {
 	Group     string   // -g; "" is the user's own
 	SchedUser string   // "" is root
 	Switches  security.Switches
-	Setup     ipc.Setup // for the workers; their number and identity are filled in
+	Setup     ipc.Setup // for the workers; see there what is filled in here
 	Log       *slog.Logger
 
 	Program     string      // the worker's; "" is schedrestd-worker beside this program
@@ -69,10 +69,19 @@ func (c Config) complete() (Config, error) {
 	if len(c.Argv) == 0 {
 		c.Argv = []string{programName}
 	}
-	c.Setup.Book = ipc.BookVersion
-	c.Setup.Connections = uint32(c.Connections)
-	c.Setup.Files = uint32(c.files())
+	if err := c.Setup.Limits.Check(); err != nil {
+		return c, errs.Wrap(err, errs.Internal, "set the workers up")
+	}
 	return c, c.checkFiles()
+}
+
+// setup adds to what the command knows what only the parent does.
+func (c Config) setup(who service) ipc.Setup {
+	s := c.Setup
+	s.Book = ipc.BookVersion
+	s.Files = uint32(c.files())
+	s.SchedUID = who.schedUID
+	return s
 }
 
 // files is a worker's limit of open descriptors: each connection may wait for one call

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/ipc"
 )
 
 // The test binary plays three parts: the tests, the parent (a process of its own, since
@@ -114,6 +115,9 @@ func needRoot(t *testing.T) {
 	}
 }
 
+var testLimits = ipc.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience,
+	Drain: patience, Header: 32 << 10, Body: 1 << 20}
+
 // launch starts a parent and does not wait for it to serve.
 func launch(t *testing.T, as user, c Config) *gateway {
 	t.Helper()
@@ -122,6 +126,9 @@ func launch(t *testing.T, as user, c Config) *gateway {
 	}
 	if c.Argv == nil {
 		c.Argv = []string{programName, "good"}
+	}
+	if c.Setup.Limits == (ipc.Limits{}) {
+		c.Setup.Limits = testLimits
 	}
 	if c.Listen == nil {
 		c.Listen = []string{"127.0.0.1:0"}

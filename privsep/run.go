@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,7 +39,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
-	c.Setup.SchedUID = who.schedUID
+	c.Setup = c.setup(who)
 	program, err := openProgram(c.Program, who)
 	if err != nil {
 		return err
@@ -77,6 +78,9 @@ func (p *pool) finish(signals <-chan os.Signal) error {
 	p.drain()
 	done := make(chan struct{})
 	go func() { p.running.Wait(); close(done) }()
+	// A captured worker need not keep its own limit.
+	late := time.AfterFunc(p.config.Setup.Limits.Drain+lastWords, func() { p.end("it did not end in time") })
+	defer late.Stop()
 	select {
 	case <-done:
 		p.log.Info("stopped")

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -49,7 +50,7 @@ func TestPeerFacts(t *testing.T) {
 		t.Errorf("UNIX (-want +got):\n%s", diff)
 	}
 	var s ipc.Setup
-	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Connections != DefaultConnections {
+	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Files != 3*DefaultConnections+64 || s.Limits != testLimits || s.Book != ipc.BookVersion {
 		t.Errorf("setup: %+v %v", s, err)
 	}
 }
@@ -261,4 +262,23 @@ func TestParentDies(t *testing.T) {
 		}
 	}
 	t.Error("a worker outlives its parent")
+}
+
+// TestDrainHasAnEnd: a worker that does not come to an end by itself is ended.
+func TestDrainHasAnEnd(t *testing.T) {
+	limits := testLimits
+	limits.Drain = 50 * time.Millisecond
+	g := serve(t, plain(t), Config{Argv: []string{programName, "never ends"}, Setup: ipc.Setup{Limits: limits}})
+	g.cmd.Process.Signal(syscall.SIGTERM)
+	g.because("worker was ended", "did not end in time")
+	g.wait()
+}
+
+// TestLimitsAreComplete: a limit that nobody set would be none.
+func TestLimitsAreComplete(t *testing.T) {
+	limits := testLimits
+	limits.Idle = 0
+	if text, _ := launch(t, plain(t), Config{Setup: ipc.Setup{Limits: limits}}).failure(); !strings.Contains(text, "Idle is not set") {
+		t.Errorf("error %q", text)
+	}
 }

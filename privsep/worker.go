@@ -62,10 +62,8 @@ func (p *pool) spawn() (*worker, error) {
 		time.AfterFunc(lastWords, func() { channel.Close() })
 	}()
 	go p.relay(w)
-	setup := p.config.Setup
-	setup.Worker = w.number
 	expect := p.spawner.expect(p.who, p.config.files())
-	for _, m := range []ipc.Message{&setup, &expect} {
+	for _, m := range []ipc.Message{&p.config.Setup, &expect} {
 		if err := channel.TrySend(m); err != nil {
 			return w, errs.Wrap(err, errs.Internal, "tell a worker what it needs")
 		}

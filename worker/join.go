@@ -33,12 +33,13 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 			UID:            uint32(os.Getuid()),
 			UserClaimField: setup.UserClaim,
 		},
-		Names:   spellings(setup.Names),
-		Cluster: setup.Cluster,
-		Release: release.Version,
-		Users:   newUsers(),
-		MaxBody: int64(setup.Limits.Body),
-		Log:     slog.Default(),
+		Names:    spellings(setup.Names),
+		Cluster:  setup.Cluster,
+		Release:  release.Version,
+		Users:    newUsers(),
+		MaxBody:  int64(setup.Limits.Body),
+		ReadBody: setup.Limits.ReadBody,
+		Log:      slog.Default(),
 	}
 	if setup.RequireUserName {
 		names, err := privilegedNames(setup.SchedUID)

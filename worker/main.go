@@ -80,6 +80,9 @@ func begin(channel *ipc.Channel, build Build) (*server, error) {
 	if setup.Book != ipc.BookVersion {
 		return nil, fmt.Errorf("the parent speaks version %d of the book, this worker %d: install both from one build", setup.Book, ipc.BookVersion)
 	}
+	if err := setup.Limits.Check(); err != nil {
+		return nil, err
+	}
 	if err := security.Confine(uint64(setup.Files)); err != nil {
 		return nil, err
 	}

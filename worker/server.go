@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,29 +26,20 @@ type server struct {
 	exit    chan int
 }
 
-// Limits that hold when the Setup gives none.
-const (
-	defaultReadHeader = 10 * time.Second
-	defaultIdle       = 60 * time.Second
-	defaultStall      = 60 * time.Second
-	defaultDrain      = 60 * time.Second
-	defaultHeader     = 32 << 10
-)
-
 func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *server {
 	l := setup.Limits
 	s := &server{
 		channel: channel,
 		queue:   newQueue(),
-		stall:   cmp.Or(l.Stall, defaultStall),
-		drain:   cmp.Or(l.Drain, defaultDrain),
+		stall:   l.Stall,
+		drain:   l.Drain,
 		exit:    make(chan int, 2),
 	}
 	s.http = &http.Server{
 		Handler:           handler,
-		ReadHeaderTimeout: cmp.Or(l.ReadHeader, defaultReadHeader),
-		IdleTimeout:       cmp.Or(l.Idle, defaultIdle),
-		MaxHeaderBytes:    int(cmp.Or(l.Header, defaultHeader)),
+		ReadHeaderTimeout: l.ReadHeader,
+		IdleTimeout:       l.Idle,
+		MaxHeaderBytes:    int(l.Header),
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
 		ConnContext:       withPeer,
 	}

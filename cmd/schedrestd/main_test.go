@@ -162,9 +162,12 @@ func TestSetup(t *testing.T) {
 		},
 		Accounting: []ipc.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", JWT: true, Local: true, Names: ipc.NamesSched,
-		Limits: ipc.Limits{Call: cluster.MessageTimeout},
+		Limits: limits(cluster),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := got.Limits.Check(); err != nil || got.Limits.Call != cluster.MessageTimeout {
+		t.Errorf("%+v: %v", got.Limits, err)
 	}
 }

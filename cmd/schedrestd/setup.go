@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"time"
 
 	"schedrestd/become"
 	"schedrestd/conf"
@@ -80,7 +81,7 @@ func (o *options) setup(c *conf.Cluster, log *slog.Logger) (ipc.Setup, error) {
 		UserClaim:       c.UserClaimField,
 		Names:           names,
 		LogLevel:        int8(o.level()),
-		Limits:          ipc.Limits{Call: c.MessageTimeout},
+		Limits:          limits(c),
 	}
 	if err := o.plugins(c, &s, log); err != nil {
 		return s, err
@@ -103,6 +104,20 @@ func (o *options) setup(c *conf.Cluster, log *slog.Logger) (ipc.Setup, error) {
 		}
 	}
 	return s, nil
+}
+
+// limits is what one client may cost. It is the one place where that is decided.
+func limits(c *conf.Cluster) ipc.Limits {
+	return ipc.Limits{
+		ReadHeader: 10 * time.Second,
+		ReadBody:   20 * time.Second,
+		Idle:       60 * time.Second,
+		Stall:      60 * time.Second,
+		Call:       c.MessageTimeout,
+		Drain:      60 * time.Second,
+		Header:     32 << 10,
+		Body:       50 << 20, // a job script may be 4 MB, an array of parts of a job several of them
+	}
 }
 
 // plugins decides how clients may authenticate, and says why when a way is left out.
