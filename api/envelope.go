@@ -18,7 +18,7 @@ type Error struct {
 	Description string // for a person
 	Number      int    // Slurm's error number, or 0
 	Name        string // Slurm's name of it, or the HTTP status's
-	Source      string // where in the request: "#/job/tasks", or what failed
+	Source      string // where in the request, "#/job/tasks", "query/flags" or "path/job_id"; or what failed
 	Code        string // stable word for programs
 	Retryable   bool   // whether the same request may succeed later
 }
