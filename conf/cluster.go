@@ -22,6 +22,7 @@ var clusterGrammar = grammar[clusterDraft]{
 		{name: "AccountingStorageHost", set: func(c *clusterDraft, v string) error { return setHost(&c.accounting.Host, v) }},
 		{name: "AccountingStorageBackupHost", set: func(c *clusterDraft, v string) error { return setHost(&c.accounting.BackupHost, v) }},
 		{name: "AccountingStoragePort", set: func(c *clusterDraft, v string) error { return setPort(&c.accounting.Port, v) }},
+		{name: "AccountingStorageSocket", set: func(c *clusterDraft, v string) error { return setPath(&c.accounting.Socket, v) }},
 		{name: "StateSaveLocation", set: func(c *clusterDraft, v string) error { return setPath(&c.StateSaveLocation, v) }},
 		{name: "TLSType", set: setTLSType},
 		{name: "TLSParameters", set: setTLS},

@@ -81,6 +81,7 @@ type Accounting struct {
 	Host       string
 	BackupHost string
 	Port       int
+	Socket     string // scheddbd's UNIX socket, for the controller's own use; "": by TCP
 }
 
 // Line is a line that describes one thing in many pairs, such as a node.

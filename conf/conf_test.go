@@ -72,7 +72,7 @@ func TestReadCluster(t *testing.T) {
 			AuthAltParameters=jwks=/j,jwt_key=/k,userclaimfield=preferred_username,disable_token_creation,max_token_lifespan=60
 			AccountingStoragePort=7
 			AccountingStorageHost=db
-			AccountingStorageBackupHost=db2
+			AccountingStorageBackupHost=db2 AccountingStorageSocket=/run/db
 			AccountingStorageType=accounting_storage/scheddbd
 			StateSaveLocation=/var/spool/sched/
 			NodeName=n1 CPUs=4
@@ -85,7 +85,7 @@ func TestReadCluster(t *testing.T) {
 				c.User, c.ControllerPort, c.StateSaveLocation = "sched", 6820, "/var/spool/sched"
 				c.Auth = Auth{AuthType: "auth/munge", AuthSocket: "/run/munge.socket", JWT: true, JWTKey: "/k", JWKS: "/j",
 					UserClaimField: "preferred_username", DisableTokenCreation: true, MaxTokenLifespan: time.Minute}
-				c.Accounting = &Accounting{"db", "db2", 7}
+				c.Accounting = &Accounting{"db", "db2", 7, "/run/db"}
 				c.Nodes = []Line{{"/c", 15, []Pair{{"NodeName", "n1"}, {"CPUs", "4"}}}}
 				c.Partitions = []Line{{"/c", 16, []Pair{{"PartitionName", "p"}, {"Nodes", "n1"}}}}
 				c.TLSType, c.TLS = "s2n", map[string]string{"ca_cert_file": "/ca", "restd_cert_file": "/cert"}
@@ -103,7 +103,7 @@ func TestReadCluster(t *testing.T) {
 			NodeSet=ns Feature=x
 			DownNodes=n9 State=DOWN`,
 			want: base(func(c *Cluster) {
-				c.SlurmKeys, c.User, c.StateSaveLocation, c.Accounting = true, "slurm", "/state", &Accounting{"localhost", "", 6819}
+				c.SlurmKeys, c.User, c.StateSaveLocation, c.Accounting = true, "slurm", "/state", &Accounting{Host: "localhost", Port: 6819}
 				c.Auth = Auth{AuthType: "auth/munge", JWT: true, JWTKey: "/state/jwt_hs256.key"}
 			})},
 		{name: "no accounting daemon", text: minimal + "AccountingStorageType=accounting_storage/none AccountingStorageHost=db", want: base(nil)},

@@ -9,6 +9,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/become"
 	"schedrestd/conf"
+	"schedrestd/daemon"
 	"schedrestd/errs"
 )
 
@@ -34,13 +35,10 @@ func configure(c *conf.Cluster, user become.User, key *auth.Key, version string,
 	if key != nil {
 		cfg.Tokens = &Tokens{Key: *key, Private: c.DisableTokenCreation, Longest: c.MaxTokenLifespan}
 	}
-	switch {
-	case c.Accounting == nil:
-	case key == nil:
-		return cfg, errs.New(errs.Invalid, "%s: the accounting daemon takes tokens alone, and there is no key to make one with", c.Path).
-			WithHint("AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH")
-	default:
-		cfg.Accounting = newLedger(c, *key)
+	if c.Accounting != nil {
+		if cfg.Accounting, err = newLedger(c, key, daemon.Super(user.UID)); err != nil {
+			return cfg, err
+		}
 	}
 	return cfg, nil
 }

@@ -3,45 +3,79 @@ package ctld
 import (
 	"context"
 	"net"
-	"os"
 	"strconv"
 	"time"
 
 	"schedrestd/auth"
 	"schedrestd/become"
 	"schedrestd/conf"
+	"schedrestd/daemon"
+	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
 
 // ledger is the accounting daemon, as the controller's own user.
+//
+// It may be root who speaks here, and whoever listens where the accounting daemon should could
+// make use of what he is told. So the UNIX socket is asked only after the kernel has said that
+// an administrator serves it, and tells nothing but who asks; with it there is no other
+// way. Over TCP, where nobody says who listens, goes a ticket (daemon.Ticket), which is
+// good for recording jobs alone.
 type ledger struct {
 	client *client.Accounting
-	key    auth.Key
+	key    *auth.Key // for tickets; nil: over the UNIX socket
 }
 
-// recordTimeout is for one batch, and for the life of the token that goes with it.
+// recordTimeout is for one batch, and for the life of the ticket that goes with it.
 const recordTimeout = 30 * time.Second
 
-func newLedger(c *conf.Cluster, key auth.Key) *ledger {
-	var to []client.Address
+// newLedger finds the way to the accounting daemon. super tells whose daemon it may be.
+func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*ledger, error) {
+	cfg := client.Config{Cluster: c.ClusterName, Timeout: recordTimeout}
+	if path := c.Accounting.Socket; path != "" {
+		cfg.Accounting = []client.Address{{Name: c.Accounting.Host, Network: "unix", Address: path}}
+		cfg.Dial = func(ctx context.Context, a client.Address) (net.Conn, error) { return dialKnown(ctx, a, super) }
+		return &ledger{client: client.NewAccounting(cfg)}, nil
+	}
+	if key == nil {
+		return nil, errs.New(errs.Invalid, "%s: the accounting daemon is reached by TCP, where it takes tokens alone, and there is no key to make one with", c.Path).
+			WithHint("AccountingStorageSocket=PATH, or AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH")
+	}
 	for _, host := range []string{c.Accounting.Host, c.Accounting.BackupHost} {
 		if host != "" {
-			to = append(to, client.Address{Name: host, Network: "tcp", Address: net.JoinHostPort(host, strconv.Itoa(c.Accounting.Port))})
+			cfg.Accounting = append(cfg.Accounting, client.Address{Name: host, Network: "tcp", Address: net.JoinHostPort(host, strconv.Itoa(c.Accounting.Port))})
 		}
 	}
-	return &ledger{client: client.NewAccounting(client.Config{Accounting: to, Cluster: c.ClusterName, Timeout: recordTimeout}), key: key}
+	return &ledger{client: client.NewAccounting(cfg), key: key}, nil
 }
 
-// Record sends jobs with a token made for this one call.
+// dialKnown connects to a UNIX socket that one of super serves.
+func dialKnown(ctx context.Context, a client.Address, super func(uid uint32) bool) (net.Conn, error) {
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, a.Network, a.Address)
+	if err != nil {
+		return nil, err
+	}
+	peer, err := become.Peer(nc.(*net.UnixConn))
+	if err == nil && !super(peer.UID) {
+		err = errs.New(errs.Denied, "%s is served by uid %d, who is neither root nor SchedUser", a.Address, peer.UID)
+	}
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return nc, nil
+}
+
+// Record sends jobs.
 func (l *ledger) Record(ctx context.Context, jobs []model.Job) error {
-	user, err := become.LookupUID(uint32(os.Geteuid()))
-	if err != nil {
-		return err
+	var cred model.Credential
+	if l.key != nil {
+		var err error
+		if cred.Token, err = daemon.Ticket(*l.key, 2*recordTimeout); err != nil {
+			return err
+		}
 	}
-	token, err := auth.Create(l.key, user.Name, 2*recordTimeout, time.Now())
-	if err != nil {
-		return err
-	}
-	return l.client.RecordJobs(ctx, model.Credential{Token: token}, jobs)
+	return l.client.RecordJobs(ctx, cred, jobs)
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/auth"
 	"schedrestd/errs"
 	"schedrestd/rpc/server"
 )
@@ -111,5 +112,30 @@ func TestHarden(t *testing.T) {
 	}
 	if mask := unix.Umask(0); mask != 0o077 {
 		t.Errorf("umask %o", mask)
+	}
+}
+
+func TestTickets(t *testing.T) {
+	key, err := auth.NewKey(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := errors.New("not verified")
+	keys := Keys{Key: &key, Verify: func(string, string) (server.Identity, error) { return server.Identity{}, none }}
+	ticket, err := Ticket(key, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := keys.WithTickets()(ticket, ""); err != nil || id.UID != uint32(os.Geteuid()) || id.Kernel || id.Expires.IsZero() {
+		t.Errorf("%+v, %v", id, err)
+	}
+	plain, err := auth.Create(key, ticketUser, time.Minute, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, asked := range map[string][2]string{"acting for another": {ticket, "root"}, "a plain token of that name": {plain, ""}} {
+		if id, err := keys.WithTickets()(asked[0], asked[1]); !errors.Is(err, none) {
+			t.Errorf("%s: %+v, %v", what, id, err)
+		}
 	}
 }

@@ -40,7 +40,7 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 		return errors.Join(err, daemon.Close(listeners))
 	}
 	defer store.Close()
-	s := &server.Server{Persistent: New(store, daemon.Super(user.UID)).Handlers(), Verify: keys.Verify, Log: log}
+	s := &server.Server{Persistent: New(store, daemon.Super(user.UID)).Handlers(), Verify: keys.WithTickets(), Log: log}
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }
 

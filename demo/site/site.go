@@ -23,7 +23,7 @@ import (
 //
 //	etc/    configuration and key
 //	state/  the controller's and the accounting daemon's
-//	run/    the controller's socket
+//	run/    the daemons' sockets
 //	log/    what the daemons say
 type Site struct {
 	Dir        string
@@ -43,6 +43,9 @@ func (s *Site) Key() string { return filepath.Join(s.Dir, "etc", "jwt.key") }
 
 // Socket is the path of the controller's socket.
 func (s *Site) Socket() string { return filepath.Join(s.Dir, "run", "schedctld.sock") }
+
+// DbdSocket is the path of the accounting daemon's socket.
+func (s *Site) DbdSocket() string { return filepath.Join(s.Dir, "run", "scheddbd.sock") }
 
 // Log is the path of what the program name says.
 func (s *Site) Log(name string) string { return filepath.Join(s.Dir, "log", name) }
@@ -96,7 +99,8 @@ StateSaveLocation="%s"
 %sAccountingStorageType=accounting_storage/scheddbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort=%d
-%s`, s.Node, s.Controller, s.Owner, filepath.Join(s.Dir, "state", "schedctld"), s.authText(s.Socket()), s.Accounting, s.Extra)
+AccountingStorageSocket="%s"
+%s`, s.Node, s.Controller, s.Owner, filepath.Join(s.Dir, "state", "schedctld"), s.authText(s.Socket()), s.Accounting, s.DbdSocket(), s.Extra)
 }
 
 func (s *Site) dbdText() string {
@@ -105,7 +109,7 @@ DbdPort=%d
 SchedUser=%s
 StorageLoc="%s"
 %s`, s.Accounting, s.Owner, filepath.Join(s.Dir, "state", "scheddbd.sqlite"),
-		s.authText(filepath.Join(s.Dir, "run", "scheddbd.sock")))
+		s.authText(s.DbdSocket()))
 }
 
 func (s *Site) authText(socket string) string {

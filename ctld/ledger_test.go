@@ -1,0 +1,97 @@
+package ctld
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/conf"
+	"schedrestd/daemon"
+	"schedrestd/model"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// Who listens on the accounting daemon's port while that is down must be told nothing that is
+// worth anything at the controller.
+func TestSquattedAccountingPort(t *testing.T) {
+	key, err := auth.NewKey(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	heard := make(chan string, 1)
+	go func() {
+		nc, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer nc.Close()
+		b, _ := wire.Read(nc, 1<<20)
+		f, _ := message.ParseFrame(b[2:])
+		heard <- f.Credential.Token
+	}()
+	c := &conf.Cluster{Accounting: &conf.Accounting{Host: "127.0.0.1", Port: ln.Addr().(*net.TCPAddr).Port}}
+	l, err := newLedger(c, &key, daemon.Super(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Record(t.Context(), []model.Job{{}})
+	token := <-heard
+	if strings.Count(token, ".") != 2 {
+		t.Fatalf("the squatter heard no token: %q", token)
+	}
+	if claims, err := (auth.Verifier{Key: key}).Verify(token); err == nil {
+		t.Errorf("the squatter is %s at the controller for %v", claims.User, time.Until(claims.Expires))
+	}
+}
+
+func TestSocketOfAStranger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	sent := make(chan int, 2)
+	go func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			n, _ := nc.Read(make([]byte, 1))
+			nc.Close()
+			sent <- n
+		}
+	}()
+	c := &conf.Cluster{Accounting: &conf.Accounting{Host: "127.0.0.1", Port: 1, Socket: path}}
+	for _, known := range []bool{true, false} {
+		l, err := newLedger(c, nil, func(uid uint32) bool { return known && uid == uint32(os.Geteuid()) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = l.Record(t.Context(), []model.Job{{}})
+		if n := <-sent; (n > 0) != known {
+			t.Errorf("known %t: %d bytes were sent", known, n)
+		}
+		if !known && (err == nil || !strings.Contains(err.Error(), "neither root nor SchedUser")) {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+func TestAccountingNeedsAWay(t *testing.T) {
+	c := &conf.Cluster{Accounting: &conf.Accounting{Host: "127.0.0.1", Port: 1}}
+	if _, err := newLedger(c, nil, daemon.Super(0)); err == nil {
+		t.Error("no key, no socket, and no error")
+	}
+}
