@@ -50,6 +50,7 @@ type Peer struct {
 	Network  string // "unix" or "tcp"
 	UID, GID uint32 // SO_PEERCRED, meaningful on "unix" alone
 	PID      int32
+	Vouched  bool   // UID and GID may stand for a user: become.Ucred.Vouch has judged them, where they were read
 	Addr     string // remote address on "tcp"
 	Listener string // address it was accepted on
 }

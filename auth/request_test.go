@@ -14,8 +14,8 @@ import (
 
 var (
 	both = Options{JWT: true, Local: true, UID: 1000, User: "carol", Now: clock}
-	tcp  = Peer{Network: "tcp", Addr: "192.0.2.1:1", UID: 1000, GID: 1000}
-	unix = Peer{Network: "unix", UID: 1000, GID: 1000, PID: 7}
+	tcp  = Peer{Network: "tcp", Addr: "192.0.2.1:1", UID: 1000, GID: 1000, Vouched: true}
+	unix = Peer{Network: "unix", UID: 1000, GID: 1000, PID: 7, Vouched: true}
 )
 
 // request reads the header as the server would, repeats and all.
@@ -103,12 +103,9 @@ func TestFromRequest(t *testing.T) {
 		{"Authorization stripped by Connection", both, &unix, "Connection: ,authorization ,", nil, "Connection lists"},
 		{"garbage on a local connection", both, &unix, "X-SCHED-USER-TOKEN: x", nil, "not three segments"},
 
-		{"another user", both, &Peer{Network: "unix", UID: 1001, GID: 1000}, "", nil, "the peer's uid is 1001"},
-		{"root", both, &Peer{Network: "unix", UID: 0, GID: 1000}, "", nil, "the peer's uid is 0"},
-		{"root's group", both, &Peer{Network: "unix", UID: 1000, GID: 0}, "", nil, "can't be served"},
-		{"overflow uid", Options{Local: true, UID: 65534}, &Peer{Network: "unix", UID: 65534, GID: 1000}, "", nil, "can't be served"},
-		{"overflow gid", both, &Peer{Network: "unix", UID: 1000, GID: 65534}, "", nil, "can't be served"},
-		{"no uid", Options{Local: true, UID: ^uint32(0)}, &Peer{Network: "unix", UID: ^uint32(0), GID: 1000}, "", nil, "can't be served"},
+		{"another user", both, &Peer{Network: "unix", UID: 1001, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 1001"},
+		{"root", both, &Peer{Network: "unix", UID: 0, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 0"},
+		{"not vouched for", both, &Peer{Network: "unix", UID: 1000, GID: 1000}, "", nil, "stand for no user"},
 		{"local with another name", both, &unix, N + "root", nil, "not the peer's own name"},
 		{"local with a name where the own is not known", nameless, &unix, N + "carol", nil, "not the peer's own name"},
 	}

@@ -31,10 +31,7 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 		return nil, fmt.Errorf("take over a connection: %w", err)
 	}
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
-		UID: m.UID, GID: m.GID, PID: m.PID}
-	if !m.Vouched { // such ids stand for nobody (become.Ucred.Vouch)
-		p.UID, p.GID = ipc.NoID, ipc.NoID
-	}
+		UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
 	return &conn{Conn: c, peer: p, stall: stall, done: done}, nil
 }
 

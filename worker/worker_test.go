@@ -81,9 +81,9 @@ func TestPeer(t *testing.T) {
 		{"TCP", ipc.Connection{Network: ipc.TCP, Listener: ":80", Addr: "192.0.2.1:9", UID: ipc.NoID, GID: ipc.NoID},
 			auth.Peer{Network: "tcp", Listener: ":80", Addr: "192.0.2.1:9", UID: ipc.NoID, GID: ipc.NoID}},
 		{"UNIX", ipc.Connection{Network: ipc.Unix, Listener: "unix:/s", UID: 1000, GID: 100, PID: 7, Vouched: true},
-			auth.Peer{Network: "unix", Listener: "unix:/s", UID: 1000, GID: 100, PID: 7}},
+			auth.Peer{Network: "unix", Listener: "unix:/s", UID: 1000, GID: 100, PID: 7, Vouched: true}},
 		{"not vouched for", ipc.Connection{Network: ipc.Unix, UID: 1000, GID: 0, PID: 7},
-			auth.Peer{Network: "unix", UID: ipc.NoID, GID: ipc.NoID, PID: 7}},
+			auth.Peer{Network: "unix", UID: 1000, GID: 0, PID: 7}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
