@@ -179,7 +179,7 @@ func TestTokens(t *testing.T) {
 			name, err := c.tokenUser(server.Identity{UID: tt.uid}, tt.user)
 			var lifespan time.Duration
 			if err == nil {
-				lifespan, err = c.lifespan(tt.lifespan)
+				lifespan, err = c.lifespan(server.Identity{UID: tt.uid, Kernel: true}, tt.lifespan)
 			}
 			if (err != nil) != (tt.want == "") {
 				t.Fatalf("error %v", err)

@@ -1,6 +1,7 @@
 package ctld
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -15,14 +16,18 @@ import (
 type Tokens struct {
 	Key     auth.Key
 	Private bool          // for root and the scheduler's user alone (disable_token_creation)
-	Longest time.Duration // lifespan; 0: no limit but auth.Create's
+	Longest time.Duration // lifespan; 0: longestLifespan
 }
+
+// longestLifespan is max_token_lifespan when the configuration does not say: what is stolen
+// should be of use for days, not for years.
+const longestLifespan = 30 * 24 * time.Hour
 
 // defaultLifespan is a token's when the request says none, in seconds.
 const defaultLifespan = 1800
 
 // handleToken creates a token: root and the scheduler's user may have one for anyone, others for
-// themselves alone. That is root's power over the cluster in one answer, so everyone
+// themselves alone; by a token, for no longer than that token itself. That is root's power over the cluster in one answer, so everyone
 // else's name but the asker's own is refused before anything is looked up.
 //
 // 6009: this controller has no key. 2002: for another, or users may not have any. 2166: no
@@ -39,7 +44,7 @@ func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.
 	if err != nil {
 		return 0, nil, err
 	}
-	lifespan, err := c.lifespan(q.Lifespan)
+	lifespan, err := c.lifespan(r.Identity, q.Lifespan)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -73,13 +78,22 @@ func (c *Controller) tokenUser(who server.Identity, name string) (string, error)
 	return own.Name, nil
 }
 
-func (c *Controller) lifespan(seconds uint32) (time.Duration, error) {
+// lifespan is how long who's token is good for when he asked for so many seconds. Who was known by a
+// token gets none that outlives it, or a token stolen for a minute would be good for ever.
+func (c *Controller) lifespan(who server.Identity, seconds uint32) (time.Duration, error) {
 	if seconds == 0 || seconds >= 0xfffffffe { // not set, unlimited
 		seconds = defaultLifespan
 	}
 	d := time.Duration(seconds) * time.Second
-	if most := c.cfg.Tokens.Longest; most > 0 && d > most {
+	if most := cmp.Or(c.cfg.Tokens.Longest, longestLifespan); d > most {
 		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "a token may last for %d seconds at the most", int(most.Seconds()))
+	}
+	if who.Kernel {
+		return d, nil
+	}
+	d = min(d, time.Until(who.Expires).Truncate(time.Second))
+	if d < time.Second {
+		return 0, refuse(errs.Denied, fault.AccessDenied, "the token that asks for another one ends now")
 	}
 	return d, nil
 }
