@@ -3,9 +3,9 @@ package become
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
@@ -93,8 +93,13 @@ func strangers() []*syscall.Credential {
 	if os.Geteuid() != 0 {
 		return []*syscall.Credential{nil}
 	}
-	high := 0x7ffe_0000 + rand.Uint32N(0xffff)
-	low := 61184 + rand.Uint32N(65519-61184)
+	var b [4]byte
+	if _, err := unix.Getrandom(b[:], 0); err != nil {
+		return nil
+	}
+	random := binary.NativeEndian.Uint32(b[:])
+	high := 0x7ffe_0000 + random%0xffff
+	low := 61184 + random%(65519-61184)
 	return []*syscall.Credential{Credential(high, high, nil), Credential(low, low, nil)}
 }
 
