@@ -154,7 +154,8 @@ func TestRootBecomesSchedUser(t *testing.T) {
 			}
 		}
 	}
-	c := client.NewAccounting(client.Config{Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: d.socket}}})
+	c := client.NewAccounting(client.Config{Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: d.socket}},
+		Trusted: func(who uint32) bool { return int(who) == uid }})
 	if err := c.RecordJobs(context.Background(), model.Credential{}, nil); err != nil {
 		t.Errorf("root records: %v", err)
 	}
