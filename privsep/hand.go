@@ -28,9 +28,8 @@ const mostTries = 2
 func (p *pool) take(c *connection) {
 	p.mu.Lock()
 	draining := p.draining
-	if !draining {
-		p.enqueue(c)
-		p.dequeue()
+	if !draining && (len(p.waiting) > 0 || !p.give(c)) {
+		p.enqueue(c) // behind those that came before
 	}
 	p.mu.Unlock()
 	if draining {
