@@ -21,6 +21,18 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 	}
 }
 
+// maxSubmit is the longest submission in bytes: the longest script, the largest environment, and
+// the rest.
+const maxSubmit = maxScript + maxEnvironment + 2<<20
+
+// Limit is how many bytes of a request are taken.
+func (c *Controller) Limit(t message.Type, _ server.Identity) int {
+	if t == message.RequestSubmitBatchJob {
+		return maxSubmit
+	}
+	return server.MaxSmall
+}
+
 // refuse is an error with Slurm's number for it, and words for the person who asked.
 func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	e := errs.New(kind, format, args...)

@@ -39,7 +39,7 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 		return errors.Join(err, daemon.Close(listeners))
 	}
 	defer controller.Close()
-	s := &server.Server{Handlers: controller.Handlers(), Verify: keys.Verify, Log: log}
+	s := &server.Server{Handlers: controller.Handlers(), Limit: controller.Limit, Verify: keys.Verify, Super: daemon.Super(user.UID), Log: log}
 	err = daemon.Serve(ctx, s, listeners, log, controller.Run)
 	log.Info("ended; jobs go on", "jobs", len(controller.unended()))
 	return err

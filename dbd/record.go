@@ -8,6 +8,17 @@ import (
 	"schedrestd/rpc/server"
 )
 
+// maxRecord is the longest batch of jobs in bytes, which is some times what schedctld sends.
+const maxRecord = 32 << 20
+
+// Limit is how many bytes of a request are taken.
+func (d *Daemon) Limit(t message.Type, who server.Identity) int {
+	if t == message.AccountingRecordJobs && d.super(who.UID) {
+		return maxRecord
+	}
+	return server.MaxSmall
+}
+
 // record answers AccountingRecordJobs: the answer means that the jobs are on disk, after which
 // schedctld forgets them. The same batch again changes nothing. Only a super user
 // may, or anybody could rewrite anybody's accounting.

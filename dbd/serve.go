@@ -40,7 +40,9 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 		return errors.Join(err, daemon.Close(listeners))
 	}
 	defer store.Close()
-	s := &server.Server{Persistent: New(store, daemon.Super(user.UID)).Handlers(), Verify: keys.WithTickets(), Log: log}
+	super := daemon.Super(user.UID)
+	d := New(store, super)
+	s := &server.Server{Persistent: d.Handlers(), Limit: d.Limit, Verify: keys.WithTickets(), Super: super, Log: log}
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }
 

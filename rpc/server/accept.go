@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"errors"
+	"log/slog"
 	"net"
 	"syscall"
 	"time"
@@ -15,7 +16,8 @@ import (
 //
 // Each listener has its own slots: strangers that fill the TCP port leave the UNIX socket
 // usable. Without a free slot nothing is accepted, and clients wait in the kernel's
-// queue; a connection closed at once would leave them in doubt.
+// queue; a connection closed at once would leave them in doubt. On a UNIX socket, where the
+// kernel says who wants in, one uid can't have them all, and some are kept for a Super.
 func (s *Server) Serve(ln net.Listener) error {
 	defer ln.Close()
 	s.mu.Lock()
@@ -27,8 +29,12 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.listeners[ln] = struct{}{}
 	s.mu.Unlock()
 
-	slots := make(chan struct{}, cmp.Or(s.MaxConns, defaultMaxConns))
-	users := &userCount{most: cmp.Or(s.MaxPerUser, defaultMaxPerUser), held: map[uint32]int{}}
+	most := cmp.Or(s.MaxConns, defaultMaxConns)
+	users := &userCount{most: most, each: cmp.Or(s.MaxPerUser, defaultMaxPerUser), super: s.Super, held: map[uint32]int{}}
+	if ln.Addr().Network() == "unix" {
+		most += reserve // who wants in is known there
+	}
+	slots := make(chan struct{}, most)
 	for {
 		select {
 		case slots <- struct{}{}:
@@ -99,7 +105,7 @@ func (s *Server) admit(nc net.Conn, users *userCount) *conn {
 		}
 		c.peer, c.local = peer, true
 		if !users.take(peer.UID) {
-			s.log().Warn("too many connections of one user", "uid", peer.UID)
+			s.say(slog.LevelWarn, "too many connections of one user, or of all", "uid", peer.UID)
 			return nil
 		}
 	}

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"schedrestd/errs"
@@ -26,18 +28,47 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 		return Identity{}, err
 	}
 	id := Identity{Name: user, Expires: expires}
-	if id.UID, id.GID, err = a.Lookup(user); err != nil {
-		return Identity{}, errs.Wrap(err, errs.Unauthenticated, "the token's user %q", user)
+	if id.UID, id.GID, err = a.find(user); err != nil {
+		return Identity{}, errs.Wrap(err, errs.Unauthenticated, "the token's user")
 	}
 	if actAs == "" || actAs == user {
 		return id, nil
 	}
 	if !a.Super(id.UID) {
-		return Identity{}, errs.New(errs.Unauthenticated, "%q may not act for %q", user, actAs)
+		return Identity{}, errs.New(errs.Unauthenticated, "%s may not act for %s", shown(user), shown(actAs))
 	}
 	id.Name, id.By = actAs, user
-	if id.UID, id.GID, err = a.Lookup(actAs); err != nil {
-		return Identity{}, errs.Wrap(err, errs.Unauthenticated, "the user to act as, %q", actAs)
+	if id.UID, id.GID, err = a.find(actAs); err != nil {
+		return Identity{}, errs.Wrap(err, errs.Unauthenticated, "the user to act as")
 	}
 	return id, nil
+}
+
+// find looks name up. What Lookup says goes to the log with the name in it, so that one which is
+// not to be shown is not looked up at all.
+func (a *Authority) find(name string) (uid, gid uint32, err error) {
+	if tokenLike(name) {
+		return 0, 0, errs.New(errs.NotFound, "no user is called %s", shown(name))
+	}
+	return a.Lookup(name)
+}
+
+// maxShown is how much of a name goes to the log.
+const maxShown = 32
+
+// shown is name for the log.
+func shown(name string) string {
+	switch {
+	case tokenLike(name):
+		return fmt.Sprintf("(%d bytes that look like a token)", len(name))
+	case len(name) > maxShown:
+		return fmt.Sprintf("%.*q…", maxShown, name)
+	}
+	return fmt.Sprintf("%q", name)
+}
+
+// tokenLike tells whether name looks like a token that somebody sent in the wrong place: a JWT has
+// only letters that a user name may have, and the log would have a good one in it.
+func tokenLike(name string) bool {
+	return strings.HasPrefix(name, "eyJ") || strings.Count(name, ".") >= 2 && len(name) > maxShown || len(name) > 256
 }

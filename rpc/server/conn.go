@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"runtime/debug"
 	"sync"
@@ -42,9 +43,9 @@ func (c *conn) serve() {
 	switch err := c.exchange(); {
 	case err == nil, errors.Is(err, wire.ErrNone), errors.Is(err, net.ErrClosed):
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE): // how many a client says good-bye
-		c.server.log().Debug("connection ended", "peer", c.peerName(), "error", err)
+		c.server.say(slog.LevelDebug, "connection ended", "peer", c.peerName(), "error", err)
 	default:
-		c.server.log().Info("connection ended", "peer", c.peerName(), "error", err)
+		c.server.say(slog.LevelInfo, "connection ended", "peer", c.peerName(), "error", err)
 	}
 }
 
@@ -86,10 +87,16 @@ func (c *conn) single(front []byte, n int) error {
 	}
 	id, err := c.identify(f.Credential)
 	if err != nil {
-		c.server.log().Info("credential refused", "peer", c.peerName(), "request", f.Header.Type, "error", err)
+		c.server.say(slog.LevelInfo, "credential refused", "peer", c.peerName(), "request", f.Header.Type, "error", err)
 		defer c.linger(n - len(front))
 		return c.answerError(f, err)
 	}
+	give, err := c.room(f.Header.Type, id, int(f.Header.BodyLength))
+	if err != nil {
+		defer c.linger(n - len(front))
+		return c.answerError(f, err)
+	}
+	defer give()
 	c.nc.SetReadDeadline(time.Now().Add(cmp.Or(c.server.BodyTimeout, defaultBodyTimeout)))
 	body, err := wire.Fill(c.nc, f.Body, int(f.Header.BodyLength))
 	if err != nil {
@@ -104,6 +111,18 @@ func (c *conn) single(front []byte, n int) error {
 		return c.answerError(f, err)
 	}
 	return c.answer(f, t, answer)
+}
+
+// room makes room in memory for n bytes of a request of type t by id, until give is called.
+func (c *conn) room(t message.Type, id Identity, n int) (give func(), err error) {
+	most := MaxSmall
+	if c.server.Limit != nil {
+		most = c.server.Limit(t, id)
+	}
+	if n > most {
+		return nil, errs.New(errs.TooLarge, "message %d may have %d bytes, not %d", t, most, n)
+	}
+	return c.server.bytes.take(id.UID, n)
 }
 
 func (c *conn) handle(handlers map[message.Type]Handler, r *Request) (message.Type, message.Body, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"time"
 
 	"schedrestd/rpc/codec"
@@ -19,7 +20,7 @@ func (c *conn) persist(opening []byte) error {
 	s, init, err := c.open(opening)
 	if err != nil {
 		number, text := fault.Number(err)
-		c.server.log().Info("connection refused", "peer", c.peerName(), "error", err)
+		c.server.say(slog.LevelInfo, "connection refused", "peer", c.peerName(), "error", err)
 		return s.short(uint16(s.version)<<8, number, text)
 	}
 	if err := s.short(uint16(init.Version)<<8, 0, ""); err != nil {
@@ -77,23 +78,34 @@ func (s *session) next() error {
 		return err
 	}
 	s.nc.SetReadDeadline(time.Now().Add(cmp.Or(s.server.BodyTimeout, defaultBodyTimeout)))
-	b, err := wire.Fill(s.nc, nil, n)
+	if n < 2 {
+		return codec.ErrShort
+	}
+	b, err := wire.Fill(s.nc, nil, 2)
 	if err != nil {
 		return err
 	}
-	if len(b) < 2 {
-		return codec.ErrShort
+	t := message.Type(binary.BigEndian.Uint16(b))
+	give, err := s.room(t, s.identity, n-2)
+	if err != nil {
+		number, text := fault.Number(err)
+		defer s.linger(n - 2)
+		return errors.Join(err, s.short(uint16(t), number, text))
+	}
+	defer give()
+	if b, err = wire.Fill(s.nc, b, n); err != nil {
+		return err
 	}
 	if !s.begin() {
 		return ErrClosed
 	}
-	r := &Request{Type: message.Type(binary.BigEndian.Uint16(b)), Version: s.version, Identity: s.identity,
+	r := &Request{Type: t, Version: s.version, Identity: s.identity,
 		Cluster: s.cluster, Peer: s.peerName(), body: b[2:]}
 	if s.identity.expired(time.Now()) {
 		s.short(uint16(r.Type), fault.Authentication, "the token has ended")
 		return refused(errors.New("the token has ended"))
 	}
-	t, answer, err := s.handle(s.server.Persistent, r)
+	kind, answer, err := s.handle(s.server.Persistent, r)
 	if err != nil {
 		number, text := fault.Number(err)
 		if number == fault.Internal {
@@ -101,7 +113,7 @@ func (s *session) next() error {
 		}
 		return s.short(uint16(r.Type), number, text)
 	}
-	return s.send(t, answer)
+	return s.send(kind, answer)
 }
 
 // short sends the daemon's short answer: number 0 is success.

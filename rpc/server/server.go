@@ -18,6 +18,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -38,18 +39,27 @@ type Server struct {
 	// Verify judges a token and the name it wants to act as ("" = its own). See
 	// Authority, which both daemons use. nil: tokens are refused.
 	Verify func(token, actAs string) (Identity, error)
-	Log    *slog.Logger // nil: slog.Default
+	// Super tells whom neither the connections nor the bytes of others keep out; nil: root and
+	// the user of this process, who could stop it anyway.
+	Super func(uid uint32) bool
+	// Limit is how many bytes of a request of type t are taken from id; nil: MaxSmall.
+	Limit func(t message.Type, id Identity) int
+	Log   *slog.Logger // nil: slog.Default
 
 	Oldest, Newest codec.Version // protocol versions accepted; 0: all that are known
 
 	MaxConns     int           // to one listener at a time
-	MaxPerUser   int           // of them by one uid on a UNIX socket; root and our own uid don't count
-	MaxRequest   int           // bytes of one message
+	MaxPerUser   int           // of them by one uid on a UNIX socket; a Super's don't count
+	MaxRequest   int           // bytes of one message, whatever Limit says
+	MaxBytes     int           // of all requests that are here at a time; a Super's don't count
+	MaxUserBytes int           // of them by one uid
 	FrontTimeout time.Duration // until the credential is here
 	BodyTimeout  time.Duration // from there to the whole message
 	WriteTimeout time.Duration // for an answer
 	IdleTimeout  time.Duration // between requests of a connection that stays
 
+	bytes     budget
+	talk      throttle
 	mu        sync.Mutex
 	closing   bool
 	listeners map[net.Listener]struct{}
@@ -62,13 +72,21 @@ type Server struct {
 // Defaults of Server's limits.
 const (
 	defaultMaxConns     = 512
-	defaultMaxPerUser   = 256
+	defaultMaxPerUser   = 32
 	defaultMaxRequest   = 64 << 20
+	defaultMaxBytes     = 128 << 20
+	defaultMaxUserBytes = 32 << 20
 	defaultFrontTimeout = 5 * time.Second
 	defaultBodyTimeout  = 30 * time.Second
 	defaultWriteTimeout = 60 * time.Second
 	defaultIdleTimeout  = 10 * time.Minute
 )
+
+// reserve is how many connections to a UNIX socket a Super can have when all others are taken.
+const reserve = 32
+
+// MaxSmall is the bytes of a request that is a question: all but a few are.
+const MaxSmall = 64 << 10
 
 // maxFront is how much of a message is read before its credential is judged: no
 // header and token together is longer.
@@ -96,6 +114,11 @@ func (s *Server) start() {
 		s.ctx, s.stop = context.WithCancel(context.Background())
 		s.listeners = map[net.Listener]struct{}{}
 		s.conns = map[*conn]struct{}{}
+		if s.Super == nil {
+			s.Super = func(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
+		}
+		s.bytes = budget{most: cmp.Or(s.MaxBytes, defaultMaxBytes), each: cmp.Or(s.MaxUserBytes, defaultMaxUserBytes),
+			super: s.Super, held: map[uint32]int{}}
 	}
 }
 

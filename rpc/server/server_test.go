@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -333,7 +334,8 @@ func TestBadPeers(t *testing.T) {
 	forged := encode(t, codec.V2411, message.RequestPing, &kernel, &message.RCMessage{Message: strings.Repeat("x", 100_000)})
 	wrongBody := bytes.Clone(good)
 	wrongBody[4+2+2+2+3]++ // body length in the header
-	withTail := encode(t, codec.V2411, message.RequestPing, &token, &message.RCMessage{Message: strings.Repeat("x", 100_000)})
+	withTail := encode(t, codec.V2411, message.RequestPing, &token, &message.RCMessage{Message: strings.Repeat("x", 60_000)})
+	long := encode(t, codec.V2411, message.RequestPing, &token, &message.RCMessage{Message: strings.Repeat("x", 100_000)})
 	tests := []struct {
 		name string
 		send []byte
@@ -349,6 +351,7 @@ func TestBadPeers(t *testing.T) {
 		{name: "stops within the body", send: withTail[:50_000], want: io.EOF},
 		{name: "persistent, where none is served", send: []byte("\x00\x00\x00\x04\x19\x64xx"), want: io.EOF},
 		{name: "refused before the body is here", send: forged[:40_000], want: nil},
+		{name: "refused for the body's length", send: long[:40_000], want: nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -429,4 +432,72 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	if _, err := net.Dial("unix", f.unix); err == nil {
 		t.Error("still listens")
 	}
+}
+
+// Memory is given to a request by its kind and its sender, before the first byte of its body is read.
+func TestLargeRequests(t *testing.T) {
+	f := start(t, &Server{
+		Handlers:   map[message.Type]Handler{message.RequestPing: whoami, message.RequestSubmitBatchJob: whoami},
+		Persistent: map[message.Type]Handler{message.AccountingRecordJobs: whoami},
+		Limit: func(m message.Type, _ Identity) int {
+			if m == message.RequestSubmitBatchJob {
+				return 1 << 20
+			}
+			return MaxSmall
+		},
+		MaxUserBytes: 500_000,
+	})
+	for _, tt := range []struct {
+		name string
+		kind message.Type
+		size int
+		want uint32
+	}{
+		{"a question", message.RequestPing, 60_000, 0},
+		{"a long question", message.RequestPing, 70_000, uint32(syscall.E2BIG)},
+		{"a job", message.RequestSubmitBatchJob, 400_000, 0},
+		{"a job, over what the user may have at a time", message.RequestSubmitBatchJob, 600_000, fault.Backoff},
+		{"a job that is too long", message.RequestSubmitBatchJob, 1_100_000, uint32(syscall.E2BIG)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			nc := f.dial(t, "tcp")
+			b := encode(t, codec.V2411, tt.kind, &token, &message.RCMessage{Message: strings.Repeat("x", tt.size)})
+			go nc.Write(b)
+			answer, err := wire.Read(nc, 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			frame, err := message.ParseFrame(answer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got uint32
+			switch frame.Header.Type {
+			case message.ResponseRC:
+				got = code(t, frame)
+			case message.ResponseRCMessage:
+				var rc message.RCMessage
+				if err := frame.Decode(&rc); err != nil {
+					t.Fatal(err)
+				}
+				got = rc.Code
+			}
+			if tt.want == 0 && (got == uint32(syscall.E2BIG) || got == fault.Backoff) || tt.want != 0 && got != tt.want {
+				t.Errorf("answer %d, want %d", got, tt.want)
+			}
+		})
+	}
+	t.Run("on a connection that stays", func(t *testing.T) {
+		nc := f.dial(t, "tcp")
+		if _, err := persistent(t, nc, codec.V2411, opening(t, codec.V2411, token, codec.V2411)); err != nil {
+			t.Fatal(err)
+		}
+		b, err := message.EncodePersistent(codec.V2411, message.AccountingRecordJobs, &message.RCMessage{Message: strings.Repeat("x", 100_000)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rc, err := persistent(t, nc, codec.V2411, b); err != nil || rc.Code != uint32(syscall.E2BIG) {
+			t.Errorf("%+v, %v", rc, err)
+		}
+	})
 }

@@ -1,42 +1,78 @@
 package server
 
 import (
-	"os"
 	"sync"
+
+	"schedrestd/errs"
 )
 
-// userCount bounds how many connections one local user holds, so that he can't
-// lock everybody else out. Root and our own user could stop us anyway.
+// userCount bounds how many connections one local user holds, and all of them together,
+// so that no one locks the others out, and all of them no Super.
 type userCount struct {
-	most int
+	most, each int
+	super      func(uid uint32) bool
 
-	mu   sync.Mutex
-	held map[uint32]int
+	mu    sync.Mutex
+	total int
+	held  map[uint32]int
 }
 
-func free(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
-
 func (u *userCount) take(uid uint32) bool {
-	if free(uid) {
+	if u.super(uid) {
 		return true
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.held[uid] >= u.most {
+	if u.held[uid] >= u.each || u.total >= u.most {
 		return false
 	}
 	u.held[uid]++
+	u.total++
 	return true
 }
 
 // give takes c off the count that take put it on.
 func (u *userCount) give(c *conn) {
-	if !c.local || free(c.peer.UID) {
+	if !c.local || u.super(c.peer.UID) {
 		return
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.total--
 	if u.held[c.peer.UID]--; u.held[c.peer.UID] == 0 {
 		delete(u.held, c.peer.UID)
 	}
+}
+
+// budget bounds the bytes of requests that are in memory at a time, in all and of one user: they
+// are counted before they are read.
+type budget struct {
+	most, each int
+	super      func(uid uint32) bool
+
+	mu    sync.Mutex
+	total int
+	held  map[uint32]int
+}
+
+// take counts n bytes of uid's in, until give is called.
+func (b *budget) take(uid uint32, n int) (give func(), err error) {
+	if b.super(uid) {
+		return func() {}, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held[uid]+n > b.each || b.total+n > b.most {
+		return nil, errs.New(errs.TooMany, "too many large requests at a time")
+	}
+	b.held[uid] += n
+	b.total += n
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.total -= n
+		if b.held[uid] -= n; b.held[uid] == 0 {
+			delete(b.held, uid)
+		}
+	}, nil
 }
