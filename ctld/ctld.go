@@ -8,7 +8,8 @@
 // from the journal and the steps' files, so it may die at any moment.
 //
 // The way of a job: submit.go makes a job of a request and commits it; launch.go
-// starts it when its turn has come, follows its step and records the end;
+// starts it when its turn has come, follows its step and records the end; usage.go is what
+// each user may have here;
 // recover.go is what a controller does on return; forget.go drops jobs that ended a
 // while ago; spool.go passes them to the accounting daemon. The requests are one file
 // each: ping.go, node.go, partition.go, job.go, submit.go, kill.go, token.go.
@@ -105,6 +106,7 @@ type Controller struct {
 
 	mu      sync.Mutex
 	jobs    map[uint32]*job
+	usage   usage
 	queue   *queue.Queue
 	next    uint32     // number of the next job
 	changed model.Time // when a job last changed
@@ -284,8 +286,10 @@ func (c *Controller) unended() (ids []uint32) {
 	return ids
 }
 
-// super tells who may do everything to everyone's jobs.
-func (c *Controller) super(uid uint32) bool { return uid == 0 || uid == c.cfg.SchedUser }
+// super tells who may do everything to everyone's jobs, as daemon.Super does.
+func (c *Controller) super(uid uint32) bool {
+	return uid == 0 || uid == c.cfg.SchedUser || uid == c.uid
+}
 
 func (c *Controller) home(id uint32) string {
 	return filepath.Join(c.cfg.State, "steps", fmt.Sprint(id))

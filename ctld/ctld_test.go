@@ -296,7 +296,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("%d cpus allocated, state %d", n.AllocCPUs, n.State)
 	}
 	for _, id := range []uint32{waits, holds, begins, runs} {
-		if err := c.mayKill(stranger, id); errs.KindOf(err) != errs.Denied {
+		if err := c.mayKill(stranger, id); errs.KindOf(err) != errs.NotFound {
 			t.Errorf("a stranger may kill job %d: %v", id, err)
 		}
 		if err := c.cancel(id); err != nil {

@@ -22,6 +22,7 @@ const (
 	maxEnvironment = 4 << 20 // the kernel's own limit for exec is lower, and the user's to meet
 	maxPath        = 4096
 	maxName        = 1024
+	maxComment     = 4096
 	maxTasks       = 1 << 20
 )
 
@@ -36,7 +37,7 @@ func (c *Controller) accept(who server.Identity, d *model.JobDesc, now time.Time
 	if err != nil {
 		return nil, nil, "", err
 	}
-	for _, check := range []func(*model.JobDesc) error{checkSupported, checkScript, checkEnvironment, checkPaths} {
+	for _, check := range []func(*model.JobDesc) error{checkSupported, checkScript, checkEnvironment, checkPaths, checkTexts} {
 		if err := check(d); err != nil {
 			return nil, nil, "", err
 		}
@@ -49,7 +50,7 @@ func (c *Controller) accept(who server.Identity, d *model.JobDesc, now time.Time
 	if err != nil {
 		return nil, nil, "", err
 	}
-	j := &job{record: record{Need: need}}
+	j := &job{record: record{Need: need, Size: size(d)}}
 	j.Job = c.shownAs(d, now)
 	j.Job.UserID, j.Job.UserName, j.Job.GroupID = user.UID, user.Name, group
 	j.Job.Partition, j.Job.TimeLimit = part.Name, limit
@@ -64,6 +65,17 @@ func (c *Controller) accept(who server.Identity, d *model.JobDesc, now time.Time
 		spec.Args = append(spec.Args, step.Raw(a))
 	}
 	return j, spec, said(stripped), nil
+}
+
+// size is what a job takes of the disk until it has ended, in bytes.
+func size(d *model.JobDesc) int64 {
+	n := len(d.Script)
+	for _, list := range [][]string{d.Environment, d.Argv} {
+		for _, s := range list {
+			n += len(s)
+		}
+	}
+	return int64(n)
 }
 
 // openAppend is JobDesc.OpenMode for "append to the output".
@@ -213,8 +225,24 @@ func checkPaths(d *model.JobDesc) error {
 			return refuse(errs.Invalid, fault.PathTooLong, "a path has a NUL byte")
 		}
 	}
-	if len(d.Name) > maxName {
-		return refuse(errs.Invalid, fault.PathTooLong, "the job's name is longer than %d bytes", maxName)
+	return nil
+}
+
+// checkTexts refuses what is kept of a job, shown to everybody who lists jobs, and sent to the
+// accounting daemon, when it is too long for that.
+func checkTexts(d *model.JobDesc) error {
+	for _, t := range []struct {
+		what, text string
+		most       int
+	}{
+		{"name", d.Name, maxName}, {"account", d.Account, maxName}, {"qos", d.QOS, maxName}, {"wckey", d.WCKey, maxName},
+		{"allocating node", d.AllocNode, maxName}, {"mail user", d.MailUser, maxName}, {"MCS label", d.MCSLabel, maxName},
+		{"network", d.Network, maxName}, {"required nodes", d.ReqNodes, maxName},
+		{"comment", d.Comment, maxComment}, {"admin comment", d.AdminComment, maxComment}, {"extra text", d.Extra, maxComment},
+	} {
+		if len(t.text) > t.most {
+			return refuse(errs.TooLarge, fault.PathTooLong, "the job's %s is longer than %d bytes", t.what, t.most)
+		}
 	}
 	return nil
 }
@@ -284,7 +312,7 @@ func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 		NumTasks: d.NumTasks.Or(1), CPUsPerTask: d.CPUsPerTask, MinCPUsPerNode: d.MinCPUsPerNode.Or(1), NumNodes: 1, MaxNodes: 1,
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes, Contiguous: d.Contiguous.Or(0),
 		NTasksPerNode: d.NTasksPerNode, Shared: d.Shared, StdOut: d.StdOut, StdErr: d.StdErr, StdIn: d.StdIn,
-		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine,
+		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // as long as the shell allowed; to look at
 		// Slurm's commands take "not set" for a number of these two.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)),
 	}

@@ -1,35 +1,29 @@
 package ctld
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"schedrestd/ctld/journal"
 	"schedrestd/model"
 )
 
-// forget drops the jobs that ended long enough ago, and the oldest of those that
-// ended when there are too many: memory is bounded. The accounting daemon gets them from the
-// spool all the same.
+// forget drops the jobs that ended long enough ago. The accounting daemon gets them from the spool
+// all the same.
 func (c *Controller) forget() {
 	limit := model.At(time.Now().Add(-c.cfg.Keep))
 	c.mu.Lock()
-	var done []*job
-	for _, j := range c.jobs {
-		if j.phase == ended {
-			done = append(done, j)
-		}
-	}
-	slices.SortFunc(done, func(a, b *job) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
-	surplus := len(c.jobs) - c.cfg.MaxJobs + max(1, c.cfg.MaxJobs/10) // room for some before the next time
 	var gone []*job
-	for i, j := range done {
-		if j.Job.EndTime < limit || i < surplus {
+	for _, j := range c.jobs {
+		if j.phase == ended && j.Job.EndTime < limit {
 			gone = append(gone, j)
 		}
 	}
 	c.mu.Unlock()
+	c.drop(gone)
+}
+
+// drop takes jobs that ended out of the journal and of what is shown.
+func (c *Controller) drop(gone []*job) {
 	if len(gone) == 0 {
 		return
 	}
@@ -43,7 +37,10 @@ func (c *Controller) forget() {
 	}
 	c.mu.Lock()
 	for _, j := range gone {
-		delete(c.jobs, j.id())
+		if c.jobs[j.id()] == j { // not dropped by another request meanwhile
+			delete(c.jobs, j.id())
+			c.usage.add(j.Job.UserID, -1, -j.bytes())
+		}
 	}
 	c.change(time.Now())
 	c.mu.Unlock()

@@ -288,6 +288,7 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 		c.log.Warn("remove the step's files", "job", j.id(), "error", err)
 	}
 	c.mu.Lock()
+	c.usage.add(j.Job.UserID, 0, -j.bytes())
 	j.record, j.phase = r, ended
 	if j.step != nil {
 		j.step.Close()

@@ -20,6 +20,7 @@ import (
 //	job/ID       record: the job as it is shown, and what it takes
 //	spec/ID      step.Spec: what is to be run; dropped when the job has ended
 //	spool/SEQ    model.Job: for the accounting daemon
+//	aside/SEQ    model.Job: which that refused
 const (
 	recordFormat = 1
 	keyFormat    = "format"
@@ -27,6 +28,7 @@ const (
 	jobPrefix    = "job/"
 	specPrefix   = "spec/"
 	spoolPrefix  = "spool/"
+	asidePrefix  = "aside/"
 )
 
 // phase is where a job is in its life, as far as this process is concerned.
@@ -52,6 +54,7 @@ type job struct {
 type record struct {
 	Job  model.Job  `json:"job"`
 	Need queue.Need `json:"need"`
+	Size int64      `json:"size,omitempty"` // bytes of what is to be run
 }
 
 func (j *job) id() uint32       { return j.Job.StepID.JobID }

@@ -67,11 +67,16 @@ func (c *Controller) load(k string, value []byte) error {
 			return fmt.Errorf("%s: %w", k, err)
 		}
 		c.jobs[j.id()] = j
+		c.usage.add(j.Job.UserID, 1, j.bytes())
 		c.next = max(c.next, j.id()+1)
 		return nil
 	}
 	if n, ok := numberIn(k, spoolPrefix); ok && c.spool != nil {
 		c.spool.load(n)
+	}
+	if n, ok := numberIn(k, asidePrefix); ok && c.spool != nil {
+		c.spool.aside = append(c.spool.aside, n)
+		c.spool.next = max(c.spool.next, n+1)
 	}
 	return nil
 }

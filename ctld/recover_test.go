@@ -438,7 +438,7 @@ func TestSpool(t *testing.T) {
 		defer d.mu.Unlock()
 		return d.last[a].Base() == model.JobComplete && d.last[b].Base() == model.JobFailed
 	})
-	await(t, "they are dropped", func() bool { return len(c.spool.batch()) == 0 })
+	await(t, "they are dropped", func() bool { return len(c.spool.batch(1)) == 0 })
 	sent := d.sent
 	stop()
 	c, _ = controller(t, Config{State: c.cfg.State, Accounting: d})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/ctld/journal"
+	"schedrestd/errs"
 	"schedrestd/model"
 )
 
@@ -26,10 +27,13 @@ type spool struct {
 	mu      sync.Mutex
 	next    uint64
 	pending []uint64 // ascending
+	aside   []uint64 // likewise
 }
 
 const (
 	spoolBatch = 256     // records at once
+	spoolBytes = 4 << 20 // of them, as they are in the journal
+	spoolAside = 1000    // refused records that are kept
 	spoolMost  = 200_000 // past it the oldest are given up: the daemon has been away for too long
 	spoolPause = 5 * time.Second
 )
@@ -72,11 +76,13 @@ func (s *spool) with(j model.Job, commit func(journal.Entry) error) error {
 	return nil
 }
 
-// run sends what is spooled until the controller stops.
+// run sends what is spooled until the controller stops. A batch that the accounting daemon refuses is
+// halved, until the one record that it can't take is known, which is set aside: the records of
+// everybody else wait behind it.
 func (s *spool) run() {
-	down := false
+	down, most := false, spoolBatch
 	for s.c.ctx.Err() == nil {
-		batch := s.batch()
+		batch := s.batch(most)
 		if len(batch) == 0 {
 			select {
 			case <-s.wake:
@@ -84,13 +90,21 @@ func (s *spool) run() {
 			}
 			continue
 		}
-		err := s.send(batch)
-		if err == nil {
+		n, err := s.send(batch)
+		switch {
+		case err == nil:
 			if down {
 				s.c.log.Info("the accounting daemon is back")
 			}
-			down = false
+			down, most = false, min(2*most, spoolBatch)
 			continue
+		case refused(err) && n > 1:
+			most = n / 2
+			continue
+		case refused(err):
+			if err = s.setAside(batch[0], err); err == nil {
+				continue
+			}
 		}
 		if !down && s.c.ctx.Err() == nil {
 			s.c.log.Warn("job records are kept until the accounting daemon takes them", "error", err)
@@ -101,30 +115,73 @@ func (s *spool) run() {
 	}
 }
 
-func (s *spool) batch() []uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.pending[:min(len(s.pending), spoolBatch)])
+// refused tells whether what was sent is the matter, and sending it again is of no use.
+func refused(err error) bool {
+	switch errs.KindOf(err) {
+	case errs.Malformed, errs.Invalid, errs.TooLarge:
+		return true
+	}
+	return false
 }
 
-// send sends the records numbered batch and drops them when they are acknowledged.
-func (s *spool) send(batch []uint64) error {
+func (s *spool) batch(most int) []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.pending[:min(len(s.pending), most)])
+}
+
+// send sends the first of the records numbered batch, as many as go together, and drops them when
+// they are acknowledged. n is how many those are.
+func (s *spool) send(batch []uint64) (n int, err error) {
 	var jobs []model.Job
-	for _, n := range batch {
-		b, err := s.c.journal.Get(key(spoolPrefix, n))
+	bytes := 0
+	for _, number := range batch {
+		b, err := s.c.journal.Get(key(spoolPrefix, number))
 		if err != nil {
-			return err
+			return n, err
 		}
+		if bytes += len(b); bytes > spoolBytes && n > 0 {
+			break
+		}
+		n++
 		var j model.Job
 		if err := json.Unmarshal(b, &j); err != nil {
-			return err
+			return n, errs.Wrap(err, errs.Invalid, "the record can't be read")
 		}
 		jobs = append(jobs, j)
 	}
 	if err := s.c.cfg.Accounting.Record(s.c.ctx, jobs); err != nil {
+		return n, err
+	}
+	return n, s.drop(batch[:n])
+}
+
+// setAside takes a record out of the way that the accounting daemon refuses. It stays in the
+// journal for an administrator; of very many, the latest do.
+func (s *spool) setAside(n uint64, why error) error {
+	b, err := s.c.journal.Get(key(spoolPrefix, n))
+	if err != nil {
 		return err
 	}
-	return s.drop(batch)
+	var j model.Job
+	json.Unmarshal(b, &j)
+	s.c.log.Error("the accounting daemon refuses the record of a job, which is set aside",
+		"job", j.StepID.JobID, "state", uint32(j.State.Base()), "record", key(asidePrefix, n), "bytes", len(b), "error", why)
+	entries := []journal.Entry{{Key: key(spoolPrefix, n)}, {Key: key(asidePrefix, n), Value: b}}
+	s.mu.Lock()
+	aside := append(slices.Clone(s.aside), n)
+	s.mu.Unlock()
+	for ; len(aside) > spoolAside; aside = aside[1:] {
+		entries = append(entries, journal.Entry{Key: key(asidePrefix, aside[0])})
+	}
+	if err := s.c.journal.Commit(entries...); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aside = aside
+	s.pending = slices.DeleteFunc(s.pending, func(p uint64) bool { return p == n })
+	return nil
 }
 
 func (s *spool) drop(batch []uint64) error {

@@ -10,7 +10,6 @@ import (
 	"schedrestd/ctld/step"
 	"schedrestd/errs"
 	"schedrestd/model"
-	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
@@ -49,6 +48,7 @@ func (c *Controller) Submit(who server.Identity, d *model.JobDesc) (*model.Submi
 	if err := c.commitNew(j, spec); err != nil {
 		c.mu.Lock()
 		delete(c.jobs, j.id())
+		c.usage.add(j.Job.UserID, -1, -j.bytes())
 		c.mu.Unlock()
 		return nil, errs.Wrap(err, errs.Unavailable, "the job can't be recorded now")
 	}
@@ -68,14 +68,14 @@ const batchStep uint32 = 0xfffffffb
 // it is in phase starting: it is seen, but nobody starts it.
 func (c *Controller) reserve(j *job) error {
 	c.mu.Lock()
-	if len(c.jobs) >= c.cfg.MaxJobs {
+	if ended, err := c.full(j); err != nil && ended {
 		c.mu.Unlock()
-		c.forget()
+		c.makeRoom(j.Job.UserID)
 		c.mu.Lock()
 	}
 	defer c.mu.Unlock()
-	if len(c.jobs) >= c.cfg.MaxJobs {
-		return refuse(errs.TooMany, fault.MaxJobCount, "the controller holds %d jobs and takes no more", len(c.jobs))
+	if _, err := c.full(j); err != nil {
+		return err
 	}
 	if c.next >= maxJobID {
 		c.next = 1
@@ -88,6 +88,7 @@ func (c *Controller) reserve(j *job) error {
 	c.next++
 	j.phase = starting
 	c.jobs[j.id()] = j
+	c.usage.add(j.Job.UserID, 1, j.bytes())
 	return nil
 }
 

@@ -1,0 +1,111 @@
+package ctld
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// picky is an accounting daemon that refuses every batch with a certain job in it.
+type picky struct {
+	bad uint32
+
+	mu   sync.Mutex
+	have []uint32
+}
+
+func (p *picky) Record(_ context.Context, jobs []model.Job) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, j := range jobs {
+		if j.StepID.JobID == p.bad {
+			return errs.New(errs.TooLarge, "the request is too large")
+		}
+	}
+	for _, j := range jobs {
+		p.have = append(p.have, j.StepID.JobID)
+	}
+	return nil
+}
+
+// One record that the accounting daemon can't take must not keep everybody else's waiting for ever.
+func TestRefusedRecordIsSetAside(t *testing.T) {
+	p := &picky{bad: 7}
+	c, stop := controller(t, Config{Accounting: p})
+	for id := uint32(1); id <= 20; id++ {
+		if err := c.spool.add(model.Job{StepID: model.StepID{JobID: id}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "all but one are recorded", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.have) == 19 })
+	await(t, "nothing is left", func() bool { return len(c.spool.batch(1)) == 0 })
+	if slices.Contains(p.have, 7) {
+		t.Error("the refused record is recorded")
+	}
+	stop()
+	c, _ = controller(t, Config{State: c.cfg.State, Accounting: p})
+	if len(c.spool.aside) != 1 {
+		t.Fatalf("%d records are set aside", len(c.spool.aside))
+	}
+	if b, err := c.journal.Get(key(asidePrefix, c.spool.aside[0])); err != nil || !strings.Contains(string(b), "7") {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+func TestBatchIsBoundedInBytes(t *testing.T) {
+	c, err := Open(Config{State: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: &picky{}}) // not Run: nobody else sends
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	long := model.Job{StepID: model.StepID{JobID: 1}, Comment: strings.Repeat("x", spoolBytes/2)}
+	for range 3 {
+		if err := c.spool.add(long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want := 3; want > 0; want-- {
+		if n, err := c.spool.send(c.spool.batch(spoolBatch)); n != 1 || err != nil {
+			t.Fatalf("%d records of more than half of the bytes at once, %v", n, err)
+		}
+	}
+}
+
+// What is shown of a job, and kept for ever, is bounded.
+func TestLongTextsAreRefused(t *testing.T) {
+	c, _ := controller(t, Config{})
+	for what, change := range map[string]func(d *model.JobDesc, s string){
+		"comment":       func(d *model.JobDesc, s string) { d.Comment = s },
+		"admin comment": func(d *model.JobDesc, s string) { d.AdminComment = s },
+		"extra":         func(d *model.JobDesc, s string) { d.Extra = s },
+		"account":       func(d *model.JobDesc, s string) { d.Account = s },
+		"qos":           func(d *model.JobDesc, s string) { d.QOS = s },
+		"wckey":         func(d *model.JobDesc, s string) { d.WCKey = s },
+		"mail user":     func(d *model.JobDesc, s string) { d.MailUser = s },
+		"network":       func(d *model.JobDesc, s string) { d.Network = s },
+		"nodes":         func(d *model.JobDesc, s string) { d.ReqNodes = s },
+		"node":          func(d *model.JobDesc, s string) { d.AllocNode = s },
+		"label":         func(d *model.JobDesc, s string) { d.MCSLabel = s },
+		"name":          func(d *model.JobDesc, s string) { d.Name = s },
+	} {
+		d := desc("/tmp", "true")
+		change(d, strings.Repeat("x", 5000))
+		if _, err := c.Submit(me, d); errs.KindOf(err) != errs.TooLarge {
+			t.Errorf("%s of 5000 bytes: %v", what, err)
+		}
+	}
+	d := desc("/tmp", "true")
+	d.Priority = model.Some[uint32](0)
+	d.SubmitLine = strings.Repeat("x", 100_000)
+	d.Environment = append(d.Environment, "LARGE="+strings.Repeat("x", 1<<20))
+	d.Script += "#" + strings.Repeat("x", maxScript-len(d.Script)-1)
+	if j := see(t, c, submit(t, c, d)); len(j.SubmitLine) != maxComment {
+		t.Errorf("a submit line of %d bytes is kept", len(j.SubmitLine))
+	}
+}
