@@ -158,7 +158,7 @@ func (c *Controller) open() error {
 		return err
 	}
 	var err error
-	if c.lock, err = takeState(c.cfg.State); err != nil {
+	if c.lock, c.cfg.State, err = takeState(c.cfg.State); err != nil {
 		return err
 	}
 	if c.program, err = step.OpenProgram(); err != nil {

@@ -3,49 +3,73 @@ package ctld
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/become"
 	"schedrestd/errs"
+	"schedrestd/guard"
 )
 
 const noFollow = syscall.O_NOFOLLOW
 
 // takeState makes or judges the state directory and locks it. The lock is the open file that is
-// returned: the kernel lets go of it when this process dies, however.
-func takeState(dir string) (*os.File, error) {
+// returned: the kernel lets go of it when this process dies, however. real is the directory
+// without links in its path.
+//
+// Everything above it is judged too: whoever owns a directory there could put another one in
+// its place, whose files are root's by being links.
+func takeState(dir string) (lock *os.File, real string, err error) {
 	if !filepath.IsAbs(dir) {
-		return nil, errs.New(errs.Invalid, "StateSaveLocation %q is not an absolute path", dir)
+		return nil, "", errs.New(errs.Invalid, "StateSaveLocation %q is not an absolute path", dir)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("state directory: %w", err)
-	}
-	d, err := os.OpenFile(dir, unix.O_DIRECTORY|noFollow, 0)
+	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: become.PrivateGroup}
+	above, real, name, err := guard.Parent(strings.TrimRight(dir, "/"), guard.Rule{What: "state directory", Trust: &trust})
 	if err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return nil, "", err
+	}
+	defer above.Close()
+	d, err := enter(above, name)
+	if err != nil {
+		return nil, "", fmt.Errorf("state directory: %w", err)
 	}
 	defer d.Close()
 	if err := judgeState(d, dir); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE|noFollow, 0o600)
+	fd, err := unix.Openat(int(d.Fd()), "lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return nil, "", fmt.Errorf("state directory: lock: %w", err)
 	}
+	lock = os.NewFile(uintptr(fd), "lock")
 	if err := flock(lock); err != nil {
 		lock.Close()
-		return nil, errs.Wrap(err, errs.Conflict, "another controller uses the state directory %s", dir)
+		return nil, "", errs.Wrap(err, errs.Conflict, "another controller uses the state directory %s", dir)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "steps"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	steps, err := enter(d, "steps")
+	if err != nil {
 		lock.Close()
-		return nil, fmt.Errorf("state directory: %w", err)
+		return nil, "", fmt.Errorf("state directory: %w", err)
 	}
-	return lock, nil
+	steps.Close()
+	return lock, real, nil
+}
+
+// enter opens the directory name in dir, which it makes when it is missing.
+func enter(dir *os.File, name string) (*os.File, error) {
+	if err := unix.Mkdirat(int(dir.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, fmt.Errorf("make %s: %w", name, err)
+	}
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // judgeState refuses a directory that somebody else could have put something into: root obeys what

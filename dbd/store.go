@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite" // the driver "sqlite", in Go
 
+	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/guard"
 	"schedrestd/model"
@@ -32,7 +33,8 @@ type Store struct{ db *sql.DB }
 // before it is acknowledged, because schedctld forgets what was acknowledged.
 // NORMAL would save the fsync and lose the last batches with the power.
 func OpenStore(ctx context.Context, path string) (*Store, error) {
-	if err := prepare(path); err != nil {
+	path, err := prepare(path)
+	if err != nil {
 		return nil, err
 	}
 	name := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
@@ -55,23 +57,39 @@ func OpenStore(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// prepare makes the file, for its owner alone, or judges the one that is there. SQLite
-// gives its side files the same mode.
-func prepare(path string) error {
+// prepare makes the file, for its owner alone, or judges the one that is there, and returns its
+// path without links. SQLite gives its side files the same mode; they are made by path, so
+// that the directory must be this user's alone.
+func prepare(path string) (string, error) {
 	if !filepath.IsAbs(path) {
-		return errs.New(errs.Invalid, "database %q: not an absolute path", path)
+		return "", errs.New(errs.Invalid, "database %q: not an absolute path", path)
 	}
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	self := uint32(os.Geteuid())
+	trust := guard.Trust{Owners: []uint32{self}, Private: become.PrivateGroup}
+	dir, real, name, err := guard.Parent(path, guard.Rule{What: "database", Secret: true, Trust: &trust})
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return "", errs.Wrap(err, errs.Internal, "database %s", path)
+	}
+	if st.Uid != self {
+		return "", errs.New(errs.Invalid, "database %s: its directory belongs to uid %d, must belong to uid %d", path, st.Uid, self).
+			WithHint("chown %d %s", self, guard.Quote(filepath.Dir(real)))
+	}
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err == nil {
 		unix.Close(fd)
 	} else if !errors.Is(err, fs.ErrExist) {
-		return errs.Wrap(err, errs.Invalid, "database %s", path)
+		return "", errs.Wrap(err, errs.Invalid, "database %s", path)
 	}
-	f, _, err := guard.Open(path, guard.Rule{What: "database", Owners: []uint32{uint32(os.Geteuid())}, Secret: true})
+	f, _, err := guard.Open(real, guard.Rule{What: "database", Owners: []uint32{self}, Secret: true})
 	if err == nil {
 		f.Close()
 	}
-	return err
+	return real, err
 }
 
 // Close closes the database.

@@ -199,3 +199,28 @@ func TestRecordIntoAClosedStore(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Nothing is made before it is known that the place is good.
+func TestNothingIsMadeInABadPlace(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	refused := map[string]string{"everybody's directory": dir}
+	if os.Getuid() == 0 {
+		theirs := t.TempDir()
+		if err := os.Chown(theirs, 54321, 54321); err != nil {
+			t.Fatal(err)
+		}
+		refused["another user's directory"] = theirs
+	}
+	for name, dir := range refused {
+		if s, err := OpenStore(context.Background(), filepath.Join(dir, "jobs.sqlite")); err == nil {
+			s.Close()
+			t.Errorf("%s: opened", name)
+		}
+		if made, _ := os.ReadDir(dir); len(made) > 0 {
+			t.Errorf("%s: %v is made", name, made)
+		}
+	}
+}

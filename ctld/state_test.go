@@ -1,0 +1,49 @@
+package ctld
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Whoever owns a directory on the way could put another state in the place of this one.
+func TestStateBelowAStrangersDirectory(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("giving a directory to another user needs root")
+	}
+	theirs := filepath.Join(t.TempDir(), "theirs")
+	state := filepath.Join(theirs, "state")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(theirs, 54321, 54321); err != nil {
+		t.Fatal(err)
+	}
+	if lock, _, err := takeState(state); err == nil {
+		lock.Close()
+		t.Error("state below another user's directory is taken")
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	if lock, _, err := takeState(link); err == nil {
+		lock.Close()
+		t.Error("a link is taken for the state")
+	}
+}
+
+func TestStateIsMade(t *testing.T) {
+	dir := t.TempDir()
+	lock, real, err := takeState(dir + "/state/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := os.Stat(filepath.Join(real, "steps")); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := takeState(dir + "/state"); err == nil {
+		t.Error("taken twice")
+	}
+}
