@@ -35,8 +35,8 @@ type Config struct {
 	StartLimit time.Duration // for a worker to say Ready: 20 s
 	HandLimit  time.Duration // how long a connection waits while no worker can take it: 10 s
 	Silence    time.Duration // a worker that answers no Ping for so long is killed: 10 s
-	LogBurst   int           // lines that a worker may log at once: 2000
-	LogRate    int           // … and per second: 500
+	LogBurst   int           // lines that a worker may log at once: 20000
+	LogRate    int           // … and per second: 10000, more than the requests it can answer
 }
 
 // Defaults of Config.
@@ -64,8 +64,8 @@ func (c Config) complete() (Config, error) {
 	c.StartLimit = cmp.Or(c.StartLimit, 20*time.Second)
 	c.HandLimit = cmp.Or(c.HandLimit, 10*time.Second)
 	c.Silence = cmp.Or(c.Silence, 10*time.Second)
-	c.LogBurst = cmp.Or(c.LogBurst, 2000)
-	c.LogRate = cmp.Or(c.LogRate, 500)
+	c.LogBurst = cmp.Or(c.LogBurst, 20_000)
+	c.LogRate = cmp.Or(c.LogRate, 10_000)
 	if len(c.Argv) == 0 {
 		c.Argv = []string{programName}
 	}

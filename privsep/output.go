@@ -20,7 +20,7 @@ const maxLine = 2048
 // forge lines of others, nor send codes to a terminal.
 func (p *pool) relay(w *worker) {
 	defer close(w.silent)
-	in := bufio.NewReaderSize(w.log, maxLine)
+	in := bufio.NewReaderSize(w.log, readAhead)
 	budget := newBudget(p.config.LogBurst, p.config.LogRate, time.Now())
 	log := p.log.With(workerKey, w.number, workerPIDKey, w.pid, workerUIDKey, p.who.UID)
 	for {
@@ -46,10 +46,13 @@ func (p *pool) relay(w *worker) {
 	}
 }
 
+// readAhead is how much of a worker's output is read at once: many lines that it wrote together.
+const readAhead = 16 << 10
+
 // readLine reads to the next line feed and keeps the first maxLine bytes.
 func readLine(in *bufio.Reader) (string, error) {
 	line, err := in.ReadSlice('\n')
-	kept := string(line)
+	kept := string(line[:min(len(line), maxLine)])
 	for err == bufio.ErrBufferFull {
 		_, err = in.ReadSlice('\n')
 	}

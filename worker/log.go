@@ -1,9 +1,12 @@
 package worker
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf8"
 )
 
@@ -11,11 +14,83 @@ import (
 // of 2 KiB, and one that is longer is a sentence to it, not fields.
 const maxText = 1500
 
-// newLog writes each record to fd 2 as one line of flat logfmt, level first, with one
-// system call. The parent reads it back and adds the time, the worker and its identity, which
-// are not the worker's to say (privsep/logfmt.go).
-func newLog(out io.Writer, level slog.Level) slog.Handler {
-	return slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: fit})
+// logger writes each record as one line of flat logfmt, level first. The parent reads it
+// back and adds the time, the worker and its identity, which are not the worker's to
+// say (privsep/logfmt.go).
+//
+// A line for each request would wake the parent for each request, which costs more than the line
+// itself. So lines wait for company, but no longer than a person would notice; what somebody
+// should read (from Warn on) goes out at once, with all that came before it.
+type logger struct {
+	slog.Handler
+	lines *lines
+}
+
+func newLog(out *lines, level slog.Level) logger {
+	return logger{slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: fit}), out}
+}
+
+// Handle writes a record.
+func (l logger) Handle(ctx context.Context, r slog.Record) error {
+	err := l.Handler.Handle(ctx, r)
+	if r.Level >= slog.LevelWarn {
+		l.lines.flush()
+	}
+	return err
+}
+
+// WithAttrs is for slog.
+func (l logger) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return logger{l.Handler.WithAttrs(attrs), l.lines}
+}
+
+// WithGroup is for slog.
+func (l logger) WithGroup(name string) slog.Handler {
+	return logger{l.Handler.WithGroup(name), l.lines}
+}
+
+const (
+	maxWait  = 20 * time.Millisecond
+	maxLines = 8 << 10 // bytes that wait at the most
+)
+
+// lines holds whole lines until they are written together.
+type lines struct {
+	out   io.Writer
+	mu    sync.Mutex
+	buf   []byte
+	timed bool // a flush is on its way
+}
+
+// Write takes one line.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf = append(l.buf, p...)
+	switch {
+	case len(l.buf) >= maxLines:
+		l.send()
+	case !l.timed:
+		l.timed = true
+		time.AfterFunc(maxWait, l.flush)
+	}
+	return len(p), nil
+}
+
+// flush writes what waits.
+func (l *lines) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timed = false
+	l.send()
+}
+
+// send is flush with the lock held. Nobody is left to tell of a failure.
+func (l *lines) send() {
+	if len(l.buf) > 0 {
+		_, _ = l.out.Write(l.buf)
+		l.buf = l.buf[:0]
+	}
 }
 
 // fit leaves out the time and cuts what is too long.

@@ -50,7 +50,9 @@ func Main(build Build) int {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
 		return 2
 	}
-	s, err := begin(channel, build)
+	log := &lines{out: os.Stderr}
+	defer log.flush()
+	s, err := begin(channel, build, log)
 	if err != nil {
 		slog.Error("worker does not serve", "error", err)
 		if !errors.Is(err, io.EOF) {
@@ -71,12 +73,12 @@ func reason(err error) string {
 
 // begin goes from the first message to Ready, in this order: hear, confine, prove,
 // build, say ready.
-func begin(channel *ipc.Channel, build Build) (*server, error) {
+func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	setup, expect, err := hear(channel)
 	if err != nil {
 		return nil, err
 	}
-	slog.SetDefault(slog.New(newLog(os.Stderr, slog.Level(setup.LogLevel))))
+	slog.SetDefault(slog.New(newLog(log, slog.Level(setup.LogLevel))))
 	if setup.Book != ipc.BookVersion {
 		return nil, fmt.Errorf("the parent speaks version %d of the book, this worker %d: install both from one build", setup.Book, ipc.BookVersion)
 	}

@@ -117,11 +117,19 @@ func TestQueue(t *testing.T) {
 
 func TestLogLines(t *testing.T) {
 	var out bytes.Buffer
-	log := slog.New(newLog(&out, slog.LevelInfo))
+	held := &lines{out: &out, timed: true} // as if a flush were on its way
+	log := slog.New(newLog(held, slog.LevelInfo))
 	log.Debug("left out")
+	log.Info("request", "id", 1)
+	log.Info("request", "id", 2)
+	if out.Len() > 0 {
+		t.Errorf("lines did not wait for company: %q", out.String())
+	}
 	log.Warn("two\nlines", "a", "b c")
 	log.With("id", 7).WithGroup("g").Error("more", "time", "kept")
-	want := "level=WARN msg=\"two\\nlines\" a=\"b c\"\nlevel=ERROR msg=more id=7 g.time=kept\n"
+	log.Info("last")
+	held.flush()
+	want := "level=INFO msg=request id=1\nlevel=INFO msg=request id=2\nlevel=WARN msg=\"two\\nlines\" a=\"b c\"\nlevel=ERROR msg=more id=7 g.time=kept\nlevel=INFO msg=last\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
