@@ -2,6 +2,7 @@ package privsep
 
 import (
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,30 +45,33 @@ func parseEntry(line string) (e entry, ok bool) {
 		return e, false
 	}
 	e.msg = printable(msg)
-	seen := map[string]bool{}
+	if rest != "" {
+		e.attrs = make([]slog.Attr, 0, 12) // as many as a request's line has
+	}
 	for n := 0; rest != ""; n++ {
 		var key, value string
 		if key, value, rest, ok = cutNext(rest); !ok || n == maxPairs {
 			return e, false
 		}
 		// The first one counts: a reader that takes the last one can't be told another story.
-		if !reserved(key) && !seen[key] {
-			seen[key] = true
+		if !reserved(key) && !e.has(key) {
 			e.attrs = append(e.attrs, slog.String(key, printable(value)))
 		}
 	}
 	return e, true
 }
 
+func (e *entry) has(key string) bool {
+	return slices.ContainsFunc(e.attrs, func(a slog.Attr) bool { return a.Key == key })
+}
+
 // reserved tells whether key is one of the parent's: with it a captured worker could put
 // its words into another's mouth.
 func reserved(key string) bool {
-	switch strings.ToLower(key) {
-	case slog.TimeKey, slog.LevelKey, slog.MessageKey, slog.SourceKey, workerKey, workerPIDKey, workerUIDKey:
-		return true
-	}
-	return false
+	return slices.ContainsFunc(reservedKeys, func(r string) bool { return strings.EqualFold(key, r) })
 }
+
+var reservedKeys = []string{slog.TimeKey, slog.LevelKey, slog.MessageKey, slog.SourceKey, workerKey, workerPIDKey, workerUIDKey}
 
 // Keys of what the parent says about a worker's line.
 const (
@@ -99,7 +103,10 @@ func cutNext(s string) (key, value, rest string, ok bool) {
 		}
 		rest = s[len(quoted):]
 	} else {
-		end := strings.IndexAny(s+" ", ` ="`)
+		end := strings.IndexAny(s, ` ="`)
+		if end < 0 {
+			end = len(s)
+		}
 		value, rest = s[:end], s[end:]
 		if value == "" {
 			return "", "", "", false

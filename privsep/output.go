@@ -65,6 +65,9 @@ func readLine(in *bufio.Reader) (string, error) {
 // printable makes s safe for a log and a terminal: what can't be printed is escaped,
 // what is too long is cut.
 func printable(s string) string {
+	if len(s) <= maxLine && isPlain(s) {
+		return s
+	}
 	var b strings.Builder
 	for i, r := range s {
 		if b.Len() >= maxLine {
@@ -83,6 +86,16 @@ func printable(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// isPlain tells whether s is printable ASCII, as nearly all is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // budget is a token bucket of lines.
