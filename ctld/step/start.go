@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -129,13 +130,20 @@ func (s *Spec) execute() error {
 	return fmt.Errorf("execute the script's interpreter %q: %w", interpreter(string(s.Script)), err)
 }
 
-// defaultSignals lets exec reset what the controller was started with ignored (nohup
-// does that): those that are caught by then are, those ignored would stay so.
+// defaultSignals undoes what the controller was started with ignored (nohup does that, and so do
+// some shells and service managers): it would stay ignored in the script. exec
+// resets what is caught by then; the real-time signals, which the Go runtime leaves alone, are
+// set by hand.
 func defaultSignals() {
-	for sig := syscall.Signal(1); sig < 32; sig++ {
+	const firstRealTime, last = 32, 64
+	for sig := syscall.Signal(1); sig < firstRealTime; sig++ {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
+	}
+	var action [4]uint64 // the kernel's sigaction: handler SIG_DFL, no flags, an empty mask
+	for sig := uintptr(firstRealTime); sig <= last; sig++ {
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
 	}
 }
 
