@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"schedrestd/auth"
-	"schedrestd/become"
 	"schedrestd/conf"
 	"schedrestd/daemon"
 	"schedrestd/errs"
@@ -32,10 +31,9 @@ const recordTimeout = 30 * time.Second
 
 // newLedger finds the way to the accounting daemon. super tells whose daemon it may be.
 func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*ledger, error) {
-	cfg := client.Config{Cluster: c.ClusterName, Timeout: recordTimeout}
+	cfg := client.Config{Cluster: c.ClusterName, Timeout: recordTimeout, Trusted: super}
 	if path := c.Accounting.Socket; path != "" {
 		cfg.Accounting = []client.Address{{Name: c.Accounting.Host, Network: "unix", Address: path}}
-		cfg.Dial = func(ctx context.Context, a client.Address) (net.Conn, error) { return dialKnown(ctx, a, super) }
 		return &ledger{client: client.NewAccounting(cfg)}, nil
 	}
 	if key == nil {
@@ -48,24 +46,6 @@ func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*le
 		}
 	}
 	return &ledger{client: client.NewAccounting(cfg), key: key}, nil
-}
-
-// dialKnown connects to a UNIX socket that one of super serves.
-func dialKnown(ctx context.Context, a client.Address, super func(uid uint32) bool) (net.Conn, error) {
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, a.Network, a.Address)
-	if err != nil {
-		return nil, err
-	}
-	peer, err := become.Peer(nc.(*net.UnixConn))
-	if err == nil && !super(peer.UID) {
-		err = errs.New(errs.Denied, "%s is served by uid %d, who is neither root nor SchedUser", a.Address, peer.UID)
-	}
-	if err != nil {
-		nc.Close()
-		return nil, err
-	}
-	return nc, nil
 }
 
 // Record sends jobs.

@@ -6,6 +6,7 @@
 // A daemon's Serve is these steps in this order:
 //
 //	user, err := daemon.SchedUser(…)        who administrates
+//	err = daemon.Judge(…)                   nobody else wrote what root is to obey
 //	err = daemon.Harden()                   nobody reads this process's memory
 //	keys, err := daemon.ReadKeys(…)         how tokens are judged
 //	listeners, err := daemon.Listen(…)      clients wait from here on instead of failing
@@ -19,7 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
+	"schedrestd/conf"
 	"schedrestd/errs"
+	"schedrestd/guard"
 )
 
 // Isolate has nothing that this process inherited pass on to what it starts. Whoever started the
@@ -44,6 +47,15 @@ func SchedUser(name string) (become.User, error) {
 	}
 	u, _, err := become.ParseUser(name)
 	return u, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", name)
+}
+
+// Judge refuses configuration files that others than root and user can change, where root
+// is to obey them: what they say is what root does, and whose key is believed.
+func Judge(files []string, user become.User) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return conf.Judge(files, guard.Trust{Owners: []uint32{user.UID}, Private: become.PrivateGroup})
 }
 
 // Super tells who may do everything at a daemon: root, the scheduler's user, and who the

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/rpc/server"
 )
@@ -136,6 +137,25 @@ func TestTickets(t *testing.T) {
 	for what, asked := range map[string][2]string{"acting for another": {ticket, "root"}, "a plain token of that name": {plain, ""}} {
 		if id, err := keys.WithTickets()(asked[0], asked[1]); !errors.Is(err, none) {
 			t.Errorf("%s: %+v, %v", what, id, err)
+		}
+	}
+}
+
+// TestJudge: root obeys nobody's configuration but root's and SchedUser's.
+func TestJudge(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	path := filepath.Join(t.TempDir(), "sched.conf")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for uid, good := range map[int]bool{0: true, 30001: true, 30002: false} {
+		if err := os.Chown(path, uid, uid); err != nil {
+			t.Fatal(err)
+		}
+		if err := Judge([]string{path}, become.User{Name: "sched", UID: 30001}); (err == nil) != good {
+			t.Errorf("owned by uid %d: %v", uid, err)
 		}
 	}
 }

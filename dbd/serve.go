@@ -20,6 +20,9 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if err := daemon.Judge(c.Files, user); err != nil {
+		return err
+	}
 	if err := settle(user, log); err != nil {
 		return err
 	}
