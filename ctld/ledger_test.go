@@ -93,7 +93,7 @@ func TestSocketOfAStranger(t *testing.T) {
 		if n := sent.Load(); (n > 0) != known {
 			t.Errorf("known %t: %d bytes were sent", known, n)
 		}
-		if !known && (err == nil || !strings.Contains(err.Error(), "neither root nor SchedUser")) {
+		if !known && (err == nil || !strings.Contains(err.Error(), "neither root nor the scheduler")) {
 			t.Errorf("error %v", err)
 		}
 	}
