@@ -68,29 +68,41 @@ func Run(signals <-chan os.Signal, c Config) error {
 	door.open(p)
 	c.Log.Info("serving", "listen", names(listeners))
 
-	c.Log.Info("draining", "signal", (<-signals).String())
+	first := <-signals
+	c.Log.Info("draining", "signal", first.String())
 	door.close()
-	return p.finish(signals)
+	return p.finish(first, signals)
 }
 
 // finish lets the workers end what they are answering, unless a second signal comes.
-func (p *pool) finish(signals <-chan os.Signal) error {
+func (p *pool) finish(first os.Signal, signals <-chan os.Signal) error {
 	p.drain()
 	done := make(chan struct{})
 	go func() { p.running.Wait(); close(done) }()
 	// A captured worker need not keep its own limit.
 	late := time.AfterFunc(p.config.Setup.Limits.Drain+lastWords, func() { p.end("it did not end in time") })
 	defer late.Stop()
-	select {
-	case <-done:
-		p.log.Info("stopped")
-		return nil
-	case s := <-signals:
-		p.end("a second signal came")
-		<-done
-		return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
+	// A terminal and some supervisors send the same signal twice at once: to the process
+	// and to its group. That is one wish.
+	same := time.Now().Add(sameSignal)
+	for {
+		select {
+		case <-done:
+			p.log.Info("stopped")
+			return nil
+		case s := <-signals:
+			if s == first && time.Now().Before(same) {
+				continue
+			}
+			p.end("a second signal came")
+			<-done
+			return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
+		}
 	}
 }
+
+// sameSignal is how close together two of a kind count as one.
+const sameSignal = 500 * time.Millisecond
 
 // dropCapabilities drops what the parent no longer needs. As root it keeps SETUID and SETGID, for
 // the workers to come, and KILL, to end them; the namespaces and the bounding set
