@@ -67,8 +67,13 @@ LISTEN is [host]:port or unix:/path; several may be given.`,
 		Version:       release.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o.listen = args
+			for _, name := range []string{"max-connections", "threads"} {
+				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
+					return errs.New(errs.Invalid, "--%s 0: not a number from 1 on", name)
+				}
+			}
 			return serve(o, errOut)
 		},
 	}

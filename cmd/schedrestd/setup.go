@@ -5,7 +5,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"schedrestd/become"
@@ -26,14 +28,14 @@ func configuration(o options, log *slog.Logger) (*conf.Cluster, error) {
 	for _, w := range warnings {
 		log.Warn(w.String())
 	}
-	if err != nil || os.Geteuid() != 0 {
-		return cluster, err
+	if err != nil {
+		return nil, err
 	}
 	return cluster, judge(cluster)
 }
 
-// judge refuses a configuration that others than root and SchedUser can change: it
-// says what root does, and where users' tokens are sent.
+// judge refuses, as root, a configuration that others than root and SchedUser can change: it
+// says what root does, and where users' tokens are sent. A key that lies open is refused by anybody.
 func judge(c *conf.Cluster) error {
 	trust := guard.Trust{Private: become.PrivateGroup, Owners: []uint32{}}
 	if c.User != "" {
@@ -43,7 +45,30 @@ func judge(c *conf.Cluster) error {
 		}
 		trust.Owners = append(trust.Owners, u.UID)
 	}
-	return conf.Judge(c.Files, trust)
+	if os.Geteuid() == 0 {
+		if err := conf.Judge(c.Files, trust); err != nil {
+			return err
+		}
+	}
+	return judgeKey(c, trust.Owners)
+}
+
+// judgeKey looks at the key that signs tokens, which this process does not need: none here, or
+// none that can be read, is as it should be. One that others can read is not, whoever
+// finds it out.
+func judgeKey(c *conf.Cluster, owners []uint32) error {
+	if c.JWTKey == "" {
+		return nil
+	}
+	f, _, err := guard.Open(c.JWTKey, guard.Rule{What: "key file", Secret: true, Owners: append(owners, 0)})
+	switch errs.KindOf(err) {
+	case errs.NotFound, errs.Denied:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // parent is all that the parent needs to serve this cluster.
@@ -103,6 +128,9 @@ func (o *options) setup(c *conf.Cluster, log *slog.Logger) (ipc.Setup, error) {
 			return s, err
 		}
 	}
+	if c.Accounting.Socket != "" { // the only way for who has no token
+		s.Accounting = append(s.Accounting, ipc.Address{Name: c.Accounting.Host, Network: "unix", Address: c.Accounting.Socket})
+	}
 	return s, nil
 }
 
@@ -137,6 +165,11 @@ func (o *options) plugins(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) error
 	if !s.JWT && !s.Local {
 		return errs.New(errs.Invalid, "no way to authenticate is left").
 			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", c.Path)
+	}
+	local := slices.ContainsFunc(o.listen, func(l string) bool { return strings.HasPrefix(l, "unix:") })
+	if !s.JWT && !local {
+		return errs.New(errs.Invalid, "nobody could be let in: over TCP a token is needed, and rest_auth/jwt is not loaded").
+			WithHint("export SCHED_JWT=daemon (and AuthAltTypes=auth/jwt in %s), or listen on unix:/PATH", c.Path)
 	}
 	return nil
 }
