@@ -20,7 +20,8 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := daemon.Judge(c.Files, user); err != nil {
+	// SchedUser's own file is good enough: this process is about to become him.
+	if err := daemon.Judge(c.Files, user.UID); err != nil {
 		return err
 	}
 	if err := settle(user, log); err != nil {

@@ -23,7 +23,10 @@ import (
 )
 
 // Store is the database: a file of SQLite.
-type Store struct{ db *sql.DB }
+type Store struct {
+	db   *sql.DB
+	lock *os.File // held while it is open: of two daemons each would think the other's jobs its own
+}
 
 // OpenStore opens the database at path, an absolute one, and makes it when it is not
 // there. It is refused when somebody else could read or replace it, when
@@ -37,17 +40,22 @@ func OpenStore(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	lock, err := lockBeside(path)
+	if err != nil {
+		return nil, err
+	}
 	name := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
 		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "trusted_schema(0)"},
 		"_txlock": {"immediate"},
 	}.Encode()}
 	db, err := sql.Open("sqlite", name.String())
 	if err != nil {
+		lock.Close()
 		return nil, errs.Wrap(err, errs.Internal, "database %s", path)
 	}
-	s := &Store{db: db}
+	s := &Store{db: db, lock: lock}
 	if err := s.migrate(ctx); err != nil {
-		db.Close()
+		s.Close()
 		if own, ok := errors.AsType[*errs.Error](err); ok {
 			own.Message = "database " + path + ": " + own.Message
 			return nil, own
@@ -92,8 +100,27 @@ func prepare(path string) (string, error) {
 	return real, err
 }
 
-// Close closes the database.
-func (s *Store) Close() error { return s.db.Close() }
+// lockBeside holds path with ".lock" for this process alone. It lies in a directory that prepare
+// has judged.
+func lockBeside(path string) (*os.File, error) {
+	fd, err := unix.Open(path+".lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Denied, "lock file %s.lock", path)
+	}
+	f := os.NewFile(uintptr(fd), path+".lock")
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, errs.New(errs.Conflict, "database %s: another scheddbd has it open", path).
+			WithHint("stop it, or give this one a StorageLoc of its own")
+	}
+	return f, nil
+}
+
+// Close closes the database, and then lets another daemon have it.
+func (s *Store) Close() error {
+	defer s.lock.Close()
+	return s.db.Close()
+}
 
 // upsert keeps the last word on a run of a job: one that has ended does not run again
 // because an older record comes late, but a later run (restarts) may.
