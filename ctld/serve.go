@@ -19,7 +19,7 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	if err != nil {
 		return err
 	}
-	if err := daemon.Judge(c.Files, user); err != nil {
+	if err := daemon.Judge(c.Files); err != nil {
 		return err
 	}
 	if err := daemon.Harden(); err != nil {

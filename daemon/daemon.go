@@ -49,13 +49,14 @@ func SchedUser(name string) (become.User, error) {
 	return u, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", name)
 }
 
-// Judge refuses configuration files that others than root and user can change, where root
-// is to obey them: what they say is what root does, and whose key is believed.
-func Judge(files []string, user become.User) error {
+// Judge refuses configuration files that others than root and owners can change, where root
+// is to obey them: what they say is what root does, and whose key is believed. SchedUser
+// is one of owners only where he gains nothing by it: the file itself says who that is.
+func Judge(files []string, owners ...uint32) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	return conf.Judge(files, guard.Trust{Owners: []uint32{user.UID}, Private: become.PrivateGroup})
+	return conf.Judge(files, guard.Trust{Owners: append([]uint32{0}, owners...), Private: become.PrivateGroup})
 }
 
 // Super tells who may do everything at a daemon: root, the scheduler's user, and who the

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
-	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/rpc/server"
 )
@@ -154,7 +153,7 @@ func TestJudge(t *testing.T) {
 		if err := os.Chown(path, uid, uid); err != nil {
 			t.Fatal(err)
 		}
-		if err := Judge([]string{path}, become.User{Name: "sched", UID: 30001}); (err == nil) != good {
+		if err := Judge([]string{path}, 30001); (err == nil) != good {
 			t.Errorf("owned by uid %d: %v", uid, err)
 		}
 	}

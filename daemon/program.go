@@ -71,6 +71,7 @@ func (p Program) command() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&path, "config", "f", path, p.About)
+	cmd.Flags().BoolP("version", "V", false, "print the version and exit")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
