@@ -55,6 +55,14 @@ type Peer struct {
 	Listener string // address it was accepted on
 }
 
+// String names the peer for a log: its address, or who it is.
+func (p Peer) String() string {
+	if p.Network == "unix" {
+		return fmt.Sprintf("uid %d", p.UID)
+	}
+	return p.Addr
+}
+
 type peerKey struct{}
 
 // WithPeer returns ctx with the peer of the connection it belongs to.

@@ -124,7 +124,7 @@ func (c *call) logAccess() {
 	}
 	peer, _ := auth.PeerFrom(c.ctx)
 	c.h.Log.LogAttrs(c.ctx, slog.LevelInfo, "request",
-		slog.String("id", c.id), slog.String("peer", peer.Addr), slog.String("user", c.who.User()),
+		slog.String("id", c.id), slog.String("peer", peer.String()), slog.String("user", c.who.User()),
 		slog.String("method", schema.Shorten(c.r.Method)), slog.String("path", schema.Shorten(c.r.URL.Path)), slog.String("route", route),
 		slog.Int("status", c.w.status), slog.Int("bytes", c.w.bytes), slog.Duration("took", time.Since(c.begun)))
 }

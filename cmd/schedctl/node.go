@@ -24,7 +24,17 @@ func showNode(to connector) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				r, err := describe(&api.NodeRow{Node: n, Users: users{}})
+				row := api.NodeRow{Node: n, Users: users{}}
+				_, err = c.client.Partitions(cmd.Context(), c.credential, model.Query{Flags: model.ShowAll}, func(p *model.Partition) error {
+					if model.HostlistHas(p.Nodes, n.Name) {
+						row.Partitions = append(row.Partitions, p.Name)
+					}
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+				r, err := describe(&row)
 				if err != nil {
 					return err
 				}

@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"schedrestd/errs"
 )
 
 func showCommand(to connector) *cobra.Command {
@@ -16,6 +18,9 @@ func showCommand(to connector) *cobra.Command {
 		Long: `show prints a table, a line for each node or job under a line of headings. With a name
 it prints all there is to say about that one as name=value lines, with the names of the REST interface.`,
 		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return errs.New(errs.Invalid, "show what?").WithHint("schedctl show node [NAME], or schedctl show job [ID]")
+		},
 	}
 	cmd.AddCommand(showNode(to), showJob(to))
 	return cmd
