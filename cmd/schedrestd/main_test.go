@@ -68,7 +68,9 @@ func TestRefusals(t *testing.T) {
 		{name: "spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_NAMES": "x"},
 			error: "SCHEDRESTD_NAMES=x", hint: "sched, slurm, both"},
 		{name: "mode", args: []string{"--socket-mode=rw", "127.0.0.1:0"}, error: "--socket-mode=rw", hint: "octal"},
-		{name: "connections", args: []string{"--max-connections=-1", "127.0.0.1:0"}, error: "-1 connections"},
+		{name: "connections", args: []string{"--max-connections=-1", "127.0.0.1:0"}, env: map[string]string{"SCHED_JWT": "daemon"}, error: "-1 connections"},
+		{name: "no connections", args: []string{"--max-connections=0", "127.0.0.1:0"}, error: "--max-connections 0"},
+		{name: "nobody could be let in", args: []string{"127.0.0.1:0"}, error: "nobody could be let in", hint: "SCHED_JWT=daemon"},
 		{name: "no file", args: []string{"-f", "/nowhere/at/all", "127.0.0.1:0"}, error: "/nowhere/at/all"},
 		{name: "unknown flag", args: []string{"--frobnicate"}, error: "unknown flag"},
 	}
