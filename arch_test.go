@@ -27,7 +27,7 @@ const module = "schedrestd/"
 // its own folder; a folder stands for all packages in it unless one has a line of its own.
 var floors = [][]string{
 	{"errs", "model", "release"},
-	{"api/schema", "become", "guard", "ipc", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
+	{"api/schema", "become", "guard", "ipc", "plugin", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
 	{"api", "conf", "rpc/message"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
@@ -49,6 +49,8 @@ var only = map[string][]string{
 	"auth":    {"errs", "guard"},
 	"guard":   {"errs"},
 	"ipc":     {"errs"},
+	"plugin":  {"errs"},                    // reads command lines in what runs as root
+	"keeper":  {"errs", "ipc", "security"}, // holds keys
 	"socket":  {"errs", "guard"},
 }
 

@@ -36,6 +36,9 @@ const (
 	MethodNotAllowed // the path exists, and has not that method
 	UnsupportedMedia // a body of a kind that is not read here
 	RequestTimeout   // the rest of the request did not come in time
+	NotAcceptable    // no format that the client takes is written here
+	URITooLong       // the request's line is over its limit
+	HeaderTooLarge   // the request's header is over its limit
 
 	Unchanged // no failure: what was asked for "if it changed" did not
 )
@@ -47,6 +50,7 @@ var names = [...]string{
 	Unavailable: "unavailable", Timeout: "timeout", BadAnswer: "bad_answer",
 	Unsupported: "unsupported", MethodNotAllowed: "method_not_allowed",
 	UnsupportedMedia: "unsupported_media_type", RequestTimeout: "request_timeout",
+	NotAcceptable: "not_acceptable", URITooLong: "uri_too_long", HeaderTooLarge: "header_too_large",
 	Unchanged: "unchanged",
 }
 

@@ -47,6 +47,12 @@ func status(err error) int {
 		return http.StatusUnsupportedMediaType
 	case errs.RequestTimeout:
 		return http.StatusRequestTimeout
+	case errs.NotAcceptable:
+		return http.StatusNotAcceptable
+	case errs.URITooLong:
+		return http.StatusRequestURITooLong
+	case errs.HeaderTooLarge:
+		return http.StatusRequestHeaderFieldsTooLarge
 	case errs.Unchanged:
 		return http.StatusNotModified
 	}

@@ -19,46 +19,67 @@ type Row struct {
 // always is where a message about a held connection may come.
 var always = In(Serving, Draining)
 
-// book is the whole conversation. The last nine rows are promises: their
-// messages come with the cage and the keeper, and are forbidden until then.
+// book is the whole conversation. The last rows are promises: their
+// messages come with the cage, and are forbidden until then.
 var book = []Row{
-	{KindSetup, "Setup", Parent, Worker, In(Born), 57, MaxMessage - 1, 0, Told,
+	{KindSetup, "Setup", Parent, Worker, In(Born), 69, MaxMessage - 1, 0, Told,
 		"what the worker needs of the configuration; no secret"},
-	{KindPosture, "Posture", Parent, Worker, In(Told), 2, 8 << 10, 0, Proving,
-		"what the kernel must say about the worker"},
-	{KindReady, "Ready", Worker, Parent, In(Proving), 0, 0, 0, Serving,
-		"the posture is as expected and the worker can serve"},
-	{KindRefused, "Refused", Worker, Parent, In(Told, Proving), 2, 2 + maxReason, 0, Over,
-		"the worker will not serve, and why"},
-	{KindConnection, "Connection", Parent, Worker, In(Serving), 26, 26 + 2*maxAddress, 1, Born,
+	{KindPosture, "Posture", Parent, Worker | Keeper, In(Told), 2, 8 << 10, 0, Proving,
+		"what the kernel must say about the process"},
+	{KindReady, "Ready", Worker | Keeper, Parent, In(Proving), 0, 0, 0, Serving,
+		"the posture is as expected and the process can serve"},
+	{KindRefused, "Refused", Worker | Keeper, Parent, In(Told, Proving), 2, 2 + maxReason, 0, Over,
+		"the process will not serve, and why"},
+	{KindConnection, "Connection", Parent, Worker, In(Serving), 27, 27 + 2*maxAddress, 1, Born,
 		"an accepted connection with what the kernel says about its peer"},
+	{KindStreams, "Streams", Parent, Worker, In(Serving), 27, 27 + 2*maxAddress, 2, Born,
+		"standard input and output of an inetd run, as one connection"},
 	{KindTaken, "Taken", Worker, Parent, always, 8, 8, 0, Born,
 		"a connection that was handed over is in the worker's hands; nothing of it was read before"},
 	{KindDone, "Done", Worker, Parent, always, 8, 8, 0, Born,
 		"a connection of this worker was closed; its slot is free"},
-	{KindPing, "Ping", Parent, Worker, always, 8, 8, 0, Born,
-		"is the worker still reading?"},
-	{KindPong, "Pong", Worker, Parent, always, 8, 8, 0, Born,
+	{KindProgress, "Progress", Worker, Parent, always, 9, 9, 0, Born,
+		"how far a connection has come: waiting for a header, being answered, resting"},
+	{KindYield, "Yield", Parent, Worker, always, 8, 8, 0, Born,
+		"somebody waits for a slot: end this connection, if nobody is wronged by it"},
+	{KindPing, "Ping", Parent, Worker | Keeper, always, 8, 8, 0, Born,
+		"is the process still reading?"},
+	{KindPong, "Pong", Worker | Keeper, Parent, always, 8, 8, 0, Born,
 		"the answer to one Ping, with its number"},
-	{KindDrain, "Drain", Parent, Worker, In(Serving), 0, 0, 0, Draining,
+	{KindRetire, "Retire", Parent, Worker, In(Serving), 0, 0, 0, Draining,
+		"no more connections come; exit when those that are held have ended by themselves"},
+	{KindDrain, "Drain", Parent, Worker, always, 0, 0, 0, Draining,
 		"finish what is being answered, close what is idle, exit"},
 
-	{KindPhase, "Phase", Worker, Parent, 0, 9, 9, 0, Born,
-		"how far a connection has come: reading a header, authenticated, idle"},
+	{KindKeeperSetup, "KeeperSetup", Parent, Keeper, In(Born), 7, 7, 0, Told,
+		"what the keeper needs of the configuration; no secret"},
+	{KindKeyFD, "KeyFD", Parent, Keeper, In(Serving), 4, 4, 2, Born,
+		"a TLS key and its certificates as open files, owner and mode checked, and their number"},
+	{KindKept, "Kept", Keeper, Parent, In(Serving), 7, 7 + maxReason, 0, Born,
+		"whether the key of that number is kept, and else why not"},
+	{KindClient, "Client", Parent, Keeper, In(Serving), 4, 4, 1, Born,
+		"the channel to one worker, which has this number"},
+	{KindKeeperFD, "KeeperFD", Parent, Worker, In(Serving), 0, 0, 1, Born,
+		"the worker's channel to the keeper"},
+	{KindCertificate, "Certificate", Parent, Worker, always, 4, 4, 1, Born,
+		"the certificates that go with the kept key of that number, as an open file"},
+	{KindClientCA, "ClientCA", Parent, Worker, always, 0, 0, 1, Born,
+		"the authorities whose clients may connect, as an open file"},
+	{KindTickets, "Tickets", Parent, Worker, always, 2, 2 + 32*maxTickets, 0, Born,
+		"keys for TLS session tickets, made for this run; the first one signs"},
+	{KindSign, "Sign", Worker, Keeper, In(Born), 16, 16 + maxHandshake, 0, Born,
+		"sign this handshake; the message itself, never a digest"},
+	{KindSigned, "Signed", Keeper, Worker, In(Born), 10, 10 + maxSignature, 0, Born,
+		"the signature; empty when the keeper does not sign that"},
+
 	{KindDial, "Dial", Worker, Parent, 0, 9, 9, 0, Born,
 		"connect to a configured controller, by its index; never by an address"},
 	{KindDialed, "Dialed", Parent, Worker, 0, 8, 8 + maxReason, 1, Born,
 		"the connected descriptor"},
-	{KindSign, "Sign", Worker, Keeper, 0, 12, 4 << 10, 0, Born,
-		"sign this handshake; the message itself, never a digest"},
-	{KindSigned, "Signed", Keeper, Worker, 0, 8, 2 << 10, 0, Born,
-		"the signature"},
 	{KindVerify, "Verify", Worker, Keeper, 0, 8, 10 << 10, 0, Born,
 		"is this token's signature good?"},
 	{KindVerified, "Verified", Keeper, Worker, 0, 9, 9, 0, Born,
 		"yes or no"},
-	{KindKeyFD, "KeyFD", Parent, Keeper, 0, 1, 1, 1, Born,
-		"an open key file, its owner and mode checked"},
 	{KindJWKSFD, "JWKSFD", Parent, Worker, 0, 0, 0, 1, Born,
 		"the open key set, its owner and mode checked"},
 }
@@ -89,7 +110,7 @@ func permit(kind Kind, from, to Role, phase Phase, size, fds int) (Row, error) {
 	switch {
 	case !ok:
 		return Row{}, violation(from, kind, "is not in the book")
-	case row.From != from || row.To != to:
+	case !row.From.Has(from) || !row.To.Has(to):
 		return Row{}, violation(from, kind, "is not for a %s to say to a %s", from, to)
 	case !row.Phases.Has(phase):
 		return Row{}, violation(from, kind, "is not permitted while %s", phase)

@@ -221,6 +221,34 @@ func fresh(k Kind) Message {
 		return new(Pong)
 	case KindDrain:
 		return new(Drain)
+	case KindProgress:
+		return new(Progress)
+	case KindYield:
+		return new(Yield)
+	case KindRetire:
+		return new(Retire)
+	case KindStreams:
+		return new(Streams)
+	case KindKeeperSetup:
+		return new(KeeperSetup)
+	case KindKeyFD:
+		return new(KeyFD)
+	case KindKept:
+		return new(Kept)
+	case KindClient:
+		return new(Client)
+	case KindKeeperFD:
+		return new(KeeperFD)
+	case KindCertificate:
+		return new(Certificate)
+	case KindClientCA:
+		return new(ClientCA)
+	case KindTickets:
+		return new(Tickets)
+	case KindSign:
+		return new(Sign)
+	case KindSigned:
+		return new(Signed)
 	}
 	return nil
 }

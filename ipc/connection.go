@@ -7,6 +7,7 @@ type Network uint8
 const (
 	TCP Network = iota + 1
 	Unix
+	Stdio // inetd mode: standard input and output that are no connected socket
 )
 
 // String is the name of n as package net spells it.
@@ -16,6 +17,8 @@ func (n Network) String() string {
 		return "tcp"
 	case Unix:
 		return "unix"
+	case Stdio:
+		return "stdio"
 	}
 	return "unknown"
 }
@@ -30,6 +33,7 @@ type Connection struct {
 	UID, GID uint32 // SO_PEERCRED; NoID for TCP
 	PID      int32  // of the peer when it connected; 0 for TCP
 	Vouched  bool   // UID and GID may stand for a user (become.Ucred.Vouch)
+	TLS      bool   // the listener is an https:// one
 }
 
 // NoID is the uid and gid of a peer that the kernel does not vouch for.
@@ -41,7 +45,7 @@ func (*Connection) Kind() Kind { return KindConnection }
 func (c *Connection) walk(w *walker) {
 	w.u64(&c.ID)
 	w.u8((*uint8)(&c.Network))
-	if w.reading && c.Network != TCP && c.Network != Unix {
+	if w.reading && (c.Network < TCP || c.Network > Stdio) {
 		w.fail("has network %d", c.Network)
 	}
 	w.text(&c.Listener, maxAddress)
@@ -52,7 +56,18 @@ func (c *Connection) walk(w *walker) {
 	w.u32(&pid)
 	c.PID = int32(pid)
 	w.flag(&c.Vouched)
+	w.flag(&c.TLS)
 }
+
+// Streams hands over standard input and output of an inetd run that are a pipe, a file or a
+// terminal, in this order. They are one connection. Its UID and GID are the owner's of what
+// is behind standard input, Vouched when nobody else may open that.
+type Streams struct {
+	Connection
+}
+
+// Kind is KindStreams.
+func (*Streams) Kind() Kind { return KindStreams }
 
 // Taken says that the worker has the connection ID and will read it from here on. Until
 // then the parent keeps its copy: what waits in the channel of a worker that dies is

@@ -5,15 +5,19 @@ import (
 	"strings"
 )
 
-// Role is a process that holds an end of a channel.
+// Role is a process that holds an end of a channel. In a row of the book it may be
+// several, joined with |.
 type Role uint8
 
 // The roles.
 const (
-	Parent Role = iota + 1
+	Parent Role = 1 << iota
 	Worker
 	Keeper
 )
+
+// Has tells whether one is among r.
+func (r Role) Has(one Role) bool { return r&one != 0 }
 
 // String is the role's name in logs and docs.
 func (r Role) String() string {
@@ -24,6 +28,8 @@ func (r Role) String() string {
 		return "worker"
 	case Keeper:
 		return "keeper"
+	case Worker | Keeper:
+		return "worker, keeper"
 	}
 	return fmt.Sprintf("role %d", uint8(r))
 }
@@ -97,7 +103,10 @@ const (
 	KindPong       Kind = 8
 	KindDrain      Kind = 9
 	KindTaken      Kind = 10
-	KindPhase      Kind = 16
+	KindRetire     Kind = 11
+	KindYield      Kind = 12
+	KindStreams    Kind = 13
+	KindProgress   Kind = 16
 	KindDial       Kind = 17
 	KindDialed     Kind = 18
 	KindSign       Kind = 19
@@ -106,6 +115,14 @@ const (
 	KindVerified   Kind = 22
 	KindKeyFD      Kind = 23
 	KindJWKSFD     Kind = 24
+
+	KindKeeperSetup Kind = 32
+	KindClient      Kind = 33
+	KindKept        Kind = 34
+	KindKeeperFD    Kind = 35
+	KindCertificate Kind = 36
+	KindClientCA    Kind = 37
+	KindTickets     Kind = 38
 )
 
 // String is the kind's name in the book, or its number when it isn't there.

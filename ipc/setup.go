@@ -11,6 +11,8 @@ const (
 	maxName      = 255
 	maxAddress   = 255
 	maxAddresses = 32
+	maxParsers   = 16
+	maxStatuses  = 64
 )
 
 // Setup is what a worker needs of the flags and the configuration, and all that it
@@ -33,6 +35,14 @@ type Setup struct {
 	UserClaim       string // claim with the user's name; "" means the standard ones
 	Names           Names
 
+	Parsers  []Parser // API versions that are served, oldest first
+	Content  Content  // which paths are served
+	Statuses []string // responses that the OpenAPI document lists, "200" or "default"
+	JSON     Layout
+	YAML     Layout
+	Requests uint32 // requests in progress at one time in this worker; privsep's
+	Inetd    bool   // one connection, and then the end; privsep's
+
 	LogLevel int8 // as slog.Level
 	Limits   Limits
 }
@@ -51,6 +61,32 @@ type Names uint8
 const (
 	NamesSched Names = 1 << iota // /sched/…, X-SCHED-USER-TOKEN
 	NamesSlurm                   // /slurm/…, X-SLURM-USER-TOKEN
+)
+
+// Parser is one API version that is served, v0.0.Version, and its flags as package plugin has
+// them.
+type Parser struct {
+	Version uint8
+	Flags   uint8
+}
+
+// Content is which content plugins are served.
+type Content uint8
+
+// The content plugins; they may be joined with |.
+const (
+	ContentController Content = 1 << iota // openapi/schedctld
+	ContentAccounting                     // openapi/scheddb
+)
+
+// Layout is how a body is written.
+type Layout uint8
+
+// The layouts. Not every format has each.
+const (
+	Compact Layout = iota
+	Pretty
+	NoTag // YAML without the types' tags
 )
 
 // Limits bound what one client can cost. Each is set: none is "no limit".
@@ -97,6 +133,16 @@ func (s *Setup) walk(w *walker) {
 	w.u32(&s.SchedUID)
 	w.text(&s.UserClaim, maxName)
 	w.u8((*uint8)(&s.Names))
+	list(w, &s.Parsers, maxParsers, 2, func(p *Parser) {
+		w.u8(&p.Version)
+		w.u8(&p.Flags)
+	})
+	w.u8((*uint8)(&s.Content))
+	list(w, &s.Statuses, maxStatuses, 2, func(t *string) { w.text(t, 8) })
+	w.u8((*uint8)(&s.JSON))
+	w.u8((*uint8)(&s.YAML))
+	w.u32(&s.Requests)
+	w.flag(&s.Inetd)
 	level := uint8(s.LogLevel)
 	w.u8(&level)
 	s.LogLevel = int8(level)

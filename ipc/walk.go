@@ -116,6 +116,24 @@ func (w *walker) text(v *string, limit int) {
 	}
 }
 
+// bytes is a value of a fixed length.
+func (w *walker) bytes(v []byte) {
+	if !w.reading {
+		w.buf = append(w.buf, v...)
+	} else if b := w.take(len(v)); b != nil {
+		copy(v, b)
+	}
+}
+
+// blob is at most limit bytes, their number first.
+func (w *walker) blob(v *[]byte, limit int) {
+	text := string(*v)
+	w.text(&text, limit)
+	if w.reading && w.err == nil {
+		*v = []byte(text)
+	}
+}
+
 // list is a count and then the elements, at most limit of them. The count is checked
 // against the bytes left (least is the size of the smallest element), so a few
 // bytes can't make the reader allocate a long list.

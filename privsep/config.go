@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io/fs"
 	"log/slog"
+	"os"
 	"runtime"
 	"time"
 
@@ -28,15 +29,31 @@ type Config struct {
 	Argv        []string    // the worker's; tests play hostile ones with it
 	Workers     int         // size of the pool: 2, so that one may die
 	Connections int         // --max-connections: 124
+	PerSource   int         // connections of one source address, /64 of IPv6, or uid; 0 is no limit
+	Identities  int         // become_user: identities that have a worker at one time: 64
 	Threads     int         // -t, divided among the workers: the number of cpus
 	SocketMode  fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
 	SocketGroup string      // of UNIX sockets; "" is the serving group
 
+	TLS       TLS
+	Activated []*os.File // listening sockets that the service manager passed; they come before Listen
+	// Reload reads the configuration anew, for SIGHUP; nil: SIGHUP changes nothing.
+	Reload func() (ipc.Setup, TLS, error)
+
+	Rest       time.Duration // become_user: a worker without a connection is retired after it: 60 s
 	StartLimit time.Duration // for a worker to say Ready: 20 s
 	HandLimit  time.Duration // how long a connection waits while no worker can take it: 10 s
 	Silence    time.Duration // a worker that answers no Ping for so long is killed: 10 s
 	LogBurst   int           // lines that a worker may log at once: 20000
 	LogRate    int           // … and per second: 10000, more than the requests it can answer
+}
+
+// TLS is where the secrets of https:// listeners are. The parent opens the files, and does not
+// read them.
+type TLS struct {
+	Certificate string // certificates, PEM, the server's own first
+	Key         string // its private key, PEM
+	ClientCA    string // authorities of clients, PEM; "" lets clients in without a certificate
 }
 
 // Defaults of Config.

@@ -16,8 +16,17 @@ import (
 type connection struct {
 	ipc.Connection
 	fd    int         // the parent's copy; -1 once the worker has said Taken
+	out   int         // of a Stdio connection: where answers go; the parent's copy as well
 	tries int         // workers it was given to
 	late  *time.Timer // ends its time in the queue
+}
+
+// close closes the parent's copy.
+func (c *connection) close() {
+	unix.Close(c.fd)
+	if c.Network == ipc.Stdio {
+		unix.Close(c.out)
+	}
 }
 
 // mostTries is how many workers a connection is given to. Nobody has read of it, so it
@@ -101,7 +110,11 @@ func owing(w *worker) int {
 func (p *pool) offer(w *worker, c *connection) bool {
 	p.id++
 	c.ID = p.id
-	if err := w.channel.TrySend(&c.Connection, c.fd); err != nil {
+	m, fds := ipc.Message(&c.Connection), []int{c.fd}
+	if c.Network == ipc.Stdio {
+		m, fds = &ipc.Streams{Connection: c.Connection}, append(fds, c.out)
+	}
+	if err := w.channel.TrySend(m, fds...); err != nil {
 		return false // full, or dying: serveChannel deals with that
 	}
 	c.tries++
@@ -119,7 +132,7 @@ func (p *pool) taken(w *worker, id uint64) error {
 	if !ok || c.fd < 0 {
 		return fmt.Errorf("it said Taken of connection %d, which it was not given", id)
 	}
-	unix.Close(c.fd)
+	c.close()
 	c.fd = -1
 	p.dequeue()
 	return nil

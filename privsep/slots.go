@@ -4,8 +4,6 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // slots counts the connections that are being handled. The parent accepts only with a
@@ -52,7 +50,7 @@ func (s *slots) free(n int) {
 // drop closes a connection that nobody serves, frees its slot, and says so. Clients
 // decide how many come, so that lines about them are limited: the count is exact.
 func (s *slots) drop(c *connection, why string) {
-	unix.Close(c.fd)
+	c.close()
 	s.free(1)
 	s.mu.Lock()
 	s.dropped++

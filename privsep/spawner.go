@@ -101,9 +101,9 @@ func (s *spawner) expect(who security.Identity, files uint64) ipc.Posture {
 	return p
 }
 
-// start starts the program as who, with descriptor channel as its 3 and log as its 2. Started
+// start starts program as who, with descriptor channel as its 3 and log as its 2. Started
 // without root there is one identity only, the starter's, and it is inherited.
-func (s *spawner) start(who security.Identity, channel, log int) (pid, pidfd int, err error) {
+func (s *spawner) start(program *os.File, who security.Identity, channel, log int) (pid, pidfd int, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, -1, errs.Wrap(err, errs.Internal, "start a worker")
@@ -126,7 +126,7 @@ func (s *spawner) start(who security.Identity, channel, log int) (pid, pidfd int
 		Files: []uintptr{null.Fd(), null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
 	}
-	path := fmt.Sprintf("/proc/self/fd/%d", s.program.Fd()) // resolved in the child
+	path := fmt.Sprintf("/proc/self/fd/%d", program.Fd()) // resolved in the child
 	done := make(chan struct{})
 	s.jobs <- func() {
 		defer close(done)
@@ -137,7 +137,7 @@ func (s *spawner) start(who security.Identity, channel, log int) (pid, pidfd int
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return 0, -1, errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
 	}
-	return pid, pidfd, errs.Wrap(err, errs.Internal, "start the worker %s", s.program.Name())
+	return pid, pidfd, errs.Wrap(err, errs.Internal, "start %s", program.Name())
 }
 
 // stop ends the thread, and with it whatever worker is left.

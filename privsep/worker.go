@@ -48,7 +48,7 @@ func (p *pool) spawn() (*worker, error) {
 	defer unix.Close(logWrite)
 	w := &worker{number: p.spawner.number.Add(1), channel: channel, log: logRead, started: time.Now(),
 		held: map[uint64]*connection{}, exit: make(chan string, 1), silent: make(chan struct{})}
-	pid, pidfd, err := p.spawner.start(p.who, theirs, logWrite)
+	pid, pidfd, err := p.spawner.start(p.spawner.program, p.who, theirs, logWrite)
 	if err != nil {
 		channel.Close()
 		logRead.Close()

@@ -84,7 +84,7 @@ func TestParseSwitches(t *testing.T) {
 		{in: "disable_unshare_files, disable_unshare_sysv,require_user_name",
 			want: Switches{DisableUnshareFiles: true, DisableUnshareSysV: true, RequireUserName: true}},
 		{in: "disable_user_chek", bad: "disable_user_chek"},
-		{in: "require_user_name,become_user", bad: "become_user"},
+		{in: "require_user_name,become_everyone", bad: "become_everyone"},
 		{in: "DISABLE_USER_CHECK", bad: "DISABLE_USER_CHECK"},
 	}
 	for _, tt := range tests {

@@ -12,6 +12,8 @@ type Switches struct {
 	DisableUserCheck    bool // serve as root or SchedUser all the same
 	DisableUnshareFiles bool // share the descriptor table with the parent until exec
 	DisableUnshareSysV  bool // no semaphore undo list and no IPC namespace of the worker's own
+	BecomeUser          bool // each local peer is served by a worker of its own uid and gid
+	WorkerPerConnection bool // each connection has a worker of its own, which ends with it
 	RequireUserName     bool // a token of root or SchedUser must come with a user name
 }
 
@@ -20,10 +22,12 @@ var switchTable = []struct {
 	name string
 	of   func(*Switches) *bool
 }{
+	{"become_user", func(s *Switches) *bool { return &s.BecomeUser }},
 	{"disable_unshare_files", func(s *Switches) *bool { return &s.DisableUnshareFiles }},
 	{"disable_unshare_sysv", func(s *Switches) *bool { return &s.DisableUnshareSysV }},
 	{"disable_user_check", func(s *Switches) *bool { return &s.DisableUserCheck }},
 	{"require_user_name", func(s *Switches) *bool { return &s.RequireUserName }},
+	{"worker_per_connection", func(s *Switches) *bool { return &s.WorkerPerConnection }},
 }
 
 // ParseSwitches reads a comma-separated list of switches. A word that is not known is

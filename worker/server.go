@@ -20,6 +20,7 @@ type server struct {
 	channel *ipc.Channel
 	http    *http.Server
 	queue   *queue
+	secure  secure
 	stall   time.Duration
 	drain   time.Duration
 	held    sync.WaitGroup // connections that were taken and not closed
@@ -89,6 +90,14 @@ func (s *server) hear() {
 		switch msg := m.Message.(type) {
 		case *ipc.Connection:
 			s.take(m.FDs[0], msg)
+		case *ipc.Streams:
+			s.takeStreams(m.FDs[0], m.FDs[1], msg)
+		case *ipc.KeeperFD, *ipc.Certificate, *ipc.ClientCA, *ipc.Tickets:
+			err = s.secure.hear(m)
+		case *ipc.Yield:
+			s.yield(msg.ID)
+		case *ipc.Retire:
+			s.retire()
 		case *ipc.Ping:
 			err = s.channel.Send(&ipc.Pong{Number: msg.Number})
 		case *ipc.Drain:

@@ -54,8 +54,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{name: "nothing to listen on", args: []string{}, env: map[string]string{"SCHED_JWT": "daemon"},
 			error: "nothing to listen on", hint: "127.0.0.1:6820"},
-		{name: "unknown switch", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_user"},
-			error: `unknown security switch "become_user"`, hint: "disable_user_check"},
+		{name: "unknown switch", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_everyone"},
+			error: `unknown security switch "become_everyone"`, hint: "disable_user_check"},
 		{name: "switch in the other spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_SECURITY": "nonsense"},
 			error: `unknown security switch "nonsense"`, hint: "allowed are"},
 		{name: "two spellings that differ", args: []string{"127.0.0.1:0"},
@@ -164,7 +164,8 @@ func TestSetup(t *testing.T) {
 		},
 		Accounting: []ipc.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", JWT: true, Local: true, Names: ipc.NamesSched,
-		Limits: limits(cluster),
+		Parsers: []ipc.Parser{{Version: 40}, {Version: 41}, {Version: 42}, {Version: 43}}, Content: ipc.ContentController | ipc.ContentAccounting,
+		Limits:  limits(cluster),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -15,6 +15,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/guard"
 	"schedrestd/ipc"
+	"schedrestd/plugin"
 	"schedrestd/privsep"
 )
 
@@ -105,8 +106,12 @@ func (o *options) setup(c *conf.Cluster, log *slog.Logger) (ipc.Setup, error) {
 		RequireUserName: o.switches.RequireUserName,
 		UserClaim:       c.UserClaimField,
 		Names:           names,
+		Content:         ipc.ContentController | ipc.ContentAccounting,
 		LogLevel:        int8(o.level()),
 		Limits:          limits(c),
+	}
+	for _, p := range plugin.AllParsers() {
+		s.Parsers = append(s.Parsers, ipc.Parser{Version: p.Version, Flags: uint8(p.Flags)})
 	}
 	if err := o.plugins(c, &s, log); err != nil {
 		return s, err

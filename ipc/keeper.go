@@ -1,0 +1,144 @@
+package ipc
+
+// Bounds of what passes between a worker and the keeper, in bytes.
+const (
+	maxHandshake = 1024 // TLS 1.3 signs 130 to 162 bytes; TLS 1.2 the two randoms and the key exchange
+	maxSignature = 1024 // RSA of 8192 bits
+	maxTickets   = 4
+)
+
+// KeeperChannelFD is the descriptor on which the keeper finds its channel to the parent: the same as a
+// worker's.
+const KeeperChannelFD = WorkerFD
+
+// KeeperSetup is what the keeper needs to know.
+type KeeperSetup struct {
+	Book     uint16 // BookVersion of the parent
+	Files    uint32 // its limit of open descriptors
+	LogLevel int8   // as slog.Level
+}
+
+// Kind is KindKeeperSetup.
+func (*KeeperSetup) Kind() Kind { return KindKeeperSetup }
+
+func (s *KeeperSetup) walk(w *walker) {
+	w.u16(&s.Book)
+	w.u32(&s.Files)
+	level := uint8(s.LogLevel)
+	w.u8(&level)
+	s.LogLevel = int8(level)
+}
+
+// KeyFD brings a private key and its certificates, two open files in this order, both PEM.
+// Number tells them from those before.
+type KeyFD struct {
+	Number uint32
+}
+
+// Kind is KindKeyFD.
+func (*KeyFD) Kind() Kind { return KindKeyFD }
+
+func (k *KeyFD) walk(w *walker) { w.u32(&k.Number) }
+
+// Kept is the keeper's answer to a KeyFD: the key is in use from now on, or Reason says why
+// the one before it stays.
+type Kept struct {
+	Number uint32
+	OK     bool
+	Reason string // "" when OK
+}
+
+// Kind is KindKept.
+func (*Kept) Kind() Kind { return KindKept }
+
+func (k *Kept) walk(w *walker) {
+	w.u32(&k.Number)
+	w.flag(&k.OK)
+	w.text(&k.Reason, maxReason)
+}
+
+// Client brings the keeper its end of the channel to the worker Number.
+type Client struct {
+	Number uint32
+}
+
+// Kind is KindClient.
+func (*Client) Kind() Kind { return KindClient }
+
+func (c *Client) walk(w *walker) { w.u32(&c.Number) }
+
+// KeeperFD brings a worker its end of the channel to the keeper.
+type KeeperFD struct{}
+
+// Kind is KindKeeperFD.
+func (*KeeperFD) Kind() Kind { return KindKeeperFD }
+
+func (*KeeperFD) walk(*walker) {}
+
+// Certificate brings a worker the certificates of the kept key Number, an open PEM file. Workers
+// share its offset, so that it is read by position.
+type Certificate struct {
+	Number uint32
+}
+
+// Kind is KindCertificate.
+func (*Certificate) Kind() Kind { return KindCertificate }
+
+func (c *Certificate) walk(w *walker) { w.u32(&c.Number) }
+
+// ClientCA brings a worker the authorities whose clients may connect over TLS, an open PEM file
+// that is read by position. Whoever gets one refuses every client without such a certificate.
+type ClientCA struct{}
+
+// Kind is KindClientCA.
+func (*ClientCA) Kind() Kind { return KindClientCA }
+
+func (*ClientCA) walk(*walker) {}
+
+// Tickets are the keys that TLS session tickets are made with, the newest first: it makes new
+// tickets, all read old ones. They are secret, of one run of the parent, and shared by its
+// workers, so that a client may resume with another worker.
+type Tickets struct {
+	Keys [][32]byte
+}
+
+// Kind is KindTickets.
+func (*Tickets) Kind() Kind { return KindTickets }
+
+func (t *Tickets) walk(w *walker) {
+	list(w, &t.Keys, maxTickets, 32, func(k *[32]byte) { w.bytes(k[:]) })
+}
+
+// Sign asks the keeper for a signature of a handshake. Message is what is signed, not its hash:
+// of a hash the keeper could not tell what it stands for.
+type Sign struct {
+	ID      uint64 // chosen by the worker; the answer has it too
+	Key     uint32 // the Number of the certificates that the client was shown
+	Scheme  uint16 // as tls.SignatureScheme
+	Message []byte
+}
+
+// Kind is KindSign.
+func (*Sign) Kind() Kind { return KindSign }
+
+func (s *Sign) walk(w *walker) {
+	w.u64(&s.ID)
+	w.u32(&s.Key)
+	w.u16(&s.Scheme)
+	w.blob(&s.Message, maxHandshake)
+}
+
+// Signed is the answer to the Sign of the same ID. An empty signature is a refusal; why stands
+// in the keeper's log.
+type Signed struct {
+	ID        uint64
+	Signature []byte
+}
+
+// Kind is KindSigned.
+func (*Signed) Kind() Kind { return KindSigned }
+
+func (s *Signed) walk(w *walker) {
+	w.u64(&s.ID)
+	w.blob(&s.Signature, maxSignature)
+}

@@ -1,0 +1,63 @@
+package ipc
+
+// Stage is how far a connection has come.
+type Stage uint8
+
+// The stages.
+const (
+	Waiting   Stage = iota + 1 // for a request's header, of which nothing or a part has come
+	Answering                  // a request was read and is not answered yet
+	Resting                    // one was answered, and no other has begun
+)
+
+// String is the stage's name in logs.
+func (s Stage) String() string {
+	switch s {
+	case Waiting:
+		return "waiting"
+	case Answering:
+		return "answering"
+	case Resting:
+		return "resting"
+	}
+	return "unknown"
+}
+
+// Progress says how far the connection ID has come. A worker need not say so at once, nor of
+// what lasts a moment only; a connection that it has not mentioned is Answering.
+type Progress struct {
+	ID    uint64
+	Stage Stage
+}
+
+// Kind is KindProgress.
+func (*Progress) Kind() Kind { return KindProgress }
+
+func (p *Progress) walk(w *walker) {
+	w.u64(&p.ID)
+	w.u8((*uint8)(&p.Stage))
+	if w.reading && (p.Stage < Waiting || p.Stage > Resting) {
+		w.fail("has stage %d", p.Stage)
+	}
+}
+
+// Yield asks the worker to end the connection ID, because somebody waits for its slot. A
+// worker does so when nobody is wronged by it: nothing of a request was read, or that much is
+// answered first. One that is being answered by then stays.
+type Yield struct {
+	ID uint64
+}
+
+// Kind is KindYield.
+func (*Yield) Kind() Kind { return KindYield }
+
+func (y *Yield) walk(w *walker) { w.u64(&y.ID) }
+
+// Retire says that no more connections come. The worker exits when those it holds have ended by
+// themselves; it asks for that with each answer, and breaks none off.
+type Retire struct{}
+
+// Kind is KindRetire.
+func (*Retire) Kind() Kind { return KindRetire }
+
+func (*Retire) walk(*walker) {}
