@@ -37,8 +37,7 @@ type Config struct {
 
 	TLS       TLS
 	Activated []*os.File // listening sockets that the service manager passed; they come before Listen
-	// Reload reads the configuration anew, for SIGHUP; nil: SIGHUP changes nothing.
-	Reload func() (ipc.Setup, TLS, error)
+	Reload    Reloader   // for SIGHUP; nil: it changes nothing
 
 	Rest       time.Duration // become_user: a worker without a connection is retired after it: 60 s
 	StartLimit time.Duration // for a worker to say Ready: 20 s
@@ -46,6 +45,11 @@ type Config struct {
 	Silence    time.Duration // a worker that answers no Ping for so long is killed: 10 s
 	LogBurst   int           // lines that a worker may log at once: 20000
 	LogRate    int           // … and per second: 10000, more than the requests it can answer
+}
+
+// Reloader reads the configuration anew and checks it. What it returns replaces what Config had.
+type Reloader interface {
+	Reload() (ipc.Setup, TLS, error)
 }
 
 // TLS is where the secrets of https:// listeners are. The parent opens the files, and does not

@@ -165,7 +165,7 @@ func TestSetup(t *testing.T) {
 		Accounting: []ipc.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", JWT: true, Local: true, Names: ipc.NamesSched,
 		Parsers: []ipc.Parser{{Version: 40}, {Version: 41}, {Version: 42}, {Version: 43}}, Content: ipc.ContentController | ipc.ContentAccounting,
-		Limits:  limits(cluster),
+		Limits: limits(cluster),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
