@@ -1,0 +1,60 @@
+package privsep
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// The statuses that the parent can answer with. It has parsed nothing then: the text is the same
+// for everybody, whatever was asked for.
+const (
+	statusForbidden   = 403 // the kernel's word about the peer is not good enough
+	statusUnavailable = 503 // no worker can be had for it
+)
+
+// answers has one constant answer for each status, as a client of HTTP/1 reads it. What was
+// written here is all that the parent ever says to a client.
+var answers = map[int][]byte{
+	statusForbidden: canned("403 Forbidden", "", errs.Denied, false,
+		"this connection's user may not be served here"),
+	statusUnavailable: canned("503 Service Unavailable", "Retry-After: 5\r\n", errs.Unavailable, true,
+		"no worker can serve this connection now"),
+}
+
+// canned is the envelope with one error in it. None of its texts needs escaping.
+func canned(status, header string, kind errs.Kind, retryable bool, description string) []byte {
+	body := fmt.Sprintf(`{"meta":{},"errors":[{"description":%q,"error_number":0,"error":%q,"source":"","code":%q,"retryable":%t}],"warnings":[]}`,
+		description, status[len("503 "):], kind, retryable)
+	return fmt.Appendf(nil, "HTTP/1.1 %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		status, header, len(body), body)
+}
+
+// refuseWith answers the connection fd, which it owns from here on, with one of answers, and
+// closes it. It never waits and reads nothing.
+func refuseWith(fd int, status int) {
+	// A client that takes nothing gets nothing: a new connection has room for this much.
+	_ = unix.Sendto(fd, answers[status], unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
+	done := func() {
+		unix.Close(fd)
+		lingering.Add(-1)
+	}
+	if n := lingering.Add(1); unix.Shutdown(fd, unix.SHUT_WR) != nil || n > mostLingering {
+		done()
+		return
+	}
+	time.AfterFunc(linger, done)
+}
+
+// A connection that is closed with a request unread is reset, and the client may see that
+// instead of the answer. So it stays open for a moment, unless many do.
+const (
+	linger        = time.Second
+	mostLingering = 64
+)
+
+var lingering atomic.Int32
