@@ -71,7 +71,7 @@ func reserved(key string) bool {
 	return slices.ContainsFunc(reservedKeys, func(r string) bool { return strings.EqualFold(key, r) })
 }
 
-var reservedKeys = []string{slog.TimeKey, slog.LevelKey, slog.MessageKey, slog.SourceKey, workerKey, workerPIDKey, workerUIDKey}
+var reservedKeys = []string{slog.TimeKey, slog.LevelKey, slog.MessageKey, slog.SourceKey, workerKey, workerPIDKey, workerUIDKey, "keeper", "keeper_pid", "keeper_uid"}
 
 // Keys of what the parent says about a worker's line.
 const (

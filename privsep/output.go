@@ -4,49 +4,48 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 )
 
-// maxLine is how much of a line of a worker reaches the log, in bytes.
+// maxLine is how much of a line of a process reaches the log, in bytes.
 const maxLine = 2048
 
-// relay copies what a worker writes to its fd 2 into the log, each line as one record with
-// the worker's own attributes. The worker may be captured: lines are cut, counted and
+// relay copies what a process writes to its fd 2 into log, each line as one record with
+// the attributes that log has for it. The process may be captured: lines are cut, counted and
 // escaped, what the parent says about them comes first and can't be said again, and their
-// text starts with "worker: ". So it can neither fill the disk at will, nor
+// text starts with its role, as "worker: ". So it can neither fill the disk at will, nor
 // forge lines of others, nor send codes to a terminal.
-func (p *pool) relay(w *worker) {
-	defer close(w.silent)
-	in := bufio.NewReaderSize(w.log, readAhead)
-	budget := newBudget(p.config.LogBurst, p.config.LogRate, time.Now())
-	log := p.log.With(workerKey, w.number, workerPIDKey, w.pid, workerUIDKey, p.who.UID)
+func (p *process) relay(role string, log *slog.Logger, budget *budget) {
+	defer close(p.silent)
+	in := bufio.NewReaderSize(p.log, readAhead)
 	for {
 		line, err := readLine(in)
 		if line != "" {
 			ok, missed := budget.spend(time.Now())
 			if missed > 0 {
-				log.Warn("worker logs too much", "lines_left_out", missed)
+				log.Warn(role+" logs too much", "lines_left_out", missed)
 			}
 			if ok {
 				e := readEntry(line)
-				log.LogAttrs(context.Background(), e.level, "worker: "+e.msg, e.attrs...)
+				log.LogAttrs(context.Background(), e.level, role+": "+e.msg, e.attrs...)
 			} else if budget.missed%100 == 0 {
 				time.Sleep(10 * time.Millisecond) // the pipe fills, and the flood waits in the worker
 			}
 		}
 		if err != nil {
 			if missed := budget.missed; missed > 0 {
-				log.Warn("worker logs too much", "lines_left_out", missed)
+				log.Warn(role+" logs too much", "lines_left_out", missed)
 			}
 			return
 		}
 	}
 }
 
-// readAhead is how much of a worker's output is read at once: many lines that it wrote together.
+// readAhead is how much of a process's output is read at once: many lines that it wrote together.
 const readAhead = 16 << 10
 
 // readLine reads to the next line feed and keeps the first maxLine bytes.

@@ -101,12 +101,12 @@ func (s *spawner) expect(who security.Identity, files uint64) ipc.Posture {
 	return p
 }
 
-// start starts program as who, with descriptor channel as its 3 and log as its 2. Started
+// start starts a process with descriptor channel as its 3 and log as its 2. Started
 // without root there is one identity only, the starter's, and it is inherited.
-func (s *spawner) start(program *os.File, who security.Identity, channel, log int) (pid, pidfd int, err error) {
+func (s *spawner) start(b birth, channel, log int) (pid, pidfd int, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return 0, -1, errs.Wrap(err, errs.Internal, "start a worker")
+		return 0, -1, errs.Wrap(err, errs.Internal, "start a %s", b.role)
 	}
 	defer null.Close()
 	pidfd = -1
@@ -118,26 +118,30 @@ func (s *spawner) start(program *os.File, who security.Identity, channel, log in
 	}
 	if s.root {
 		// Set between fork and exec, so that no instruction of the worker runs as root.
-		sys.Credential = become.Credential(who.UID, who.GID, nil)
+		sys.Credential = become.Credential(b.who.UID, b.who.GID, nil)
+	}
+	env := s.env
+	if b.env != nil {
+		env = b.env
 	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   s.env,
+		Env:   env,
 		Files: []uintptr{null.Fd(), null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
 	}
-	path := fmt.Sprintf("/proc/self/fd/%d", program.Fd()) // resolved in the child
+	path := fmt.Sprintf("/proc/self/fd/%d", b.program.Fd()) // resolved in the child
 	done := make(chan struct{})
 	s.jobs <- func() {
 		defer close(done)
-		pid, _, err = syscall.StartProcess(path, s.argv, attr)
+		pid, _, err = syscall.StartProcess(path, b.argv, attr)
 	}
 	<-done
 	if err == nil && pidfd < 0 {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return 0, -1, errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
 	}
-	return pid, pidfd, errs.Wrap(err, errs.Internal, "start %s", program.Name())
+	return pid, pidfd, errs.Wrap(err, errs.Internal, "start %s", b.program.Name())
 }
 
 // stop ends the thread, and with it whatever worker is left.

@@ -1,0 +1,133 @@
+package privsep
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// process is a child of the spawner, a worker or the keeper, as the parent sees it.
+type process struct {
+	number  uint32
+	pid     int
+	pidfd   *os.File // non-blocking: the poller waits for the death, no thread does
+	channel *ipc.Channel
+	log     *os.File      // reading end of its fd 2
+	exit    chan string   // gets how the process ended
+	silent  chan struct{} // closed when all that it logged was read
+	started time.Time
+}
+
+// birth is what a process is started with.
+type birth struct {
+	role    ipc.Role
+	program *os.File
+	argv    []string
+	env     []string // nil: what the spawner gives to all
+	who     security.Identity
+}
+
+// launch starts a process with a channel and a log of its own; lines bounds what it may log.
+func (s *spawner) launch(b birth, log *slog.Logger, lines *budget) (*process, error) {
+	channel, theirs, err := ipc.Pair(ipc.Parent, b.role)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(theirs) // a copy kept here would hide the death
+	logRead, logWrite, err := pipe()
+	if err != nil {
+		channel.Close()
+		return nil, err
+	}
+	defer unix.Close(logWrite)
+	p := &process{number: s.number.Add(1), channel: channel, log: logRead, started: time.Now(),
+		exit: make(chan string, 1), silent: make(chan struct{})}
+	pid, pidfd, err := s.start(b, theirs, logWrite)
+	if err != nil {
+		channel.Close()
+		logRead.Close()
+		return nil, err
+	}
+	_ = unix.SetNonblock(pidfd, true)
+	p.pid, p.pidfd = pid, os.NewFile(uintptr(pidfd), b.role.String())
+	go func() {
+		p.reap()
+		// A process that this one left behind may hold the channel open.
+		time.AfterFunc(lastWords, func() { channel.Close() })
+	}()
+	role := b.role.String()
+	go p.relay(role, log.With(role, p.number, role+"_pid", p.pid, role+"_uid", b.who.UID), lines)
+	return p, nil
+}
+
+// pipe is a pipe whose reading end waits in the poller and whose writing end blocks.
+func pipe() (*os.File, int, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, -1, errs.Wrap(err, errs.Internal, "make a pipe")
+	}
+	_ = unix.SetNonblock(fds[0], true)
+	return os.NewFile(uintptr(fds[0]), "log of a process"), fds[1], nil
+}
+
+// reap waits for the death of the process and takes its status, so that no zombie stays.
+func (p *process) reap() {
+	status := "lost"
+	raw, err := p.pidfd.SyscallConn()
+	if err == nil {
+		_ = raw.Read(func(uintptr) bool {
+			var ws unix.WaitStatus
+			pid, err := unix.Wait4(p.pid, &ws, unix.WNOHANG, nil)
+			if err == unix.EINTR || err == nil && pid == 0 {
+				return false
+			}
+			if err == nil {
+				status = describe(ws)
+			}
+			return true
+		})
+	}
+	p.exit <- status
+}
+
+func describe(ws unix.WaitStatus) string {
+	if ws.Signaled() {
+		return fmt.Sprintf("killed by signal %d (%s)", ws.Signal(), syscall.Signal(ws.Signal()))
+	}
+	return fmt.Sprintf("exit status %d", ws.ExitStatus())
+}
+
+// kill ends the process. The pidfd can't hit another one that got the same number.
+func (p *process) kill() {
+	if raw, err := p.pidfd.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	}
+}
+
+// lastWords is how long a process that closed its channel may take to exit, and how
+// long the channel of a dead one is still read.
+const lastWords = time.Second
+
+// bury makes sure that the process is gone and closes all that the parent had of it.
+// It returns how the process ended.
+func (p *process) bury(patience time.Duration) string {
+	timer := time.AfterFunc(patience, p.kill)
+	status := <-p.exit
+	timer.Stop()
+	p.channel.Close()
+	p.pidfd.Close()
+	select {
+	case <-p.silent:
+	case <-time.After(lastWords): // somebody else holds the pipe
+	}
+	p.log.Close()
+	return status
+}
