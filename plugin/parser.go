@@ -1,0 +1,158 @@
+package plugin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+)
+
+// Flags are what can be said of an API version, as "+fast".
+type Flags uint8
+
+// The flags.
+const (
+	Fast         Flags = 1 << iota // no warnings, and no strict reading of requests
+	PreferRefs                     // OpenAPI: a schema that is used once is written in place
+	MinimizeRefs                   // OpenAPI: a schema that is used once keeps its name all the same
+	InlineEnums                    // OpenAPI: the words of a set stand where they are used
+)
+
+// Has tells whether f has all of other.
+func (f Flags) Has(other Flags) bool { return f&other == other }
+
+// FlagEntry is a flag with its name.
+type FlagEntry struct {
+	Flag Flags
+	Entry
+}
+
+// AllFlags is every flag, in the order of their bits.
+var AllFlags = []FlagEntry{
+	{Fast, Entry{"+fast", "no warnings about what a request has wrong or too much; what can't be understood is passed over"}},
+	{PreferRefs, Entry{"+prefer_refs", "OpenAPI: a schema that is referred to once is written where it is used"}},
+	{MinimizeRefs, Entry{"+minimize_refs", "OpenAPI: a schema that is referred to once is referred to all the same"}},
+	{InlineEnums, Entry{"+inline_enums", "OpenAPI: the words of a list stand in the list, not in a schema of their own"}},
+}
+
+// String is f as it is written after a version, "+fast+minimize_refs".
+func (f Flags) String() string { return strings.Join(f.names(), "") }
+
+func (f Flags) names() []string {
+	var list []string
+	for _, e := range AllFlags {
+		if f.Has(e.Flag) {
+			list = append(list, e.Name)
+		}
+	}
+	return list
+}
+
+// Parser is an API version, v0.0.Version, with flags: those it knows in Parsers, those that were
+// asked for elsewhere.
+type Parser struct {
+	Version uint8
+	Flags   Flags
+}
+
+// Name is the version as it stands in a path, "v0.0.42".
+func (p Parser) Name() string { return fmt.Sprintf("v0.0.%d", p.Version) }
+
+// Plugin is p as -d takes it, "data_parser/v0.0.42+fast".
+func (p Parser) Plugin() string { return parserPrefix + p.Name() + p.Flags.String() }
+
+const parserPrefix = "data_parser/"
+
+// Parsers is every API version there is with the flags it knows, oldest first.
+var Parsers = []Parser{
+	{40, Fast},
+	{41, Fast | PreferRefs},
+	{42, Fast | MinimizeRefs | InlineEnums},
+	{43, Fast | MinimizeRefs},
+}
+
+// AllParsers is every version without flags: the default of -d.
+func AllParsers() []Parser {
+	list := slices.Clone(Parsers)
+	for i := range list {
+		list[i].Flags = 0
+	}
+	return list
+}
+
+// ParseParsers reads the value of -d: versions with commas between them, each with "data_parser/"
+// before it or not, and with flags after it or not; "latest" is the newest. The result is in
+// the order of Parsers. from says where the value stood, for errors.
+func ParseParsers(from, value string) ([]Parser, error) {
+	var list []Parser
+	for _, word := range split(value) {
+		p, err := parseParser(from, word)
+		if err != nil {
+			return nil, err
+		}
+		same := slices.IndexFunc(list, func(q Parser) bool { return q.Version == p.Version })
+		switch {
+		case same < 0:
+			list = append(list, p)
+		case list[same] != p:
+			return nil, errs.New(errs.Invalid, "%s: %s is named twice, with different flags", from, p.Name())
+		}
+	}
+	if len(list) == 0 {
+		return nil, errs.New(errs.Invalid, "%s names no data parser", from).WithHint("%s", parserHint())
+	}
+	slices.SortFunc(list, func(a, b Parser) int { return int(a.Version) - int(b.Version) })
+	return list, nil
+}
+
+func parseParser(from, word string) (Parser, error) {
+	name, flags, flagged := strings.Cut(strings.TrimPrefix(word, parserPrefix), "+")
+	known, ok := parserOf(name)
+	if !ok {
+		return Parser{}, unknown(from, "data parser", name).WithHint("%s", parserHint())
+	}
+	p := Parser{Version: known.Version}
+	if !flagged {
+		return p, nil
+	}
+	for flag := range strings.SplitSeq(flags, "+") {
+		f := flagOf("+" + flag)
+		if f == 0 || !known.Flags.Has(f) {
+			return p, errs.New(errs.Invalid, "%s: %s has no flag %q", from, p.Name(), "+"+flag).
+				WithHint("it has %s", strings.Join(known.Flags.names(), ", "))
+		}
+		p.Flags |= f
+	}
+	return p, nil
+}
+
+func parserOf(name string) (Parser, bool) {
+	if name == "latest" {
+		return Parsers[len(Parsers)-1], true
+	}
+	for _, p := range Parsers {
+		if p.Name() == name {
+			return p, true
+		}
+	}
+	return Parser{}, false
+}
+
+// flagOf is the flag of a name with its plus; 0 for none.
+func flagOf(name string) Flags {
+	for _, e := range AllFlags {
+		if e.Name == name {
+			return e.Flag
+		}
+	}
+	return 0
+}
+
+func parserHint() string {
+	names := []string{"allowed are latest"}
+	for _, p := range Parsers {
+		names = append(names, p.Name())
+	}
+	return strings.Join(names, ", ")
+}
