@@ -53,7 +53,7 @@ var book = []Row{
 
 	{KindKeeperSetup, "KeeperSetup", Parent, Keeper, In(Born), 7, 7, 0, Told,
 		"what the keeper needs of the configuration; no secret"},
-	{KindKeyFD, "KeyFD", Parent, Keeper, In(Serving), 4, 4, 2, Born,
+	{KindKeyFD, "KeyFD", Parent, Keeper, In(Serving), 5, 5, 2, Born,
 		"a TLS key and its certificates as open files, owner and mode checked, and their number"},
 	{KindKept, "Kept", Keeper, Parent, In(Serving), 7, 7 + maxReason, 0, Born,
 		"whether the key of that number is kept, and else why not"},
@@ -61,7 +61,7 @@ var book = []Row{
 		"the channel to one worker, which has this number"},
 	{KindKeeperFD, "KeeperFD", Parent, Worker, In(Serving), 0, 0, 1, Born,
 		"the worker's channel to the keeper"},
-	{KindCertificate, "Certificate", Parent, Worker, always, 4, 4, 1, Born,
+	{KindCertificate, "Certificate", Parent, Worker, always, 5, 5, 1, Born,
 		"the certificates that go with the kept key of that number, as an open file"},
 	{KindClientCA, "ClientCA", Parent, Worker, always, 0, 0, 1, Born,
 		"the authorities whose clients may connect, as an open file"},

@@ -33,12 +33,16 @@ func (s *KeeperSetup) walk(w *walker) {
 // Number tells them from those before.
 type KeyFD struct {
 	Number uint32
+	TLS12  bool // handshakes of TLS 1.2 may be signed with it, too
 }
 
 // Kind is KindKeyFD.
 func (*KeyFD) Kind() Kind { return KindKeyFD }
 
-func (k *KeyFD) walk(w *walker) { w.u32(&k.Number) }
+func (k *KeyFD) walk(w *walker) {
+	w.u32(&k.Number)
+	w.flag(&k.TLS12)
+}
 
 // Kept is the keeper's answer to a KeyFD: the key is in use from now on, or Reason says why
 // the one before it stays.
@@ -79,12 +83,16 @@ func (*KeeperFD) walk(*walker) {}
 // share its offset, so that it is read by position.
 type Certificate struct {
 	Number uint32
+	TLS12  bool // clients that know nothing newer are let in
 }
 
 // Kind is KindCertificate.
 func (*Certificate) Kind() Kind { return KindCertificate }
 
-func (c *Certificate) walk(w *walker) { w.u32(&c.Number) }
+func (c *Certificate) walk(w *walker) {
+	w.u32(&c.Number)
+	w.flag(&c.TLS12)
+}
 
 // ClientCA brings a worker the authorities whose clients may connect over TLS, an open PEM file
 // that is read by position. Whoever gets one refuses every client without such a certificate.

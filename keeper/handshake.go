@@ -1,0 +1,110 @@
+package keeper
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"errors"
+	"slices"
+)
+
+// A server signs one message of a handshake. In TLS 1.3 it is 64 spaces, a context that says
+// who signs what, a zero byte and the hash of the transcript (RFC 8446, 4.4.3). In TLS 1.2 it
+// is the two randoms and the server's half of the key exchange (RFC 8422, 5.4), in which the
+// randoms may be anything: it is signed on request only.
+var serverContext = append(bytes.Repeat([]byte{' '}, 64), "TLS 1.3, server CertificateVerify\x00"...)
+
+// transcripts are the lengths of the hash in bytes: SHA-256 and SHA-384, as the cipher suite
+// has it.
+var transcripts = []int{32, 48}
+
+var (
+	errNotHandshake = errors.New("it is not what a TLS server signs")
+	errScheme       = errors.New("the scheme does not fit the key or the version of TLS")
+)
+
+// judge refuses everything but the message of a handshake, with a scheme that this key signs
+// such messages with. Anything else may be somebody's name under anything.
+func (p *pair) judge(message []byte, with scheme) error {
+	var allowed []scheme
+	switch {
+	case isTLS13(message):
+		allowed = p.schemes13()
+	case p.tls12 && isTLS12(message):
+		allowed = p.schemes12()
+	default:
+		return errNotHandshake
+	}
+	if !slices.Contains(allowed, with) {
+		return errScheme
+	}
+	return nil
+}
+
+func isTLS13(m []byte) bool {
+	hash, ok := bytes.CutPrefix(m, serverContext)
+	return ok && slices.Contains(transcripts, len(hash))
+}
+
+// points are the named groups of TLS 1.2 that Go's TLS offers, and how long a public value
+// of each is.
+var points = map[uint16]int{
+	23: 65,  // secp256r1, uncompressed
+	24: 97,  // secp384r1
+	25: 133, // secp521r1
+	29: 32,  // x25519
+}
+
+// isTLS12 tells whether m is client_random, server_random and ServerECDHParams, and nothing
+// after it.
+func isTLS12(m []byte) bool {
+	const randoms, head = 64, 4 // curve_type, namedcurve and the length of the point
+	if len(m) < randoms+head {
+		return false
+	}
+	params := m[randoms:]
+	curve, point := uint16(params[1])<<8|uint16(params[2]), params[head:]
+	const namedCurve, uncompressed = 3, 4
+	switch {
+	case params[0] != namedCurve || points[curve] == 0:
+		return false
+	case len(point) != points[curve] || int(params[3]) != len(point):
+		return false
+	}
+	return curve == 29 || point[0] == uncompressed
+}
+
+// schemes13 are the schemes of TLS 1.3 for this key: each curve has its hash.
+func (p *pair) schemes13() []scheme {
+	switch key := p.signer.Public().(type) {
+	case *ecdsa.PublicKey:
+		switch key.Curve {
+		case elliptic.P256():
+			return []scheme{ecdsaSHA256}
+		case elliptic.P384():
+			return []scheme{ecdsaSHA384}
+		case elliptic.P521():
+			return []scheme{ecdsaSHA512}
+		}
+	case *rsa.PublicKey:
+		return []scheme{pssSHA256, pssSHA384, pssSHA512}
+	case ed25519.PublicKey:
+		return []scheme{pureEd25519}
+	}
+	return nil
+}
+
+// schemes12 are those of TLS 1.2, without SHA-1.
+func (p *pair) schemes12() []scheme {
+	switch p.signer.Public().(type) {
+	case *ecdsa.PublicKey:
+		return []scheme{ecdsaSHA256, ecdsaSHA384, ecdsaSHA512}
+	case *rsa.PublicKey:
+		return []scheme{pssSHA256, pssSHA384, pssSHA512, pkcs1SHA256, pkcs1SHA384, pkcs1SHA512}
+	case ed25519.PublicKey:
+		return []scheme{pureEd25519}
+	}
+	return nil
+}

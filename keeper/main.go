@@ -1,0 +1,120 @@
+// Package keeper is the process that holds the private key of the gateway's https://
+// listeners. Workers, which read what comes from the network, ask it to sign their handshakes.
+// Whoever captures a worker can have handshakes signed while he is there, and takes no key
+// away with him.
+//
+// It is born as a worker is, with an identity of its own; the parent gives it the key and the
+// certificates as open files, and a channel to each worker. It signs the one message that a
+// TLS server has to sign, which it is given whole: of a digest it could not tell what it is.
+//
+// It refuses to open a file by name, to use the network, and to parse anything but PEM, the
+// book's messages and the handshake's message. When its channel to the parent closes it exits.
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// Rename gives the process the name that ps and top show. Call it from an init function, which
+// Go runs on the first thread: the name of that one is the process's.
+func Rename() {
+	name, _ := unix.BytePtrFromString("schedrestd-keep") // 15 bytes are kept
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(name)), 0, 0, 0)
+}
+
+// Main is the whole life of the keeper and gives its exit status: 0 when the parent let it go, 1
+// when it refused to serve, 2 when nobody speaks to it.
+func Main() int {
+	// Signals that a terminal or a service manager sends to all are for the parent.
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	channel, err := ipc.Open(ipc.KeeperChannelFD, ipc.Keeper, ipc.Parent)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
+		return 2
+	}
+	if err := begin(channel); err != nil {
+		slog.Error("keeper does not serve", "error", err)
+		if !errors.Is(err, io.EOF) {
+			_ = channel.Send(ipc.Refuse(err.Error()))
+		}
+		return 1
+	}
+	return newKeeper(channel).run()
+}
+
+// begin goes from the first message to Ready, in this order: hear, confine, prove, say ready.
+func begin(channel *ipc.Channel) error {
+	setup, expect, err := hear(channel)
+	if err != nil {
+		return err
+	}
+	slog.SetDefault(newLog(os.Stderr, slog.Level(setup.LogLevel)))
+	if setup.Book != ipc.BookVersion {
+		return fmt.Errorf("the parent speaks version %d of the book, this keeper %d: install both from one build", setup.Book, ipc.BookVersion)
+	}
+	if err := security.Confine(uint64(setup.Files)); err != nil {
+		return err
+	}
+	if err := prove(expect); err != nil {
+		return err
+	}
+	return channel.Send(new(ipc.Ready))
+}
+
+// hear takes the two messages that come before everything else.
+func hear(channel *ipc.Channel) (setup *ipc.KeeperSetup, expect *ipc.Posture, err error) {
+	for expect == nil {
+		m, err := channel.Receive()
+		if err != nil {
+			return nil, nil, err
+		}
+		switch m := m.Message.(type) {
+		case *ipc.KeeperSetup:
+			setup = m
+		case *ipc.Posture:
+			expect = m
+		}
+	}
+	return setup, expect, nil
+}
+
+// prove compares what the kernel says about this process with what the parent expects, before
+// any key is here.
+func prove(expect *ipc.Posture) error {
+	want := security.Posture{}
+	for _, f := range expect.Facts {
+		want[f.Name] = f.Value
+	}
+	got, err := security.Measure()
+	if err != nil {
+		return err
+	}
+	if list := security.Compare(want, got); len(list) > 0 {
+		return errs.New(errs.Denied, "%d of %d facts about this process are not as expected: %v", len(list), len(want), list)
+	}
+	return nil
+}
+
+// newLog writes lines as the parent reads them (privsep/logfmt.go): level first, without the time,
+// which is not the keeper's to say.
+func newLog(out io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}

@@ -1,0 +1,171 @@
+package keeper
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+)
+
+// pair is a private key with the certificate that it belongs to.
+type pair struct {
+	number uint32
+	tls12  bool // TLS 1.2's message is signed as well
+	signer crypto.Signer
+	leaf   *x509.Certificate
+}
+
+// maxPEM is how long a file may be, in bytes.
+const maxPEM = 1 << 20
+
+// Bounds of an RSA key in bits. A longer signature than the largest makes would not fit
+// the book.
+const (
+	leastRSA = 2048
+	mostRSA  = 8192
+)
+
+// readPair reads a key and its certificates, the server's own first, and refuses a key that does
+// not belong to that one: workers would offer what nobody can sign for.
+func readPair(key, certificates *os.File) (*pair, error) {
+	signer, err := readKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("the key file: %w", err)
+	}
+	leaf, err := readLeaf(certificates)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate file: %w", err)
+	}
+	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !public.Equal(leaf.PublicKey) {
+		return nil, errors.New("the key does not belong to the first certificate of the certificate file")
+	}
+	return &pair{signer: signer, leaf: leaf}, nil
+}
+
+// content is the whole of f, whatever others read from the same open file.
+func content(f *os.File) ([]byte, error) {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPEM+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("can't be read")
+	case len(text) > maxPEM:
+		return nil, fmt.Errorf("is longer than %d bytes", maxPEM)
+	}
+	return text, nil
+}
+
+// readKey finds the one private key in f. Other blocks, as the parameters of a curve or
+// certificates, may stand beside it.
+func readKey(f *os.File) (signer crypto.Signer, err error) {
+	text, err := content(f)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(text)
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		one, err := parseKey(block)
+		clear(block.Bytes)
+		switch {
+		case err != nil:
+			return nil, err
+		case one == nil:
+		case signer != nil:
+			return nil, errors.New("has more than one private key")
+		default:
+			signer = one
+		}
+	}
+	if signer == nil {
+		return nil, errors.New("has no private key in PEM")
+	}
+	return signer, nil
+}
+
+// parseKey is the private key in block, nil when it holds something else. Errors of the parsers
+// are left out: what is told of a key goes into a log.
+func parseKey(block *pem.Block) (crypto.Signer, error) {
+	var key any
+	var err error
+	switch {
+	case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "":
+		return nil, errors.New("the private key is encrypted, and nobody is there to type its passphrase")
+	case block.Type == "PRIVATE KEY":
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	case block.Type == "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case block.Type == "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	default:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its %s can't be parsed", block.Type)
+	}
+	return checkKey(key)
+}
+
+func checkKey(key any) (crypto.Signer, error) {
+	switch key := key.(type) {
+	case *rsa.PrivateKey:
+		if n := key.N.BitLen(); n < leastRSA || n > mostRSA {
+			return nil, fmt.Errorf("an RSA key of %d bits, not of %d to %d", n, leastRSA, mostRSA)
+		}
+		return key, nil
+	case *ecdsa.PrivateKey:
+		if !slices.Contains([]elliptic.Curve{elliptic.P256(), elliptic.P384(), elliptic.P521()}, key.Curve) {
+			return nil, fmt.Errorf("an ECDSA key on the curve %s, not on P-256, P-384 or P-521", key.Curve.Params().Name)
+		}
+		return key, nil
+	case ed25519.PrivateKey:
+		return key, nil
+	}
+	return nil, errors.New("is a key of another kind than RSA, ECDSA and Ed25519")
+}
+
+// readLeaf is the first certificate in f. Those behind it must be certificates as well: a
+// client would be shown them.
+func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
+	text, err := content(f)
+	if err != nil {
+		return nil, err
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, errors.New("one of its certificates can't be parsed")
+		}
+		if leaf == nil {
+			leaf = c
+		}
+	}
+	if leaf == nil {
+		return nil, errors.New("has no certificate in PEM")
+	}
+	return leaf, nil
+}
+
+// warn says what clients will say of the certificate. It is used all the same: a client that
+// looks the other way is better served than nobody.
+func (p *pair) warn() {
+	now := time.Now()
+	switch {
+	case now.After(p.leaf.NotAfter):
+		slog.Warn("the certificate has expired", "not_after", p.leaf.NotAfter)
+	case now.Before(p.leaf.NotBefore):
+		slog.Warn("the certificate is not valid yet", "not_before", p.leaf.NotBefore)
+	}
+}

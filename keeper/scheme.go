@@ -1,0 +1,49 @@
+package keeper
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	_ "crypto/sha256" // the hashes of the schemes
+	_ "crypto/sha512"
+	"fmt"
+)
+
+// scheme is how a handshake is signed, as TLS numbers it (RFC 8446, 4.2.3).
+type scheme uint16
+
+// The schemes that are signed with. Those with SHA-1 are not among them.
+const (
+	pkcs1SHA256 scheme = 0x0401
+	pkcs1SHA384 scheme = 0x0501
+	pkcs1SHA512 scheme = 0x0601
+	ecdsaSHA256 scheme = 0x0403
+	ecdsaSHA384 scheme = 0x0503
+	ecdsaSHA512 scheme = 0x0603
+	pssSHA256   scheme = 0x0804
+	pssSHA384   scheme = 0x0805
+	pssSHA512   scheme = 0x0806
+	pureEd25519 scheme = 0x0807
+)
+
+// options is what each asks of a signer. The salt of PSS is as long as the hash.
+var options = map[scheme]crypto.SignerOpts{
+	pkcs1SHA256: crypto.SHA256, pkcs1SHA384: crypto.SHA384, pkcs1SHA512: crypto.SHA512,
+	ecdsaSHA256: crypto.SHA256, ecdsaSHA384: crypto.SHA384, ecdsaSHA512: crypto.SHA512,
+	pssSHA256:   &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256},
+	pssSHA384:   &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA384},
+	pssSHA512:   &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA512},
+	pureEd25519: crypto.Hash(0), // it hashes by itself
+}
+
+// String is the number as the registry writes it.
+func (s scheme) String() string { return fmt.Sprintf("0x%04x", uint16(s)) }
+
+// sign signs a message that was judged.
+func (p *pair) sign(message []byte, with scheme) ([]byte, error) {
+	o, ok := options[with]
+	if !ok {
+		return nil, errScheme
+	}
+	return crypto.SignMessage(p.signer, rand.Reader, message, o)
+}
