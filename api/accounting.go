@@ -16,10 +16,10 @@ type StatsRow struct {
 // Stats is what the accounting daemon counts about itself.
 var Stats = schema.Object("stats_rec",
 	schema.F("time_start", seconds, func(s *StatsRow) *model.Time { return &s.TimeStart }, "Since when it counts", schema.Unit("s")),
-	schema.Show("rollups", schema.List(oldRollup.Type), oldRollups, "How long summing up took", schema.Until(V41)),
+	schema.Show("rollups", schema.Named("rollup_stats", schema.List(oldRollup.Type)), oldRollups, "How long summing up took", schema.Until(V41)),
 	schema.F("rollups", rollup.Type, func(s *StatsRow) *model.Rollup { return &s.Rollup }, "How long summing up took", schema.Since(V41)),
-	schema.Show("RPCs", schema.List(rpcCount.Type), func(s *StatsRow) []model.CallCount { return s.RPCs }, "Requests, by kind"),
-	schema.Show("users", schema.List(userCount.Type), userCounts, "Requests, by user"),
+	schema.Show("RPCs", schema.Named("stats_rpc_list", schema.List(rpcCount.Type)), func(s *StatsRow) []model.CallCount { return s.RPCs }, "Requests, by kind"),
+	schema.Show("users", schema.Named("stats_user_list", schema.List(userCount.Type)), userCounts, "Requests, by user"),
 )
 
 // period is the part of a rollup for one kind of period; zeros when there is none.
@@ -124,7 +124,7 @@ type StatsAnswer struct {
 // AccountingDiag is the table of a StatsAnswer.
 var AccountingDiag = enveloped("openapi_slurmdbd_stats_resp", func(a *StatsAnswer) *Envelope { return &a.Envelope },
 	schema.F("statistics", Stats.Type, func(a *StatsAnswer) *StatsRow { return &a.Stats }, "What the accounting daemon counts", schema.Required(0)),
-	schema.F("pings", schema.List(AccountingPing.Type), func(a *StatsAnswer) *[]model.Ping { return &a.Pings }, "The accounting daemon, and its backup when it has one", schema.Ours),
+	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), func(a *StatsAnswer) *[]model.Ping { return &a.Pings }, "The accounting daemon, and its backup when it has one", schema.Ours),
 )
 
 // GetAccountingDiag shows the accounting daemon's statistics.

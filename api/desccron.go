@@ -18,7 +18,7 @@ type cron struct {
 }
 
 // cronWild are the words for the fields that are "*"; they follow from the fields.
-var cronWild = schema.Words(
+var cronWild = schema.Words("cron_entry_flags",
 	schema.Bit("WILD_MINUTE", uint32(1)<<1),
 	schema.Bit("WILD_HOUR", uint32(1)<<2),
 	schema.Bit("WILD_DAY_OF_MONTH", uint32(1)<<3),

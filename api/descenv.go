@@ -10,7 +10,7 @@ import (
 // environment is an array of NAME=value. An object of names and values is taken
 // too, with a warning: many clients send one.
 func environment() schema.Type[[]string] {
-	array := schema.List(schema.String)()
+	array := stringArray()
 	parse := array.Parser(schema.View{})
 	return schema.Simple(array.Shape(schema.View{}), array.Renderer(schema.View{}),
 		func(r *schema.Report, doc *schema.Value, into *[]string) bool {
@@ -45,7 +45,7 @@ func takeEnvironment(d *model.JobDesc, vars []string) error {
 
 // nodeList is a list of nodes that the model keeps as one text.
 func nodeList() schema.Type[string] {
-	array := schema.List(schema.String)()
+	array := csvString()
 	parse := array.Parser(schema.View{})
 	render := array.Renderer(schema.View{})
 	return schema.Simple(array.Shape(schema.View{}),

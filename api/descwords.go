@@ -4,7 +4,7 @@ import "schedrestd/api/schema"
 
 // Sets of words that only job descriptions have. The bits are the RPC's.
 
-var cpuBindings = schema.Words(
+var cpuBindings = schema.Words("cpu_binding_flags",
 	schema.Part("CPU_BIND_TO_THREADS", uint16(0x1e), 0x02),
 	schema.Part("CPU_BIND_TO_CORES", uint16(0x1e), 0x04),
 	schema.Part("CPU_BIND_TO_SOCKETS", uint16(0x1e), 0x08),
@@ -20,7 +20,7 @@ var cpuBindings = schema.Words(
 	schema.Bit("CPU_BIND_ONE_THREAD_PER_CORE", uint16(0x2000)),
 )
 
-var memoryBindings = schema.Words(
+var memoryBindings = schema.Words("memory_binding_type",
 	schema.Part("NONE", uint16(0x3e), 0x02),
 	schema.Part("RANK", uint16(0x3e), 0x04),
 	schema.Part("MAP", uint16(0x3e), 0x08),
@@ -31,13 +31,13 @@ var memoryBindings = schema.Words(
 	schema.Bit("PREFER", uint16(0x80)),
 )
 
-var openModes = schema.Words(
+var openModes = schema.Words("open_mode",
 	schema.Part("APPEND", uint8(3), 1),
 	schema.Part("TRUNCATE", uint8(3), 2),
 )
 
 // warnFlags are the words for what a signal goes to.
-var warnFlags = schema.Words(
+var warnFlags = schema.Words("warn_flags",
 	schema.Bit("BATCH_JOB", uint16(1)<<0),
 	schema.Bit("ARRAY_TASK", uint16(1)<<1),
 	schema.Bit("FULL_STEPS_ONLY", uint16(1)<<2),
@@ -53,7 +53,7 @@ var warnFlags = schema.Words(
 	schema.Bit("WARNING_SENT", uint16(1)<<15),
 )
 
-var x11Flags = schema.Words(
+var x11Flags = schema.Words("x11_flags",
 	schema.Bit("FORWARD_ALL_NODES", uint16(1)),
 	schema.Bit("BATCH_NODE", uint16(2)),
 	schema.Bit("FIRST_NODE", uint16(4)),

@@ -54,7 +54,7 @@ var metaType = schema.Object("openapi_meta",
 		schema.F("user", schema.String, func(m *Meta) *string { return &m.User }, "User it was made as"),
 		schema.F("group", schema.String, func(m *Meta) *string { return &m.Group }, "Group it was made as"),
 	}),
-	schema.Show("command", schema.List(schema.String), func(*Meta) []string { return nil }, "Always empty"),
+	schema.Show("command", stringArray, func(*Meta) []string { return nil }, "Always empty"),
 	schema.Group(fieldMetaProduct.sched, "What answered", []schema.Field[Meta]{
 		schema.Group("version", "Its release, in parts", []schema.Field[Meta]{
 			schema.Show("major", schema.String, func(m *Meta) string { return m.part(0) }, "First part"),
@@ -113,8 +113,8 @@ var warningType = schema.Object("openapi_warning",
 func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *schema.ObjectType[O] {
 	return schema.Object(schemaName, append(content,
 		schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "Who answered whom"),
-		schema.F("errors", schema.List(errorType.Type), func(o *O) *[]Error { return &at(o).Errors }, "What went wrong; empty when all went well"),
-		schema.F("warnings", schema.List(warningType.Type), func(o *O) *[]Warning { return &at(o).Warnings }, "What was taken differently than meant"),
+		schema.F("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(o *O) *[]Error { return &at(o).Errors }, "What went wrong; empty when all went well"),
+		schema.F("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(o *O) *[]Warning { return &at(o).Warnings }, "What was taken differently than meant"),
 	)...)
 }
 

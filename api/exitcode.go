@@ -25,7 +25,7 @@ const (
 	exitCoreDumped
 )
 
-var exitStatuses = schema.Words(
+var exitStatuses = schema.Words("process_exit_code_status",
 	schema.Part("INVALID", ^exitStatus(0), exitInvalid),
 	schema.Part("PENDING", ^exitStatus(0), exitPending),
 	schema.Part("SUCCESS", ^exitStatus(0), exitSuccess),

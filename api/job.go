@@ -186,7 +186,7 @@ type JobsAnswer struct {
 
 // Jobs is the table of a JobsAnswer.
 var Jobs = enveloped("openapi_job_info_resp", func(a *JobsAnswer) *Envelope { return &a.Envelope },
-	schema.F("jobs", schema.StreamOf(Job.Type), func(a *JobsAnswer) *schema.Stream[JobRow] { return &a.Jobs }, "The jobs", schema.Required(0)),
+	schema.F("jobs", schema.Named("job_info_msg", schema.StreamOf(Job.Type)), func(a *JobsAnswer) *schema.Stream[JobRow] { return &a.Jobs }, "The jobs", schema.Required(0)),
 	schema.F("last_backfill", moment, func(a *JobsAnswer) *model.Time { return &a.LastBackfill }, "When backfill scheduling last ran", schema.Unit("s"), schema.Required(0)),
 	schema.F("last_update", moment, func(a *JobsAnswer) *model.Time { return &a.LastUpdate }, "When any of this last changed", schema.Unit("s"), schema.Required(0)),
 )

@@ -49,7 +49,7 @@ func (jobResourcesType) Parser(schema.View) func(*schema.Report, *schema.Value, 
 }
 
 // selectTypes are the words for what is allocated apart.
-var selectTypes = schema.Words(
+var selectTypes = schema.Words("cr_type",
 	schema.Part("CPU", uint16(7), 1),
 	schema.Part("SOCKET", uint16(7), 2),
 	schema.Part("CORE", uint16(7), 4),
@@ -63,7 +63,7 @@ var selectTypes = schema.Words(
 )
 
 // nodeUses are the words for how the nodes are held.
-var nodeUses = schema.Words(
+var nodeUses = schema.Words("node_cr_type",
 	schema.Part("AVAILABLE", ^uint32(0), 0),
 	schema.Part("ONE_ROW", ^uint32(0), 1),
 	schema.Part("RESERVED", ^uint32(0), 64000),
@@ -77,7 +77,7 @@ const (
 	coreInUse     coreUse = 2
 )
 
-var coreUses = schema.Words(
+var coreUses = schema.Words("job_res_core_status",
 	schema.Part("INVALID", ^coreUse(0), ^coreUse(0)),
 	schema.Part("UNALLOCATED", ^coreUse(0), 0),
 	schema.Bit("ALLOCATED", coreAllocated),
@@ -91,7 +91,7 @@ var newResources = schema.Object("job_res",
 		schema.F("select_type", nodeUses.Type, func(r *model.JobResources) *uint32 { return &r.NodeReq }, "How they are held"),
 		schema.F("list", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Their names, as a host list"),
 		schema.F("whole", truth, func(r *model.JobResources) *uint8 { return &r.WholeNode }, "Whether they are allocated whole"),
-		schema.Show("allocation", schema.StreamOf(nodeShareType.Type), streamShares, "Each of them"),
+		schema.Show("allocation", schema.Named("job_res_nodes", schema.StreamOf(nodeShareType.Type)), streamShares, "Each of them"),
 	}),
 	schema.F("cpus", schema.Int32, func(r *model.JobResources) *uint32 { return &r.NCPUs }, "Processors", schema.Required(0)),
 	schema.F("threads_per_core", rawNumber, func(r *model.JobResources) *uint16 { return &r.ThreadsPerCore }, "Threads used of each core", schema.Required(0)),
@@ -127,12 +127,12 @@ var nodeShareType = schema.Object("job_res_node",
 		schema.F("used", schema.Int64, func(n *nodeShare) *uint64 { return &n.memoryUse }, "What its steps use", schema.Unit("MiB")),
 		schema.F("allocated", schema.Int64, func(n *nodeShare) *uint64 { return &n.memory }, "What the job has", schema.Unit("MiB")),
 	}),
-	schema.F("sockets", schema.List(socketShareType.Type), func(n *nodeShare) *[]socketShare { return &n.sockets }, "Its sockets", schema.Required(0)),
+	schema.F("sockets", schema.Named("job_res_socket_array", schema.List(socketShareType.Type)), func(n *nodeShare) *[]socketShare { return &n.sockets }, "Its sockets", schema.Required(0)),
 )
 
 var socketShareType = schema.Object("job_res_socket",
 	schema.F("index", schema.Int32, func(s *socketShare) *uint32 { return &s.index }, "Its place in the node", schema.Required(0)),
-	schema.F("cores", schema.List(coreShareType.Type), func(s *socketShare) *[]coreShare { return &s.cores }, "Its cores", schema.Required(0)),
+	schema.F("cores", schema.Named("job_res_core_array", schema.List(coreShareType.Type)), func(s *socketShare) *[]coreShare { return &s.cores }, "Its cores", schema.Required(0)),
 )
 
 var coreShareType = schema.Object("job_res_core",

@@ -5,7 +5,7 @@ import "schedrestd/api/schema"
 // Sets of words that jobs and job descriptions share. The bits are the RPC's.
 
 // jobFlags are the words of a job's flags.
-var jobFlags = schema.Words(
+var jobFlags = schema.Words("job_flags",
 	flag("KILL_INVALID_DEPENDENCY", 0),
 	flag("NO_KILL_INVALID_DEPENDENCY", 1),
 	flag("HAS_STATE_DIRECTORY", 2),
@@ -51,7 +51,7 @@ func flag(name string, bit uint, opts ...schema.Option) schema.Word[uint64] {
 }
 
 // mailTypes are the words for what a user is mailed about.
-var mailTypes = schema.Words(
+var mailTypes = schema.Words("job_mail_flags",
 	schema.Bit("BEGIN", uint16(1)<<0),
 	schema.Bit("END", uint16(1)<<1),
 	schema.Bit("FAIL", uint16(1)<<2),
@@ -66,7 +66,7 @@ var mailTypes = schema.Words(
 )
 
 // profiles are the words for what is profiled while a job runs.
-var profiles = schema.Words(
+var profiles = schema.Words("acct_gather_profile",
 	schema.Part("NOT_SET", ^uint32(0), 0),
 	schema.Part("NONE", ^uint32(0), 1),
 	schema.Bit("ENERGY", uint32(1)<<1),
@@ -76,7 +76,7 @@ var profiles = schema.Words(
 )
 
 // sharing are the words for how a job shares its nodes.
-var sharing = schema.Words(
+var sharing = schema.Words("job_shared",
 	schema.Part("none", ^uint16(0), 0),
 	schema.Part("oversubscribe", ^uint16(0), 1),
 	schema.Part("user", ^uint16(0), 2),
@@ -85,7 +85,7 @@ var sharing = schema.Words(
 )
 
 // exclusiveness says the same in the words of before v0.0.42.
-var exclusiveness = schema.Words(
+var exclusiveness = schema.Words("job_exclusive_flags",
 	schema.Part("true", ^uint16(0), 0),
 	schema.Part("false", ^uint16(0), 1),
 	schema.Part("user", ^uint16(0), 2),
@@ -94,7 +94,7 @@ var exclusiveness = schema.Words(
 )
 
 // showFlags are the words for what the controller was asked to show.
-var showFlags = schema.Words(
+var showFlags = schema.Words("job_show_flags",
 	schema.Bit("ALL", uint16(1)<<0),
 	schema.Bit("DETAIL", uint16(1)<<1),
 	schema.Bit("MIXED", uint16(1)<<3),

@@ -9,7 +9,7 @@ const nodeBase model.NodeState = 0xf
 
 // nodeStates are the words of a node's state: one for its base state, one for each
 // flag. All flags are shown; INVALID alone stands for "no state".
-var nodeStates = schema.Words(
+var nodeStates = schema.Words("node_states",
 	schema.Part("INVALID", ^model.NodeState(0), model.NodeStateNone, schema.Alone),
 	schema.Part("UNKNOWN", nodeBase, model.NodeUnknown),
 	schema.Part("DOWN", nodeBase, model.NodeDown),
@@ -43,7 +43,7 @@ var nodeStates = schema.Words(
 )
 
 // certFlags are the words about a node's TLS certificate.
-var certFlags = schema.Words(schema.Bit("TOKEN_SET", uint16(1)))
+var certFlags = schema.Words("", schema.Bit("TOKEN_SET", uint16(1)))
 
 // shownState is a node's state with what controllers leave to their clients: a
 // node that jobs have in part is MIXED.

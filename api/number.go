@@ -3,6 +3,7 @@ package api
 import (
 	"math"
 	"math/bits"
+	"strconv"
 
 	"schedrestd/api/schema"
 	"schedrestd/model"
@@ -45,16 +46,22 @@ func optOf[T model.Unsigned](n T) model.Opt[T] {
 type wrapper[T model.Unsigned] struct{}
 
 func (wrapper[T]) Shape(v schema.View) *schema.Shape {
+	width := bits.Len64(uint64(^T(0)))
 	format := "int64"
-	if v.Version >= V41 && bits.Len64(uint64(^T(0))) <= 32 {
+	if v.Version >= V41 && width <= 32 {
 		format = "int32"
 	}
-	return wrapperShape(&schema.Shape{Kind: "integer", Format: format})
+	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format})
 }
 
-func wrapperShape(number *schema.Shape) *schema.Shape {
+// wrapperShape describes the wrapper of a number; of is what the schema's name begins with.
+func wrapperShape(v schema.View, of string, number *schema.Shape) *schema.Shape {
+	name := of + "_no_val_struct"
+	if v.Version < V41 {
+		name = of + "_no_val"
+	}
 	boolean := &schema.Shape{Kind: "boolean"}
-	return &schema.Shape{Kind: "object", Fields: []schema.Property{
+	return &schema.Shape{Name: name, Kind: "object", Fields: []schema.Property{
 		{Name: "set", Doc: "Whether the number counts", Shape: boolean},
 		{Name: "infinite", Doc: "Whether there is no limit; then the number does not count", Shape: boolean},
 		{Name: "number", Doc: "The number; 0 when it does not count", Shape: number},
@@ -167,7 +174,7 @@ func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 // double is the wrapper of a floating-point number. What no JSON number can say is
 // not set; neither are Slurm's two marks.
 func double() schema.Type[float64] {
-	return schema.Simple(wrapperShape(&schema.Shape{Kind: "number", Format: "double"}),
+	return shaped[float64]{schema.Simple(nil,
 		func(e schema.Encoder, f *float64) {
 			infinite := *f == math.MaxUint32 || math.IsInf(*f, 0)
 			set := !infinite && *f != math.MaxUint32-1 && !math.IsNaN(*f)
@@ -178,5 +185,16 @@ func double() schema.Type[float64] {
 				e.Float(0)
 			}
 			e.EndObject()
-		}, nil)
+		}, nil), func(v schema.View) *schema.Shape {
+		return wrapperShape(v, "float64", &schema.Shape{Kind: "number", Format: "double"})
+	}}
 }
+
+// shaped is a type that is described in another way in some versions, and nothing else.
+type shaped[T any] struct {
+	schema.Type[T]
+	shape func(schema.View) *schema.Shape
+}
+
+// Shape describes the type in v.
+func (s shaped[T]) Shape(v schema.View) *schema.Shape { return s.shape(v) }

@@ -27,7 +27,7 @@ var oldResources = schema.Object("job_res",
 		return 0
 	}, "Processors, where processors are what is allocated"),
 	schema.Show("allocated_hosts", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "How many nodes"),
-	schema.Show("allocated_nodes", oldShares, func(r *model.JobResources) *model.JobResources { return r }, "Each node: sockets and cores by number"),
+	schema.Show("allocated_nodes", schema.Named("job_res_nodes", oldShares), func(r *model.JobResources) *model.JobResources { return r }, "Each node: sockets and cores by number"),
 )
 
 // oldShares shows each node as v0.0.40 does, in objects whose names are numbers, which

@@ -46,7 +46,7 @@ func (a *PingsAnswer) pings() *[]model.Ping { return &a.Pings }
 
 // Pings is the table of a PingsAnswer of controllers.
 var Pings = enveloped("openapi_ping_array_resp", (*PingsAnswer).envelope,
-	schema.F("pings", schema.List(Ping.Type), (*PingsAnswer).pings, "The controllers, the primary one first", schema.Required(0)),
+	schema.F("pings", schema.Named("controller_ping_array", schema.List(Ping.Type)), (*PingsAnswer).pings, "The controllers, the primary one first", schema.Required(0)),
 )
 
 // GetPing asks the controllers.
@@ -57,7 +57,7 @@ var GetPing = declare(noParams, Endpoint{
 
 // AccountingPings is the table of a PingsAnswer of the accounting daemon.
 var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).envelope,
-	schema.F("pings", schema.List(AccountingPing.Type), (*PingsAnswer).pings, "The accounting daemon, and its backup when it has one", schema.Required(0)),
+	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), (*PingsAnswer).pings, "The accounting daemon, and its backup when it has one", schema.Required(0)),
 )
 
 // GetAccountingPing asks the accounting daemon.

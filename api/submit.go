@@ -20,7 +20,7 @@ type Submission struct {
 var SubmissionBody = schema.Object("job_submit_req",
 	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Until(V43), schema.Deprecated(V41)),
 	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Since(V43)),
-	schema.F("jobs", schema.List(JobDesc.Type), func(s *Submission) *[]model.JobDesc { return &s.Jobs }, "Parts of a heterogeneous job"),
+	schema.F("jobs", schema.Named("job_desc_msg_list", schema.List(JobDesc.Type)), func(s *Submission) *[]model.JobDesc { return &s.Jobs }, "Parts of a heterogeneous job"),
 	schema.Take("job", JobDesc.Type, func(s *Submission, d model.JobDesc) error { s.Job = &d; return nil }, "The job"),
 )
 

@@ -15,7 +15,7 @@ const (
 
 // moment is a time as a wrapper around seconds since 1970.
 func moment() schema.Type[model.Time] {
-	return schema.Simple(wrapperShape(&schema.Shape{Kind: "integer", Format: "int64"}),
+	return shaped[model.Time]{schema.Simple(nil,
 		func(e schema.Encoder, t *model.Time) {
 			o := model.Some(uint64(max(*t, 0)))
 			switch *t {
@@ -36,7 +36,7 @@ func moment() schema.Type[model.Time] {
 				*into = timeInfinite
 			}
 			return true
-		})
+		}), wrapper[uint64]{}.Shape}
 }
 
 var (

@@ -26,7 +26,7 @@ type inner struct{ ID uint64 }
 var innerType = Object("inner", F("id", Int64, func(i *inner) *uint64 { return &i.ID }, "Its number"))
 
 // colours has two base values in the low bits and a flag.
-var colours = Words(
+var colours = Words("",
 	Part("RED", uint32(0xf), 0), Part("BLUE", uint32(0xf), 1), Bit("DARK", uint32(0x10)), Bit("NEON", uint32(0x20), Since(42)))
 
 var thingType = Object("thing",

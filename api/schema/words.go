@@ -26,10 +26,13 @@ func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 }
 
 // WordSet is the Type of bits that are shown as an array of words, in the table's order.
-type WordSet[T Integer] struct{ words []Word[T] }
+type WordSet[T Integer] struct {
+	name  string // of its schema; "" for none
+	words []Word[T]
+}
 
-// Words declares a set of words.
-func Words[T Integer](words ...Word[T]) *WordSet[T] { return &WordSet[T]{words} }
+// Words declares a set of words, with the name of its schema.
+func Words[T Integer](name string, words ...Word[T]) *WordSet[T] { return &WordSet[T]{name, words} }
 
 // Type makes the set usable as the type of a field.
 func (s *WordSet[T]) Type() Type[T] { return s }
@@ -50,7 +53,7 @@ func (s *WordSet[T]) Shape(v View) *Shape {
 	for _, w := range s.of(v.Version) {
 		one.Enum = append(one.Enum, w.Name)
 	}
-	return &Shape{Kind: "array", Items: one}
+	return &Shape{Name: s.name, Kind: "array", Items: one}
 }
 
 // Renderer writes the words that n holds.

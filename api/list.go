@@ -1,0 +1,9 @@
+package api
+
+import "schedrestd/api/schema"
+
+// The two lists of texts that have names of their own.
+var (
+	csvString   = schema.Named("csv_string", schema.List(schema.String))
+	stringArray = schema.Named("string_array", schema.List(schema.String))
+)

@@ -1,0 +1,19 @@
+package schema
+
+// Named gives a type the name of a schema of its own in documents. What it renders and parses is
+// the same.
+func Named[T any](name string, typ func() Type[T]) func() Type[T] {
+	return func() Type[T] { return named[T]{typ(), name} }
+}
+
+type named[T any] struct {
+	Type[T]
+	name string
+}
+
+// Shape describes the type, by its name.
+func (n named[T]) Shape(v View) *Shape {
+	s := *n.Type.Shape(v)
+	s.Name = n.name
+	return &s
+}
