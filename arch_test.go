@@ -211,7 +211,7 @@ func page(deps []goPackage, internals bool) string {
 
 // The programs that make build and the documentation name.
 func TestPrograms(t *testing.T) {
-	for _, name := range []string{"schedrestd", "schedrestd-worker", "schedctl", "schedctld", "scheddbd"} {
+	for _, name := range []string{"schedrestd", "schedrestd-worker", "schedrestd-keeper", "schedctl", "schedctld", "scheddbd"} {
 		if _, err := os.Stat("cmd/" + name + "/main.go"); err != nil {
 			t.Error(err)
 		}
