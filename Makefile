@@ -5,7 +5,7 @@ GOARCH    ?= $(shell $(GO) env GOARCH)
 FUZZTIME  ?= 10s
 BENCHTIME ?= 15x
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-PROGRAMS   = schedrestd schedrestd-worker schedctl schedctld scheddbd
+PROGRAMS   = schedrestd schedrestd-worker schedrestd-keeper schedctl schedctld scheddbd
 
 # No cgo: the binaries are static and run on any Linux. No VCS stamp: git refuses
 # to answer for a clone that belongs to another user, and the build must not fail.
@@ -16,6 +16,7 @@ BUILD = $(GO) build -trimpath -buildvcs=false
 GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.go' . 2>/dev/null)))
 
 .DEFAULT_GOAL = build
+include deploy/install.mk
 .PHONY: help build demo test race fuzz golden lint integration bench docs dist clean
 
 help: ## list the targets
@@ -23,6 +24,10 @@ help: ## list the targets
 
 build: ## static binaries into bin/
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
+
+# For "make install" by root, who may have no Go: what is built is not built again.
+bin/%:
+	$(BUILD) -o $@ ./cmd/$*
 
 demo: build ## a cluster of one machine with the gateway before it, until Ctrl-C
 	bin/schedctl demo
@@ -61,9 +66,11 @@ integration: build ## the real binaries, driven as a user would
 bench: build ## speed, in one run, as a table
 	$(GO) test -count=1 -run '^$$' -bench . -benchtime $(BENCHTIME) ./bench/...
 
-dist: build ## an archive for this machine's architecture into dist/
-	@rm -rf dist && mkdir -p dist/schedrestd-$(VERSION)
-	cp -r $(addprefix bin/,$(PROGRAMS)) README.md CHANGELOG.md SECURITY.md docs dist/schedrestd-$(VERSION)
+dist: build ## an archive for this machine's architecture into dist/; it has a "make install" of its own
+	@rm -rf dist && mkdir -p dist/schedrestd-$(VERSION)/bin
+	cp $(addprefix bin/,$(PROGRAMS)) dist/schedrestd-$(VERSION)/bin
+	cp -r README.md CHANGELOG.md SECURITY.md docs deploy dist/schedrestd-$(VERSION)
+	mv dist/schedrestd-$(VERSION)/deploy/install.mk dist/schedrestd-$(VERSION)/Makefile
 	tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --mtime='1970-01-01 00:00Z' \
 		-cf - schedrestd-$(VERSION) | gzip -n9 >dist/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz
 	@rm -r dist/schedrestd-$(VERSION)

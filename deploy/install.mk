@@ -1,0 +1,61 @@
+# Puts what is in bin/ in its place, with pages and units. It is part of the Makefile, and it is
+# the Makefile of the archive that "make dist" packs.
+
+# DESTDIR goes before each of these, for a package. Worker and keeper are looked for beside schedrestd.
+PREFIX      ?= /usr/local
+BINDIR      ?= $(PREFIX)/bin
+SBINDIR     ?= $(PREFIX)/sbin
+SYSCONFDIR  ?= /etc
+DATADIR     ?= $(PREFIX)/share
+MANDIR      ?= $(DATADIR)/man
+DOCDIR      ?= $(DATADIR)/doc/schedrestd
+BASHDIR     ?= $(DATADIR)/bash-completion/completions
+ZSHDIR      ?= $(DATADIR)/zsh/site-functions
+FISHDIR     ?= $(DATADIR)/fish/vendor_completions.d
+UNITDIR     ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
+
+SERVERS  = schedrestd scheddbd
+COMMANDS = schedctl
+# For everybody to execute and nobody to read: such a process can't be traced by others of its
+# user, not even before its first instruction.
+UNREADABLE = schedrestd-worker schedrestd-keeper schedctld
+
+UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))
+PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))
+DOCS     = README.md CHANGELOG.md SECURITY.md $(wildcard docs/*.md)
+EXAMPLES = $(wildcard deploy/examples/*)
+
+# Owned by root even where a umask or a group says else; who is not root makes his own files.
+PUT    = install $(if $(filter 0,$(shell id -u)),-o root -g root)
+# Paths, and the part that all units share.
+FILL   = sed -e '/^@HARDENING@$$/{' -e 'r deploy/systemd/hardening.conf' -e 'd' -e '}' \
+	-e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' -e 's|@DOCDIR@|$(DOCDIR)|g'
+COMPLETIONS = $(BASHDIR)/schedrestd $(ZSHDIR)/_schedrestd $(FISHDIR)/schedrestd.fish
+
+.PHONY: install uninstall
+
+install: $(addprefix bin/,$(SERVERS) $(COMMANDS) $(UNREADABLE)) ## what is in bin/, with pages and units, to PREFIX (/usr/local) below DESTDIR
+	$(PUT) -d $(addprefix $(DESTDIR),$(BINDIR) $(SBINDIR) $(DOCDIR)/examples $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR) \
+		$(sort $(foreach page,$(PAGES),$(MANDIR)/man$(subst .,,$(suffix $(page))))) $(BASHDIR) $(ZSHDIR) $(FISHDIR))
+	$(PUT) -m 0755 $(addprefix bin/,$(SERVERS)) $(DESTDIR)$(SBINDIR)
+	$(PUT) -m 0711 $(addprefix bin/,$(UNREADABLE)) $(DESTDIR)$(SBINDIR)
+	$(PUT) -m 0755 $(addprefix bin/,$(COMMANDS)) $(DESTDIR)$(BINDIR)
+	$(PUT) -m 0644 $(DOCS) $(DESTDIR)$(DOCDIR)
+	$(PUT) -m 0644 deploy/sysusers.d/schedrestd.conf $(DESTDIR)$(SYSUSERSDIR)
+	$(PUT) -m 0644 deploy/tmpfiles.d/schedrestd.conf $(DESTDIR)$(TMPFILESDIR)
+	@set -e; write() { to="$(DESTDIR)$$1"; shift; echo "$$to"; "$$@" >"$$to.new"; chmod 0644 "$$to.new"; mv -f "$$to.new" "$$to"; }; \
+	for unit in $(UNITS); do write $(UNITDIR)/$$unit $(FILL) deploy/systemd/$$unit.in; done; \
+	for file in $(notdir $(EXAMPLES)); do write $(DOCDIR)/examples/$${file%.in} $(FILL) deploy/examples/$$file; done; \
+	for page in $(PAGES); do write $(MANDIR)/man$${page##*.}/$$page cat docs/man/$$page; done; \
+	bin/schedrestd completion bash >/dev/null 2>&1 || { echo 'no completions: bin/schedrestd, built for another machine, makes none here'; exit 0; }; \
+	write $(BASHDIR)/schedrestd bin/schedrestd completion bash; \
+	write $(ZSHDIR)/_schedrestd bin/schedrestd completion zsh; \
+	write $(FISHDIR)/schedrestd.fish bin/schedrestd completion fish
+
+uninstall: ## remove what "make install" put there; configuration and state stay
+	rm -f $(addprefix $(DESTDIR)$(SBINDIR)/,$(SERVERS) $(UNREADABLE)) $(addprefix $(DESTDIR)$(BINDIR)/,$(COMMANDS))
+	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(UNITS)) $(addprefix $(DESTDIR),$(SYSUSERSDIR)/schedrestd.conf $(TMPFILESDIR)/schedrestd.conf $(COMPLETIONS))
+	rm -f $(foreach page,$(PAGES),$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(page))
+	rm -rf $(DESTDIR)$(DOCDIR)
