@@ -53,8 +53,8 @@ var book = []Row{
 
 	{KindKeeperSetup, "KeeperSetup", Parent, Keeper, In(Born), 7, 7, 0, Told,
 		"what the keeper needs of the configuration; no secret"},
-	{KindKeyFD, "KeyFD", Parent, Keeper, In(Serving), 5, 5, 2, Born,
-		"a TLS key and its certificates as open files, owner and mode checked, and their number"},
+	{KindKeyFD, "KeyFD", Parent, Keeper, In(Serving), 5, 5, 3, Born,
+		"a TLS key (owner and mode checked), its certificates and the clients' authorities as open files, and their number"},
 	{KindKept, "Kept", Keeper, Parent, In(Serving), 7, 7 + maxReason, 0, Born,
 		"whether the key of that number is kept, and else why not"},
 	{KindClient, "Client", Parent, Keeper, In(Serving), 4, 4, 1, Born,

@@ -29,8 +29,9 @@ func (s *KeeperSetup) walk(w *walker) {
 	s.LogLevel = int8(level)
 }
 
-// KeyFD brings a private key and its certificates, two open files in this order, both PEM.
-// Number tells them from those before.
+// KeyFD brings a private key, its certificates and the authorities of clients, three open files
+// in this order, all PEM; an empty third one stands for no authorities. Number tells them from
+// those before.
 type KeyFD struct {
 	Number uint32
 	TLS12  bool // handshakes of TLS 1.2 may be signed with it, too

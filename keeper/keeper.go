@@ -39,7 +39,7 @@ func (k *keeper) run() int {
 		case *ipc.Ping:
 			err = k.channel.Send(&ipc.Pong{Number: msg.Number})
 		case *ipc.KeyFD:
-			err = k.channel.Send(k.keep(msg, os.NewFile(uintptr(m.FDs[0]), "key"), os.NewFile(uintptr(m.FDs[1]), "certificates")))
+			err = k.channel.Send(k.keep(msg, m.FDs))
 		case *ipc.Client:
 			err = k.admit(m.FDs[0], msg.Number)
 		}
@@ -52,13 +52,19 @@ func (k *keeper) run() int {
 
 // keep reads a key and its certificates, and answers whether it is in use from now on. One that
 // is not takes nothing from those before.
-func (k *keeper) keep(m *ipc.KeyFD, key, certificates *os.File) *ipc.Kept {
-	defer key.Close()
-	defer certificates.Close()
-	p, err := readPair(key, certificates)
+func (k *keeper) keep(m *ipc.KeyFD, fds []int) *ipc.Kept {
+	var files []*os.File
+	for _, fd := range fds {
+		f := os.NewFile(uintptr(fd), "file")
+		defer f.Close()
+		files = append(files, f)
+	}
+	p, err := readPair(files[0], files[1])
+	if err == nil {
+		err = checkAuthorities(files[2])
+	}
 	if err != nil {
-		reason := err.Error()
-		return &ipc.Kept{Number: m.Number, Reason: ipc.Refuse(reason).Reason}
+		return &ipc.Kept{Number: m.Number, Reason: ipc.Refuse(err.Error()).Reason}
 	}
 	p.number, p.tls12 = m.Number, m.TLS12
 	p.warn()

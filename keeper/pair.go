@@ -140,6 +140,23 @@ func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return leafOf(text)
+}
+
+// checkAuthorities refuses a file of clients' authorities that workers could not use: they would
+// let nobody in. An empty one stands for none.
+func checkAuthorities(f *os.File) error {
+	text, err := content(f)
+	if err == nil && len(text) > 0 {
+		_, err = leafOf(text)
+	}
+	if err != nil {
+		return fmt.Errorf("the file of the clients' authorities: %w", err)
+	}
+	return nil
+}
+
+func leafOf(text []byte) (leaf *x509.Certificate, err error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
 			continue

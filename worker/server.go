@@ -43,6 +43,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *se
 		MaxHeaderBytes:    int(l.Header),
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
 		ConnContext:       withPeer,
+		HTTP2:             http2(setup.Requests),
 	}
 	return s
 }
@@ -124,7 +125,17 @@ func (s *server) take(fd int, m *ipc.Connection) {
 		s.held.Done()
 		return
 	}
-	s.queue.put(c)
+	if !m.TLS {
+		s.queue.put(c)
+		return
+	}
+	secured, err := s.secure.server(c)
+	if err != nil {
+		slog.Error("worker can't serve https", "error", err)
+		_ = c.Close()
+		return
+	}
+	s.queue.put(secured)
 }
 
 // finish answers what is being answered, closes what is idle, and ends the worker.

@@ -1,18 +1,215 @@
 package worker
 
 import (
-	"golang.org/x/sys/unix"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
 
 	"schedrestd/ipc"
 )
 
-// secure is what a worker needs for connections of https:// listeners.
-type secure struct{}
+// secure is what a worker needs for connections of https:// listeners: certificates that everybody
+// may see, keys for tickets, and a way to the keeper, which has the private key. All
+// but config belongs to the goroutine that hears the parent.
+type secure struct {
+	remote      *remote
+	certificate tls.Certificate
+	tls12       bool
+	clients     *x509.CertPool // nil: clients need no certificate
+	tickets     [][32]byte
+	config      atomic.Pointer[tls.Config] // nil: no certificate yet
+}
 
-// hear takes what the parent says about TLS.
+// maxPEM is how long a file of certificates may be, in bytes.
+const maxPEM = 1 << 20
+
+// hear takes what the parent says about TLS. A file that can't be used leaves things as they
+// were: the keeper has judged it before, so that this is a fault of ours.
 func (s *secure) hear(m ipc.Received) error {
-	for _, fd := range m.FDs {
-		unix.Close(fd)
+	var files []*os.File
+	if m.Kind() == ipc.KindKeeperFD {
+		if s.remote == nil {
+			s.remote = newRemote()
+		}
+		return s.remote.connect(m.FDs[0])
 	}
+	for _, fd := range m.FDs {
+		f := os.NewFile(uintptr(fd), m.Kind().String())
+		defer f.Close()
+		files = append(files, f)
+	}
+	var err error
+	switch msg := m.Message.(type) {
+	case *ipc.Certificate:
+		err = s.show(files[0], msg)
+	case *ipc.ClientCA:
+		err = s.require(files[0])
+	case *ipc.Tickets:
+		s.tickets = msg.Keys
+	}
+	if err != nil {
+		slog.Error("worker can't use what the parent gave it for TLS", "kind", m.Kind().String(), "error", err)
+		return nil
+	}
+	s.renew()
 	return nil
+}
+
+// show takes the certificates that clients are shown from now on.
+func (s *secure) show(f *os.File, m *ipc.Certificate) error {
+	list, err := certificates(f)
+	if err != nil {
+		return err
+	}
+	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{s.remote, m.Number, list[0].PublicKey}}
+	for _, one := range list {
+		c.Certificate = append(c.Certificate, one.Raw)
+	}
+	s.certificate, s.tls12 = c, m.TLS12
+	return nil
+}
+
+// require takes the authorities of clients. From here on nobody comes in without a certificate of
+// theirs, whatever is in the file.
+func (s *secure) require(f *os.File) error {
+	list, err := certificates(f)
+	s.clients = x509.NewCertPool()
+	for _, one := range list {
+		s.clients.AddCert(one)
+	}
+	return err
+}
+
+// certificates reads f by position: other workers read from the same open file.
+func certificates(f *os.File) (list []*x509.Certificate, err error) {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPEM))
+	if err != nil {
+		return nil, err
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	if list == nil {
+		return nil, errors.New("no certificate in PEM")
+	}
+	return list, nil
+}
+
+// renew makes the configuration that the next connection gets. Those that are there keep theirs.
+func (s *secure) renew() {
+	if s.certificate.Leaf == nil {
+		return
+	}
+	c := &tls.Config{
+		Certificates: []tls.Certificate{s.certificate},
+		MinVersion:   tls.VersionTLS13,
+		NextProtos:   []string{"h2", "http/1.1"},
+	}
+	if s.tls12 {
+		c.MinVersion = tls.VersionTLS12
+	}
+	if s.clients != nil {
+		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, s.clients
+	}
+	if len(s.tickets) > 0 {
+		c.SetSessionTicketKeys(s.tickets)
+	}
+	s.config.Store(c)
+}
+
+// server is c as http.Server takes it: with TLS, which it then makes the handshake of, under its
+// own limits of time.
+func (s *secure) server(c net.Conn) (net.Conn, error) {
+	config := s.config.Load()
+	if config == nil {
+		return nil, errors.New("it has no certificate to show")
+	}
+	return tls.Server(c, config), nil
+}
+
+// remoteKey is a private key that the keeper has. It signs messages; what asks for the signature
+// of a digest gets none.
+type remoteKey struct {
+	remote *remote
+	number uint32
+	public crypto.PublicKey
+}
+
+// Public is the key of the certificate.
+func (k remoteKey) Public() crypto.PublicKey { return k.public }
+
+// Sign is for crypto.Signer, and refuses: the keeper could not tell what a digest stands for.
+func (k remoteKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
+	return nil, errors.New("the keeper signs no digests")
+}
+
+// SignMessage is for crypto.MessageSigner, which crypto/tls prefers.
+func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts) ([]byte, error) {
+	scheme, err := schemeOf(k.public, o)
+	if err != nil {
+		return nil, err
+	}
+	if k.remote == nil {
+		return nil, errNoKeeper
+	}
+	return k.remote.sign(k.number, uint16(scheme), message)
+}
+
+// schemeOf is the scheme that crypto/tls has chosen, of which it passes on the hash and the
+// padding.
+func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme, error) {
+	var list map[crypto.Hash]tls.SignatureScheme
+	_, pss := o.(*rsa.PSSOptions)
+	switch _, isRSA := public.(*rsa.PublicKey); {
+	case isRSA && pss:
+		list = map[crypto.Hash]tls.SignatureScheme{crypto.SHA256: tls.PSSWithSHA256, crypto.SHA384: tls.PSSWithSHA384, crypto.SHA512: tls.PSSWithSHA512}
+	case isRSA:
+		list = map[crypto.Hash]tls.SignatureScheme{crypto.SHA256: tls.PKCS1WithSHA256, crypto.SHA384: tls.PKCS1WithSHA384, crypto.SHA512: tls.PKCS1WithSHA512}
+	}
+	switch public.(type) {
+	case *ecdsa.PublicKey:
+		list = map[crypto.Hash]tls.SignatureScheme{crypto.SHA256: tls.ECDSAWithP256AndSHA256, crypto.SHA384: tls.ECDSAWithP384AndSHA384, crypto.SHA512: tls.ECDSAWithP521AndSHA512}
+	case ed25519.PublicKey:
+		list = map[crypto.Hash]tls.SignatureScheme{0: tls.Ed25519}
+	}
+	if s, ok := list[o.HashFunc()]; ok {
+		return s, nil
+	}
+	return 0, fmt.Errorf("no scheme of a %T with %v is signed", public, o.HashFunc())
+}
+
+// http2 bounds what one connection of HTTP/2 may take: its streams are requests, and no more of
+// them than this worker answers at a time are let in.
+func http2(requests uint32) *http.HTTP2Config {
+	if requests == 0 {
+		requests = 100
+	}
+	return &http.HTTP2Config{
+		MaxConcurrentStreams:          int(min(requests, 250)),
+		MaxReadFrameSize:              64 << 10,
+		MaxReceiveBufferPerConnection: 1 << 20,
+		MaxReceiveBufferPerStream:     256 << 10,
+		SendPingTimeout:               30 * time.Second, // a client that is gone without a word holds a slot
+		PingTimeout:                   15 * time.Second,
+	}
 }
