@@ -23,6 +23,8 @@ type call struct {
 	begun time.Time
 
 	match
+	media    string           // what the answer is written as
+	coding   chosenCoding     // how it travels
 	who      auth.Credential  // who asks, as the request says
 	cred     model.Credential // the same, for a daemon
 	warnings []api.Warning
@@ -30,7 +32,7 @@ type call struct {
 
 // ServeHTTP is the whole way of a request, step by step.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), begun: time.Now()}
+	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), begun: time.Now(), media: mediaJSON}
 	w.Header().Set("X-Request-Id", c.id)
 	defer c.logAccess()
 	defer c.recover()
@@ -47,8 +49,15 @@ func (c *call) serve() error {
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
+	if c.page != nil {
+		return c.servePage()
+	}
+	refused := c.negotiate(bodyMedia)
 	if c.err != nil {
 		return c.err
+	}
+	if refused != nil {
+		return refused
 	}
 	if err := c.authenticate(); err != nil {
 		return err
@@ -77,7 +86,7 @@ func (c *call) authenticate() (err error) {
 // only a good credential is told anything else than that it is not. Any other request
 // is answered by the daemon itself, and so only to a credential that it accepts.
 func (c *call) vouch() error {
-	if c.route.Accounting {
+	if c.route != nil && c.route.Accounting {
 		return c.h.Accounting.Vouch(c.ctx, c.cred)
 	}
 	return c.h.Controller.Vouch(c.ctx, c.cred)
@@ -118,12 +127,17 @@ func (c *call) meta() api.Meta {
 // logAccess writes the line of the request. Headers are never in it, nor the query:
 // either may hold a token.
 func (c *call) logAccess() {
-	route := "none"
-	if c.route != nil {
+	route, level := "none", slog.LevelInfo
+	switch {
+	case c.route != nil:
 		route = c.route.ID
+	case c.page != nil:
+		if route = c.page.id; c.page.quiet {
+			level = slog.LevelDebug // load balancers ask every second
+		}
 	}
 	peer, _ := auth.PeerFrom(c.ctx)
-	c.h.Log.LogAttrs(c.ctx, slog.LevelInfo, "request",
+	c.h.Log.LogAttrs(c.ctx, level, "request",
 		slog.String("id", c.id), slog.String("peer", peer.String()), slog.String("user", c.who.User()),
 		slog.String("method", schema.Shorten(c.r.Method)), slog.String("path", schema.Shorten(c.r.URL.Path)), slog.String("route", route),
 		slog.Int("status", c.w.status), slog.Int("bytes", c.w.bytes), slog.Duration("took", time.Since(c.begun)))

@@ -21,6 +21,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
+	"schedrestd/plugin"
 )
 
 // Config is what the handlers need.
@@ -28,20 +29,26 @@ type Config struct {
 	Controller Controller
 	Accounting Accounting // nil: accounting is not in use, and its paths do not exist
 	Auth       auth.Options
-	Names      api.Names        // spellings served
-	Versions   []schema.Version // API versions served; nil: all
-	Cluster    string           // name of the cluster
-	Release    string           // of this program, "1.2.3"
-	Users      api.Users        // nil: users are shown by number
-	MaxBody    int64            // most bytes of a request's body; 0 lets none in
-	ReadBody   time.Duration    // a request's body that makes no progress for so long is given up
-	Log        *slog.Logger     // nil: none
+	Names      api.Names       // spellings served
+	Parsers    []plugin.Parser // API versions served, and how; nil: all
+	Content    plugin.Content  // which paths are served; 0: all there are
+	JSON, YAML schema.Layout   // how bodies are laid out
+	Ready      func() bool     // whether new requests should come here; nil: always
+	Cluster    string          // name of the cluster
+	Release    string          // of this program, "1.2.3"
+	Users      api.Users       // nil: users are shown by number
+	MaxBody    int64           // most bytes of a request's body; 0 lets none in
+	ReadBody   time.Duration   // a request's body that makes no progress for so long is given up
+	Log        *slog.Logger    // nil: none
 }
 
 // New makes the handler of all requests.
 func New(cfg Config) http.Handler {
-	if cfg.Versions == nil {
-		cfg.Versions = api.Versions
+	if cfg.Parsers == nil {
+		cfg.Parsers = plugin.AllParsers()
+	}
+	if cfg.Content == 0 {
+		cfg.Content = plugin.Controller | plugin.Accounting
 	}
 	if cfg.Users == nil {
 		cfg.Users = api.Numbers{}
@@ -49,12 +56,13 @@ func New(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	h := &handler{Config: cfg}
-	h.router = newRouter(h.routes(), cfg)
+	h := &handler{Config: cfg, formats: newFormats(cfg.JSON, cfg.YAML)}
+	h.router = newRouter(h.routes(), h.pages(), cfg)
 	return h
 }
 
 type handler struct {
 	Config
-	router *router
+	router  *router
+	formats *formats
 }

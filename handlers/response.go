@@ -1,9 +1,9 @@
 package handlers
 
 import (
+	"io"
 	"net/http"
 	"strconv"
-	"sync"
 
 	"schedrestd/api/schema"
 )
@@ -34,54 +34,108 @@ func (w *response) Write(b []byte) (int, error) {
 // Unwrap gives the http.ResponseWriter below to http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// maxKept is the largest buffer that is kept for the next answer: one job with a huge text must
-// not cost memory for good.
-const maxKept = 256 << 10
-
-var writers = sync.Pool{New: func() any { return schema.NewJSONWriter(nil) }}
-
-// send renders body as the answer. When rendering fails before anything was sent, it
-// returns why and the caller may still answer otherwise. When it fails later, the
-// connection is broken off: an answer that is not whole must not look whole.
+// send renders body as the answer, as render does.
 func send[T any](c *call, status int, table *schema.ObjectType[T], body *T) error {
-	out := writers.Get().(*schema.JSONWriter)
-	defer func() {
-		if out.Reset(nil); out.Capacity() <= maxKept {
-			writers.Put(out)
-		}
-	}()
-	out.Reset(&started{c, status})
-	table.Renderer(c.view)(out, body)
+	return c.render(status, func(e schema.Encoder) { table.Renderer(c.view)(e, body) })
+}
+
+// render answers with what write writes, in the format that was negotiated. When that fails before
+// anything was sent, it returns why and the caller may still answer otherwise. When it
+// fails later, the connection is broken off: an answer that is not whole must not look whole.
+func (c *call) render(status int, write func(schema.Encoder)) error {
+	to := &sink{c: c, status: status}
+	defer to.release()
+	out := c.h.formats.take(c.media, to)
+	defer c.h.formats.give(c.media, out)
+	write(out)
 	if err := out.Err(); err != nil {
 		if c.w.status == 0 {
 			return err
 		}
-		c.logFailure(err)
-		panic(http.ErrAbortHandler)
+		c.breakOff(err)
 	}
-	if c.w.status == 0 {
-		c.w.Header().Set("Content-Length", strconv.Itoa(out.Buffered()))
+	to.whole = c.w.status == 0
+	err := out.Flush()
+	if err == nil {
+		err = to.finish()
 	}
-	if err := out.Flush(); err != nil {
-		c.logFailure(err)
-		panic(http.ErrAbortHandler)
+	if err != nil {
+		c.breakOff(err)
 	}
 	return nil
 }
 
-// started writes to a call, status and headers first.
-type started struct {
-	c      *call
-	status int
+func (c *call) breakOff(err error) {
+	c.logFailure(err)
+	panic(http.ErrAbortHandler)
 }
 
-func (s *started) Write(b []byte) (int, error) {
+// sendText answers with a few words, for who looks at the status.
+func (c *call) sendText(status int, text string) error {
+	h := c.header("text/plain; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	c.w.WriteHeader(status)
+	_, err := io.WriteString(c.w, text)
+	return err
+}
+
+// header is the header of an answer with a body of the type media.
+func (c *call) header(media string) http.Header {
+	h := c.w.Header()
+	h.Set("Content-Type", media)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	return h
+}
+
+// sink writes to a call: status and header first, then the body in the coding that was
+// negotiated.
+type sink struct {
+	c      *call
+	status int
+	whole  bool  // the next Write is all there is
+	coder  coder // nil: not compressed
+}
+
+// Write sends a piece of the body.
+func (s *sink) Write(b []byte) (int, error) {
 	if s.c.w.status == 0 {
-		h := s.c.w.Header()
-		h.Set("Content-Type", "application/json")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Cache-Control", "no-store")
-		s.c.w.WriteHeader(s.status)
+		s.begin(len(b))
+	}
+	if s.coder != nil {
+		return s.coder.Write(b)
 	}
 	return s.c.w.Write(b)
+}
+
+// begin sends the header; size is how much of the body is known. Errors are small, and are read
+// by people with the simplest of tools: they are compressed for those alone who take nothing else.
+func (s *sink) begin(size int) {
+	h := s.c.header(s.c.media)
+	coding := s.c.coding
+	worth := (!s.whole || size >= worthCoding) && s.status < http.StatusBadRequest
+	switch {
+	case coding.name != "" && (worth || coding.always):
+		h.Set("Content-Encoding", coding.name)
+		s.coder = coded(coding.name, s.c.w)
+	case s.whole:
+		h.Set("Content-Length", strconv.Itoa(size))
+	}
+	s.c.w.WriteHeader(s.status)
+}
+
+// finish ends the body.
+func (s *sink) finish() error {
+	if s.coder == nil {
+		return nil
+	}
+	return s.coder.Close()
+}
+
+// release gives back what the sink has borrowed.
+func (s *sink) release() {
+	if s.coder != nil {
+		release(s.c.coding.name, s.coder)
+		s.coder = nil
+	}
 }

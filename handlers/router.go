@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/api/schema"
 	"schedrestd/errs"
+	"schedrestd/plugin"
 )
 
 // router finds the route of a request. A path is /segment/version/…: the segment says
@@ -15,7 +16,8 @@ import (
 type router struct {
 	routes   []pattern
 	segments map[string]segment
-	versions []schema.Version
+	pages    map[string]page
+	parsers  []plugin.Parser
 	names    schema.Spelling // for errors about paths that say nothing of it
 }
 
@@ -31,8 +33,8 @@ type segment struct {
 	accounting bool
 }
 
-func newRouter(routes []route, cfg Config) *router {
-	rt := &router{segments: map[string]segment{}, versions: cfg.Versions}
+func newRouter(routes []route, pages map[string]page, cfg Config) *router {
+	rt := &router{segments: map[string]segment{}, pages: pages, parsers: cfg.Parsers}
 	for _, r := range routes {
 		rt.routes = append(rt.routes, pattern{r, strings.Split(strings.TrimSuffix(r.Path, "/"), "/")})
 		for _, s := range cfg.Names.Spellings() {
@@ -48,7 +50,9 @@ func newRouter(routes []route, cfg Config) *router {
 // match is what a request's path came to.
 type match struct {
 	route  *route // nil when err is not
+	page   *page  // instead of a route
 	view   schema.View
+	fast   bool // what can't be understood is passed over (+fast)
 	params map[string]string
 	allow  []string // methods that the path has
 	err    error
@@ -58,10 +62,15 @@ type match struct {
 // the end makes no difference. ".." is refused: whoever sends one means to reach past a
 // filter in front of us.
 func (rt *router) find(r *http.Request) match {
-	m := match{view: schema.View{Version: rt.versions[len(rt.versions)-1], Names: rt.names}}
+	newest := rt.parsers[len(rt.parsers)-1]
+	m := match{view: schema.View{Version: schema.Version(newest.Version), Names: rt.names}}
 	parts, err := pathParts(r.URL.EscapedPath())
 	if err != nil {
 		m.err = err
+		return m
+	}
+	if p, ok := rt.pages[strings.Join(parts, "/")]; ok {
+		m.matchPage(&p, r.Method)
 		return m
 	}
 	var seg segment
@@ -74,7 +83,7 @@ func (rt *router) find(r *http.Request) match {
 		return m
 	}
 	m.view.Names = seg.names
-	if len(parts) < 2 || !rt.version(parts[1], &m.view.Version) {
+	if len(parts) < 2 || !rt.version(parts[1], &m) {
 		m.err = errs.New(errs.NotFound, "no such API version; served are %s", rt.served())
 		return m
 	}
@@ -83,10 +92,10 @@ func (rt *router) find(r *http.Request) match {
 }
 
 // version finds the served version that a path names.
-func (rt *router) version(part string, v *schema.Version) bool {
-	for _, served := range rt.versions {
-		if part == served.String() {
-			*v = served
+func (rt *router) version(part string, m *match) bool {
+	for _, served := range rt.parsers {
+		if part == served.Name() {
+			m.view.Version, m.fast = schema.Version(served.Version), served.Flags.Has(plugin.Fast)
 			return true
 		}
 	}
@@ -95,8 +104,8 @@ func (rt *router) version(part string, v *schema.Version) bool {
 
 func (rt *router) served() string {
 	var names []string
-	for _, v := range rt.versions {
-		names = append(names, v.String())
+	for _, p := range rt.parsers {
+		names = append(names, p.Name())
 	}
 	return strings.Join(names, ", ")
 }
@@ -132,6 +141,14 @@ func (rt *router) match(method string, seg segment, parts []string, m *match) {
 	}
 	m.allow = append(m.allow, http.MethodOptions)
 	if m.route == nil {
+		m.err = errs.New(errs.MethodNotAllowed, "this path does not have that method")
+	}
+}
+
+// matchPage is match for a page.
+func (m *match) matchPage(p *page, method string) {
+	m.page, m.allow = p, []string{http.MethodGet, http.MethodHead, http.MethodOptions}
+	if !slices.Contains(m.allow, method) {
 		m.err = errs.New(errs.MethodNotAllowed, "this path does not have that method")
 	}
 }

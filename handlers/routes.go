@@ -1,20 +1,26 @@
 package handlers
 
-import "schedrestd/api"
+import (
+	"schedrestd/api"
+	"schedrestd/plugin"
+)
 
 // routes is the table of contents of the REST surface: an endpoint that is not here
 // does not exist, and one without a declaration can't be here.
 func (h *handler) routes() []route {
-	routes := []route{
-		on(api.GetPing, h.getPing),
-		on(api.GetNodes, h.getNodes),
-		on(api.GetNode, h.getNode),
-		on(api.GetJobs, h.getJobs),
-		on(api.GetJob, h.getJob),
-		on(api.DeleteJob, h.deleteJob),
-		on(api.PostJobSubmit, h.postJobSubmit),
+	var routes []route
+	if h.Content.Has(plugin.Controller) {
+		routes = append(routes,
+			on(api.GetPing, h.getPing),
+			on(api.GetNodes, h.getNodes),
+			on(api.GetNode, h.getNode),
+			on(api.GetJobs, h.getJobs),
+			on(api.GetJob, h.getJob),
+			on(api.DeleteJob, h.deleteJob),
+			on(api.PostJobSubmit, h.postJobSubmit),
+		)
 	}
-	if h.Accounting != nil {
+	if h.Content.Has(plugin.Accounting) && h.Accounting != nil {
 		routes = append(routes,
 			on(api.GetAccountingPing, h.getAccountingPing),
 			on(api.GetAccountingDiag, h.getAccountingDiag),

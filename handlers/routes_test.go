@@ -6,11 +6,14 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/plugin"
 )
 
 // TestRoutes: every endpoint that is declared is served once, and nothing else is.
 func TestRoutes(t *testing.T) {
-	h := &handler{Config: config(demo())}
+	cfg := config(demo())
+	cfg.Content = plugin.Controller | plugin.Accounting
+	h := &handler{Config: cfg}
 	served := map[*api.Endpoint]int{}
 	for _, r := range h.routes() {
 		served[r.Endpoint]++
@@ -29,9 +32,9 @@ func TestRoutes(t *testing.T) {
 // TestGoldensAreComplete: every endpoint has a golden body.
 func TestGoldensAreComplete(t *testing.T) {
 	cfg := config(demo())
-	cfg.Versions = api.Versions
+	cfg.Parsers, cfg.Content = plugin.AllParsers(), plugin.Controller|plugin.Accounting
 	h := &handler{Config: cfg}
-	rt := newRouter(h.routes(), cfg)
+	rt := newRouter(h.routes(), h.pages(), cfg)
 	shown := map[*api.Endpoint]bool{}
 	for _, g := range goldens {
 		r, err := http.NewRequest(g.method, g.path(api.V43), nil)

@@ -39,6 +39,18 @@ func Deprecated(v Version) Option { return func(t *traits) { t.deprecated = span
 // Unit is what a number counts: "MiB", "s", "min".
 func Unit(unit string) Option { return func(t *traits) { t.unit = unit } }
 
+// Units of numbers that have none.
+const (
+	CountUnit = "1" // it counts things, which its description names
+	BareUnit  = "0" // it identifies, ranks or holds bits
+)
+
+// Count: the field is a number of things.
+func Count(t *traits) { t.unit = CountUnit }
+
+// Bare: the field is a number that measures and counts nothing: it identifies, ranks or holds bits.
+func Bare(t *traits) { t.unit = BareUnit }
+
 // Ours marks a field that Slurm's API does not have.
 func Ours(t *traits) { t.ours = true }
 

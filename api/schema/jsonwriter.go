@@ -12,7 +12,7 @@ import (
 // small enough that many lists at once cost little memory.
 const pieceSize = 32 << 10
 
-// JSONWriter is an Encoder of compact JSON (RFC 8259) that appends to one buffer
+// JSONWriter is an Encoder of JSON (RFC 8259), Compact or Pretty, that appends to one buffer
 // and writes it out in pieces.
 //
 // What it writes is always valid: bytes that are not UTF-8 become U+FFFD (a job name
@@ -20,26 +20,23 @@ const pieceSize = 32 << 10
 // integers keep all 64 bits, and a number that JSON can't say (NaN, infinite)
 // becomes 0.
 type JSONWriter struct {
-	w   io.Writer
-	buf []byte
-	sep bool // the next key or element needs a comma before it
-	err error
+	output
+	sep    bool // the next key or element needs a comma before it
+	named  bool // a Key stands before the next value
+	pretty bool
+	depth  int
 }
 
 // NewJSONWriter makes a JSONWriter to w. Nothing reaches w before pieceSize bytes
 // have come together or Flush is called.
-func NewJSONWriter(w io.Writer) *JSONWriter {
-	return &JSONWriter{w: w, buf: make([]byte, 0, pieceSize+4<<10)}
+func NewJSONWriter(w io.Writer, layout Layout) *JSONWriter {
+	return &JSONWriter{output: newOutput(w), pretty: layout == Pretty}
 }
 
 // Reset makes j as new, to w.
-func (j *JSONWriter) Reset(w io.Writer) { *j = JSONWriter{w: w, buf: j.buf[:0]} }
-
-// Buffered is how many bytes have been collected and not been written out yet.
-func (j *JSONWriter) Buffered() int { return len(j.buf) }
-
-// Capacity is how many bytes the buffer has room for.
-func (j *JSONWriter) Capacity() int { return cap(j.buf) }
+func (j *JSONWriter) Reset(w io.Writer) {
+	*j = JSONWriter{output: output{w: w, buf: j.buf[:0]}, pretty: j.pretty}
+}
 
 // BeginObject opens an object.
 func (j *JSONWriter) BeginObject() { j.open('{') }
@@ -57,9 +54,14 @@ func (j *JSONWriter) open(c byte) {
 	j.comma()
 	j.buf = append(j.buf, c)
 	j.sep = false
+	j.depth++
 }
 
 func (j *JSONWriter) close(c byte) {
+	j.depth--
+	if j.pretty && j.sep {
+		j.line()
+	}
 	j.buf = append(j.buf, c)
 	j.done()
 }
@@ -69,11 +71,26 @@ func (j *JSONWriter) comma() {
 	if j.sep {
 		j.buf = append(j.buf, ',')
 	}
+	if j.pretty && j.depth > 0 && !j.named {
+		j.line()
+	}
+	j.named = false
+}
+
+// line begins a new line of the present depth.
+func (j *JSONWriter) line() {
+	j.buf = append(j.buf, '\n')
+	for range j.depth {
+		j.buf = append(j.buf, "  "...)
+	}
 }
 
 // done ends a value, and sends a full piece on its way.
 func (j *JSONWriter) done() {
 	j.sep = true
+	if j.pretty && j.depth == 0 {
+		j.buf = append(j.buf, '\n')
+	}
 	if len(j.buf) >= pieceSize {
 		j.Flush()
 	}
@@ -85,7 +102,10 @@ func (j *JSONWriter) Key(name string) {
 	j.buf = append(j.buf, '"')
 	j.buf = append(j.buf, name...)
 	j.buf = append(j.buf, '"', ':')
-	j.sep = false
+	if j.pretty {
+		j.buf = append(j.buf, ' ')
+	}
+	j.sep, j.named = false, true
 }
 
 // Int writes a signed integer.
@@ -178,24 +198,4 @@ func appendEscape(b []byte, c byte) []byte {
 		return append(b, '\\', 't')
 	}
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
-}
-
-// Fail gives the body up.
-func (j *JSONWriter) Fail(err error) {
-	if j.err == nil {
-		j.err = err
-	}
-}
-
-// Err is the first failure.
-func (j *JSONWriter) Err() error { return j.err }
-
-// Flush sends what has been collected. After a failure it drops it instead: half
-// an answer must never end up looking like a whole one.
-func (j *JSONWriter) Flush() error {
-	if j.err == nil && len(j.buf) > 0 {
-		_, j.err = j.w.Write(j.buf)
-	}
-	j.buf = j.buf[:0]
-	return j.err
 }

@@ -15,7 +15,7 @@ import (
 func written(t *testing.T, f func(Encoder)) string {
 	t.Helper()
 	var b bytes.Buffer
-	j := NewJSONWriter(&b)
+	j := NewJSONWriter(&b, Compact)
 	f(j)
 	if err := j.Flush(); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 func TestJSONWriterWritesInPieces(t *testing.T) {
 	var p pieces
-	j := NewJSONWriter(&p)
+	j := NewJSONWriter(&p, Compact)
 	j.BeginArray()
 	for range 100 {
 		j.String(strings.Repeat("x", 1021))
@@ -91,7 +91,7 @@ func TestJSONWriterWritesInPieces(t *testing.T) {
 
 func TestJSONWriterKeepsItsFirstFailure(t *testing.T) {
 	var p pieces
-	j := NewJSONWriter(&p)
+	j := NewJSONWriter(&p, Compact)
 	first := errors.New("controller gone")
 	j.BeginArray()
 	j.Fail(first)

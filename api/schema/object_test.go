@@ -199,7 +199,7 @@ func TestShape(t *testing.T) {
 func TestStreamFailure(t *testing.T) {
 	gone := errors.New("controller gone")
 	o := thing{Numbers: func(each func(*int) error) error { return gone }}
-	j := NewJSONWriter(nil)
+	j := NewJSONWriter(nil, Compact)
 	thingType.Renderer(View{Version: 43})(j, &o)
 	if j.Err() != gone {
 		t.Errorf("the body ended with %v", j.Err())

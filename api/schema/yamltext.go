@@ -1,0 +1,84 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// text writes s as a scalar that is text to every reader.
+func (y *YAMLWriter) text(s string) {
+	if plainText(s) {
+		y.buf = append(y.buf, s...)
+		return
+	}
+	y.buf = append(y.buf, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if printable(r, n) {
+			i += n
+			continue
+		}
+		y.buf = append(y.buf, s[start:i]...)
+		y.buf = appendYAMLEscape(y.buf, r)
+		i += n
+		start = i
+	}
+	y.buf = append(y.buf, s[start:]...)
+	y.buf = append(y.buf, '"')
+}
+
+// printable tells whether a quoted text may hold the character as it is: what is not printable
+// is an error to some readers, and what ends a line in YAML 1.1 is folded by some.
+func printable(r rune, size int) bool {
+	switch {
+	case r == utf8.RuneError && size == 1, r == '"', r == '\\':
+		return false
+	case r < utf8.RuneSelf:
+		return r >= ' ' && r != 0x7f
+	}
+	return r == ' ' || unicode.IsPrint(r)
+}
+
+func appendYAMLEscape(b []byte, r rune) []byte {
+	switch {
+	case r == utf8.RuneError: // not UTF-8; the character itself is printable
+		return append(b, "\uFFFD"...)
+	case r < utf8.RuneSelf && r != 0x7f:
+		return appendEscape(b, byte(r)) // JSON's escapes are YAML's too
+	case r <= 0xffff:
+		return fmt.Appendf(b, `\u%04x`, r)
+	}
+	return fmt.Appendf(b, `\U%08x`, r)
+}
+
+// plainText tells whether s may stand without quotes: by far most names and paths, and nothing
+// that any reader takes for something else or that means something in the flow style.
+func plainText(s string) bool {
+	if s == "" || !isLetter(s[0]) && s[0] != '_' && s[0] != '/' {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case isLetter(c), isDigit(c), strings.IndexByte("_./+@=()<>;~^$-", c) >= 0:
+		case c == ' ' && i+1 < len(s) && s[i+1] != ' ':
+		default:
+			return false
+		}
+	}
+	return len(s) > 5 || !yamlWord(s)
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// yamlWord tells of a short text whether it is a word that stands for a value, in YAML 1.1 or 1.2.
+func yamlWord(s string) bool {
+	switch strings.ToLower(s) {
+	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
+		return true
+	}
+	return false
+}

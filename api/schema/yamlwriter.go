@@ -1,0 +1,232 @@
+package schema
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"strconv"
+)
+
+// YAMLWriter is an Encoder of YAML that appends to one buffer and writes it out in pieces.
+//
+// What it writes reads back to the same values with readers of YAML 1.2 and of 1.1: a text that either
+// might take for something else ("on", "1e3", "12:30", "2024-01-01") is quoted. As in
+// JSON, bytes that are not UTF-8 become U+FFFD, integers keep all 64 bits and what is no number
+// becomes 0.
+//
+// Pretty and NoTag are the block style; Pretty names each value's type by a tag, as slurmrestd
+// does. Compact is the flow style, one line.
+type YAMLWriter struct {
+	output
+	layout Layout
+	open   []yamlLevel // objects and arrays that are not closed, outermost first
+	sep    bool        // Compact: the next key or element needs a comma before it
+}
+
+// yamlLevel is one open object or array of the block style.
+type yamlLevel struct {
+	array  bool
+	begun  bool // something stands in it
+	inline bool // its first line is the one it was opened on, after "- "
+	indent int
+}
+
+// NewYAMLWriter makes a YAMLWriter to w, which buffers as a JSONWriter does.
+func NewYAMLWriter(w io.Writer, layout Layout) *YAMLWriter {
+	return &YAMLWriter{output: newOutput(w), layout: layout}
+}
+
+// Reset makes y as new, to w.
+func (y *YAMLWriter) Reset(w io.Writer) {
+	*y = YAMLWriter{output: output{w: w, buf: y.buf[:0]}, layout: y.layout, open: y.open[:0]}
+}
+
+// BeginObject opens an object.
+func (y *YAMLWriter) BeginObject() { y.begin(false) }
+
+// EndObject closes the innermost object.
+func (y *YAMLWriter) EndObject() { y.end("{}") }
+
+// BeginArray opens an array.
+func (y *YAMLWriter) BeginArray() { y.begin(true) }
+
+// EndArray closes the innermost array.
+func (y *YAMLWriter) EndArray() { y.end("[]") }
+
+func (y *YAMLWriter) begin(array bool) {
+	y.place()
+	level := yamlLevel{array: array}
+	if n := len(y.open); n > 0 {
+		level.indent = y.open[n-1].indent + 2
+	}
+	level.inline = y.layout != Pretty && (len(y.open) == 0 || y.open[len(y.open)-1].array)
+	switch {
+	case y.layout == Compact && array:
+		y.buf = append(y.buf, '[')
+	case y.layout == Compact:
+		y.buf = append(y.buf, '{')
+	case array:
+		y.tag("!!seq")
+	default:
+		y.tag("!!map")
+	}
+	y.sep = false
+	y.open = append(y.open, level)
+}
+
+func (y *YAMLWriter) end(empty string) {
+	level := y.open[len(y.open)-1]
+	y.open = y.open[:len(y.open)-1]
+	switch {
+	case y.layout == Compact:
+		y.buf = append(y.buf, empty[1])
+	case !level.begun:
+		y.space()
+		y.buf = append(y.buf, empty...)
+	}
+	y.done()
+}
+
+// Key names the next value.
+func (y *YAMLWriter) Key(name string) {
+	y.item()
+	y.text(name)
+	y.buf = append(y.buf, ':')
+	if y.layout == Compact {
+		y.buf = append(y.buf, ' ')
+		y.sep = false
+	}
+}
+
+// item begins the line of a key or an element in the block style, and parts it from the one
+// before it in the flow style.
+func (y *YAMLWriter) item() {
+	if y.layout == Compact {
+		if y.sep {
+			y.buf = append(y.buf, ", "...)
+		}
+		return
+	}
+	level := &y.open[len(y.open)-1]
+	switch {
+	case level.begun || !level.inline:
+		y.buf = append(y.buf, '\n')
+		for range level.indent {
+			y.buf = append(y.buf, ' ')
+		}
+	default:
+		y.space()
+	}
+	level.begun = true
+}
+
+// place puts what stands before a value: the dash of an element.
+func (y *YAMLWriter) place() {
+	if n := len(y.open); n > 0 && y.open[n-1].array {
+		y.item()
+		if y.layout != Compact {
+			y.buf = append(y.buf, '-')
+		}
+	}
+}
+
+// space parts a value from its key, dash or tag.
+func (y *YAMLWriter) space() {
+	if n := len(y.buf); y.layout != Compact && n > 0 && (y.buf[n-1] == ':' || y.buf[n-1] == '-' || y.tagged()) {
+		y.buf = append(y.buf, ' ')
+	}
+}
+
+// tagged tells whether a tag was written last.
+func (y *YAMLWriter) tagged() bool {
+	return bytes.HasSuffix(y.buf, []byte("!!map")) || bytes.HasSuffix(y.buf, []byte("!!seq"))
+}
+
+// tag names the type of the next value.
+func (y *YAMLWriter) tag(name string) {
+	if y.layout == Pretty {
+		y.space()
+		y.buf = append(y.buf, name...)
+	}
+}
+
+// scalar puts what stands before a scalar of the type that tag names.
+func (y *YAMLWriter) scalar(tag string) {
+	y.place()
+	if y.layout == Pretty {
+		y.tag(tag)
+		y.buf = append(y.buf, ' ')
+		return
+	}
+	y.space()
+}
+
+// done ends a value, and sends a full piece on its way.
+func (y *YAMLWriter) done() {
+	y.sep = true
+	if len(y.open) == 0 {
+		y.buf = append(y.buf, '\n')
+	}
+	if len(y.buf) >= pieceSize {
+		y.Flush()
+	}
+}
+
+// String writes s, plain where every reader takes it for that text, else quoted.
+func (y *YAMLWriter) String(s string) {
+	y.scalar("!!str")
+	y.text(s)
+	y.done()
+}
+
+// Int writes a signed integer.
+func (y *YAMLWriter) Int(n int64) {
+	y.scalar("!!int")
+	y.buf = strconv.AppendInt(y.buf, n, 10)
+	y.done()
+}
+
+// Uint writes an unsigned integer.
+func (y *YAMLWriter) Uint(n uint64) {
+	y.scalar("!!int")
+	y.buf = strconv.AppendUint(y.buf, n, 10)
+	y.done()
+}
+
+// Float writes f so that it reads back as the same double, by readers of YAML 1.1 too: they want
+// a point before an exponent.
+func (y *YAMLWriter) Float(f float64) {
+	y.scalar("!!float")
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		f = 0
+	}
+	var number [32]byte
+	form := byte('f')
+	if a := math.Abs(f); a >= 1e15 || (a > 0 && a < 1e-6) {
+		form = 'e'
+	}
+	digits := strconv.AppendFloat(number[:0], f, form, -1, 64)
+	mantissa, exponent, _ := bytes.Cut(digits, []byte("e"))
+	y.buf = append(y.buf, mantissa...)
+	if !bytes.Contains(mantissa, []byte(".")) {
+		y.buf = append(y.buf, ".0"...)
+	}
+	if len(exponent) > 0 {
+		y.buf = append(append(y.buf, 'e'), exponent...)
+	}
+	y.done()
+}
+
+// Bool writes true or false.
+func (y *YAMLWriter) Bool(b bool) {
+	y.scalar("!!bool")
+	y.buf = strconv.AppendBool(y.buf, b)
+	y.done()
+}
+
+// Null writes null.
+func (y *YAMLWriter) Null() {
+	y.scalar("!!null")
+	y.buf = append(y.buf, "null"...)
+	y.done()
+}

@@ -1,0 +1,52 @@
+package handlers
+
+import (
+	"io"
+	"sync"
+
+	"schedrestd/api/schema"
+)
+
+// writer is an Encoder that a body goes through on its way to the client.
+type writer interface {
+	schema.Encoder
+	Reset(io.Writer)
+	Flush() error
+	Buffered() int
+	Capacity() int
+}
+
+// maxKept is the largest buffer that is kept for the next answer: one job with a huge text must
+// not cost memory for good.
+const maxKept = 256 << 10
+
+// formats are the writers of each format, kept for the next answer.
+type formats struct{ json, yaml sync.Pool }
+
+func newFormats(json, yaml schema.Layout) *formats {
+	return &formats{
+		json: sync.Pool{New: func() any { return schema.NewJSONWriter(nil, json) }},
+		yaml: sync.Pool{New: func() any { return schema.NewYAMLWriter(nil, yaml) }},
+	}
+}
+
+func (f *formats) pool(media string) *sync.Pool {
+	if isYAML(media) {
+		return &f.yaml
+	}
+	return &f.json
+}
+
+// take is a writer of media to w.
+func (f *formats) take(media string, w io.Writer) writer {
+	out := f.pool(media).Get().(writer)
+	out.Reset(w)
+	return out
+}
+
+// give takes a writer back.
+func (f *formats) give(media string, out writer) {
+	if out.Reset(nil); out.Capacity() <= maxKept {
+		f.pool(media).Put(out)
+	}
+}

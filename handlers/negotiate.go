@@ -1,0 +1,177 @@
+package handlers
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+)
+
+// preference is one element of an Accept or Accept-Encoding header.
+type preference struct {
+	name    string // "application/json", "text/*", "gzip", "*"; lower case
+	quality int    // in thousandths; 0 is "not this"
+}
+
+// preferences reads the lines of an Accept or Accept-Encoding header as one list (RFC 9110,
+// 12.4 and 5.3). It is lenient: an element that can't be read is passed over, and a
+// header in which none can be read counts as not sent. A client that wrote nonsense is better
+// served with the common format than with none. Parameters other than q make no difference.
+func preferences(lines []string) []preference {
+	var list []preference
+	for _, line := range lines {
+		for element := range cut(line, ',') {
+			if p, ok := readPreference(element); ok {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+func readPreference(element string) (preference, bool) {
+	p := preference{quality: 1000}
+	for part := range cut(element, ';') {
+		part = strings.Trim(part, " \t")
+		if p.name == "" {
+			if p.name = strings.ToLower(part); !isName(p.name) {
+				return p, false
+			}
+			continue
+		}
+		name, value, _ := strings.Cut(part, "=")
+		if !strings.EqualFold(strings.TrimRight(name, " \t"), "q") {
+			continue
+		}
+		q, ok := readQuality(strings.Trim(value, " \t"))
+		if !ok {
+			return p, false
+		}
+		p.quality = q
+		break // what follows are extensions, of which there are none
+	}
+	return p, p.name != ""
+}
+
+// isName tells whether s looks like a media range or a coding: tokens with at most one slash.
+func isName(s string) bool {
+	slash := false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '/' && !slash && i > 0 && i < len(s)-1:
+			slash = true
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// readQuality reads a weight: from 0 to 1 with at most three decimals, of which more are
+// passed over.
+func readQuality(s string) (thousandths int, ok bool) {
+	whole, decimals, _ := strings.Cut(s, ".")
+	if whole != "0" && whole != "1" || strings.Trim(decimals, "0123456789") != "" {
+		return 0, false
+	}
+	if whole == "1" {
+		return 1000, strings.Trim(decimals, "0") == ""
+	}
+	for i := range 3 {
+		thousandths *= 10
+		if i < len(decimals) {
+			thousandths += int(decimals[i] - '0')
+		}
+	}
+	return thousandths, true
+}
+
+// cut cuts s at each separator that is not in quotes.
+func cut(s string, separator byte) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		quoted, start := false, 0
+		for i := 0; i < len(s); i++ {
+			switch {
+			case s[i] == '"':
+				quoted = !quoted
+			case quoted && s[i] == '\\':
+				i++
+			case !quoted && s[i] == separator:
+				if !yield(s[start:i]) {
+					return
+				}
+				start = i + 1
+			}
+		}
+		yield(s[start:])
+	}
+}
+
+// choose finds the offer that prefs like best; of several, the earlier one. What the client says of
+// it most precisely counts, whatever the order. Without prefs it is the first offer, and without
+// anything that the client takes "".
+func choose(prefs []preference, offers []string) string {
+	if len(prefs) == 0 {
+		return offers[0]
+	}
+	best, most := "", 0
+	for _, offer := range offers {
+		if q, _ := quality(prefs, offer); q > most {
+			best, most = offer, q
+		}
+	}
+	return best
+}
+
+// quality is how much prefs like offer, a media type; said is false when they don't speak of it.
+func quality(prefs []preference, offer string) (q int, said bool) {
+	kind, _, _ := strings.Cut(offer, "/")
+	for _, pattern := range []string{offer, kind + "/*", "*/*"} {
+		for _, p := range prefs {
+			if p.name == pattern {
+				q, said = max(q, p.quality), true
+			}
+		}
+		if said {
+			break
+		}
+	}
+	return q, said
+}
+
+// Media types of bodies.
+const (
+	mediaJSON  = "application/json"
+	mediaYAML  = "application/yaml"
+	mediaXYAML = "application/x-yaml" // from before it was registered; clients of slurmrestd say so
+)
+
+// bodyMedia is what every answer can be written as.
+var bodyMedia = []string{mediaJSON, mediaYAML, mediaXYAML}
+
+// negotiate decides how the answer is written: in one of offers, and in which coding. When
+// the client takes none, what it is told of that is JSON and not coded.
+func (c *call) negotiate(offers []string) error {
+	c.w.Header().Set("Vary", "Accept, Accept-Encoding")
+	accept := preferences(c.r.Header.Values("Accept"))
+	c.media = choose(accept, offers)
+	found := c.media != ""
+	if !found {
+		if c.media = choose(accept, bodyMedia); c.media == "" {
+			c.media = mediaJSON
+		}
+	}
+	var ok bool
+	if c.coding, ok = chooseCoding(preferences(c.r.Header.Values("Accept-Encoding"))); !ok {
+		return errs.New(errs.NotAcceptable, "no content coding that Accept-Encoding allows is written here").
+			WithHint("these are: %s", strings.Join(append(slices.Clone(codings), identity), ", "))
+	}
+	if !found {
+		return errs.New(errs.NotAcceptable, "no format that Accept allows is written here").WithHint("these are: %s", strings.Join(offers, ", "))
+	}
+	return nil
+}
+
+// isYAML tells of a media type whether it is YAML: else it is JSON.
+func isYAML(media string) bool { return strings.HasSuffix(media, "yaml") }

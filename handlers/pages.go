@@ -1,0 +1,49 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/errs"
+)
+
+// page is a path outside of the API: it has neither daemon nor version. It is read with GET.
+type page struct {
+	id    string   // for the log
+	quiet bool     // its requests are logged for debugging alone
+	media []string // what it can be written as, the favourite first; nil: that is not asked
+	do    func(*call) error
+}
+
+// pages are the paths outside of the API, without the slash in front.
+func (h *handler) pages() map[string]page {
+	return map[string]page{
+		"healthz": {id: "healthz", quiet: true, do: h.getHealth},
+		"readyz":  {id: "readyz", quiet: true, do: h.getReadiness},
+	}
+}
+
+// servePage answers a request for a page.
+func (c *call) servePage() error {
+	if c.page.media != nil {
+		if err := c.negotiate(c.page.media); err != nil {
+			return err
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return c.page.do(c)
+}
+
+// getHealth says that this process answers. It is asked often, and by who has no token: it asks no
+// daemon and tells nothing.
+func (h *handler) getHealth(c *call) error { return c.sendText(http.StatusOK, "ok\n") }
+
+// getReadiness says whether new requests should come here: not while this process is about to
+// end, which does what it has begun.
+func (h *handler) getReadiness(c *call) error {
+	if h.Ready != nil && !h.Ready() {
+		return errs.New(errs.Unavailable, "this server is about to end")
+	}
+	return c.sendText(http.StatusOK, "ok\n")
+}
