@@ -45,7 +45,7 @@ func (l *listener) wait() error {
 
 // facts is what the kernel says about the peer of an accepted connection.
 func (l *listener) facts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {
-	c := ipc.Connection{Network: l.network, Listener: l.name, UID: ipc.NoID, GID: ipc.NoID}
+	c := ipc.Connection{Network: l.network, Listener: l.name, TLS: l.tls, UID: ipc.NoID, GID: ipc.NoID}
 	switch a := peer.(type) {
 	case *unix.SockaddrInet4:
 		c.Addr = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)).String()

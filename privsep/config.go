@@ -69,7 +69,7 @@ const (
 
 // complete fills in the defaults and refuses what can't work.
 func (c Config) complete() (Config, error) {
-	if len(c.Listen) == 0 {
+	if len(c.Listen) == 0 && len(c.Activated) == 0 {
 		return c, errs.New(errs.Invalid, "nothing to listen on").
 			WithHint("name an address, as 127.0.0.1:6820, :6820 or unix:/run/schedrestd/socket")
 	}

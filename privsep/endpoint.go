@@ -17,12 +17,13 @@ import (
 type endpoint struct {
 	text    string // as it was given
 	network ipc.Network
+	tls     bool   // https://
 	host    string // TCP: "" is every interface
 	port    uint16
 	path    string // UNIX socket
 }
 
-const listenHint = "an address is [host]:port or unix:/path/to/socket; an IPv6 address goes in brackets"
+const listenHint = "an address is [host]:port, https://[host]:port or unix:/path/to/socket; an IPv6 address goes in brackets"
 
 // parseEndpoint reads one LISTEN argument.
 func parseEndpoint(text string) (endpoint, error) {
@@ -43,10 +44,15 @@ func parseEndpoint(text string) (endpoint, error) {
 		}
 		return e, nil
 	}
-	if rest, ok := strings.CutPrefix(text, "https://"); ok || strings.Contains(rest, "://") {
-		return bad("this version serves plain HTTP only")
+	rest, tls := strings.CutPrefix(text, "https://")
+	if scheme, _, ok := strings.Cut(rest, "://"); ok {
+		return bad("it starts with " + strconv.Quote(scheme) + ", and only https:// may stand there")
 	}
-	host, port, err := net.SplitHostPort(text)
+	if strings.Contains(rest, "/") {
+		return bad("there is a path behind the port")
+	}
+	e.tls = tls
+	host, port, err := net.SplitHostPort(rest)
 	if err != nil {
 		return bad("there is no port, or too many colons")
 	}
@@ -72,6 +78,23 @@ func (e endpoint) addresses() ([]string, error) {
 	var list []string
 	for _, a := range found {
 		list = append(list, netip.AddrPortFrom(a, e.port).String())
+	}
+	return list, nil
+}
+
+// parseEndpoints reads every LISTEN argument before the first is opened.
+func parseEndpoints(c Config) ([]endpoint, error) {
+	var list []endpoint
+	for _, text := range c.Listen {
+		e, err := parseEndpoint(text)
+		if err != nil {
+			return nil, err
+		}
+		if e.tls && (c.TLS.Certificate == "" || c.TLS.Key == "") {
+			return nil, errs.New(errs.Invalid, "can't listen on %s: there is no certificate and key", text).
+				WithHint("TLSParameters=restd_cert_file=…,restd_cert_key_file=… in the configuration names them")
+		}
+		list = append(list, e)
 	}
 	return list, nil
 }

@@ -19,23 +19,27 @@ import (
 type listener struct {
 	network ipc.Network
 	name    string // its address, or unix:PATH
+	tls     bool
 	file    *os.File
 	raw     syscall.RawConn
 	remove  func() // takes a UNIX socket out of the file system
 }
 
-// listenAll opens every LISTEN argument, or none.
+// listenAll opens every LISTEN argument, after what the service manager passed, or none.
 func listenAll(c Config, who service) (list []*listener, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(list)
 		}
 	}()
-	for _, text := range c.Listen {
-		e, err := parseEndpoint(text)
-		if err != nil {
-			return list, err
-		}
+	endpoints, err := parseEndpoints(c)
+	if err != nil {
+		return nil, err
+	}
+	if list, err = activated(c.Activated); err != nil {
+		return list, err
+	}
+	for _, e := range endpoints {
 		var more []*listener
 		if e.network == ipc.Unix {
 			more, err = listenUnix(e, c, who)
@@ -85,6 +89,7 @@ func listenTCP(e endpoint) (list []*listener, err error) {
 		l, err := bindTCP(a)
 		switch {
 		case err == nil:
+			l.tls = e.tls
 			list = append(list, l)
 		case errors.Is(err, unix.EADDRNOTAVAIL), errors.Is(err, unix.EAFNOSUPPORT):
 			missing = err

@@ -24,6 +24,7 @@ type pool struct {
 	spawner *spawner
 	slots   *slots
 	log     *slog.Logger
+	hello   func(*worker) error // tells a worker that is ready what else it needs, before its first connection; may be nil
 
 	mu       sync.Mutex
 	workers  map[uint32]*worker
@@ -150,8 +151,13 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
-			p.setReady(w)
-			ready()
+			if p.hello != nil {
+				err = p.hello(w)
+			}
+			if err == nil {
+				p.setReady(w)
+				ready()
+			}
 		case *ipc.Refused:
 			return errs.New(errs.Denied, "a worker refuses to serve: %s", printable(m.Reason))
 		case *ipc.Taken:

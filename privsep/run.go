@@ -67,8 +67,10 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	door.open(p)
 	c.Log.Info("serving", "listen", names(listeners))
+	notifyReady()
 
 	first := <-signals
+	notifyStopping()
 	c.Log.Info("draining", "signal", first.String())
 	door.close()
 	return p.finish(first, signals)
