@@ -15,6 +15,9 @@ type Endpoint struct {
 	Path       string // after the version, "node/{node_name}"; a "/" at the end is for documents alone
 	ID         string // of the operation, "get_node"
 	Doc        string // one line
+	About      string // more, in sentences
+	Takes      string // what the body of a request has, one line
+	Returns    string // what the answer has when all went well, one line
 	Params     Described
 	Request    Described // nil: no body
 	Answer     Described

@@ -1,6 +1,10 @@
 package api
 
-import "schedrestd/api/schema"
+import (
+	"strings"
+
+	"schedrestd/api/schema"
+)
 
 // Every name that this project spells differently from Slurm stands here, once, in
 // both spellings; so that clients written for slurmrestd work without a change.
@@ -8,6 +12,10 @@ var (
 	// first segment of a path
 	pathController = name{"sched", "slurm"}
 	pathAccounting = name{"scheddb", "slurmdb"}
+
+	// headers
+	headerUser  = name{"X-SCHED-USER-NAME", "X-SLURM-USER-NAME"}
+	headerToken = name{"X-SCHED-USER-TOKEN", "X-SLURM-USER-TOKEN"}
 
 	// members of bodies
 	fieldDaemonStart = name{"schedd_start_time", "slurmd_start_time"}
@@ -18,6 +26,21 @@ var (
 	pluginAccounting = name{"openapi/scheddb", "openapi/slurmdbd"}
 	pluginStorage    = name{"accounting_storage/scheddbd", "accounting_storage/slurmdbd"}
 )
+
+// HeaderUser is the header that names the user a request is made as.
+func HeaderUser(s schema.Spelling) string { return headerUser.in(s) }
+
+// HeaderToken is the header with the token.
+func HeaderToken(s schema.Spelling) string { return headerToken.in(s) }
+
+// SchemaName is the name that documents have for the schema of a Shape, "v0.0.42_node". Tables
+// name schemas as Slurm does.
+func SchemaName(shape string, v schema.View) string {
+	if v.Names == schema.Sched {
+		shape = strings.ReplaceAll(shape, "slurm", "sched")
+	}
+	return v.Version.String() + "_" + shape
+}
 
 // name is one name in both spellings.
 type name struct{ sched, slurm string }

@@ -13,6 +13,9 @@ const (
 	timeInfinite model.Time = math.MaxUint32
 )
 
+// UnixTime is the unit of a point in time.
+const UnixTime = "seconds since 1970"
+
 // moment is a time as a wrapper around seconds since 1970.
 func moment() schema.Type[model.Time] {
 	return shaped[model.Time]{schema.Simple(nil,

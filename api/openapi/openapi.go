@@ -1,0 +1,120 @@
+// Package openapi writes the document that describes the REST surface, for people and for the
+// programs that generate clients. Everything in it is read off the tables of package api; nothing
+// about an endpoint or a field is said here a second time.
+//
+// The document is OpenAPI 3.0.3, not 3.1: it is what clients of slurmrestd are generated from, and
+// the generators for Go read 3.1 in part only. It goes to a schema.Encoder piece by piece, so JSON
+// and YAML come of the same code; the same Options give the same bytes.
+//
+// Which schemas have a name and which are written where they are used is the matter of the
+// flags of an API version: see policy.
+package openapi
+
+import (
+	"slices"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/errs"
+	"schedrestd/plugin"
+)
+
+// Version is that of the OpenAPI specification.
+const Version = "3.0.3"
+
+// Options say what a document describes.
+type Options struct {
+	Parsers  []plugin.Parser // API versions, with their flags
+	Names    api.Names       // spellings
+	Content  plugin.Content  // which paths
+	Auth     plugin.Auth     // ways to authenticate
+	Statuses []string        // responses that each operation lists, "200", "4XX", "default"; nil: DefaultStatuses
+	Release  string          // of this program
+	YAML     bool            // bodies may be YAML too, not JSON alone
+}
+
+// DefaultStatuses are the responses that are listed when nobody says otherwise.
+var DefaultStatuses = []string{"200", "default"}
+
+// Check refuses options of which no sound document can be made.
+func (o Options) Check() error {
+	for _, status := range o.Statuses {
+		if !isStatus(status) {
+			return errs.New(errs.Invalid, "there is no response %q", status).
+				WithHint(statusHint)
+		}
+	}
+	if len(o.Parsers) == 0 || len(o.Names.Spellings()) == 0 || o.Content == 0 {
+		return errs.New(errs.Invalid, "the document would have no paths")
+	}
+	return nil
+}
+
+// Write writes the document to e. Whether that went well is e's to tell.
+func Write(e schema.Encoder, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	d := &document{Encoder: e, Options: o, statuses: statuses(o.Statuses)}
+	d.collect()
+	d.write()
+	return nil
+}
+
+// document is a document on its way.
+type document struct {
+	schema.Encoder
+	Options
+	statuses   []string
+	operations []operation
+	schemas    schemas
+}
+
+// operation is an endpoint in one View.
+type operation struct {
+	*api.Endpoint
+	view    schema.View
+	params  *schema.Shape
+	request *schema.Shape // nil: none
+	answer  *schema.Shape
+	failed  *schema.Shape // what is answered instead when it goes wrong
+}
+
+// collect lists the operations, oldest version first within each spelling, and their schemas.
+func (d *document) collect() {
+	d.schemas = newSchemas(d.Parsers)
+	for _, names := range d.Names.Spellings() {
+		for _, p := range d.Parsers {
+			view := schema.View{Version: schema.Version(p.Version), Names: names}
+			failed := api.Empty.Shape(view)
+			for _, e := range api.Endpoints {
+				if !e.In(view.Version) || !d.serves(e) {
+					continue
+				}
+				op := operation{Endpoint: e, view: view, params: e.Params.Shape(view), answer: e.Answer.Shape(view), failed: failed}
+				d.schemas.body(view, op.answer)
+				if e.Request != nil {
+					op.request = e.Request.Shape(view)
+					d.schemas.body(view, op.request)
+				}
+				d.operations = append(d.operations, op)
+			}
+			if d.lists(func(status string) bool { return !good(status) }) {
+				d.schemas.body(view, failed)
+			}
+		}
+	}
+	d.schemas.name()
+}
+
+func (d *document) serves(e *api.Endpoint) bool {
+	if e.Accounting {
+		return d.Content.Has(plugin.Accounting)
+	}
+	return d.Content.Has(plugin.Controller)
+}
+
+// lists tells whether each operation lists such a response.
+func (d *document) lists(such func(status string) bool) bool {
+	return slices.ContainsFunc(d.statuses, such)
+}

@@ -1,0 +1,57 @@
+package openapi
+
+import (
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/plugin"
+)
+
+// policy says which schemas of an API version get a name of their own. Bodies always do.
+type policy struct{ objects, lists, words when }
+
+// when a schema is named and referred to, and not written where it is used.
+type when uint8
+
+const (
+	never when = iota
+	often      // when it is used more than once
+	always
+)
+
+// policyOf is what an API version does by itself and with its flags.
+//
+// Each version names by itself what clients were generated with: v0.0.41 of Slurm writes all but
+// bodies in place, v0.0.40 and v0.0.42 name objects and sets of words, v0.0.43 no words. A list that is
+// used once is no name anybody misses: v0.0.42 and v0.0.43 write it in place unless
+// +minimize_refs keeps it.
+func policyOf(p plugin.Parser) policy {
+	switch v := schema.Version(p.Version); {
+	case v < api.V41:
+		return policy{objects: always, lists: always, words: always}
+	case v == api.V41 && p.Flags.Has(plugin.PreferRefs):
+		return policy{objects: often, lists: often, words: often}
+	case v == api.V41:
+		return policy{}
+	default:
+		is := policy{objects: always, lists: often, words: always}
+		if v > api.V42 || p.Flags.Has(plugin.InlineEnums) {
+			is.words = never
+		}
+		if p.Flags.Has(plugin.MinimizeRefs) {
+			is.lists = always
+		}
+		return is
+	}
+}
+
+// names tells whether a schema that is used so many times is named.
+func (p policy) names(s *schema.Shape, uses int) bool {
+	rule := p.objects
+	if s.Kind == "array" {
+		rule = p.lists
+		if s.Items != nil && s.Items.Enum != nil {
+			rule = p.words
+		}
+	}
+	return rule == always || rule == often && uses > 1
+}

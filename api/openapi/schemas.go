@@ -1,0 +1,95 @@
+package openapi
+
+import (
+	"reflect"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/plugin"
+)
+
+// schemas is every schema that a document's operations use, and which of them are named.
+type schemas struct {
+	policies map[schema.Version]policy
+	all      map[place]*used
+	order    []*used
+}
+
+// place is where a schema's name is looked up: tables use one name for one thing in a View.
+type place struct {
+	view schema.View
+	name string
+}
+
+// used is a schema with its fate.
+type used struct {
+	place
+	shape *schema.Shape
+	uses  int
+	body  bool
+	as    string // name in the document; "" when it is written in place
+	first bool   // no other schema before it has that name
+}
+
+func newSchemas(parsers []plugin.Parser) schemas {
+	s := schemas{policies: map[schema.Version]policy{}, all: map[place]*used{}}
+	for _, p := range parsers {
+		s.policies[schema.Version(p.Version)] = policyOf(p)
+	}
+	return s
+}
+
+// body counts the schema of a body and all that is in it.
+func (s *schemas) body(v schema.View, shape *schema.Shape) {
+	s.count(v, shape)
+	s.all[place{v, shape.Name}].body = true
+}
+
+// count counts the uses of named schemas below shape. What is in one counts once, as it is
+// written once.
+func (s *schemas) count(v schema.View, shape *schema.Shape) {
+	if shape.Name != "" {
+		at := place{v, shape.Name}
+		if known := s.all[at]; known != nil {
+			known.uses++
+			return
+		}
+		s.all[at] = &used{place: at, shape: shape, uses: 1}
+		s.order = append(s.order, s.all[at])
+	}
+	if shape.Items != nil {
+		s.count(v, shape.Items)
+	}
+	for _, f := range shape.Fields {
+		s.count(v, f.Shape)
+	}
+}
+
+// name gives the schemas that are to be referred to their names in the document. What both
+// spellings have alike is there once. What they have not alike can't have one name in one
+// document: ours keeps it, as it has it in a document of ours alone, and Slurm's gets
+// "slurm_" before it; a document of Slurm's spelling alone has the names as clients know them.
+func (s *schemas) name() {
+	taken := map[string]*used{}
+	for _, u := range s.order {
+		if !u.body && !s.policies[u.view.Version].names(u.shape, u.uses) {
+			continue
+		}
+		u.as = api.SchemaName(u.name, u.view)
+		other := taken[u.as]
+		if other != nil && !reflect.DeepEqual(other.shape, u.shape) {
+			u.as = "slurm_" + u.as
+			other = nil
+		}
+		u.first = other == nil
+		taken[u.as] = u
+	}
+}
+
+// reference is the name to refer to shape by; "" when it is written in place.
+func (s *schemas) reference(v schema.View, shape *schema.Shape) string {
+	if shape.Name == "" {
+		return ""
+	}
+	return s.all[place{v, shape.Name}].as
+}

@@ -1,0 +1,362 @@
+package openapi
+
+import (
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/plugin"
+)
+
+// What the document's parts look like, in the order of the OpenAPI specification. Each function
+// writes one value and ends it.
+
+func (d *document) write() {
+	d.BeginObject()
+	d.pair("openapi", Version)
+	d.Key("info")
+	d.info()
+	d.Key("servers")
+	d.BeginArray()
+	d.BeginObject()
+	d.pair("url", "/")
+	d.pair("description", "The gateway that this document comes from")
+	d.EndObject()
+	d.EndArray()
+	d.Key("tags")
+	d.tags()
+	d.Key("paths")
+	d.paths()
+	d.Key("components")
+	d.BeginObject()
+	d.Key("schemas")
+	d.namedSchemas()
+	if d.Auth.Has(plugin.JWT) {
+		d.Key("securitySchemes")
+		d.securitySchemes()
+	}
+	d.EndObject()
+	d.EndObject()
+}
+
+// pair writes a name with a text.
+func (d *document) pair(name, text string) {
+	d.Key(name)
+	d.String(text)
+}
+
+// mark writes a name that is true.
+func (d *document) mark(name string) {
+	d.Key(name)
+	d.Bool(true)
+}
+
+func (d *document) info() {
+	d.BeginObject()
+	d.pair("title", "schedrestd")
+	d.pair("description", about)
+	d.pair("version", d.Release)
+	d.Key("contact")
+	d.BeginObject()
+	d.pair("name", "The administrators of this cluster")
+	d.EndObject()
+	d.Key("license")
+	d.BeginObject()
+	d.pair("name", "Apache 2.0")
+	d.pair("url", "https://www.apache.org/licenses/LICENSE-2.0.html")
+	d.EndObject()
+	d.EndObject()
+}
+
+func (d *document) tags() {
+	d.BeginArray()
+	written := map[string]bool{}
+	for _, op := range d.operations {
+		tag := op.Segment(op.view.Names)
+		if written[tag] {
+			continue
+		}
+		written[tag] = true
+		d.BeginObject()
+		d.pair("name", tag)
+		d.pair("description", tagDoc(op.Endpoint))
+		d.EndObject()
+	}
+	d.EndArray()
+}
+
+// paths writes the operations, those of one path together.
+func (d *document) paths() {
+	byPath := map[string][]operation{}
+	var order []string
+	for _, op := range d.operations {
+		path := strings.TrimSuffix(op.URL(op.view), "/")
+		if byPath[path] == nil {
+			order = append(order, path)
+		}
+		byPath[path] = append(byPath[path], op)
+	}
+	d.BeginObject()
+	for _, path := range order {
+		d.Key(path)
+		d.BeginObject()
+		for _, op := range byPath[path] {
+			d.Key(strings.ToLower(op.Method))
+			d.operation(op)
+		}
+		d.EndObject()
+	}
+	d.EndObject()
+}
+
+func (d *document) operation(op operation) {
+	d.BeginObject()
+	d.pair("operationId", op.OperationID(op.view))
+	d.pair("summary", op.Doc)
+	d.pair("description", op.About)
+	d.Key("tags")
+	d.BeginArray()
+	d.String(op.Segment(op.view.Names))
+	d.EndArray()
+	d.Key("security")
+	d.security(op.view.Names)
+	if len(op.params.Fields) > 0 {
+		d.Key("parameters")
+		d.BeginArray()
+		for _, p := range op.params.Fields {
+			d.parameter(op, p)
+		}
+		d.EndArray()
+	}
+	if op.request != nil {
+		d.Key("requestBody")
+		d.BeginObject()
+		d.pair("description", op.Takes)
+		d.mark("required")
+		d.content(op.view, op.request)
+		d.EndObject()
+	}
+	d.Key("responses")
+	d.responses(op)
+	d.EndObject()
+}
+
+func (d *document) parameter(op operation, p schema.Property) {
+	d.BeginObject()
+	d.pair("name", p.Name)
+	if op.InPath(p.Name) {
+		d.pair("in", "path")
+	} else {
+		d.pair("in", "query")
+	}
+	d.pair("description", describe(p))
+	if p.Required {
+		d.mark("required")
+	}
+	if p.Deprecated {
+		d.mark("deprecated")
+	}
+	d.Key("schema")
+	d.shape(op.view, p.Shape)
+	d.EndObject()
+}
+
+// content writes the kinds of body there are.
+func (d *document) content(v schema.View, shapes ...*schema.Shape) {
+	kinds := []string{"application/json"}
+	if d.YAML {
+		kinds = append(kinds, "application/yaml", "application/x-yaml")
+	}
+	d.Key("content")
+	d.BeginObject()
+	for _, kind := range kinds {
+		d.Key(kind)
+		d.BeginObject()
+		d.Key("schema")
+		if len(shapes) == 1 {
+			d.use(v, shapes[0])
+		} else {
+			d.BeginObject()
+			d.Key("anyOf")
+			d.BeginArray()
+			for _, s := range shapes {
+				d.use(v, s)
+			}
+			d.EndArray()
+			d.EndObject()
+		}
+		d.EndObject()
+	}
+	d.EndObject()
+}
+
+// security lists the ways to authenticate, of which one is enough. None at all is for who
+// is known by the kernel, on a UNIX socket.
+func (d *document) security(names schema.Spelling) {
+	user, token := d.schemeNames(names)
+	ways := [][]string{}
+	if d.Auth.Has(plugin.JWT) {
+		ways = append(ways, []string{token}, []string{user, token}, []string{"bearerAuth"})
+	}
+	if d.Auth.Has(plugin.Local) {
+		ways = append(ways, nil)
+	}
+	d.BeginArray()
+	for _, way := range ways {
+		d.BeginObject()
+		for _, scheme := range way {
+			d.Key(scheme)
+			d.BeginArray()
+			d.EndArray()
+		}
+		d.EndObject()
+	}
+	d.EndArray()
+}
+
+// schemeNames are those of the headers; in a document of both spellings Slurm's are told apart as
+// its schemas are.
+func (d *document) schemeNames(names schema.Spelling) (user, token string) {
+	if names == schema.Slurm && d.Names == api.NamesBoth {
+		return "slurm_user", "slurm_token"
+	}
+	return "user", "token"
+}
+
+func (d *document) securitySchemes() {
+	d.BeginObject()
+	for _, names := range d.Names.Spellings() {
+		user, token := d.schemeNames(names)
+		d.apiKey(user, api.HeaderUser(names), "Name of the user to act as; without it, or where the token does not allow it, the token's own")
+		d.apiKey(token, api.HeaderToken(names), "JSON Web Token")
+	}
+	d.Key("bearerAuth")
+	d.BeginObject()
+	d.pair("type", "http")
+	d.pair("scheme", "bearer")
+	d.pair("bearerFormat", "JWT")
+	d.pair("description", "The same token in the Authorization header")
+	d.EndObject()
+	d.EndObject()
+}
+
+func (d *document) apiKey(scheme, header, doc string) {
+	d.Key(scheme)
+	d.BeginObject()
+	d.pair("type", "apiKey")
+	d.pair("in", "header")
+	d.pair("name", header)
+	d.pair("description", doc)
+	d.EndObject()
+}
+
+// namedSchemas writes the components.
+func (d *document) namedSchemas() {
+	d.BeginObject()
+	for _, u := range d.schemas.order {
+		if u.as != "" && u.first {
+			d.Key(u.as)
+			d.shape(u.view, u.shape)
+		}
+	}
+	d.EndObject()
+}
+
+// use refers to a schema, or writes it when it has no name here.
+func (d *document) use(v schema.View, s *schema.Shape) {
+	if d.schemas.reference(v, s) == "" {
+		d.shape(v, s)
+		return
+	}
+	d.BeginObject()
+	d.refer(v, s)
+	d.EndObject()
+}
+
+func (d *document) refer(v schema.View, s *schema.Shape) {
+	d.pair("$ref", "#/components/schemas/"+d.schemas.reference(v, s))
+}
+
+// shape writes a schema.
+func (d *document) shape(v schema.View, s *schema.Shape) {
+	d.BeginObject()
+	d.members(v, s)
+	d.EndObject()
+}
+
+func (d *document) members(v schema.View, s *schema.Shape) {
+	d.pair("type", s.Kind)
+	if s.Format != "" {
+		d.pair("format", s.Format)
+	}
+	if s.Nullable {
+		d.mark("nullable")
+	}
+	if s.Enum != nil {
+		d.Key("enum")
+		d.texts(s.Enum)
+	}
+	if s.Kind == "array" {
+		d.Key("items")
+		if s.Items == nil { // anything
+			d.BeginObject()
+			d.EndObject()
+		} else {
+			d.use(v, s.Items)
+		}
+	}
+	if len(s.Fields) > 0 {
+		d.properties(v, s)
+	}
+}
+
+func (d *document) texts(list []string) {
+	d.BeginArray()
+	for _, text := range list {
+		d.String(text)
+	}
+	d.EndArray()
+}
+
+func (d *document) properties(v schema.View, s *schema.Shape) {
+	var required []string
+	d.Key("properties")
+	d.BeginObject()
+	for _, p := range s.Fields {
+		d.Key(p.Name)
+		d.property(v, p)
+		if p.Required {
+			required = append(required, p.Name)
+		}
+	}
+	d.EndObject()
+	if required != nil {
+		d.Key("required")
+		d.texts(required)
+	}
+}
+
+// property writes a field. Beside a reference nothing counts in OpenAPI 3.0, so one that is
+// described stands in an allOf.
+func (d *document) property(v schema.View, p schema.Property) {
+	d.BeginObject()
+	if d.schemas.reference(v, p.Shape) == "" {
+		d.members(v, p.Shape)
+	} else {
+		if p.Shape.Nullable {
+			d.pair("type", p.Shape.Kind)
+			d.mark("nullable")
+		}
+		d.Key("allOf")
+		d.BeginArray()
+		d.BeginObject()
+		d.refer(v, p.Shape)
+		d.EndObject()
+		d.EndArray()
+	}
+	d.pair("description", describe(p))
+	if p.Deprecated {
+		d.mark("deprecated")
+	}
+	d.EndObject()
+}

@@ -1,0 +1,83 @@
+package worker
+
+import (
+	"io"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/openapi"
+	"schedrestd/api/schema"
+	"schedrestd/errs"
+	"schedrestd/plugin"
+	"schedrestd/release"
+)
+
+// TablesMode is the first argument of a worker program that prints and ends, and serves nobody.
+const TablesMode = "openapi"
+
+// Tables writes the OpenAPI document to out, as JSON and for bodies of JSON alone, and ends: what
+// --generate-openapi-spec prints. It reads nothing and asks nobody. args come after
+// TablesMode, each once and all but the last two needed:
+//
+//	parsers=v0.0.42+inline_enums,v0.0.43   as -d has them
+//	content=schedctld,scheddb              as -s has them
+//	auth=local,jwt                         as -a has them
+//	names=sched                            sched, slurm or both
+//	statuses=200,default                   as SCHEDRESTD_RESPONSE_STATUS_CODES has them
+//	json=compact                           compact or pretty
+func Tables(args []string, out io.Writer) error {
+	o := openapi.Options{Release: release.Version}
+	layout := schema.Compact
+	given := map[string]bool{}
+	for _, arg := range args {
+		key, value, _ := strings.Cut(arg, "=")
+		if given[key] {
+			return errs.New(errs.Invalid, "%s is given twice", key)
+		}
+		given[key] = true
+		if err := tablesOption(&o, &layout, key, value); err != nil {
+			return err
+		}
+	}
+	for _, key := range []string{"parsers", "content", "auth", "names"} {
+		if !given[key] {
+			return errs.New(errs.Invalid, "%s is not given", key)
+		}
+	}
+	w := schema.NewJSONWriter(out, layout)
+	if err := openapi.Write(w, o); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, "\n")
+	return err
+}
+
+func tablesOption(o *openapi.Options, layout *schema.Layout, key, value string) (err error) {
+	switch key {
+	case "parsers":
+		o.Parsers, err = plugin.ParseParsers(key, value)
+	case "content":
+		o.Content, err = plugin.ParseContent(key, value)
+	case "auth":
+		o.Auth, err = plugin.ParseAuth(key, value)
+	case "names":
+		names, known := map[string]api.Names{"sched": api.NamesSched, "slurm": api.NamesSlurm, "both": api.NamesBoth}[value]
+		if !known {
+			return errs.New(errs.Invalid, "names: there is no %q", value)
+		}
+		o.Names = names
+	case "statuses":
+		o.Statuses, err = openapi.ParseStatuses(key, value)
+	case "json":
+		known := false
+		if *layout, known = map[string]schema.Layout{"compact": schema.Compact, "pretty": schema.Pretty}[value]; !known {
+			return errs.New(errs.Invalid, "json: there is no layout %q", value)
+		}
+	default:
+		return errs.New(errs.Invalid, "there is no option %q", key)
+	}
+	return err
+}
