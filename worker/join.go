@@ -7,10 +7,12 @@ import (
 	"slices"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/become"
 	"schedrestd/handlers"
 	"schedrestd/ipc"
+	"schedrestd/plugin"
 	"schedrestd/release"
 	"schedrestd/rpc/client"
 )
@@ -34,6 +36,11 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 			UserClaimField: setup.UserClaim,
 		},
 		Names:    spellings(setup.Names),
+		Parsers:  parsers(setup.Parsers),
+		Content:  plugin.Content(setup.Content),
+		JSON:     schema.Layout(setup.JSON),
+		YAML:     schema.Layout(setup.YAML),
+		Ready:    func() bool { return !leaving.Load() },
 		Cluster:  setup.Cluster,
 		Release:  release.Version,
 		Users:    newUsers(),
@@ -87,6 +94,15 @@ func addresses(list []ipc.Address) []client.Address {
 	var out []client.Address
 	for _, a := range list {
 		out = append(out, client.Address{Name: a.Name, Network: a.Network, Address: a.Address})
+	}
+	return out
+}
+
+// parsers are the API versions to serve; the book's flags are package plugin's.
+func parsers(list []ipc.Parser) []plugin.Parser {
+	var out []plugin.Parser
+	for _, p := range list {
+		out = append(out, plugin.Parser{Version: p.Version, Flags: plugin.Flags(p.Flags)})
 	}
 	return out
 }

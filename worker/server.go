@@ -20,6 +20,7 @@ type server struct {
 	channel *ipc.Channel
 	http    *http.Server
 	queue   *queue
+	own     *refusals
 	secure  secure
 	stall   time.Duration
 	drain   time.Duration
@@ -32,17 +33,21 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *se
 	s := &server{
 		channel: channel,
 		queue:   newQueue(),
+		own:     newRefusals(setup),
 		stall:   l.Stall,
 		drain:   l.Drain,
 		exit:    make(chan int, 2),
 	}
 	s.http = &http.Server{
-		Handler:           handler,
+		Handler:           spoken(handler),
 		ReadHeaderTimeout: l.ReadHeader,
 		IdleTimeout:       l.Idle,
 		MaxHeaderBytes:    int(l.Header),
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
 		ConnContext:       withPeer,
+		ConnState:         rested,
+
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" has its answer from the handlers, too
 		HTTP2:             http2(setup.Requests),
 	}
 	return s
@@ -54,6 +59,8 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *se
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch is := c.(type) {
+		case *voice:
+			ctx, c = context.WithValue(ctx, voiceKey{}, is), is.NetConn()
 		case *conn:
 			return auth.WithPeer(ctx, is.peer)
 		case interface{ NetConn() net.Conn }:
@@ -126,7 +133,7 @@ func (s *server) take(fd int, m *ipc.Connection) {
 		return
 	}
 	if !m.TLS {
-		s.queue.put(c)
+		s.queue.put(s.own.speak(c, c.peer))
 		return
 	}
 	secured, err := s.secure.server(c)
@@ -135,11 +142,12 @@ func (s *server) take(fd int, m *ipc.Connection) {
 		_ = c.Close()
 		return
 	}
-	s.queue.put(secured)
+	go s.shake(c, secured, s.http.ReadHeaderTimeout)
 }
 
 // finish answers what is being answered, closes what is idle, and ends the worker.
 func (s *server) finish() {
+	leaving.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil {
