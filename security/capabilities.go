@@ -101,11 +101,15 @@ func checkThreads(want Capabilities) error {
 
 // DropBounding empties the bounding set of the calling thread, so that no program
 // which it starts can get a capability, not even as root. Threads that already run
-// keep theirs. It does nothing and returns false when CAP_SETPCAP is not held.
+// keep theirs. Without CAP_SETPCAP it does nothing, and returns whether the set is empty
+// anyhow, as a service manager can make it.
 func DropBounding() (bool, error) {
 	held, err := Held()
-	if err != nil || !held.Has(unix.CAP_SETPCAP) {
+	if err != nil {
 		return false, err
+	}
+	if !held.Has(unix.CAP_SETPCAP) {
+		return boundingEmpty()
 	}
 	for n := 0; n < 64; n++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(n), 0, 0, 0)
@@ -114,6 +118,20 @@ func DropBounding() (bool, error) {
 		}
 		if err != nil {
 			return false, fmt.Errorf("drop capability %d from the bounding set: %w", n, err)
+		}
+	}
+	return true, nil
+}
+
+// boundingEmpty tells whether the calling thread's bounding set has no capability.
+func boundingEmpty() (bool, error) {
+	for n := uintptr(0); n < 64; n++ {
+		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, n, 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) {
+			break // past the kernel's last one
+		}
+		if err != nil || has != 0 {
+			return false, err
 		}
 	}
 	return true, nil

@@ -35,10 +35,20 @@ func TestMain(m *testing.M) {
 		report(map[string]any{"kept": kept.String(), "error": fmt.Sprint(err), "read": readErr == nil})
 	case "bounding":
 		runtime.LockOSThread()
-		_, err := DropBounding()
+		dropped, err := DropBounding()
 		inherited, err2 := Inherited()
 		out, err3 := exec.Command("/bin/grep", "CapEff", "/proc/self/status").Output()
-		report(map[string]any{"bounding": inherited.Bounding, "child": string(out), "errors": fmt.Sprint(err, err2, err3)})
+		// A service manager can have emptied it: then nothing is missing, though nothing can be dropped.
+		var none [2]unix.CapUserData
+		err4 := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
+		again, err5 := DropBounding()
+		report(map[string]any{"dropped": []any{dropped, again}, "bounding": inherited.Bounding, "child": string(out), "errors": fmt.Sprint(err, err2, err3, err4, err5)})
+	case "kept bounding":
+		runtime.LockOSThread()
+		var none [2]unix.CapUserData
+		err := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
+		dropped, err2 := DropBounding()
+		report(map[string]any{"dropped": dropped, "errors": fmt.Sprint(err, err2)})
 	}
 }
 
@@ -217,9 +227,16 @@ func TestKeepCapabilities(t *testing.T) {
 func TestDropBounding(t *testing.T) {
 	needRoot(t)
 	got := child(t, "bounding", nil)
-	want := map[string]any{"bounding": "0000000000000000", "child": "CapEff:\t0000000000000000\n", "errors": "<nil> <nil> <nil>"}
+	want := map[string]any{
+		"dropped": []any{true, true}, "bounding": "0000000000000000", "child": "CapEff:\t0000000000000000\n",
+		"errors": "<nil> <nil> <nil> <nil> <nil>",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	got = child(t, "kept bounding", nil)
+	if diff := cmp.Diff(map[string]any{"dropped": false, "errors": "<nil> <nil>"}, got); diff != "" {
+		t.Errorf("without the capability to (-want +got):\n%s", diff)
 	}
 }
 
