@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,26 +24,48 @@ func TestMain(m *testing.M) {
 	go launch()
 	status := m.Run()
 	theLab.close()
-	printTable()
+	printTables()
 	os.Exit(status)
 }
 
-// row is one line of the table: a figure of both, and what is compared.
+// row is one line of a table: what was measured, a figure for each column, and the ratio of the
+// first two when that says something.
 type row struct {
-	what, unit      string
-	gateway, single float64
-	ratio           float64
+	what, unit string
+	figures    []float64
+	ratio      float64 // 0: none
 }
 
-var table []row
+// comparison is a table of what was measured in the same run.
+type comparison struct {
+	title   string
+	columns []string
+	rows    []row
+}
 
-func printTable() {
-	if len(table) == 0 {
-		return
-	}
-	fmt.Printf("\n| median of paired rounds, %d clients | parent + workers | one process | ratio |\n|---|---:|---:|---:|\n", clients)
-	for _, r := range table {
-		fmt.Printf("| %s | %.0f %s | %.0f %s | %.2f |\n", r.what, r.gateway, r.unit, r.single, r.unit, r.ratio)
+func (c *comparison) add(r row) { c.rows = append(c.rows, r) }
+
+// tables are printed in this order.
+var tables = []*comparison{pairs, reference, kinds, crowd, memory}
+
+var pairs = &comparison{title: fmt.Sprintf("median of paired rounds, %d clients", clients), columns: []string{"parent + workers", "one process"}}
+
+func printTables() {
+	for _, c := range tables {
+		if len(c.rows) == 0 {
+			continue
+		}
+		fmt.Printf("\n| %s | %s | ratio |\n|---|%s---:|\n", c.title, strings.Join(c.columns, " | "), strings.Repeat("---:|", len(c.columns)))
+		for _, r := range c.rows {
+			fmt.Printf("| %s |", r.what)
+			for _, f := range r.figures {
+				fmt.Printf(" %.4g %s |", f, r.unit)
+			}
+			if r.ratio != 0 {
+				fmt.Printf(" %.2f", r.ratio)
+			}
+			fmt.Println(" |")
+		}
 	}
 	fmt.Println()
 }
@@ -93,9 +116,8 @@ func pair(b *testing.B, what string, l load) {
 	}
 	cpu := func(s sample) float64 { return s.cpu }
 	rate := func(s sample) float64 { return s.rate }
-	table = append(table,
-		row{what + ": CPU per request", "µs", median(samples[0], cpu), median(samples[1], cpu), middle(cpuRatios)},
-		row{what + ": requests per second", "", median(samples[0], rate), median(samples[1], rate), middle(rateRatios)})
+	pairs.add(row{what + ": CPU per request", "µs", []float64{median(samples[0], cpu), median(samples[1], cpu)}, middle(cpuRatios)})
+	pairs.add(row{what + ": requests per second", "", []float64{median(samples[0], rate), median(samples[1], rate)}, middle(rateRatios)})
 	b.ReportMetric(middle(cpuRatios), "cpu-ratio")
 	b.ReportMetric(median(samples[0], cpu), "cpu-µs/req")
 	b.ReportMetric(median(samples[0], rate), "req/s")
@@ -106,7 +128,7 @@ func pair(b *testing.B, what string, l load) {
 func measure(b *testing.B, s server, l load) sample {
 	b.Helper()
 	before, begun := s.cpu(b), time.Now()
-	if err := l.run(s.address); err != nil {
+	if err := l.run(s.dial); err != nil {
 		b.Fatalf("%s: %v", s.name, err)
 	}
 	took, used := time.Since(begun), s.cpu(b)-before

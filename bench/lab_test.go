@@ -22,6 +22,7 @@ import (
 // lab is one site for all benchmarks.
 type lab struct {
 	*site.Site
+	bin     string // where the programs are
 	token   string
 	daemons []*site.Daemon // accounting daemon, controller, gateway, the one process
 }
@@ -34,18 +35,21 @@ func (l *lab) open(b *testing.B) *lab {
 	if l.Site != nil {
 		return l
 	}
-	bin, err := filepath.Abs("../bin")
+	var err error
+	l.bin, err = filepath.Abs("../bin")
 	must(b, err)
 	dir, err := os.MkdirTemp("", "bench-")
 	must(b, err)
+	must(b, os.Chmod(dir, 0o711))
 	l.Site, err = site.New(dir)
 	must(b, err)
+	must(b, os.Chmod(filepath.Join(dir, "run"), 0o755)) // gateways of other users ask there
 	must(b, l.Configure())
 	ports, err := site.FreePorts(2)
 	must(b, err)
-	l.up(b, l.Scheddbd(bin))
-	l.up(b, l.Schedctld(bin))
-	l.up(b, l.Schedrestd(bin, fmt.Sprintf("127.0.0.1:%d", ports[0])))
+	l.up(b, l.Scheddbd(l.bin))
+	l.up(b, l.Schedctld(l.bin))
+	l.up(b, l.Schedrestd(l.bin, fmt.Sprintf("127.0.0.1:%d", ports[0])))
 	l.up(b, l.plain(b, fmt.Sprintf("127.0.0.1:%d", ports[1])))
 	l.token, err = l.Token(context.Background(), "", time.Hour)
 	must(b, err)
@@ -66,6 +70,12 @@ func launch() {
 
 func (l *lab) up(b *testing.B, p site.Part) {
 	b.Helper()
+	l.daemons = append(l.daemons, l.start(b, p))
+}
+
+// start starts a daemon and waits until it answers.
+func (l *lab) start(b *testing.B, p site.Part) *site.Daemon {
+	b.Helper()
 	var d *site.Daemon
 	var err error
 	done := make(chan struct{})
@@ -75,10 +85,10 @@ func (l *lab) up(b *testing.B, p site.Part) {
 	}
 	<-done
 	must(b, err)
-	l.daemons = append(l.daemons, d)
 	if err := d.Await(context.Background()); err != nil {
 		b.Fatalf("%v\n%s", err, strings.Join(d.LastLines(20), "\n"))
 	}
+	return d
 }
 
 // close ends everything. The job that occupies the node would outlive its controller.
@@ -111,6 +121,9 @@ func (l *lab) plain(b *testing.B, listen string) site.Part {
 		AuthSocket:  l.Socket(),
 		JWT:         true,
 		Names:       ipc.NamesSched,
+		Parsers:     []ipc.Parser{{Version: 43}},
+		Content:     ipc.ContentController | ipc.ContentAccounting,
+		Requests:    124,
 		Limits: ipc.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: time.Minute,
 			Call: 10 * time.Second, Drain: time.Minute, Header: 32 << 10, Body: 50 << 20},
 	}})
@@ -122,8 +135,11 @@ func (l *lab) plain(b *testing.B, listen string) site.Part {
 
 // server is one of the two that are compared.
 type server struct {
-	name, address string
-	pids          []int
+	name string
+	dial dialer
+	pids []int // its own first
+
+	changing bool // its children come and go
 }
 
 func (l *lab) gateway(b *testing.B) server { return l.server(b, 2) }
@@ -132,7 +148,13 @@ func (l *lab) single(b *testing.B) server  { return l.server(b, 3) }
 func (l *lab) server(b *testing.B, i int) server {
 	b.Helper()
 	d := l.daemons[i]
-	s := server{name: d.Name, address: strings.TrimPrefix(d.At, "http://"), pids: []int{d.PID()}}
+	return serving(b, d, to(strings.TrimPrefix(d.At, "http://")))
+}
+
+// serving is the daemon d with the processes it has now.
+func serving(b *testing.B, d *site.Daemon, dial dialer) server {
+	b.Helper()
+	s := server{name: d.Name, dial: dial, pids: []int{d.PID()}}
 	list, err := process.Descendants(d.PID())
 	must(b, err)
 	for _, st := range list {
@@ -144,17 +166,25 @@ func (l *lab) server(b *testing.B, i int) server {
 // cpu is the time that all processes of s have used.
 func (s server) cpu(b *testing.B) time.Duration {
 	b.Helper()
+	if s.changing {
+		return family(b, s.pids[0])
+	}
 	var sum time.Duration
 	for _, pid := range s.pids {
-		// The clock of another process, as clock_getcpuclockid(3) makes its number.
-		const sched = 2
-		var ts unix.Timespec
-		if err := unix.ClockGettime(int32(^pid)<<3|sched, &ts); err != nil {
-			b.Fatalf("cpu clock of process %d of %s: %v", pid, s.name, err)
-		}
-		sum += time.Duration(ts.Nano())
+		sum += clock(pid)
 	}
 	return sum
+}
+
+// clock is the time that a process has used, 0 for one that has ended.
+func clock(pid int) time.Duration {
+	// The clock of another process, as clock_getcpuclockid(3) makes its number.
+	const sched = 2
+	var ts unix.Timespec
+	if unix.ClockGettime(int32(^pid)<<3|sched, &ts) != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
 }
 
 // occupy gives all processors of the node to one job, so that all others wait.

@@ -13,9 +13,11 @@ import (
 
 // load is a number of the same request.
 type load struct {
-	request string // without the token's header, which run's address needs no other for
+	request string // with room for headers
 	kept    bool   // on connections that stay; else one for each
 	count   int
+	local   bool // without a token: the kernel says who asks
+	alone   bool // one client
 }
 
 func get(path string) string {
@@ -26,26 +28,42 @@ func post(path, body string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%%s\r\n", path, len(body)) + body
 }
 
+// dialer makes client's next connection.
+type dialer func(client int) (net.Conn, error)
+
+// to dials a TCP address.
+func to(address string) dialer {
+	return func(int) (net.Conn, error) { return net.Dial("tcp", address) }
+}
+
 // run sends all requests from several clients and reads the answers. Any other than 200 is an error.
-func (l load) run(address string) error {
-	text := fmt.Sprintf(l.request, "X-SCHED-USER-TOKEN: "+theLab.token+"\r\n")
-	if !l.kept {
-		text = fmt.Sprintf(l.request, "X-SCHED-USER-TOKEN: "+theLab.token+"\r\nConnection: close\r\n")
+func (l load) run(dial dialer) error {
+	var headers string
+	if !l.local {
+		headers = "X-SCHED-USER-TOKEN: " + theLab.token + "\r\n"
 	}
+	if !l.kept {
+		headers += "Connection: close\r\n"
+	}
+	text := fmt.Sprintf(l.request, headers)
 	var left atomic.Int64
 	left.Store(int64(l.count))
-	failures := make([]error, clients)
+	n := clients
+	if l.alone {
+		n = 1
+	}
+	failures := make([]error, n)
 	var wait sync.WaitGroup
-	for i := range clients {
-		wait.Go(func() { failures[i] = l.client(address, text, &left) })
+	for i := range n {
+		wait.Go(func() { failures[i] = l.client(i, dial, text, &left) })
 	}
 	wait.Wait()
 	return errors.Join(failures...)
 }
 
-func (l load) client(address, text string, left *atomic.Int64) error {
+func (l load) client(i int, dial dialer, text string, left *atomic.Int64) error {
 	for left.Load() > 0 {
-		c, err := net.Dial("tcp", address)
+		c, err := dial(i)
 		if err != nil {
 			return err
 		}

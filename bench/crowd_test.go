@@ -1,0 +1,104 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+var crowd = &comparison{title: "one healthy client, a connection for each ping", columns: []string{"500 slow clients", "alone"}}
+
+// slowOnes is how many clients send a byte a second of a header that never ends.
+const slowOnes = 500
+
+// What a healthy client notices of many that only hold connections.
+func BenchmarkCrowd(b *testing.B) {
+	l := theLab.open(b)
+	g := l.gateway(b)
+	var with, without []float64
+	for b.Loop() {
+		without = append(without, l.latencies(b, g)...)
+		end := slow(b, g)
+		with = append(with, l.latencies(b, g)...)
+		end()
+	}
+	for _, p := range []struct {
+		name string
+		part float64
+	}{{"p50", 0.50}, {"p99", 0.99}} {
+		a, c := percentile(with, p.part), percentile(without, p.part)
+		crowd.add(row{"latency, " + p.name, "ms", []float64{a, c}, a / c})
+		b.ReportMetric(a, p.name+"-ms")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// latencies are those of some pings one after the other, in milliseconds.
+func (l *lab) latencies(b *testing.B, s server) []float64 {
+	b.Helper()
+	var list []float64
+	for range 200 {
+		begun := time.Now()
+		if err := (load{request: get("/sched/v0.0.43/ping"), count: 1, alone: true}).run(s.dial); err != nil {
+			b.Fatal(err)
+		}
+		list = append(list, time.Since(begun).Seconds()*1000)
+	}
+	return list
+}
+
+// slow starts the slow clients. One that is thrown out comes again.
+func slow(b *testing.B, s server) (end func()) {
+	b.Helper()
+	quit := make(chan struct{})
+	var wait sync.WaitGroup
+	for range slowOnes {
+		wait.Go(func() {
+			for {
+				c, err := s.dial(0)
+				if err == nil {
+					dribble(c, quit)
+					c.Close()
+				}
+				select {
+				case <-quit:
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		})
+	}
+	time.Sleep(2 * time.Second) // all have begun
+	return func() { close(quit); wait.Wait() }
+}
+
+// dribble sends a byte a second until the other side has enough of it.
+func dribble(c net.Conn, quit <-chan struct{}) {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = io.Copy(io.Discard, c)
+	}()
+	defer func() { c.Close(); <-gone }()
+	for i := 0; ; i++ {
+		if _, err := fmt.Fprintf(c, "%c", "GET / HTTP/1.1\r\nX: a"[min(i, 19)]); err != nil {
+			return
+		}
+		select {
+		case <-quit:
+			return
+		case <-gone:
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func percentile(list []float64, part float64) float64 {
+	slices.Sort(list)
+	return list[min(int(part*float64(len(list))), len(list)-1)]
+}

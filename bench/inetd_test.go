@@ -1,0 +1,113 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var reference = &comparison{title: "one ping in inetd mode, from start to end, median", columns: []string{"schedrestd", "reference"}}
+
+// The whole run of one ping in inetd mode, all processes started: beside Slurm's own gateway where
+// LAB_ENV names the lab.env of a running lab.
+func BenchmarkInetd(b *testing.B) {
+	l := theLab.open(b)
+	ours := l.inetd()
+	theirs := slurmInetd(b)
+	var samples [2][]run
+	for round := 0; b.Loop(); round++ {
+		for i := range 2 {
+			which := (round + i) % 2
+			if once := []func() *exec.Cmd{ours, theirs}[which]; once != nil {
+				samples[which] = append(samples[which], measureRun(b, once()))
+			}
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for _, figure := range []struct {
+		what string
+		of   func(run) float64
+	}{
+		{"wall", func(r run) float64 { return r.wall.Seconds() * 1000 }},
+		{"CPU", func(r run) float64 { return r.cpu.Seconds() * 1000 }},
+	} {
+		r := row{what: figure.what, unit: "ms"}
+		for _, list := range samples {
+			var values []float64
+			for _, s := range list {
+				values = append(values, figure.of(s))
+			}
+			if len(values) > 0 {
+				r.figures = append(r.figures, middle(values))
+			}
+		}
+		b.ReportMetric(r.figures[0], figure.what+"-ms")
+		if len(r.figures) == 2 {
+			r.ratio = r.figures[0] / r.figures[1]
+		} else {
+			reference.columns = reference.columns[:1]
+		}
+		reference.add(r)
+	}
+}
+
+// run is what one process with its children took.
+type run struct{ wall, cpu time.Duration }
+
+func measureRun(b *testing.B, cmd *exec.Cmd) run {
+	b.Helper()
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	begun := time.Now()
+	err := cmd.Run()
+	took := time.Since(begun)
+	if err != nil || !strings.HasPrefix(out.String(), "HTTP/1.1 200") {
+		b.Fatalf("%s: %v\n%s\n%s", cmd.Path, err, &out, &log)
+	}
+	return run{took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+}
+
+const ask = "GET http://localhost/%s/%s/ping HTTP/1.1\r\n%s: %s\r\n\r\n"
+
+// inetd is the gateway, once.
+func (l *lab) inetd() func() *exec.Cmd {
+	part := l.Schedrestd(l.bin, "")
+	return func() *exec.Cmd {
+		cmd := exec.Command(part.Path, part.Args[:len(part.Args)-1]...) // without an address
+		cmd.Env = part.Env
+		cmd.Stdin = strings.NewReader(fmt.Sprintf(ask, "sched", "v0.0.43", "X-SCHED-USER-TOKEN", l.token))
+		return cmd
+	}
+}
+
+// slurmInetd is Slurm's gateway, once; nil without a lab.
+func slurmInetd(b *testing.B) func() *exec.Cmd {
+	path := os.Getenv("LAB_ENV")
+	if path == "" || os.Geteuid() != 0 {
+		b.Log("not beside Slurm's own gateway: that needs root, and LAB_ENV=PATH of a running lab's lab.env")
+		return nil
+	}
+	sh := func(script string) string {
+		out, err := exec.Command("sh", "-c", ". "+path+"; "+script).Output()
+		must(b, err)
+		return strings.TrimSpace(string(out))
+	}
+	root, token := sh("echo $LAB_ROOT"), strings.TrimPrefix(sh("$LAB_TOKEN_CMD"), "SLURM_JWT=")
+	var uid, gid uint32
+	_, err := fmt.Sscan(sh(`echo $(id -u "$LAB_SLURMRESTD_USER") $(id -g "$LAB_SLURMRESTD_USER")`), &uid, &gid)
+	must(b, err)
+	return func() *exec.Cmd {
+		cmd := exec.Command("/usr/sbin/slurmrestd")
+		cmd.Err = nil // the path is one in the lab
+		cmd.Env = []string{"SLURM_JWT=daemon", "PATH=/usr/sbin:/usr/bin"}
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uid, Gid: gid}}
+		cmd.Stdin = strings.NewReader(fmt.Sprintf(ask, "slurm", "v0.0.41", "X-SLURM-USER-TOKEN", token))
+		return cmd
+	}
+}

@@ -1,0 +1,146 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ctld/process"
+	"schedrestd/demo/site"
+)
+
+var kinds = &comparison{title: "a connection for each ping over a UNIX socket, median", columns: []string{"shared worker", "worker per uid", "worker per connection"}}
+
+// someUID is the first of the clients' users. They need no names.
+const someUID = 64_100
+
+// A connection for each request, answered by a shared worker, by one of the user's own and by one of
+// the connection's own.
+func BenchmarkKinds(b *testing.B) {
+	if os.Geteuid() != 0 {
+		b.Skip("needs root, to connect as several users")
+	}
+	l := theLab.open(b)
+	one := func(int) uint32 { return someUID }
+	several := func(client int) uint32 { return someUID + uint32(client%10) }
+	serve := []string{"-u", strconv.Itoa(someUID), "-g", strconv.Itoa(someUID)}
+	all := []server{
+		l.local(b, "shared", "", one, serve...),
+		l.local(b, "per-uid", "become_user", several),
+		l.local(b, "per-connection", "worker_per_connection", one, serve...),
+	}
+	plain := load{request: get("/sched/v0.0.43/ping"), count: 300, local: true}
+	samples := make([][]sample, len(all))
+	for _, s := range all {
+		measure(b, s, plain) // warm up
+	}
+	for round := 0; b.Loop(); round++ {
+		for i := range all {
+			which := (round + i) % len(all)
+			samples[which] = append(samples[which], measure(b, all[which], plain))
+		}
+	}
+	cpu, rate := row{what: "CPU per request", unit: "µs"}, row{what: "requests per second"}
+	for _, list := range samples {
+		cpu.figures = append(cpu.figures, median(list, func(s sample) float64 { return s.cpu }))
+		rate.figures = append(rate.figures, median(list, func(s sample) float64 { return s.rate }))
+	}
+	kinds.add(cpu)
+	kinds.add(rate)
+	b.ReportMetric(cpu.figures[1]/cpu.figures[0], "per-uid/shared")
+	b.ReportMetric(cpu.figures[2]/cpu.figures[0], "per-connection/shared")
+	b.ReportMetric(0, "ns/op")
+}
+
+// local starts a gateway with rest_auth/local alone on a UNIX socket, whose clients are who.
+func (l *lab) local(b *testing.B, name, switches string, who func(client int) uint32, args ...string) server {
+	b.Helper()
+	path := filepath.Join(l.Dir, name, "sock")
+	must(b, os.Mkdir(filepath.Dir(path), 0o755))
+	dial := func(client int) (net.Conn, error) { return dialAs(who(client), path) }
+	args = append([]string{"-f", l.Conf(), "-a", "rest_auth/local"}, append(args, "unix:"+path)...)
+	d := l.start(b, site.Part{
+		Program: site.Program{Name: name, Path: filepath.Join(l.bin, "schedrestd"), Args: args, Log: l.Log(name),
+			Env: []string{"SCHEDRESTD_SECURITY=" + switches}},
+		Answers: func(context.Context) error {
+			c, err := dial(0)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			fmt.Fprintf(c, get("/sched/v0.0.43/ping"), "Connection: close\r\n")
+			text, err := io.ReadAll(c)
+			if err == nil && !strings.HasPrefix(string(text), "HTTP/1.1 200") {
+				err = fmt.Errorf("%.200s", text)
+			}
+			return err
+		},
+	})
+	b.Cleanup(func() { _ = d.Stop() })
+	s := serving(b, d, dial)
+	s.changing = true
+	return s
+}
+
+// dialAs connects to a UNIX socket as uid: the kernel notes who connects, thread by thread.
+func dialAs(uid uint32, path string) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: nobody else gets this thread and its uid
+		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
+			if _, _, e := syscall.RawSyscall(call, ^uintptr(0), uintptr(uid), ^uintptr(0)); e != 0 {
+				err = e
+				return
+			}
+		}
+		conn, err = connectHere(path)
+	}()
+	<-done
+	return conn, err
+}
+
+// connectHere connects on the calling thread.
+func connectHere(path string) (net.Conn, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		return nil, err
+	}
+	return net.FileConn(f)
+}
+
+// family is the time that a process, the children it has now and those it has buried have used.
+func family(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	must(b, err)
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	sum := clock(pid)
+	for _, f := range fields[13:15] { // cutime, cstime
+		ticks, err := strconv.Atoi(f)
+		must(b, err)
+		sum += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	list, err := process.Descendants(pid)
+	must(b, err)
+	for _, st := range list {
+		sum += clock(st.PID)
+	}
+	return sum
+}

@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"schedrestd/demo/site"
+)
+
+var memory = &comparison{title: "memory in MB", columns: []string{"1000 connections", "none"}}
+
+const manyOnes = 1000
+
+// What open connections cost, each of which was answered once and stays.
+func BenchmarkMemory(b *testing.B) {
+	l := theLab.open(b)
+	ports, err := site.FreePorts(1)
+	must(b, err)
+	part := l.Schedrestd(l.bin, fmt.Sprintf("127.0.0.1:%d", ports[0]))
+	part.Args = append([]string{"--max-connections", strconv.Itoa(manyOnes)}, part.Args...)
+	part.Log = l.Log("memory")
+	d := l.start(b, part)
+	b.Cleanup(func() { _ = d.Stop() })
+	s := serving(b, d, to(fmt.Sprintf("127.0.0.1:%d", ports[0])))
+	for b.Loop() {
+		without := s.memory(b)
+		conns := l.hold(b, s)
+		with := s.memory(b)
+		for _, c := range conns {
+			c.Close()
+		}
+		if len(memory.rows) > 0 {
+			continue // what is left of one round is in the next: the first counts
+		}
+		memory.add(row{"parent, resident", "MB", []float64{with[0], without[0]}, with[0] / without[0]})
+		memory.add(row{"both workers, proportional", "MB", []float64{with[1], without[1]}, with[1] / without[1]})
+	}
+	b.ReportMetric(memory.rows[0].figures[0], "parent-MB")
+	b.ReportMetric(memory.rows[1].figures[0], "workers-MB")
+	b.ReportMetric(0, "ns/op")
+}
+
+// hold opens connections and asks once on each.
+func (l *lab) hold(b *testing.B, s server) []io.Closer {
+	b.Helper()
+	var list []io.Closer
+	for range manyOnes {
+		c, err := s.dial(0)
+		must(b, err)
+		list = append(list, c)
+		_, err = fmt.Fprintf(c, get("/sched/v0.0.43/ping"), "X-SCHED-USER-TOKEN: "+l.token+"\r\n")
+		must(b, err)
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		must(b, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		must(b, err)
+		if resp.StatusCode != http.StatusOK {
+			b.Fatalf("status %s", resp.Status)
+		}
+	}
+	return list
+}
+
+// memory is the parent's resident set and its workers' proportional ones, in MB.
+func (s server) memory(b *testing.B) [2]float64 {
+	b.Helper()
+	var sum [2]float64
+	for i, pid := range s.pids {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		must(b, err)
+		name := "Rss:"
+		if i > 0 {
+			name = "Pss:"
+		}
+		for line := range strings.Lines(string(text)) {
+			f := strings.Fields(line)
+			if f[0] == name {
+				kb, err := strconv.Atoi(f[1])
+				must(b, err)
+				sum[min(i, 1)] += float64(kb) / 1024
+			}
+		}
+	}
+	return sum
+}
