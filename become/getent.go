@@ -3,7 +3,6 @@ package become
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -87,20 +86,15 @@ func run(ctx context.Context, tool, database, key string) (*capped, error) {
 // strangers is whom getent may run as, the best first: ids that nobody has. What it answers
 // decides which user and groups root makes a job have, and a process of the same
 // uid (nobody serves the network here) could stop it, take its pipe and answer instead.
-// The second is for a user namespace of 65536 ids, from what is set aside for
-// ids of the moment.
 func strangers() []*syscall.Credential {
 	if os.Geteuid() != 0 {
 		return []*syscall.Credential{nil}
 	}
-	var b [4]byte
-	if _, err := unix.Getrandom(b[:], 0); err != nil {
-		return nil
+	var list []*syscall.Credential
+	for _, id := range Strangers() {
+		list = append(list, Credential(id, id, nil))
 	}
-	random := binary.NativeEndian.Uint32(b[:])
-	high := 0x7ffe_0000 + random%0xffff
-	low := 61184 + random%(65519-61184)
-	return []*syscall.Credential{Credential(high, high, nil), Credential(low, low, nil)}
+	return list
 }
 
 // tool is the first getent that exists. Never PATH: whoever sets it would run

@@ -25,8 +25,10 @@ type Config struct {
 	Setup     ipc.Setup // for the workers; see there what is filled in here
 	Log       *slog.Logger
 
-	Program     string      // the worker's; "" is schedrestd-worker beside this program
-	Argv        []string    // the worker's; tests play hostile ones with it
+	Program     string   // the worker's; "" is schedrestd-worker beside this program
+	Argv        []string // the worker's; tests play hostile ones with it
+	Keeper      string   // the keeper's program; "" is schedrestd-keeper beside this program
+	KeeperArgv  []string
 	Workers     int         // size of the pool: 2, so that one may die
 	Connections int         // --max-connections: 124
 	PerSource   int         // connections of one source address, /64 of IPv6, or uid; 0 is no limit
@@ -36,8 +38,10 @@ type Config struct {
 	SocketGroup string      // of UNIX sockets; "" is the serving group
 
 	TLS       TLS
-	Activated []*os.File // listening sockets that the service manager passed; they come before Listen
-	Reload    Reloader   // for SIGHUP; nil: it changes nothing
+	Watch     time.Duration // how often renewed certificates are looked for: 10 s
+	Rotate    time.Duration // how often there is a new key for session tickets: 1 h
+	Activated []*os.File    // listening sockets that the service manager passed; they come before Listen
+	Reload    Reloader      // for SIGHUP; nil: it changes nothing
 
 	Rest       time.Duration // become_user: a worker without a connection is retired after it: 60 s
 	StartLimit time.Duration // for a worker to say Ready: 20 s
@@ -58,6 +62,7 @@ type TLS struct {
 	Certificate string // certificates, PEM, the server's own first
 	Key         string // its private key, PEM
 	ClientCA    string // authorities of clients, PEM; "" lets clients in without a certificate
+	TLS12       bool   // TLS 1.2 is served as well
 }
 
 // Defaults of Config.
@@ -85,6 +90,8 @@ func (c Config) complete() (Config, error) {
 	c.StartLimit = cmp.Or(c.StartLimit, 20*time.Second)
 	c.HandLimit = cmp.Or(c.HandLimit, 10*time.Second)
 	c.Silence = cmp.Or(c.Silence, 10*time.Second)
+	c.Watch = cmp.Or(c.Watch, 10*time.Second)
+	c.Rotate = cmp.Or(c.Rotate, time.Hour)
 	c.LogBurst = cmp.Or(c.LogBurst, 20_000)
 	c.LogRate = cmp.Or(c.LogRate, 10_000)
 	if len(c.Argv) == 0 {

@@ -22,6 +22,7 @@ type process struct {
 	channel *ipc.Channel
 	log     *os.File      // reading end of its fd 2
 	exit    chan string   // gets how the process ended
+	dead    chan struct{} // closed when it has
 	silent  chan struct{} // closed when all that it logged was read
 	started time.Time
 }
@@ -49,7 +50,7 @@ func (s *spawner) launch(b birth, log *slog.Logger, lines *budget) (*process, er
 	}
 	defer unix.Close(logWrite)
 	p := &process{number: s.number.Add(1), channel: channel, log: logRead, started: time.Now(),
-		exit: make(chan string, 1), silent: make(chan struct{})}
+		exit: make(chan string, 1), dead: make(chan struct{}), silent: make(chan struct{})}
 	pid, pidfd, err := s.start(b, theirs, logWrite)
 	if err != nil {
 		channel.Close()
@@ -60,6 +61,7 @@ func (s *spawner) launch(b birth, log *slog.Logger, lines *budget) (*process, er
 	p.pid, p.pidfd = pid, os.NewFile(uintptr(pidfd), b.role.String())
 	go func() {
 		p.reap()
+		close(p.dead)
 		// A process that this one left behind may hold the channel open.
 		time.AfterFunc(lastWords, func() { channel.Close() })
 	}()

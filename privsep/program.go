@@ -3,8 +3,10 @@ package privsep
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -13,25 +15,34 @@ import (
 	"schedrestd/guard"
 )
 
-// programName is the worker's file, in the directory of this program.
-const programName = "schedrestd-worker"
+// The files of the programs, in the directory of this one.
+const (
+	programName = "schedrestd-worker"
+	keeperName  = "schedrestd-keeper"
+)
 
 // openProgram opens the worker's program once. From here on it is executed by its
 // descriptor: neither a changed file nor a changed path can put another program
 // in its place, PATH is never asked, and it starts from a directory that its own
 // uid can't enter.
 func openProgram(path string, who service) (*os.File, error) {
+	return openAs("worker", path, programName, who, who.UID)
+}
+
+// openAs is openProgram for the program name, which is the one of what; never are those who
+// serve and must own nothing on the way.
+func openAs(what, path, name string, who service, never ...uint32) (*os.File, error) {
 	if path == "" {
 		self, err := os.Executable()
 		if err != nil {
 			return nil, errs.Wrap(err, errs.Internal, "find the directory of this program")
 		}
-		path = filepath.Join(filepath.Dir(self), programName)
+		path = filepath.Join(filepath.Dir(self), name)
 	}
-	f, err := findProgram(path, who)
+	f, err := findProgram(what, path, who, never)
 	if errs.KindOf(err) == errs.NotFound {
 		return nil, errs.New(errs.NotFound, "%v", err).
-			WithHint("%s belongs beside schedrestd: make build puts both into bin", programName)
+			WithHint("%s belongs beside schedrestd: make build puts both into bin", name)
 	}
 	if err != nil {
 		return nil, err
@@ -39,7 +50,7 @@ func openProgram(path string, who service) (*os.File, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		f.Close()
-		return nil, errs.New(errs.Invalid, "worker %s: not a regular file", path)
+		return nil, errs.New(errs.Invalid, "%s %s: not a regular file", what, path)
 	}
 	if !suits(st, who) {
 		defer f.Close()
@@ -56,31 +67,29 @@ func moveUp(f *os.File) (*os.File, error) {
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, lowest)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "keep the worker's program open")
+		return nil, errs.Wrap(err, errs.Internal, "keep a program open")
 	}
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// lowest is above every descriptor that a worker is born with.
+// lowest is above every descriptor that a process is born with.
 const lowest = 32
 
 // findProgram opens the file path; only root has to care who can change it.
-func findProgram(path string, who service) (*os.File, error) {
+func findProgram(what, path string, who service, never []uint32) (*os.File, error) {
 	if who.root {
-		trust := guard.Trust{Private: become.PrivateGroup}
-		if who.UID != 0 {
-			// A captured worker that could write here would be root at the next start.
-			trust.Never = []uint32{who.UID}
-		}
-		f, _, err := guard.Open(path, guard.Rule{What: "worker", Run: true, Trust: &trust})
+		// A captured worker that could write here would be root at the next start.
+		never = slices.DeleteFunc(slices.Clone(never), func(uid uint32) bool { return uid == 0 })
+		trust := guard.Trust{Private: become.PrivateGroup, Never: never}
+		f, _, err := guard.Open(path, guard.Rule{What: what, Run: true, Trust: &trust})
 		return f, err
 	}
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {
-		return nil, errs.New(errs.NotFound, "worker %s: %v", path, err)
+		return nil, errs.New(errs.NotFound, "%s %s: %v", what, path, err)
 	}
 	if err != nil {
-		return nil, errs.New(errs.Denied, "worker %s: %v", path, err)
+		return nil, errs.New(errs.Denied, "%s %s: %v", what, path, err)
 	}
 	return os.NewFile(uintptr(fd), path), nil
 }
@@ -110,23 +119,11 @@ func copyProgram(from *os.File) (*os.File, error) {
 		return nil, errs.Wrap(err, errs.Internal, "read %s", from.Name())
 	}
 	defer src.Close()
-	fd, err := unix.MemfdCreate(programName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
-	if err == unix.EINVAL { // a kernel before 6.3 has no MFD_EXEC, and needs none
-		fd, err = unix.MemfdCreate(programName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	}
+	mem, err := seal(src, from.Name(), unix.MFD_EXEC)
 	if err != nil {
-		return nil, errs.New(errs.Unsupported, "copy %s to memory: %v", from.Name(), err).
-			WithHint("chmod 0711 %s", from.Name())
+		return nil, errs.New(errs.KindOf(err), "%v", err).WithHint("chmod 0711 %s", from.Name())
 	}
-	mem := os.NewFile(uintptr(fd), from.Name())
 	defer mem.Close() // an open writer would make exec fail
-	if _, err := mem.ReadFrom(src); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "copy %s to memory", from.Name())
-	}
-	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-	if _, err := unix.FcntlInt(mem.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "seal the copy of %s", from.Name())
-	}
 	if err := mem.Chmod(0o711); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "protect the copy of %s", from.Name())
 	}
@@ -135,4 +132,28 @@ func copyProgram(from *os.File) (*os.File, error) {
 		return nil, errs.Wrap(err, errs.Internal, "open the copy of %s", from.Name())
 	}
 	return os.NewFile(uintptr(again), from.Name()), nil
+}
+
+// seal copies what src has to a memory file that nobody can change any more. how is MFD_EXEC or
+// MFD_NOEXEC_SEAL.
+func seal(src io.Reader, name string, how int) (*os.File, error) {
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate(filepath.Base(name), flags|how)
+	if err == unix.EINVAL { // a kernel before 6.3 knows neither
+		fd, err = unix.MemfdCreate(filepath.Base(name), flags)
+	}
+	if err != nil {
+		return nil, errs.New(errs.Unsupported, "copy %s to memory: %v", name, err)
+	}
+	mem := os.NewFile(uintptr(fd), name)
+	if _, err := mem.ReadFrom(src); err != nil {
+		mem.Close()
+		return nil, errs.Wrap(err, errs.Internal, "copy %s to memory", name)
+	}
+	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(mem.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		mem.Close()
+		return nil, errs.Wrap(err, errs.Internal, "seal the copy of %s", name)
+	}
+	return mem, nil
 }
