@@ -170,7 +170,7 @@ func (c *Controller) open() error {
 	if c.cgroup, err = cgroup.Delegated(); err != nil {
 		c.log.Info("memory limits are kept by sampling", "reason", err)
 	} else if !c.cgroup.Memory {
-		c.log.Info("memory limits are kept by sampling", "reason", "the cgroup has no memory controller")
+		c.log.Info("memory limits are kept by sampling", "reason", "the cgroup has no memory controller, or its unit no DelegateSubgroup=schedctld")
 	}
 	if c.journal, err = journal.Open(filepath.Join(c.cfg.State, "journal")); err != nil {
 		return err

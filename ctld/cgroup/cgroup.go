@@ -41,14 +41,36 @@ func Delegated() (Base, error) {
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
 		return Base{}, fmt.Errorf("own cgroup %s is outside of what is mounted at %s", own, mount)
 	}
-	b := Base{Path: filepath.Join(mount, rel)}
-	if rel != "." && !delegated(b.Path) {
-		return Base{}, fmt.Errorf("cgroup %s is not delegated to this service", own)
+	return find(mount, rel)
+}
+
+// subgroup is the group below a service's own that the service manager (systemd 254 and later, by
+// DelegateSubgroup=) puts this process into.
+const subgroup = "schedctld"
+
+// find finds the base for a process in group rel below mount.
+//
+// A group whose children limit memory may hold no process itself. A service manager that starts
+// this program right in the delegated group would be refused as soon as a job of the
+// last one is still there: then the kernel is not asked to limit memory.
+func find(mount, rel string) (b Base, err error) {
+	own := filepath.Join(mount, rel)
+	above := filepath.Dir(own)
+	limits := true
+	switch {
+	case rel == ".":
+		b.Path = own
+	case filepath.Base(rel) == subgroup && delegated(above):
+		b.Path = above
+	case delegated(own):
+		b.Path, limits = own, false
+	default:
+		return b, fmt.Errorf("cgroup /%s is not delegated to this service", rel)
 	}
 	if err := unix.Access(b.Path, unix.W_OK); err != nil {
-		return Base{}, fmt.Errorf("cgroup %s: %w", own, err)
+		return Base{}, fmt.Errorf("cgroup %s: %w", b.Path, err)
 	}
-	b.Memory = enableMemory(b.Path)
+	b.Memory = limits && enableMemory(b.Path)
 	return b, nil
 }
 
@@ -111,7 +133,7 @@ func enableMemory(dir string) bool {
 	if err != nil || strings.TrimSpace(string(procs)) != strconv.Itoa(os.Getpid()) {
 		return false
 	}
-	own := filepath.Join(dir, "schedctld")
+	own := filepath.Join(dir, subgroup)
 	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return false
 	}
