@@ -15,7 +15,7 @@ type StatsRow struct {
 
 // Stats is what the accounting daemon counts about itself.
 var Stats = schema.Object("stats_rec",
-	schema.F("time_start", seconds, func(s *StatsRow) *model.Time { return &s.TimeStart }, "Since when it counts", schema.Unit("s")),
+	schema.F("time_start", seconds, func(s *StatsRow) *model.Time { return &s.TimeStart }, "Since when it counts", schema.Unit(UnixTime)),
 	schema.Show("rollups", schema.Named("rollup_stats", schema.List(oldRollup.Type)), oldRollups, "How long summing up took", schema.Until(V41)),
 	schema.F("rollups", rollup.Type, func(s *StatsRow) *model.Rollup { return &s.Rollup }, "How long summing up took", schema.Since(V41)),
 	schema.Show("RPCs", schema.Named("stats_rpc_list", schema.List(rpcCount.Type)), func(s *StatsRow) []model.CallCount { return s.RPCs }, "Requests, by kind"),
@@ -39,8 +39,8 @@ var rollup = schema.Object("rollup_stats",
 )
 
 var rollupPeriod = schema.Object("",
-	schema.F("count", schema.Int32, func(p *model.RollupPeriod) *uint16 { return &p.Count }, "How often it was done"),
-	schema.F("last_run", seconds, func(p *model.RollupPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit("s")),
+	schema.F("count", schema.Int32, func(p *model.RollupPeriod) *uint16 { return &p.Count }, "How often it was done", schema.Count),
+	schema.F("last_run", seconds, func(p *model.RollupPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit(UnixTime)),
 	schema.Group("duration", "How long it took", []schema.Field[model.RollupPeriod]{
 		schema.F("last", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeLast }, "The last time", schema.Unit("µs")),
 		schema.F("max", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeMax }, "At most", schema.Unit("µs")),
@@ -58,12 +58,12 @@ type oldPeriod struct {
 // "last_run" and a "last_cycle". It has all three.
 var oldRollup = schema.Object("",
 	schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Kind of period: internal is hourly, user daily, unknown monthly"),
-	schema.F("last run", schema.Int32, func(p *oldPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit("s")),
-	schema.F("last_run", seconds, func(p *oldPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit("s"), schema.Ours),
+	schema.F("last run", schema.Int32, func(p *oldPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit(UnixTime)),
+	schema.F("last_run", seconds, func(p *oldPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit(UnixTime), schema.Ours),
 	schema.F("last_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeLast }, "How long it took last", schema.Unit("µs"), schema.Ours),
 	schema.F("max_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeMax }, "How long it took at most", schema.Unit("µs")),
 	schema.F("total_time", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeTotal }, "How long it took in all", schema.Unit("µs")),
-	schema.Show("total_cycles", schema.Int64, func(p *oldPeriod) uint16 { return p.Count }, "How often it was done"),
+	schema.Show("total_cycles", schema.Int64, func(p *oldPeriod) uint16 { return p.Count }, "How often it was done", schema.Count),
 	schema.Show("mean_cycles", schema.Int64, func(p *oldPeriod) uint64 { return p.TimeTotal / max(1, uint64(p.Count)) }, "How long it took on average", schema.Unit("µs")),
 )
 
@@ -85,7 +85,7 @@ func oldRollups(s *StatsRow) []oldPeriod {
 
 var rpcCount = schema.Object("stats_rpc",
 	schema.Show("rpc", schema.String, func(c *model.CallCount) string { return requestName(c.ID) }, "Name of the request"),
-	schema.F("count", schema.Int32, func(c *model.CallCount) *uint32 { return &c.Count }, "How often it came"),
+	schema.F("count", schema.Int32, func(c *model.CallCount) *uint32 { return &c.Count }, "How often it came", schema.Count),
 	schema.Group("time", "How long it took", callTimes),
 )
 
@@ -102,7 +102,7 @@ type userCountRow struct {
 
 var userCount = schema.Object("stats_user",
 	schema.F("user", schema.String, func(c *userCountRow) *string { return &c.name }, "Name of the user"),
-	schema.F("count", schema.Int32, func(c *userCountRow) *uint32 { return &c.Count }, "How many requests he made"),
+	schema.F("count", schema.Int32, func(c *userCountRow) *uint32 { return &c.Count }, "How many requests he made", schema.Count),
 	schema.F("time", schema.Object("", callTimes...).Type, func(c *userCountRow) *model.CallCount { return &c.CallCount }, "How long they took"),
 )
 
@@ -131,4 +131,6 @@ var AccountingDiag = enveloped("openapi_slurmdbd_stats_resp", func(a *StatsAnswe
 var GetAccountingDiag = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "diag/", ID: "get_diag",
 	Doc: "Show what the accounting daemon counts about itself", Answer: AccountingDiag,
+	About:   "How often which request came and how long it took, by kind and by user, and how long summing up usage took, since the daemon began to count.",
+	Returns: "The accounting daemon's figures about itself",
 })

@@ -36,8 +36,8 @@ var cronEntry = schema.Object("cron_entry",
 	schema.F("specification", schema.String, func(c *cron) *string { return &c.specification }, "All five in one, in this order"),
 	schema.Ignore[cron]("command", schema.String, "Nothing: the job's script is what runs"),
 	schema.Group("line", "Where it stands in the user's crontab", []schema.Field[cron]{
-		schema.F("start", schema.Int32, func(c *cron) *uint32 { return &c.lineStart }, "First line"),
-		schema.F("end", schema.Int32, func(c *cron) *uint32 { return &c.lineEnd }, "Last line"),
+		schema.F("start", schema.Int32, func(c *cron) *uint32 { return &c.lineStart }, "First line", schema.Bare),
+		schema.F("end", schema.Int32, func(c *cron) *uint32 { return &c.lineEnd }, "Last line", schema.Bare),
 	}),
 )
 

@@ -97,7 +97,7 @@ func (m *Meta) part(i int) string {
 
 var errorType = schema.Object("openapi_error",
 	schema.F("description", schema.String, func(e *Error) *string { return &e.Description }, "What went wrong"),
-	schema.F("error_number", schema.Int32, func(e *Error) *int { return &e.Number }, "Slurm's number of the error; 0 when it has none"),
+	schema.F("error_number", schema.Int32, func(e *Error) *int { return &e.Number }, "Slurm's number of the error; 0 when it has none", schema.Bare),
 	schema.F("error", schema.String, func(e *Error) *string { return &e.Name }, "Short name of the error"),
 	schema.F("source", schema.String, func(e *Error) *string { return &e.Source }, "Where in the request, or what failed"),
 	schema.F("code", schema.String, func(e *Error) *string { return &e.Code }, "Stable word for programs", schema.Ours),

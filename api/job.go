@@ -151,7 +151,7 @@ type partitionPriority struct {
 
 var partitionPriorityType = schema.Object("part_prio",
 	schema.F("partition", schema.String, func(p *partitionPriority) *string { return &p.Partition }, "Name of the partition"),
-	schema.F("priority", schema.Int32, func(p *partitionPriority) *uint32 { return &p.Priority }, "The job's priority there"),
+	schema.F("priority", schema.Int32, func(p *partitionPriority) *uint32 { return &p.Priority }, "The job's priority there", schema.Bare),
 )
 
 func partitionPriorities(j *JobRow) []partitionPriority {
@@ -187,14 +187,16 @@ type JobsAnswer struct {
 // Jobs is the table of a JobsAnswer.
 var Jobs = enveloped("openapi_job_info_resp", func(a *JobsAnswer) *Envelope { return &a.Envelope },
 	schema.F("jobs", schema.Named("job_info_msg", schema.StreamOf(Job.Type)), func(a *JobsAnswer) *schema.Stream[JobRow] { return &a.Jobs }, "The jobs", schema.Required(0)),
-	schema.F("last_backfill", moment, func(a *JobsAnswer) *model.Time { return &a.LastBackfill }, "When backfill scheduling last ran", schema.Unit("s"), schema.Required(0)),
-	schema.F("last_update", moment, func(a *JobsAnswer) *model.Time { return &a.LastUpdate }, "When any of this last changed", schema.Unit("s"), schema.Required(0)),
+	schema.F("last_backfill", moment, func(a *JobsAnswer) *model.Time { return &a.LastBackfill }, "When backfill scheduling last ran", schema.Unit(UnixTime), schema.Required(0)),
+	schema.F("last_update", moment, func(a *JobsAnswer) *model.Time { return &a.LastUpdate }, "When any of this last changed", schema.Unit(UnixTime), schema.Required(0)),
 )
 
 // GetJobs lists the jobs.
 var GetJobs = declare(listParams, Endpoint{
 	Method: http.MethodGet, Path: "jobs/", ID: "get_jobs",
 	Doc: "List the jobs", Answer: Jobs,
+	About:   "All jobs that the controller still knows and the user may see: those that wait, run, or ended a short time ago. Older ones are in accounting alone.",
+	Returns: "The jobs",
 })
 
 // JobParams are the parameters of GetJob.
@@ -213,6 +215,8 @@ var jobParams = schema.Object("",
 var GetJob = declare(jobParams, Endpoint{
 	Method: http.MethodGet, Path: "job/{job_id}", ID: "get_job",
 	Doc: "Show one job", Answer: Jobs,
+	About:   "The job of that number, or the tasks of an array when it is an array's. A number that no job has is answered with 404.",
+	Returns: "The job, in a list",
 })
 
 // KillParams are the parameters of DeleteJob.
@@ -232,4 +236,6 @@ var killParams = schema.Object("",
 var DeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Empty,
+	About:   "Ends a job, a task of an array or all of it; or, with signal, sends a signal and leaves the rest to the job. The answer comes when the controller has taken the request, not when the job has ended.",
+	Returns: "Nothing but the envelope: the controller has taken the request",
 })

@@ -87,14 +87,14 @@ var coreUses = schema.Words("job_res_core_status",
 var newResources = schema.Object("job_res",
 	schema.F("select_type", selectTypes.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "What is allocated apart", schema.Required(0)),
 	schema.Group("nodes", "Its nodes", []schema.Field[model.JobResources]{
-		schema.Show("count", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "How many"),
+		schema.Show("count", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "How many", schema.Count),
 		schema.F("select_type", nodeUses.Type, func(r *model.JobResources) *uint32 { return &r.NodeReq }, "How they are held"),
 		schema.F("list", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Their names, as a host list"),
 		schema.F("whole", truth, func(r *model.JobResources) *uint8 { return &r.WholeNode }, "Whether they are allocated whole"),
 		schema.Show("allocation", schema.Named("job_res_nodes", schema.StreamOf(nodeShareType.Type)), streamShares, "Each of them"),
 	}),
-	schema.F("cpus", schema.Int32, func(r *model.JobResources) *uint32 { return &r.NCPUs }, "Processors", schema.Required(0)),
-	schema.F("threads_per_core", rawNumber, func(r *model.JobResources) *uint16 { return &r.ThreadsPerCore }, "Threads used of each core", schema.Required(0)),
+	schema.F("cpus", schema.Int32, func(r *model.JobResources) *uint32 { return &r.NCPUs }, "Number of processors", schema.Count, schema.Required(0)),
+	schema.F("threads_per_core", rawNumber, func(r *model.JobResources) *uint16 { return &r.ThreadsPerCore }, "Number of threads used of each core", schema.Count, schema.Required(0)),
 )
 
 // nodeShare is what a job has of one node.
@@ -117,11 +117,11 @@ type coreShare struct {
 }
 
 var nodeShareType = schema.Object("job_res_node",
-	schema.F("index", schema.Int32, func(n *nodeShare) *uint32 { return &n.index }, "Its place in the job", schema.Required(0)),
+	schema.F("index", schema.Int32, func(n *nodeShare) *uint32 { return &n.index }, "Its place in the job", schema.Bare, schema.Required(0)),
 	schema.F("name", schema.String, func(n *nodeShare) *string { return &n.name }, "Its name", schema.Required(0)),
 	schema.Group("cpus", "Processors", []schema.Field[nodeShare]{
-		schema.F("count", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpus }, "How many the job has"),
-		schema.F("used", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpusUsed }, "How many its steps use"),
+		schema.F("count", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpus }, "How many the job has", schema.Count),
+		schema.F("used", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpusUsed }, "How many its steps use", schema.Count),
 	}),
 	schema.Group("memory", "Memory", []schema.Field[nodeShare]{
 		schema.F("used", schema.Int64, func(n *nodeShare) *uint64 { return &n.memoryUse }, "What its steps use", schema.Unit("MiB")),
@@ -131,12 +131,12 @@ var nodeShareType = schema.Object("job_res_node",
 )
 
 var socketShareType = schema.Object("job_res_socket",
-	schema.F("index", schema.Int32, func(s *socketShare) *uint32 { return &s.index }, "Its place in the node", schema.Required(0)),
+	schema.F("index", schema.Int32, func(s *socketShare) *uint32 { return &s.index }, "Its place in the node", schema.Bare, schema.Required(0)),
 	schema.F("cores", schema.Named("job_res_core_array", schema.List(coreShareType.Type)), func(s *socketShare) *[]coreShare { return &s.cores }, "Its cores", schema.Required(0)),
 )
 
 var coreShareType = schema.Object("job_res_core",
-	schema.F("index", schema.Int32, func(c *coreShare) *uint32 { return &c.index }, "Its place in the socket", schema.Required(0)),
+	schema.F("index", schema.Int32, func(c *coreShare) *uint32 { return &c.index }, "Its place in the socket", schema.Bare, schema.Required(0)),
 	schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "What the job has of it", schema.Required(0)),
 )
 

@@ -19,14 +19,14 @@ var oldResources = schema.Object("job_res",
 			return r.NCPUs
 		}
 		return 0
-	}, "Cores, where cores are what is allocated"),
+	}, "Number of cores, where cores are what is allocated", schema.Count),
 	schema.Show("allocated_cpus", schema.Int32, func(r *model.JobResources) uint32 {
 		if r.CRType&byCore == 0 {
 			return r.NCPUs
 		}
 		return 0
-	}, "Processors, where processors are what is allocated"),
-	schema.Show("allocated_hosts", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "How many nodes"),
+	}, "Number of processors, where processors are what is allocated", schema.Count),
+	schema.Show("allocated_hosts", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "Number of nodes", schema.Count),
 	schema.Show("allocated_nodes", schema.Named("job_res_nodes", oldShares), func(r *model.JobResources) *model.JobResources { return r }, "Each node: sockets and cores by number"),
 )
 

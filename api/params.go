@@ -27,7 +27,7 @@ var listParams = schema.Object("",
 
 func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("update_time", instant, func(p *P) *model.Time { return &at(p).Since },
-		"Answer 304 when nothing changed since then", schema.Unit("s"))
+		"Answer 304 when nothing changed since then", schema.Unit(UnixTime))
 }
 
 func flags[P any](at func(*P) *model.Query) schema.Field[P] {

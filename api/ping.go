@@ -53,6 +53,8 @@ var Pings = enveloped("openapi_ping_array_resp", (*PingsAnswer).envelope,
 var GetPing = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "ping/", ID: "get_ping",
 	Doc: "Ask every controller whether it is there", Answer: Pings,
+	About:   "Calls each of the cluster's controllers. One that does not answer is in the list all the same, as down; the request fails only when nobody may ask.",
+	Returns: "Each controller, and how it answered",
 })
 
 // AccountingPings is the table of a PingsAnswer of the accounting daemon.
@@ -64,5 +66,7 @@ var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).env
 var GetAccountingPing = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "ping/", ID: "get_ping",
 	Doc: "Ask the accounting daemon whether it is there", Answer: AccountingPings,
-	Ours: V42,
+	About:   "Calls the accounting daemon, and its backup when there is one. One that does not answer is in the list all the same, as down.",
+	Returns: "Each accounting daemon, and how it answered",
+	Ours:    V42,
 })

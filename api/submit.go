@@ -56,7 +56,7 @@ type SubmitAnswer struct {
 var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Envelope { return &a.Envelope },
 	schema.Group("result", "The same as beside it", []schema.Field[SubmitAnswer]{
 		submittedID, submittedStep,
-		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's number of something to note; 0 for nothing"),
+		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's number of something to note; 0 for nothing", schema.Bare),
 		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "What there is to note"),
 		submittedMessage,
 	}, schema.Until(V42), schema.Deprecated(V41)),
@@ -64,7 +64,7 @@ var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Env
 )
 
 var (
-	submittedID = schema.F("job_id", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.StepID.JobID }, "Number of the job")
+	submittedID = schema.F("job_id", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.StepID.JobID }, "Number of the job", schema.Bare)
 
 	submittedStep = schema.Show("step_id", schema.String, func(a *SubmitAnswer) string { return stepName(a.StepID.Step) }, "Its step; batch for a batch script")
 
@@ -92,4 +92,7 @@ func stepName(o model.Opt[uint32]) string {
 var PostJobSubmit = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
 	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,
+	About:   "Puts one batch job into the queue: its script, and what it needs. It needs current_working_directory and an environment with at least one variable. What the controller refuses is answered with 422 or what else it says; a request whose outcome is unknown says so in code and must not be repeated blindly.",
+	Takes:   "The job, and its script in it or beside it",
+	Returns: "The number of the job",
 })

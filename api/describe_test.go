@@ -1,0 +1,75 @@
+package api
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"schedrestd/api/schema"
+)
+
+var (
+	counts = regexp.MustCompile(`(?i)\b(number of|how many|how often)\b`)
+	points = regexp.MustCompile(`^(When|Since when|From when|Answer 304)\b`)
+)
+
+// TestDescriptions: every field and parameter says what it is, and every number what it is a number
+// of: a unit, things that its description names, or nothing, and that it says too.
+func TestDescriptions(t *testing.T) {
+	numbers := 0
+	for _, e := range Endpoints {
+		for _, v := range Versions {
+			view := schema.View{Version: v}
+			for name, d := range map[string]Described{"parameters": e.Params, "request": e.Request, "answer": e.Answer} {
+				if d != nil {
+					numbers += checkFields(t, e.ID+" "+name+" "+v.String(), d.Shape(view))
+				}
+			}
+		}
+		for _, text := range []string{e.Doc, e.About, e.Returns} {
+			if text == "" || strings.HasSuffix(e.Doc, ".") {
+				t.Errorf("%s: a description is missing, or its line ends as a sentence", e.ID)
+			}
+		}
+		if (e.Request != nil) != (e.Takes != "") {
+			t.Errorf("%s: a request's body is described, or there is none", e.ID)
+		}
+	}
+	if numbers < 500 {
+		t.Errorf("%d numbers seen", numbers)
+	}
+}
+
+// checkFields looks at all fields below s and gives how many are numbers.
+func checkFields(t *testing.T, in string, s *schema.Shape) (numbers int) {
+	if s.Items != nil {
+		numbers += checkFields(t, in+"[]", s.Items)
+	}
+	for _, p := range s.Fields {
+		at := in + "." + p.Name
+		if p.Doc == "" {
+			t.Errorf("%s has no description", at)
+		}
+		if !isNumber(p.Shape) {
+			numbers += checkFields(t, at, p.Shape)
+			continue
+		}
+		numbers++
+		switch {
+		case p.Unit == "":
+			t.Errorf("%s is a number without a unit; schema.Count or schema.Bare if it has none", at)
+		case p.Unit == schema.CountUnit && !counts.MatchString(p.Doc):
+			t.Errorf("%s counts, and does not say number of what: %q", at, p.Doc)
+		case p.Unit == UnixTime && !points.MatchString(p.Doc):
+			t.Errorf("%s is a point in time and is described as something else: %q", at, p.Doc)
+		case p.Unit == "s" && strings.HasPrefix(p.Doc, "When"):
+			t.Errorf("%s is a span of time and is described as a point in it: %q", at, p.Doc)
+		}
+	}
+	return numbers
+}
+
+// isNumber tells whether s is a number, or the wrapper of one.
+func isNumber(s *schema.Shape) bool {
+	return s.Kind == "integer" || s.Kind == "number" || strings.Contains(s.Name, "_no_val")
+}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/api/schema"
+	"schedrestd/plugin"
+)
+
+// TestParsersAreTheVersions: what can be named on the command line is what the tables have.
+func TestParsersAreTheVersions(t *testing.T) {
+	var named []schema.Version
+	for _, p := range plugin.Parsers {
+		named = append(named, schema.Version(p.Version))
+		if p.Name() != schema.Version(p.Version).String() {
+			t.Errorf("%s is %s in paths", p.Name(), schema.Version(p.Version))
+		}
+	}
+	if d := cmp.Diff(named, Versions); d != "" {
+		t.Errorf("package plugin (-), tables (+):\n%s", d)
+	}
+}
+
+// names lists which named schema stands where in a documented body, by path.
+func (d documents) names(version, name, path string, into map[string]string) {
+	for _, row := range d[[2]string{version, name}] {
+		inline, at := name+"."+row.field, path+"."+row.field
+		if row.field == "[]" {
+			inline, at = name+"[]", path+"[]"
+		}
+		typ := row.typ
+		for m := arrayOf.FindStringSubmatch(typ); m != nil; m = arrayOf.FindStringSubmatch(typ) {
+			typ, inline, at = m[1], inline+"[]", at+"[]"
+		}
+		if named, ok := strings.CutPrefix(typ, "@"); ok {
+			into[at], inline = named, named
+		}
+		d.names(version, inline, at, into)
+	}
+}
+
+// shapeNames lists the same of a Shape.
+func shapeNames(v schema.View, s *schema.Shape, path string, into map[string]string) {
+	for _, p := range s.Fields {
+		if p.Ours {
+			continue
+		}
+		if p.Shape.Name != "" {
+			into[path+"."+p.Name] = SchemaName(p.Shape.Name, v)
+		}
+		shapeNames(v, p.Shape, path+"."+p.Name, into)
+	}
+	if s.Items != nil {
+		if s.Items.Name != "" {
+			into[path+"[]"] = SchemaName(s.Items.Name, v)
+		}
+		shapeNames(v, s.Items, path+"[]", into)
+	}
+}
+
+// unnamed are the schemas that Slurm names and we write in place.
+var unnamed = map[string]string{
+	"v0.0.40_job_submit_response_msg": "it is a part of the answer's own table, there to hold what stands beside it too",
+	"v0.0.40_power_flags":             "an array of nothing",
+	"v0.0.40_ext_sensors_data":        "an object of nothing, and later versions do not name it",
+	"v0.0.40_power_mgmt_data":         "the same",
+}
+
+// TestSchemaNames: schemas have the names that clients were generated with. v0.0.41 names next to
+// none, and v0.0.43 no sets of words; there the names are those of v0.0.42, for who wants them.
+func TestSchemaNames(t *testing.T) {
+	docs := readDocuments(t)
+	for name, b := range bodies() {
+		for _, v := range []schema.Version{V40, V42, V43} {
+			if v < b.since {
+				continue // of an endpoint of ours
+			}
+			view := schema.View{Version: v, Names: schema.Slurm}
+			want, got := map[string]string{}, map[string]string{}
+			docs.names(v.String(), v.String()+"_"+name, "", want)
+			shapeNames(view, b.Shape(view), "", got)
+			for path, schemaName := range want {
+				if unnamed[schemaName] != "" {
+					delete(want, path)
+				}
+			}
+			words := map[string]bool{}
+			wordPaths(b.Shape(view), "", words)
+			for path := range got {
+				if _, named := want[path]; !named && v == V43 && words[path] {
+					delete(got, path)
+				}
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s %s: documented (-), declared (+):\n%s", v, name, d)
+			}
+		}
+	}
+}
+
+// wordPaths finds the sets of words below s.
+func wordPaths(s *schema.Shape, path string, into map[string]bool) {
+	if s.Items != nil {
+		into[path] = s.Items.Enum != nil
+		wordPaths(s.Items, path+"[]", into)
+	}
+	for _, p := range s.Fields {
+		wordPaths(p.Shape, path+"."+p.Name, into)
+	}
+}
+
+// TestOneNameOneSchema: in one View a name stands for one thing, as a document can have it once.
+func TestOneNameOneSchema(t *testing.T) {
+	for _, v := range Versions {
+		for _, names := range NamesBoth.Spellings() {
+			view := schema.View{Version: v, Names: names}
+			seen := map[string]*schema.Shape{}
+			for _, b := range bodies() {
+				oneName(t, view, b.Shape(view), seen)
+			}
+			if len(seen) < 10 {
+				t.Errorf("%v: %d names", view, len(seen))
+			}
+		}
+	}
+}
+
+func oneName(t *testing.T, v schema.View, s *schema.Shape, seen map[string]*schema.Shape) {
+	if s.Name != "" {
+		if other := seen[s.Name]; other != nil {
+			if d := cmp.Diff(other, s); d != "" {
+				t.Errorf("%v: two schemas %s:\n%s", v, s.Name, d)
+			}
+			return
+		}
+		seen[s.Name] = s
+	}
+	if s.Items != nil {
+		oneName(t, v, s.Items, seen)
+	}
+	for _, p := range s.Fields {
+		oneName(t, v, p.Shape, seen)
+	}
+}
