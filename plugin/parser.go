@@ -30,10 +30,10 @@ type FlagEntry struct {
 
 // AllFlags is every flag, in the order of their bits.
 var AllFlags = []FlagEntry{
-	{Fast, Entry{"+fast", "no warnings about what a request has wrong or too much; what can't be understood is passed over"}},
-	{PreferRefs, Entry{"+prefer_refs", "OpenAPI: a schema that is referred to once is written where it is used"}},
-	{MinimizeRefs, Entry{"+minimize_refs", "OpenAPI: a schema that is referred to once is referred to all the same"}},
-	{InlineEnums, Entry{"+inline_enums", "OpenAPI: the words of a list stand in the list, not in a schema of their own"}},
+	{Fast, Entry{"+fast", "requests are read leniently, and without warnings"}},
+	{PreferRefs, Entry{"+prefer_refs", "OpenAPI: a schema used once is written where it is used"}},
+	{MinimizeRefs, Entry{"+minimize_refs", "OpenAPI: a schema used once is referred to all the same"}},
+	{InlineEnums, Entry{"+inline_enums", "OpenAPI: the words of a list have no schema of their own"}},
 }
 
 // String is f as it is written after a version, "+fast+minimize_refs".

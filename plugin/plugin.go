@@ -53,14 +53,14 @@ type ContentEntry struct {
 
 // Auths is every way to authenticate.
 var Auths = []AuthEntry{
-	{JWT, Entry{"rest_auth/jwt", "by a token in a header, over TCP and UNIX sockets"}},
-	{Local, Entry{"rest_auth/local", "by the kernel's word on who is at the other end of a UNIX socket"}},
+	{JWT, Entry{"rest_auth/jwt", "by a token, over TCP and UNIX sockets"}},
+	{Local, Entry{"rest_auth/local", "by the kernel's word on who is at the end of a socket"}},
 }
 
 // Contents is every content plugin.
 var Contents = []ContentEntry{
-	{Controller, Entry{"openapi/schedctld", "paths under /sched: jobs, nodes and partitions, from the controller"}},
-	{Accounting, Entry{"openapi/scheddb", "paths under /scheddb: accounts, users and past jobs, from the accounting daemon"}},
+	{Controller, Entry{"openapi/schedctld", "paths under /sched, from the controller"}},
+	{Accounting, Entry{"openapi/scheddb", "paths under /scheddb, from the accounting daemon"}},
 }
 
 // ParseAuth reads the value of -a.

@@ -6,30 +6,32 @@
 // the kernel who connects, and hands each connection to a schedrestd-worker. It
 // reads no byte of a connection.
 //
-//	schedrestd [-f CONF] [-u USER [-g GROUP]] LISTEN...
+//	schedrestd [-f CONF] [-u USER [-g GROUP]] [LISTEN...]
 //
-// This file is the flow, options.go what was asked for, setup.go what the
-// configuration makes of it. What keeps it from starting is printed as error: and hint:
+// This file is the flow. What was asked for is in options.go and environment.go, what the
+// configuration makes of it in setup.go and plugins.go, what a person sees in help.go,
+// list.go and completion.go. What keeps it from starting is printed as error: and hint:
 // lines, exit status 1.
 package main
 
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/privsep"
 	"schedrestd/release"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(run(os.Args[1:], os.Stdout, standardError())) }
 
 // run is main without the process: arguments in, exit status out.
 func run(args []string, out, errOut io.Writer) int {
@@ -39,6 +41,7 @@ func run(args []string, out, errOut io.Writer) int {
 	cmd.SetErr(errOut)
 	if err := cmd.Execute(); err != nil {
 		complain(errOut, err)
+		abortIfAsked(errOut)
 		return 1
 	}
 	return 0
@@ -57,47 +60,75 @@ func complain(w io.Writer, err error) {
 func command(errOut io.Writer) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:   "schedrestd [flags] LISTEN...",
-		Short: "Serve the scheduler over REST, in separated processes",
-		Long: `Serve the scheduler over REST, in separated processes.
-
-LISTEN is [host]:port or unix:/path; several may be given.`,
-		Example: `  schedrestd -f /etc/slurm/slurm.conf -u restd -g restd 127.0.0.1:6820
-  schedrestd -f sched.conf unix:/run/schedrestd/socket :6820`,
+		Use:           "schedrestd",
 		Version:       release.Version,
+		Args:          cobra.ArbitraryArgs, // LISTEN
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.listen = args
-			for _, name := range []string{"max-connections", "threads"} {
-				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
-					return errs.New(errs.Invalid, "--%s 0: not a number from 1 on", name)
-				}
+			if err := o.read(cmd.Flags(), args); err != nil {
+				return err
+			}
+			switch {
+			case o.listAsked():
+				return o.list(cmd.OutOrStdout())
+			case o.document:
+				return o.printDocument(cmd.OutOrStdout(), errOut)
 			}
 			return serve(o, errOut)
 		},
 	}
 	o.flags(cmd.Flags())
-	cmd.CompletionOptions.DisableDefaultCmd = true
+	help(cmd)
+	complete(cmd)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return errs.New(errs.Invalid, "%v", err).WithHint("schedrestd --help lists the options")
+	})
 	return cmd
 }
 
-// serve is the program: what was asked for, checked against configuration and
-// environment, until a signal ends it.
+// read puts together what the command line and, where that is silent, the environment ask for.
+func (o *options) read(f *pflag.FlagSet, args []string) error {
+	o.listen = args
+	o.auth.fromFlag(f.Lookup("auth"))
+	o.parsers.fromFlag(f.Lookup("data-parser"))
+	o.content.fromFlag(f.Lookup("openapi"))
+	if err := o.check(f); err != nil {
+		return err
+	}
+	return o.fromEnvironment()
+}
+
+// serve is the program: what was asked for, checked against the configuration, until a
+// signal ends it or, in inetd mode, the client does.
 func serve(o options, errOut io.Writer) error {
-	if err := o.fromEnvironment(); err != nil {
+	if err := o.sound(); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: o.level()}))
-	cluster, err := configuration(o, log)
+	sockets, err := activated()
 	if err != nil {
 		return err
 	}
-	config, err := o.parent(cluster, log)
+	path, err := conf.Find(o.conf)
 	if err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 2)
+	r := newReloader(o, path, errOut)
+	if r.mode = o.runMode(sockets, os.Stdin); r.mode != listening {
+		r.usual = r.mode.level()
+	}
+	config, err := r.start()
+	if err != nil {
+		return err
+	}
+	config.Activated = sockets
+	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if r.mode != listening {
+		r.mode.announce(o, config.Log)
+		return serveStreams(signals, config, os.Stdin, os.Stdout)
+	}
+	signal.Notify(signals, syscall.SIGHUP)
+	config.Reload = r
 	return privsep.Run(signals, config)
 }

@@ -44,12 +44,29 @@ func site(t *testing.T, text string) string {
 	return path
 }
 
+var daemonEnv = map[string]string{"SCHED_JWT": "daemon"}
+
+// without drops the line of a key.
+func without(text, key string) string {
+	if key == "" {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, key+"=") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
 // TestRefusals: what keeps it from starting is an error line and a way out.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name        string
 		args        []string
 		env         map[string]string
+		drop        string // a key of the configuration
 		error, hint string
 	}{
 		{name: "nothing to listen on", args: []string{}, env: map[string]string{"SCHED_JWT": "daemon"},
@@ -68,15 +85,38 @@ func TestRefusals(t *testing.T) {
 		{name: "spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_NAMES": "x"},
 			error: "SCHEDRESTD_NAMES=x", hint: "sched, slurm, both"},
 		{name: "mode", args: []string{"--socket-mode=rw", "127.0.0.1:0"}, error: "--socket-mode=rw", hint: "octal"},
-		{name: "connections", args: []string{"--max-connections=-1", "127.0.0.1:0"}, env: map[string]string{"SCHED_JWT": "daemon"}, error: "-1 connections"},
-		{name: "no connections", args: []string{"--max-connections=0", "127.0.0.1:0"}, error: "--max-connections 0"},
+		{name: "connections", args: []string{"--max-connections=-1", "127.0.0.1:0"}, error: `invalid argument "-1" for "--max-connections"`, hint: "--help"},
+		{name: "no connections", args: []string{"--max-connections=0", "127.0.0.1:0"}, error: "not a number from 1 on"},
+		{name: "no threads", args: []string{"-t", "0", "127.0.0.1:0"}, error: "not a number from 1 on"},
+		{name: "body", args: []string{"--max-body", "2G", "127.0.0.1:0"}, error: "not a size from 1 to 1G"},
+		{name: "an empty value", args: []string{"-u", "", "127.0.0.1:0"}, error: "-u: its value is empty"},
+		{name: "a user that does not exist", args: []string{"-u", "nobody-has-this-name", "127.0.0.1:0"}, env: daemonEnv, error: "-u nobody-has-this-name"},
+		{name: "a group that does not exist", args: []string{"-u", "nobody", "-g", "nobody-has-this-name", "127.0.0.1:0"}, env: daemonEnv, error: "-g nobody-has-this-name"},
+		{name: "a user without a group", args: []string{"-u", "2999999999", "127.0.0.1:0"}, env: daemonEnv, error: "-u 2999999999 has no entry", hint: "-g"},
+		{name: "no address", args: []string{"localhost"}, error: `can't listen on "localhost"`, hint: "[host]:port"},
+		{name: "no address in the environment", args: nil, env: map[string]string{"SCHEDRESTD_LISTEN": ","}, error: "SCHEDRESTD_LISTEN=, names no address"},
+		{name: "data parser", args: []string{"-d", "v0.0.39", "127.0.0.1:0"}, error: `-d: there is no data parser "v0.0.39"`, hint: "latest"},
+		{name: "data parser's flag", args: []string{"-d", "v0.0.43+prefer_refs", "127.0.0.1:0"}, error: `v0.0.43 has no flag "+prefer_refs"`, hint: "+minimize_refs"},
+		{name: "data parser of the environment", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_DATA_PARSER_PLUGINS": "v1"},
+			error: `SCHEDRESTD_DATA_PARSER_PLUGINS: there is no data parser "v1"`},
+		{name: "list among others", args: []string{"-a", "list,jwt", "127.0.0.1:0"}, error: "-a: list stands alone"},
+		{name: "jwt without the word", args: []string{"-a", "rest_auth/jwt", "127.0.0.1:0"}, error: "rest_auth/jwt can't be loaded: SCHED_JWT=daemon is not set", hint: "export"},
+		{name: "jwt without the key", args: []string{"-a", "jwt", "127.0.0.1:0"}, env: daemonEnv, drop: "AuthAltTypes", error: "no AuthAltTypes=auth/jwt", hint: "set it in"},
+		{name: "local without the socket", args: []string{"-a", "local", "unix:/nowhere/s"}, drop: "AuthInfo", error: "rest_auth/local can't be loaded", hint: "socket"},
+		{name: "local over TCP alone", args: []string{"-a", "local", "127.0.0.1:0"}, env: daemonEnv, error: "nobody could be let in", hint: "unix:"},
+		{name: "scheddb without accounting", args: []string{"-s", "scheddb", "127.0.0.1:0"}, env: daemonEnv, drop: "AccountingStorageType", error: "openapi/scheddb can't be loaded", hint: "AccountingStorageType="},
+		{name: "become_user with jwt", args: []string{"unix:/nowhere/s"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_user"}, error: "become_user"},
+		{name: "how much to log", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_DEBUG": "10"}, error: "SCHEDRESTD_DEBUG=10", hint: "0 to 9 or quiet"},
+		{name: "layout", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHED_JSON": "no_tag"}, error: "SCHED_JSON=no_tag", hint: "compact, pretty"},
+		{name: "two layouts", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_YAML": "compact,pretty"}, error: "SCHEDRESTD_YAML=compact,pretty"},
+		{name: "status", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_RESPONSE_STATUS_CODES": "200,99"}, error: `"99" is no status`, hint: "default"},
 		{name: "nobody could be let in", args: []string{"127.0.0.1:0"}, error: "nobody could be let in", hint: "SCHED_JWT=daemon"},
 		{name: "no file", args: []string{"-f", "/nowhere/at/all", "127.0.0.1:0"}, error: "/nowhere/at/all"},
 		{name: "unknown flag", args: []string{"--frobnicate"}, error: "unknown flag"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			path := site(t, sample)
+			path := site(t, without(sample, tt.drop))
 			for name, value := range tt.env {
 				t.Setenv(name, value)
 			}
@@ -127,7 +167,7 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := o.parent(cluster, discard)
+		c, err := o.parent(cluster, 0, listening, discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +192,7 @@ func TestSetup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := o.setup(cluster, discard)
+	got, err := o.setup(cluster, listening, discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +205,8 @@ func TestSetup(t *testing.T) {
 		Accounting: []ipc.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", JWT: true, Local: true, Names: ipc.NamesSched,
 		Parsers: []ipc.Parser{{Version: 40}, {Version: 41}, {Version: 42}, {Version: 43}}, Content: ipc.ContentController | ipc.ContentAccounting,
-		Limits: limits(cluster),
+		Statuses: []string{"200", "default"},
+		Limits:   o.limits(cluster),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io/fs"
-	"log/slog"
 	"strconv"
 	"strings"
 
@@ -18,83 +17,178 @@ import (
 type options struct {
 	conf        string
 	user, group string
+	auth        asked // -a
+	parsers     asked // -d
+	content     asked // -s
 	connections int
+	perSource   int
+	identities  int
 	threads     int
-	verbose     int
+	body        size
+	verbose     verbosity
 	listen      []string
 	socketMode  string // octal
 	socketGroup string
+	document    bool // --generate-openapi-spec
 
-	switches security.Switches
-	names    string // SCHEDRESTD_NAMES
-	daemon   bool   // SCHED_JWT=daemon
+	// From the environment alone.
+	switches   security.Switches
+	names      string   // SCHEDRESTD_NAMES
+	jwt        string   // SCHED_JWT; only "daemon" is ever shown
+	debug      level    // SCHEDRESTD_DEBUG
+	debugFlags []string // SCHED_DEBUG_FLAGS; nil: the configuration's
+	json, yaml ipc.Layout
+	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES
+	abort      bool     // ABORT_ON_FATAL
 }
 
 func (o *options) flags(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVarP(&o.conf, "config", "f", "", "configuration of the cluster")
-	f.StringVarP(&o.user, "user", "u", "", "serve as this user; root must say which")
-	f.StringVarP(&o.group, "group", "g", "", "serve as this group (default: the user's own)")
-	f.IntVar(&o.connections, "max-connections", 0, "connections handled at one time (default 124)")
-	f.IntVarP(&o.threads, "threads", "t", 0, "threads of all workers together (default: one a CPU)")
-	f.StringVar(&o.socketMode, "socket-mode", "", "mode of UNIX sockets (default: 0666 with tokens, else 0600)")
-	f.StringVar(&o.socketGroup, "socket-group", "", "group of UNIX sockets (default: the serving group)")
-	f.CountVarP(&o.verbose, "verbose", "v", "log more; up to six times")
+	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
+	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; root must say which")
+	f.StringVarP(&o.group, "group", "g", "", "serve as `GROUP` [the user's own]")
+	f.VarP(&o.auth, "auth", "a", "ways to authenticate [all that can be]")
+	f.VarP(&o.parsers, "data-parser", "d", "API versions, as v0.0.42+fast,latest [all]")
+	f.VarP(&o.content, "openapi", "s", "content plugins [all that can be]")
+	f.VarP(number{&o.threads, 1}, "threads", "t", "threads of all workers together [one a CPU]")
+	f.Var(number{&o.connections, 1}, "max-connections", "connections handled at one time [124]")
+	f.Var(number{&o.perSource, 0}, "max-per-source", "of these by one client, 0 for no limit [0]")
+	f.Var(number{&o.identities, 1}, "max-identities", "users at one time, with become_user [64]")
+	f.Var(&o.body, "max-body", "largest body of a request [50M]")
+	f.StringVar(&o.socketMode, "socket-mode", "", "`MODE` of UNIX sockets, octal [0666 or 0600]")
+	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving one]")
+	f.BoolVar(&o.document, "generate-openapi-spec", false, "print the OpenAPI document and exit")
+	f.VarP(&o.verbose, "verbose", "v", "log more; up to six times``")
+	f.Lookup("verbose").NoOptDefVal = more
 	f.BoolP("version", "V", false, "print the version and exit")
+	f.BoolP("help", "h", false, "print this and exit")
 }
 
-// fromEnvironment adds what the environment says and the command line does not.
-func (o *options) fromEnvironment() error {
-	env := func(name string, use func(string) error) error {
-		v, err := conf.Env(name)
-		if err == nil && v != "" {
-			err = use(v)
+// check refuses what was given to no effect: an empty value is a variable of a script that
+// was not set, and what comes of it must not be the default.
+func (o *options) check(f *pflag.FlagSet) (err error) {
+	f.Visit(func(flag *pflag.Flag) {
+		if flag.Value.String() == "" && err == nil {
+			err = errs.New(errs.Invalid, "%s: its value is empty", written(flag))
 		}
-		return err
-	}
-	return firstError(
-		env("SCHEDRESTD_LISTEN", func(v string) error {
-			if len(o.listen) == 0 {
-				o.listen = strings.Split(v, ",")
-			}
-			return nil
-		}),
-		env("SCHEDRESTD_MAX_CONNECTIONS", func(v string) (err error) {
-			if o.connections != 0 {
-				return nil
-			}
-			if o.connections, err = strconv.Atoi(v); err != nil {
-				return errs.New(errs.Invalid, "environment: SCHEDRESTD_MAX_CONNECTIONS=%s is not a number", v)
-			}
-			return nil
-		}),
-		env("SCHEDRESTD_SECURITY", func(v string) (err error) {
-			o.switches, err = security.ParseSwitches(v)
-			return err
-		}),
-		env("SCHEDRESTD_NAMES", func(v string) error {
-			o.names = v
-			return nil
-		}),
-		env("SCHED_JWT", func(v string) error {
-			// A token here would be somebody's own, exported for the commands.
-			if o.daemon = v == "daemon"; !o.daemon {
-				return errs.New(errs.Invalid, "environment: SCHED_JWT is not \"daemon\"").
-					WithHint("a token serves commands; for the gateway export SCHED_JWT=daemon")
-			}
-			return nil
-		}),
-	)
+	})
+	return err
 }
 
-func firstError(list ...error) error {
-	for _, err := range list {
-		if err != nil {
-			return err
-		}
+// written is a flag as a person writes it.
+func written(f *pflag.Flag) string {
+	if f.Shorthand != "" {
+		return "-" + f.Shorthand
 	}
+	return "--" + f.Name
+}
+
+// asked is a list of names that was asked for, and where: the flag, repeated or not, or else the
+// environment.
+type asked struct {
+	from  string // "" when nobody did
+	value string
+}
+
+// Set adds to what was asked for: a list that is given twice is one list.
+func (a *asked) Set(v string) error {
+	if a.value != "" {
+		v = a.value + "," + v
+	}
+	a.value = v
 	return nil
 }
+
+func (a *asked) String() string { return a.value }
+
+// Type is for help.
+func (a *asked) Type() string { return "LIST" }
+
+// fromFlag notes which flag gave a, if it did.
+func (a *asked) fromFlag(f *pflag.Flag) {
+	if f.Changed {
+		a.from = written(f)
+	}
+}
+
+// number is a flag's value from least on.
+type number struct {
+	to    *int
+	least int
+}
+
+// Set reads one.
+func (n number) Set(v string) error {
+	i, err := strconv.ParseUint(v, 10, 31)
+	if err != nil || int(i) < n.least {
+		return errs.New(errs.Invalid, "not a number from %d on", n.least)
+	}
+	*n.to = int(i)
+	return nil
+}
+
+func (n number) String() string {
+	if n.to == nil {
+		return ""
+	}
+	return strconv.Itoa(*n.to)
+}
+
+// Type is for help.
+func (number) Type() string { return "N" }
+
+// verbosity counts -v.
+type verbosity int
+
+const (
+	more    = "+1" // the value of a -v that has none
+	mostVee = 6
+)
+
+// Set counts one more, or takes a number.
+func (n *verbosity) Set(v string) error {
+	if v == more {
+		*n++
+		return nil
+	}
+	i, err := strconv.ParseUint(v, 10, 8)
+	if err != nil || i > mostVee {
+		return errs.New(errs.Invalid, "not a number from 0 to %d", mostVee)
+	}
+	*n = verbosity(i)
+	return nil
+}
+
+func (n *verbosity) String() string { return strconv.Itoa(int(*n)) }
+
+// Type is for help: the letter is repeated and takes no value.
+func (*verbosity) Type() string { return "count" }
+
+// size is a number of bytes.
+type size uint32
+
+const mostBody = 1 << 30 // a worker may hold several at one time
+
+// Set reads a number of bytes, with K, M or G after it or not.
+func (s *size) Set(v string) error {
+	digits, shift := v, 0
+	for i, unit := range []string{"K", "M", "G"} {
+		if d, ok := strings.CutSuffix(strings.ToUpper(v), unit); ok {
+			digits, shift = d, 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil || n == 0 || n > mostBody>>shift {
+		return errs.New(errs.Invalid, "not a size from 1 to 1G, as 8M")
+	}
+	*s = size(n << shift)
+	return nil
+}
+
+func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
+
+// Type is for help.
+func (*size) Type() string { return "SIZE" }
 
 // mode is --socket-mode; 0 leaves it to privsep.
 func (o *options) mode() (fs.FileMode, error) {
@@ -107,14 +201,6 @@ func (o *options) mode() (fs.FileMode, error) {
 			WithHint("an octal number, as 0660")
 	}
 	return fs.FileMode(n), nil
-}
-
-// level is how much is logged: -v adds debugging.
-func (o *options) level() slog.Level {
-	if o.verbose > 0 {
-		return slog.LevelDebug
-	}
-	return slog.LevelInfo
 }
 
 // spelling is which names are served: SCHEDRESTD_NAMES, else both for a site that writes

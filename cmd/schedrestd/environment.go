@@ -1,0 +1,136 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// variable is an environment variable, in our spelling, and what it does to options that the
+// command line left open.
+type variable struct {
+	name string
+	set  func(o *options, value string) error
+}
+
+// variables is every one that the command reads. A later one overrides an earlier.
+var variables = []variable{
+	{"ABORT_ON_FATAL", func(o *options, _ string) error { o.abort = true; return nil }},
+	{"SCHED_CONF", func(*options, string) error { return nil }}, // conf.Find uses it
+	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = listed(v); return nil }},
+	{"SCHED_JWT", func(o *options, v string) error { o.jwt = v; return nil }},
+	{"SCHED_JSON", setLayout(func(o *options) *ipc.Layout { return &o.json }, "SCHED_JSON", "compact", "pretty")},
+	{"SCHEDRESTD_JSON", setLayout(func(o *options) *ipc.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
+	{"SCHED_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
+	{"SCHEDRESTD_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
+	{"SCHEDRESTD_AUTH_TYPES", setAsked(func(o *options) *asked { return &o.auth }, "SCHEDRESTD_AUTH_TYPES")},
+	{"SCHEDRESTD_DATA_PARSER_PLUGINS", setAsked(func(o *options) *asked { return &o.parsers }, "SCHEDRESTD_DATA_PARSER_PLUGINS")},
+	{"SCHEDRESTD_OPENAPI_PLUGINS", setAsked(func(o *options) *asked { return &o.content }, "SCHEDRESTD_OPENAPI_PLUGINS")},
+	{"SCHEDRESTD_DEBUG", setDebug},
+	{"SCHEDRESTD_LISTEN", setListen},
+	{"SCHEDRESTD_MAX_CONNECTIONS", setConnections},
+	{"SCHEDRESTD_RESPONSE_STATUS_CODES", setStatuses},
+	{"SCHEDRESTD_SECURITY", func(o *options, v string) (err error) { o.switches, err = security.ParseSwitches(v); return err }},
+	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
+}
+
+// fromEnvironment adds what the environment says and the command line does not.
+func (o *options) fromEnvironment() error {
+	for _, one := range variables {
+		value, err := conf.Env(one.name)
+		if err == nil && value != "" {
+			err = one.set(o, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func setAsked(of func(*options) *asked, name string) func(*options, string) error {
+	return func(o *options, v string) error {
+		if a := of(o); a.from == "" {
+			a.from, a.value = "environment: "+name, v
+		}
+		return nil
+	}
+}
+
+// setLayout takes how bodies are written. As Slurm does it takes several words; compact and pretty
+// can't both be had, and what has no tags is pretty.
+func setLayout(of func(*options) *ipc.Layout, name string, allowed ...string) func(*options, string) error {
+	layouts := map[string]ipc.Layout{"compact": ipc.Compact, "pretty": ipc.Pretty, "no_tag": ipc.NoTag}
+	return func(o *options, v string) error {
+		words := listed(v)
+		bad := len(words) == 0 || slices.Contains(words, "compact") && slices.Contains(words, "pretty")
+		layout := ipc.Compact
+		for _, word := range words {
+			layout = max(layout, layouts[word])
+			bad = bad || !slices.Contains(allowed, word)
+		}
+		if bad {
+			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed is one of %s", strings.Join(allowed, ", "))
+		}
+		*of(o) = layout
+		return nil
+	}
+}
+
+func setDebug(o *options, v string) (err error) {
+	if o.verbose == 0 {
+		o.debug, err = parseLevel(v)
+	}
+	return err
+}
+
+func setListen(o *options, v string) error {
+	if len(o.listen) > 0 {
+		return nil
+	}
+	if o.listen = listed(v); len(o.listen) == 0 {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LISTEN=%s names no address", v)
+	}
+	return nil
+}
+
+func setConnections(o *options, v string) error {
+	if o.connections != 0 {
+		return nil
+	}
+	if err := (number{&o.connections, 1}).Set(v); err != nil {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_MAX_CONNECTIONS=%s is %v", v, err)
+	}
+	return nil
+}
+
+// setStatuses takes the responses that the OpenAPI document lists for each operation.
+func setStatuses(o *options, v string) error {
+	for _, word := range listed(v) {
+		n, err := strconv.Atoi(word)
+		if word != "default" && (err != nil || len(word) != 3 || n < 100 || n > 599) {
+			return errs.New(errs.Invalid, "environment: SCHEDRESTD_RESPONSE_STATUS_CODES=%s: %q is no status", v, word).
+				WithHint("HTTP statuses and default with commas between them, as 200,404,default")
+		}
+		if !slices.Contains(o.statuses, word) {
+			o.statuses = append(o.statuses, word)
+		}
+	}
+	return nil
+}
+
+// listed cuts a value at its commas; blanks and empty words are dropped.
+func listed(v string) []string {
+	words := []string{}
+	for w := range strings.SplitSeq(v, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			words = append(words, w)
+		}
+	}
+	return words
+}

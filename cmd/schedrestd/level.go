@@ -1,0 +1,110 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+
+	"schedrestd/conf"
+	"schedrestd/errs"
+)
+
+// levels is how much can be logged, by the number and the name that Slurm's configuration and
+// SCHEDRESTD_DEBUG have for it. Each includes those before it; -v is one step from info on.
+var levels = []struct {
+	name  string
+	level slog.Level
+}{
+	{"quiet", 127}, // nothing
+	{"fatal", 12},
+	{"error", slog.LevelError},
+	{"info", slog.LevelInfo}, // warnings and a line for each request, too
+	{"verbose", -2},
+	{"debug", slog.LevelDebug},
+	{"debug2", -5},
+	{"debug3", -6},
+	{"debug4", -7},
+	{"debug5", -8},
+}
+
+const infoLevel = 3 // its place in levels
+
+// level is a level that was chosen, or not.
+type level struct {
+	slog.Level
+	chosen bool
+}
+
+// parseLevel reads the value of SCHEDRESTD_DEBUG.
+func parseLevel(v string) (level, error) {
+	for i, l := range levels {
+		if v == strconv.Itoa(i) || strings.EqualFold(v, l.name) {
+			return level{l.level, true}, nil
+		}
+	}
+	names := make([]string, len(levels))
+	for i, l := range levels {
+		names[i] = l.name
+	}
+	return level{}, errs.New(errs.Invalid, "environment: SCHEDRESTD_DEBUG=%s", v).
+		WithHint("allowed are 0 to %d or %s", len(levels)-1, strings.Join(names, ", "))
+}
+
+// level is how much is logged: what -v says, else SCHEDRESTD_DEBUG, else what this way to run has as
+// its default, which debug flags raise.
+func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
+	switch {
+	case o.verbose > 0:
+		return levels[infoLevel+min(int(o.verbose), mostVee)].level
+	case o.debug.chosen:
+		return o.debug.Level
+	case concerned(o.flagsOf(c)):
+		return min(usual, slog.LevelDebug)
+	}
+	return usual
+}
+
+// gatewayFlags are the debug flags of Slurm that concern a gateway; the others are about what
+// other daemons do.
+var gatewayFlags = []string{"auditrpcs", "audittls", "conmgr", "data", "network", "networkraw", "protocol", "tls"}
+
+// flagsOf is the debug flags: the environment's, else the configuration's.
+func (o *options) flagsOf(c *conf.Cluster) []string {
+	if o.debugFlags != nil || c == nil {
+		return o.debugFlags
+	}
+	return c.DebugFlags
+}
+
+func concerned(flags []string) bool {
+	return slices.ContainsFunc(flags, func(f string) bool { return slices.Contains(gatewayFlags, strings.ToLower(f)) })
+}
+
+// newLog is the log on w from a level on that can change.
+func newLog(w io.Writer, from *slog.LevelVar) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: from, ReplaceAttr: named}))
+}
+
+// named writes the names of levels that slog has not.
+func named(groups []string, a slog.Attr) slog.Attr {
+	if a.Key != slog.LevelKey || len(groups) > 0 {
+		return a
+	}
+	l, ok := a.Value.Any().(slog.Level)
+	if !ok {
+		return a
+	}
+	for _, known := range levels {
+		if known.level == l {
+			a.Value = slog.StringValue(strings.ToUpper(known.name))
+		}
+	}
+	return a
+}
+
+// withoutEffect is the flags that do nothing in a gateway.
+func withoutEffect(flags []string) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return concerned([]string{f}) })
+}
