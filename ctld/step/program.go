@@ -57,7 +57,7 @@ type Program struct{ fd int }
 
 // OpenProgram opens this process's own executable.
 func OpenProgram() (*Program, error) {
-	f, err := os.Open("/proc/self/exe")
+	f, err := os.OpenFile("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0) // it may be executable and not readable
 	if err != nil {
 		return nil, fmt.Errorf("open own program: %w", err)
 	}
