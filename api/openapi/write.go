@@ -358,5 +358,9 @@ func (d *document) property(v schema.View, p schema.Property) {
 	if p.Deprecated {
 		d.mark("deprecated")
 	}
+	if strings.Contains(p.Name, " ") {
+		// Generators for Go give it the name of the one that is written with an underscore.
+		d.pair("x-go-name", "Documented"+strings.ReplaceAll(p.Name, " ", ""))
+	}
 	d.EndObject()
 }
