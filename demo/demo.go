@@ -28,6 +28,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"schedrestd/errs"
@@ -36,7 +38,7 @@ import (
 // DefaultListen is where the gateway listens when nobody says otherwise.
 const DefaultListen = "127.0.0.1:6820"
 
-// binaries are the programs that have to lie beside schedctl.
+// binaries are the programs that the demo starts.
 var binaries = []string{"schedrestd", "schedrestd-worker", "schedctld", "scheddbd"}
 
 // Options say what to show, and how.
@@ -58,9 +60,12 @@ func Run(opt Options) error {
 	if opt.Stage != "" {
 		return runStage(opt)
 	}
-	bin, err := findBinaries()
-	if err != nil {
+	if _, err := findBinaries(); err != nil {
 		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return errs.Wrap(err, errs.Internal, "find this program")
 	}
 	if opt.Listen, err = freeAddress(opt.Listen); err != nil {
 		return err
@@ -75,7 +80,7 @@ func Run(opt Options) error {
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "make a directory for the demo")
 	}
-	err = front(opt, filepath.Join(bin, "schedctl"), dir, signals)
+	err = front(opt, self, dir, signals)
 	return errors.Join(err, sweep(), remove(dir))
 }
 
@@ -124,20 +129,23 @@ func status(err error) error {
 	return errs.New(errs.Internal, "the demo was cut short: %v", exit)
 }
 
-// findBinaries is the directory of this program, where the others have to be too: what the
-// PATH has might be of another build.
+// findBinaries is the directory where the others are: this program's, or the sbin beside it once
+// they are installed. What the PATH has might be of another build.
 func findBinaries() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", errs.Wrap(err, errs.Internal, "find this program")
 	}
-	dir := filepath.Dir(self)
-	for _, name := range binaries {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return "", errs.New(errs.NotFound, "%s is not beside schedctl in %s", name, dir).WithHint("make build")
+	beside := filepath.Dir(self)
+	for _, dir := range []string{beside, filepath.Join(filepath.Dir(beside), "sbin")} {
+		if !slices.ContainsFunc(binaries, func(name string) bool {
+			_, err := os.Stat(filepath.Join(dir, name))
+			return err != nil
+		}) {
+			return dir, nil
 		}
 	}
-	return dir, nil
+	return "", errs.New(errs.NotFound, "%s are not all beside schedctl in %s", strings.Join(binaries, ", "), beside).WithHint("make build")
 }
 
 // freeAddress makes sure, before anything starts, that the gateway will be able to
