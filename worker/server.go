@@ -48,7 +48,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *se
 		ConnState:         rested,
 
 		DisableGeneralOptionsHandler: true, // "OPTIONS *" has its answer from the handlers, too
-		HTTP2:             http2(setup.Requests),
+		HTTP2:                        http2(setup.Requests),
 	}
 	return s
 }

@@ -137,9 +137,8 @@ func (s *secure) renew() {
 	s.config.Store(c)
 }
 
-// server is c as http.Server takes it: with TLS, which it then makes the handshake of, under its
-// own limits of time.
-func (s *secure) server(c net.Conn) (net.Conn, error) {
+// server is c with TLS, whose handshake is not made yet.
+func (s *secure) server(c net.Conn) (*tls.Conn, error) {
 	config := s.config.Load()
 	if config == nil {
 		return nil, errors.New("it has no certificate to show")

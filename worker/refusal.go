@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/auth"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/release"
+)
+
+// refusals answers what never becomes a request: http.Server would do it in plain text, without
+// an id and without a line in the log.
+type refusals struct {
+	view    schema.View
+	layout  schema.Layout
+	cluster string
+	storage bool
+	header  int // limit of a request's header, bytes
+}
+
+func newRefusals(setup *ipc.Setup) *refusals {
+	r := &refusals{layout: schema.Layout(setup.JSON), cluster: setup.Cluster, storage: len(setup.Accounting) > 0, header: int(setup.Limits.Header)}
+	r.view.Version = api.Versions[len(api.Versions)-1]
+	if n := len(setup.Parsers); n > 0 {
+		r.view.Version = schema.Version(setup.Parsers[n-1].Version)
+	}
+	if list := spellings(setup.Names).Spellings(); len(list) > 0 {
+		r.view.Names = list[0]
+	}
+	return r
+}
+
+// refusal is one of them, as the client and the log are told.
+type refusal struct {
+	status int
+	kind   errs.Kind
+	text   string
+}
+
+// The refusals. Each ends its connection: where the next request would begin is not known.
+var (
+	malformed     = refusal{http.StatusBadRequest, errs.Malformed, "the request can't be read as HTTP/1.1"}
+	cutOff        = refusal{http.StatusBadRequest, errs.Malformed, "the request ends within its header; an empty line ends a header"}
+	isTLS         = refusal{http.StatusBadRequest, errs.Malformed, "a TLS handshake came where plain HTTP is served; use http://"}
+	isPlain       = refusal{http.StatusBadRequest, errs.Malformed, "plain HTTP came where TLS is served; use https://"}
+	lateHeader    = refusal{http.StatusRequestTimeout, errs.RequestTimeout, "the rest of the request's header did not come in time"}
+	lineTooLong   = refusal{http.StatusRequestURITooLong, errs.URITooLong, "the request's first line is too long"}
+	headerTooLong = refusal{http.StatusRequestHeaderFieldsTooLarge, errs.HeaderTooLarge, "the request's header is too long"}
+	noExpectation = refusal{http.StatusExpectationFailed, errs.Unsupported, "the only thing to expect is 100-continue"}
+	noCoding      = refusal{http.StatusNotImplemented, errs.Unsupported, "the only transfer coding that is read is chunked"}
+	noVersion     = refusal{http.StatusHTTPVersionNotSupported, errs.Unsupported, "the versions of HTTP that are read here are 1.1 and 1.0"}
+	stopping      = refusal{http.StatusServiceUnavailable, errs.Unavailable, "this connection ends before the rest of the request came"}
+)
+
+// instead is what is said in place of an answer that http.Server wrote by itself.
+func instead(of []byte) refusal {
+	status := 0
+	if line, _, ok := bytes.Cut(of, []byte("\r\n")); ok && bytes.HasPrefix(line, []byte("HTTP/1.")) && len(line) > len("HTTP/1.1 400") {
+		status, _ = strconv.Atoi(string(line[len("HTTP/1.1 "):len("HTTP/1.1 400")]))
+	}
+	switch status {
+	case http.StatusRequestHeaderFieldsTooLarge:
+		return headerTooLong
+	case http.StatusExpectationFailed:
+		return noExpectation
+	case http.StatusNotImplemented:
+		return noCoding
+	case http.StatusHTTPVersionNotSupported:
+		return noVersion
+	}
+	r := malformed
+	for _, known := range []string{"missing required Host header", "malformed Host header", "invalid header name", "invalid header value"} {
+		if bytes.Contains(of, []byte(known)) {
+			r.text += ": " + known
+		}
+	}
+	return r
+}
+
+// answer is the whole answer of a refusal, with the envelope as its body. It is logged as
+// one request.
+func (r *refusals) answer(why refusal, peer auth.Peer, begun time.Time) []byte {
+	id := rand.Text()
+	name := http.StatusText(why.status)
+	retry := why.kind == errs.RequestTimeout || why.kind == errs.Unavailable
+	body := api.EmptyAnswer{Envelope: api.Envelope{
+		Meta:   api.Meta{Version: r.view.Version.String(), Storage: r.storage, Source: peer.Addr, Release: release.Version, Cluster: r.cluster},
+		Errors: []api.Error{{Description: why.text, Name: name, Code: why.kind.String(), Retryable: retry}},
+	}}
+	var text, out bytes.Buffer
+	w := schema.NewJSONWriter(&text, schema.Compact)
+	api.Empty.Renderer(r.view)(w, &body)
+	_ = w.Flush() // into memory
+	fmt.Fprintf(&out, "HTTP/1.1 %d %s\r\nCache-Control: no-store\r\nConnection: close\r\nContent-Length: %d\r\nContent-Type: application/json\r\nDate: %s\r\n",
+		why.status, name, text.Len(), time.Now().UTC().Format(http.TimeFormat))
+	if why.status == http.StatusServiceUnavailable {
+		out.WriteString("Retry-After: 5\r\n")
+	}
+	fmt.Fprintf(&out, "X-Content-Type-Options: nosniff\r\nX-Request-Id: %s\r\n\r\n", id)
+	slog.Info("request", "id", id, "peer", peer.String(), "user", "", "method", "", "path", "", "route", "none",
+		"status", why.status, "bytes", text.Len(), "took", time.Since(begun), "because", why.text)
+	out.Write(text.Bytes())
+	return out.Bytes()
+}

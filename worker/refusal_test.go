@@ -1,0 +1,349 @@
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// limits of these tests: what should come comes at once, what should be late is soon.
+var raw = ipc.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
+	Call: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20}
+
+// stage is a server of plain HTTP whose handler counts and answers with an envelope.
+type stage struct {
+	*server
+	t      *testing.T
+	served *sync.Map // paths
+}
+
+func newStage(t *testing.T, setup ipc.Setup, h http.Handler) *stage {
+	t.Helper()
+	st := &stage{t: t, served: new(sync.Map)}
+	if h == nil {
+		h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			st.served.Store(r.URL.Path, true)
+			_, err := io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("X-Request-Id", "handler")
+			if err != nil {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+			io.WriteString(w, `{"meta":{"x":1},"errors":[{"code":"handler"}],"warnings":[]}`)
+		})
+	}
+	if setup.Limits == (ipc.Limits{}) {
+		setup.Limits = raw
+	}
+	setup.Names, setup.Cluster = ipc.NamesSched, "tiny"
+	st.server = newServer(nil, &setup, h)
+	go st.http.Serve(st.queue)
+	t.Cleanup(func() { st.http.Close() })
+	return st
+}
+
+// connect is a TCP connection to the server, as one that the parent handed over.
+func (st *stage) connect() *net.TCPConn {
+	st.t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(st.t, err)
+	defer ln.Close()
+	client, err := net.Dial("tcp", ln.Addr().String())
+	must(st.t, err)
+	st.t.Cleanup(func() { client.Close() })
+	accepted, err := ln.Accept()
+	must(st.t, err)
+	f, err := accepted.(*net.TCPConn).File()
+	must(st.t, err)
+	accepted.Close()
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	must(st.t, err)
+	m := &ipc.Connection{Network: ipc.TCP, Addr: client.LocalAddr().String()}
+	c, err := newConn(fd, m, time.Minute, func() {})
+	must(st.t, err)
+	go st.queue.put(st.own.speak(c, c.peer))
+	return client.(*net.TCPConn)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// heard is the answers on a connection until its end.
+func heard(t *testing.T, c net.Conn) (list []*http.Response) {
+	t.Helper()
+	c.SetReadDeadline(time.Now().Add(time.Minute))
+	text, err := io.ReadAll(c)
+	if err != nil {
+		t.Errorf("after %q: %v", text, err)
+	}
+	in := bufio.NewReader(bytes.NewReader(text))
+	for {
+		if _, err := in.Peek(1); err == io.EOF {
+			return list
+		}
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatalf("not an answer: %v in %q", err, text)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatalf("half an answer: %v in %q", err, text)
+		}
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		list = append(list, resp)
+	}
+}
+
+const get, host = "GET /ok HTTP/1.1\r\n", "Host: h\r\n"
+
+// TestAbuses: whatever a client sends, each request of it has one answer, which is the envelope, or
+// the connection ends without one; and never is a part of one request taken for another.
+func TestAbuses(t *testing.T) {
+	long := strings.Repeat("a", 16<<10)
+	tests := []struct {
+		name string
+		send string
+		want []int // statuses; none: a clean end
+	}{
+		{"plain", get + host + "\r\n", []int{200}},
+		{"HTTP/1.0", "GET /ok HTTP/1.0\r\n\r\n", []int{200}},
+		{"two requests", get + host + "\r\n" + get + host + "\r\n", []int{200, 200}},
+		{"LF", "GET /ok HTTP/1.1\nHost: h\n\n", []int{200}},
+		{"nothing", "", nil},
+		{"an empty line", "\r\n", []int{400}},
+		{"empty line first", "\r\n" + get + host + "\r\n", []int{400}},
+		{"spaces first", " " + get + host + "\r\n", []int{400}},
+		{"no Host", get + "\r\n", []int{400}},
+		{"two Hosts", get + host + "Host: other\r\n\r\n", []int{400}},
+		{"same Host twice", get + host + host + "\r\n", []int{400}},
+		{"bad Host", get + "Host: a b\r\n\r\n", []int{400}},
+		{"Host with a path", get + "Host: a/b\r\n\r\n", []int{400}},
+		{"empty Host", get + "Host:\r\n\r\n", []int{200}},
+		{"space before the colon", get + "Host : h\r\n\r\n", []int{400}},
+		{"space before a name", get + host + " X: y\r\n\r\n", []int{400}},
+		{"no colon", get + host + "Nonsense\r\n\r\n", []int{400}},
+		{"no name", get + host + ": value\r\n\r\n", []int{400}},
+		{"bare CR in a value", get + host + "X: a\rb\r\n\r\n", []int{400}},
+		{"bare CR for line ends", "GET /ok HTTP/1.1\rHost: h\r\r", []int{400}},
+		{"folded header", get + host + "X: a\r\n b\r\n\r\n", []int{200}},
+		{"NUL in a value", get + host + "X: a\x00b\r\n\r\n", []int{400}},
+		{"NUL in a name", get + host + "X\x00: b\r\n\r\n", []int{400}},
+		{"NUL in the path", "GET /\x00 HTTP/1.1\r\n" + host + "\r\n", []int{400}},
+		{"DEL in a value", get + host + "X: a\x7fb\r\n\r\n", []int{400}},
+		{"UTF-8 in a name", get + host + "Ü: b\r\n\r\n", []int{400}},
+		{"lower case method", "get /ok HTTP/1.1\r\n" + host + "\r\n", []int{200}},
+		{"bad method", "G(T /ok HTTP/1.1\r\n" + host + "\r\n", []int{400}},
+		{"huge method", long + " /ok HTTP/1.1\r\n" + host + "\r\n", []int{414}},
+		{"huge path", "GET /" + long + " HTTP/1.1\r\n" + host + "\r\n", []int{414}},
+		{"huge header", get + host + "X: " + long + "\r\n\r\n", []int{431}},
+		{"many headers", get + host + strings.Repeat("X: y\r\n", 4<<10) + "\r\n", []int{431}},
+		{"no version", "GET /ok\r\n" + host + "\r\n", []int{400}},
+		{"two spaces", "GET  /ok HTTP/1.1\r\n" + host + "\r\n", []int{400}},
+		{"a word too many", "GET /ok now HTTP/1.1\r\n" + host + "\r\n", []int{400}},
+		{"HTTP/1.2", "GET /ok HTTP/1.2\r\n" + host + "\r\n", []int{200}},
+		{"HTTP/2.0", "GET /ok HTTP/2.0\r\n" + host + "\r\n", []int{505}},
+		{"HTTP/0.9", "GET /ok HTTP/0.9\r\n" + host + "\r\n", []int{505}},
+		{"HTTP/x", "GET /ok HTTP/x\r\n" + host + "\r\n", []int{400}},
+		{"HTTP/2 in clear", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", []int{505}},
+		{"TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", []int{400}},
+		{"SSH", "SSH-2.0-OpenSSH_9.9\r\n", []int{400}},
+		{"a body that looks like a request", get + host + "Content-Length: 0\r\n\r\nrubbish\r\n\r\n", []int{200, 400}},
+		{"two lengths", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", []int{400}},
+		{"same length twice", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc", []int{200}},
+		{"negative length", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: -3\r\n\r\nabc", []int{400}},
+		{"signed length", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: +3\r\n\r\nabc", []int{400}},
+		{"hexadecimal length", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 0x3\r\n\r\nabc", []int{400}},
+		{"endless length", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 99999999999999999999\r\n\r\nabc", []int{400}},
+		{"list of lengths", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 3, 3\r\n\r\nabc", []int{400}},
+		{"length and chunks", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + get + host + "\r\n", []int{200, 200}},
+		{"chunks", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + get + host + "\r\n", []int{200, 200}},
+		{"bad chunk", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n" + get + host + "\r\n", []int{400}},
+		{"chunk without its end", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3\r\nabcGET", []int{400}},
+		{"chunk with LF", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n", []int{400}},
+		{"unknown coding", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: gzip\r\n\r\nabc", []int{501}},
+		{"coding twice", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{501}},
+		{"codings", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", []int{501}},
+		{"coding with rubbish", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n", []int{400}},
+		{"chunks in HTTP/1.0", "POST /ok HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{200}},
+		{"another expectation", "POST /ok HTTP/1.1\r\n" + host + "Expect: 200-maybe\r\nContent-Length: 3\r\n\r\nabc", []int{417}},
+		{"absolute URL of another host", "GET http://other/ok HTTP/1.1\r\n" + host + "\r\n", []int{200}},
+		{"bad escape", "GET /%zz HTTP/1.1\r\n" + host + "\r\n", []int{400}},
+		{"no path", "GET ok HTTP/1.1\r\n" + host + "\r\n", []int{400}},
+		{"OPTIONS *", "OPTIONS * HTTP/1.1\r\n" + host + "\r\n", []int{200}},
+		{"CONNECT", "CONNECT other:80 HTTP/1.1\r\n" + host + "\r\n", []int{200}},
+		{"half a line", "GET /o", []int{400}},
+		{"half a header", get + "Ho", []int{400}},
+		{"half a body", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 30\r\n\r\nabc", []int{400}},
+		{"half of the second", get + host + "\r\n" + get, []int{200, 400}},
+		{"nothing after a bad one", "G(T / HTTP/1.1\r\n\r\n" + get + host + "\r\n" + get + host + "\r\n", []int{400}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			st := newStage(t, ipc.Setup{}, nil)
+			c := st.connect()
+			_, err := io.WriteString(c, tt.send)
+			must(t, err)
+			must(t, c.CloseWrite())
+			got := heard(t, c)
+			var statuses []int
+			for _, resp := range got {
+				statuses = append(statuses, resp.StatusCode)
+				wantEnvelope(t, resp)
+			}
+			if fmt.Sprint(statuses) != fmt.Sprint(tt.want) {
+				t.Errorf("got %v, want %v", statuses, tt.want)
+			}
+		})
+	}
+}
+
+// wantEnvelope fails the test unless an answer is one of the handler's or a whole refusal.
+func wantEnvelope(t *testing.T, resp *http.Response) {
+	t.Helper()
+	body, _ := io.ReadAll(resp.Body)
+	var e struct {
+		Meta     map[string]any
+		Errors   []map[string]any
+		Warnings []any
+	}
+	if err := json.Unmarshal(body, &e); err != nil || e.Meta == nil || len(e.Errors) != 1 || e.Warnings == nil || resp.Header.Get("Content-Type") != "application/json" {
+		t.Fatalf("status %d without the envelope: %v %s: %v", resp.StatusCode, resp.Header, body, err)
+	}
+	id := resp.Header.Get("X-Request-Id")
+	if id == "handler" {
+		return
+	}
+	p := e.Errors[0]
+	if id == "" || !resp.Close || p["code"] == "" || p["description"] == "" || p["error"] != http.StatusText(resp.StatusCode) {
+		t.Errorf("status %d: %v %s", resp.StatusCode, resp.Header, body)
+	}
+	if sched, _ := e.Meta["sched"].(map[string]any); sched["cluster"] != "tiny" || sched["release"] == "" {
+		t.Errorf("meta %v", e.Meta)
+	}
+}
+
+// TestLateHeader: who began a header and stops is told; who began none is left alone.
+func TestLateHeader(t *testing.T) {
+	idle := raw
+	idle.Idle = 300 * time.Millisecond
+	for _, tt := range []struct {
+		name, send string
+		want       []int
+	}{
+		{"nothing", "", nil},
+		{"a blank line", "\r\n", []int{400}},
+		{"a part of the line", "GET /o", []int{408}},
+		{"a part of the header", get + "Ho", []int{408}},
+		{"no second request", get + host + "\r\n", []int{200}},
+		{"a part of the second", get + host + "\r\n" + get, []int{200, 408}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := newStage(t, ipc.Setup{Limits: idle}, nil).connect()
+			_, err := io.WriteString(c, tt.send)
+			must(t, err)
+			var got []int
+			for _, resp := range heard(t, c) {
+				got = append(got, resp.StatusCode)
+				wantEnvelope(t, resp)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestGiveWay: a connection for whose slot somebody waits ends, unless it is being answered. A
+// request that was begun is told so.
+func TestGiveWay(t *testing.T) {
+	entered, leave := make(chan bool), make(chan bool)
+	st := newStage(t, ipc.Setup{Limits: ipc.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
+		Call: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entered <- true
+		<-leave
+		w.Header().Set("X-Request-Id", "handler")
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"meta":{},"errors":[{}],"warnings":[]}`)
+	}))
+	voices := make(chan *voice, 1)
+	state := st.http.ConnState
+	st.http.ConnState = func(c net.Conn, s http.ConnState) {
+		if state(c, s); s == http.StateNew {
+			voices <- c.(*voice)
+		}
+	}
+	read := func(v *voice) { // waits until something of a request was read
+		for {
+			v.mu.Lock()
+			begun := !v.begun.IsZero()
+			v.mu.Unlock()
+			if begun {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+
+	silent := st.connect()
+	if v := <-voices; !v.giveWay() {
+		t.Error("a connection without a request stays")
+	}
+	if got := heard(t, silent); got != nil {
+		t.Errorf("it got %v", got)
+	}
+
+	half := st.connect()
+	v := <-voices
+	io.WriteString(half, get+"Ho")
+	if read(v); !v.giveWay() || !v.giveWay() {
+		t.Error("a connection with a part of a header stays")
+	}
+	if got := heard(t, half); len(got) != 1 || got[0].StatusCode != http.StatusRequestTimeout {
+		t.Errorf("it got %v", got)
+	}
+
+	busy := st.connect()
+	v = <-voices
+	io.WriteString(busy, get+host+"Connection: close\r\n\r\n")
+	if <-entered; v.giveWay() {
+		t.Error("a connection that is being answered ends")
+	}
+	leave <- true
+	if got := heard(t, busy); len(got) != 1 || got[0].StatusCode != http.StatusOK {
+		t.Errorf("it got %v", got)
+	}
+}
+
+// TestRefusedWithMoreToSend: a refusal is read although the client sends on.
+func TestRefusedWithMoreToSend(t *testing.T) {
+	st := newStage(t, ipc.Setup{}, nil)
+	c := st.connect()
+	go func() {
+		io.WriteString(c, "nonsense\r\n")
+		io.WriteString(c, strings.Repeat("more\r\n", 10_000))
+	}()
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	must(t, err)
+	if wantEnvelope(t, resp); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("status %s", resp.Status)
+	}
+}
