@@ -52,6 +52,10 @@ func Run(signals <-chan os.Signal, c Config) error {
 	slots := newSlots(c.Connections, c.Log)
 	door := newDoor(listeners, slots, c.Log)
 	defer door.close()
+	keeper, err := newKeeper(c, who, listeners)
+	if err != nil {
+		return err
+	}
 	spawner, err := startSpawner(c, who.root, program)
 	if err != nil {
 		return err
@@ -62,6 +66,11 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	p := newPool(c, who.Identity, spawner, slots)
 	announce(c, who, spawner, listeners)
+	if err := keeper.start(spawner); err != nil {
+		return err
+	}
+	defer keeper.stop()
+	p.hello = keeper.hello
 	if err := p.start(); err != nil {
 		return err
 	}

@@ -142,8 +142,10 @@ func (l *link) ask(question *ipc.Sign, late <-chan time.Time) ([]byte, error) {
 		l.mu.Unlock()
 	}()
 	if err := l.channel.Send(question); err != nil {
-		<-l.gone // listen sees the same end
-		return nil, errGone
+		if _, ours := errors.AsType[*ipc.Violation](err); ours {
+			return nil, err
+		}
+		// listen sees the same end, below
 	}
 	select {
 	case signature := <-answer:

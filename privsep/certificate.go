@@ -1,0 +1,142 @@
+package privsep
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/guard"
+)
+
+// pair is a key with what goes with it, as open files. The parent reads neither: the key goes
+// to the keeper as it is, and the others are copied as they are to memory files that
+// nobody can change, so that every worker shows exactly what the keeper judged, whatever
+// becomes of the files meanwhile.
+type pair struct {
+	number       uint32
+	tls          TLS
+	key          *os.File
+	certificates *os.File
+	authorities  *os.File // empty when clients need no certificate
+}
+
+func (p *pair) close() {
+	for _, f := range []*os.File{p.key, p.certificates, p.authorities} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// public is what workers are given of p, for the caller to close: the pair may be replaced while it
+// is on its way to one of them.
+func (p *pair) public() (*pair, error) {
+	q := &pair{number: p.number, tls: p.tls}
+	for _, f := range []struct{ from, to **os.File }{{&p.certificates, &q.certificates}, {&p.authorities, &q.authorities}} {
+		fd, err := unix.FcntlInt((*f.from).Fd(), unix.F_DUPFD_CLOEXEC, lowest)
+		if err != nil {
+			q.close()
+			return nil, errs.Wrap(err, errs.Unavailable, "give a worker its certificates")
+		}
+		*f.to = os.NewFile(uintptr(fd), (*f.from).Name())
+	}
+	return q, nil
+}
+
+// maxCertificates is how long a file of certificates may be, in bytes.
+const maxCertificates = 1 << 20
+
+// openPair opens the files of t. It is called when the capabilities are dropped already, at the
+// start as well: what can be read then can be read again when it was renewed.
+func openPair(t TLS, who service) (p *pair, err error) {
+	p = &pair{tls: t}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	if p.key, err = openKey(t.Key, who); err != nil {
+		return nil, err
+	}
+	if p.certificates, err = sealedCopy("certificate file", t.Certificate, nil); err != nil {
+		return nil, err
+	}
+	var trust *guard.Trust
+	if who.root {
+		// Whoever can write here decides which clients come in.
+		trust = &guard.Trust{Owners: []uint32{who.schedUID}, Private: become.PrivateGroup}
+	}
+	if p.authorities, err = sealedCopy("file of clients' authorities", t.ClientCA, trust); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// openKey opens a private key that root, SchedUser or, after a start as somebody else, he himself
+// owns, and that no worker can read.
+func openKey(path string, who service) (*os.File, error) {
+	owners := []uint32{0, who.schedUID}
+	if !who.root {
+		owners = append([]uint32{uint32(os.Geteuid())}, owners...)
+	}
+	f, _, err := guard.Open(path, guard.Rule{What: "key file", Secret: true, Owners: slices.Compact(owners)})
+	if errs.KindOf(err) == errs.Denied && err != nil && who.root {
+		return nil, errs.New(errs.Denied, "%v", err).
+			WithHint("chown root %s: the gateway gives up the rights to read what belongs to others", guard.Quote(path))
+	}
+	if err != nil || !who.root {
+		return f, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		f.Close()
+		return nil, errs.Wrap(err, errs.Internal, "key file %s", path)
+	}
+	if st.Uid == who.UID && who.UID != 0 || st.Gid == who.GID && st.Mode&0o040 != 0 {
+		f.Close()
+		return nil, errs.New(errs.Invalid, "key file %s: %s, who serves, can read it", path, who.Name).
+			WithHint("chown root:root %[1]s; chmod 0600 %[1]s", guard.Quote(path))
+	}
+	return f, nil
+}
+
+// sealedCopy is a sealed copy of a file that is no secret; empty for no path. It may be a link, as
+// programs that renew certificates make them.
+func sealedCopy(what, path string, trust *guard.Trust) (*os.File, error) {
+	if path == "" {
+		return seal(strings.NewReader(""), what, unix.MFD_NOEXEC_SEAL)
+	}
+	f, facts, err := guard.Open(path, guard.Rule{What: what, Links: true, Trust: trust})
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if facts.Size > maxCertificates {
+		return nil, errs.New(errs.Invalid, "%s %s: longer than %d bytes", what, path, maxCertificates)
+	}
+	return seal(io.LimitReader(f, maxCertificates), path, unix.MFD_NOEXEC_SEAL)
+}
+
+// stamp tells whether the files of t are other ones than before, by what stat says of them. It
+// opens nothing, and that a file can't be seen is a state like others.
+func stamp(t TLS) string {
+	var b strings.Builder
+	for _, path := range []string{t.Key, t.Certificate, t.ClientCA} {
+		var st unix.Stat_t
+		if path == "" {
+			continue
+		}
+		if err := unix.Stat(path, &st); err != nil {
+			fmt.Fprintf(&b, "%v;", err)
+			continue
+		}
+		fmt.Fprintf(&b, "%d %d %d %d %o %d %d;", st.Dev, st.Ino, st.Size, st.Uid, st.Mode, st.Mtim.Nano(), st.Ctim.Nano())
+	}
+	return b.String()
+}
