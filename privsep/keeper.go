@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -360,8 +359,8 @@ func (k *keeper) hearPong(number uint64) error {
 // rotate makes a new key for session tickets; tickets of the two before it are still read.
 func (k *keeper) rotate() error {
 	var key [32]byte
-	if _, err := rand.Read(key[:]); err != nil {
-		return errs.Wrap(err, errs.Internal, "make a key for session tickets")
+	if n, err := unix.Getrandom(key[:], 0); n != len(key) {
+		return errs.Wrap(errors.Join(err, io.ErrUnexpectedEOF), errs.Internal, "make a key for session tickets")
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
