@@ -1,0 +1,55 @@
+package conf
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+)
+
+// TLS is what TLSParameters says of the gateway's https:// listeners. Slurm has the first two
+// names as well.
+type TLS struct {
+	Certificate string // restd_cert_file: certificates in PEM, the server's own first; "" when there are none
+	Key         string // restd_cert_key_file: its private key in PEM
+	ClientCA    string // restd_ca_file: authorities whose clients may connect; "" lets clients in without a certificate
+	TLS12       bool   // restd_min_version=1.2
+}
+
+// Restd is what TLSParameters says of the gateway. A name that starts with restd_ and is not known
+// is refused: passed over, a misspelt restd_ca_file would let everybody in.
+func (c *Cluster) Restd() (t TLS, err error) {
+	paths := map[string]*string{"restd_cert_file": &t.Certificate, "restd_cert_key_file": &t.Key, "restd_ca_file": &t.ClientCA}
+	names := make([]string, 0, len(c.TLS))
+	for name := range c.TLS {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		value := c.TLS[name]
+		switch to, path := paths[name]; {
+		case path && !filepath.IsAbs(value):
+			return TLS{}, c.badTLS("%s: want an absolute path", name)
+		case path:
+			*to = filepath.Clean(value)
+		case name == "restd_min_version" && (value == "1.2" || value == "1.3"):
+			t.TLS12 = value == "1.2"
+		case name == "restd_min_version":
+			return TLS{}, c.badTLS("%s: want 1.2 or 1.3", name)
+		case strings.HasPrefix(name, "restd_"):
+			return TLS{}, c.badTLS("%s is not known: restd_ca_file, restd_cert_file, restd_cert_key_file and restd_min_version are", name)
+		}
+	}
+	switch {
+	case t.Certificate == "" && t.Key != "":
+		return TLS{}, c.badTLS("restd_cert_key_file without restd_cert_file")
+	case t.Certificate != "" && t.Key == "":
+		return TLS{}, c.badTLS("restd_cert_file without restd_cert_key_file")
+	}
+	return t, nil
+}
+
+func (c *Cluster) badTLS(format string, args ...any) error {
+	return errs.New(errs.Invalid, "%s: TLSParameters: "+format, append([]any{c.Path}, args...)...)
+}
