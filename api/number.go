@@ -51,7 +51,7 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 	if v.Version >= V41 && width <= 32 {
 		format = "int32"
 	}
-	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format})
+	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format, Wide: width > 31})
 }
 
 // wrapperShape describes the wrapper of a number; of is what the schema's name begins with.
@@ -136,7 +136,7 @@ func greatest[T model.Unsigned]() int64 {
 
 // plain is a model.Opt shown as a plain integer, 0 when it is not set.
 func plain[T model.Unsigned]() schema.Type[model.Opt[T]] {
-	return schema.Simple(&schema.Shape{Kind: "integer", Format: "int32"},
+	return schema.Simple(&schema.Shape{Kind: "integer", Format: "int32", Wide: greatest[T]() > math.MaxInt32},
 		func(e schema.Encoder, o *model.Opt[T]) { e.Uint(uint64(o.Or(0))) },
 		func(r *schema.Report, doc *schema.Value, into *model.Opt[T]) bool {
 			n, ok := schema.ParseInteger(r, doc, 0, greatest[T]())

@@ -165,10 +165,12 @@ func request(method, path, body string) *http.Request {
 	return r
 }
 
-// serve answers r with the handlers of cfg.
+// serve answers r with the handlers of cfg, as their document says.
 func serve(t *testing.T, cfg Config, r *http.Request) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	New(cfg).ServeHTTP(w, r)
+	h := New(cfg).(*handler)
+	h.ServeHTTP(w, r)
+	asDocumented(t, h, r, w)
 	return w
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"maps"
 	"net/http"
 
 	"schedrestd/errs"
@@ -16,10 +17,12 @@ type page struct {
 
 // pages are the paths outside of the API, without the slash in front.
 func (h *handler) pages() map[string]page {
-	return map[string]page{
+	pages := map[string]page{
 		"healthz": {id: "healthz", quiet: true, do: h.getHealth},
 		"readyz":  {id: "readyz", quiet: true, do: h.getReadiness},
 	}
+	maps.Copy(pages, h.documentPages())
+	return pages
 }
 
 // servePage answers a request for a page.

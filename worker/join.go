@@ -38,6 +38,7 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 		Names:    spellings(setup.Names),
 		Parsers:  parsers(setup.Parsers),
 		Content:  plugin.Content(setup.Content),
+		Statuses: setup.Statuses,
 		JSON:     schema.Layout(setup.JSON),
 		YAML:     schema.Layout(setup.YAML),
 		Ready:    func() bool { return !leaving.Load() },

@@ -286,7 +286,12 @@ func (d *document) shape(v schema.View, s *schema.Shape) {
 
 func (d *document) members(v schema.View, s *schema.Shape) {
 	d.pair("type", s.Kind)
-	if s.Format != "" {
+	switch {
+	case s.Format == "int32" && s.Wide:
+		// Slurm's documents say int32 of what is 32 bits without a sign, as a priority or a user's number,
+		// and clients generated from them fail on the greater half.
+		d.pair("format", "int64")
+	case s.Format != "":
 		d.pair("format", s.Format)
 	}
 	if s.Nullable {

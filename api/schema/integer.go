@@ -12,13 +12,14 @@ type Integer interface {
 }
 
 // Int32 is an integer that the API declares as int32, of any width in the model.
-func Int32[T Integer]() Type[T] { return integer[T]("int32") }
+func Int32[T Integer]() Type[T] {
+	_, most := bounds[T]()
+	return simple[T]{&Shape{Kind: "integer", Format: "int32", Wide: most > math.MaxInt32}, renderInteger[T], parseInteger[T]}
+}
 
 // Int64 is an integer that the API declares as int64.
-func Int64[T Integer]() Type[T] { return integer[T]("int64") }
-
-func integer[T Integer](format string) Type[T] {
-	return simple[T]{&Shape{Kind: "integer", Format: format}, renderInteger[T], parseInteger[T]}
+func Int64[T Integer]() Type[T] {
+	return simple[T]{&Shape{Kind: "integer", Format: "int64"}, renderInteger[T], parseInteger[T]}
 }
 
 func renderInteger[T Integer](e Encoder, n *T) {

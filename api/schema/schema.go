@@ -67,6 +67,7 @@ type Shape struct {
 	Name     string   // name of the schema; "" when it is written in place
 	Kind     string   // "object", "array", "string", "integer", "number", "boolean"
 	Format   string   // "int32", "int64", "double" or ""
+	Wide     bool     // its numbers can be beyond Format, which is what Slurm's documents say
 	Enum     []string // the values a string can have; nil: any
 	Nullable bool     // may be null
 	Items    *Shape   // of an array; nil: anything

@@ -1,0 +1,200 @@
+package handlers
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+
+	"schedrestd/api"
+	"schedrestd/api/openapi"
+	"schedrestd/api/schema"
+)
+
+// documents are those that were read, by what they describe: reading one takes a while.
+var documents sync.Map
+
+// documentOf is the OpenAPI document of h, sound.
+func documentOf(t *testing.T, h *handler) *openapi3.T {
+	t.Helper()
+	key := fmt.Sprint(h.document())
+	if doc, known := documents.Load(key); known {
+		return doc.(*openapi3.T)
+	}
+	var b bytes.Buffer
+	out := schema.NewJSONWriter(&b, schema.Compact)
+	if err := openapi.Write(out, h.document()); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	documents.Store(key, doc)
+	return doc
+}
+
+// asDocumented fails the test when w is no answer to r that the document of h describes.
+func asDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.ResponseRecorder) {
+	t.Helper()
+	m := h.router.find(r)
+	body := w.Body.Bytes()
+	if m.page != nil || len(body) == 0 || len(h.Names.Spellings()) == 0 {
+		return
+	}
+	if w.Header().Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err = io.ReadAll(z); err != nil {
+			t.Fatal(err)
+		}
+	} else if w.Header().Get("Content-Encoding") != "" {
+		return // the test of codings reads it
+	}
+	doc := documentOf(t, h)
+	if m.route == nil {
+		asEnvelope(t, doc, m.view, w.Header().Get("Content-Type"), body)
+		return
+	}
+	path := strings.TrimSuffix(m.route.URL(m.view), "/")
+	item := doc.Paths.Value(path)
+	if item == nil || item.GetOperation(m.route.Method) == nil {
+		t.Errorf("the document does not have %s %s", m.route.Method, path)
+		return
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: r,
+			Route:   &routers.Route{Spec: doc, Path: path, PathItem: item, Method: m.route.Method, Operation: item.GetOperation(m.route.Method)},
+		},
+		Status: w.Code, Header: w.Header(),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	}
+	input.SetBodyBytes(body)
+	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
+		t.Errorf("%s %s, status %d: not as documented: %v", m.route.Method, path, w.Code, err)
+	}
+}
+
+// asEnvelope is asDocumented for the answer to a request that no operation has.
+func asEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body []byte) {
+	t.Helper()
+	var value any
+	err := json.Unmarshal(body, &value)
+	if isYAML(media) {
+		err = yaml.Unmarshal(body, &value)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := api.SchemaName("openapi_resp", v)
+	if doc.Components.Schemas["slurm_"+name] != nil && v.Names == schema.Slurm {
+		name = "slurm_" + name
+	}
+	if err := doc.Components.Schemas[name].Value.VisitJSON(value); err != nil {
+		t.Errorf("not as documented: %v", err)
+	}
+}
+
+// TestDocument: the document is where tools look for it, to whoever asks, in the format that
+// is asked for, and the same in both.
+func TestDocument(t *testing.T) {
+	tests := []struct {
+		name, path, accept string
+		status             int
+		media              string
+	}{
+		{"anything", "/openapi", "", 200, "application/json"},
+		{"slash at the end", "/openapi/", "*/*", 200, "application/json"},
+		{"JSON", "/openapi", "application/json", 200, "application/json"},
+		{"YAML", "/openapi", "application/yaml", 200, "application/yaml"},
+		{"old name of YAML", "/openapi/v3", "application/x-yaml", 200, "application/x-yaml"},
+		{"v3", "/openapi/v3/", "application/yaml;q=0.2, application/json;q=0.8", 200, "application/json"},
+		{"path says JSON", "/openapi.json", "*/*", 200, "application/json"},
+		{"path says YAML", "/openapi.yaml", "*/*", 200, "application/yaml"},
+		{"neither", "/openapi", "text/html", 406, "application/json"},
+		{"other version", "/openapi/v2", "", 404, "application/json"},
+	}
+	docs := map[string]any{}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			r := newRequest(http.MethodGet, tt.path, "")
+			if tt.accept != "" {
+				r.Header.Set("Accept", tt.accept)
+			}
+			w := serve(t, config(f), r)
+			if w.Code != tt.status || w.Header().Get("Content-Type") != tt.media {
+				t.Fatalf("status %d, %s: %.200s", w.Code, w.Header().Get("Content-Type"), w.Body)
+			}
+			if f.calls != nil {
+				t.Errorf("a daemon was asked: %v", f.calls)
+			}
+			var doc any
+			if err := yaml.Unmarshal(w.Body.Bytes(), &doc); err != nil { // JSON is YAML
+				t.Fatal(err)
+			}
+			if w.Code == http.StatusOK {
+				docs[tt.name] = doc
+			}
+		})
+	}
+	for name, doc := range docs {
+		if d := cmp.Diff(docs["JSON"], doc); d != "" {
+			t.Errorf("%s is another document: %.2000s", name, d)
+		}
+	}
+}
+
+// TestDocumentTellsWhatIsServed: nothing that a request would be told does not exist.
+func TestDocumentTellsWhatIsServed(t *testing.T) {
+	tests := []struct {
+		name    string
+		change  func(*Config)
+		missing string
+	}{
+		{"spelling", func(c *Config) { c.Names = api.NamesSched }, "/slurm/v0.0.42/ping"},
+		{"accounting", func(c *Config) { c.Accounting = nil }, "/scheddb/v0.0.42/diag"},
+		{"way to authenticate", func(c *Config) { c.Auth.JWT, c.Auth.Local = false, true }, "X-SCHED-USER-TOKEN"},
+		{"status", func(c *Config) { c.Statuses = []string{"200"} }, `"default"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := config(demo())
+			before := serve(t, cfg, newRequest(http.MethodGet, "/openapi", "")).Body.String()
+			tt.change(&cfg)
+			after := serve(t, cfg, newRequest(http.MethodGet, "/openapi", "")).Body.String()
+			if !strings.Contains(before, tt.missing) || strings.Contains(after, tt.missing) {
+				t.Errorf("%q: before %v, after %v", tt.missing, strings.Contains(before, tt.missing), strings.Contains(after, tt.missing))
+			}
+		})
+	}
+}
+
+func BenchmarkDocument(b *testing.B) {
+	h := New(config(demo())).(*handler)
+	for b.Loop() {
+		h.ServeHTTP(httptest.NewRecorder(), newRequest(http.MethodGet, "/openapi", ""))
+	}
+}
