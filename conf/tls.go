@@ -17,7 +17,8 @@ type TLS struct {
 	TLS12       bool   // restd_min_version=1.2
 }
 
-// Restd is what TLSParameters says of the gateway. A name that starts with restd_ and is not known
+// Restd is what TLSParameters says of the gateway. One of certificate and key without the other is for
+// who needs both to complain of: Slurm's daemons have a default for each. A name that starts with restd_ and is not known
 // is refused: passed over, a misspelt restd_ca_file would let everybody in.
 func (c *Cluster) Restd() (t TLS, err error) {
 	paths := map[string]*string{"restd_cert_file": &t.Certificate, "restd_cert_key_file": &t.Key, "restd_ca_file": &t.ClientCA}
@@ -40,12 +41,6 @@ func (c *Cluster) Restd() (t TLS, err error) {
 		case strings.HasPrefix(name, "restd_"):
 			return TLS{}, c.badTLS("%s is not known: restd_ca_file, restd_cert_file, restd_cert_key_file and restd_min_version are", name)
 		}
-	}
-	switch {
-	case t.Certificate == "" && t.Key != "":
-		return TLS{}, c.badTLS("restd_cert_key_file without restd_cert_file")
-	case t.Certificate != "" && t.Key == "":
-		return TLS{}, c.badTLS("restd_cert_file without restd_cert_key_file")
 	}
 	return t, nil
 }

@@ -62,6 +62,10 @@ func (o *options) parent(c *conf.Cluster, level slog.Level, m mode, log *slog.Lo
 	}
 	setup, err := o.setup(c, m, log)
 	setup.LogLevel = int8(level)
+	if err != nil {
+		return privsep.Config{}, err
+	}
+	tls, err := c.Restd()
 	return privsep.Config{
 		Listen:      o.listen,
 		User:        o.user,
@@ -76,6 +80,7 @@ func (o *options) parent(c *conf.Cluster, level slog.Level, m mode, log *slog.Lo
 		Threads:     o.threads,
 		SocketMode:  mode,
 		SocketGroup: o.socketGroup,
+		TLS:         privsep.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
 	}, err
 }
 
