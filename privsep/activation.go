@@ -1,15 +1,156 @@
 package privsep
 
 import (
+	"net/netip"
 	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/ipc"
 )
 
-// activated makes listeners of the sockets that the service manager passed.
-func activated(files []*os.File) ([]*listener, error) {
-	if len(files) > 0 {
-		return nil, errs.New(errs.Unsupported, "%d sockets came from the service manager, which this version can't use", len(files))
+// firstPassed is the descriptor of the first socket that a service manager passes.
+const firstPassed = 3
+
+// nameTLS is the name of a passed socket that speaks TLS: FileDescriptorName=https in its unit.
+const nameTLS = "https"
+
+// Activated is the listening sockets that this process was started with: those of a service
+// manager (LISTEN_FDS, sd_listen_fds(3)), then one on standard input, as inetd passes it in its
+// "wait" mode. Without one it returns none and no error. Call it once, first: afterwards the
+// variables are gone (NOTIFY_SOCKET too, which it keeps), so that no child takes them for its
+// own, and standard input is /dev/null where it was a listener.
+func Activated() ([]*os.File, error) {
+	_ = notifySocket()
+	files, err := passed(os.Getenv, os.Getpid())
+	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"} {
+		_ = os.Unsetenv(name)
 	}
-	return nil, nil
+	if err != nil || !listens(0) {
+		return files, err
+	}
+	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, firstPassed)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "keep the listening socket of standard input")
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "close standard input")
+	}
+	defer null.Close()
+	if err := unix.Dup3(int(null.Fd()), 0, 0); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "close standard input")
+	}
+	return append(files, os.NewFile(uintptr(fd), "stdin")), nil
+}
+
+// passed is what the service manager says, when it says it to the process pid.
+func passed(env func(string) string, pid int) ([]*os.File, error) {
+	if env("LISTEN_FDS") == "" || env("LISTEN_PID") != strconv.Itoa(pid) {
+		return nil, nil // meant for a process that started this one, or for nobody
+	}
+	n, err := strconv.Atoi(env("LISTEN_FDS"))
+	if err != nil || n < 0 || n > mostPassed {
+		return nil, errs.New(errs.Invalid, "environment: LISTEN_FDS=%s is not a number up to %d", env("LISTEN_FDS"), mostPassed)
+	}
+	names := strings.Split(env("LISTEN_FDNAMES"), ":")
+	var files []*os.File
+	for i := range n {
+		name := ""
+		if i < len(names) {
+			name = names[i]
+		}
+		unix.CloseOnExec(firstPassed + i)
+		files = append(files, os.NewFile(uintptr(firstPassed+i), name))
+	}
+	return files, nil
+}
+
+// mostPassed is how many sockets may be passed: far more than anybody has.
+const mostPassed = 256
+
+// activated makes listeners of the sockets that came with the start. They are the service manager's:
+// a UNIX socket keeps its mode, and its file stays when the gateway ends.
+func activated(files []*os.File) (list []*listener, err error) {
+	for _, f := range files {
+		l, err := adopt(f)
+		if err != nil {
+			closeAll(list)
+			return nil, err
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// adopt makes a listener of f. What it really is the kernel is asked, not the environment.
+func adopt(f *os.File) (*listener, error) {
+	what := "the socket that was passed"
+	if f.Name() != "" {
+		what += " as " + strconv.Quote(f.Name())
+	}
+	fd, err := number(f)
+	if err != nil {
+		return nil, err
+	}
+	if !listens(fd) {
+		return nil, errs.New(errs.Invalid, "%s does not listen for streams", what).
+			WithHint("a socket unit with ListenStream= and Accept=no; for one process a connection StandardInput=socket")
+	}
+	l := &listener{tls: f.Name() == nameTLS}
+	local, err := unix.Getsockname(fd)
+	switch a := local.(type) {
+	case *unix.SockaddrInet4:
+		l.network, l.name = ipc.TCP, netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)).String()
+	case *unix.SockaddrInet6:
+		l.network, l.name = ipc.TCP, netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port)).String()
+	case *unix.SockaddrUnix:
+		if l.network, l.name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
+			// It has no owner, no mode and no directory: anybody can be first to have its name.
+			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", what).
+				WithHint("ListenStream=/run/schedrestd/socket")
+		}
+	default:
+		return nil, errs.New(errs.Invalid, "%s is neither TCP nor UNIX: %v", what, err)
+	}
+	if l.tls && l.network == ipc.Unix {
+		return nil, errs.New(errs.Invalid, "%s is a UNIX socket, and TLS is served over TCP", what)
+	}
+	// A listener that others hold as well: whoever of them was first, accept must not wait.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
+	}
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, firstPassed)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
+	}
+	f.Close()
+	next, err := newListener(l.network, l.name, os.NewFile(uintptr(own), l.name))
+	if err != nil {
+		return nil, err
+	}
+	next.tls = l.tls
+	return next, nil
+}
+
+// listens tells whether fd is a stream socket that listens.
+func listens(fd int) bool {
+	on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	if err != nil || on != 1 {
+		return false
+	}
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil && kind == unix.SOCK_STREAM
+}
+
+// number is the descriptor of f, without what (*os.File).Fd does to it.
+func number(f *os.File) (fd int, err error) {
+	raw, err := f.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(n uintptr) { fd = int(n) })
+	}
+	return fd, errs.Wrap(err, errs.Internal, "use %s", f.Name())
 }

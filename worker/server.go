@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/auth"
@@ -24,7 +25,9 @@ type server struct {
 	secure  secure
 	stall   time.Duration
 	drain   time.Duration
-	held    sync.WaitGroup // connections that were taken and not closed
+	inetd   bool
+	front   atomic.Pointer[front] // of the one connection of an inetd run
+	held    sync.WaitGroup        // connections that were taken and not closed
 	exit    chan int
 }
 
@@ -34,6 +37,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *se
 		channel: channel,
 		queue:   newQueue(),
 		own:     newRefusals(setup),
+		inetd:   setup.Inetd,
 		stall:   l.Stall,
 		drain:   l.Drain,
 		exit:    make(chan int, 2),
@@ -122,18 +126,14 @@ func (s *server) hear() {
 func (s *server) take(fd int, m *ipc.Connection) {
 	s.held.Add(1)
 	_ = s.channel.Send(&ipc.Taken{ID: m.ID}) // a failure means that the parent is gone
-	c, err := newConn(fd, m, s.stall, func() {
-		_ = s.channel.Send(&ipc.Done{ID: m.ID})
-		s.held.Done()
-	})
+	c, err := newConn(fd, m, s.stall, s.ended(m.ID))
 	if err != nil {
 		slog.Warn("worker can't use a connection", "error", err)
-		_ = s.channel.Send(&ipc.Done{ID: m.ID})
-		s.held.Done()
+		s.ended(m.ID)()
 		return
 	}
 	if !m.TLS {
-		s.queue.put(s.own.speak(c, c.peer))
+		s.present(c)
 		return
 	}
 	secured, err := s.secure.server(c)
@@ -148,6 +148,9 @@ func (s *server) take(fd int, m *ipc.Connection) {
 // finish answers what is being answered, closes what is idle, and ends the worker.
 func (s *server) finish() {
 	leaving.Store(true)
+	if f := s.front.Load(); f != nil {
+		f.drain()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil {

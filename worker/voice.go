@@ -119,6 +119,9 @@ func (v *voice) rest() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.answering, v.begun, v.line, v.run, v.deadlines, v.late = false, time.Time{}, false, 0, 0, false
+	if f, ok := v.Conn.(*front); ok {
+		f.rest()
+	}
 }
 
 // Write writes an answer of the handler's, and a refusal in place of any other.

@@ -1,0 +1,252 @@
+package privsep
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// Inetd serves the one client at standard input and output, through one worker, and returns nil
+// when the client's input has ended and all of it is answered, whatever the answers were. An
+// error says that the service itself failed.
+//
+// A connected socket on in is read and written; what else in is, out takes the answers. The
+// first signal has the worker finish what it is answering, a second one ends it.
+func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
+	signal.Ignore(syscall.SIGPIPE)
+	if err := security.MarkCloseOnExec(); err != nil {
+		return err
+	}
+	client, err := meet(in, out)
+	if err != nil {
+		return err
+	}
+	defer client.leave()
+	c = client.limits(c)
+	if c, err = c.complete(); err != nil {
+		return err
+	}
+	who, err := client.serveAs(c)
+	if err != nil {
+		return client.turnAway(c, err)
+	}
+	c.Setup = c.setup(who)
+	program, err := openProgram(c.Program, who)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	spawner, err := startSpawner(c, who.root, program)
+	if err != nil {
+		return err
+	}
+	defer spawner.stop()
+	if err := dropCapabilities(who); err != nil {
+		return err
+	}
+	v := &visit{config: c, who: who, client: client, done: make(chan error, 1)}
+	if err := v.start(spawner); err != nil {
+		return err
+	}
+	return v.wait(signals)
+}
+
+// limits is c for one client. Beside a socket the limits of time are for the worker's own sake
+// only: who is slow at his own terminal or pipe takes nothing from anybody.
+func (s *standard) limits(c Config) Config {
+	c.Setup.Inetd, c.Setup.Requests = true, 1
+	c.Connections, c.Workers, c.Threads = 1, 1, 1
+	if s.Network == ipc.Stdio {
+		l := &c.Setup.Limits
+		l.ReadHeader, l.ReadBody, l.Idle, l.Stall = unhurried, unhurried, unhurried, unhurried
+	}
+	return c
+}
+
+const unhurried = 24 * time.Hour
+
+// serveAs is whom the worker runs as: whoever Run would serve as, or with become_user the peer.
+func (s *standard) serveAs(c Config) (service, error) {
+	if !c.Switches.BecomeUser {
+		return identify(c)
+	}
+	who := service{root: os.Geteuid() == 0}
+	switch {
+	case !who.root:
+		return who, errs.New(errs.Invalid, "become_user needs root: nobody else can become another user")
+	case c.Setup.JWT:
+		return who, errs.New(errs.Invalid, "become_user does not go with rest_auth/jwt").WithHint("-a rest_auth/local")
+	case s.Network != ipc.Unix:
+		return who, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input: only there the kernel says who the client is")
+	}
+	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", s.UID), UID: s.UID, GID: s.GID}
+	accounts, err := protectedAccounts(c.SchedUser)
+	if err != nil {
+		return who, err
+	}
+	who.schedUID = accounts[1].UID
+	if c.Switches.DisableUserCheck {
+		return who, nil
+	}
+	if err = security.CheckIdentity(who.Identity, accounts...); err == nil && !s.Vouched {
+		err = errs.New(errs.Denied, "the peer's uid %d and gid %d stand for no user", s.UID, s.GID)
+	}
+	if err != nil {
+		return who, &stranger{err}
+	}
+	return who, nil
+}
+
+// stranger is a peer that is not served. That is an answer, and no failure of the service.
+type stranger struct{ error }
+
+func (s *stranger) Unwrap() error { return s.error }
+
+// turnAway answers a stranger; any other reason not to serve is returned.
+func (s *standard) turnAway(c Config, err error) error {
+	if _, ok := errors.AsType[*stranger](err); !ok {
+		return err
+	}
+	c.Log.Warn("the client is not served", "uid", s.UID, "gid", s.GID, "because", err)
+	fd, err := unix.FcntlInt(uintptr(s.in), unix.F_DUPFD_CLOEXEC, firstPassed)
+	if err != nil {
+		return errs.Wrap(err, errs.Internal, "answer the client")
+	}
+	refuseWith(fd, statusForbidden)
+	return nil
+}
+
+// visit is the one client with the one worker.
+type visit struct {
+	config  Config
+	who     service
+	client  *standard
+	worker  *process
+	ready   bool
+	served  bool       // the worker has said Done
+	stopped bool       // by a signal
+	copied  chan error // gets the end of the relay to a regular file; nil without one
+	done    chan error
+}
+
+// start starts the worker and tells it what it needs.
+func (v *visit) start(s *spawner) error {
+	lines := newBudget(v.config.LogBurst, v.config.LogRate, time.Now())
+	born := birth{role: ipc.Worker, program: s.program, argv: s.argv, who: v.who.Identity}
+	var err error
+	if v.worker, err = s.launch(born, v.config.Log, lines); err != nil {
+		return err
+	}
+	expect := s.expect(v.who.Identity, v.config.files())
+	for _, m := range []ipc.Message{&v.config.Setup, &expect} {
+		if err := v.worker.channel.TrySend(m); err != nil {
+			v.worker.bury(0)
+			return errs.Wrap(err, errs.Internal, "tell the worker what it needs")
+		}
+	}
+	go func() { v.done <- v.hear() }()
+	return nil
+}
+
+// hear listens to the worker until its channel closes.
+func (v *visit) hear() error {
+	late := time.AfterFunc(v.config.StartLimit, v.worker.kill)
+	defer late.Stop()
+	for {
+		m, err := v.worker.channel.Receive()
+		if err != nil {
+			return err
+		}
+		switch m := m.Message.(type) {
+		case *ipc.Ready:
+			late.Stop()
+			err = v.hand()
+		case *ipc.Refused:
+			return errs.New(errs.Denied, "the worker refuses to serve: %s", printable(m.Reason))
+		case *ipc.Taken:
+			v.client.taken()
+		case *ipc.Done:
+			v.served = true
+		case *ipc.Progress: // nobody waits for this one slot
+		default:
+			err = fmt.Errorf("%s is in the book, and nobody reads it here", m.Kind())
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// hand gives the client to the worker.
+func (v *visit) hand() error {
+	m, fds := ipc.Message(&v.client.Connection), []int{v.client.in}
+	if v.client.Network == ipc.Stdio {
+		out, copied, err := v.client.output()
+		if err != nil {
+			return err
+		}
+		v.copied = copied
+		m, fds = &ipc.Streams{Connection: v.client.Connection}, append(fds, out)
+	}
+	return v.worker.channel.TrySend(m, fds...)
+}
+
+// wait waits for the end.
+func (v *visit) wait(signals <-chan os.Signal) error {
+	var first os.Signal
+	var same time.Time
+	for {
+		select {
+		case err := <-v.done:
+			return v.end(err)
+		case s := <-signals:
+			switch {
+			case first == nil:
+				first, same = s, time.Now().Add(sameSignal)
+				v.stopped = true
+				if v.worker.channel.TrySend(new(ipc.Drain)) != nil { // it is not ready yet
+					v.worker.kill()
+				}
+				time.AfterFunc(v.config.Setup.Limits.Drain+lastWords, v.worker.kill)
+			case s != first || time.Now().After(same):
+				v.worker.kill()
+				<-v.done
+				_ = v.end(io.EOF)
+				return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
+			}
+		}
+	}
+}
+
+// end takes the worker's status, has what it wrote reach its file, and judges. why is what ended
+// the listening.
+func (v *visit) end(why error) error {
+	patience := lastWords
+	if !errors.Is(why, io.EOF) {
+		patience = 0
+	}
+	status := v.worker.bury(patience)
+	v.client.taken()
+	if v.copied != nil {
+		if err := <-v.copied; err != nil {
+			return errs.Wrap(err, errs.Unavailable, "can't write the answers to standard output")
+		}
+	}
+	switch {
+	case patience == 0:
+		return why
+	case v.served || v.stopped:
+		return nil
+	}
+	return errs.New(errs.Internal, "the worker ended before all was answered: %s", status)
+}
