@@ -1,13 +1,43 @@
 // Command schedrestd-worker is the process of the gateway that reads what comes from the
 // network. schedrestd starts it; started by hand it says so and exits with 2.
+//
+// With "openapi" as its first argument it prints the document of the API and ends (worker.Tables).
 package main
 
 import (
+	"bufio"
+	"fmt"
 	"os"
 
+	"schedrestd/security"
 	"schedrestd/worker"
 )
 
 func init() { worker.Rename() }
 
-func main() { os.Exit(worker.Main(worker.Join)) }
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == worker.TablesMode {
+		os.Exit(tables(os.Args[2:]))
+	}
+	os.Exit(worker.Main(worker.Join))
+}
+
+// tablesFiles is how many descriptors may be open while a document is printed: standard ones, and
+// the runtime's own.
+const tablesFiles = 32
+
+// tables prints a document. It has no use for anything but its standard output.
+func tables(args []string) int {
+	err := security.Confine(tablesFiles)
+	if err == nil {
+		out := bufio.NewWriter(os.Stdout)
+		if err = worker.Tables(args, out); err == nil {
+			err = out.Flush()
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}

@@ -25,7 +25,7 @@ func asksParsers(v string) bool { return v == list || strings.HasPrefix(v, list+
 // configuration can be read it says what can't be loaded here; without one it says what there is.
 func (o *options) list(out io.Writer) error {
 	var c *conf.Cluster
-	if path, err := conf.Find(o.conf); err == nil && path != "/dev/null" {
+	if path, err := conf.Find(o.conf); err == nil && path != null {
 		if read, _, err := conf.Read(path); err == nil {
 			c = read
 		}

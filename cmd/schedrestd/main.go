@@ -73,7 +73,7 @@ func command(errOut io.Writer) *cobra.Command {
 			case o.listAsked():
 				return o.list(cmd.OutOrStdout())
 			case o.document:
-				return o.printDocument(cmd.OutOrStdout(), errOut)
+				return o.printDocument(cmd.OutOrStdout())
 			}
 			return serve(o, errOut)
 		},

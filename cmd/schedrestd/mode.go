@@ -76,8 +76,8 @@ func sameSocket(a, b *os.File) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-func activated() ([]*os.File, error) { return nil, nil }
-
 func serveStreams(signals <-chan os.Signal, c privsep.Config, in, out *os.File) error {
 	return privsep.Run(signals, c)
 }
+
+func activated() ([]*os.File, error) { return nil, nil }
