@@ -43,6 +43,8 @@ type Config struct {
 	Activated []*os.File    // listening sockets that the service manager passed; they come before Listen
 	Reload    Reloader      // for SIGHUP; nil: it changes nothing
 
+	Wear       uint64        // connections after which the shared workers are replaced: 200000
+	Age        time.Duration // … or time: 24 h
 	Rest       time.Duration // become_user: a worker without a connection is retired after it: 60 s
 	StartLimit time.Duration // for a worker to say Ready: 20 s
 	HandLimit  time.Duration // how long a connection waits while no worker can take it: 10 s
@@ -69,12 +71,13 @@ type TLS struct {
 const (
 	DefaultConnections = 124
 	defaultWorkers     = 2
+	defaultIdentities  = 64
 	mostConnections    = 100_000
 )
 
 // complete fills in the defaults and refuses what can't work.
 func (c Config) complete() (Config, error) {
-	if len(c.Listen) == 0 && len(c.Activated) == 0 {
+	if len(c.Listen) == 0 && len(c.Activated) == 0 && !c.Setup.Inetd {
 		return c, errs.New(errs.Invalid, "nothing to listen on").
 			WithHint("name an address, as 127.0.0.1:6820, :6820 or unix:/run/schedrestd/socket")
 	}
@@ -85,8 +88,16 @@ func (c Config) complete() (Config, error) {
 	if c.Threads < 0 {
 		return c, errs.New(errs.Invalid, "%d threads: less than 1", c.Threads)
 	}
-	c.Workers = cmp.Or(c.Workers, defaultWorkers)
+	if c.PerSource < 0 || c.Identities < 0 || c.Identities > mostConnections {
+		return c, errs.New(errs.Invalid, "%d connections of a source, %d identities: not from 0 to %d", c.PerSource, c.Identities, mostConnections)
+	}
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
+	c.Identities = cmp.Or(c.Identities, defaultIdentities)
+	// A worker that may have no connection, or no thread of its own, is one too many.
+	c.Workers = min(cmp.Or(c.Workers, defaultWorkers), c.Connections, c.Threads)
+	c.Wear = cmp.Or(c.Wear, 200_000)
+	c.Age = cmp.Or(c.Age, 24*time.Hour)
+	c.Rest = cmp.Or(c.Rest, time.Minute)
 	c.StartLimit = cmp.Or(c.StartLimit, 20*time.Second)
 	c.HandLimit = cmp.Or(c.HandLimit, 10*time.Second)
 	c.Silence = cmp.Or(c.Silence, 10*time.Second)
@@ -108,8 +119,21 @@ func (c Config) setup(who service) ipc.Setup {
 	s := c.Setup
 	s.Book = ipc.BookVersion
 	s.Files = uint32(c.files())
+	s.Requests = uint32(c.requests())
 	s.SchedUID = who.schedUID
 	return s
+}
+
+// requests is how many a worker may answer at one time. Streams of HTTP/2 are requests, too: over
+// all workers there are no more of them than connections.
+func (c Config) requests() int {
+	switch {
+	case c.Switches.WorkerPerConnection:
+		return 1
+	case c.Switches.BecomeUser: // UNIX sockets alone, and HTTP/1 on them
+		return c.Connections
+	}
+	return max(1, c.Connections/max(1, c.Workers))
 }
 
 // files is a worker's limit of open descriptors: each connection may wait for one call

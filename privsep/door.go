@@ -8,18 +8,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"schedrestd/ipc"
 )
 
-// door is where connections come in: the listeners, the count of what is handled at one
-// time, and the choice of the pool that serves a peer. It knows no worker, and waits
-// for none: a connection that no worker can take now waits in the queue of its
-// pool, so that one identity's trouble does not stop the accepting for others.
+// door is where connections come in: the listeners and the count of what is handled at one
+// time. It knows no worker, and waits for none: a connection that no worker can take now
+// waits in the queue of its pool, so that one identity's trouble does not stop the
+// accepting for others.
 type door struct {
 	listeners []*listener
 	slots     *slots
-	pool      *pool
+	host      host
 	log       *slog.Logger
 	quit      chan struct{} // closed when the listeners are
 	once      sync.Once
@@ -29,34 +27,34 @@ func newDoor(listeners []*listener, slots *slots, log *slog.Logger) *door {
 	return &door{listeners: listeners, slots: slots, log: log, quit: make(chan struct{})}
 }
 
-// open starts to accept, for p.
-func (d *door) open(p *pool) {
-	d.pool = p
+// open starts to accept, for h.
+func (d *door) open(h host) {
+	d.host = h
+	d.slots.admit = h.take
 	for _, l := range d.listeners {
 		go d.accept(l)
 	}
 }
 
-// close stops listening. What was accepted stays with its pool.
+// close stops listening. What was accepted stays with its pool; what is parked has none.
 func (d *door) close() {
 	d.once.Do(func() {
 		close(d.quit)
 		closeAll(d.listeners)
+		d.slots.sources.close()
 	})
 }
 
-// choose is the pool that serves a peer: there is one identity, and one pool. With a
-// worker for each (uid, gid) that the kernel vouches for, this looks the pair up
-// and starts the pool that is not there; a share of the slots for each pair belongs
-// here too, or one user's waiting connections could hold them all.
-func (d *door) choose(ipc.Connection) *pool { return d.pool }
-
 // accept takes connections from l and gives them to a pool, until the door closes. It
 // holds a slot before it accepts, and no slot while nobody knocks, so that idle
-// listeners take nothing from busy ones.
+// listeners take nothing from busy ones; and it asks for one that is taken only when
+// somebody knocks, because others give way for it.
 func (d *door) accept(l *listener) {
 	var trouble time.Duration
-	for d.slots.take(d.quit) {
+	for {
+		if !d.slots.try() && (l.wait() != nil || !d.slots.take(d.quit)) {
+			return
+		}
 		fd, peer, err := l.acceptOne()
 		switch {
 		case err == nil:
@@ -65,6 +63,7 @@ func (d *door) accept(l *listener) {
 			continue
 		case err == unix.EAGAIN:
 			d.slots.free(1)
+			d.slots.calm()
 			if l.wait() != nil {
 				return
 			}
@@ -85,15 +84,25 @@ func (d *door) accept(l *listener) {
 }
 
 // admit asks the kernel about an accepted connection, whose slot is taken, and gives it
-// to the pool of its peer. It does not wait.
+// to who serves its peer. It does not wait.
 func (d *door) admit(fd int, l *listener, peer unix.Sockaddr) {
 	facts, err := l.facts(fd, peer)
 	c := &connection{Connection: facts, fd: fd}
 	if err != nil {
-		d.slots.drop(c, err.Error())
+		d.slots.drop(c, 0, err.Error())
 		return
 	}
-	d.choose(facts).take(c)
+	if d.slots.sources.limit > 0 {
+		c.source = sourceOf(peer, facts)
+	}
+	switch d.slots.sources.enter(c) {
+	case entered:
+		d.host.take(c)
+	case parked:
+		d.slots.free(1)
+	case refused:
+		d.slots.drop(c, statusUnavailable, "too many connections of its source wait")
+	}
 }
 
 func (d *door) isClosed() bool {

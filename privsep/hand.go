@@ -15,10 +15,20 @@ import (
 // connection is one that was accepted and has a slot.
 type connection struct {
 	ipc.Connection
-	fd    int         // the parent's copy; -1 once the worker has said Taken
-	out   int         // of a Stdio connection: where answers go; the parent's copy as well
-	tries int         // workers it was given to
-	late  *time.Timer // ends its time in the queue
+	fd      int         // the parent's copy; -1 once the worker has said Taken
+	out     int         // of a Stdio connection: where answers go; the parent's copy as well
+	tries   int         // workers it was given to
+	late    *time.Timer // ends its time in the queue
+	source  source      // when connections of one source are counted
+	counted bool        // among those of its source
+
+	// What slots know of it, while a worker has it.
+	worker        *worker
+	stage         ipc.Stage
+	in            *line
+	before, after *connection
+	round         int  // of the last time it was asked to give way
+	asked         bool // and has done nothing since
 }
 
 // close closes the parent's copy.
@@ -29,27 +39,60 @@ func (c *connection) close() {
 	}
 }
 
+// refuse answers c with a constant answer and closes the parent's copy.
+func (c *connection) refuse(status int) {
+	if c.Network == ipc.Stdio {
+		c.close()
+		return
+	}
+	refuseWith(c.fd, status)
+}
+
+// peer is who is at the other end, for the log.
+func (c *connection) peer() string {
+	if c.Network == ipc.Unix {
+		return fmt.Sprintf("uid %d", c.UID)
+	}
+	return c.Addr
+}
+
 // mostTries is how many workers a connection is given to. Nobody has read of it, so it
 // should harm none; but what kills two in a row is not given to a third.
 const mostTries = 2
 
-// take gives c to a worker now, or puts it into the queue. It never waits.
-func (p *pool) take(c *connection) {
+// take gives c to a worker now, or puts it into the queue. It never waits. It reports false when
+// the pool is retired, and c is another one's to serve.
+func (p *pool) take(c *connection) bool {
 	p.mu.Lock()
-	draining := p.draining
-	if !draining && (len(p.waiting) > 0 || !p.give(c)) {
+	switch {
+	case p.draining:
+		p.mu.Unlock()
+		p.slots.drop(c, statusUnavailable, stopping)
+		return true
+	case p.retired:
+		p.mu.Unlock()
+		return false
+	case p.barren:
+		p.mu.Unlock()
+		p.slots.drop(c, statusUnavailable, "its worker could not be started a moment ago")
+		return true
+	}
+	p.used = time.Now()
+	if len(p.waiting) > 0 || !p.give(c) {
 		p.enqueue(c) // behind those that came before
 	}
 	p.mu.Unlock()
-	if draining {
-		p.slots.drop(c, "the gateway stops")
-	}
+	return true
 }
 
 // enqueue gives c its time to wait; p.mu is held.
 func (p *pool) enqueue(c *connection) {
 	p.waiting = append(p.waiting, c)
 	c.late = time.AfterFunc(p.config.HandLimit, func() { p.expire(c) })
+	select {
+	case p.demand <- struct{}{}:
+	default:
+	}
 }
 
 // dequeue gives out what waits, in order, as far as the workers take it; p.mu is held. It
@@ -72,7 +115,7 @@ func (p *pool) expire(c *connection) {
 	}
 	p.mu.Unlock()
 	if i >= 0 {
-		p.slots.drop(c, fmt.Sprintf("no worker took it within %s", p.config.HandLimit))
+		p.slots.drop(c, statusUnavailable, fmt.Sprintf("no worker took it within %s", p.config.HandLimit))
 	}
 }
 
@@ -118,8 +161,12 @@ func (p *pool) offer(w *worker, c *connection) bool {
 		return false // full, or dying: serveChannel deals with that
 	}
 	c.tries++
+	c.worker = w
 	w.held[c.ID] = c
 	w.handed++
+	if p.handed++; p.handed == p.config.Wear && p.worn != nil {
+		p.worn()
+	}
 	return true
 }
 
@@ -134,6 +181,7 @@ func (p *pool) taken(w *worker, id uint64) error {
 	}
 	c.close()
 	c.fd = -1
+	p.slots.hold(c)
 	p.dequeue()
 	return nil
 }
@@ -142,25 +190,50 @@ func (p *pool) taken(w *worker, id uint64) error {
 // could else free slots for ever and take the limit away.
 func (p *pool) release(w *worker, id uint64) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	c, ok := w.held[id]
 	if !ok || c.fd >= 0 {
+		p.mu.Unlock()
 		return fmt.Errorf("it said Done of connection %d, which it does not hold", id)
 	}
 	delete(w.held, id)
 	w.finished++
-	p.slots.free(1)
+	p.used = time.Now()
+	p.slots.end(c)
+	p.mu.Unlock()
+	if p.once {
+		p.drain() // its worker has done what it was made for
+	}
+	p.rest()
+	return nil
+}
+
+// progress notes how far a connection has come, which this worker must hold: else a captured
+// one could have others' connections ended. It says so of changes only, and not without
+// end: the parent has to listen.
+func (p *pool) progress(w *worker, m *ipc.Progress) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, ok := w.held[m.ID]
+	if !ok || c.fd >= 0 {
+		return fmt.Errorf("it said Progress of connection %d, which it does not hold", m.ID)
+	}
+	if !p.slots.report(c, m.Stage) {
+		return fmt.Errorf("it said twice that connection %d is %s", m.ID, m.Stage)
+	}
+	if ok, _ := w.reports.spend(time.Now()); !ok {
+		return fmt.Errorf("it said Progress too often")
+	}
 	return nil
 }
 
 // orphans takes from a dead worker what it held; p.mu is held. What it had taken is
 // lost with it. What still waited in its channel goes to the end of the queue,
-// unless that was tried or the pool drains.
+// unless that was tried or the pool takes nothing any more.
 func (p *pool) orphans(w *worker) (lost, again int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)
 	for _, c := range held {
-		if c.fd >= 0 && c.tries < mostTries && !p.draining {
+		if c.fd >= 0 && c.tries < mostTries && !p.draining && !p.retired {
 			p.enqueue(c)
 			again++
 			continue
@@ -168,9 +241,10 @@ func (p *pool) orphans(w *worker) (lost, again int) {
 		if c.fd >= 0 {
 			unix.Close(c.fd)
 		}
+		p.slots.end(c)
 		lost++
 	}
-	p.slots.free(lost)
+	p.used = time.Now()
 	p.dequeue()
 	return lost, again
 }

@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/errs"
+	"schedrestd/ipc"
 	"schedrestd/security"
 )
 
@@ -23,6 +24,9 @@ func identify(c Config) (service, error) {
 			WithHint("chmod ug-s on the program")
 	}
 	s := service{root: os.Geteuid() == 0}
+	if c.Switches.BecomeUser {
+		return s.becoming(c)
+	}
 	var err error
 	if s.Identity, err = chosen(c.User, c.Group); err != nil {
 		return s, err
@@ -49,6 +53,45 @@ func identify(c Config) (service, error) {
 		return s, nil
 	}
 	return s, security.CheckIdentity(s.Identity, accounts...)
+}
+
+// becoming is the service of become_user: there is no identity but the peers', so that each of them
+// must be one that the kernel vouches for, and nothing else may let anybody in.
+func (s service) becoming(c Config) (service, error) {
+	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
+	if err := c.suitsBecoming(s.root); err != nil {
+		return s, err
+	}
+	accounts, err := protectedAccounts(c.SchedUser)
+	if err == nil {
+		s.schedUID = accounts[1].UID
+	}
+	return s, err
+}
+
+// suitsBecoming refuses what does not go together with become_user.
+func (c Config) suitsBecoming(root bool) error {
+	refuse := func(why, hint string) error {
+		return errs.New(errs.Invalid, "SCHEDRESTD_SECURITY=become_user %s", why).WithHint("%s", hint)
+	}
+	if !root {
+		return refuse("needs root, to start a worker as each user", "start as root, or without become_user")
+	}
+	if c.User != "" || c.Group != "" {
+		return refuse("serves each user as himself, not as -u or -g", "leave out -u and -g, or become_user")
+	}
+	if c.Setup.JWT {
+		return refuse("can't be served with rest_auth/jwt: a token is not what the kernel vouches for", "-a rest_auth/local, and no SCHED_JWT in the environment")
+	}
+	if !c.Setup.Local {
+		return refuse("needs rest_auth/local", "-a rest_auth/local")
+	}
+	for _, text := range c.Listen {
+		if e, err := parseEndpoint(text); err == nil && e.network != ipc.Unix {
+			return refuse("can't listen on "+text+": the kernel does not say who is at the other end", "listen on unix:/path/to/socket alone")
+		}
+	}
+	return nil
 }
 
 // chosen is the identity of -u and -g; what isn't given is the starter's, or the

@@ -39,6 +39,12 @@ func listenAll(c Config, who service) (list []*listener, err error) {
 	if list, err = activated(c.Activated); err != nil {
 		return list, err
 	}
+	for _, l := range list {
+		if c.Switches.BecomeUser && l.network != ipc.Unix {
+			return list, errs.New(errs.Invalid, "SCHEDRESTD_SECURITY=become_user can't serve %s, which the service manager passed", l.name).
+				WithHint("ListenStream=/path/to/socket in the socket's unit")
+		}
+	}
 	for _, e := range endpoints {
 		var more []*listener
 		if e.network == ipc.Unix {

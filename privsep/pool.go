@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,29 +26,44 @@ type pool struct {
 	slots   *slots
 	log     *slog.Logger
 	hello   func(*worker) error // tells a worker that is ready what else it needs, before its first connection; may be nil
+	lazy    bool                // a worker starts when a connection waits for it; when it can't, all who wait are told so
+	once    bool                // there is one connection, and the pool ends with it
+	worn    func()              // called when it has served Config.Wear connections; may be nil
+	rested  func()              // called when it may have come to rest; may be nil
 
 	mu       sync.Mutex
 	workers  map[uint32]*worker
 	waiting  []*connection // until a worker takes them or their time is over
 	id       uint64        // of the last connection
-	draining bool
-	quit     chan struct{} // closed when draining starts
+	handed   uint64        // connections given to workers
+	used     time.Time     // when a connection last came or ended
+	barren   bool          // a worker could not be started, and none is tried for a moment
+	retired  bool          // no more connections come; those that are there end by themselves
+	draining bool          // … or are ended when they are answered
+	quit     chan struct{} // closed when either begins
+	demand   chan struct{} // gets a token when a connection waits
 	running  sync.WaitGroup
+	gone     chan struct{} // closed when nothing runs any more
 }
 
 func newPool(c Config, who security.Identity, s *spawner, slots *slots) *pool {
-	return &pool{config: c, who: who, spawner: s, slots: slots, log: c.Log,
-		workers: map[uint32]*worker{}, quit: make(chan struct{})}
+	return &pool{config: c, who: who, spawner: s, slots: slots, log: c.Log, used: time.Now(),
+		workers: map[uint32]*worker{}, quit: make(chan struct{}), demand: make(chan struct{}, 1), gone: make(chan struct{})}
 }
 
 // start starts the first workers and returns when each has proved its posture. A
-// worker that refuses stops the start: the next one would refuse as well.
+// worker that refuses stops the start: the next one would refuse as well. A lazy pool has
+// none to wait for.
 func (p *pool) start() error {
 	first := make(chan error, p.config.Workers)
-	for range p.config.Workers {
-		p.running.Go(func() { p.keep(first) })
+	for i := range p.config.Workers {
+		p.running.Go(func() { p.keep(p.threads(i), first) })
 	}
+	go func() { p.running.Wait(); close(p.gone) }()
 	go p.listenForSilence()
+	if p.lazy {
+		return nil
+	}
 	var err error
 	for range p.config.Workers {
 		err = errors.Join(err, <-first)
@@ -55,18 +71,32 @@ func (p *pool) start() error {
 	if err != nil {
 		p.drain()
 		p.end("the start failed")
-		p.running.Wait()
+		<-p.gone
 	}
 	return err
+}
+
+// threads is how many the worker of the i-th keep may use: those of a pool that is there all the
+// time share Config.Threads, and one of many has few.
+func (p *pool) threads(i int) int {
+	n, workers := p.config.Threads, p.config.Workers
+	if p.lazy {
+		return max(1, min(n, 2))
+	}
+	share := n / workers
+	if i < n%workers {
+		share++
+	}
+	return max(1, share)
 }
 
 // keep has one worker running for as long as the pool lives. The pause before the next worker
 // grows while workers die on their first connection or before it: a request that
 // kills workers must not keep the machine busy starting them.
-func (p *pool) keep(first chan<- error) {
+func (p *pool) keep(threads int, first chan<- error) {
 	failures := 0
-	for {
-		worked, err := p.live(first)
+	for p.isWanted() {
+		worked, ready, err := p.live(threads, first)
 		first = nil
 		if worked {
 			failures = 0
@@ -74,13 +104,74 @@ func (p *pool) keep(first chan<- error) {
 			failures++
 		}
 		if errs.KindOf(err) == errs.Internal && err != nil {
-			p.log.Error("a worker can't be started", "error", err)
+			p.log.Error("a worker can't be started", "uid", p.who.UID, "error", err)
+		}
+		if p.lazy && !ready {
+			p.setBarren(true)
 		}
 		select {
 		case <-p.quit:
 			return
 		case <-time.After(pause(failures)):
+			p.setBarren(false)
 		}
+	}
+}
+
+// isWanted waits until a worker is wanted. It reports false when none will be.
+func (p *pool) isWanted() bool {
+	for p.lazy {
+		p.mu.Lock()
+		waits, over := len(p.waiting) > 0, p.once && p.handed > 0
+		p.mu.Unlock()
+		switch {
+		case waits:
+			return true
+		case over:
+			p.drain()
+			return false
+		}
+		select {
+		case <-p.demand:
+		case <-p.quit:
+			return false
+		}
+	}
+	return true
+}
+
+// setBarren notes that no worker can be had for now. All who wait for one are told.
+func (p *pool) setBarren(yes bool) {
+	p.mu.Lock()
+	p.barren = yes
+	var waiting []*connection
+	if yes {
+		waiting = p.takeWaiting()
+	}
+	p.mu.Unlock()
+	for _, c := range waiting {
+		p.slots.drop(c, statusUnavailable, "its worker can't be started")
+	}
+	if yes && p.once {
+		p.drain()
+	}
+	p.rest()
+}
+
+// takeWaiting empties the queue; p.mu is held.
+func (p *pool) takeWaiting() []*connection {
+	list := p.waiting
+	p.waiting = nil
+	for _, c := range list {
+		c.late.Stop()
+	}
+	return list
+}
+
+// rest says that the pool may have come to rest.
+func (p *pool) rest() {
+	if p.rested != nil {
+		p.rested()
 	}
 }
 
@@ -93,52 +184,56 @@ func pause(failures int) time.Duration {
 }
 
 // live is the whole life of one worker: start, listen to it, bury it. worked tells
-// whether it did any work. The first worker of each keep reports on first
-// whether it got ready.
-func (p *pool) live(first chan<- error) (worked bool, err error) {
+// whether it did any work, ready whether it could have. The first worker of each keep
+// reports on first whether it got ready.
+func (p *pool) live(threads int, first chan<- error) (worked, ready bool, err error) {
 	report := func(err error) {
 		if first != nil {
 			first <- err
 			first = nil
 		}
 	}
-	w, err := p.enlist()
+	w, err := p.enlist(threads)
 	if w == nil {
 		report(err)
-		return false, err
+		return false, false, err
 	}
 	if err == nil {
 		late := time.AfterFunc(p.config.StartLimit, func() {
 			p.endOne(w, fmt.Sprintf("it was not ready within %s", p.config.StartLimit), func() bool { return !w.ready })
 		})
-		err = p.serveChannel(w, func() { late.Stop(); report(nil) })
+		err = p.serveChannel(w, func() { late.Stop(); ready = true; report(nil) })
 		late.Stop()
 	}
 	worked, err = p.discharge(w, err)
 	report(err)
-	return worked, nil
+	p.rest()
+	return worked, ready, nil
 }
 
 // enlist starts a worker and puts it on the list.
-func (p *pool) enlist() (*worker, error) {
-	p.mu.Lock()
-	if p.draining {
-		p.mu.Unlock()
-		return nil, errs.New(errs.Unavailable, "no worker starts while the pool drains")
+func (p *pool) enlist(threads int) (*worker, error) {
+	if p.isEnding() {
+		return nil, errs.New(errs.Unavailable, "no worker starts while the pool comes to its end")
 	}
-	p.mu.Unlock()
-	w, err := p.spawn()
+	w, err := p.spawn(threads)
 	if w == nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	p.workers[w.number] = w
-	stale := p.draining // it began while the process started
+	stale := p.draining || p.retired // it began while the process started
 	p.mu.Unlock()
 	if stale {
-		p.endOne(w, "the gateway stops", nil)
+		p.endOne(w, "it is not needed any more", nil)
 	}
 	return w, err
+}
+
+func (p *pool) isEnding() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.draining || p.retired
 }
 
 // serveChannel hears a worker until its channel closes. A breach of the book, or a message
@@ -164,6 +259,8 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 			err = p.taken(w, m.ID)
 		case *ipc.Done:
 			err = p.release(w, m.ID)
+		case *ipc.Progress:
+			err = p.progress(w, m)
 		case *ipc.Pong:
 			err = p.heard(w, m.Number)
 		default:
@@ -180,8 +277,16 @@ func (p *pool) setReady(w *worker) {
 	defer p.mu.Unlock()
 	w.ready = true
 	p.dequeue()
-	p.log.Info("worker is ready", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "gid", p.who.GID,
+	p.log.Log(context.Background(), p.level(), "worker is ready", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "gid", p.who.GID,
 		"took", time.Since(w.started).Round(10*time.Microsecond))
+}
+
+// level is that of what happens to every worker: with one for each connection it is no news.
+func (p *pool) level() slog.Level {
+	if p.once {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 // discharge takes a worker off the list, frees the slots of what it held, buries it
@@ -189,7 +294,7 @@ func (p *pool) setReady(w *worker) {
 func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	p.mu.Lock()
 	delete(p.workers, w.number)
-	drained := p.draining
+	drained := p.draining || p.retired
 	lost, again := p.orphans(w)
 	worked = w.finished > 0 || w.handed > 1
 	ending := w.ending
@@ -210,7 +315,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		p.log.Error("worker was killed", append(attrs, "because", why)...)
 		err = why
 	case drained && lost == 0:
-		p.log.Info("worker is done", attrs...)
+		p.log.Log(context.Background(), p.level(), "worker is done", attrs...)
 	default:
 		p.log.Error("worker died", attrs...)
 		err = errs.New(errs.Internal, "a worker died before it was ready: %s", status).
@@ -251,18 +356,62 @@ func (p *pool) drain() {
 		return
 	}
 	p.draining = true
-	close(p.quit)
+	if !p.retired {
+		close(p.quit)
+	}
 	list := slices.Collect(maps.Values(p.workers))
-	waiting := p.waiting
-	p.waiting = nil
+	waiting := p.takeWaiting()
 	p.mu.Unlock()
 	for _, c := range waiting {
-		c.late.Stop()
-		p.slots.drop(c, "the gateway stops")
+		p.slots.drop(c, statusUnavailable, stopping)
 	}
 	for _, w := range list {
 		if err := w.channel.TrySend(new(ipc.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
 			p.endOne(w, "it could not be told to drain", nil)
 		}
 	}
+}
+
+// retire lets the pool come to its end: no new worker starts, and those that are there exit
+// with their last connection. It gives what still waits, for another pool.
+func (p *pool) retire() []*connection {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.retired || p.draining {
+		return nil
+	}
+	p.retired = true
+	close(p.quit)
+	for _, w := range p.workers {
+		if !w.ready {
+			w.ending = "it is not needed any more"
+			w.kill()
+			continue
+		}
+		// One that does not read its channel is told when it does, or Ping judges it.
+		go w.channel.Send(new(ipc.Retire))
+	}
+	return p.takeWaiting()
+}
+
+// isIdle tells whether the pool has no connection, and since when.
+func (p *pool) isIdle() (bool, time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.workers {
+		if len(w.held) > 0 {
+			return false, p.used
+		}
+	}
+	return len(p.waiting) == 0, p.used
+}
+
+// connections are those that its workers have.
+func (p *pool) connections() (list []*connection) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.workers {
+		list = slices.AppendSeq(list, maps.Values(w.held))
+	}
+	return list
 }

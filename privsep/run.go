@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,7 +24,8 @@ import (
 )
 
 // Run serves until a signal comes, and returns nil when all that was being answered
-// then was answered. A second signal ends it at once.
+// then was answered. A second signal ends it at once. SIGHUP has it reread what Config.Reload
+// reads.
 func Run(signals <-chan os.Signal, c Config) error {
 	signal.Ignore(syscall.SIGPIPE)
 	if err := security.MarkCloseOnExec(); err != nil {
@@ -50,6 +50,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	slots := newSlots(c.Connections, c.Log)
+	slots.sources = newSources(c, func(l *connection, why string) { slots.turnAway(l, statusUnavailable, why) })
 	door := newDoor(listeners, slots, c.Log)
 	defer door.close()
 	keeper, err := newKeeper(c, who, listeners)
@@ -64,59 +65,31 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
-	p := newPool(c, who.Identity, spawner, slots)
 	announce(c, who, spawner, listeners)
 	if err := keeper.start(spawner); err != nil {
 		return err
 	}
 	defer keeper.stop()
-	p.hello = keeper.hello
-	if err := p.start(); err != nil {
+	pools := newPools()
+	renewals := newRenewals(c, who)
+	host := newHost(c, who, means{spawner: spawner, slots: slots, pools: pools, hello: keeper.hello}, renewals.ask)
+	if err := host.start(); err != nil {
 		return err
 	}
-	door.open(p)
+	door.open(host)
 	c.Log.Info("serving", "listen", names(listeners))
 	notifyReady()
 
-	first := <-signals
+	first := renewals.until(signals, host, keeper.reload)
 	notifyStopping()
 	c.Log.Info("draining", "signal", first.String())
 	door.close()
-	return p.finish(first, signals)
+	host.stop()
+	return pools.finish(first, signals, c)
 }
-
-// finish lets the workers end what they are answering, unless a second signal comes.
-func (p *pool) finish(first os.Signal, signals <-chan os.Signal) error {
-	p.drain()
-	done := make(chan struct{})
-	go func() { p.running.Wait(); close(done) }()
-	// A captured worker need not keep its own limit.
-	late := time.AfterFunc(p.config.Setup.Limits.Drain+lastWords, func() { p.end("it did not end in time") })
-	defer late.Stop()
-	// A terminal and some supervisors send the same signal twice at once: to the process
-	// and to its group. That is one wish.
-	same := time.Now().Add(sameSignal)
-	for {
-		select {
-		case <-done:
-			p.log.Info("stopped")
-			return nil
-		case s := <-signals:
-			if s == first && time.Now().Before(same) {
-				continue
-			}
-			p.end("a second signal came")
-			<-done
-			return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
-		}
-	}
-}
-
-// sameSignal is how close together two of a kind count as one.
-const sameSignal = 500 * time.Millisecond
 
 // dropCapabilities drops what the parent no longer needs. As root it keeps SETUID and SETGID, for
-// the workers to come, and KILL, to end them; the namespaces and the bounding set
+// the workers to come, of one identity or of many, and KILL, to end them; the namespaces and the bounding set
 // are kept by the spawning thread, so that SYS_ADMIN and SETPCAP can go. Otherwise
 // nothing stays: CAP_NET_BIND_SERVICE, if a unit gave it, is used by now.
 func dropCapabilities(who service) error {
@@ -137,8 +110,14 @@ func dropCapabilities(who service) error {
 
 // announce logs, once, who will serve and what of the cage can't be had.
 func announce(c Config, who service, s *spawner, listeners []*listener) {
-	c.Log.Info("starting workers", "user", who.Name, "uid", who.UID, "gid", who.GID,
-		"workers", c.Workers, "connections", c.Connections, "listen", names(listeners))
+	switch {
+	case c.Switches.BecomeUser:
+		c.Log.Info("workers start with their users", "most", c.Identities, "connections", c.Connections,
+			"worker_per_connection", c.Switches.WorkerPerConnection, "listen", names(listeners))
+	default:
+		c.Log.Info("starting workers", "user", who.Name, "uid", who.UID, "gid", who.GID, "workers", c.Workers,
+			"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", names(listeners))
+	}
 	missing := s.missing
 	if !who.root && len(who.Groups) > 0 {
 		missing = append(missing, "dropping of supplementary groups")
@@ -146,7 +125,10 @@ func announce(c Config, who service, s *spawner, listeners []*listener) {
 	if len(missing) > 0 {
 		c.Log.Warn("part of the workers' confinement can't be had by this start", "left_out", missing)
 	}
-	if c.Switches.DisableUserCheck {
+	switch {
+	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
+		c.Log.Warn("the identity check is off (disable_user_check): root and SchedUser get workers, which act as them")
+	case c.Switches.DisableUserCheck:
 		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)
 	}
 }

@@ -16,14 +16,15 @@ import (
 func (p *pool) listenForSilence() {
 	tick := time.NewTicker(p.config.Silence / 4)
 	defer tick.Stop()
-	for range tick.C {
+	for {
+		select {
+		case <-p.gone:
+			return
+		case <-tick.C:
+		}
 		p.mu.Lock()
 		list := slices.Collect(maps.Values(p.workers))
-		over := p.draining && len(list) == 0
 		p.mu.Unlock()
-		if over {
-			return
-		}
 		for _, w := range list {
 			p.ask(w)
 		}

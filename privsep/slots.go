@@ -3,35 +3,66 @@ package privsep
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// slots counts the connections that are being handled. The parent accepts only with a
-// slot in hand; who finds none waits in the kernel's queue and loses nothing.
+// slots counts the connections that are being handled, over all pools. The parent accepts
+// only with a slot in hand; who finds none waits in the kernel's queue and loses nothing,
+// and others give way to him (giving).
 type slots struct {
-	taken chan struct{}
-	log   *slog.Logger
+	taken   chan struct{}
+	log     *slog.Logger
+	sources *sources
+	admit   func(*connection) // serves one that was parked, and has a slot now
+
+	pressed atomic.Bool // somebody had to wait since calm
 
 	mu      sync.Mutex
 	dropped uint64  // connections that were closed unserved
 	lines   *budget // for saying so
+	giving
 }
 
 func newSlots(n int, log *slog.Logger) *slots {
-	return &slots{taken: make(chan struct{}, n), log: log, lines: newBudget(50, 5, time.Now())}
+	return &slots{taken: make(chan struct{}, n), log: log, lines: newBudget(50, 5, time.Now()), sources: new(sources)}
 }
 
-// take waits for a slot. It reports false when quit closes first.
+// patient is how long somebody waits for a slot before those that are busy are asked as well.
+const patient = 200 * time.Millisecond
+
+// take waits for a slot, and presses others for it. It reports false when quit closes first.
 func (s *slots) take(quit <-chan struct{}) bool {
 	select {
 	case <-quit:
 		return false
 	default:
 	}
+	if s.try() {
+		return true
+	}
+	s.want(1)
+	defer s.want(-1)
+	tick := time.NewTicker(patient)
+	defer tick.Stop()
+	for {
+		select {
+		case s.taken <- struct{}{}:
+			return true
+		case <-quit:
+			return false
+		case <-tick.C:
+			s.insist()
+		}
+	}
+}
+
+// try takes a slot if there is one.
+func (s *slots) try() bool {
 	select {
 	case s.taken <- struct{}{}:
 		return true
-	case <-quit:
+	default:
 		return false
 	}
 }
@@ -47,17 +78,38 @@ func (s *slots) free(n int) {
 	}
 }
 
-// drop closes a connection that nobody serves, frees its slot, and says so. Clients
-// decide how many come, so that lines about them are limited: the count is exact.
-func (s *slots) drop(c *connection, why string) {
-	c.close()
+// end gives c's slot back, or to one of the same source that waits for c's place.
+func (s *slots) end(c *connection) {
+	s.mu.Lock()
+	s.forget(c)
+	s.mu.Unlock()
+	if next := s.sources.leave(c); next != nil {
+		go s.admit(next) // who calls may hold the lock of its pool
+		return
+	}
 	s.free(1)
+}
+
+// drop turns away a connection that nobody serves, and frees its slot.
+func (s *slots) drop(c *connection, status int, why string) {
+	s.turnAway(c, status, why)
+	s.end(c)
+}
+
+// turnAway closes a connection that has no slot, with an answer where one can be given, and says
+// so. Clients decide how many come, so that lines about them are limited: the count is exact.
+func (s *slots) turnAway(c *connection, status int, why string) {
+	if status == 0 || c.TLS { // a client of TLS would take it for garbage
+		c.close()
+	} else {
+		c.refuse(status)
+	}
 	s.mu.Lock()
 	s.dropped++
 	total := s.dropped
 	ok, _ := s.lines.spend(time.Now())
 	s.mu.Unlock()
 	if ok {
-		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.Addr, "because", why, "unserved_so_far", total)
+		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.peer(), "because", why, "unserved_so_far", total)
 	}
 }

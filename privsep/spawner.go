@@ -35,11 +35,7 @@ type spawner struct {
 func startSpawner(c Config, root bool, program *os.File) (*spawner, error) {
 	s := &spawner{
 		root: root, program: program, argv: c.Argv, jobs: make(chan func()),
-		// The worker's whole environment: no variable of the starter's reaches it.
-		env: []string{
-			fmt.Sprintf("GOMAXPROCS=%d", max(1, c.Threads/c.Workers)),
-			"GODEBUG=containermaxprocs=0,updatemaxprocs=0", // else the runtime keeps cgroup files open
-		},
+		env: environ(1),
 	}
 	if !c.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
@@ -60,6 +56,14 @@ func startSpawner(c Config, root bool, program *os.File) (*spawner, error) {
 		}
 	}()
 	return s, <-ready
+}
+
+// environ is a process's whole environment: no variable of the starter's reaches it.
+func environ(threads int) []string {
+	return []string{
+		fmt.Sprintf("GOMAXPROCS=%d", threads),
+		"GODEBUG=containermaxprocs=0,updatemaxprocs=0", // else the runtime keeps cgroup files open
+	}
 }
 
 // diverge makes the calling thread the one that workers inherit from. What a start

@@ -218,6 +218,14 @@ func accepted(t *testing.T, s *slots) (*connection, *os.File) {
 	return &connection{fd: fds[1]}, client
 }
 
+// turnedAway reads the one answer that the parent has for whom no worker serves.
+func turnedAway(t *testing.T, client io.Reader) {
+	t.Helper()
+	if b, err := io.ReadAll(client); err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 503 ") {
+		t.Errorf("read %q, %v", b, err)
+	}
+}
+
 // TestQueueDeadline: with no worker in sight a connection waits for its time and is then
 // closed, counted and logged, its slot is free; and whoever brings it does not wait.
 func TestQueueDeadline(t *testing.T) {
@@ -229,9 +237,7 @@ func TestQueueDeadline(t *testing.T) {
 		clients = append(clients, client)
 	}
 	for _, c := range clients {
-		if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-			t.Errorf("read %d, %v", n, err)
-		}
+		turnedAway(t, c)
 	}
 	for range 3 { // waits until the slots are free
 		p.slots.take(nil)
@@ -252,9 +258,7 @@ func TestQueueAtDrain(t *testing.T) {
 	after, other := accepted(t, p.slots)
 	p.take(after)
 	for _, c := range []*os.File{one, other} {
-		if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-			t.Errorf("read %d, %v", n, err)
-		}
+		turnedAway(t, c)
 	}
 	if strings.Count(log.String(), "the gateway stops") != 2 || len(p.slots.taken) != 0 {
 		t.Errorf("%d slots taken; logged:\n%s", len(p.slots.taken), log)
@@ -267,7 +271,7 @@ func TestDropsAreLimited(t *testing.T) {
 	s := newSlots(1, slog.New(slog.NewTextHandler(log, nil)))
 	for range 2000 {
 		c, client := accepted(t, s)
-		s.drop(c, "of this test")
+		s.drop(c, statusUnavailable, "of this test")
 		client.Close()
 	}
 	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.dropped != 2000 {

@@ -11,6 +11,9 @@ import (
 
 // listenUnix makes the UNIX socket of e and gives it to who.
 func listenUnix(e endpoint, c Config, who service) ([]*listener, error) {
+	if c.Switches.BecomeUser { // its users come from outside, and root listens
+		who.UID, who.GID = 0, 0
+	}
 	gid, err := socketGroup(c.SocketGroup, who)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.KindOf(err), "can't listen on %s", e.text)
@@ -33,13 +36,13 @@ func listenUnix(e endpoint, c Config, who service) ([]*listener, error) {
 	return []*listener{l}, nil
 }
 
-// unixMode is who may connect: with tokens everybody, since the token decides; with
-// rest_auth/local alone only the serving user, who is the only one it lets in.
+// unixMode is who may connect: with tokens everybody, since the token decides; with become_user
+// everybody, who is then served as himself; with rest_auth/local alone only the serving user, who is the only one it lets in.
 func unixMode(c Config) fs.FileMode {
 	if c.SocketMode != 0 {
 		return c.SocketMode
 	}
-	if c.Setup.JWT {
+	if c.Setup.JWT || c.Switches.BecomeUser {
 		return 0o666
 	}
 	return 0o600

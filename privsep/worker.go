@@ -19,17 +19,21 @@ type worker struct {
 	finished uint64                 // … that it finished
 	asked    uint64                 // number of the last Ping
 	waiting  time.Time              // since when that one is unanswered; zero when none is
+	reports  *budget                // of what it may say about how far its connections are
 }
 
-// spawn starts a worker process and gives it its Setup and the posture to expect.
-func (p *pool) spawn() (*worker, error) {
+// spawn starts a worker process with so many threads, and gives it its Setup and the posture to
+// expect.
+func (p *pool) spawn(threads int) (*worker, error) {
 	lines := newBudget(p.config.LogBurst, p.config.LogRate, time.Now())
-	born := birth{role: ipc.Worker, program: p.spawner.program, argv: p.spawner.argv, who: p.who}
+	born := birth{role: ipc.Worker, program: p.spawner.program, argv: p.spawner.argv, env: environ(threads), who: p.who}
 	process, err := p.spawner.launch(born, p.log, lines)
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{process: process, held: map[uint64]*connection{}}
+	// A worker looks at its connections twenty times a second.
+	w.reports = newBudget(1000+4*p.config.Connections, 40*p.config.Connections, time.Now())
 	expect := p.spawner.expect(p.who, p.config.files())
 	for _, m := range []ipc.Message{&p.config.Setup, &expect} {
 		if err := w.channel.TrySend(m); err != nil {

@@ -1,0 +1,173 @@
+package privsep
+
+import (
+	"sync"
+
+	"schedrestd/become"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// host finds the worker for a connection. There are three: one pool for all, a worker for each
+// connection, and a worker for each identity.
+type host interface {
+	// start makes sure that workers can serve, before the first connection is accepted.
+	start() error
+	// take gives c, which has a slot, to a worker, now or later. It never waits.
+	take(c *connection)
+	// renew has workers of a new configuration before it retires those of the old one. When they
+	// can't serve, nothing changes.
+	renew(c Config) error
+	// stop turns away who waits for room; who waits for a worker is its pool's.
+	stop()
+}
+
+// means is what every pool works with.
+type means struct {
+	spawner *spawner
+	slots   *slots
+	pools   *pools
+	hello   func(*worker) error
+}
+
+func (m means) pool(c Config, who security.Identity) *pool {
+	p := newPool(c, who, m.spawner, m.slots)
+	p.hello = m.hello
+	return p
+}
+
+// newHost is the host that c asks for.
+func newHost(c Config, who service, m means, worn func()) host {
+	switch {
+	case c.Switches.WorkerPerConnection:
+		return &strict{means: m, who: who, config: c}
+	case c.Switches.BecomeUser:
+		return newIdentities(c, who, m)
+	}
+	return &shared{means: m, who: who.Identity, config: c, worn: worn}
+}
+
+// try starts a worker that gets no connection, to see that it can serve.
+func (m means) try(c Config, who service) error {
+	c.Workers = 1
+	p := m.pool(c, who.Identity)
+	if c.Switches.BecomeUser {
+		// Nobody has come yet, and no user's word decides whether others are served.
+		p.who = security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
+	}
+	err := m.pools.start(p)
+	p.drain()
+	return err
+}
+
+// shared is one pool for all: the workers are of one identity.
+type shared struct {
+	means
+	who  security.Identity
+	worn func()
+
+	mu     sync.Mutex
+	config Config
+	now    *pool
+}
+
+func (h *shared) start() error { return h.renew(h.config) }
+
+func (h *shared) current() *pool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+func (h *shared) take(c *connection) {
+	for !h.current().take(c) { // replaced between the two
+	}
+}
+
+func (h *shared) renew(c Config) error {
+	p := h.pool(c, h.who)
+	p.worn = h.worn
+	if err := h.pools.start(p); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	old := h.now
+	h.now, h.config = p, c
+	h.mu.Unlock()
+	if old != nil {
+		for _, c := range old.retire() {
+			h.take(c)
+		}
+	}
+	return nil
+}
+
+func (h *shared) stop() {}
+
+// strict is a worker for each connection: what one client did to his is gone with it.
+type strict struct {
+	means
+	who service
+
+	mu     sync.Mutex
+	config Config
+}
+
+func (h *strict) start() error { return h.try(h.config, h.who) }
+
+func (h *strict) take(c *connection) {
+	h.mu.Lock()
+	config := h.config
+	h.mu.Unlock()
+	config.Workers = 1
+	who := h.who.Identity
+	if config.Switches.BecomeUser {
+		if why := h.who.refuses(c.Connection, config); why != "" {
+			h.slots.drop(c, statusForbidden, why)
+			return
+		}
+		who = peerOf(c.Connection)
+	}
+	p := h.pool(config, who)
+	p.lazy, p.once = true, true
+	if err := h.pools.start(p); err != nil {
+		h.slots.drop(c, statusUnavailable, err.Error())
+		return
+	}
+	p.take(c)
+}
+
+func (h *strict) renew(c Config) error {
+	if err := h.try(c, h.who); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.config = c
+	return nil
+}
+
+func (h *strict) stop() {}
+
+// peerOf is the identity that the kernel vouches for.
+func peerOf(c ipc.Connection) security.Identity {
+	return security.Identity{Name: "", UID: c.UID, GID: c.GID}
+}
+
+// refuses tells why a peer may not have a worker of his own; "" when he may. A worker of root's or
+// SchedUser's would have their authority, and one of the overflow ids is everybody's.
+func (s service) refuses(c ipc.Connection, config Config) string {
+	switch {
+	case c.Network == ipc.TCP || c.UID == ipc.NoID:
+		return "the kernel does not say who it is"
+	case !c.Vouched:
+		return "its uid and gid stand for nobody"
+	case config.Switches.DisableUserCheck:
+		return ""
+	case c.UID == 0:
+		return "it is root's, who gets no worker"
+	case c.UID == s.schedUID:
+		return "it is SchedUser's, who gets no worker"
+	}
+	return ""
+}

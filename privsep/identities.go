@@ -1,0 +1,250 @@
+package privsep
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// identities is a pool of one worker for each (uid, gid) that the kernel vouches for. There is a
+// bound on how many there are at one time, and so a queue of those that wait for room: who
+// was used least recently goes first, once he has nothing open, and is asked to close
+// what he has when everybody has something.
+type identities struct {
+	means
+	who service
+
+	mu      sync.Mutex
+	config  Config
+	list    map[identity]*pool
+	leaving map[*pool]struct{} // retired, with a process that is there still
+	waiting []*connection      // for room
+	stopped bool
+	wake    chan struct{}
+}
+
+// identity is whom a worker is for. The gid belongs to it: under munge it becomes a job's group.
+type identity struct{ uid, gid uint32 }
+
+func newIdentities(c Config, who service, m means) *identities {
+	return &identities{means: m, who: who, config: c, list: map[identity]*pool{}, leaving: map[*pool]struct{}{}, wake: make(chan struct{}, 1)}
+}
+
+func (h *identities) start() error {
+	if err := h.try(h.config, h.who); err != nil {
+		return err
+	}
+	go h.tend()
+	return nil
+}
+
+// take gives c to the worker of its peer, and starts that when there is none.
+func (h *identities) take(c *connection) {
+	h.mu.Lock()
+	why := h.who.refuses(c.Connection, h.config)
+	if why != "" || h.stopped {
+		h.mu.Unlock()
+		if why == "" {
+			h.slots.drop(c, statusUnavailable, stopping)
+			return
+		}
+		h.slots.drop(c, statusForbidden, why)
+		return
+	}
+	defer h.mu.Unlock()
+	if !h.serve(c) {
+		h.waiting = append(h.waiting, c)
+		c.late = time.AfterFunc(h.config.HandLimit, func() { h.expire(c) })
+		h.poke()
+	}
+}
+
+// serve gives c to its pool, which is there or has room; h.mu is held, so that none that is on
+// the list is retired.
+func (h *identities) serve(c *connection) bool {
+	id := identity{c.UID, c.GID}
+	p := h.list[id]
+	if p == nil {
+		if !h.hasRoom(c) {
+			return false
+		}
+		p = h.pool(h.config, peerOf(c.Connection))
+		p.config.Workers, p.lazy, p.rested = 1, true, h.poke
+		if err := h.pools.start(p); err != nil {
+			h.slots.drop(c, statusUnavailable, err.Error())
+			return true
+		}
+		h.list[id] = p
+	}
+	return p.take(c)
+}
+
+// hasRoom tells whether c can be served now; h.mu is held.
+func (h *identities) hasRoom(c *connection) bool {
+	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+len(h.leaving) < h.config.Identities
+}
+
+// expire tells c that there was no room for it in its time.
+func (h *identities) expire(c *connection) {
+	h.mu.Lock()
+	i := slices.Index(h.waiting, c)
+	if i >= 0 {
+		h.waiting = slices.Delete(h.waiting, i, i+1)
+	}
+	h.mu.Unlock()
+	if i >= 0 {
+		h.slots.drop(c, statusUnavailable, "as many users as may be are served already")
+	}
+}
+
+// poke has tend look again.
+func (h *identities) poke() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tend retires who rested long enough, and makes room for who waits.
+func (h *identities) tend() {
+	timer := time.NewTimer(0)
+	for {
+		select {
+		case <-h.wake:
+		case <-timer.C:
+		}
+		h.mu.Lock()
+		if h.stopped {
+			h.mu.Unlock()
+			return
+		}
+		next := h.retireRested(time.Now())
+		if h.admitWaiting(); len(h.waiting) > 0 {
+			h.makeRoom()
+			next = patient
+		}
+		h.mu.Unlock()
+		timer.Reset(next)
+	}
+}
+
+// retireRested retires who has had no connection for Config.Rest, and tells when to look again:
+// nobody's time is over before that. h.mu is held.
+func (h *identities) retireRested(now time.Time) time.Duration {
+	next := h.config.Rest
+	for id, p := range h.list {
+		idle, since := p.isIdle()
+		if !idle {
+			continue
+		}
+		if left := since.Add(h.config.Rest).Sub(now); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		h.retire(id, p)
+	}
+	return next
+}
+
+// retire takes a pool off the list; it counts until its process is gone. h.mu is held.
+func (h *identities) retire(id identity, p *pool) {
+	delete(h.list, id)
+	h.leaving[p] = struct{}{}
+	h.waiting = append(h.waiting, h.requeue(p.retire())...)
+	go func() {
+		<-p.gone
+		h.mu.Lock()
+		delete(h.leaving, p)
+		h.mu.Unlock()
+		h.poke()
+	}()
+}
+
+// requeue has connections wait for room that waited for a worker; h.mu is held.
+func (h *identities) requeue(list []*connection) []*connection {
+	for _, c := range list {
+		c.late = time.AfterFunc(h.config.HandLimit, func() { h.expire(c) })
+	}
+	return list
+}
+
+// admitWaiting serves those that wait as far as there is room; h.mu is held.
+func (h *identities) admitWaiting() {
+	h.waiting = slices.DeleteFunc(h.waiting, func(c *connection) bool {
+		if !h.hasRoom(c) {
+			return false
+		}
+		c.late.Stop() // its pool gives it another one
+		return h.serve(c)
+	})
+}
+
+// makeRoom retires as many as are waited for, least recently used first, of those that have no
+// connection. If there are too few, those whose connections all rest are asked to close them.
+// h.mu is held.
+func (h *identities) makeRoom() {
+	wanted := map[identity]bool{}
+	for _, c := range h.waiting {
+		wanted[identity{c.UID, c.GID}] = true
+	}
+	missing := len(wanted)
+	for p := range h.leaving {
+		idle, _ := p.isIdle()
+		if idle || h.slots.askAll(p.connections()) {
+			missing--
+		}
+	}
+	type rest struct {
+		id    identity
+		p     *pool
+		idle  bool
+		since time.Time
+	}
+	var list []rest
+	for id, p := range h.list {
+		idle, since := p.isIdle()
+		list = append(list, rest{id, p, idle, since})
+	}
+	slices.SortFunc(list, func(a, b rest) int { return a.since.Compare(b.since) })
+	for _, one := range list {
+		if missing > 0 && one.idle {
+			h.retire(one.id, one.p)
+			missing--
+		}
+	}
+	for _, one := range list {
+		if missing > 0 && !one.idle && h.slots.askAll(one.p.connections()) {
+			missing--
+		}
+	}
+}
+
+// renew retires the workers of the old configuration. Those of the new one start with the next
+// connections; that they can is tried first, as nobody's, whom no user can harm.
+func (h *identities) renew(c Config) error {
+	if err := h.try(c, h.who); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.config = c
+	for id, p := range h.list {
+		h.retire(id, p)
+	}
+	h.poke()
+	return nil
+}
+
+// stop turns away who waits for room.
+func (h *identities) stop() {
+	h.mu.Lock()
+	h.stopped = true
+	waiting := h.waiting
+	h.waiting = nil
+	h.mu.Unlock()
+	h.poke()
+	for _, c := range waiting {
+		c.late.Stop()
+		h.slots.drop(c, statusUnavailable, stopping)
+	}
+}
