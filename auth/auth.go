@@ -47,8 +47,8 @@ func (o Options) now() time.Time {
 
 // Peer is the other end of a connection as the kernel knows it.
 type Peer struct {
-	Network  string // "unix" or "tcp"
-	UID, GID uint32 // SO_PEERCRED, meaningful on "unix" alone
+	Network  string // "unix", "tcp", or "stdio" of an inetd run
+	UID, GID uint32 // SO_PEERCRED on "unix"; on "stdio" the owner of standard input
 	PID      int32
 	Vouched  bool   // UID and GID may stand for a user: become.Ucred.Vouch has judged them, where they were read
 	Addr     string // remote address on "tcp"
@@ -57,7 +57,7 @@ type Peer struct {
 
 // String names the peer for a log: its address, or who it is.
 func (p Peer) String() string {
-	if p.Network == "unix" {
+	if p.Network == "unix" || p.Network == "stdio" {
 		return fmt.Sprintf("uid %d", p.UID)
 	}
 	return p.Addr

@@ -2,14 +2,16 @@ package auth
 
 import "net/http"
 
-// local is rest_auth/local: the client at the other end of a UNIX socket is this
-// process's own user. The daemons behind see this process's uid, so that to serve
+// local is rest_auth/local: the client at the other end of a UNIX socket, or of the pipe,
+// file or terminal of an inetd run that nobody else may open, is this process's own user. The daemons behind see this process's uid, so that to serve
 // anybody else (root too) would be to lend them an identity that is not theirs.
 func local(r *http.Request, name string, opt Options) (Credential, error) {
 	peer, ok := PeerFrom(r.Context())
 	switch {
-	case !ok || peer.Network != "unix":
+	case !ok || peer.Network != "unix" && peer.Network != "stdio":
 		return Credential{}, refuse("no token, and not a local connection")
+	case !peer.Vouched && peer.Network == "stdio":
+		return Credential{}, refuse("standard input is of uid %d and gid %d, and others may open it or they stand for no user", peer.UID, peer.GID)
 	case !peer.Vouched:
 		return Credential{}, refuse("the peer's uid %d and gid %d stand for no user", peer.UID, peer.GID)
 	case peer.UID != opt.UID:

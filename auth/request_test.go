@@ -106,6 +106,10 @@ func TestFromRequest(t *testing.T) {
 		{"another user", both, &Peer{Network: "unix", UID: 1001, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 1001"},
 		{"root", both, &Peer{Network: "unix", UID: 0, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 0"},
 		{"not vouched for", both, &Peer{Network: "unix", UID: 1000, GID: 1000}, "", nil, "stand for no user"},
+		{"a pipe of ours", both, &Peer{Network: "stdio", UID: 1000, GID: 1000, Vouched: true}, "", self, ""},
+		{"a pipe of another", both, &Peer{Network: "stdio", UID: 1001, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 1001"},
+		{"a file that others may open", both, &Peer{Network: "stdio", UID: 1000, GID: 1000}, "", nil, "others may open it"},
+		{"a token in a pipe", both, &Peer{Network: "stdio", UID: 1000, GID: 1000, Vouched: true}, T, token, ""},
 		{"local with another name", both, &unix, N + "root", nil, "not the peer's own name"},
 		{"local with a name where the own is not known", nameless, &unix, N + "carol", nil, "not the peer's own name"},
 	}
