@@ -1,0 +1,362 @@
+package keeper
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/sha512"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// hash13 is the message of a TLS 1.3 server over a transcript hash of n bytes.
+func hash13(n int) []byte {
+	m := append(bytes.Repeat([]byte{0x20}, 64), "TLS 1.3, server CertificateVerify"...)
+	m = append(m, 0)
+	return append(m, bytes.Repeat([]byte{0xab}, n)...)
+}
+
+// params12 is the message of a TLS 1.2 server with a point of n bytes on the curve.
+func params12(curve byte, n int) []byte {
+	m := bytes.Repeat([]byte{0xcd}, 64)
+	m = append(m, 3, 0, curve, byte(n), 4)
+	return append(m, make([]byte, n-1)...)
+}
+
+// TestJudge: the keeper signs what a TLS server signs, and nothing else, whatever a captured worker
+// asks for.
+func TestJudge(t *testing.T) {
+	good, old := hash13(32), params12(29, 32)
+	edit := func(m []byte, at int, b byte) []byte {
+		m = bytes.Clone(m)
+		m[at] = b
+		return m
+	}
+	digest := sha256.Sum256(good)
+	client := bytes.Replace(good, []byte("server"), []byte("client"), 1)
+	tests := []struct {
+		name    string
+		key     crypto.Signer
+		tls12   bool
+		message []byte
+		scheme  scheme
+		want    error
+	}{
+		{"1.3, SHA-256", p256(), false, good, ecdsaSHA256, nil},
+		{"1.3, SHA-384", p256(), false, hash13(48), ecdsaSHA256, nil},
+		{"1.3, P-384", p384(), false, good, ecdsaSHA384, nil},
+		{"1.3, P-521", p521(), false, good, ecdsaSHA512, nil},
+		{"1.3, RSA", rsa2(), false, good, pssSHA256, nil},
+		{"1.3, RSA with SHA-512", rsa2(), false, good, pssSHA512, nil},
+		{"1.3, Ed25519", edwa(), false, good, pureEd25519, nil},
+		{"1.2, X25519", p256(), true, old, ecdsaSHA256, nil},
+		{"1.2, P-256", p256(), true, params12(23, 65), ecdsaSHA512, nil},
+		{"1.2, RSA, PKCS#1", rsa2(), true, params12(24, 97), pkcs1SHA256, nil},
+
+		{"a digest", p256(), true, digest[:], ecdsaSHA256, errNotHandshake},
+		{"a digest of SHA-512", p256(), true, make([]byte, 64), ecdsaSHA256, errNotHandshake},
+		{"nothing", p256(), true, nil, ecdsaSHA256, errNotHandshake},
+		{"a client's", p256(), true, client, ecdsaSHA256, errNotHandshake},
+		{"63 spaces", p256(), true, good[1:], ecdsaSHA256, errNotHandshake},
+		{"65 spaces", p256(), true, append([]byte{' '}, good...), ecdsaSHA256, errNotHandshake},
+		{"no zero", p256(), true, edit(good, 97, 1), ecdsaSHA256, errNotHandshake},
+		{"a hash of 31 bytes", p256(), true, hash13(31), ecdsaSHA256, errNotHandshake},
+		{"a hash of 33 bytes", p256(), true, hash13(33), ecdsaSHA256, errNotHandshake},
+		{"a hash of 64 bytes", p256(), true, hash13(64), ecdsaSHA256, errNotHandshake},
+		{"no hash", p256(), true, hash13(0), ecdsaSHA256, errNotHandshake},
+		{"a delegated credential", p256(), true, append([]byte(strings.Repeat(" ", 64)+"TLS, server delegated credentials\x00"), make([]byte, 32)...), ecdsaSHA256, errNotHandshake},
+		{"part of a certificate", p256(), true, append([]byte{0x30, 0x82, 1, 0x22}, make([]byte, 0x122)...), ecdsaSHA256, errNotHandshake},
+		{"a token", p256(), true, []byte("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJyb290In0"), ecdsaSHA256, errNotHandshake},
+		{"another curve's hash", p256(), false, good, ecdsaSHA384, errScheme},
+		{"PKCS#1 in 1.3", rsa2(), true, good, pkcs1SHA256, errScheme},
+		{"RSA with a key on a curve", p256(), false, good, pssSHA256, errScheme},
+		{"a curve with an RSA key", rsa2(), false, good, ecdsaSHA256, errScheme},
+		{"SHA-1", p256(), true, old, 0x0203, errScheme},
+		{"PKCS#1 with SHA-1", rsa2(), true, old, 0x0201, errScheme},
+		{"scheme 0", p256(), true, good, 0, errScheme},
+		{"Ed25519 with a hash", edwa(), false, good, ecdsaSHA256, errScheme},
+
+		{"1.2 when it is off", p256(), false, old, ecdsaSHA256, errNotHandshake},
+		{"1.2, one byte more", p256(), true, append(bytes.Clone(old), 0), ecdsaSHA256, errNotHandshake},
+		{"1.2, one byte less", p256(), true, old[:len(old)-1], ecdsaSHA256, errNotHandshake},
+		{"1.2, the head alone", p256(), true, old[:68], ecdsaSHA256, errNotHandshake},
+		{"1.2, an explicit curve", p256(), true, edit(old, 64, 1), ecdsaSHA256, errNotHandshake},
+		{"1.2, an unknown curve", p256(), true, edit(old, 66, 30), ecdsaSHA256, errNotHandshake},
+		{"1.2, another length of the point", p256(), true, edit(old, 67, 31), ecdsaSHA256, errNotHandshake},
+		{"1.2, a compressed point", p256(), true, edit(params12(23, 65), 68, 2), ecdsaSHA256, errNotHandshake},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := &pair{signer: tt.key, tls12: tt.tls12}
+			if err := p.judge(tt.message, tt.scheme); err != tt.want {
+				t.Fatalf("got %v, want %v", err, tt.want)
+			}
+			if tt.want != nil {
+				return
+			}
+			signature, err := p.sign(tt.message, tt.scheme)
+			if err != nil {
+				t.Fatal(err)
+			}
+			verify(t, tt.key.Public(), tt.message, signature, tt.scheme)
+		})
+	}
+}
+
+// verify checks a signature as a client would.
+func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, with scheme) {
+	t.Helper()
+	digest := map[byte]func() []byte{
+		4: func() []byte { d := sha256.Sum256(message); return d[:] },
+		5: func() []byte { d := sha512.Sum384(message); return d[:] },
+		6: func() []byte { d := sha512.Sum512(message); return d[:] },
+	}
+	hash := map[byte]crypto.Hash{4: crypto.SHA256, 5: crypto.SHA384, 6: crypto.SHA512}
+	ok := true
+	switch key := key.(type) {
+	case *ecdsa.PublicKey:
+		ok = ecdsa.VerifyASN1(key, digest[byte(with>>8)](), signature)
+	case *rsa.PublicKey:
+		if with>>8 == 8 {
+			ok = rsa.VerifyPSS(key, hash[byte(with)], digest[byte(with)](), signature, &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash}) == nil
+		} else {
+			ok = rsa.VerifyPKCS1v15(key, hash[byte(with>>8)], digest[byte(with>>8)](), signature) == nil
+		}
+	}
+	if !ok {
+		t.Error("the signature is not good")
+	}
+}
+
+// begun is a keeper with keys, and the test's end of its channel to the parent.
+func begun(t *testing.T, numbers ...uint32) *keeper {
+	t.Helper()
+	k := newKeeper(nil)
+	for _, n := range numbers {
+		if a := offer(t, k, n, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
+			t.Fatal(a.Reason)
+		}
+	}
+	return k
+}
+
+func offer(t *testing.T, k *keeper, number uint32, texts ...string) *ipc.Kept {
+	t.Helper()
+	var fds []int
+	for _, text := range texts {
+		fd, err := unix.Dup(int(file(t, text).Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fds = append(fds, fd)
+	}
+	return k.keep(&ipc.KeyFD{Number: number}, fds)
+}
+
+// worker is a worker's end of a channel to k.
+func worker(t *testing.T, k *keeper, number uint32) *ipc.Channel {
+	t.Helper()
+	c, fd, err := ipc.Pair(ipc.Worker, ipc.Keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := k.admit(fd, number); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func ask(t *testing.T, c *ipc.Channel, key uint32, message []byte) []byte {
+	t.Helper()
+	if err := c.Send(&ipc.Sign{ID: 7, Key: key, Scheme: uint16(ecdsaSHA256), Message: message}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.Receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := m.Message.(*ipc.Signed)
+	if a.ID != 7 {
+		t.Errorf("an answer to %d", a.ID)
+	}
+	return a.Signature
+}
+
+// TestOldKeys: handshakes that began before a renewal are signed with the key that the client was
+// shown; not for ever, and never with another one.
+func TestOldKeys(t *testing.T) {
+	k := begun(t, 1, 2, 3, 4)
+	c := worker(t, k, 1)
+	for number, want := range map[uint32]bool{0: false, 1: false, 2: true, 3: true, 4: true, 5: false} {
+		if got := len(ask(t, c, number, hash13(32))) > 0; got != want {
+			t.Errorf("signed with key %d: %v, want %v", number, got, want)
+		}
+	}
+	if a := offer(t, k, 5, pkcs8(p384()), certificate(p256(), nextYear), ""); a.OK || a.Number != 5 || a.Reason == "" {
+		t.Errorf("a pair that does not fit: %+v", a)
+	}
+	if a := offer(t, k, 6, pkcs8(p256()), certificate(p256(), nextYear), "no authorities"); a.OK {
+		t.Error("authorities that nobody can use were taken")
+	}
+	if len(ask(t, c, 4, hash13(32))) == 0 || len(ask(t, c, 5, hash13(32))) > 0 {
+		t.Error("a pair that was refused changed what is signed")
+	}
+}
+
+// TestRefused: an empty signature, and a line in the log, which does not grow with the asking.
+func TestRefused(t *testing.T) {
+	log := capture(t)
+	c := worker(t, begun(t, 1), 42)
+	for range 100 {
+		if s := ask(t, c, 1, make([]byte, 32)); len(s) > 0 {
+			t.Fatal("a digest was signed")
+		}
+	}
+	if n := strings.Count(log.String(), "a worker asks for what is not signed"); n < 1 || n > 10 || !strings.Contains(log.String(), "client=42") {
+		t.Errorf("%d lines about 100 refusals:\n%s", n, log)
+	}
+	if len(ask(t, c, 1, hash13(32))) == 0 {
+		t.Error("an honest question after that is not answered")
+	}
+}
+
+// TestHostile: who breaks the book loses his channel, and nobody else does.
+func TestHostile(t *testing.T) {
+	tests := []struct {
+		name  string
+		frame []byte
+		fds   int
+	}{
+		{"unknown kind", []byte{99}, 0},
+		{"the parent's kind", append([]byte{byte(ipc.KindKeyFD)}, make([]byte, 5)...), 3},
+		{"the keeper's kind", append([]byte{byte(ipc.KindSigned)}, make([]byte, 10)...), 0},
+		{"a promise", append([]byte{byte(ipc.KindVerify)}, make([]byte, 8)...), 0},
+		{"cut short", append([]byte{byte(ipc.KindSign)}, make([]byte, 15)...), 0},
+		{"left over", append([]byte{byte(ipc.KindSign)}, make([]byte, 17)...), 0},
+		{"too long", append([]byte{byte(ipc.KindSign)}, make([]byte, 5000)...), 0},
+		{"with a descriptor", append([]byte{byte(ipc.KindSign)}, make([]byte, 16)...), 1},
+	}
+	k := begun(t, 1)
+	honest := worker(t, k, 1)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(fds[0])
+			if err := k.admit(fds[1], 9); err != nil {
+				t.Fatal(err)
+			}
+			var oob []byte
+			if tt.fds > 0 {
+				oob = unix.UnixRights(make([]int, tt.fds)...)
+			}
+			if err := unix.Sendmsg(fds[0], tt.frame, oob, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			_ = unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60})
+			if n, err := unix.Read(fds[0], make([]byte, 100)); n != 0 || err != nil {
+				t.Errorf("read %d bytes, %v; want the end", n, err)
+			}
+			if len(ask(t, honest, 1, hash13(48))) == 0 {
+				t.Error("another worker is not served")
+			}
+		})
+	}
+}
+
+// TestMute: a worker that asks and reads no answer holds nothing up.
+func TestMute(t *testing.T) {
+	k := begun(t, 1)
+	mute, other := worker(t, k, 1), worker(t, k, 2)
+	for i := 0; ; i++ {
+		err := mute.TrySend(&ipc.Sign{ID: uint64(i), Key: 1, Scheme: uint16(ecdsaSHA256), Message: hash13(32)})
+		if err == ipc.ErrFull {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(ask(t, other, 1, hash13(32))) == 0 {
+		t.Error("another worker is not served")
+	}
+}
+
+// capture is what is logged from here on.
+func capture(t *testing.T) *buffer {
+	t.Helper()
+	b := &buffer{}
+	before := slog.Default()
+	slog.SetDefault(newLog(b, slog.LevelDebug))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return b
+}
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// TestWarns: of a certificate that clients will refuse.
+func TestWarns(t *testing.T) {
+	log := capture(t)
+	if a := offer(t, newKeeper(nil), 1, pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""); !a.OK {
+		t.Fatal(a.Reason)
+	}
+	if !strings.Contains(log.String(), `msg="the certificate has expired"`) || strings.Contains(log.String(), "time=") {
+		t.Errorf("logged %q", log)
+	}
+}
+
+// FuzzJudge: whatever is let through has the form of a handshake, byte by byte.
+func FuzzJudge(f *testing.F) {
+	f.Add(hash13(32), uint16(ecdsaSHA256), true)
+	f.Add(hash13(48), uint16(pssSHA256), false)
+	f.Add(params12(29, 32), uint16(ecdsaSHA256), true)
+	f.Add(params12(25, 133), uint16(ecdsaSHA512), true)
+	f.Add([]byte{}, uint16(0), true)
+	keys := []crypto.Signer{p256(), rsa2(), edwa()}
+	f.Fuzz(func(t *testing.T, m []byte, s uint16, tls12 bool) {
+		for _, key := range keys {
+			p := &pair{signer: key, tls12: tls12}
+			if p.judge(m, scheme(s)) != nil {
+				continue
+			}
+			if _, ok := options[scheme(s)]; !ok {
+				t.Fatalf("scheme %04x is let through and can't be signed with", s)
+			}
+			const context = "TLS 1.3, server CertificateVerify\x00"
+			switch {
+			case len(m) == 98+32 && string(m[:98]) == strings.Repeat(" ", 64)+context:
+			case len(m) == 98+48 && string(m[:98]) == strings.Repeat(" ", 64)+context:
+			case tls12 && len(m) == 68+int(m[67]) && m[64] == 3 && m[65] == 0 && bytes.IndexByte([]byte{23, 24, 25, 29}, m[66]) >= 0:
+			default:
+				t.Fatalf("let through: %q", m)
+			}
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package keeper
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Keys that are made once: RSA takes its time.
+var (
+	p256 = sync.OnceValue(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) })
+	p384 = sync.OnceValue(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)) })
+	p521 = sync.OnceValue(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader)) })
+	rsa2 = sync.OnceValue(func() crypto.Signer { return must(rsa.GenerateKey(rand.Reader, 2048)) })
+	edwa = sync.OnceValue(func() crypto.Signer { return must2(ed25519.GenerateKey(rand.Reader)) })
+)
+
+func must2(_ ed25519.PublicKey, k ed25519.PrivateKey, err error) crypto.Signer {
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+func block(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+func pkcs8(key crypto.Signer) string {
+	return block("PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(key)))
+}
+
+// certificate is one of key's own.
+func certificate(key crypto.Signer, notAfter time.Time) string {
+	t := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway"}, NotAfter: notAfter}
+	return block("CERTIFICATE", must(x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)))
+}
+
+var nextYear = time.Now().AddDate(1, 0, 0)
+
+// file is an open file with that text.
+func file(t testing.TB, text string) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if _, err := f.WriteString(text); err != nil { // and leaves the offset at the end
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestReadPair(t *testing.T) {
+	sec1 := block("EC PRIVATE KEY", must(x509.MarshalECPrivateKey(p256().(*ecdsa.PrivateKey))))
+	pkcs1 := block("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsa2().(*rsa.PrivateKey)))
+	p224 := must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))
+	encrypted := "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n"
+	tests := []struct {
+		name, key, certificates string
+		problem                 string // "" when it is taken
+	}{
+		{"P-256, PKCS#8", pkcs8(p256()), certificate(p256(), nextYear), ""},
+		{"P-384", pkcs8(p384()), certificate(p384(), nextYear), ""},
+		{"P-521", pkcs8(p521()), certificate(p521(), nextYear), ""},
+		{"Ed25519", pkcs8(edwa()), certificate(edwa(), nextYear), ""},
+		{"RSA, PKCS#8", pkcs8(rsa2()), certificate(rsa2(), nextYear), ""},
+		{"RSA, PKCS#1", pkcs1, certificate(rsa2(), nextYear), ""},
+		{"EC with the curve's parameters before it", block("EC PARAMETERS", []byte{6, 1, 1}) + sec1, certificate(p256(), nextYear), ""},
+		{"one file for both", certificate(p256(), nextYear) + pkcs8(p256()), certificate(p256(), nextYear) + pkcs8(p256()), ""},
+		{"a chain", pkcs8(p256()), "text before\n" + certificate(p256(), nextYear) + certificate(rsa2(), nextYear), ""},
+		{"expired", pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""},
+
+		{"another's certificate", pkcs8(p384()), certificate(p256(), nextYear), "the key does not belong to the first certificate"},
+		{"the chain before the server's own", pkcs8(p256()), certificate(rsa2(), nextYear) + certificate(p256(), nextYear), "the key does not belong"},
+		{"no key", certificate(p256(), nextYear), certificate(p256(), nextYear), "the key file: has no private key"},
+		{"empty", "", "", "the key file: has no private key"},
+		{"two keys", pkcs8(p256()) + sec1, certificate(p256(), nextYear), "has more than one private key"},
+		{"no PEM in it", block("PRIVATE KEY", []byte("no key")), certificate(p256(), nextYear), "its PRIVATE KEY can't be parsed"},
+		{"encrypted", encrypted, certificate(rsa2(), nextYear), "is encrypted"},
+		{"encrypted PKCS#8", block("ENCRYPTED PRIVATE KEY", []byte{1}), certificate(rsa2(), nextYear), "is encrypted"},
+		{"P-224", pkcs8(p224), certificate(p224, nextYear), "the curve P-224"},
+		{"short RSA", pkcs8(must(x509.ParsePKCS1PrivateKey(short(t)))), certificate(rsa2(), nextYear), "an RSA key of 1024 bits"},
+		{"no certificate", pkcs8(p256()), pkcs8(p256()), "the certificate file: has no certificate"},
+		{"a certificate that is none", pkcs8(p256()), certificate(p256(), nextYear) + block("CERTIFICATE", []byte{1}), "one of its certificates can't be parsed"},
+		{"too long", pkcs8(p256()), certificate(p256(), nextYear) + strings.Repeat("#", maxPEM), "is longer than 1048576 bytes"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := readPair(file(t, tt.key), file(t, tt.certificates))
+			switch {
+			case tt.problem == "" && err != nil:
+				t.Fatalf("refused: %v", err)
+			case tt.problem == "":
+				if p.leaf == nil || p.signer == nil {
+					t.Errorf("half a pair: %+v", p)
+				}
+			case err == nil || !strings.Contains(err.Error(), tt.problem):
+				t.Errorf("error %v, want %q", err, tt.problem)
+			}
+		})
+	}
+}
+
+// short is an RSA key that nobody should use any more, which Go makes only when asked twice.
+func short(t *testing.T) []byte {
+	t.Setenv("GODEBUG", "rsa1024min=0")
+	return x509.MarshalPKCS1PrivateKey(must(rsa.GenerateKey(rand.Reader, 1024)))
+}
+
+func TestAuthorities(t *testing.T) {
+	if err := checkAuthorities(file(t, "")); err != nil {
+		t.Errorf("none: %v", err)
+	}
+	if err := checkAuthorities(file(t, certificate(p256(), nextYear))); err != nil {
+		t.Errorf("one: %v", err)
+	}
+	if err := checkAuthorities(file(t, "no PEM")); err == nil || !strings.Contains(err.Error(), "clients' authorities: has no certificate") {
+		t.Errorf("text: %v", err)
+	}
+}
