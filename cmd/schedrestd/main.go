@@ -105,7 +105,7 @@ func serve(o options, errOut io.Writer) error {
 	if err := o.sound(); err != nil {
 		return err
 	}
-	sockets, err := activated()
+	sockets, err := privsep.Activated()
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func serve(o options, errOut io.Writer) error {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	if r.mode != listening {
 		r.mode.announce(o, config.Log)
-		return serveStreams(signals, config, os.Stdin, os.Stdout)
+		return privsep.Inetd(signals, config, os.Stdin, os.Stdout)
 	}
 	signal.Notify(signals, syscall.SIGHUP)
 	config.Reload = r

@@ -69,8 +69,6 @@ func TestRefusals(t *testing.T) {
 		drop        string // a key of the configuration
 		error, hint string
 	}{
-		{name: "nothing to listen on", args: []string{}, env: map[string]string{"SCHED_JWT": "daemon"},
-			error: "nothing to listen on", hint: "127.0.0.1:6820"},
 		{name: "unknown switch", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_everyone"},
 			error: `unknown security switch "become_everyone"`, hint: "disable_user_check"},
 		{name: "switch in the other spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_SECURITY": "nonsense"},
