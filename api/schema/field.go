@@ -87,7 +87,13 @@ func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, op
 	}
 	f.parser = func(v View) func(*Report, *Value, *O) {
 		parse := typ().Parser(v)
-		return func(r *Report, doc *Value, o *O) { parse(r, doc, at(o)) }
+		return func(r *Report, doc *Value, o *O) {
+			into := at(o)
+			was := *into
+			if !parse(r, doc, into) {
+				*into = was
+			}
+		}
 	}
 	return f
 }

@@ -34,13 +34,17 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 			r.WarnKind(doc, Array)
 			items = []Value{*doc}
 		}
-		all := make([]T, len(items))
-		ok := true
+		all := make([]T, 0, len(items))
 		for i := range items {
-			r.InElement(i, func() { ok = parse(r, &items[i], &all[i]) && ok })
+			var item T
+			r.InElement(i, func() {
+				if parse(r, &items[i], &item) {
+					all = append(all, item)
+				}
+			})
 		}
 		*into = all
-		return ok
+		return len(all) == len(items) || r.Lenient
 	}
 }
 

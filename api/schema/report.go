@@ -20,6 +20,7 @@ const maxNotes = 100
 // Report collects what is odd (Warnings: taken or ignored, and said) and what can't
 // be understood (Errors: nothing may be done) while a document is parsed.
 type Report struct {
+	Lenient  bool // note nothing: what can't be understood is as good as not there
 	Warnings []Note
 	Errors   []Note
 	path     []string
@@ -62,7 +63,7 @@ func (r *Report) WarnKind(v *Value, want Kind) {
 
 func (r *Report) note(list *[]Note, v *Value, suffix, format string, args []any) {
 	switch {
-	case len(*list) > maxNotes:
+	case r.Lenient, len(*list) > maxNotes:
 		return
 	case len(*list) == maxNotes:
 		*list = append(*list, Note{Source: "#", Text: "more of the same kind left out"})

@@ -1,0 +1,318 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// placeless compares Values without their places.
+var placeless = cmpopts.IgnoreFields(Value{}, "Line", "Column")
+
+func TestReadYAMLScalars(t *testing.T) {
+	tests := []struct {
+		text string
+		kind Kind
+		want string
+	}{
+		{"12", Number, "12"}, {"-12", Number, "-12"}, {"+12", Number, "+12"}, {"0", Number, "0"},
+		{"9007199254740993", Number, "9007199254740993"}, {"18446744073709551616", Number, "18446744073709551616"},
+		{"1.5", Number, "1.5"}, {".5", Number, ".5"}, {"5.", Number, "5."}, {"1e3", Number, "1e3"}, {"1.5E-3", Number, "1.5E-3"},
+		{"007", Text, "007"}, {"0xff", Text, "0xff"}, {"0o17", Text, "0o17"}, {"1_000", Text, "1_000"}, {"12:30", Text, "12:30"},
+		{".inf", Text, ".inf"}, {".nan", Text, ".nan"}, {"1e", Text, "1e"}, {"+", Text, "+"}, {".", Text, "."}, {"1.2.3", Text, "1.2.3"}, {"--1", Text, "--1"},
+		{"2024-01-01", Text, "2024-01-01"}, {"2024-01-01T00:00:00Z", Text, "2024-01-01T00:00:00Z"},
+		{"true", Bool, "true"}, {"False", Bool, "false"}, {"TRUE", Bool, "true"},
+		{"yes", Text, "yes"}, {"NO", Text, "NO"}, {"on", Text, "on"}, {"Off", Text, "Off"}, {"y", Text, "y"},
+		{"null", Null, ""}, {"~", Null, ""}, {"nUll", Text, "nUll"},
+		{`"12"`, Text, "12"}, {"'true'", Text, "true"}, {"|\n  12\n", Text, "12\n"}, {">-\n  a\n  b\n", Text, "a b"}, {`"a\0b\u00e4"`, Text, "a\x00bä"},
+		{"!!str 12", Text, "12"}, {"!!str", Text, ""}, {`!!int "12"`, Number, "12"}, {"!!int 0xFF", Number, "255"}, {"!!int 0o17", Number, "15"},
+		{"!!float 12", Number, "12"}, {`!!bool "true"`, Bool, "true"}, {`!!null ""`, Null, ""}, {"!<tag:yaml.org,2002:str> 1", Text, "1"},
+		{"# a comment\nx # another", Text, "x"}, {"--- x", Text, "x"}, {"%YAML 1.1\n---\nx\n...\n", Text, "x"}, {"\uFEFFx", Text, "x"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.text, func(t *testing.T) {
+			got, err := ReadYAML(tt.text, DefaultLimits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(Value{Kind: tt.kind, Text: tt.want}, *got, placeless); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestReadYAMLStructures(t *testing.T) {
+	text := func(line, column int32, key, s string) Value {
+		return Value{Kind: Text, Line: line, Column: column, Key: key, Text: s}
+	}
+	tests := []struct {
+		name, text string
+		want       Value
+	}{
+		{"places count characters", "ä: é\nb:\n- c\n- [d, {e: f}]\n", Value{Kind: Map, Line: 1, Column: 1, Items: []Value{
+			text(1, 4, "ä", "é"),
+			{Kind: Array, Key: "b", Line: 3, Column: 1, Items: []Value{
+				text(3, 3, "", "c"),
+				{Kind: Array, Line: 4, Column: 3, Items: []Value{
+					text(4, 4, "", "d"),
+					{Kind: Map, Line: 4, Column: 7, Items: []Value{text(4, 11, "e", "f")}},
+				}},
+			}},
+		}}},
+		{"names given twice are both kept", "a: x\na: y", Value{Kind: Map, Line: 1, Column: 1, Items: []Value{text(1, 4, "a", "x"), text(2, 4, "a", "y")}}},
+		{"keys are text", "1: a\ntrue: b\n~: c\n\"<<\": d", Value{Kind: Map, Line: 1, Column: 1, Items: []Value{
+			text(1, 4, "1", "a"), text(2, 7, "true", "b"), text(3, 4, "~", "c"), text(4, 7, "<<", "d")}}},
+		{"aliases are copies", "a: &x [b]\nc: *x", Value{Kind: Map, Line: 1, Column: 1, Items: []Value{
+			{Kind: Array, Key: "a", Line: 1, Column: 4, Items: []Value{text(1, 8, "", "b")}},
+			{Kind: Array, Key: "c", Line: 2, Column: 4, Items: []Value{text(1, 8, "", "b")}}}}},
+		{"JSON is YAML", `{"a": ["b", {}]}`, Value{Kind: Map, Line: 1, Column: 1, Items: []Value{
+			{Kind: Array, Key: "a", Line: 1, Column: 7, Items: []Value{text(1, 8, "", "b"), {Kind: Map, Line: 1, Column: 13}}}}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ReadYAML(tt.text, DefaultLimits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(tt.want, *got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestReadYAMLRefuses(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'i'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
+	}
+	tests := []struct {
+		name, text string
+		line       int
+		want       string
+		tooLarge   bool
+	}{
+		{"nothing", "", 1, "a value is missing", false},
+		{"a comment alone", "# x\n", 2, "a value is missing", false},
+		{"two documents", "a\n---\nb\n", 2, "second document", false},
+		{"open bracket", "a: [b,\n", 1, "did not find expected", false},
+		{"tab for indentation", "a:\n\tb: c\n", 2, "", false},
+		{"a letter too far", "a: b\n c: d\n", 2, "not allowed", false},
+		{"undefined alias", "a: *b\n", 0, "unknown anchor", false},
+		{"alias of itself", "a: &a [*a]\n", 0, "", true},
+		{"aliases that blow up", bomb, 0, "", true},
+		{"merge key", "a: &a {b: c}\nd:\n  <<: *a\n", 3, "merge keys", false},
+		{"key that is a list", "? [a]\n: b\n", 1, "a key", false},
+		{"key with a tag", "!!int 1: b\n", 1, "a key", false},
+		{"tag of its own", "a: !mine b\n", 1, "tag", false},
+		{"tag of a language", "a: !!python/object:os.system [b]\n", 1, "tag", false},
+		{"binary", "a: !!binary aGk=\n", 1, "tag", false},
+		{"timestamp", "a: !!timestamp 2024-01-01\n", 1, "tag", false},
+		{"a word for a number", "a: !!int many\n", 1, "tag", false},
+		{"a fraction for an integer", "a: !!int 1.5\n", 1, "tag", false},
+		{"leading zero for an integer", "a: !!int 010\n", 1, "tag", false},
+		{"map tag on a list", "a: !!map [b]\n", 1, "tag", false},
+		{"Latin-1", "a: \xe4\n", 1, "not UTF-8", false},
+		{"UTF-16", "\xff\xfea\x00", 1, "not UTF-8", false},
+		{"control character", "a: \x01\n", 1, "control", false},
+		{"too deep", strings.Repeat("[", 100) + strings.Repeat("]", 100), 1, "nested too deeply", true},
+		{"too deep to parse", strings.Repeat("[", 20_000), 1, "", false},
+		{"too deep in block style", strings.Repeat("- ", 100), 1, "nested too deeply", true},
+		{"too many", "[" + strings.Repeat("0,", 300_000), 1, "too many values", true},
+		{"directives", strings.Repeat("%TAG !a! tag:x\n", 20) + "--- a", 9, "too many", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			v, err := ReadYAML(tt.text, DefaultLimits)
+			if err == nil {
+				t.Fatalf("read as %v", v)
+			}
+			e, ok := err.(*SyntaxError)
+			if !ok || v != nil {
+				t.Fatalf("%v, %T", v, err)
+			}
+			if tt.line > 0 && e.Line != tt.line || e.Line < 1 || e.Column < 1 || e.TooLarge != tt.tooLarge || !strings.Contains(e.Problem, tt.want) {
+				t.Errorf("%v (too large: %v), want line %d: %s", e, e.TooLarge, tt.line, tt.want)
+			}
+			if strings.Contains(e.Problem, "yaml") {
+				t.Errorf("%q names the parser", e.Problem)
+			}
+		})
+	}
+}
+
+// TestReadYAMLCost counts what hostile texts cost, in bytes allocated for each byte of text: it must not
+// grow with the text. (Time is not asserted; BenchmarkHostileYAML shows it.)
+func TestReadYAMLCost(t *testing.T) {
+	for name, text := range hostileYAML {
+		t.Run(name, func(t *testing.T) {
+			small, large := perByte(text(64<<10)), perByte(text(512<<10))
+			if large > 2*small+8 {
+				t.Errorf("%.0f bytes for each byte of 64 KiB, %.0f of 512 KiB", small, large)
+			}
+			if total := large * 512; total > 400<<10 {
+				t.Errorf("%.0f KiB for 512 KiB of text", total)
+			}
+		})
+	}
+}
+
+func perByte(text string) float64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _ = ReadYAML(text, DefaultLimits)
+	runtime.ReadMemStats(&after)
+	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(text))
+}
+
+// hostileYAML makes texts that broke readers: of about n bytes.
+var hostileYAML = map[string]func(n int) string{
+	"brackets":     repeat("["),
+	"braces":       repeat("{"),
+	"open members": repeat("{a: "),
+	"dashes":       repeat("- "),
+	"empty items":  repeat("-\n"),
+	"questions":    repeat("? "),
+	"colons":       repeat(":"),
+	"keys":         repeat("a: b\n"),
+	"commas":       func(n int) string { return "[" + strings.Repeat("0,", n/2) + "0]" },
+	"pairs":        func(n int) string { return "{" + strings.Repeat("a,", n/2) + "a}" },
+	"comments":     repeat("# x\n\n"),
+	"comment each": repeat("- a # b\n# c\n"),
+	"directives":   repeat("%TAG !a! tag:x\n"),
+	"documents":    repeat("--- a\n"),
+	"a long word":  repeat("x"),
+	"digits":       repeat("9"),
+	"words":        repeat("x y\n"),
+	"blank lines":  func(n int) string { return "x" + strings.Repeat("\n", n) + "y" },
+	"quoted":       func(n int) string { return `"` + strings.Repeat(`x\n `, n/4) + `"` },
+	"literal":      func(n int) string { return "|\n" + strings.Repeat("  x: y\n", n/7) },
+	"anchors":      numbered("a%d: &a%[1]d x\n"),
+	"aliases":      func(n int) string { return "a: &a [b, c]\nd:\n" + strings.Repeat("- *a\n", n/5) },
+	"members":      numbered("k%d: 1\n"),
+	"indentation": func(n int) string {
+		var b strings.Builder
+		for i := 0; b.Len() < n; i++ {
+			b.WriteString(strings.Repeat(" ", i) + "a:\n")
+		}
+		return b.String()
+	},
+}
+
+func repeat(s string) func(int) string {
+	return func(n int) string { return strings.Repeat(s, n/len(s)) }
+}
+
+func numbered(format string) func(int) string {
+	return func(n int) string {
+		var b strings.Builder
+		for i := 0; b.Len() < n; i++ {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+}
+
+// TestReadYAMLAgreesWithJSON: what is JSON means the same as YAML.
+func TestReadYAMLAgreesWithJSON(t *testing.T) {
+	texts := []string{`{"job":{"name":"a","tasks":4,"environment":["A=b"],"x":null,"y":-1.5e+3,"z":true},"script":"#!/bin/sh\n\u00e4"}`}
+	files, _ := filepath.Glob("../../handlers/testdata/golden/*.json")
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(b))
+	}
+	for _, text := range texts {
+		want, err := ReadJSON(text, DefaultLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadYAML(text, DefaultLimits)
+		if err != nil {
+			t.Fatalf("%v in %s", err, Shorten(text))
+		}
+		if d := cmp.Diff(want, got, placeless, cmpopts.EquateEmpty()); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// FuzzReadYAML: whatever the text, it is read within the limits or refused with a place; and what was read
+// is read again from what we write of it.
+func FuzzReadYAML(f *testing.F) {
+	for _, seed := range []string{
+		"job:\n  name: a\n  tasks: 4\n  environment: [A=b]\nscript: |\n  #!/bin/sh\n", "a: &a [*a]", "- - - ?", "{a: b, ? c}", "<<: {}", "!!int 0x1f",
+		"\"\\x41\"", "%YAML 1.1\n--- >+\n a\n\n", "a\n---\nb", "? [a]\n: b", "\uFEFF'it''s'", "# only", "a: *b", "&a x: *a",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		v, err := ReadYAML(text, Limits{Depth: 20, Values: 2000})
+		if err != nil {
+			if e, ok := err.(*SyntaxError); !ok || v != nil || e.Line < 1 || e.Column < 0 {
+				t.Fatalf("%v with %#v", v, err)
+			}
+			return
+		}
+		for _, layout := range []Layout{Compact, Pretty, NoTag} {
+			again := yamlOf(t, layout, func(e Encoder) { encode(e, v) })
+			back, err := ReadYAML(again, Limits{Depth: math.MaxInt, Values: math.MaxInt})
+			if err != nil {
+				t.Fatalf("%v in %q", err, again)
+			}
+			if d := cmp.Diff(v, back, placeless, cmpopts.EquateEmpty()); d != "" {
+				t.Fatalf("%s in %q", d, again)
+			}
+		}
+	})
+}
+
+// encode writes v; its numbers as text, since an Encoder takes none as they stand.
+func encode(e Encoder, v *Value) {
+	switch v.Kind {
+	case Null:
+		e.Null()
+	case Bool:
+		e.Bool(v.Text == "true")
+	case Number, Text:
+		v.Kind = Text
+		e.String(v.Text)
+	case Array:
+		e.BeginArray()
+		for i := range v.Items {
+			encode(e, &v.Items[i])
+		}
+		e.EndArray()
+	case Map:
+		e.BeginObject()
+		for i := range v.Items {
+			e.Key(v.Items[i].Key)
+			encode(e, &v.Items[i])
+		}
+		e.EndObject()
+	}
+}
+
+func BenchmarkHostileYAML(b *testing.B) {
+	for name, text := range hostileYAML {
+		for _, size := range []int{64 << 10, 1 << 20} {
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				text := text(size)
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					_, _ = ReadYAML(text, DefaultLimits)
+				}
+			})
+		}
+	}
+}

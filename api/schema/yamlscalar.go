@@ -1,0 +1,117 @@
+package schema
+
+import (
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// scalar reads a scalar into v: by its tag, else by its style and looks.
+func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
+	v.Kind, v.Text = plainKind(node.Value), node.Value
+	quoted := node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
+	if quoted {
+		v.Kind = Text
+	}
+	if tagged(node) {
+		if !v.as(node.ShortTag()) {
+			return refuseNode(node, "not what the tag "+strconv.Quote(Shorten(node.Tag))+" says, or a tag that is not taken", false)
+		}
+	}
+	switch v.Kind {
+	case Null:
+		v.Text = ""
+	case Bool:
+		v.Text = strings.ToLower(v.Text)
+	}
+	return nil
+}
+
+// as makes v what a tag says, when its text can be that.
+func (v *Value) as(tag string) bool {
+	looks := plainKind(v.Text)
+	switch tag {
+	case "!!str", "!":
+		v.Kind = Text
+	case "!!null":
+		v.Kind = Null
+		return looks == Null
+	case "!!bool":
+		v.Kind = Bool
+		return looks == Bool
+	case "!!float":
+		v.Kind = Number
+		return looks == Number
+	case "!!int":
+		v.Kind = Number
+		if looks == Number {
+			return !strings.ContainsAny(v.Text, ".eE")
+		}
+		return v.otherBase()
+	default:
+		return false
+	}
+	return true
+}
+
+// otherBase makes a decimal number of v's text when that is a number in base 8 or 16, as the core
+// schema writes them.
+func (v *Value) otherBase() bool {
+	base, digits := 16, ""
+	switch {
+	case strings.HasPrefix(v.Text, "0x"):
+		digits = v.Text[2:]
+	case strings.HasPrefix(v.Text, "0o"):
+		base, digits = 8, v.Text[2:]
+	}
+	n, err := strconv.ParseUint(digits, base, 64)
+	v.Text = strconv.FormatUint(n, 10)
+	return err == nil
+}
+
+// plainKind is what a scalar without quotes and tag is.
+func plainKind(s string) Kind {
+	switch s {
+	case "", "~", "null", "Null", "NULL":
+		return Null
+	case "true", "True", "TRUE", "false", "False", "FALSE":
+		return Bool
+	}
+	if decimal(s) {
+		return Number
+	}
+	return Text
+}
+
+// decimal tells whether s is a number of the core schema in decimal without leading zeros.
+func decimal(s string) bool {
+	s = strings.TrimLeft(s[:1], "+-") + s[1:]
+	whole, rest := digits(s)
+	if len(whole) > 1 && whole[0] == '0' {
+		return false
+	}
+	fraction := ""
+	if after, ok := strings.CutPrefix(rest, "."); ok {
+		fraction, rest = digits(after)
+	}
+	if whole == "" && fraction == "" {
+		return false
+	}
+	if rest == "" {
+		return true
+	}
+	if rest[0] != 'e' && rest[0] != 'E' {
+		return false
+	}
+	exponent, rest := digits(strings.TrimLeft(rest[1:min(2, len(rest))], "+-") + rest[min(2, len(rest)):])
+	return exponent != "" && rest == ""
+}
+
+func digits(s string) (head, rest string) {
+	i := 0
+	for i < len(s) && isDigit(s[i]) {
+		i++
+	}
+	return s[:i], s[i:]
+}
