@@ -17,18 +17,22 @@ import (
 // readBody reads and parses a request's body into *T, after authenticate alone. What is
 // odd in it joins the call's warnings.
 func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
-	if err := checkMedia(c.r.Header.Get("Content-Type")); err != nil {
+	read, err := c.reader()
+	if err != nil {
 		return nil, err
+	}
+	if c.r.ContentLength > c.h.MaxBody {
+		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("%d bytes are taken", c.h.MaxBody)
 	}
 	text, err := readText(c.body(), c.r.ContentLength)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := schema.ReadJSON(text, schema.DefaultLimits)
+	doc, err := read.read(text, schema.DefaultLimits)
 	if err != nil {
-		return nil, syntaxError(err)
+		return nil, syntaxError(read.name, err)
 	}
-	var report schema.Report
+	report := schema.Report{Lenient: c.fast}
 	body := new(T)
 	table.Parser(c.view)(&report, doc, body)
 	for _, n := range report.Warnings {
@@ -70,18 +74,36 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// checkMedia takes JSON, said or not said. JSON is UTF-8; a body that says otherwise is refused,
-// not misread.
-func checkMedia(contentType string) error {
-	if contentType == "" {
-		return nil
+// bodyReader reads the bodies of one format.
+type bodyReader struct {
+	name string
+	read func(string, schema.Limits) (*schema.Value, error)
+}
+
+// reader is the reader of what the request says its body is; of JSON when it doesn't say. Both
+// formats are UTF-8; a body that says otherwise, or is compressed, is refused, not misread.
+func (c *call) reader() (bodyReader, error) {
+	h := c.r.Header
+	if coding := h.Values("Content-Encoding"); len(coding) > 1 || len(coding) == 1 && !strings.EqualFold(coding[0], identity) {
+		c.w.Header().Set("Accept-Encoding", identity)
+		return bodyReader{}, errs.New(errs.UnsupportedMedia, "the body must not be compressed")
 	}
-	kind, params, err := mime.ParseMediaType(contentType)
-	charset, said := params["charset"]
-	if err != nil || kind != "application/json" || said && !strings.EqualFold(charset, "utf-8") {
-		return errs.New(errs.UnsupportedMedia, "the body must be application/json")
+	said := h.Values("Content-Type")
+	if len(said) == 0 {
+		return bodyReader{"JSON", schema.ReadJSON}, nil
 	}
-	return nil
+	kind, params, err := mime.ParseMediaType(said[0])
+	charset, ok := params["charset"]
+	if err == nil && len(said) == 1 && (!ok || strings.EqualFold(charset, "utf-8")) {
+		switch kind {
+		case mediaJSON:
+			return bodyReader{"JSON", schema.ReadJSON}, nil
+		case mediaYAML, mediaXYAML, "text/yaml":
+			return bodyReader{"YAML", schema.ReadYAML}, nil
+		}
+	}
+	c.w.Header().Set("Accept-Post", strings.Join(bodyMedia, ", "))
+	return bodyReader{}, errs.New(errs.UnsupportedMedia, "the body must be %s, in UTF-8", strings.Join(bodyMedia, " or "))
 }
 
 // readText reads a body of at most as many bytes as body lets through. What the client announces
@@ -101,7 +123,7 @@ func readText(body io.Reader, announced int64) (string, error) {
 	return b.String(), nil
 }
 
-func syntaxError(err error) error {
+func syntaxError(format string, err error) error {
 	e, ok := errors.AsType[*schema.SyntaxError](err)
 	switch {
 	case !ok:
@@ -109,5 +131,5 @@ func syntaxError(err error) error {
 	case e.TooLarge:
 		return errs.New(errs.TooLarge, "the body: %v", e).WithSource("#")
 	}
-	return errs.New(errs.Malformed, "the body is not JSON: %v", e).WithSource("#")
+	return errs.New(errs.Malformed, "the body is not %s: %v", format, e).WithSource("#")
 }

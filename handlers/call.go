@@ -10,6 +10,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
+	"schedrestd/errs"
 	"schedrestd/model"
 )
 
@@ -48,6 +49,9 @@ func (c *call) serve() error {
 		c.setAllow()
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
+	}
+	if len(c.r.RequestURI) > maxURI || len(c.r.URL.Path)+len(c.r.URL.RawQuery) > maxURI {
+		c.err = errs.New(errs.URITooLong, "the request's path and query are too long").WithHint("%d bytes are taken", maxURI)
 	}
 	if c.page != nil {
 		return c.servePage()

@@ -11,6 +11,11 @@ import (
 	"schedrestd/errs"
 )
 
+const (
+	maxURI    = 8 << 10 // bytes of a request's path and query
+	maxParams = 100
+)
+
 // readParams parses what the path and the query of a request say into *P. What is odd joins the
 // call's warnings. What can't be understood is Invalid in the query; in the path it
 // is NotFound: there is nothing of that name.
@@ -23,6 +28,9 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 	params := new(P)
 	table.Parser(c.view)(&report, doc, params)
 	for _, n := range report.Warnings {
+		if c.fast {
+			break
+		}
 		c.warnings = append(c.warnings, api.Warning{Description: n.Text, Source: c.paramSource(n)})
 	}
 	for i, n := range report.Errors {
@@ -31,7 +39,7 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 			return nil, errs.New(errs.NotFound, "%s", n.Text).WithSource(report.Errors[i].Source)
 		}
 	}
-	if !report.OK() {
+	if !report.OK() && !c.fast {
 		return nil, &notesError{"parameters", report.Errors}
 	}
 	return params, nil
@@ -65,11 +73,17 @@ func (c *call) paramsAsDocument() (*schema.Value, error) {
 	if c.r.URL.RawQuery == "" {
 		return doc, nil
 	}
+	if strings.Count(c.r.URL.RawQuery, "&") >= maxParams {
+		return nil, errs.New(errs.URITooLong, "the query has more than %d parameters", maxParams)
+	}
 	query, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Malformed, "the query can't be read")
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if c.route.InPath(name) && c.fast {
+			continue
+		}
 		if c.route.InPath(name) {
 			c.warnings = append(c.warnings, api.Warning{Description: "is a part of the path, ignored here", Source: inQuery + name})
 			continue
