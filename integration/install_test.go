@@ -1,0 +1,248 @@
+package integration
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// installed is every file that "make install" puts below PREFIX but the documents, with its mode.
+var installed = map[string]fs.FileMode{
+	"bin/schedctl":           0o755,
+	"sbin/schedrestd":        0o755,
+	"sbin/scheddbd":          0o755,
+	"sbin/schedctld":         0o711,
+	"sbin/schedrestd-keeper": 0o711,
+	"sbin/schedrestd-worker": 0o711,
+
+	"lib/systemd/system/schedctld.service":         0o644,
+	"lib/systemd/system/scheddbd.service":          0o644,
+	"lib/systemd/system/schedrestd.service":        0o644,
+	"lib/systemd/system/schedrestd.socket":         0o644,
+	"lib/systemd/system/schedrestd-https.socket":   0o644,
+	"lib/systemd/system/schedrestd-inetd.socket":   0o644,
+	"lib/systemd/system/schedrestd-inetd@.service": 0o644,
+	"lib/systemd/system/schedrestd-users.service":  0o644,
+	"lib/systemd/system/schedrestd-users.socket":   0o644,
+	"lib/sysusers.d/schedrestd.conf":               0o644,
+	"lib/tmpfiles.d/schedrestd.conf":               0o644,
+
+	"share/bash-completion/completions/schedrestd":    0o644,
+	"share/zsh/site-functions/_schedrestd":            0o644,
+	"share/fish/vendor_completions.d/schedrestd.fish": 0o644,
+	"share/doc/schedrestd/INSTALL.md":                 0o644,
+	"share/doc/schedrestd/examples/root.conf":         0o644,
+	"share/doc/schedrestd/examples/controllers.conf":  0o644,
+	"share/doc/schedrestd/examples/sched.conf":        0o644,
+	"share/doc/schedrestd/examples/scheddbd.conf":     0o644,
+	"share/doc/schedrestd/examples/schedrestd.env":    0o644,
+}
+
+// makeIn runs make in the project, with variables, for somebody whose files nobody else may read:
+// that must not show.
+func makeIn(t *testing.T, arguments ...string) {
+	t.Helper()
+	cmd := exec.Command("sh", append([]string{"-c", `umask 077; exec make -s -C .. "$@"`, "make"}, arguments...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make %s: %v\n%s", strings.Join(arguments, " "), err, out)
+	}
+}
+
+// install installs into a directory of the test's own, so that units name what is there.
+func install(t *testing.T) (prefix string) {
+	t.Helper()
+	prefix = t.TempDir()
+	makeIn(t, "install", "PREFIX="+prefix, "SYSCONFDIR="+prefix+"/etc")
+	return prefix
+}
+
+// filesIn is the files below dir with their modes; root alone owns them when it installs.
+func filesIn(t *testing.T, dir string) map[string]fs.FileMode {
+	t.Helper()
+	files := map[string]fs.FileMode{}
+	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			if path != dir && info.Mode().Perm() != 0o755 {
+				t.Errorf("%s has mode %o", path, info.Mode().Perm())
+			}
+			return nil
+		}
+		if st := info.Sys().(*syscall.Stat_t); int(st.Uid) != os.Geteuid() || os.Geteuid() == 0 && st.Gid != 0 {
+			t.Errorf("%s belongs to %d:%d", path, st.Uid, st.Gid)
+		}
+		name, err := filepath.Rel(dir, path)
+		files[name] = info.Mode()
+		return err
+	}))
+	return files
+}
+
+// Installed twice into a package's directory, everything is there once, with its mode; uninstalled, nothing is left.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for range 2 {
+		makeIn(t, "install", "DESTDIR="+root, "PREFIX=/opt/gate")
+	}
+	got := filesIn(t, filepath.Join(root, "opt/gate"))
+	maps.DeleteFunc(got, func(name string, mode fs.FileMode) bool {
+		_, listed := installed[name]
+		document := strings.HasPrefix(name, "share/doc/") || strings.HasPrefix(name, "share/man/")
+		return !listed && document && mode == 0o644
+	})
+	if diff := cmp.Diff(installed, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	pages, err := filepath.Glob("../docs/man/*.[1-9]")
+	must(t, err)
+	for _, page := range pages {
+		if _, err := os.Stat(filepath.Join(root, "opt/gate/share/man/man"+page[len(page)-1:], filepath.Base(page))); err != nil {
+			t.Error(err)
+		}
+	}
+	makeIn(t, "uninstall", "DESTDIR="+root, "PREFIX=/opt/gate")
+	for name := range filesIn(t, root) {
+		t.Errorf("%s is left", name)
+	}
+}
+
+// What the units start and read is where it was installed.
+func TestUnitsNameWhatIsInstalled(t *testing.T) {
+	t.Parallel()
+	prefix := install(t)
+	var files []string
+	for name := range installed {
+		if dir := filepath.Base(filepath.Dir(name)); dir == "system" || dir == "examples" {
+			files = append(files, name)
+		}
+	}
+	slices.Sort(files)
+	command := regexp.MustCompile(`(?m)^ExecStart=(\S+)`)
+	started := 0
+	for _, name := range files {
+		text, err := os.ReadFile(filepath.Join(prefix, name))
+		must(t, err)
+		if left := regexp.MustCompile(`@[A-Z]+@`).Find(text); left != nil {
+			t.Errorf("%s has %s in it", name, left)
+		}
+		for _, m := range command.FindAllSubmatch(text, -1) {
+			started++
+			program := string(m[1])
+			if info, err := os.Stat(program); !strings.HasPrefix(program, prefix) || err != nil || info.Mode()&0o111 == 0 {
+				t.Errorf("%s starts %s: %v", name, program, err)
+			}
+		}
+	}
+	if started < 6 {
+		t.Errorf("%d programs are started", started)
+	}
+}
+
+// systemd gives the path of a program of Debian's package systemd.
+func systemd(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not here; apt-get install systemd", name)
+	}
+	return path
+}
+
+// systemd itself finds nothing wrong with the units.
+func TestUnitsVerify(t *testing.T) {
+	t.Parallel()
+	program := systemd(t, "systemd-analyze")
+	prefix := install(t)
+	dir := filepath.Join(prefix, "lib/systemd/system")
+	names, err := os.ReadDir(dir)
+	must(t, err)
+	arguments := []string{"verify", "--man=no"}
+	for _, n := range names {
+		arguments = append(arguments, strings.Replace(n.Name(), "@.", "@1.", 1))
+	}
+	cmd := exec.Command(program, arguments...)
+	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":") // and the machine's own
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		// It is one of version 254; before that, schedctld does without.
+		if strings.Contains(line, prefix) && !strings.Contains(line, "Unknown key 'DelegateSubgroup'") && !strings.Contains(line, "Unknown key name 'DelegateSubgroup'") {
+			t.Error(line)
+		}
+	}
+}
+
+// The exposure level of each unit, in tenths, may not rise above what is said here. The reference's is 92.
+func TestUnitsAreHardened(t *testing.T) {
+	t.Parallel()
+	program := systemd(t, "systemd-analyze")
+	prefix := install(t)
+	dir := filepath.Join(prefix, "lib/systemd/system")
+	levels := map[string]int{
+		"schedrestd.service": 20, "schedrestd-inetd@.service": 20, "scheddbd.service": 20,
+		"schedrestd-users.service": 40, "with root.conf/schedrestd.service": 40,
+	}
+	with := filepath.Join(dir, "with root.conf")
+	must(t, os.MkdirAll(filepath.Join(with, "schedrestd.service.d"), 0o755))
+	for to, from := range map[string]string{
+		"schedrestd.service":             filepath.Join(dir, "schedrestd.service"),
+		"schedrestd.service.d/root.conf": filepath.Join(prefix, "share/doc/schedrestd/examples/root.conf"),
+	} {
+		text, err := os.ReadFile(from)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(with, to), text, 0o644))
+	}
+	for name, most := range levels {
+		out, err := exec.Command(program, "security", "--offline=true", "--no-pager", fmt.Sprintf("--threshold=%d", most), filepath.Join(dir, name)).CombinedOutput()
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		t.Logf("%s: %s", name, lines[len(lines)-1])
+		if err != nil {
+			t.Errorf("%s: more than %d: %v\n%s", name, most, err, out)
+		}
+	}
+}
+
+// The users' file is one that systemd can read, and makes the users that the units name.
+func TestSysusers(t *testing.T) {
+	t.Parallel()
+	program := systemd(t, "systemd-sysusers")
+	root := t.TempDir()
+	makeIn(t, "install", "DESTDIR="+root, "PREFIX=/usr")
+	out, err := exec.Command(program, "--dry-run", "--root="+root).CombinedOutput()
+	must(t, err)
+	for _, user := range []string{"schedrestd", "sched"} {
+		if !strings.Contains(string(out), "Creating user '"+user+"'") {
+			t.Errorf("no user %s:\n%s", user, out)
+		}
+	}
+}
+
+// What was installed serves: a job, from its submission over REST to its output.
+func TestInstalledProgramsServe(t *testing.T) {
+	t.Parallel()
+	prefix := install(t)
+	cmd := exec.Command(filepath.Join(prefix, "bin/schedctl"), "demo", "--once", "--listen", "127.0.0.1:0")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "COMPLETED, exit code 0") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
