@@ -1,0 +1,96 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"schedrestd/plugin"
+	"schedrestd/security"
+)
+
+const manual = "../../docs/man/schedrestd.8"
+
+// TestManual: the manual has every flag, variable, switch and name that the command takes, and no flag or
+// variable that it does not.
+func TestManual(t *testing.T) {
+	data, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	entries := map[string]bool{} // flags and variables that have one
+	for line := range strings.Lines(page) {
+		if rest, ok := strings.CutPrefix(line, ".It "); ok {
+			for _, m := range regexp.MustCompile(`(Fl|Ev) (-?[A-Za-z_-]+)`).FindAllStringSubmatch(rest, -1) {
+				entries[m[1]+" "+m[2]] = true
+			}
+		}
+	}
+	want := map[string]bool{}
+	command(io.Discard).Flags().VisitAll(func(f *pflag.Flag) {
+		want["Fl -"+f.Name] = true
+		if f.Shorthand != "" {
+			want["Fl "+f.Shorthand] = true
+		}
+	})
+	for _, v := range variables {
+		want["Ev "+v.name] = true
+	}
+	for name := range want {
+		if !entries[name] {
+			t.Errorf("%s has no entry", name)
+		}
+	}
+	for name := range entries {
+		if !want[name] {
+			t.Errorf("%s has an entry, and the command does not know it", name)
+		}
+	}
+	words := security.SwitchNames()
+	for _, l := range levels {
+		words = append(words, l.name)
+	}
+	for _, f := range plugin.AllFlags {
+		words = append(words, f.Name)
+	}
+	for _, e := range plugin.Auths {
+		words = append(words, e.Name)
+	}
+	for _, e := range plugin.Contents {
+		words = append(words, e.Name)
+	}
+	for _, w := range words {
+		if !regexp.MustCompile(`(?m)^\.(It )?(Fl . )?Cm .*` + regexp.QuoteMeta(w) + `|^\.Cm (quiet|debug) .*\b` + regexp.QuoteMeta(w) + `\b`).MatchString(page) {
+			t.Errorf("%s is not explained", w)
+		}
+	}
+	for _, f := range gatewayFlags {
+		if !strings.Contains(strings.ToLower(page), f) {
+			t.Errorf("the debug flag %s is not there", f)
+		}
+	}
+}
+
+// TestManualIsSound: what typesets manuals takes it without a word.
+func TestManualIsSound(t *testing.T) {
+	checked := false
+	for _, tool := range []string{"mandoc -Tlint -Wwarning", "groff -ww -mdoc -Tutf8 -z"} {
+		args := append(strings.Fields(tool), manual)
+		if _, err := exec.LookPath(args[0]); err != nil {
+			continue
+		}
+		checked = true
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s: %v\n%s", tool, err, out)
+		}
+	}
+	if !checked {
+		t.Skip("neither mandoc nor groff is installed")
+	}
+}
