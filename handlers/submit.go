@@ -26,7 +26,7 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	dropTokens(c, desc)
 	submitted, err := h.Controller.Submit(c.ctx, c.cred, desc)
 	if err != nil {
-		return err
+		return aboutJob(err)
 	}
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }

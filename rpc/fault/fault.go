@@ -32,6 +32,8 @@ func Of(number uint32, text string) *errs.Error {
 	case text == "":
 	case e.Kind == errs.Unauthenticated:
 		e.Err = errors.New(text) // for the log: whoever guesses at credentials learns no more than "no"
+	case strings.HasPrefix(text, e.Message):
+		e.Message = text // a daemon of ours has the same words
 	default:
 		e.Message += ": " + text
 	}

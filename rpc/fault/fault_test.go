@@ -21,6 +21,8 @@ func TestOf(t *testing.T) {
 		{name: "known", number: InvalidJobID, kind: errs.NotFound, want: "there is no such job"},
 		{name: "known, with words", number: AccessDenied, text: "over budget\n", kind: errs.Denied, want: "you are not allowed to do this: over budget"},
 		{name: "who guesses learns nothing", number: Authentication, text: "token expired", kind: errs.Unauthenticated, want: "the daemon does not accept the credential"},
+		{name: "the same words", number: NoEnvironment, text: "the job has no environment", kind: errs.Invalid, want: "the job has no environment"},
+		{name: "the same words and more", number: NoEnvironment, text: "the job has no environment: name one", kind: errs.Invalid, want: "the job has no environment: name one"},
 		{name: "unknown", number: 2999, kind: errs.BadAnswer, want: "the daemon refused with error number 2999"},
 		{name: "terminal control", number: AccessDenied, text: "a\x1b[2Jb", kind: errs.Denied, want: "you are not allowed to do this: a [2Jb"},
 		{name: "cut within a letter", number: NoScript, text: strings.Repeat("é", maxText), kind: errs.Invalid,
