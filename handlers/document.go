@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"schedrestd/api/openapi"
-	"schedrestd/api/schema"
 	"schedrestd/plugin"
 )
 
@@ -22,18 +21,19 @@ func (h *handler) documentPages() map[string]page {
 	}
 }
 
-// getDocument writes the document anew for each request: it costs as much as a list of a hundred
-// nodes, and kept it would cost every worker memory for what is asked once a day.
+// getDocument writes the document. What there is to write is collected when it is first asked for,
+// not when a worker starts, and kept: anybody can ask, and collecting it takes ten times what
+// writing does.
 func (h *handler) getDocument(c *call) error {
-	return c.render(http.StatusOK, func(e schema.Encoder) {
-		if err := openapi.Write(e, h.document()); err != nil {
-			e.Fail(err)
-		}
-	})
+	doc, err := h.document()
+	if err != nil {
+		return err
+	}
+	return c.render(http.StatusOK, doc.Write)
 }
 
-// document says what is served here.
-func (h *handler) document() openapi.Options {
+// described says what is served here.
+func (h *handler) described() openapi.Options {
 	o := openapi.Options{
 		Parsers: h.Parsers, Names: h.Names, Content: h.Content,
 		Statuses: h.Statuses, Release: h.Release, YAML: true,

@@ -20,7 +20,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"schedrestd/api"
-	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
 )
 
@@ -30,15 +29,17 @@ var documents sync.Map
 // documentOf is the OpenAPI document of h, sound.
 func documentOf(t *testing.T, h *handler) *openapi3.T {
 	t.Helper()
-	key := fmt.Sprint(h.document())
+	key := fmt.Sprint(h.described())
 	if doc, known := documents.Load(key); known {
 		return doc.(*openapi3.T)
 	}
-	var b bytes.Buffer
-	out := schema.NewJSONWriter(&b, schema.Compact)
-	if err := openapi.Write(out, h.document()); err != nil {
+	written, err := h.document()
+	if err != nil {
 		t.Fatal(err)
 	}
+	var b bytes.Buffer
+	out := schema.NewJSONWriter(&b, schema.Compact)
+	written.Write(out)
 	if err := out.Flush(); err != nil {
 		t.Fatal(err)
 	}

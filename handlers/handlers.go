@@ -16,9 +16,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"schedrestd/api"
+	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/plugin"
@@ -58,12 +60,14 @@ func New(cfg Config) http.Handler {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	h := &handler{Config: cfg, formats: newFormats(cfg.JSON, cfg.YAML)}
+	h.document = sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(h.described()) })
 	h.router = newRouter(h.routes(), h.pages(), cfg)
 	return h
 }
 
 type handler struct {
 	Config
-	router  *router
-	formats *formats
+	router   *router
+	formats  *formats
+	document func() (*openapi.Document, error)
 }

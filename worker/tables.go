@@ -44,14 +44,16 @@ func Tables(args []string, out io.Writer) error {
 			return errs.New(errs.Invalid, "%s is not given", key)
 		}
 	}
-	w := schema.NewJSONWriter(out, layout)
-	if err := openapi.Write(w, o); err != nil {
+	doc, err := openapi.New(o)
+	if err != nil {
 		return err
 	}
+	w := schema.NewJSONWriter(out, layout)
+	doc.Write(w)
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := io.WriteString(out, "\n")
+	_, err = io.WriteString(out, "\n")
 	return err
 }
 

@@ -50,24 +50,31 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Write writes the document to e. Whether that went well is e's to tell.
-func Write(e schema.Encoder, o Options) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
-	d := &document{Encoder: e, Options: o, statuses: statuses(o.Statuses)}
-	d.collect()
-	d.write()
-	return nil
-}
-
-// document is a document on its way.
-type document struct {
-	schema.Encoder
+// Document is a document ready to be written, any number of times.
+type Document struct {
 	Options
 	statuses   []string
 	operations []operation
 	schemas    schemas
+}
+
+// New collects what a document describes, which is most of the work.
+func New(o Options) (*Document, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	d := &Document{Options: o, statuses: statuses(o.Statuses)}
+	d.collect()
+	return d, nil
+}
+
+// Write writes the document to e. Whether that went well is e's to tell.
+func (d *Document) Write(e schema.Encoder) { (&writer{e, d}).write() }
+
+// writer is a document on its way.
+type writer struct {
+	schema.Encoder
+	*Document
 }
 
 // operation is an endpoint in one View.
@@ -81,7 +88,7 @@ type operation struct {
 }
 
 // collect lists the operations, oldest version first within each spelling, and their schemas.
-func (d *document) collect() {
+func (d *Document) collect() {
 	d.schemas = newSchemas(d.Parsers)
 	for _, names := range d.Names.Spellings() {
 		for _, p := range d.Parsers {
@@ -107,7 +114,7 @@ func (d *document) collect() {
 	d.schemas.name()
 }
 
-func (d *document) serves(e *api.Endpoint) bool {
+func (d *Document) serves(e *api.Endpoint) bool {
 	if e.Accounting {
 		return d.Content.Has(plugin.Accounting)
 	}
@@ -115,6 +122,6 @@ func (d *document) serves(e *api.Endpoint) bool {
 }
 
 // lists tells whether each operation lists such a response.
-func (d *document) lists(such func(status string) bool) bool {
+func (d *Document) lists(such func(status string) bool) bool {
 	return slices.ContainsFunc(d.statuses, such)
 }

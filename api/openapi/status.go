@@ -41,7 +41,7 @@ func isStatus(s string) bool {
 func good(s string) bool { return s[0] == '2' }
 
 // responses writes what is answered, by status.
-func (d *document) responses(op operation) {
+func (d *writer) responses(op operation) {
 	d.BeginObject()
 	for _, status := range d.statuses {
 		d.Key(status)

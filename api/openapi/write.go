@@ -11,7 +11,7 @@ import (
 // What the document's parts look like, in the order of the OpenAPI specification. Each function
 // writes one value and ends it.
 
-func (d *document) write() {
+func (d *writer) write() {
 	d.BeginObject()
 	d.pair("openapi", Version)
 	d.Key("info")
@@ -40,18 +40,18 @@ func (d *document) write() {
 }
 
 // pair writes a name with a text.
-func (d *document) pair(name, text string) {
+func (d *writer) pair(name, text string) {
 	d.Key(name)
 	d.String(text)
 }
 
 // mark writes a name that is true.
-func (d *document) mark(name string) {
+func (d *writer) mark(name string) {
 	d.Key(name)
 	d.Bool(true)
 }
 
-func (d *document) info() {
+func (d *writer) info() {
 	d.BeginObject()
 	d.pair("title", "schedrestd")
 	d.pair("description", about)
@@ -68,7 +68,7 @@ func (d *document) info() {
 	d.EndObject()
 }
 
-func (d *document) tags() {
+func (d *writer) tags() {
 	d.BeginArray()
 	written := map[string]bool{}
 	for _, op := range d.operations {
@@ -86,7 +86,7 @@ func (d *document) tags() {
 }
 
 // paths writes the operations, those of one path together.
-func (d *document) paths() {
+func (d *writer) paths() {
 	byPath := map[string][]operation{}
 	var order []string
 	for _, op := range d.operations {
@@ -109,7 +109,7 @@ func (d *document) paths() {
 	d.EndObject()
 }
 
-func (d *document) operation(op operation) {
+func (d *writer) operation(op operation) {
 	d.BeginObject()
 	d.pair("operationId", op.OperationID(op.view))
 	d.pair("summary", op.Doc)
@@ -141,7 +141,7 @@ func (d *document) operation(op operation) {
 	d.EndObject()
 }
 
-func (d *document) parameter(op operation, p schema.Property) {
+func (d *writer) parameter(op operation, p schema.Property) {
 	d.BeginObject()
 	d.pair("name", p.Name)
 	if op.InPath(p.Name) {
@@ -162,7 +162,7 @@ func (d *document) parameter(op operation, p schema.Property) {
 }
 
 // content writes the kinds of body there are.
-func (d *document) content(v schema.View, shapes ...*schema.Shape) {
+func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 	kinds := []string{"application/json"}
 	if d.YAML {
 		kinds = append(kinds, "application/yaml", "application/x-yaml")
@@ -192,7 +192,7 @@ func (d *document) content(v schema.View, shapes ...*schema.Shape) {
 
 // security lists the ways to authenticate, of which one is enough. None at all is for who
 // is known by the kernel, on a UNIX socket.
-func (d *document) security(names schema.Spelling) {
+func (d *writer) security(names schema.Spelling) {
 	user, token := d.schemeNames(names)
 	ways := [][]string{}
 	if d.Auth.Has(plugin.JWT) {
@@ -216,14 +216,14 @@ func (d *document) security(names schema.Spelling) {
 
 // schemeNames are those of the headers; in a document of both spellings Slurm's are told apart as
 // its schemas are.
-func (d *document) schemeNames(names schema.Spelling) (user, token string) {
+func (d *writer) schemeNames(names schema.Spelling) (user, token string) {
 	if names == schema.Slurm && d.Names == api.NamesBoth {
 		return "slurm_user", "slurm_token"
 	}
 	return "user", "token"
 }
 
-func (d *document) securitySchemes() {
+func (d *writer) securitySchemes() {
 	d.BeginObject()
 	for _, names := range d.Names.Spellings() {
 		user, token := d.schemeNames(names)
@@ -240,7 +240,7 @@ func (d *document) securitySchemes() {
 	d.EndObject()
 }
 
-func (d *document) apiKey(scheme, header, doc string) {
+func (d *writer) apiKey(scheme, header, doc string) {
 	d.Key(scheme)
 	d.BeginObject()
 	d.pair("type", "apiKey")
@@ -251,7 +251,7 @@ func (d *document) apiKey(scheme, header, doc string) {
 }
 
 // namedSchemas writes the components.
-func (d *document) namedSchemas() {
+func (d *writer) namedSchemas() {
 	d.BeginObject()
 	for _, u := range d.schemas.order {
 		if u.as != "" && u.first {
@@ -263,7 +263,7 @@ func (d *document) namedSchemas() {
 }
 
 // use refers to a schema, or writes it when it has no name here.
-func (d *document) use(v schema.View, s *schema.Shape) {
+func (d *writer) use(v schema.View, s *schema.Shape) {
 	if d.schemas.reference(v, s) == "" {
 		d.shape(v, s)
 		return
@@ -273,18 +273,18 @@ func (d *document) use(v schema.View, s *schema.Shape) {
 	d.EndObject()
 }
 
-func (d *document) refer(v schema.View, s *schema.Shape) {
+func (d *writer) refer(v schema.View, s *schema.Shape) {
 	d.pair("$ref", "#/components/schemas/"+d.schemas.reference(v, s))
 }
 
 // shape writes a schema.
-func (d *document) shape(v schema.View, s *schema.Shape) {
+func (d *writer) shape(v schema.View, s *schema.Shape) {
 	d.BeginObject()
 	d.members(v, s)
 	d.EndObject()
 }
 
-func (d *document) members(v schema.View, s *schema.Shape) {
+func (d *writer) members(v schema.View, s *schema.Shape) {
 	d.pair("type", s.Kind)
 	switch {
 	case s.Format == "int32" && s.Wide:
@@ -315,7 +315,7 @@ func (d *document) members(v schema.View, s *schema.Shape) {
 	}
 }
 
-func (d *document) texts(list []string) {
+func (d *writer) texts(list []string) {
 	d.BeginArray()
 	for _, text := range list {
 		d.String(text)
@@ -323,7 +323,7 @@ func (d *document) texts(list []string) {
 	d.EndArray()
 }
 
-func (d *document) properties(v schema.View, s *schema.Shape) {
+func (d *writer) properties(v schema.View, s *schema.Shape) {
 	var required []string
 	d.Key("properties")
 	d.BeginObject()
@@ -343,7 +343,7 @@ func (d *document) properties(v schema.View, s *schema.Shape) {
 
 // property writes a field. Beside a reference nothing counts in OpenAPI 3.0, so one that is
 // described stands in an allOf.
-func (d *document) property(v schema.View, p schema.Property) {
+func (d *writer) property(v schema.View, p schema.Property) {
 	d.BeginObject()
 	if d.schemas.reference(v, p.Shape) == "" {
 		d.members(v, p.Shape)
