@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -151,6 +152,7 @@ func config(f *fake) Config {
 		Controller: f, Accounting: f,
 		Auth:    auth.Options{JWT: true, Now: func() time.Time { return now }},
 		Names:   api.NamesBoth,
+		YAML:    schema.NoTag,
 		Cluster: "demo",
 		Release: "1.2.3",
 		Users:   testUsers,

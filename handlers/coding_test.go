@@ -1,0 +1,198 @@
+package handlers
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"schedrestd/errs"
+)
+
+func TestAcceptEncoding(t *testing.T) {
+	tests := []struct {
+		accept string
+		want   string
+		always bool
+		ok     bool
+	}{
+		{"", "", false, true},
+		{"gzip", "gzip", false, true},
+		{"GZIP", "gzip", false, true},
+		{"x-gzip", "gzip", false, true},
+		{"zstd", "zstd", false, true},
+		{"gzip, deflate, br, zstd", "zstd", false, true},
+		{"gzip;q=1, zstd;q=0.9", "gzip", false, true},
+		{"*", "zstd", false, true},
+		{"zstd;q=0, *", "gzip", false, true},
+		{"br", "", false, true},
+		{"gzip;q=0", "", false, true},
+		{"identity", "", false, true},
+		{"identity;q=1, gzip;q=0.5", "", false, true},
+		{"identity;q=0.5, gzip;q=1", "gzip", false, true},
+		{"identity;q=0, gzip", "gzip", true, true},
+		{"*;q=0, gzip", "gzip", true, true},
+		{"*;q=0", "", true, false},
+		{"identity;q=0, br", "", true, false},
+		{"gzip;q=nonsense", "", false, true},
+	}
+	for _, tt := range tests {
+		got, ok := chooseCoding(preferences([]string{tt.accept}))
+		if want := (chosenCoding{tt.want, tt.always}); got != want || ok != tt.ok {
+			t.Errorf("%q: %+v %v, want %+v %v", tt.accept, got, ok, want, tt.ok)
+		}
+	}
+}
+
+// decoded is the body of an answer with its coding undone.
+func decoded(t *testing.T, coding string, body io.Reader) ([]byte, error) {
+	t.Helper()
+	switch coding {
+	case "gzip":
+		z, err := gzip.NewReader(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body = z
+	case "zstd":
+		z, err := zstd.NewReader(body, zstd.WithDecoderMaxWindow(1<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer z.Close()
+		body = z
+	}
+	return io.ReadAll(body)
+}
+
+func TestCompressedAnswers(t *testing.T) {
+	list, small := big(), demo()
+	small.jobs, small.nodes = small.jobs[:0], small.nodes[:0]
+	tests := []struct {
+		name, accept, path string
+		f                  *fake
+		status             int
+		want               string
+	}{
+		{"a list", "gzip", "/sched/v0.0.43/jobs", list, 200, "gzip"},
+		{"a list, better", "gzip, zstd", "/sched/v0.0.43/jobs", list, 200, "zstd"},
+		{"a list as it is", "", "/sched/v0.0.43/jobs", list, 200, ""},
+		{"one job", "gzip", "/sched/v0.0.43/job/12", list, 200, "gzip"},
+		{"little", "gzip", "/sched/v0.0.43/nodes", small, 200, ""},
+		{"little, and nothing else taken", "gzip, *;q=0", "/sched/v0.0.43/nodes", small, 200, "gzip"},
+		{"an error", "gzip", "/sched/v0.0.43/node/n9", list, 404, ""},
+		{"an error, and nothing else taken", "zstd, *;q=0", "/sched/v0.0.43/node/n9", list, 404, "zstd"},
+		{"none of ours", "*;q=0", "/sched/v0.0.43/nodes", list, 406, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(New(config(tt.f)))
+			defer server.Close()
+			for range 3 { // what is kept for the next answer is as good as new
+				r := to(server, tt.path)
+				r.Header["Accept-Encoding"] = []string{tt.accept}
+				answer, err := http.DefaultTransport.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer answer.Body.Close()
+				if got := answer.Header.Get("Content-Encoding"); got != tt.want || answer.StatusCode != tt.status {
+					t.Fatalf("status %d, Content-Encoding %q, want %q", answer.StatusCode, got, tt.want)
+				}
+				b, err := decoded(t, tt.want, answer.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				envelope(t, b)
+				if tt.want != "" {
+					continue
+				}
+				plain := serve(t, config(tt.f), request(http.MethodGet, tt.path, ""))
+				if tt.status == http.StatusOK && !bytes.Equal(b, plain.Body.Bytes()) {
+					t.Error(cmp.Diff(string(b), plain.Body.String()))
+				}
+				if length := plain.Header().Get("Content-Length"); plain.Body.Len() < 30_000 && length != strconv.Itoa(plain.Body.Len()) {
+					t.Errorf("Content-Length %q of %d bytes", length, plain.Body.Len())
+				}
+			}
+		})
+	}
+}
+
+// TestCompressedListThatBreaksOff: compression must not make half a list look whole.
+func TestCompressedListThatBreaksOff(t *testing.T) {
+	f := big()
+	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
+	server := httptest.NewServer(New(config(f)))
+	defer server.Close()
+	for _, coding := range codings {
+		r := to(server, "/sched/v0.0.43/jobs")
+		r.Header.Set("Accept-Encoding", coding)
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			continue // broken off before the header left: no list at all
+		}
+		defer answer.Body.Close()
+		var got bytes.Buffer
+		if _, err := io.Copy(&got, answer.Body); err == nil {
+			t.Errorf("%s: a broken list looks whole: %d bytes", coding, got.Len())
+		}
+	}
+}
+
+func TestHeadHasTheHeaders(t *testing.T) {
+	server := httptest.NewServer(New(config(demo())))
+	defer server.Close()
+	for _, path := range []string{"/sched/v0.0.43/ping", "/sched/v0.0.43/node/n9", "/healthz"} {
+		get, head := to(server, path), to(server, path)
+		head.Method = http.MethodHead
+		var headers []http.Header
+		for _, r := range []*http.Request{get, head} {
+			answer, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if (len(b) == 0) != (r.Method == http.MethodHead) {
+				t.Errorf("%s %s: %d bytes", r.Method, path, len(b))
+			}
+			answer.Header.Del("Date")
+			answer.Header.Del("X-Request-Id")
+			headers = append(headers, answer.Header)
+		}
+		if d := cmp.Diff(headers[0], headers[1]); d != "" || headers[0].Get("Content-Length") == "" {
+			t.Errorf("%s: %s: %v", path, d, headers[0])
+		}
+	}
+}
+
+// BenchmarkCodings lists 500 jobs as in BenchmarkJobs, compressed.
+func BenchmarkCodings(b *testing.B) {
+	f := demo()
+	for range 499 {
+		f.jobs = append(f.jobs, f.jobs[0])
+	}
+	h := New(config(f))
+	for _, accept := range []string{"identity", "gzip", "zstd"} {
+		for _, media := range []string{mediaJSON, mediaYAML} {
+			b.Run(accept+" "+strings.TrimPrefix(media, "application/"), func(b *testing.B) {
+				r := request(http.MethodGet, "/sched/v0.0.43/jobs", "")
+				r.Header.Set("Accept-Encoding", accept)
+				r.Header.Set("Accept", media)
+				b.ReportAllocs()
+				for b.Loop() {
+					h.ServeHTTP(discard{http.Header{}}, r)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package handlers
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/model"
+	"schedrestd/plugin"
+)
+
+// TestFast: +fast passes over what it does not understand, and warns of nothing; without it, and in
+// another version, the same is refused.
+func TestFast(t *testing.T) {
+	tests := []struct {
+		name, body string
+		want       model.JobDesc
+	}{
+		{"unknown fields", `{"job": {"script": "x", "colour": "red"}, "weather": null}`, model.JobDesc{Script: "x"}},
+		{"a word for a number", `{"job": {"script": "x", "tasks": "many", "name": "n", "nice": {}}}`, model.JobDesc{Script: "x", Name: "n"}},
+		{"out of range", `{"job": {"script": "x", "cpus_per_task": 70000, "time_limit": {"set": true, "number": -4}}}`, model.JobDesc{Script: "x"}},
+		{"one of a list", `{"job": {"script": "x", "argv": ["a", {}, "b\u0000", "c"]}}`, model.JobDesc{Script: "x", Argv: []string{"a", "c"}}},
+		{"given twice", `{"job": {"script": "x", "name": "a", "name": "b"}}`, model.JobDesc{Script: "x", Name: "a"}},
+		{"another kind", `{"job": {"script": "x", "prefer": {}, "rlimits": [], "crontab": "* * * * *"}}`, model.JobDesc{Script: "x"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			cfg := config(f)
+			cfg.Parsers = []plugin.Parser{{Version: 42, Flags: plugin.Fast}, {Version: 43}}
+			w := serve(t, cfg, request(http.MethodPost, "/sched/v0.0.42/job/submit", tt.body))
+			if w.Code != http.StatusOK || len(f.submitted) != 1 {
+				t.Fatalf("status %d: %s", w.Code, w.Body)
+			}
+			if d := cmp.Diff(&tt.want, f.submitted[0]); d != "" {
+				t.Error(d)
+			}
+			if body := envelope(t, w.Body.Bytes()); len(body.Warnings) > 0 || len(body.Errors) > 0 {
+				t.Errorf("warnings %+v, errors %+v", body.Warnings, body.Errors)
+			}
+			w = serve(t, cfg, request(http.MethodPost, "/sched/v0.0.43/job/submit", tt.body))
+			if body := envelope(t, w.Body.Bytes()); len(body.Warnings)+len(body.Errors) == 0 {
+				t.Errorf("without +fast: status %d and not a word", w.Code)
+			}
+		})
+	}
+}
+
+// TestFastHasItsEnd: what is no document, has no script or names no job is refused all the same.
+func TestFastHasItsEnd(t *testing.T) {
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"POST", "job/submit", "{", 400}, {"POST", "job/submit", "[]", 422}, {"POST", "job/submit", `{"job": {"script": 5.5}}`, 200},
+		{"GET", "job/twelve", "", 404}, {"GET", "nodes?flags=NOPE&update_time=yesterday&colour=red", "", 200},
+	} {
+		cfg := config(demo())
+		cfg.Parsers = []plugin.Parser{{Version: 42, Flags: plugin.Fast}}
+		if w := serve(t, cfg, request(tt.method, "/sched/v0.0.42/"+tt.path, tt.body)); w.Code != tt.status {
+			t.Errorf("%s %s: status %d: %s", tt.path, tt.body, w.Code, w.Body)
+		}
+	}
+}
+
+func TestContent(t *testing.T) {
+	for _, tt := range []struct {
+		content                plugin.Content
+		controller, accounting int
+	}{{0, 200, 200}, {plugin.Controller, 200, 404}, {plugin.Accounting, 404, 200}, {plugin.Controller | plugin.Accounting, 200, 200}} {
+		cfg := config(demo())
+		cfg.Content = tt.content
+		if w := serve(t, cfg, request("GET", "/sched/v0.0.42/ping", "")); w.Code != tt.controller {
+			t.Errorf("content %d, controller: status %d", tt.content, w.Code)
+		}
+		if w := serve(t, cfg, request("GET", "/scheddb/v0.0.42/ping", "")); w.Code != tt.accounting {
+			t.Errorf("content %d, accounting: status %d", tt.content, w.Code)
+		}
+	}
+}

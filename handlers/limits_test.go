@@ -1,0 +1,115 @@
+package handlers
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/model"
+)
+
+func TestRequestLimits(t *testing.T) {
+	tests := []struct {
+		name, method, path string
+		change             func(*http.Request)
+		status             int
+		header, want       string
+	}{
+		{"a long path", "GET", "/sched/v0.0.42/node/" + strings.Repeat("n", maxURI), nil, 414, "", ""},
+		{"a long query", "GET", "/sched/v0.0.42/nodes?x=" + strings.Repeat("n", maxURI), nil, 414, "", ""},
+		{"a long query for nobody", "GET", "/healthz?x=" + strings.Repeat("n", maxURI), nil, 414, "", ""},
+		{"many parameters", "GET", "/sched/v0.0.42/nodes?" + strings.Repeat("&", maxParams), nil, 414, "", ""},
+		{"announced too large", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) {
+			r.Body, r.ContentLength = untouched{}, 50<<20+1
+		}, 413, "Connection", "close"},
+		{"compressed", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }, 415, "Accept-Encoding", "identity"},
+		{"compressed twice", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header["Content-Encoding"] = []string{"identity", "gzip"} }, 415, "Accept-Encoding", "identity"},
+		{"what curl sends", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") }, 415,
+			"Accept-Post", "application/json, application/yaml, application/x-yaml"},
+		{"two types", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header["Content-Type"] = []string{mediaJSON, mediaYAML} }, 415, "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			r := request(tt.method, tt.path, "")
+			if tt.change != nil {
+				tt.change(r)
+			}
+			if _, ok := r.Body.(untouched); ok {
+				r.Body = untouched{t}
+			}
+			w := serve(t, config(f), r)
+			if w.Code != tt.status || w.Header().Get(tt.header) != tt.want || len(f.submitted) > 0 {
+				t.Errorf("status %d, %v: %s", w.Code, w.Header(), w.Body)
+			}
+			envelope(t, w.Body.Bytes())
+		})
+	}
+}
+
+// TestContinue: a client that waits for leave to send its body gets it when its credential is good,
+// and else its answer at once.
+func TestContinue(t *testing.T) {
+	for _, tt := range []struct{ name, credential, want string }{
+		{"known", "X-SCHED-USER-TOKEN: " + token + "\r\n", "HTTP/1.1 100 Continue\r\n"},
+		{"a stranger", "", "HTTP/1.1 401 Unauthorized\r\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(New(config(&fake{pings: []model.Ping{{Hostname: "c1", Responding: true}}})))
+			defer server.Close()
+			c, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // the test's own end
+			if _, err := c.Write([]byte("POST /sched/v0.0.42/job/submit HTTP/1.1\r\nHost: gateway\r\nExpect: 100-continue\r\nContent-Length: 22\r\n" + tt.credential + "\r\n")); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != tt.want {
+				t.Errorf("%q, %v", line, err)
+			}
+		})
+	}
+}
+
+func TestPages(t *testing.T) {
+	ready := false
+	for _, tt := range []struct {
+		method, path string
+		status       int
+		body         string
+	}{
+		{"GET", "/healthz", 200, "ok\n"}, {"HEAD", "/healthz", 200, "ok\n"}, {"GET", "/healthz/", 200, "ok\n"}, {"GET", "/readyz", 503, ""},
+		{"POST", "/healthz", 405, ""}, {"OPTIONS", "/readyz", 204, ""}, {"GET", "/healthz/x", 404, ""},
+	} {
+		f := demo()
+		cfg := config(f)
+		cfg.Ready = func() bool { return ready }
+		r := newRequest(tt.method, tt.path, "")
+		r.Header.Set("Accept", "text/html") // nobody is turned away for that here
+		if tt.status == 405 || tt.status == 503 || tt.status == 404 {
+			r.Header.Del("Accept")
+		}
+		w := serve(t, cfg, r)
+		if w.Code != tt.status || tt.body != "" && w.Body.String() != tt.body || len(f.calls) > 0 {
+			t.Errorf("%s %s: status %d, calls %v: %s", tt.method, tt.path, w.Code, f.calls, w.Body)
+		}
+		if tt.status == 503 && w.Header().Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+		if tt.body == "" && tt.status >= 400 {
+			envelope(t, w.Body.Bytes())
+		}
+	}
+	ready = true
+	cfg := config(demo())
+	cfg.Ready = func() bool { return ready }
+	if w := serve(t, cfg, newRequest("GET", "/readyz", "")); w.Code != http.StatusOK {
+		t.Errorf("ready: status %d", w.Code)
+	}
+}

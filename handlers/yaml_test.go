@@ -1,0 +1,137 @@
+package handlers
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// TestYAMLGolden holds some bodies as YAML against testdata/golden. That the others are the same as in JSON
+// is TestYAMLSaysTheSame's.
+func TestYAMLGolden(t *testing.T) {
+	for _, tt := range goldens {
+		if tt.name != "node" && tt.name != "ping" && tt.name != "not-understood" {
+			continue
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			r := request(tt.method, tt.path(api.V43), tt.body)
+			r.Header.Set("Accept", mediaYAML)
+			w := serve(t, config(demo()), r)
+			file := filepath.Join("testdata", "golden", tt.name+"-"+api.V43.String()+".yaml")
+			if *update {
+				if err := os.WriteFile(file, w.Body.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), w.Body.String()); d != "" {
+				t.Errorf("golden (-), now (+):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestYAMLSaysTheSame: every body in every layout reads as the one in compact JSON, integers beyond 2^53 and
+// bytes that are not UTF-8 included.
+func TestYAMLSaysTheSame(t *testing.T) {
+	for _, tt := range goldens {
+		t.Run(tt.name, func(t *testing.T) {
+			var want map[string]any
+			w := serve(t, config(demo()), request(tt.method, tt.path(api.V42), tt.body))
+			if err := yaml.Unmarshal(w.Body.Bytes(), &want); err != nil { // JSON is YAML
+				t.Fatal(err)
+			}
+			for _, layout := range []schema.Layout{schema.Compact, schema.Pretty, schema.NoTag} {
+				for _, media := range []string{mediaJSON, mediaYAML, mediaXYAML} {
+					r := request(tt.method, tt.path(api.V42), tt.body)
+					r.Header.Set("Accept", media)
+					cfg := config(demo())
+					cfg.JSON, cfg.YAML = layout, layout
+					w := serve(t, cfg, r)
+					var got map[string]any
+					if err := yaml.Unmarshal(w.Body.Bytes(), &got); err != nil {
+						t.Fatalf("%v in %s", err, w.Body)
+					}
+					if d := cmp.Diff(want, got); d != "" || w.Header().Get("Content-Type") != media {
+						t.Errorf("%s, layout %d: %s", media, layout, d)
+					}
+				}
+			}
+		})
+	}
+}
+
+const yamlJob = `
+# the specification's example, as a person writes it
+job:
+  script: |
+    #!/bin/sh
+    hostname
+  name: test
+  environment: [PATH=/bin]
+  current_working_directory: /tmp
+  tasks: 4
+  memory_per_cpu: {set: true, number: 100}
+  time_limit: 5
+`
+
+func TestSubmitYAML(t *testing.T) {
+	want := model.JobDesc{Script: "#!/bin/sh\nhostname\n", Name: "test", Environment: []string{"PATH=/bin"}, WorkDir: "/tmp",
+		NumTasks: model.Some[uint32](4), MinMemory: model.Some(100 | model.MemPerCPU), TimeLimit: model.Some[uint32](5)}
+	for _, media := range []string{mediaYAML, mediaXYAML, "text/yaml", "application/yaml; charset=UTF-8"} {
+		f := demo()
+		r := request(http.MethodPost, "/sched/v0.0.42/job/submit", yamlJob)
+		r.Header.Set("Content-Type", media)
+		w := serve(t, config(f), r)
+		if w.Code != http.StatusOK || len(f.submitted) != 1 {
+			t.Fatalf("%s: status %d: %s", media, w.Code, w.Body)
+		}
+		if d := cmp.Diff(&want, f.submitted[0]); d != "" {
+			t.Error(d)
+		}
+		if body := envelope(t, w.Body.Bytes()); len(body.Warnings) > 0 { // and the answer is JSON, as nothing else was asked for
+			t.Errorf("warnings: %+v", body.Warnings)
+		}
+	}
+}
+
+func TestSubmitYAMLRefuses(t *testing.T) {
+	tests := []struct {
+		name, body   string
+		status       int
+		source, says string
+	}{
+		{"not YAML", "job: [\n", 400, "#", "the body is not YAML: line 1, column"},
+		{"two documents", "job: {}\n---\njob: {}\n", 400, "#", "line 2, column 1: a second document follows"},
+		{"merge key", "job: {<<: {}}\n", 400, "#", "line 1, column 7: merge keys"},
+		{"nothing", "", 400, "#", "line 1, column 1: a value is missing"},
+		{"a word for a number", "job:\n  script: x\n  tasks: many\n", 422, "#/job/tasks", `expected integer, got string "many" (line 3, column 10)`},
+		{"yes is a word", "job:\n  script: x\n  contiguous: yes\n", 422, "#/job/contiguous", "expected boolean, got string (line 3, column 15)"},
+		{"given twice", "job:\n  script: x\n  name: a\n  name: b\n", 422, "#/job/name", "given twice (line 4, column 9)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			r := request(http.MethodPost, "/sched/v0.0.42/job/submit", tt.body)
+			r.Header.Set("Content-Type", mediaYAML)
+			w := serve(t, config(f), r)
+			body := envelope(t, w.Body.Bytes())
+			if w.Code != tt.status || len(f.submitted) > 0 || len(body.Errors) != 1 || body.Errors[0].Source != tt.source ||
+				!strings.Contains(body.Errors[0].Description, tt.says) {
+				t.Errorf("status %d: %+v, want %q", w.Code, body.Errors, tt.says)
+			}
+		})
+	}
+}
