@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +41,7 @@ var installed = map[string]fs.FileMode{
 	"share/bash-completion/completions/schedrestd":    0o644,
 	"share/zsh/site-functions/_schedrestd":            0o644,
 	"share/fish/vendor_completions.d/schedrestd.fish": 0o644,
+	"share/man/man8/schedrestd.8":                     0o644,
 	"share/doc/schedrestd/INSTALL.md":                 0o644,
 	"share/doc/schedrestd/examples/root.conf":         0o644,
 	"share/doc/schedrestd/examples/controllers.conf":  0o644,
@@ -244,5 +246,31 @@ func TestInstalledProgramsServe(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "COMPLETED, exit code 0") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A service manager opens the port and starts the gateway with the first client: once for all
+// of them, or for each one, with the connection as its standard input.
+func TestSystemdActivates(t *testing.T) {
+	for name, how := range map[string][]string{"once": nil, "for each connection": {"--inetd", "--accept"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := systemd(t, "systemd-socket-activate")
+			l := newLab(t, func(l *lab) {
+				gateway, last := l.restd.Path, len(l.restd.Args)-1
+				arguments := append([]string{"--listen", l.restd.Args[last]}, how...)
+				for _, variable := range l.restd.Env {
+					arguments = append(arguments, "--setenv="+variable)
+				}
+				l.restd.Path = program
+				l.restd.Args = append(append(arguments, gateway), l.restd.Args[:last]...)
+			})
+			for range 3 {
+				c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+				a, err := l.try(c, "GET", "/sched/"+version+"/ping", "")
+				must(t, err)
+				a.want(t, 200)
+			}
+		})
 	}
 }
