@@ -1,0 +1,252 @@
+package openapi
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/errs"
+	"schedrestd/plugin"
+)
+
+// everything describes all there is.
+func everything() Options {
+	return Options{Parsers: plugin.AllParsers(), Names: api.NamesBoth, Content: plugin.Controller | plugin.Accounting,
+		Auth: plugin.JWT | plugin.Local, Release: "1.2.3"}
+}
+
+// parsers are those of a -d option.
+func parsers(t *testing.T, value string) []plugin.Parser {
+	t.Helper()
+	list, err := plugin.ParseParsers("-d", value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func written(t *testing.T, o Options) []byte {
+	t.Helper()
+	d, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	out := schema.NewJSONWriter(&b, schema.Compact)
+	d.Write(out)
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// read is the document of o as others read it, sound.
+func read(t *testing.T, o Options) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(written(t, o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// TestDocument: whatever it is made for, it is sound, and the same each time.
+func TestDocument(t *testing.T) {
+	for _, names := range []api.Names{api.NamesSched, api.NamesSlurm, api.NamesBoth} {
+		for _, versions := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.40,v0.0.41,v0.0.42,v0.0.43",
+			"v0.0.41+prefer_refs", "v0.0.42+minimize_refs", "v0.0.42+inline_enums", "v0.0.43+minimize_refs,v0.0.42+inline_enums+minimize_refs"} {
+			o := everything()
+			o.Names, o.Parsers = names, parsers(t, versions)
+			doc := read(t, o)
+			if want := len(o.Parsers) * len(names.Spellings()); doc.Paths.Len() < 7*want {
+				t.Errorf("%v %s: %d paths", names, versions, doc.Paths.Len())
+			}
+			if !bytes.Equal(written(t, o), written(t, o)) {
+				t.Errorf("%v %s: it is another each time", names, versions)
+			}
+		}
+	}
+}
+
+// TestOperations: every endpoint is there under the name that clients know, with what it takes.
+func TestOperations(t *testing.T) {
+	doc := read(t, everything())
+	for _, e := range api.Endpoints {
+		for _, v := range api.Versions {
+			for _, names := range api.NamesBoth.Spellings() {
+				view := schema.View{Version: v, Names: names}
+				item := doc.Paths.Value(strings.TrimSuffix(e.URL(view), "/"))
+				if item == nil || item.GetOperation(e.Method) == nil {
+					t.Errorf("no %s %s", e.Method, e.URL(view))
+					continue
+				}
+				op := item.GetOperation(e.Method)
+				if op.OperationID != e.OperationID(view) || len(op.Parameters) != len(e.Params.Shape(view).Fields) || (op.RequestBody != nil) != (e.Request != nil) {
+					t.Errorf("%s %s: %s, %d parameters", e.Method, e.URL(view), op.OperationID, len(op.Parameters))
+				}
+			}
+		}
+	}
+}
+
+// TestFlags: what a flag does to the names of v's schemas, those that it adds and takes away.
+func TestFlags(t *testing.T) {
+	tests := []struct {
+		version, flags string
+		named, inPlace []string // with the flags; without them it is the other way around
+		always         []string // either way
+	}{
+		{"v0.0.41", "+prefer_refs", []string{"uint32_no_val_struct", "csv_string", "openapi_meta"}, nil, []string{"openapi_nodes_resp", "job_submit_req"}},
+		{"v0.0.42", "+minimize_refs", []string{"nodes", "stats_rpc_list", "job_info_gres_detail"}, nil, []string{"node", "job_info", "job_desc_msg", "job_state", "openapi_errors", "acct_gather_energy"}},
+		{"v0.0.42", "+inline_enums", nil, []string{"job_state", "node_states", "job_flags"}, []string{"node", "csv_string", "uint16_no_val_struct"}},
+		{"v0.0.43", "+minimize_refs", []string{"nodes", "stats_rpc_list"}, nil, []string{"node", "job_info", "csv_string"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.version+tt.flags, func(t *testing.T) {
+			o := everything()
+			o.Names = api.NamesSlurm
+			o.Parsers = parsers(t, tt.version)
+			without := read(t, o).Components.Schemas
+			o.Parsers = parsers(t, tt.version+tt.flags)
+			with := read(t, o).Components.Schemas
+			has := func(in openapi3.Schemas, name string) bool { return in[tt.version+"_"+name] != nil }
+			for _, name := range tt.named {
+				if has(without, name) || !has(with, name) {
+					t.Errorf("%s: named without %v, with %v", name, has(without, name), has(with, name))
+				}
+			}
+			for _, name := range tt.inPlace {
+				if !has(without, name) || has(with, name) {
+					t.Errorf("%s: named without %v, with %v", name, has(without, name), has(with, name))
+				}
+			}
+			for _, name := range tt.always {
+				if !has(without, name) || !has(with, name) {
+					t.Errorf("%s: named without %v, with %v", name, has(without, name), has(with, name))
+				}
+			}
+		})
+	}
+}
+
+// TestPreferRefsKeepsNoNameForOneUse: that is what the flag says of itself.
+func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
+	o := everything()
+	o.Names, o.Parsers = api.NamesSched, parsers(t, "v0.0.41+prefer_refs")
+	text := string(written(t, o))
+	bodies := 0
+	for name := range read(t, o).Components.Schemas {
+		if strings.Count(text, `"#/components/schemas/`+name+`"`) > 1 {
+			continue
+		}
+		if bodies++; !strings.Contains(name, "openapi_") && !strings.HasSuffix(name, "_req") {
+			t.Errorf("%s is used once", name)
+		}
+	}
+	if bodies == 0 {
+		t.Error("no body is used once: the test sees nothing")
+	}
+}
+
+// TestSpellings: in a document of both, ours have their names, and what is not the same in
+// Slurm's stands apart.
+func TestSpellings(t *testing.T) {
+	o := everything()
+	both := read(t, o).Components.Schemas
+	o.Names = api.NamesSlurm
+	slurm := read(t, o).Components.Schemas
+	for name, field := range map[string]string{"v0.0.42_node": "schedd_start_time", "slurm_v0.0.42_node": "slurmd_start_time"} {
+		if both[name] == nil || both[name].Value.Properties[field] == nil {
+			t.Errorf("both: %s has no %s", name, field)
+		}
+	}
+	if slurm["v0.0.42_node"].Value.Properties["slurmd_start_time"] == nil {
+		t.Error("Slurm's: v0.0.42_node is not what clients know")
+	}
+	if both["slurm_v0.0.42_uint32_no_val_struct"] != nil {
+		t.Error("both: what is the same in both spellings is there twice")
+	}
+}
+
+func TestStatuses(t *testing.T) {
+	tests := []struct {
+		asked string
+		want  []string
+	}{
+		{"", []string{"200", "4XX", "default"}},
+		{"200,default", []string{"200", "4XX", "default"}},
+		{"200", []string{"200"}},
+		{"200, 401,404 ,401,default,", []string{"200", "401", "404", "default"}},
+		{"2XX,304,5XX", []string{"2XX", "304", "5XX"}},
+		{"default", []string{"4XX", "default"}},
+	}
+	for _, tt := range tests {
+		list, err := ParseStatuses("X", tt.asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := everything()
+		o.Statuses = list
+		for path, item := range read(t, o).Paths.Map() {
+			for method, op := range item.Operations() {
+				var got []string
+				for status := range op.Responses.Map() {
+					got = append(got, status)
+				}
+				slices.Sort(got)
+				if d := cmp.Diff(tt.want, got); d != "" {
+					t.Fatalf("%q: %s %s: %s", tt.asked, method, path, d)
+				}
+			}
+		}
+	}
+	for _, bad := range []string{"20", "600", "OK", "2X0", "200;default", "0xx", "099", "4xx"} {
+		if _, err := ParseStatuses("X", bad); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), "X: ") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// TestOptions: what no document can be made of is an error, not an empty document.
+func TestOptions(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"no versions": func(o *Options) { o.Parsers = nil },
+		"no names":    func(o *Options) { o.Names = api.Names{} },
+		"no content":  func(o *Options) { o.Content = 0 },
+		"bad status":  func(o *Options) { o.Statuses = []string{"all"} },
+	} {
+		o := everything()
+		change(&o)
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestBodiesAreJSONUnlessYAMLIsServed: --generate-openapi-spec lists JSON alone.
+func TestBodiesAreJSONUnlessYAMLIsServed(t *testing.T) {
+	o := everything()
+	if text := written(t, o); bytes.Contains(text, []byte("yaml")) {
+		t.Error("YAML without being asked")
+	}
+	o.YAML = true
+	doc := read(t, o)
+	op := doc.Paths.Value("/sched/v0.0.42/job/submit").Post
+	for _, content := range []openapi3.Content{op.RequestBody.Value.Content, op.Responses.Value("200").Value.Content, op.Responses.Default().Value.Content} {
+		for _, media := range []string{"application/json", "application/yaml", "application/x-yaml"} {
+			if content[media] == nil {
+				t.Errorf("no %s", media)
+			}
+		}
+	}
+}
