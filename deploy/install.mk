@@ -34,7 +34,13 @@ FILL   = sed -e '/^@HARDENING@$$/{' -e 'r deploy/systemd/hardening.conf' -e 'd' 
 	-e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' -e 's|@DOCDIR@|$(DOCDIR)|g'
 COMPLETIONS = $(BASHDIR)/schedrestd $(ZSHDIR)/_schedrestd $(FISHDIR)/schedrestd.fish
 
-.PHONY: install uninstall
+.PHONY: usage install uninstall
+
+# In the archive, a make that says nothing must not change the machine.
+ifeq ($(.DEFAULT_GOAL),)
+usage:
+	@echo 'make install    DESTDIR= and PREFIX=$(PREFIX) say where to'; echo 'make uninstall'
+endif
 
 install: $(addprefix bin/,$(SERVERS) $(COMMANDS) $(UNREADABLE)) ## what is in bin/, with pages and units, to PREFIX (/usr/local) below DESTDIR
 	$(PUT) -d $(addprefix $(DESTDIR),$(BINDIR) $(SBINDIR) $(DOCDIR)/examples $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR) \
