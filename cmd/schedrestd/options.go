@@ -43,6 +43,7 @@ type options struct {
 }
 
 func (o *options) flags(f *pflag.FlagSet) {
+	o.yaml = ipc.NoTag // unless the environment says otherwise: what people expect of YAML
 	f.SortFlags = false
 	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
 	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; root must say which")

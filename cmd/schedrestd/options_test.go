@@ -80,6 +80,8 @@ func TestOptions(t *testing.T) {
 
 		{name: "JSON", env: "SCHED_JSON=pretty", got: func(c privsep.Config) any { return c.Setup.JSON }, want: ipc.Pretty},
 		{name: "JSON, the nearer name first", env: "SCHED_JSON=pretty SCHEDRESTD_JSON=compact", got: func(c privsep.Config) any { return c.Setup.JSON }, want: ipc.Compact},
+		{name: "YAML, nothing said", env: "SLURM_JSON=pretty", got: func(c privsep.Config) any { return c.Setup.YAML }, want: ipc.NoTag},
+		{name: "YAML, on one line", env: "SLURM_YAML=compact", got: func(c privsep.Config) any { return c.Setup.YAML }, want: ipc.Compact},
 		{name: "YAML", env: "SLURM_YAML=pretty", got: func(c privsep.Config) any { return c.Setup.YAML }, want: ipc.Pretty},
 		{name: "YAML, without tags", env: "SCHEDRESTD_YAML=pretty,no_tag", got: func(c privsep.Config) any { return c.Setup.YAML }, want: ipc.NoTag},
 		{name: "statuses", env: "SCHEDRESTD_RESPONSE_STATUS_CODES=200,404,default,404", got: func(c privsep.Config) any { return c.Setup.Statuses }, want: []string{"200", "404", "default"}},
