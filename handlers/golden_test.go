@@ -125,6 +125,11 @@ func TestStatus(t *testing.T) {
 		retryable bool
 		header    [2]string
 	}{
+		{"malformed", errs.New(errs.Malformed, "m"), 400, "malformed", false, [2]string{}},
+		{"too large", errs.New(errs.TooLarge, "m"), 413, "too_large", false, [2]string{}},
+		{"not acceptable", errs.New(errs.NotAcceptable, "m"), 406, "not_acceptable", false, [2]string{}},
+		{"URI too long", errs.New(errs.URITooLong, "m"), 414, "uri_too_long", false, [2]string{}},
+		{"header too large", errs.New(errs.HeaderTooLarge, "m"), 431, "header_too_large", false, [2]string{}},
 		{"invalid", errs.New(errs.Invalid, "m"), 422, "invalid", false, [2]string{}},
 		{"denied", errs.New(errs.Denied, "m"), 403, "denied", false, [2]string{}},
 		{"not found", errs.New(errs.NotFound, "m"), 404, "not_found", false, [2]string{}},
@@ -155,7 +160,8 @@ func TestStatus(t *testing.T) {
 				t.Errorf("%s: %q, want %q", want[0], w.Header().Get(want[0]), want[1])
 			}
 			body := envelope(t, w.Body.Bytes())
-			if len(body.Errors) != 1 || body.Errors[0].Code != tt.code || body.Errors[0].Retryable != tt.retryable {
+			if len(body.Errors) != 1 || body.Errors[0].Code != tt.code || body.Errors[0].Retryable != tt.retryable ||
+				body.Errors[0].Description == "" || body.Errors[0].Error != http.StatusText(tt.status) {
 				t.Errorf("errors: %+v", body.Errors)
 			}
 			for _, inner := range []string{"permission", "expired", "secret"} {
