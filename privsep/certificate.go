@@ -54,28 +54,29 @@ const maxCertificates = 1 << 20
 
 // openPair opens the files of t. It is called when the capabilities are dropped already, at the
 // start as well: what can be read then can be read again when it was renewed.
-func openPair(t TLS, who service) (p *pair, err error) {
-	p = &pair{tls: t}
-	defer func() {
-		if err != nil {
-			p.close()
-		}
-	}()
-	if p.key, err = openKey(t.Key, who); err != nil {
+func openPair(t TLS, who service) (*pair, error) {
+	p := &pair{tls: t}
+	if err := p.open(who); err != nil {
+		p.close()
 		return nil, err
 	}
-	if p.certificates, err = sealedCopy("certificate file", t.Certificate, nil); err != nil {
-		return nil, err
+	return p, nil
+}
+
+func (p *pair) open(who service) (err error) {
+	if p.key, err = openKey(p.tls.Key, who); err != nil {
+		return err
+	}
+	if p.certificates, err = sealedCopy("certificate file", p.tls.Certificate, nil); err != nil {
+		return err
 	}
 	var trust *guard.Trust
 	if who.root {
 		// Whoever can write here decides which clients come in.
 		trust = &guard.Trust{Owners: []uint32{who.schedUID}, Private: become.PrivateGroup}
 	}
-	if p.authorities, err = sealedCopy("file of clients' authorities", t.ClientCA, trust); err != nil {
-		return nil, err
-	}
-	return p, nil
+	p.authorities, err = sealedCopy("file of clients' authorities", p.tls.ClientCA, trust)
+	return err
 }
 
 // openKey opens a private key that root, SchedUser or, after a start as somebody else, he himself

@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case os.Args[0] == programName:
 		os.Exit(playWorker(os.Args[1]))
+	case os.Args[0] == keeperName:
+		os.Exit(playKeeper(os.Args[1]))
 	case os.Getenv(parentEnv) != "":
 		os.Exit(playParent(os.Getenv(parentEnv)))
 	}
@@ -126,6 +128,12 @@ func launch(t *testing.T, as user, c Config) *gateway {
 	}
 	if c.Argv == nil {
 		c.Argv = []string{programName, "good"}
+	}
+	if c.Keeper == "" {
+		c.Keeper = binary
+	}
+	if c.KeeperArgv == nil {
+		c.KeeperArgv = []string{"good"}
 	}
 	if c.Setup.Limits == (ipc.Limits{}) {
 		c.Setup.Limits = testLimits

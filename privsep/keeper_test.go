@@ -1,0 +1,589 @@
+package privsep
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+	keeping "schedrestd/keeper"
+)
+
+// playKeeper is a keeper: the real one, or one that breaks the rules after Ready.
+func playKeeper(part string) int {
+	switch part {
+	case "good":
+		return keeping.Main()
+	case "crash":
+		panic("no keeper here")
+	case "mute":
+		time.Sleep(time.Hour)
+	case "first stops":
+		if !made() {
+			part = "stopped"
+		} else {
+			return keeping.Main()
+		}
+	}
+	c, err := ipc.Open(ipc.KeeperChannelFD, ipc.Keeper, ipc.Parent)
+	if err != nil {
+		return 9
+	}
+	for range 2 {
+		if _, err := c.Receive(); err != nil {
+			return 9
+		}
+	}
+	if part == "refuses" {
+		c.Send(ipc.Refuse("no\x1bkeeper"))
+		return 1
+	}
+	c.Send(new(ipc.Ready))
+	switch part {
+	case "kept of nothing":
+		sendRaw(ipc.KindKept, 7, 0)
+	case "pong of nothing":
+		sendRaw(ipc.KindPong, 8, 0)
+	case "worker's kind":
+		sendRaw(ipc.KindDone, 8, 0)
+	case "descriptor":
+		sendRaw(ipc.KindKept, 7, 1)
+	}
+	for {
+		m, err := c.Receive()
+		if err != nil {
+			return 0
+		}
+		key, ok := m.Message.(*ipc.KeyFD)
+		switch {
+		case ok && part == "stopped":
+			c.Send(&ipc.Kept{Number: key.Number, OK: true})
+			syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		case ok && part == "kept of another":
+			c.Send(&ipc.Kept{Number: key.Number + 1, OK: true})
+		}
+	}
+}
+
+// site is the files of an https:// listener, and who may read them.
+type site struct {
+	TLS
+	t    *testing.T
+	as   user
+	key  *ecdsa.PrivateKey
+	leaf *x509.Certificate
+}
+
+func newSite(t *testing.T, as user) *site {
+	t.Helper()
+	dir := socketDir(t, t.TempDir(), as)
+	s := &site{t: t, as: as, TLS: TLS{Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}}
+	s.renew()
+	return s
+}
+
+// renew makes another key and puts it, then its certificate, in place.
+func (s *site) renew() {
+	s.t.Helper()
+	key, cert, text := pairOf(s.t, nil, nil)
+	s.key, s.leaf = key, cert
+	s.put(s.Key, keyText(s.t, key), 0o600)
+	s.put(s.Certificate, text, 0o644)
+}
+
+// put replaces a file, as programs that renew certificates do.
+func (s *site) put(path, text string, mode os.FileMode) {
+	s.t.Helper()
+	must(s.t, os.WriteFile(path+".new", []byte(text), mode))
+	must(s.t, os.Chmod(path+".new", mode))
+	if s.as != nil {
+		must(s.t, os.Chown(path+".new", int(s.as.Uid), int(s.as.Gid)))
+	}
+	must(s.t, os.Rename(path+".new", path))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pairOf makes a key and a certificate of it, its own or by the authority.
+func pairOf(t *testing.T, authority *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<60))
+	must(t, err)
+	c := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "gateway"}, DNSNames: []string{"gateway"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true, IsCA: authority == nil, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	if authority == nil {
+		authority, by = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, authority, key.Public(), by)
+	must(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	must(t, err)
+	return key, parsed, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+func keyText(t *testing.T, key *ecdsa.PrivateKey) string {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	must(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+// config serves s on a free port.
+func (s *site) config(c Config) Config {
+	c.TLS = s.TLS
+	c.Listen = append([]string{"https://127.0.0.1:0"}, c.Listen...)
+	c.Watch = 20 * time.Millisecond
+	return c
+}
+
+// client trusts the certificate that s has now, each request on a connection of its own.
+func (s *site) client(addr string, change ...func(*tls.Config)) *http.Client {
+	pool := x509.NewCertPool()
+	pool.AddCert(s.leaf)
+	c := &tls.Config{RootCAs: pool, ServerName: "gateway"}
+	for _, f := range change {
+		f(c)
+	}
+	return &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: c, ForceAttemptHTTP2: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "tcp", addr)
+		}}}
+}
+
+// secured asks over TLS.
+func secured(c *http.Client, path string) (*http.Response, string, error) {
+	r, err := c.Get("https://gateway" + path)
+	if err != nil {
+		return nil, "", err
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	return r, string(body), err
+}
+
+// keeperPID is the pid of the newest keeper.
+func (g *gateway) keeperPID(nth int) int {
+	g.t.Helper()
+	n := 0
+	r := g.await("keeper is ready", func(map[string]any) bool { n++; return n == nth })
+	return int(r["pid"].(float64))
+}
+
+// TestHTTPS: both versions of HTTP, TLS 1.3 alone, and sessions that are resumed with
+// whichever worker the client comes to.
+func TestHTTPS(t *testing.T) {
+	as := plain(t)
+	s := newSite(t, as)
+	g := serve(t, as, s.config(Config{}))
+	for proto, offered := range map[string][]string{"HTTP/2.0": {"h2"}, "HTTP/1.1": {"http/1.1"}} {
+		c := s.client(g.addr, func(c *tls.Config) { c.NextProtos = offered })
+		if offered[0] != "h2" {
+			c.Transport.(*http.Transport).ForceAttemptHTTP2 = false
+		}
+		r, body, err := secured(c, "/pid")
+		if err != nil || r.Proto != proto || r.TLS.Version != tls.VersionTLS13 || body == "" {
+			t.Errorf("%s: %v %v", proto, r, err)
+		}
+	}
+	if _, _, err := secured(s.client(g.addr, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), "/pid"); err == nil || !strings.Contains(err.Error(), "protocol version") {
+		t.Errorf("TLS 1.2: %v", err)
+	}
+
+	cache := tls.NewLRUClientSessionCache(1)
+	workers, resumed := map[string]bool{}, map[string]bool{}
+	for range 20 {
+		r, pid, err := secured(s.client(g.addr, func(c *tls.Config) { c.ClientSessionCache = cache }), "/pid")
+		must(t, err)
+		workers[pid] = true
+		if r.TLS.DidResume {
+			resumed[pid] = true
+		}
+	}
+	if len(workers) != 2 || len(resumed) != 2 {
+		t.Errorf("of the workers %v, those that resumed a session are %v", workers, resumed)
+	}
+}
+
+// TestTLS12 is served when it is asked for.
+func TestTLS12(t *testing.T) {
+	as := plain(t)
+	s := newSite(t, as)
+	s.TLS12 = true
+	g := serve(t, as, s.config(Config{}))
+	r, _, err := secured(s.client(g.addr, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), "/pid")
+	if err != nil || r.TLS.Version != tls.VersionTLS12 {
+		t.Errorf("%v %v", r, err)
+	}
+}
+
+// TestTicketsRotate: a session is resumed with the keys before the newest, and not for ever.
+func TestTicketsRotate(t *testing.T) {
+	as := plain(t)
+	s := newSite(t, as)
+	c := s.config(Config{})
+	c.Rotate = 50 * time.Millisecond
+	g := serve(t, as, c)
+	cache := tls.NewLRUClientSessionCache(1)
+	first := true
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		r, _, err := secured(s.client(g.addr, func(c *tls.Config) { c.ClientSessionCache = frozen{cache, first} }), "/pid")
+		must(t, err)
+		if !first && !r.TLS.DidResume {
+			return
+		}
+		first = false
+	}
+	t.Error("a ticket is good for ever")
+}
+
+// frozen is a cache that keeps what it had first.
+type frozen struct {
+	tls.ClientSessionCache
+	open bool
+}
+
+// Put takes the first session only.
+func (f frozen) Put(key string, s *tls.ClientSessionState) {
+	if _, ok := f.Get(key); f.open && !ok {
+		f.ClientSessionCache.Put(key, s)
+	}
+}
+
+// TestNoKeeper: without an https:// listener no keeper is started, and no program is asked for.
+func TestNoKeeper(t *testing.T) {
+	g := serve(t, plain(t), Config{Keeper: "/nonexistent"})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.records {
+		if strings.Contains(fmt.Sprint(r["msg"]), "keeper") {
+			t.Errorf("%v", r)
+		}
+	}
+}
+
+// TestKeeperDies: the next one is started, and a client waits for it at the most.
+func TestKeeperDies(t *testing.T) {
+	as := plain(t)
+	s := newSite(t, as)
+	g := serve(t, as, s.config(Config{}))
+	for n := 1; n <= 3; n++ {
+		must(t, syscall.Kill(g.keeperPID(n), syscall.SIGKILL))
+		for range 4 {
+			if _, _, err := secured(s.client(g.addr), "/pid"); err != nil {
+				t.Fatalf("after death %d: %v", n, err)
+			}
+		}
+	}
+	// Written over in place, the key that was in use is gone; the next keeper gets what is there.
+	key, leaf, text := pairOf(t, nil, nil)
+	must(t, os.WriteFile(s.Key, []byte(keyText(t, key)), 0o600))
+	must(t, os.WriteFile(s.Certificate, []byte(text), 0o644))
+	s.leaf = leaf
+	must(t, syscall.Kill(g.keeperPID(4), syscall.SIGKILL))
+	g.keeperPID(5)
+	g.eventually(func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
+}
+
+func (g *gateway) eventually(happened func() bool) {
+	g.t.Helper()
+	for end := time.Now().Add(patience); !happened(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			g.t.Fatal("did not happen")
+		}
+	}
+}
+
+// TestRenewal: new files are shown without a restart of anything; those that can't be used change
+// nothing, and are complained of once.
+func TestRenewal(t *testing.T) {
+	as := plain(t)
+	s := newSite(t, as)
+	g := serve(t, as, s.config(Config{}))
+	served := func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil }
+	complaints := func(text string) (n int) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for _, r := range g.records {
+			if r["msg"] == "renewed certificates are not used, those before them stay" && strings.Contains(fmt.Sprint(r["error"]), text) {
+				n++
+			}
+		}
+		return n
+	}
+	_, pid, err := secured(s.client(g.addr), "/pid")
+	must(t, err)
+	old := s.leaf
+	s.renew()
+	g.eventually(served)
+
+	for problem, text := range map[string]string{
+		"does not belong":    keyText(t, s.key),
+		"has no private key": "",
+	} {
+		if problem == "does not belong" {
+			other, _, _ := pairOf(t, nil, nil)
+			text = keyText(t, other)
+		}
+		s.put(s.Key, text, 0o600)
+		g.eventually(func() bool { return complaints(problem) > 0 })
+		for range 10 { // of looks at the files
+			time.Sleep(20 * time.Millisecond)
+			if !served() {
+				t.Fatalf("%s: the pair before it is not served", problem)
+			}
+		}
+		if n := complaints(problem); n != 1 {
+			t.Errorf("%s: %d complaints", problem, n)
+		}
+	}
+	s.put(s.Key, keyText(t, s.key), 0o644)
+	g.eventually(func() bool { return complaints("lets others in") == 1 })
+	must(t, os.Remove(s.Certificate))
+	g.eventually(func() bool { return complaints("certificate file "+s.Certificate+": no such file") == 1 })
+	s.renew()
+	g.eventually(served)
+	if s.leaf.Equal(old) {
+		t.Fatal("nothing was renewed")
+	}
+	g.eventually(func() bool { _, now, err := secured(s.client(g.addr), "/pid"); return err == nil && now == pid })
+}
+
+// TestClientCertificates: with authorities named, who has no certificate of theirs stays out.
+func TestClientCertificates(t *testing.T) {
+	as := plain(t)
+	s := newSite(t, as)
+	caKey, ca, caText := pairOf(t, nil, nil)
+	s.ClientCA = filepath.Join(filepath.Dir(s.Key), "ca.pem")
+	s.put(s.ClientCA, caText, 0o644)
+	g := serve(t, as, s.config(Config{}))
+	with := func(key *ecdsa.PrivateKey, c *x509.Certificate) func(*tls.Config) {
+		return func(config *tls.Config) {
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				return &tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: key}, nil
+			}
+		}
+	}
+	key, leaf, _ := pairOf(t, ca, caKey)
+	if _, _, err := secured(s.client(g.addr, with(key, leaf)), "/pid"); err != nil {
+		t.Errorf("a client of the authority: %v", err)
+	}
+	if _, _, err := secured(s.client(g.addr), "/pid"); err == nil {
+		t.Error("a client without a certificate came in")
+	}
+	strange, its, _ := pairOf(t, nil, nil)
+	if _, _, err := secured(s.client(g.addr, with(strange, its)), "/pid"); err == nil {
+		t.Error("a client with a certificate of his own came in")
+	}
+	// Another authority takes the place of the first.
+	caKey2, ca2, caText2 := pairOf(t, nil, nil)
+	s.put(s.ClientCA, caText2, 0o644)
+	key2, leaf2, _ := pairOf(t, ca2, caKey2)
+	g.eventually(func() bool { _, _, err := secured(s.client(g.addr, with(key2, leaf2)), "/pid"); return err == nil })
+	g.eventually(func() bool { _, _, err := secured(s.client(g.addr, with(key, leaf)), "/pid"); return err != nil })
+	// One that is broken changes nothing: least of all does it let anybody in.
+	s.put(s.ClientCA, "broken", 0o644)
+	g.await("renewed certificates are not used, those before them stay", nil)
+	if _, _, err := secured(s.client(g.addr), "/pid"); err == nil {
+		t.Error("with broken authorities a client without a certificate came in")
+	}
+	if _, _, err := secured(s.client(g.addr, with(key2, leaf2)), "/pid"); err != nil {
+		t.Errorf("with broken authorities a good client: %v", err)
+	}
+}
+
+// TestHostileKeepers: each breaks the book in its way, and the start fails and says why.
+func TestHostileKeepers(t *testing.T) {
+	for part, want := range map[string]string{
+		"refuses":         `the keeper refuses to serve: no\x1bkeeper`,
+		"crash":           "the keeper died",
+		"kept of nothing": "which it was not offered",
+		"kept of another": "which it was not offered",
+		"pong of nothing": "which nobody asked for",
+		"worker's kind":   "is not for a keeper to say",
+		"descriptor":      "came with 1 descriptors",
+		"mute":            "was not ready within",
+	} {
+		t.Run(part, func(t *testing.T) {
+			as := plain(t)
+			c := newSite(t, as).config(Config{KeeperArgv: []string{part}})
+			if part == "mute" {
+				c.StartLimit = 300 * time.Millisecond
+			}
+			if text, _ := launch(t, as, c).failure(); !strings.Contains(text, want) {
+				t.Errorf("error %q, want %q", text, want)
+			}
+		})
+	}
+}
+
+// TestSilentKeeper is ended, and the next one serves.
+func TestSilentKeeper(t *testing.T) {
+	as := plain(t)
+	s := newSite(t, as)
+	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
+	g := serve(t, as, s.config(Config{KeeperArgv: []string{"first stops", mark}, Silence: 200 * time.Millisecond}))
+	g.because("keeper is gone: clients that connect over TLS wait for the next one", "has not read its channel")
+	g.eventually(func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
+}
+
+// TestKeyFilesRefused: a key that somebody else can read or put there keeps the gateway from starting,
+// and the hint mends it.
+func TestKeyFilesRefused(t *testing.T) {
+	needRoot(t)
+	tests := []struct {
+		name       string
+		spoil      func(*site)
+		want, hint string
+	}{
+		{"others read it", func(s *site) { os.Chmod(s.Key, 0o604) }, "mode 0604 lets others in", "chmod 0600"},
+		{"the serving user's", func(s *site) { os.Chown(s.Key, 65534, 0); os.Chmod(s.Key, 0o640) }, "owned by uid 65534", "chown 0"},
+		{"another's alone", func(s *site) { os.Chown(s.Key, 31237, 31237) }, "permission denied", "chown root"},
+		{"the serving group reads it", func(s *site) { os.Chown(s.Key, 0, 65534); os.Chmod(s.Key, 0o640) }, "who serves, can read it", "chown root:root"},
+		{"a link", func(s *site) { os.Rename(s.Key, s.Key+"1"); os.Symlink(s.Key+"1", s.Key) }, "link", ""},
+		{"a directory", func(s *site) { os.Remove(s.Key); os.Mkdir(s.Key, 0o700) }, "not a regular file", ""},
+		{"not there", func(s *site) { os.Remove(s.Key) }, "key.pem", ""},
+		{"no certificate there", func(s *site) { os.Remove(s.Certificate) }, "certificate file", ""},
+		{"others write the certificate", func(s *site) { os.Chmod(s.Certificate, 0o666) }, "mode 0666 lets others write it", "chmod o-w"},
+		{"of another key", func(s *site) {
+			other, _, _ := pairOf(s.t, nil, nil)
+			s.put(s.Key, keyText(s.t, other), 0o600)
+		}, "the key does not belong to the first certificate", ""},
+		{"authorities of the serving user", func(s *site) {
+			s.ClientCA = s.Key + ".ca"
+			raw, _ := os.ReadFile(s.Certificate)
+			os.WriteFile(s.ClientCA, raw, 0o644)
+			os.Chown(s.ClientCA, 65534, 0)
+		}, "file of clients' authorities", "chown root"},
+		{"no path", func(s *site) { s.TLS.Key = "" }, "", "restd_cert_key_file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t, nil)
+			tt.spoil(s)
+			text, hint := launch(t, nil, s.config(Config{User: "65534", Group: "65534"})).failure()
+			if !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {
+				t.Errorf("error %q, hint %q", text, hint)
+			}
+		})
+	}
+}
+
+// TestKeyStaysInTheKeeper looks for the key in the memory of every process of a gateway that has
+// signed with it: where it must be, and then where it must not.
+func TestKeyStaysInTheKeeper(t *testing.T) {
+	needRoot(t)
+	s := newSite(t, nil)
+	g := serve(t, nil, s.config(Config{User: "65534", Group: "65534"}))
+	workers := map[int]bool{}
+	for range 10 {
+		_, body, err := secured(s.client(g.addr), "/pid")
+		must(t, err)
+		pid, err := strconv.Atoi(body)
+		must(t, err)
+		workers[pid] = true
+	}
+	scalar, err := s.key.Bytes()
+	must(t, err)
+	backwards := slices.Clone(scalar) // as the words of a number lie in memory
+	slices.Reverse(backwards)
+	text := strings.Split(keyText(t, s.key), "\n")
+	needles := [][]byte{scalar, backwards, []byte(text[1][8:]), []byte(text[2])}
+
+	keeper := g.keeperPID(1)
+	if !inMemory(t, keeper, needles) {
+		t.Fatal("the key is not found in the keeper, so that not finding it elsewhere says nothing")
+	}
+	for pid := range workers {
+		if inMemory(t, pid, needles) {
+			t.Errorf("worker %d has the key", pid)
+		}
+	}
+	if inMemory(t, g.cmd.Process.Pid, needles) {
+		t.Error("the parent has the key")
+	}
+	for _, id := range []string{"Uid", "Gid"} {
+		ids := strings.Fields(status(t, keeper, id))
+		if ids[0] == "0" || ids[0] == "65534" || len(slices.Compact(ids)) != 1 {
+			t.Errorf("the keeper's %s is %v", id, ids)
+		}
+	}
+	for name, want := range map[string]string{"CapPrm": "0000000000000000", "CapBnd": "0000000000000000", "NoNewPrivs": "1", "Groups": ""} {
+		if got := status(t, keeper, name); got != want {
+			t.Errorf("the keeper's %s is %q, want %q", name, got, want)
+		}
+	}
+	if open := descriptors(t, keeper); len(open) > 10 || slices.ContainsFunc(open, func(d string) bool { return strings.Contains(d, "key.pem") }) {
+		t.Errorf("the keeper's descriptors: %q", open)
+	}
+}
+
+// inMemory looks for one of needles in all that pid can write to.
+func inMemory(t *testing.T, pid int, needles [][]byte) bool {
+	t.Helper()
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	must(t, err)
+	defer mem.Close()
+	looked := 0
+	for line := range strings.Lines(readProc(t, pid, "maps")) {
+		var from, to int64
+		var rights string
+		if _, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &rights); err != nil || rights[:2] != "rw" {
+			continue
+		}
+		const window, overlap = 1 << 20, 64
+		for at := from; at < to; at += window {
+			piece := make([]byte, min(window+overlap, to-at))
+			n, _ := mem.ReadAt(piece, at)
+			looked += n
+			for _, needle := range needles {
+				if bytes.Contains(piece[:n], needle) {
+					return true
+				}
+			}
+		}
+	}
+	if looked < 1<<20 {
+		t.Fatalf("only %d bytes of process %d could be read", looked, pid)
+	}
+	return false
+}
+
+// TestKeeperByHand: a person who starts it is told.
+func TestKeeperByHand(t *testing.T) {
+	cmd := exec.Command(binary)
+	cmd.Args = []string{keeperName, "good"}
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "started by schedrestd, not by hand") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
