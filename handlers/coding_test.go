@@ -89,6 +89,7 @@ func TestCompressedAnswers(t *testing.T) {
 		{"little", "gzip", "/sched/v0.0.43/nodes", small, 200, ""},
 		{"little, and nothing else taken", "gzip, *;q=0", "/sched/v0.0.43/nodes", small, 200, "gzip"},
 		{"an error", "gzip", "/sched/v0.0.43/node/n9", list, 404, ""},
+		{"a long error", "gzip", "/sched/v0.0.43/nodes?flags=NOPE&a=&b=&c=&d=&e=&f=&g=&h=&i=&j=&k=&l=&m=&n=", list, 422, ""},
 		{"an error, and nothing else taken", "zstd, *;q=0", "/sched/v0.0.43/node/n9", list, 404, "zstd"},
 		{"none of ours", "*;q=0", "/sched/v0.0.43/nodes", list, 406, ""},
 	}

@@ -108,7 +108,7 @@ func TestReadYAMLRefuses(t *testing.T) {
 		{"a letter too far", "a: b\n c: d\n", 2, "not allowed", false},
 		{"undefined alias", "a: *b\n", 0, "unknown anchor", false},
 		{"alias of itself", "a: &a [*a]\n", 0, "", true},
-		{"aliases that blow up", bomb, 0, "", true},
+		{"aliases that blow up", bomb, 0, "by aliases", true},
 		{"merge key", "a: &a {b: c}\nd:\n  <<: *a\n", 3, "merge keys", false},
 		{"key that is a list", "? [a]\n: b\n", 1, "a key", false},
 		{"key with a tag", "!!int 1: b\n", 1, "a key", false},
