@@ -369,6 +369,7 @@ func TestRenewal(t *testing.T) {
 	s.put(s.Key, keyText(t, s.key), 0o644)
 	g.eventually(func() bool { return complaints("lets others in") == 1 })
 	must(t, os.Remove(s.Certificate))
+	must(t, os.Chmod(s.Key, 0o600))
 	g.eventually(func() bool { return complaints("certificate file "+s.Certificate+": no such file") == 1 })
 	s.renew()
 	g.eventually(served)
