@@ -17,7 +17,7 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build demo test race fuzz golden lint integration bench docs dist clean
+.PHONY: help build demo test race fuzz golden lint openapi integration bench docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ lint: ## formatting, vet, staticcheck, architecture
 	$(GO) vet ./... && $(GO) vet -tags failpoint ./...
 	$(GO) tool -modfile=lint/tools.mod staticcheck ./...
 	$(GO) test -count=1 .
+
+openapi: build ## foreign linters and generators on the OpenAPI documents (needs Node.js and npm)
+	lint/openapi/check
 
 integration: build ## the real binaries, driven as a user would
 	$(GO) test -count=1 -v ./integration/...
