@@ -102,7 +102,7 @@ func chosen(user, group string) (security.Identity, error) {
 	if user != "" {
 		u, known, err := become.ParseUser(user)
 		if err != nil {
-			return id, errs.Wrap(err, errs.KindOf(err), "-u %s", user)
+			return id, missing(err, "-u "+user, "useradd --system --no-create-home --shell /usr/sbin/nologin "+user)
 		}
 		if !known && group == "" {
 			return id, errs.New(errs.Invalid, "-u %s has no entry in the user database, so its group isn't known", user).
@@ -113,11 +113,21 @@ func chosen(user, group string) (security.Identity, error) {
 	if group != "" {
 		g, err := become.ParseGroup(group)
 		if err != nil {
-			return id, errs.Wrap(err, errs.KindOf(err), "-g %s", group)
+			return id, missing(err, "-g "+group, "groupadd --system "+group)
 		}
 		id.GID = g.GID
 	}
 	return id, nil
+}
+
+// missing is err about an option, with what would make it good if all that is wrong is that nobody
+// has that name.
+func missing(err error, option, remedy string) error {
+	e := &errs.Error{Kind: errs.KindOf(err), Message: option, Err: err}
+	if e.Kind == errs.NotFound {
+		e.Hint = "name one that exists, or make it: " + remedy
+	}
+	return e
 }
 
 // protectedAccounts is the accounts whose authority no worker may have: root, then SchedUser.
