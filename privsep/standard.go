@@ -77,7 +77,7 @@ func (s *standard) meetSocket(same bool) (bool, error) {
 		}
 		c.UID, c.GID, c.PID, c.Vouched = u.UID, u.GID, u.PID, u.Vouch() == nil
 		own, err := unix.Getsockname(s.in)
-		if name, ok := own.(*unix.SockaddrUnix); err == nil && ok && name.Name == "" && !same {
+		if name, ok := own.(*unix.SockaddrUnix); err == nil && ok && (name.Name == "" || name.Name == "@") && !same { // package unix shows one without a name as "@"
 			return false, nil
 		}
 		c.Network = ipc.Unix
@@ -94,7 +94,7 @@ func (s *standard) meetSocket(same bool) (bool, error) {
 // written what is read: others may not open it. The group of a terminal is for those that
 // write messages on it; a person who starts us at his own has our group.
 func (s *standard) owner(st unix.Stat_t) {
-	s.UID, s.GID = st.Uid, st.Gid
+	s.Addr, s.UID, s.GID = "stdin", st.Uid, st.Gid
 	if isTerminal(s.in) && s.UID == uint32(os.Getuid()) {
 		s.GID = uint32(os.Getgid())
 	}

@@ -1,0 +1,533 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// inetd is the gateway without an address to listen on, not started yet.
+func (l *lab) inetd(args ...string) *exec.Cmd {
+	all := append([]string{}, l.restd.Args[:len(l.restd.Args)-1]...) // the last one is where the lab's own listens
+	cmd := exec.Command(filepath.Join(bin, "schedrestd"), append(all, args...)...)
+	cmd.Env = append(os.Environ(), l.restd.Env...)
+	return cmd
+}
+
+// finish runs cmd to its end and gives what it said.
+func finish(t *testing.T, cmd *exec.Cmd) (out, log string, status int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	if cmd.Stdout == nil {
+		cmd.Stdout = &o
+	}
+	cmd.Stderr = &e
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
+}
+
+// answersIn takes the answers apart that stand in text.
+func answersIn(t *testing.T, text string) (list []answer) {
+	t.Helper()
+	in := bufio.NewReader(strings.NewReader(text))
+	for {
+		if _, err := in.Peek(1); err != nil {
+			return list
+		}
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatalf("%v in %q", err, text)
+		}
+		list = append(list, read(t, resp))
+	}
+}
+
+func read(t *testing.T, resp *http.Response) answer {
+	t.Helper()
+	body, err := io.ReadAll(resp.Body)
+	must(t, err)
+	if resp.ContentLength != int64(len(body)) {
+		t.Errorf("Content-Length %d of %d bytes", resp.ContentLength, len(body))
+	}
+	a := answer{status: resp.StatusCode, header: resp.Header, text: string(body)}
+	must(t, json.Unmarshal(body, &a.body))
+	return a
+}
+
+func statuses(list []answer) string {
+	var s []int
+	for _, a := range list {
+		s = append(s, a.status)
+	}
+	return fmt.Sprint(s)
+}
+
+// A request as the specification writes it, and what else may stand on standard input: all of it
+// is answered in order, and whatever the answers are, the service did not fail.
+func TestInetdPipe(t *testing.T) {
+	l := newLab(t)
+	token := "X-SCHED-USER-TOKEN: " + l.userToken
+	ping := func(eol string) string {
+		return strings.Join([]string{"GET http://localhost/sched/v0.0.41/ping HTTP/1.1", token, "", ""}, eol)
+	}
+	job := l.jobRequest("true", nil)
+	post := "POST /sched/v0.0.43/job/submit HTTP/1.1\r\n" + token + "\r\nContent-Type: application/json\r\n"
+	tests := []struct {
+		name, send, want string
+	}{
+		{"nothing", "", "[]"},
+		{"empty lines", "\n\r\n\n", "[]"},
+		{"CRLF", ping("\r\n"), "[200]"},
+		{"LF", ping("\n"), "[200]"},
+		{"three", ping("\n") + "\n" + ping("\r\n") + ping("\n"), "[200 200 200]"},
+		{"HTTP/1.0", strings.Replace(ping("\n"), "/1.1", "/1.0", 1) + ping("\n"), "[200]"},
+		{"with a Host", strings.Replace(ping("\n"), token, "Host: there\n"+token, 1), "[200]"},
+		{"close", strings.Replace(ping("\n"), token, "Connection: close\n"+token, 1) + ping("\n"), "[200]"},
+		{"no credential", "GET http://localhost/sched/v0.0.41/ping HTTP/1.1\n\n" + ping("\n"), "[401 200]"},
+		{"unknown path", strings.Replace(ping("\n"), "ping", "pong", 1), "[404]"},
+		{"body", post + "Content-Length: " + strconv.Itoa(len(job)) + "\r\n\r\n" + job + ping("\n"), "[200 200]"},
+		{"chunks", post + "Transfer-Encoding: chunked\r\n\r\n5\r\n" + job[:5] + "\r\n" +
+			strconv.FormatInt(int64(len(job)-5), 16) + ";x=y\r\n" + job[5:] + "\r\n0\r\nTrailing: yes\r\n\r\n" + ping("\n"), "[200 200]"},
+		{"broken chunk", post + "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n" + ping("\n"), "[400]"},
+		{"half a body", post + "Content-Length: 1000\r\n\r\n{", "[400]"},
+		{"two Hosts", strings.Replace(ping("\n"), token, "Host: a\nHost: b\n"+token, 1) + ping("\n"), "[400]"},
+		{"half a header", "GET http://localhost/sched/v0.0.41/ping HTTP/1.1\n", "[400]"},
+		{"no request", "hello\n\n", "[400]"},
+		{"a long line", "GET /" + strings.Repeat("x", 80<<10) + " HTTP/1.1\n\n", "[414]"},
+		{"a long header", strings.Replace(ping("\n"), token, "X: "+strings.Repeat("x", 80<<10), 1), "[431]"},
+		{"all answered before a bad one", ping("\n") + "hello\n\n", "[200 400]"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := l.inetd()
+			cmd.Stdin = strings.NewReader(tt.send)
+			out, log, status := finish(t, cmd)
+			got := answersIn(t, out)
+			if statuses(got) != tt.want || status != 0 {
+				t.Errorf("%s, exit status %d, want %s\n%s", statuses(got), status, tt.want, log)
+			}
+			for _, a := range got {
+				a.want(t, a.status)
+			}
+			if strings.Contains(log+out, l.userToken) {
+				t.Error("the token is in the log")
+			}
+		})
+	}
+}
+
+// Standard input and output may be files; the answer stands behind what was there.
+func TestInetdFiles(t *testing.T) {
+	l := newLab(t)
+	in, out := filepath.Join(l.Dir, "in"), filepath.Join(l.Dir, "out")
+	must(t, os.WriteFile(in, []byte("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: "+l.userToken+"\n\n"), 0o600))
+	must(t, os.WriteFile(out, []byte("before\n"), 0o600))
+	from, err := os.Open(in)
+	must(t, err)
+	defer from.Close()
+	to, err := os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0)
+	must(t, err)
+	defer to.Close()
+	cmd := l.inetd()
+	cmd.Stdin, cmd.Stdout = from, to
+	_, log, status := finish(t, cmd)
+	text, err := os.ReadFile(out)
+	must(t, err)
+	rest, ok := strings.CutPrefix(string(text), "before\n")
+	if !ok || status != 0 {
+		t.Fatalf("exit status %d, %q\n%s", status, text, log)
+	}
+	answersIn(t, rest)[0].want(t, 200)
+}
+
+// What keeps the service from answering is exit status 1, with the reason.
+func TestInetdFails(t *testing.T) {
+	l := newLab(t)
+	packets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
+	must(t, err)
+	one := os.NewFile(uintptr(packets[0]), "packets")
+	defer one.Close()
+	defer unix.Close(packets[1])
+	for _, tt := range []struct {
+		name, want string
+		change     func(*exec.Cmd)
+	}{
+		{"no configuration", "/nowhere", func(c *exec.Cmd) { c.Args = append(c.Args, "-f", "/nowhere/at/all") }},
+		{"a socket of packets", "not one of streams", func(c *exec.Cmd) { c.Stdin = one }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := l.inetd()
+			tt.change(cmd)
+			if out, log, status := finish(t, cmd); status != 1 || !strings.Contains(log, tt.want) || out != "" {
+				t.Errorf("exit status %d, %q\n%s", status, out, log)
+			}
+		})
+	}
+}
+
+// At a terminal a person types a request, sees the answer, types another one, and ends with Ctrl-D.
+func TestInetdTerminal(t *testing.T) {
+	l := newLab(t)
+	for _, signal := range []syscall.Signal{0, syscall.SIGINT} {
+		person, terminal := openTerminal(t)
+		cmd := l.inetd()
+		cmd.Stdin, cmd.Stdout = terminal, terminal
+		log, err := cmd.StderrPipe()
+		must(t, err)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		must(t, cmd.Start())
+		terminal.Close()
+		lines := bufio.NewScanner(log)
+		hint := ""
+		for hint == "" && lines.Scan() {
+			if strings.Contains(lines.Text(), "interactive") {
+				hint = lines.Text()
+			}
+		}
+		if !strings.Contains(hint, "Ctrl-D") {
+			t.Errorf("nobody is told how it ends: %q", hint)
+		}
+		go func() { // or it could not log on
+			for lines.Scan() {
+			}
+		}()
+		in := bufio.NewReader(person)
+		for range 2 {
+			for _, line := range []string{"GET /sched/v0.0.43/ping HTTP/1.1", "X-SCHED-USER-TOKEN: " + l.userToken, ""} {
+				fmt.Fprintln(person, line)
+			}
+			for line := ""; !strings.HasPrefix(line, "HTTP/1.1 200"); { // what was typed is seen before
+				line, err = in.ReadString('\n')
+				must(t, err)
+			}
+			for line := ""; !strings.Contains(line, `"pings"`); {
+				text, err := in.ReadString('}')
+				must(t, err)
+				line += text
+			}
+		}
+		if signal == 0 {
+			fmt.Fprint(person, "\x04")
+		} else {
+			must(t, cmd.Process.Signal(signal))
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("signal %v: %v", signal, err)
+		}
+		person.Close()
+	}
+}
+
+// openTerminal makes a terminal: the person's side and the program's.
+func openTerminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	raw, err := person.SyscallConn()
+	must(t, err)
+	var n int
+	must(t, raw.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			n, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	}))
+	must(t, err)
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	return person, program
+}
+
+// A connected socket on standard input is the client, as inetd and socket units pass it: it is
+// found as it was, and who stops sending after a request still has its answer.
+func TestInetdSocket(t *testing.T) {
+	l := newLab(t)
+	for _, network := range []string{"tcp", "unix", "pair", "two pairs"} {
+		t.Run(network, func(t *testing.T) {
+			client, theirs, out := connect(t, network)
+			cmd := l.inetd()
+			cmd.Stdin, cmd.Stdout = theirs, theirs
+			if out != nil {
+				cmd.Stdout = out
+			}
+			must(t, cmd.Start())
+			fmt.Fprintf(client, "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\r\nX-SCHED-USER-TOKEN: %s\r\n\r\n", l.userToken)
+			must(t, client.(interface{ CloseWrite() error }).CloseWrite())
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			flags, err := unix.FcntlInt(fdOf(t, theirs), unix.F_GETFL, 0)
+			if err != nil || flags&unix.O_NONBLOCK != 0 {
+				t.Errorf("the socket was left with flags %#x, %v", flags, err)
+			}
+			theirs.Close()
+			if out != nil {
+				out.Close()
+			}
+			text, err := io.ReadAll(client)
+			must(t, err)
+			if got := answersIn(t, string(text)); statuses(got) != "[200]" {
+				t.Errorf("%s in %q", statuses(got), text)
+			}
+		})
+	}
+}
+
+func fdOf(t *testing.T, f *os.File) (n uintptr) {
+	t.Helper()
+	raw, err := f.SyscallConn()
+	must(t, err)
+	must(t, raw.Control(func(fd uintptr) { n = fd }))
+	return n
+}
+
+// bothWays reads from one connection and writes to another.
+type bothWays struct {
+	net.Conn
+	out net.Conn
+}
+
+func (b bothWays) Write(p []byte) (int, error) { return b.out.Write(p) }
+func (b bothWays) CloseWrite() error           { return b.out.(*net.UnixConn).CloseWrite() }
+
+// connect makes a connection: the client's end, and the program's as a blocking descriptor. Of
+// "two pairs" each goes one way.
+func connect(t *testing.T, network string) (client net.Conn, theirs, out *os.File) {
+	t.Helper()
+	pair := func() (net.Conn, *os.File) {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		must(t, err)
+		f := os.NewFile(uintptr(fds[0]), "client")
+		defer f.Close()
+		c, err := net.FileConn(f)
+		must(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c, os.NewFile(uintptr(fds[1]), "theirs")
+	}
+	switch network {
+	case "pair":
+		client, theirs = pair()
+	case "two pairs":
+		var in net.Conn
+		in, theirs = pair()
+		client, out = pair()
+		client = bothWays{client, in}
+	default:
+		address := "127.0.0.1:0"
+		if network == "unix" {
+			address = filepath.Join(t.TempDir(), "s")
+		}
+		ln, err := net.Listen(network, address)
+		must(t, err)
+		defer ln.Close()
+		client, err = net.Dial(network, ln.Addr().String())
+		must(t, err)
+		t.Cleanup(func() { client.Close() })
+		accepted, err := ln.Accept()
+		must(t, err)
+		defer accepted.Close()
+		theirs, err = accepted.(interface{ File() (*os.File, error) }).File()
+		must(t, err)
+		must(t, unix.SetNonblock(int(fdOf(t, theirs)), false))
+	}
+	return client, theirs, out
+}
+
+// rest_auth/local takes the owner of a pipe or file, when nobody else may open it.
+func TestInetdLocal(t *testing.T) {
+	u := someUser(t)
+	l := newLab(t, func(l *lab) { must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	in := filepath.Join(l.Dir, "request")
+	must(t, os.WriteFile(in, []byte("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\n\n"), 0o600))
+	for _, tt := range []struct {
+		name   string
+		owner  account
+		mode   os.FileMode
+		status int
+	}{
+		{"own file", u, 0o600, 200},
+		{"own file that others may read", u, 0o604, 401},
+		{"another's file", account{uid: u.uid + 1, gid: u.gid}, 0o600, 401},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if os.Geteuid() == 0 {
+				must(t, os.Chown(in, int(tt.owner.uid), int(tt.owner.gid)))
+			} else if tt.owner != u {
+				needRoot(t)
+			}
+			must(t, os.Chmod(in, tt.mode))
+			f, err := os.Open(in)
+			must(t, err)
+			defer f.Close()
+			cmd := l.inetd()
+			if os.Geteuid() == 0 {
+				cmd = l.inetd("-u", u.name, "-g", strconv.Itoa(int(u.gid)))
+			}
+			cmd.Stdin = f
+			out, log, status := finish(t, cmd)
+			got := answersIn(t, out)
+			if status != 0 || statuses(got) != fmt.Sprint([]int{tt.status}) {
+				t.Errorf("%s, exit status %d\n%s", statuses(got), status, log)
+			}
+		})
+	}
+}
+
+// become_user: the worker is whoever has connected the UNIX socket, and root is nobody's guest.
+func TestInetdBecomesUser(t *testing.T) {
+	needRoot(t)
+	u := someUser(t)
+	l := newLab(t, func(l *lab) { must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	dir, err := os.MkdirTemp("", "inetd-")
+	must(t, err)
+	defer os.RemoveAll(dir)
+	must(t, os.Chmod(dir, 0o755))
+	path := filepath.Join(dir, "s")
+	ln, err := net.Listen("unix", path)
+	must(t, err)
+	defer ln.Close()
+	must(t, os.Chmod(path, 0o666))
+	run := func(uid, gid uint32) (string, string, int) {
+		t.Helper()
+		client, err := dialAs(uid, gid, path)
+		must(t, err)
+		defer client.Close()
+		accepted, err := ln.Accept()
+		must(t, err)
+		f, err := accepted.(*net.UnixConn).File()
+		must(t, err)
+		accepted.Close()
+		cmd := exec.Command(filepath.Join(bin, "schedrestd"), "-f", l.Conf(), "-a", "rest_auth/local", "-v")
+		cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
+		var log bytes.Buffer
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = f, f, &log
+		must(t, cmd.Start())
+		f.Close()
+		fmt.Fprint(client, "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\r\n\r\n")
+		client.(*net.UnixConn).CloseWrite()
+		text, _ := io.ReadAll(client) // what was refused unread is reset
+		cmd.Wait()
+		return string(text), log.String(), cmd.ProcessState.ExitCode()
+	}
+	out, log, status := run(u.uid, u.gid)
+	if got := answersIn(t, out); status != 0 || statuses(got) != "[200]" || got[0].get("meta", "client", "user") != u.name {
+		t.Errorf("exit status %d: %s\n%s", status, out, log)
+	}
+	if want := fmt.Sprintf("worker_uid=%d", u.uid); !strings.Contains(log, want) {
+		t.Errorf("no %s in the log:\n%s", want, log)
+	}
+	for _, ids := range [][2]uint32{{0, 0}, {0, u.gid}, {u.uid, 0}} {
+		out, log, status := run(ids[0], ids[1])
+		if got := answersIn(t, out); status != 0 || statuses(got) != "[403]" {
+			t.Errorf("%v: exit status %d: %s\n%s", ids, status, out, log)
+		}
+	}
+	cmd := exec.Command(filepath.Join(bin, "schedrestd"), "-f", l.Conf(), "-a", "rest_auth/local")
+	cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
+	cmd.Stdin = strings.NewReader("")
+	if _, log, status := finish(t, cmd); status != 1 || !strings.Contains(log, "UNIX socket") {
+		t.Errorf("with a pipe: exit status %d\n%s", status, log)
+	}
+}
+
+// A listening socket on standard input or from the service manager is served like one that was
+// asked for, and its file is left alone.
+func TestActivated(t *testing.T) {
+	l := newLab(t)
+	serve := func(t *testing.T, cmd *exec.Cmd, network, address string) {
+		t.Helper()
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		must(t, cmd.Start())
+		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
+			Dial: func(string, string) (net.Conn, error) { return net.Dial(network, address) }}}
+		for range 2 { // the first one was in the queue before the gateway was there
+			l.askBy(t, client).want(t, 200)
+		}
+		must(t, cmd.Process.Signal(syscall.SIGTERM))
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v\n%s", err, log.String())
+		}
+	}
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer tcp.Close()
+	path := filepath.Join(l.Dir, "run", "given")
+	local, err := net.Listen("unix", path)
+	must(t, err)
+	defer local.Close()
+	must(t, os.Chmod(path, 0o640))
+	tcpFile, err := tcp.(*net.TCPListener).File()
+	must(t, err)
+	defer tcpFile.Close()
+	localFile, err := local.(*net.UnixListener).File()
+	must(t, err)
+	defer localFile.Close()
+
+	t.Run("standard input", func(t *testing.T) {
+		cmd := l.inetd()
+		cmd.Stdin = tcpFile
+		serve(t, cmd, "tcp", tcp.Addr().String())
+	})
+	t.Run("service manager", func(t *testing.T) {
+		cmd := l.inetd()
+		// LISTEN_PID is the process's own: a shell knows it before it becomes the gateway.
+		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=one:two exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		cmd.ExtraFiles = []*os.File{localFile, tcpFile}
+		serve(t, cmd, "unix", path)
+		st, err := os.Stat(path)
+		if err != nil || st.Mode().Perm() != 0o640 {
+			t.Errorf("%s: %v, %v", path, st, err)
+		}
+	})
+	t.Run("another's", func(t *testing.T) { // without an address it is inetd mode, and there is no input
+		cmd := l.inetd()
+		cmd.Env = append(cmd.Env, "LISTEN_PID=1", "LISTEN_FDS=1")
+		cmd.ExtraFiles = []*os.File{tcpFile}
+		if out, log, status := finish(t, cmd); status != 0 || out != "" {
+			t.Errorf("exit status %d: %s\n%s", status, out, log)
+		}
+	})
+	t.Run("not listening", func(t *testing.T) {
+		null, err := os.Open(os.DevNull)
+		must(t, err)
+		defer null.Close()
+		cmd := l.inetd()
+		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		cmd.ExtraFiles = []*os.File{null}
+		if _, log, status := finish(t, cmd); status != 1 || !strings.Contains(log, "does not listen") {
+			t.Errorf("exit status %d\n%s", status, log)
+		}
+	})
+}
+
+// askBy is a ping through client.
+func (l *lab) askBy(t *testing.T, client *http.Client) answer {
+	t.Helper()
+	a, err := l.try(client, "GET", "/sched/v0.0.43/ping", "")
+	must(t, err)
+	return a
+}
