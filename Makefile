@@ -24,6 +24,7 @@ help: ## list the targets
 
 build: ## static binaries into bin/
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
+	@chmod 0711 bin/schedrestd-worker bin/schedrestd-keeper # who can't read them needs no copy of them: privsep/program.go
 
 # For "make install" by root, who may have no Go: what is built is not built again.
 bin/%:
