@@ -1,0 +1,155 @@
+package bench
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/demo/site"
+	"schedrestd/worker"
+)
+
+// handshakes compares a key in the keeper with one in the process that makes the handshakes.
+var handshakes = &comparison{title: "a TLS 1.3 handshake (P-256) for each request, median of paired rounds", columns: []string{"key in the keeper", "key in the process"}}
+
+// secureEnv holds what makes this program the one process, with TLS: the directory of key and
+// certificate. What it serves is in singleEnv.
+const secureEnv = "SCHEDRESTD_BENCH_SECURE"
+
+func init() {
+	if dir := os.Getenv(secureEnv); dir != "" {
+		fmt.Fprintln(os.Stderr, serveSecure(os.Getenv(singleEnv), dir))
+		os.Exit(1)
+	}
+	tables = append(tables, handshakes)
+}
+
+// serveSecure is serveSingle with TLS, and the key in its own memory.
+func serveSecure(text, dir string) error {
+	var s single
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return err
+	}
+	handler, err := worker.Join(s.Setup)
+	if err != nil {
+		return err
+	}
+	server := http.Server{Addr: s.Listen, Handler: handler, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13}}
+	return server.ListenAndServeTLS(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+}
+
+// A new connection for each request, with a handshake that resumes nothing.
+func BenchmarkHandshakes(b *testing.B) {
+	l := theLab.open(b)
+	ports, err := site.FreePorts(2)
+	must(b, err)
+	gateway, process := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	dir := filepath.Dir(l.Conf())
+	config := l.certified(b, dir)
+
+	ours := l.Schedrestd(l.bin, "https://"+gateway)
+	for i, arg := range ours.Args {
+		if arg == l.Conf() {
+			ours.Args[i] = filepath.Join(dir, "tls.conf")
+		}
+	}
+	ours.Name, ours.Log, ours.Answers = "keeper", l.Log("keeper"), shaken(gateway, config)
+	alone := l.plain(b, process)
+	alone.Name, alone.Log, alone.Answers = "TLS in one process", l.Log("secure"), shaken(process, config)
+	alone.Env = append(alone.Env, secureEnv+"="+dir)
+
+	var both []server
+	for i, p := range []site.Part{ours, alone} {
+		d := l.start(b, p)
+		b.Cleanup(func() { _ = d.Stop() })
+		both = append(both, serving(b, d, securely([]string{gateway, process}[i], config)))
+	}
+	each := load{request: get("/healthz"), count: 400}
+	for _, s := range both {
+		measure(b, s, each) // warm up
+	}
+	samples := [2][]sample{}
+	var cpuRatios, rateRatios []float64
+	for round := 0; b.Loop(); round++ {
+		for i := range both {
+			which := (round + i) % 2
+			samples[which] = append(samples[which], measure(b, both[which], each))
+		}
+		k, p := samples[0][round], samples[1][round]
+		cpuRatios = append(cpuRatios, k.cpu/p.cpu)
+		rateRatios = append(rateRatios, k.rate/p.rate)
+	}
+	cpu := func(s sample) float64 { return s.cpu }
+	rate := func(s sample) float64 { return s.rate }
+	handshakes.add(row{"CPU per handshake", "µs", []float64{median(samples[0], cpu), median(samples[1], cpu)}, middle(cpuRatios)})
+	handshakes.add(row{"handshakes per second", "", []float64{median(samples[0], rate), median(samples[1], rate)}, middle(rateRatios)})
+	b.ReportMetric(middle(rateRatios), "rate-ratio")
+	b.ReportMetric(middle(cpuRatios), "cpu-ratio")
+	b.ReportMetric(median(samples[0], rate), "handshakes/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// certified puts a key, its certificate and a configuration that names them into dir, and gives what a
+// client needs.
+func (l *lab) certified(b *testing.B, dir string) *tls.Config {
+	b.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(b, err)
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"bench"}, NotAfter: time.Now().AddDate(1, 0, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	must(b, err)
+	leaf, err := x509.ParseCertificate(der)
+	must(b, err)
+	text, err := x509.MarshalPKCS8PrivateKey(key)
+	must(b, err)
+	conf, err := os.ReadFile(l.Conf())
+	must(b, err)
+	paths := [2]string{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
+	parameters := "TLSParameters=restd_cert_file=" + paths[0] + ",restd_cert_key_file=" + paths[1] + "\n"
+	must(b, errors.Join(
+		os.WriteFile(paths[0], pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644),
+		os.WriteFile(paths[1], pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}), 0o600),
+		os.WriteFile(filepath.Join(dir, "tls.conf"), append(conf, parameters...), 0o644)))
+	roots := x509.NewCertPool()
+	roots.AddCert(leaf)
+	return &tls.Config{RootCAs: roots, ServerName: "bench"}
+}
+
+// securely connects and makes the handshake.
+func securely(address string, config *tls.Config) dialer {
+	return func(int) (net.Conn, error) { return tls.Dial("tcp", address, config) }
+}
+
+// shaken tells whether a server answers.
+func shaken(address string, config *tls.Config) func(context.Context) error {
+	return func(context.Context) error {
+		c, err := tls.Dial("tcp", address, config)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		fmt.Fprintf(c, get("/healthz"), "Connection: close\r\n")
+		text, err := io.ReadAll(c)
+		if err == nil && !strings.HasPrefix(string(text), "HTTP/1.1 "+strconv.Itoa(http.StatusOK)) {
+			err = fmt.Errorf("%.200s", text)
+		}
+		return err
+	}
+}
