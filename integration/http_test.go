@@ -58,6 +58,7 @@ func (l *lab) try(c *http.Client, method, path, body string, headers ...string) 
 	}
 	a := answer{status: resp.StatusCode, header: resp.Header, text: string(text)}
 	json.Unmarshal(text, &a.body)
+	asDocumented(l.t, req, a)
 	return a, nil
 }
 
