@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -177,24 +178,24 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 // schemeOf is the scheme that crypto/tls has chosen, of which it passes on the hash and the
 // padding.
 func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme, error) {
-	var list map[crypto.Hash]tls.SignatureScheme
+	var of [3]tls.SignatureScheme // with SHA-256, SHA-384 and SHA-512
 	_, pss := o.(*rsa.PSSOptions)
-	switch _, isRSA := public.(*rsa.PublicKey); {
-	case isRSA && pss:
-		list = map[crypto.Hash]tls.SignatureScheme{crypto.SHA256: tls.PSSWithSHA256, crypto.SHA384: tls.PSSWithSHA384, crypto.SHA512: tls.PSSWithSHA512}
-	case isRSA:
-		list = map[crypto.Hash]tls.SignatureScheme{crypto.SHA256: tls.PKCS1WithSHA256, crypto.SHA384: tls.PKCS1WithSHA384, crypto.SHA512: tls.PKCS1WithSHA512}
-	}
 	switch public.(type) {
 	case *ecdsa.PublicKey:
-		list = map[crypto.Hash]tls.SignatureScheme{crypto.SHA256: tls.ECDSAWithP256AndSHA256, crypto.SHA384: tls.ECDSAWithP384AndSHA384, crypto.SHA512: tls.ECDSAWithP521AndSHA512}
+		of = [3]tls.SignatureScheme{tls.ECDSAWithP256AndSHA256, tls.ECDSAWithP384AndSHA384, tls.ECDSAWithP521AndSHA512}
+	case *rsa.PublicKey:
+		of = [3]tls.SignatureScheme{tls.PKCS1WithSHA256, tls.PKCS1WithSHA384, tls.PKCS1WithSHA512}
+		if pss {
+			of = [3]tls.SignatureScheme{tls.PSSWithSHA256, tls.PSSWithSHA384, tls.PSSWithSHA512}
+		}
 	case ed25519.PublicKey:
-		list = map[crypto.Hash]tls.SignatureScheme{0: tls.Ed25519}
+		return tls.Ed25519, nil
 	}
-	if s, ok := list[o.HashFunc()]; ok {
-		return s, nil
+	at := slices.Index([]crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512}, o.HashFunc())
+	if at < 0 || of[at] == 0 {
+		return 0, fmt.Errorf("no scheme of a %T with %v is signed", public, o.HashFunc())
 	}
-	return 0, fmt.Errorf("no scheme of a %T with %v is signed", public, o.HashFunc())
+	return of[at], nil
 }
 
 // http2 bounds what one connection of HTTP/2 may take: its streams are requests, and no more of

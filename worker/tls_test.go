@@ -1,0 +1,258 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// signing is a keeper that the test plays: it signs with its key what it is asked to, without
+// asking what it is.
+type signing struct {
+	t     *testing.T
+	key   crypto.Signer
+	opts  map[uint16]crypto.SignerOpts
+	asked chan *ipc.Sign
+}
+
+func pss(h crypto.Hash) crypto.SignerOpts {
+	return &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: h}
+}
+
+func newSigning(t *testing.T, key crypto.Signer) *signing {
+	return &signing{t: t, key: key, asked: make(chan *ipc.Sign, 1000), opts: map[uint16]crypto.SignerOpts{
+		0x0401: crypto.SHA256, 0x0501: crypto.SHA384, 0x0601: crypto.SHA512,
+		0x0403: crypto.SHA256, 0x0503: crypto.SHA384, 0x0603: crypto.SHA512,
+		0x0804: pss(crypto.SHA256), 0x0805: pss(crypto.SHA384), 0x0806: pss(crypto.SHA512), 0x0807: crypto.Hash(0)}}
+}
+
+// link gives s a channel to this keeper; the keeper dies when it is closed.
+func (k *signing) link(s *secure) *ipc.Channel {
+	k.t.Helper()
+	channel, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.t.Cleanup(func() { channel.Close() })
+	if err := s.hear(ipc.Received{Message: new(ipc.KeeperFD), FDs: []int{fd}}); err != nil {
+		k.t.Fatal(err)
+	}
+	return channel
+}
+
+// answer signs until its channel closes.
+func (k *signing) answer(channel *ipc.Channel) {
+	for {
+		m, err := channel.Receive()
+		if err != nil {
+			return
+		}
+		want := m.Message.(*ipc.Sign)
+		k.asked <- want
+		signature, err := crypto.SignMessage(k.key, rand.Reader, want.Message, k.opts[want.Scheme])
+		if err != nil {
+			signature = nil
+		}
+		_ = channel.Send(&ipc.Signed{ID: want.ID, Signature: signature})
+	}
+}
+
+// give has s hear m with a file of that text.
+func give(t *testing.T, s *secure, m ipc.Message, text []byte) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Seek(fd, 0, 2); err != nil { // another worker has read it
+		t.Fatal(err)
+	}
+	if err := s.hear(ipc.Received{Message: m, FDs: []int{fd}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func selfSigned(t *testing.T, key crypto.Signer) (*x509.Certificate, []byte) {
+	t.Helper()
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"gateway"}, NotAfter: time.Now().AddDate(1, 0, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leaf, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// handshake is one of a client with s.
+func handshake(t *testing.T, s *secure, leaf *x509.Certificate, most uint16) (tls.ConnectionState, error) {
+	t.Helper()
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	server, err := s.server(far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go server.HandshakeContext(t.Context())
+	roots := x509.NewCertPool()
+	roots.AddCert(leaf)
+	client := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: "gateway", MaxVersion: most, NextProtos: []string{"h2"}})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err = client.HandshakeContext(ctx)
+	return client.ConnectionState(), err
+}
+
+// TestHandshake: with each kind of key, the keeper is asked for the message that a client then finds
+// good, in both versions of TLS.
+func TestHandshake(t *testing.T) {
+	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsa2, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string]crypto.Signer{"P-256": p256, "P-384": p384, "RSA": rsa2, "Ed25519": edwards} {
+		for version, label := range map[uint16]string{tls.VersionTLS13: "1.3", tls.VersionTLS12: "1.2"} {
+			t.Run(name+" "+label, func(t *testing.T) {
+				s, keeper := &secure{}, newSigning(t, key)
+				go keeper.answer(keeper.link(s))
+				leaf, text := selfSigned(t, key)
+				give(t, s, &ipc.Certificate{Number: 5, TLS12: true}, text)
+				state, err := handshake(t, s, leaf, version)
+				if err != nil || state.Version != version || state.NegotiatedProtocol != "h2" {
+					t.Fatalf("version %x, %q: %v", state.Version, state.NegotiatedProtocol, err)
+				}
+				asked := <-keeper.asked
+				if is13 := bytes.Contains(asked.Message, []byte("TLS 1.3, server")); asked.Key != 5 || is13 != (version == tls.VersionTLS13) {
+					t.Errorf("asked %+v", asked)
+				}
+			})
+		}
+	}
+}
+
+// TestOldVersion: without being asked for, TLS 1.2 is not served.
+func TestOldVersion(t *testing.T) {
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	s, keeper := &secure{}, newSigning(t, key)
+	go keeper.answer(keeper.link(s))
+	leaf, text := selfSigned(t, key)
+	give(t, s, &ipc.Certificate{Number: 1}, text)
+	if _, err := handshake(t, s, leaf, tls.VersionTLS12); err == nil {
+		t.Error("TLS 1.2 was served")
+	}
+}
+
+// TestKeeperGone: what was asked of a keeper that died is asked of the next one.
+func TestKeeperGone(t *testing.T) {
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	s, keeper := &secure{}, newSigning(t, key)
+	dying := keeper.link(s)
+	leaf, text := selfSigned(t, key)
+	give(t, s, &ipc.Certificate{Number: 1}, text)
+	done := make(chan error, 1)
+	go func() {
+		_, err := handshake(t, s, leaf, tls.VersionTLS13)
+		done <- err
+	}()
+	if _, err := dying.Receive(); err != nil { // it was asked
+		t.Fatal(err)
+	}
+	dying.Close()
+	go keeper.answer(keeper.link(s))
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnsigned: a refusal is one, at once.
+func TestUnsigned(t *testing.T) {
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	s, keeper := &secure{}, newSigning(t, key)
+	keeper.opts = nil // and so signs nothing
+	channel := keeper.link(s)
+	go func() {
+		for {
+			m, err := channel.Receive()
+			if err != nil {
+				return
+			}
+			_ = channel.Send(&ipc.Signed{ID: m.Message.(*ipc.Sign).ID})
+		}
+	}()
+	k := remoteKey{s.remote, 1, key.Public()}
+	if _, err := k.SignMessage(nil, []byte("m"), crypto.SHA256); !errors.Is(err, errUnsigned) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := k.SignMessage(nil, make([]byte, 5000), crypto.SHA256); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("a message that no handshake has: %v", err)
+	}
+	if _, err := k.Sign(nil, make([]byte, 32), crypto.SHA256); err == nil {
+		t.Error("a digest was signed")
+	}
+	if _, err := k.SignMessage(nil, []byte("m"), crypto.SHA1); err == nil {
+		t.Error("SHA-1 was signed with")
+	}
+}
+
+// TestBadFiles: what can't be used leaves the certificate as it was, and never the door open.
+func TestBadFiles(t *testing.T) {
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	s, keeper := &secure{}, newSigning(t, key)
+	if _, err := s.server(nil); err == nil {
+		t.Error("TLS without a certificate")
+	}
+	go keeper.answer(keeper.link(s))
+	leaf, text := selfSigned(t, key)
+	give(t, s, &ipc.Certificate{Number: 1}, text)
+	give(t, s, &ipc.Certificate{Number: 2}, []byte("no PEM"))
+	if _, err := handshake(t, s, leaf, tls.VersionTLS13); err != nil {
+		t.Errorf("after a bad file: %v", err)
+	}
+	if asked := <-keeper.asked; asked.Key != 1 {
+		t.Errorf("key %d is asked for", asked.Key)
+	}
+	give(t, s, new(ipc.ClientCA), []byte("no PEM"))
+	give(t, s, &ipc.Certificate{Number: 3}, text)
+	if c := s.config.Load(); c.ClientAuth != tls.RequireAndVerifyClientCert {
+		t.Error("clients need no certificate, since that of their authority is broken")
+	}
+}
