@@ -15,6 +15,7 @@ package privsep
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -119,7 +120,8 @@ func announce(c Config, who service, s *spawner, listeners []*listener) {
 			"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", names(listeners))
 	}
 	missing := s.missing
-	if !who.root && len(who.Groups) > 0 {
+	// A service manager that sets a group has it in the list, too.
+	if !who.root && slices.ContainsFunc(who.Groups, func(gid uint32) bool { return gid != who.GID }) {
 		missing = append(missing, "dropping of supplementary groups")
 	}
 	if len(missing) > 0 {
