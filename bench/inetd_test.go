@@ -102,7 +102,7 @@ func slurmInetd(b *testing.B) func() *exec.Cmd {
 	_, err := fmt.Sscan(sh(`echo $(id -u "$LAB_SLURMRESTD_USER") $(id -g "$LAB_SLURMRESTD_USER")`), &uid, &gid)
 	must(b, err)
 	return func() *exec.Cmd {
-		cmd := exec.Command("/usr/sbin/slurmrestd")
+		cmd := exec.Command("/usr/sbin/slurmrestd", "-a", "rest_auth/jwt")
 		cmd.Err = nil // the path is one in the lab
 		cmd.Env = []string{"SLURM_JWT=daemon", "PATH=/usr/sbin:/usr/bin"}
 		cmd.Dir = "/"
