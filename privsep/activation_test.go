@@ -1,0 +1,137 @@
+package privsep
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// TestPassed: descriptors are ours only when the service manager says so to this process.
+func TestPassed(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		env  map[string]string
+		want string
+		bad  string
+	}{
+		{name: "nothing"},
+		{name: "another process's", env: map[string]string{"LISTEN_FDS": "2", "LISTEN_PID": "8"}},
+		{name: "nobody's", env: map[string]string{"LISTEN_FDS": "2"}},
+		{name: "not a number", env: map[string]string{"LISTEN_FDS": "x", "LISTEN_PID": "7"}, bad: "LISTEN_FDS=x"},
+		{name: "negative", env: map[string]string{"LISTEN_FDS": "-1", "LISTEN_PID": "7"}, bad: "LISTEN_FDS=-1"},
+		{name: "too many", env: map[string]string{"LISTEN_FDS": "4000000000", "LISTEN_PID": "7"}, bad: "LISTEN_FDS=4000000000"},
+		{name: "none", env: map[string]string{"LISTEN_FDS": "0", "LISTEN_PID": "7"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			files, err := passed(func(name string) string { return tt.env[name] }, 7)
+			if len(files) > 0 || (err != nil) != (tt.bad != "") || err != nil && !strings.Contains(err.Error(), tt.bad) {
+				t.Errorf("%v, %v", files, err)
+			}
+		})
+	}
+}
+
+// TestAdopt: what was passed is what the kernel says it is.
+func TestAdopt(t *testing.T) {
+	file := func(t *testing.T, domain, kind int, address unix.Sockaddr, name string) *os.File {
+		fd, err := unix.Socket(domain, kind|unix.SOCK_CLOEXEC, 0)
+		if err == nil && address != nil {
+			err = unix.Bind(fd, address)
+		}
+		if err == nil && address != nil && kind != unix.SOCK_DGRAM {
+			err = unix.Listen(fd, 1)
+		}
+		if err != nil {
+			t.Skip(err)
+		}
+		return os.NewFile(uintptr(fd), name)
+	}
+	loopback := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	path := filepath.Join(t.TempDir(), "s")
+	abstract := "@schedrestd-test-" + strconv.Itoa(os.Getpid())
+	for _, tt := range []struct {
+		name    string
+		file    *os.File
+		network ipc.Network
+		listens string // start of the listener's name
+		tls     bool
+		bad     string
+	}{
+		{"TCP", file(t, unix.AF_INET, unix.SOCK_STREAM, loopback, "http"), ipc.TCP, "127.0.0.1:", false, ""},
+		{"TLS", file(t, unix.AF_INET, unix.SOCK_STREAM, loopback, "https"), ipc.TCP, "127.0.0.1:", true, ""},
+		{"UNIX", file(t, unix.AF_UNIX, unix.SOCK_STREAM, &unix.SockaddrUnix{Name: path}, ""), ipc.Unix, "unix:" + path, false, ""},
+		{"TLS on UNIX", file(t, unix.AF_UNIX, unix.SOCK_STREAM, &unix.SockaddrUnix{Name: path + "2"}, "https"), 0, "", false, "TLS is served over TCP"},
+		{"abstract", file(t, unix.AF_UNIX, unix.SOCK_STREAM, &unix.SockaddrUnix{Name: abstract}, ""), 0, "", false, "abstract"},
+		{"packets", file(t, unix.AF_UNIX, unix.SOCK_SEQPACKET, &unix.SockaddrUnix{Name: path + "3"}, ""), 0, "", false, "does not listen for streams"},
+		{"datagrams", file(t, unix.AF_INET, unix.SOCK_DGRAM, loopback, ""), 0, "", false, "does not listen"},
+		{"not bound", file(t, unix.AF_INET, unix.SOCK_STREAM, nil, "x"), 0, "", false, `as "x" does not listen`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			defer tt.file.Close()
+			list, err := activated([]*os.File{tt.file})
+			if tt.bad != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.bad) {
+					t.Fatalf("got %v, want %q", err, tt.bad)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := list[0]
+			if l.network != tt.network || !strings.HasPrefix(l.name, tt.listens) || l.tls != tt.tls {
+				t.Errorf("%+v", l)
+			}
+			if _, _, err := l.acceptOne(); err != unix.EAGAIN {
+				t.Errorf("accept waits, or fails with %v", err)
+			}
+			closeAll(list)
+			if tt.network == ipc.Unix {
+				if _, err := os.Stat(path); err != nil {
+					t.Errorf("the service manager's file is gone: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// TestNotify: the service manager hears each state, over a path and over an abstract name.
+func TestNotify(t *testing.T) {
+	for _, name := range []string{filepath.Join(t.TempDir(), "n"), "@schedrestd-notify-" + strconv.Itoa(os.Getpid())} {
+		manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer manager.Close()
+		saved := notifySocket
+		notifySocket = func() string { return name }
+		notifyReady()
+		notifyReloading()
+		notifyStopping()
+		notifySocket = saved
+		var got []string
+		for range 3 {
+			buf := make([]byte, 200)
+			n, err := manager.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(buf[:n]))
+		}
+		usec, ok := strings.CutPrefix(got[1], "RELOADING=1\nMONOTONIC_USEC=")
+		if n, err := strconv.ParseUint(usec, 10, 64); !ok || err != nil || n == 0 || got[0] != "READY=1" || got[2] != "STOPPING=1" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	saved := notifySocket
+	defer func() { notifySocket = saved }()
+	notifySocket = func() string { return filepath.Join(t.TempDir(), "nobody") }
+	notifyReady() // nobody listens, and nobody waits
+}

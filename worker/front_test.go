@@ -1,0 +1,143 @@
+package worker
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/auth"
+	"schedrestd/ipc"
+)
+
+// visitor is an inetd run: what a client writes to it, and where the answers are read.
+func visitor(t *testing.T, st *stage) (in, out *os.File) {
+	t.Helper()
+	fromIn, in, err := os.Pipe()
+	must(t, err)
+	out, toOut, err := os.Pipe()
+	must(t, err)
+	t.Cleanup(func() { in.Close(); out.Close() })
+	var fds [2]int
+	for i, f := range []*os.File{fromIn, toOut} {
+		fds[i], err = unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		must(t, err)
+		f.Close()
+	}
+	st.inetd = true
+	st.held.Add(1)
+	c := &conn{Conn: &streams{in: fds[0], out: fds[1]}, stall: raw.Stall, peer: auth.Peer{Network: "stdio"}, done: st.held.Done}
+	st.present(c)
+	return in, out
+}
+
+// TestInetdBodies: each body reaches its own request whole, however it was framed, and nothing of it
+// is taken for a request.
+func TestInetdBodies(t *testing.T) {
+	big := strings.Repeat("0123456789", 20_000)
+	hidden := "GET /hidden HTTP/1.1\r\n\r\n"
+	for _, tt := range []struct {
+		name, send string
+		want       []string
+	}{
+		{"none", "GET /a HTTP/1.1\n\nGET /b HTTP/1.1\n\n", []string{"/a:", "/b:"}},
+		{"length", "POST /a HTTP/1.1\nContent-Length: 3\n\nabcGET /b HTTP/1.1\n\n", []string{"/a:abc", "/b:"}},
+		{"a body like a request", fmt.Sprintf("POST /a HTTP/1.1\nContent-Length: %d\n\n%sGET /b HTTP/1.1\n\n", len(hidden), hidden), []string{"/a:" + hidden, "/b:"}},
+		{"big", fmt.Sprintf("POST /a HTTP/1.1\nContent-Length: %d\n\n%sGET /b HTTP/1.1\n\n", len(big), big), []string{"/a:" + big, "/b:"}},
+		{"chunks", "POST /a HTTP/1.1\nTransfer-Encoding: chunked\n\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nX: y\r\n\r\nGET /b HTTP/1.1\n\n", []string{"/a:abcde", "/b:"}},
+		{"big chunk", fmt.Sprintf("POST /a HTTP/1.1\nTransfer-Encoding: chunked\n\n%x\r\n%s\r\n0\r\n\r\nGET /b HTTP/1.1\n\n", len(big), big), []string{"/a:" + big, "/b:"}},
+		{"length and chunks", "POST /a HTTP/1.1\nContent-Length: 99\nTransfer-Encoding: chunked\n\n0\r\n\r\nGET /b HTTP/1.1\n\n", []string{"/a:", "/b:"}},
+		{"URL with a host", "GET http://there/a HTTP/1.1\n\n", []string{"/a:"}},
+		{"a Host of its own", "GET /a HTTP/1.1\nhOsT: there\n\n", []string{"/a:"}},
+		{"Host in a value", "GET /a HTTP/1.1\nX: Host: there\n\n", []string{"/a:"}},
+		{"Host in a folded line", "GET /a HTTP/1.1\nX: y\n Host: there\n\n", []string{"/a:"}},
+		{"blank lines between", "\r\n\nGET /a HTTP/1.1\n\n\n\r\n\nGET /b HTTP/1.1\n\n\n\n", []string{"/a:", "/b:"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var got []string
+			st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, r.URL.Path+":"+string(body))
+				if err != nil || r.Context().Err() != nil {
+					t.Errorf("%s: %v, %v", r.URL.Path, err, r.Context().Err())
+				}
+			}))
+			in, out := visitor(t, st)
+			go func() { io.WriteString(in, tt.send); in.Close() }()
+			answers, err := io.ReadAll(out)
+			must(t, err)
+			if n := strings.Count(string(answers), "HTTP/1.1 200"); n != len(tt.want) {
+				t.Errorf("%d answers in %q", n, answers)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+				t.Errorf("got %.300q, want %.300q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestEndOfInputWaits: the end of the input is no reason to give up what is being answered.
+func TestEndOfInputWaits(t *testing.T) {
+	entered, leave := make(chan bool), make(chan bool)
+	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entered <- true
+		<-leave
+		fmt.Fprint(w, r.Context().Err())
+	}))
+	in, out := visitor(t, st)
+	io.WriteString(in, "GET /a HTTP/1.1\n\n")
+	<-entered
+	in.Close()
+	leave <- true
+	answer, err := io.ReadAll(out)
+	must(t, err)
+	if !strings.HasSuffix(string(answer), "<nil>") {
+		t.Errorf("got %q", answer)
+	}
+}
+
+// TestInetdDrains: without a request the end comes at once, though the input goes on.
+func TestInetdDrains(t *testing.T) {
+	st := newStage(t, ipc.Setup{}, nil)
+	_, out := visitor(t, st)
+	go st.finish()
+	if got, err := io.ReadAll(out); err != nil || len(got) > 0 {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if status := <-st.exit; status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// TestStreamsStayBlocking: whoever shares them finds them as they were.
+func TestStreamsStayBlocking(t *testing.T) {
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	defer w.Close()
+	fds := []int{int(r.Fd()), int(w.Fd())} // Fd makes them blocking
+	s := &streams{in: fds[0], out: fds[1]}
+	if n, err := s.Write([]byte("abc")); n != 3 || err != nil {
+		t.Fatal(n, err)
+	}
+	buf := make([]byte, 9)
+	if n, err := s.Read(buf); n != 3 || err != nil {
+		t.Fatal(n, err)
+	}
+	for _, fd := range fds {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
+			t.Errorf("descriptor %d has flags %#x, %v", fd, flags, err)
+		}
+	}
+}
