@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 // A connected socket on in is read and written; what else in is, out takes the answers. The
 // first signal has the worker finish what it is answering, a second one ends it.
 func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
+	runtime.GOMAXPROCS(1) // this process starts one other and waits: fewer threads are started, and told
 	signal.Ignore(syscall.SIGPIPE)
 	if err := security.MarkCloseOnExec(); err != nil {
 		return err
