@@ -119,21 +119,18 @@ func (c Config) setup(who service) ipc.Setup {
 	s := c.Setup
 	s.Book = ipc.BookVersion
 	s.Files = uint32(c.files())
-	s.Requests = uint32(c.requests())
+	s.Requests = uint32(c.Connections) // of all workers together; each hears its share
 	s.SchedUID = who.schedUID
 	return s
 }
 
-// requests is how many a worker may answer at one time. Streams of HTTP/2 are requests, too: over
-// all workers there are no more of them than connections.
-func (c Config) requests() int {
-	switch {
-	case c.Switches.WorkerPerConnection:
-		return 1
-	case c.Switches.BecomeUser: // UNIX sockets alone, and HTTP/1 on them
-		return c.Connections
+// share is the i-th of n parts of a whole: together they are the whole, exactly.
+func share(whole, n, i int) int {
+	part := whole / n
+	if i < whole%n {
+		part++
 	}
-	return max(1, c.Connections/max(1, c.Workers))
+	return part
 }
 
 // files is a worker's limit of open descriptors: each connection may wait for one call

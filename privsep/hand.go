@@ -134,7 +134,7 @@ func (p *pool) give(c *connection) bool {
 func byLoad(a, b *worker) int {
 	return cmp.Or(
 		cmp.Compare(owing(a), owing(b)),
-		cmp.Compare(len(a.held), len(b.held)),
+		cmp.Compare(len(a.held)-a.requests, len(b.held)-b.requests),
 		cmp.Compare(a.handed, b.handed),
 	)
 }

@@ -239,6 +239,12 @@ func (g *gateway) await(msg string, match func(map[string]any) bool) map[string]
 	}
 }
 
+// awaitMany waits for n records with the given message.
+func (g *gateway) awaitMany(msg string, n int) {
+	g.t.Helper()
+	g.await(msg, func(map[string]any) bool { n--; return n == 0 })
+}
+
 // because waits for a worker that was killed for a reason with text in it.
 func (g *gateway) because(msg, text string) map[string]any {
 	g.t.Helper()

@@ -57,7 +57,7 @@ func newPool(c Config, who security.Identity, s *spawner, slots *slots) *pool {
 func (p *pool) start() error {
 	first := make(chan error, p.config.Workers)
 	for i := range p.config.Workers {
-		p.running.Go(func() { p.keep(p.threads(i), first) })
+		p.running.Go(func() { p.keep(i, first) })
 	}
 	go func() { p.running.Wait(); close(p.gone) }()
 	go p.listenForSilence()
@@ -79,24 +79,28 @@ func (p *pool) start() error {
 // threads is how many the worker of the i-th keep may use: those of a pool that is there all the
 // time share Config.Threads, and one of many has few.
 func (p *pool) threads(i int) int {
-	n, workers := p.config.Threads, p.config.Workers
 	if p.lazy {
-		return max(1, min(n, 2))
+		return max(1, min(p.config.Threads, 2))
 	}
-	share := n / workers
-	if i < n%workers {
-		share++
+	return max(1, share(p.config.Threads, p.config.Workers, i))
+}
+
+// requests is how many the worker of the i-th keep may answer at one time. Streams of HTTP/2 are
+// requests, too: over the pool there are no more of them than connections.
+func (p *pool) requests(i int) int {
+	if p.once {
+		return 1
 	}
-	return max(1, share)
+	return max(1, share(p.config.Connections, p.config.Workers, i))
 }
 
 // keep has one worker running for as long as the pool lives. The pause before the next worker
 // grows while workers die on their first connection or before it: a request that
 // kills workers must not keep the machine busy starting them.
-func (p *pool) keep(threads int, first chan<- error) {
+func (p *pool) keep(i int, first chan<- error) {
 	failures := 0
 	for p.isWanted() {
-		worked, ready, err := p.live(threads, first)
+		worked, ready, err := p.live(i, first)
 		first = nil
 		if worked {
 			failures = 0
@@ -186,14 +190,14 @@ func pause(failures int) time.Duration {
 // live is the whole life of one worker: start, listen to it, bury it. worked tells
 // whether it did any work, ready whether it could have. The first worker of each keep
 // reports on first whether it got ready.
-func (p *pool) live(threads int, first chan<- error) (worked, ready bool, err error) {
+func (p *pool) live(i int, first chan<- error) (worked, ready bool, err error) {
 	report := func(err error) {
 		if first != nil {
 			first <- err
 			first = nil
 		}
 	}
-	w, err := p.enlist(threads)
+	w, err := p.enlist(i)
 	if w == nil {
 		report(err)
 		return false, false, err
@@ -212,11 +216,11 @@ func (p *pool) live(threads int, first chan<- error) (worked, ready bool, err er
 }
 
 // enlist starts a worker and puts it on the list.
-func (p *pool) enlist(threads int) (*worker, error) {
+func (p *pool) enlist(i int) (*worker, error) {
 	if p.isEnding() {
 		return nil, errs.New(errs.Unavailable, "no worker starts while the pool comes to its end")
 	}
-	w, err := p.spawn(threads)
+	w, err := p.spawn(i)
 	if w == nil {
 		return nil, err
 	}

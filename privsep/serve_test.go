@@ -135,6 +135,22 @@ func hold(t *testing.T, addr string, n int) []net.Conn {
 	return list
 }
 
+// occupy opens n connections with a request each that is not answered before they close.
+func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
+	t.Helper()
+	for range n {
+		c, err := net.Dial("tcp", g.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		fmt.Fprintf(c, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
+		list = append(list, c)
+	}
+	g.awaitMany("worker: a request waits", n)
+	return list
+}
+
 // settled waits until all workers are ready again and all n slots can be had.
 func (g *gateway) settled(t *testing.T, n int) {
 	t.Helper()
@@ -166,7 +182,7 @@ func (g *gateway) settled(t *testing.T, n int) {
 // in the kernel's queue are served when a slot frees, and none is lost.
 func TestMaxConnections(t *testing.T) {
 	g := serve(t, plain(t), Config{Connections: 3, Listen: []string{"127.0.0.1:0", "[::1]:0"}})
-	held := hold(t, g.addr, 3)
+	held := g.occupy(t, 3)
 	answered := make(chan error, 1)
 	go func() {
 		_, err := g.get("/pid")
@@ -175,7 +191,7 @@ func TestMaxConnections(t *testing.T) {
 	select {
 	case err := <-answered:
 		t.Errorf("a fourth connection was served beside three: %v", err)
-	case <-time.After(300 * time.Millisecond):
+	case <-time.After(3 * patient): // they were asked to give way, and did not
 	}
 	held[0].Close()
 	if err := <-answered; err != nil {

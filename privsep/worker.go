@@ -12,6 +12,7 @@ import (
 type worker struct {
 	*process
 
+	requests int // that it may answer at one time
 	ready    bool
 	ending   string                 // why the parent ended it; "" when it ended by itself
 	held     map[uint64]*connection // what it was given and has not said Done of
@@ -22,20 +23,21 @@ type worker struct {
 	reports  *budget                // of what it may say about how far its connections are
 }
 
-// spawn starts a worker process with so many threads, and gives it its Setup and the posture to
-// expect.
-func (p *pool) spawn(threads int) (*worker, error) {
+// spawn starts the worker of the i-th keep and gives it its Setup and the posture to expect.
+func (p *pool) spawn(i int) (*worker, error) {
 	lines := newBudget(p.config.LogBurst, p.config.LogRate, time.Now())
-	born := birth{role: ipc.Worker, program: p.spawner.program, argv: p.spawner.argv, env: environ(threads), who: p.who}
+	born := birth{role: ipc.Worker, program: p.spawner.program, argv: p.spawner.argv, env: environ(p.threads(i)), who: p.who}
 	process, err := p.spawner.launch(born, p.log, lines)
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{process: process, held: map[uint64]*connection{}}
+	w := &worker{process: process, requests: p.requests(i), held: map[uint64]*connection{}}
 	// A worker looks at its connections twenty times a second.
 	w.reports = newBudget(1000+4*p.config.Connections, 40*p.config.Connections, time.Now())
+	setup := p.config.Setup
+	setup.Requests = uint32(w.requests)
 	expect := p.spawner.expect(p.who, p.config.files())
-	for _, m := range []ipc.Message{&p.config.Setup, &expect} {
+	for _, m := range []ipc.Message{&setup, &expect} {
 		if err := w.channel.TrySend(m); err != nil {
 			return w, errs.Wrap(err, errs.Internal, "tell a worker what it needs")
 		}

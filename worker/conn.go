@@ -15,6 +15,7 @@ import (
 // closed, and gives up an answer that makes no progress.
 type conn struct {
 	net.Conn
+	id    uint64 // the parent's number; 0 in an inetd run
 	peer  auth.Peer
 	stall time.Duration
 	done  func()
@@ -32,7 +33,7 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 	}
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
 		UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
-	return &conn{Conn: c, peer: p, stall: stall, done: done}, nil
+	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, done: done}, nil
 }
 
 // Write gives each piece of an answer its own time: a long list lives as long as its

@@ -58,6 +58,7 @@ var (
 	noExpectation = refusal{http.StatusExpectationFailed, errs.Unsupported, "the only thing to expect is 100-continue"}
 	noCoding      = refusal{http.StatusNotImplemented, errs.Unsupported, "the only transfer coding that is read is chunked"}
 	noVersion     = refusal{http.StatusHTTPVersionNotSupported, errs.Unsupported, "the versions of HTTP that are read here are 1.1 and 1.0"}
+	crowded       = refusal{http.StatusServiceUnavailable, errs.Unavailable, "as many requests as may be are being answered, and none came to its end in time"}
 	stopping      = refusal{http.StatusServiceUnavailable, errs.Unavailable, "this connection ends before the rest of the request came"}
 )
 
@@ -89,25 +90,46 @@ func instead(of []byte) refusal {
 // answer is the whole answer of a refusal, with the envelope as its body. It is logged as
 // one request.
 func (r *refusals) answer(why refusal, peer auth.Peer, begun time.Time) []byte {
-	id := rand.Text()
-	name := http.StatusText(why.status)
-	retry := why.kind == errs.RequestTimeout || why.kind == errs.Unavailable
-	body := api.EmptyAnswer{Envelope: api.Envelope{
-		Meta:   api.Meta{Version: r.view.Version.String(), Storage: r.storage, Source: peer.Addr, Release: release.Version, Cluster: r.cluster},
-		Errors: []api.Error{{Description: why.text, Name: name, Code: why.kind.String(), Retryable: retry}},
-	}}
-	var text, out bytes.Buffer
-	w := schema.NewJSONWriter(&text, schema.Compact)
-	api.Empty.Renderer(r.view)(w, &body)
-	_ = w.Flush() // into memory
+	var out bytes.Buffer
+	id, text := rand.Text(), r.body(why, peer)
 	fmt.Fprintf(&out, "HTTP/1.1 %d %s\r\nCache-Control: no-store\r\nConnection: close\r\nContent-Length: %d\r\nContent-Type: application/json\r\nDate: %s\r\n",
-		why.status, name, text.Len(), time.Now().UTC().Format(http.TimeFormat))
+		why.status, http.StatusText(why.status), len(text), time.Now().UTC().Format(http.TimeFormat))
 	if why.status == http.StatusServiceUnavailable {
 		out.WriteString("Retry-After: 5\r\n")
 	}
 	fmt.Fprintf(&out, "X-Content-Type-Options: nosniff\r\nX-Request-Id: %s\r\n\r\n", id)
 	slog.Info("request", "id", id, "peer", peer.String(), "user", "", "method", "", "path", "", "route", "none",
-		"status", why.status, "bytes", text.Len(), "took", time.Since(begun), "because", why.text)
-	out.Write(text.Bytes())
+		"status", why.status, "bytes", len(text), "took", time.Since(begun), "because", why.text)
+	out.Write(text)
 	return out.Bytes()
+}
+
+// body is the envelope of a refusal.
+func (r *refusals) body(why refusal, peer auth.Peer) []byte {
+	retry := why.kind == errs.RequestTimeout || why.kind == errs.Unavailable
+	body := api.EmptyAnswer{Envelope: api.Envelope{
+		Meta:   api.Meta{Version: r.view.Version.String(), Storage: r.storage, Source: peer.Addr, Release: release.Version, Cluster: r.cluster},
+		Errors: []api.Error{{Description: why.text, Name: http.StatusText(why.status), Code: why.kind.String(), Retryable: retry}},
+	}}
+	var text bytes.Buffer
+	w := schema.NewJSONWriter(&text, schema.Compact)
+	api.Empty.Renderer(r.view)(w, &body)
+	_ = w.Flush() // into memory
+	return text.Bytes()
+}
+
+// reply answers a request that reaches no handler.
+func (r *refusals) reply(w http.ResponseWriter, req *http.Request, why refusal) {
+	peer, _ := auth.PeerFrom(req.Context())
+	id, text := rand.Text(), r.body(why, peer)
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", "application/json")
+	h.Set("Retry-After", "5")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Request-Id", id)
+	w.WriteHeader(why.status)
+	_, _ = w.Write(text)
+	slog.Info("request", "id", id, "peer", peer.String(), "user", "", "method", req.Method, "path", req.URL.Path, "route", "none",
+		"status", why.status, "bytes", len(text), "because", why.text)
 }

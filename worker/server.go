@@ -23,6 +23,8 @@ type server struct {
 	queue   *queue
 	own     *refusals
 	secure  secure
+	watch   *watch
+	retired atomic.Bool
 	stall   time.Duration
 	drain   time.Duration
 	inetd   bool
@@ -42,14 +44,15 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *se
 		drain:   l.Drain,
 		exit:    make(chan int, 2),
 	}
+	s.watch = newWatch(func(m ipc.Message) error { return channel.Send(m) })
 	s.http = &http.Server{
-		Handler:           spoken(handler),
+		Handler:           spoken(newGate(s, setup, handler)),
 		ReadHeaderTimeout: l.ReadHeader,
 		IdleTimeout:       l.Idle,
 		MaxHeaderBytes:    int(l.Header),
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
-		ConnContext:       withPeer,
-		ConnState:         rested,
+		ConnContext:       s.context,
+		ConnState:         s.turned,
 
 		DisableGeneralOptionsHandler: true, // "OPTIONS *" has its answer from the handlers, too
 		HTTP2:                        http2(setup.Requests),
@@ -125,7 +128,7 @@ func (s *server) hear() {
 // take puts a handed connection where http.Server accepts it.
 func (s *server) take(fd int, m *ipc.Connection) {
 	s.held.Add(1)
-	_ = s.channel.Send(&ipc.Taken{ID: m.ID}) // a failure means that the parent is gone
+	s.watch.take(m.ID)
 	c, err := newConn(fd, m, s.stall, s.ended(m.ID))
 	if err != nil {
 		slog.Warn("worker can't use a connection", "error", err)
@@ -142,6 +145,7 @@ func (s *server) take(fd int, m *ipc.Connection) {
 		_ = c.Close()
 		return
 	}
+	s.watch.made(m.ID, c, nil)
 	go s.shake(c, secured, s.http.ReadHeaderTimeout)
 }
 

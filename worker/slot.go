@@ -1,7 +1,115 @@
 package worker
 
-// yield ends a connection for whose slot somebody waits.
-func (s *server) yield(id uint64) {}
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
 
-// retire lets the connections that are held end by themselves.
-func (s *server) retire() { go s.finish() }
+	"schedrestd/ipc"
+)
+
+// gate stands before the handlers: it lets in as many requests at a time as this worker may answer,
+// streams of HTTP/2 too, and has connections end that others wait for.
+type gate struct {
+	server   *server
+	handlers http.Handler
+	room     chan struct{} // a token for each request that is being answered; nil: there is no bound
+	patience time.Duration // how long a request waits for room
+}
+
+func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
+	g := &gate{server: s, handlers: handlers, patience: setup.Limits.Call}
+	if setup.Requests > 0 {
+		g.room = make(chan struct{}, setup.Requests)
+	}
+	return g
+}
+
+// ServeHTTP is http.Handler's.
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c, ok := r.Context().Value(courseKey{}).(*course); ok {
+		g.server.watch.enter(c, ipc.Answering)
+		// HTTP/2 says GOAWAY for it.
+		if g.server.retired.Load() || g.server.watch.isAsked(c) {
+			w.Header().Set("Connection", "close")
+		}
+	}
+	if g.room == nil || r.URL.Path == "/healthz" { // whether this process lives is no matter of room
+		g.handlers.ServeHTTP(w, r)
+		return
+	}
+	if !g.enter(r.Context()) {
+		g.server.own.reply(w, r, crowded)
+		return
+	}
+	defer func() { <-g.room }()
+	g.handlers.ServeHTTP(w, r)
+}
+
+// enter waits for room, and not without end.
+func (g *gate) enter(ctx context.Context) bool {
+	select {
+	case g.room <- struct{}{}:
+		return true
+	default:
+	}
+	late := time.NewTimer(g.patience)
+	defer late.Stop()
+	select {
+	case g.room <- struct{}{}:
+		return true
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+type courseKey struct{}
+
+// context is for http.Server.ConnContext.
+func (s *server) context(ctx context.Context, top net.Conn) context.Context {
+	if c := s.watch.of(idOf(top)); c != nil {
+		ctx = context.WithValue(ctx, courseKey{}, c)
+	}
+	return withPeer(ctx, top)
+}
+
+// turned is for http.Server.ConnState.
+func (s *server) turned(top net.Conn, state http.ConnState) {
+	rested(top, state)
+	switch state {
+	case http.StateNew:
+		s.watch.made(idOf(top), top, top)
+	case http.StateIdle:
+		if c := s.watch.of(idOf(top)); c != nil {
+			s.watch.enter(c, ipc.Resting)
+		}
+	}
+}
+
+// idOf is the number that the parent gave to the connection below c; 0 when it gave none.
+func idOf(c net.Conn) uint64 {
+	for {
+		switch is := c.(type) {
+		case *conn:
+			return is.id
+		case interface{ NetConn() net.Conn }:
+			c = is.NetConn()
+		default:
+			return 0
+		}
+	}
+}
+
+// yield ends a connection for whose slot somebody waits.
+func (s *server) yield(id uint64) { s.watch.yield(id) }
+
+// retire lets the connections that are held end by themselves: each answer asks for that.
+func (s *server) retire() {
+	s.retired.Store(true)
+	go func() {
+		s.held.Wait()
+		s.exit <- 0
+	}()
+}

@@ -16,7 +16,7 @@ import (
 // one connection.
 func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	s.held.Add(1)
-	_ = s.channel.Send(&ipc.Taken{ID: m.ID})
+	s.watch.take(m.ID)
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener, UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
 	s.present(&conn{Conn: &streams{in: in, out: out}, peer: p, stall: s.stall, done: s.ended(m.ID)})
 }
@@ -24,7 +24,7 @@ func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 // ended is what is called when a connection is closed: its slot is free, and an inetd run over.
 func (s *server) ended(id uint64) func() {
 	return func() {
-		_ = s.channel.Send(&ipc.Done{ID: id})
+		s.watch.end(id)
 		s.held.Done()
 		if s.inetd {
 			s.exit <- 0

@@ -1,0 +1,208 @@
+package worker
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// watch follows how far each connection has come, tells the parent of what lasts, and ends those
+// that should give way. What is over in a moment is not mentioned, so that a client that keeps its
+// connection busy costs no message.
+type watch struct {
+	tell func(ipc.Message) error
+
+	saying sync.Mutex // over a look and the message about it: nothing is said of a connection after Done
+
+	mu        sync.Mutex
+	list      map[uint64]*course
+	changed   []*course // those whose stage may have to be told
+	armed     bool      // the next look is on its way
+	lingering atomic.Int32
+}
+
+// course is one connection, as far as it has come.
+type course struct {
+	id     uint64
+	stage  ipc.Stage
+	since  time.Time
+	said   ipc.Stage // what the parent takes it for
+	listed bool      // among changed
+	asked  bool      // to give way: it ends with its next answer
+	top    net.Conn  // what http.Server reads from; nil until it does
+	below  net.Conn  // the connection itself; nil until it is made
+}
+
+const (
+	lasting = 40 * time.Millisecond // how long a stage lasts before it is told
+	look    = 20 * time.Millisecond // how often one looks, while something changes
+)
+
+func newWatch(tell func(ipc.Message) error) *watch {
+	return &watch{tell: tell, list: map[uint64]*course{}}
+}
+
+// take says Taken of connection id, and follows it.
+func (w *watch) take(id uint64) {
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	w.mu.Lock()
+	c := &course{id: id, said: ipc.Answering}
+	w.list[id] = c
+	w.turn(c, ipc.Waiting)
+	w.mu.Unlock()
+	_ = w.tell(&ipc.Taken{ID: id}) // a failure means that the parent is gone
+}
+
+// end says Done of connection id, once.
+func (w *watch) end(id uint64) {
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	w.mu.Lock()
+	_, ok := w.list[id]
+	delete(w.list, id)
+	w.mu.Unlock()
+	if ok {
+		_ = w.tell(&ipc.Done{ID: id})
+	}
+}
+
+// of is the course of connection id; nil when it is not followed.
+func (w *watch) of(id uint64) *course {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.list[id]
+}
+
+// enter notes that c is in stage from now on.
+func (w *watch) enter(c *course, stage ipc.Stage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turn(c, stage)
+}
+
+// turn is enter with w.mu held.
+func (w *watch) turn(c *course, stage ipc.Stage) {
+	c.stage, c.since = stage, time.Now()
+	if c.listed {
+		return
+	}
+	c.listed = true
+	w.changed = append(w.changed, c)
+	if !w.armed {
+		w.armed = true
+		time.AfterFunc(look, w.look)
+	}
+}
+
+// look tells what has lasted, and comes again while there is something that may.
+func (w *watch) look() {
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	for _, m := range w.news(time.Now()) {
+		_ = w.tell(m)
+	}
+}
+
+func (w *watch) news(now time.Time) (list []*ipc.Progress) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := w.changed[:0]
+	for _, c := range w.changed {
+		switch {
+		case w.list[c.id] != c: // it is done
+		case now.Sub(c.since) < lasting:
+			left = append(left, c)
+		default:
+			c.listed = false
+			if c.stage != c.said {
+				c.said = c.stage
+				list = append(list, &ipc.Progress{ID: c.id, Stage: c.stage})
+			}
+		}
+	}
+	clear(w.changed[len(left):])
+	w.changed = left
+	if w.armed = len(left) > 0; w.armed {
+		time.AfterFunc(look, w.look)
+	}
+	return list
+}
+
+// yield ends connection id, for whose slot somebody waits, unless a request on it is being
+// answered: then it stays, ends with its next answer, and the parent is told.
+func (w *watch) yield(id uint64) {
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	w.mu.Lock()
+	c := w.list[id]
+	if c == nil { // it is closed already
+		w.mu.Unlock()
+		return
+	}
+	answering, top, below := c.stage == ipc.Answering, c.top, c.below
+	w.mu.Unlock()
+	if answering {
+		w.stay(c)
+		return
+	}
+	// Done needs what this holds.
+	go w.dismiss(c, top, below)
+}
+
+// stay has c end with its next answer, and tells the parent that it can't now; w.saying is held.
+func (w *watch) stay(c *course) {
+	w.mu.Lock()
+	told := w.list[c.id] != c || c.said == ipc.Answering
+	c.asked, c.said = true, ipc.Answering
+	if c.stage != ipc.Answering {
+		w.turn(c, c.stage) // to be told again if it lasts
+	}
+	w.mu.Unlock()
+	if !told {
+		_ = w.tell(&ipc.Progress{ID: c.id, Stage: ipc.Answering})
+	}
+}
+
+// dismiss ends a connection on which nothing is being answered.
+func (w *watch) dismiss(c *course, top, below net.Conn) {
+	v, speaks := top.(*voice)
+	switch {
+	case speaks && !v.giveWay(): // a request came just now
+		w.saying.Lock()
+		w.stay(c)
+		w.saying.Unlock()
+	case speaks:
+		// Its client may take a moment to read why. Nobody waits for that, unless it were many.
+		if w.lingering.Add(1) <= mostLingering {
+			w.end(c.id)
+		}
+		time.AfterFunc(2*lastRead, func() { w.lingering.Add(-1) })
+	case top != nil: // HTTP/2
+		_ = top.Close()
+	case below != nil: // in its handshake: no request has come
+		_ = below.Close()
+	}
+}
+
+// mostLingering is how many connections may be there beside those that have a slot.
+const mostLingering = 64
+
+// isAsked tells whether c should end with its next answer.
+func (w *watch) isAsked(c *course) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return c.asked
+}
+
+// made notes the connection itself, and what http.Server has of it.
+func (w *watch) made(id uint64, below, top net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.list[id]; c != nil {
+		c.below, c.top = below, top
+	}
+}
