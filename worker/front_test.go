@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -93,6 +94,10 @@ func TestEndOfInputWaits(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		entered <- true
 		<-leave
+		select {
+		case <-r.Context().Done():
+		case <-time.After(200 * time.Millisecond): // to let what should not happen happen
+		}
 		fmt.Fprint(w, r.Context().Err())
 	}))
 	in, out := visitor(t, st)
