@@ -128,8 +128,10 @@ func (f *front) header() (head []byte, err error) {
 			line = append(missingHost(head), line...)
 		}
 		head = append(head, line...)
-		if _, err := f.feed.Write(line); err != nil {
-			return nil, err
+		if len(line) > 0 { // to write nothing is to wait for a reader
+			if _, err := f.feed.Write(line); err != nil {
+				return nil, err
+			}
 		}
 		if err != nil && err != bufio.ErrBufferFull {
 			return nil, err
