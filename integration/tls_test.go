@@ -201,12 +201,12 @@ func TestCertificateRenewed(t *testing.T) {
 	if !s.shown() {
 		t.Error("a pair that does not fit has changed what is shown")
 	}
-	s.renew()
-	must(t, syscall.Kill(parent, syscall.SIGHUP))
-	eventually(t, "the certificate after that is shown", s.shown)
 	if kept() != first {
 		t.Error("a connection that was there was broken")
 	}
+	s.renew()
+	must(t, syscall.Kill(parent, syscall.SIGHUP))
+	eventually(t, "the certificate after that is shown", s.shown)
 }
 
 // TestClientCertificate: required, when authorities are named, on https:// alone.
