@@ -58,22 +58,8 @@ func openAs(what, path, name string, who service, never ...uint32) (*os.File, er
 			return nil, err
 		}
 	}
-	return moveUp(f)
+	return f, nil
 }
-
-// moveUp gives f a high number: the child puts its standard descriptors and its channel
-// in their low places before it executes f, and would put one in f's place.
-func moveUp(f *os.File) (*os.File, error) {
-	defer f.Close()
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, lowest)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "keep a program open")
-	}
-	return os.NewFile(uintptr(fd), f.Name()), nil
-}
-
-// lowest is above every descriptor that a process is born with.
-const lowest = 32
 
 // findProgram opens the file path; only root has to care who can change it.
 func findProgram(what, path string, who service, never []uint32) (*os.File, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"syscall"
 
@@ -134,7 +135,12 @@ func (s *spawner) start(b birth, channel, log int) (pid, pidfd int, err error) {
 		Files: []uintptr{null.Fd(), null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
 	}
-	path := fmt.Sprintf("/proc/self/fd/%d", b.program.Fd()) // resolved in the child
+	program, err := outOfTheWay(b.program, attr.Files)
+	if err != nil {
+		return 0, -1, err
+	}
+	defer unix.Close(program)
+	path := fmt.Sprintf("/proc/self/fd/%d", program) // resolved in the child
 	done := make(chan struct{})
 	s.jobs <- func() {
 		defer close(done)
@@ -146,6 +152,14 @@ func (s *spawner) start(b birth, channel, log int) (pid, pidfd int, err error) {
 		return 0, -1, errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
 	}
 	return pid, pidfd, errs.Wrap(err, errs.Internal, "start %s", b.program.Name())
+}
+
+// outOfTheWay is program at a number well above files. Before it executes, the child puts those in their
+// places and its own pipe at the next numbers, whatever is there.
+func outOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
+	least := int(slices.Max(files)) + 1 + 1 + len(files)
+	fd, err = unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
+	return fd, errs.Wrap(err, errs.Internal, "keep %s open for a start", program.Name())
 }
 
 // stop ends the thread, and with it whatever worker is left.
