@@ -54,7 +54,12 @@ func (l *lab) gateOf(t *testing.T, p site.Part, env []string) *gate {
 	}
 	g.Daemon, err = start(p)
 	must(t, err)
-	t.Cleanup(func() { g.Stop() })
+	t.Cleanup(func() {
+		g.Stop()
+		if t.Failed() {
+			t.Logf("the gateway said:\n%s", strings.Join(g.LastLines(40), "\n"))
+		}
+	})
 	if err := g.Await(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, g.log())
 	}
@@ -77,13 +82,14 @@ func (g *gate) ping(address string) (answer, error) {
 	if strings.HasPrefix(address, "/") {
 		network = "unix"
 	}
-	return g.pingBy(func() (net.Conn, error) { return net.Dial(network, address) })
+	c := clientOf(func() (net.Conn, error) { return net.Dial(network, address) })
+	return g.lab.try(c, "GET", "/sched/"+version+"/ping", "")
 }
 
-func (g *gate) pingBy(dial func() (net.Conn, error)) (answer, error) {
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+// clientOf makes a connection for each request.
+func clientOf(dial func() (net.Conn, error)) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }}}
-	return g.lab.try(c, "GET", "/sched/"+version+"/ping", "")
 }
 
 // served fails the test unless the gateway answers at address.

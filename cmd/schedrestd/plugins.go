@@ -113,7 +113,8 @@ func (o *options) lettingIn(c *conf.Cluster, s *ipc.Setup, m mode) error {
 		return errs.New(errs.Invalid, "no way to authenticate is left").
 			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", c.Path)
 	}
-	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) {
+	// With become_user the hint would lead astray: there the listeners are judged where they are opened.
+	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
 		return errs.New(errs.Invalid, "nobody could be let in: over TCP a token is needed, and rest_auth/jwt is not loaded").
 			WithHint("export SCHED_JWT=daemon (and AuthAltTypes=auth/jwt in %s), or listen on unix:/PATH", c.Path)
 	}
