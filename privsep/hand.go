@@ -16,7 +16,6 @@ import (
 type connection struct {
 	ipc.Connection
 	fd      int         // the parent's copy; -1 once the worker has said Taken
-	out     int         // of a Stdio connection: where answers go; the parent's copy as well
 	tries   int         // workers it was given to
 	late    *time.Timer // ends its time in the queue
 	source  source      // when connections of one source are counted
@@ -29,23 +28,6 @@ type connection struct {
 	before, after *connection
 	round         int  // of the last time it was asked to give way
 	asked         bool // and has done nothing since
-}
-
-// close closes the parent's copy.
-func (c *connection) close() {
-	unix.Close(c.fd)
-	if c.Network == ipc.Stdio {
-		unix.Close(c.out)
-	}
-}
-
-// refuse answers c with a constant answer and closes the parent's copy.
-func (c *connection) refuse(status int) {
-	if c.Network == ipc.Stdio {
-		c.close()
-		return
-	}
-	refuseWith(c.fd, status)
 }
 
 // peer is who is at the other end, for the log.
@@ -106,7 +88,8 @@ func (p *pool) dequeue() {
 	}
 }
 
-// expire drops c if it still waits.
+// expire drops c if it still waits. A pool that was made for it has nothing to wait for any more: its
+// worker, ready too late, would be there for good.
 func (p *pool) expire(c *connection) {
 	p.mu.Lock()
 	i := slices.Index(p.waiting, c)
@@ -114,8 +97,12 @@ func (p *pool) expire(c *connection) {
 		p.waiting = slices.Delete(p.waiting, i, i+1)
 	}
 	p.mu.Unlock()
-	if i >= 0 {
-		p.slots.drop(c, statusUnavailable, fmt.Sprintf("no worker took it within %s", p.config.HandLimit))
+	if i < 0 {
+		return
+	}
+	p.slots.drop(c, statusUnavailable, fmt.Sprintf("no worker took it within %s", p.config.HandLimit))
+	if p.once {
+		p.drain()
 	}
 }
 
@@ -153,11 +140,7 @@ func owing(w *worker) int {
 func (p *pool) offer(w *worker, c *connection) bool {
 	p.id++
 	c.ID = p.id
-	m, fds := ipc.Message(&c.Connection), []int{c.fd}
-	if c.Network == ipc.Stdio {
-		m, fds = &ipc.Streams{Connection: c.Connection}, append(fds, c.out)
-	}
-	if err := w.channel.TrySend(m, fds...); err != nil {
+	if err := w.channel.TrySend(&c.Connection, c.fd); err != nil {
 		return false // full, or dying: serveChannel deals with that
 	}
 	c.tries++
@@ -179,7 +162,7 @@ func (p *pool) taken(w *worker, id uint64) error {
 	if !ok || c.fd < 0 {
 		return fmt.Errorf("it said Taken of connection %d, which it was not given", id)
 	}
-	c.close()
+	unix.Close(c.fd)
 	c.fd = -1
 	p.slots.hold(c)
 	p.dequeue()

@@ -134,7 +134,6 @@ type visit struct {
 	who     service
 	client  *standard
 	worker  *process
-	ready   bool
 	served  bool       // the worker has said Done
 	stopped bool       // by a signal
 	copied  chan error // gets the end of the relay to a regular file; nil without one

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // slots counts the connections that are being handled, over all pools. The parent accepts
@@ -100,9 +102,9 @@ func (s *slots) drop(c *connection, status int, why string) {
 // so. Clients decide how many come, so that lines about them are limited: the count is exact.
 func (s *slots) turnAway(c *connection, status int, why string) {
 	if status == 0 || c.TLS { // a client of TLS would take it for garbage
-		c.close()
+		unix.Close(c.fd)
 	} else {
-		c.refuse(status)
+		refuseWith(c.fd, status)
 	}
 	s.mu.Lock()
 	s.dropped++

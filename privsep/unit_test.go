@@ -265,6 +265,21 @@ func TestQueueDeadline(t *testing.T) {
 	}
 }
 
+// TestDeadlineOfTheOnlyOne: a pool that was made for one connection ends when that is turned away, and
+// with it the worker that was to serve it.
+func TestDeadlineOfTheOnlyOne(t *testing.T) {
+	p, _ := idle(t, 50*time.Millisecond)
+	p.lazy, p.once = true, true
+	c, client := accepted(t, p.slots)
+	p.take(c)
+	turnedAway(t, client)
+	select {
+	case <-p.quit:
+	case <-time.After(patience):
+		t.Error("it goes on, for nobody")
+	}
+}
+
 // TestQueueAtDrain: what waits when the gateway stops, and what comes after, is closed at once.
 func TestQueueAtDrain(t *testing.T) {
 	p, log := idle(t, time.Hour)
