@@ -47,10 +47,13 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 // closeUnlessRead says that the connection ends with the answer, when the request announces a
 // body: until it has been read. net/http would otherwise wait for the rest of an
 // unread body before it sends the answer, and a stranger who sends one byte of a
-// thousand would keep his slot for good.
+// thousand would keep his slot for good. A connection that is to end in any case (its worker is
+// retired, or somebody waits for its slot) ends with this answer, read or not.
 func (c *call) closeUnlessRead() {
-	if c.r.ContentLength != 0 {
-		c.w.Header().Set("Connection", "close")
+	h := c.w.Header()
+	if c.r.ContentLength != 0 && h.Get("Connection") == "" {
+		h.Set("Connection", "close")
+		c.stays = true
 	}
 }
 
@@ -64,7 +67,9 @@ func (c *call) body() io.Reader {
 		n, err := bounded.Read(p)
 		if err == io.EOF {
 			_ = conn.SetReadDeadline(time.Time{})
-			c.w.Header().Del("Connection")
+			if c.stays {
+				c.w.Header().Del("Connection")
+			}
 		}
 		return n, err
 	})

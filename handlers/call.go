@@ -22,6 +22,7 @@ type call struct {
 	ctx   context.Context
 	id    string // of the request, for the client and the log
 	begun time.Time
+	stays bool // the connection, once the body was read
 
 	match
 	media    string           // what the answer is written as

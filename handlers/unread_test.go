@@ -54,3 +54,32 @@ func TestUnfinishedBody(t *testing.T) {
 		})
 	}
 }
+
+// TestConnectionThatEnds: a connection stays when a body was read whole, unless whoever stands before
+// the handlers wants it to end.
+func TestConnectionThatEnds(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		h := New(config(demo()))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if ends {
+				w.Header().Set("Connection", "close")
+			}
+			h.ServeHTTP(w, r)
+		}))
+		defer server.Close()
+		r, err := http.NewRequest("POST", server.URL+"/sched/v0.0.42/job/submit", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-SCHED-USER-TOKEN", token)
+		r.Header.Set("Content-Type", mediaJSON)
+		answer, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode == http.StatusUnauthorized || answer.Close != ends {
+			t.Errorf("status %s, closes %v; want %v", answer.Status, answer.Close, ends)
+		}
+	}
+}
