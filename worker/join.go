@@ -26,6 +26,7 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 		Cluster:     setup.Cluster,
 		Timeout:     setup.Limits.Call,
 		Trusted:     func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
+		Log:         slog.Default(),
 	}
 	cfg := handlers.Config{
 		Controller: client.New(daemons),

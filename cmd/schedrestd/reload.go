@@ -58,6 +58,8 @@ func (r *reloader) read() (privsep.Config, error) {
 		return c, err
 	}
 	r.level.Set(level)
+	r.log.Log(context.Background(), levels[infoLevel+1].level, "configuration", "path", r.path, "cluster", c.Setup.Cluster,
+		"jwt", c.Setup.JWT, "local", c.Setup.Local, "data_parsers", c.Setup.Parsers, "controllers", c.Setup.Controllers, "accounting", c.Setup.Accounting)
 	if idle := withoutEffect(r.o.flagsOf(cluster)); len(idle) > 0 {
 		r.log.Log(context.Background(), levels[infoLevel+1].level, "debug flags that concern other daemons", "flags", idle)
 	}

@@ -19,6 +19,7 @@ package client
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"os"
 	"time"
@@ -45,6 +46,8 @@ type Config struct {
 	// Dial opens a connection; nil: by itself. A worker in an empty network
 	// namespace gets its connections from its parent.
 	Dial func(ctx context.Context, a Address) (net.Conn, error)
+
+	Log *slog.Logger // hears at level debug of each connection to a daemon; nil: nobody does
 }
 
 // travelling is a credential on the wire. The kernel's word is auth/cred: only addresses of
@@ -89,6 +92,9 @@ func newCaller(cfg Config, what string, addresses []Address) caller {
 	}
 	if cfg.Trusted == nil {
 		cfg.Trusted = func(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = func(ctx context.Context, a Address) (net.Conn, error) {

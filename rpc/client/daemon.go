@@ -101,6 +101,7 @@ func (c *caller) dial(ctx context.Context, d *daemon, cred model.Credential) (nc
 		if cred.Local() && a.Network != "unix" {
 			continue // there it would say nothing: anybody could have sent it
 		}
+		begun := time.Now()
 		dctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
 		nc, err := c.cfg.Dial(dctx, a)
 		cancel()
@@ -108,6 +109,7 @@ func (c *caller) dial(ctx context.Context, d *daemon, cred model.Credential) (nc
 			err = c.recognise(nc)
 		}
 		if err != nil {
+			c.cfg.Log.Debug("daemon can't be reached", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(begun), "error", err)
 			tried = append(tried, err)
 			continue
 		}
@@ -115,7 +117,11 @@ func (c *caller) dial(ctx context.Context, d *daemon, cred model.Credential) (nc
 			nc.SetDeadline(deadline)
 		}
 		stop := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
-		return nc, func() { stop(); nc.Close() }, nil
+		return nc, func() {
+			stop()
+			nc.Close()
+			c.cfg.Log.Debug("daemon was asked", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(begun))
+		}, nil
 	}
 	if tried == nil {
 		return nil, nil, errs.New(errs.Unsupported, "%s is not reached by a UNIX socket, and without a token nothing else counts", d.name)

@@ -1,0 +1,134 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// at asks the gateway at an address for the status of a path.
+func (l *lab) at(t *testing.T, address, path string, headers ...string) int {
+	t.Helper()
+	saved := l.url
+	l.url = "http://" + address
+	defer func() { l.url = saved }()
+	return l.ask("GET", path, "", headers...).status
+}
+
+// The prefixes of -a, -d and -s may be left out, and latest is the newest version.
+func TestPrefixes(t *testing.T) {
+	l := newLab(t)
+	for _, tt := range []struct {
+		args []string
+		env  []string
+		want map[string]int
+	}{
+		{args: []string{"-a", "rest_auth/jwt", "-d", "data_parser/v0.0.41", "-s", "openapi/schedctld"},
+			want: map[string]int{"/sched/v0.0.41/ping": 200, "/sched/v0.0.43/ping": 404, "/scheddb/v0.0.41/diag": 404}},
+		{args: []string{"-a", "jwt", "-d", "v0.0.41", "-s", "schedctld"},
+			want: map[string]int{"/sched/v0.0.41/ping": 200, "/sched/v0.0.43/ping": 404, "/scheddb/v0.0.41/diag": 404}},
+		{args: []string{"-d", "latest", "-s", "scheddb"},
+			want: map[string]int{"/scheddb/v0.0.43/diag": 200, "/scheddb/v0.0.42/diag": 404, "/sched/v0.0.43/ping": 404}},
+		{args: []string{"-d", "data_parser/latest+fast"},
+			want: map[string]int{"/scheddb/v0.0.43/diag": 200, "/sched/v0.0.43/ping": 200, "/sched/v0.0.42/ping": 404}},
+		{env: []string{"SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.40,v0.0.42", "SLURMRESTD_OPENAPI_PLUGINS=slurmctld", "SLURMRESTD_AUTH_TYPES=rest_auth/jwt"},
+			want: map[string]int{"/sched/v0.0.40/ping": 200, "/sched/v0.0.41/ping": 404, "/sched/v0.0.42/ping": 200, "/scheddb/v0.0.42/diag": 404}},
+		{want: map[string]int{"/sched/v0.0.40/ping": 200, "/sched/v0.0.41/ping": 200, "/sched/v0.0.42/ping": 200, "/sched/v0.0.43/ping": 200, "/scheddb/v0.0.40/diag": 200}},
+	} {
+		address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		g := l.gate(t, tt.env, append(tt.args, address)...)
+		for path, status := range tt.want {
+			if got := l.at(t, address, path); got != status {
+				t.Errorf("%q %q: %s: %d, want %d", tt.args, tt.env, path, got, status)
+			}
+		}
+		must(t, g.Stop())
+	}
+}
+
+// The configuration is the one that -f names, else the variable, in either spelling.
+func TestConfiguration(t *testing.T) {
+	l := newLab(t)
+	text, err := os.ReadFile(l.Conf())
+	must(t, err)
+	other := filepath.Join(l.Dir, "etc", "other.conf")
+	must(t, os.WriteFile(other, []byte(strings.Replace(string(text), "ClusterName=demo", "ClusterName=other", 1)), 0o600))
+	rest := l.restd.Args[2 : len(l.restd.Args)-1] // who serves
+	for _, tt := range []struct {
+		name string
+		args []string
+		env  string
+		want string
+	}{
+		{"-f", []string{"-f", other}, "", "other"},
+		{"-f before the variable", []string{"-f", other}, "SCHED_CONF=/nowhere/at/all", "other"},
+		{"SCHED_CONF", nil, "SCHED_CONF=" + other, "other"},
+		{"SLURM_CONF", nil, "SLURM_CONF=" + l.Conf(), "demo"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+			p := l.restd
+			p.Args = append(append(append([]string{}, tt.args...), rest...), address)
+			l.gateOf(t, p, []string{tt.env})
+			saved := l.url
+			l.url = "http://" + address
+			defer func() { l.url = saved }()
+			if got := l.ask("GET", "/sched/v0.0.43/ping", "").want(t, 200).get("meta", "sched", "cluster"); got != tt.want {
+				t.Errorf("cluster %v", got)
+			}
+		})
+	}
+}
+
+// -v logs more, and -vv still more, the controller's calls too; SCHEDRESTD_DEBUG says as much by number or
+// name, and nothing where there is a -v.
+func TestVerbosity(t *testing.T) {
+	l := newLab(t)
+	const none, info, verbose, debug = "", "INFO", "INFO VERBOSE", "INFO VERBOSE DEBUG"
+	for _, tt := range []struct{ env, arg, want string }{
+		{"", "", none}, // in inetd mode: the answer, and no story
+		{"", "-v", verbose},
+		{"", "--verbose", verbose},
+		{"", "-vv", debug},
+		{"", "-vvvvvv", debug},
+		{"SCHEDRESTD_DEBUG=quiet", "", none},
+		{"SCHEDRESTD_DEBUG=0", "", none},
+		{"SCHEDRESTD_DEBUG=3", "", info},
+		{"SLURMRESTD_DEBUG=info", "", info},
+		{"SCHEDRESTD_DEBUG=Verbose", "", verbose},
+		{"SCHEDRESTD_DEBUG=5", "", debug},
+		{"SCHEDRESTD_DEBUG=debug5", "", debug},
+		{"SCHEDRESTD_DEBUG=9", "", debug},
+		{"SCHEDRESTD_DEBUG=quiet", "-vv", debug},
+		{"SCHEDRESTD_DEBUG=9", "-v", verbose},
+		{"SCHED_DEBUG_FLAGS=Network", "", debug},
+	} {
+		t.Run(tt.env+" "+tt.arg, func(t *testing.T) {
+			var args []string
+			if tt.arg != "" {
+				args = []string{tt.arg}
+			}
+			cmd := l.inetd(args...)
+			cmd.Env = append(cmd.Env, tt.env)
+			cmd.Stdin = strings.NewReader("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: " + l.userToken + "\n\n")
+			out, log, status := finish(t, cmd)
+			if status != 0 || !strings.HasPrefix(out, "HTTP/1.1 200 ") {
+				t.Fatalf("exit status %d: %s\n%s", status, out, log)
+			}
+			var seen []string
+			for _, level := range []string{"WARN", "INFO", "VERBOSE", "DEBUG"} {
+				if strings.Contains(log, "level="+level) {
+					seen = append(seen, level)
+				}
+			}
+			if got := strings.Join(seen, " "); got != tt.want {
+				t.Errorf("logged %q, want %q:\n%s", got, tt.want, log)
+			}
+			if strings.Contains(log, "daemon was asked") != (tt.want == debug) {
+				t.Errorf("of calls:\n%s", log)
+			}
+		})
+	}
+}
