@@ -87,7 +87,7 @@ func openKey(path string, who service) (*os.File, error) {
 		owners = append([]uint32{uint32(os.Geteuid())}, owners...)
 	}
 	f, _, err := guard.Open(path, guard.Rule{What: "key file", Secret: true, Owners: slices.Compact(owners)})
-	if errs.KindOf(err) == errs.Denied && err != nil && who.root {
+	if errs.KindOf(err) == errs.Denied && who.root {
 		return nil, errs.New(errs.Denied, "%v", err).
 			WithHint("chown root %s: the gateway gives up the rights to read what belongs to others", guard.Quote(path))
 	}

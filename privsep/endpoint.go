@@ -25,6 +25,17 @@ type endpoint struct {
 
 const listenHint = "an address is [host]:port, https://[host]:port or unix:/path/to/socket; an IPv6 address goes in brackets"
 
+// CheckListen tells what is wrong with LISTEN arguments. It resolves no name and opens nothing: a
+// command can refuse its line before it does any work.
+func CheckListen(list []string) error {
+	for _, text := range list {
+		if _, err := parseEndpoint(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // parseEndpoint reads one LISTEN argument.
 func parseEndpoint(text string) (endpoint, error) {
 	e := endpoint{text: text, network: ipc.TCP}
@@ -90,9 +101,10 @@ func parseEndpoints(c Config) ([]endpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		if e.tls && (c.TLS.Certificate == "" || c.TLS.Key == "") {
-			return nil, errs.New(errs.Invalid, "can't listen on %s: there is no certificate and key", text).
-				WithHint("TLSParameters=restd_cert_file=…,restd_cert_key_file=… in the configuration names them")
+		if e.tls {
+			if err := c.TLS.check(); err != nil {
+				return nil, errs.Wrap(err, errs.Invalid, "can't listen on %s", text)
+			}
 		}
 		list = append(list, e)
 	}

@@ -54,7 +54,7 @@ const mostEager = 64
 func (s *slots) want(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.giving.wanted += n
+	s.wanted += n
 	if n > 0 {
 		s.eager = min(max(1, 2*s.eager), mostEager)
 		s.pressed.Store(true)
@@ -130,8 +130,23 @@ func (s *slots) report(c *connection, stage ipc.Stage) bool {
 		return true
 	}
 	s.still.add(c)
+	if s.sources.waits(c) {
+		s.ask(c)
+	}
 	s.press()
 	return true
+}
+
+// pressSource asks the oldest of c's source that can give way; c is parked.
+func (s *slots) pressSource(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for one := s.still.first; one != nil; one = one.after {
+		if one.source == c.source {
+			s.ask(one)
+			return
+		}
+	}
 }
 
 // forget takes c out of its line; s.mu is held.
@@ -143,7 +158,7 @@ func (s *slots) forget(c *connection) {
 	c.asked = false
 }
 
-// askAll asks every one of list, if all of them can give way.
+// askAll asks every one of list, if there is one and all of them can give way.
 func (s *slots) askAll(list []*connection) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,5 +172,5 @@ func (s *slots) askAll(list []*connection) bool {
 			s.ask(c)
 		}
 	}
-	return true
+	return len(list) > 0
 }

@@ -133,7 +133,7 @@ func missing(err error, option, remedy string) error {
 // protectedAccounts is the accounts whose authority no worker may have: root, then SchedUser.
 func protectedAccounts(schedUser string) ([]security.Account, error) {
 	root, err := become.LookupUID(0)
-	if errs.KindOf(err) == errs.NotFound && err != nil {
+	if errs.KindOf(err) == errs.NotFound {
 		root, err = become.User{Name: "root"}, nil
 	}
 	if err != nil {

@@ -143,7 +143,7 @@ type visit struct {
 // start starts the worker and tells it what it needs.
 func (v *visit) start(s *spawner) error {
 	lines := newBudget(v.config.LogBurst, v.config.LogRate, time.Now())
-	born := birth{role: ipc.Worker, program: s.program, argv: s.argv, who: v.who.Identity}
+	born := birth{role: ipc.Worker, program: s.program, argv: s.argv, threads: v.config.Threads, who: v.who.Identity}
 	var err error
 	if v.worker, err = s.launch(born, v.config.Log, lines); err != nil {
 		return err

@@ -125,6 +125,8 @@ func (k *keeper) stop() {
 	}
 	k.mu.Unlock()
 	k.running.Wait()
+	k.changing.Lock() // a reload may be at it still: it finds no keeper to offer anything to
+	defer k.changing.Unlock()
 	k.program.Close()
 	if k.pair != nil {
 		k.pair.close()
@@ -237,11 +239,7 @@ func (k *keeper) spawn() (p *process, err error) {
 	for _, as = range k.self {
 		p, err = k.spawner.launch(birth{
 			role: ipc.Keeper, program: k.program, who: as,
-			argv: append([]string{keeperName}, k.config.KeeperArgv...),
-			env: []string{
-				fmt.Sprintf("GOMAXPROCS=%d", max(1, k.config.Threads)),
-				"GODEBUG=containermaxprocs=0,updatemaxprocs=0", // else the runtime keeps cgroup files open
-			},
+			argv: append([]string{keeperName}, k.config.KeeperArgv...), threads: k.config.Threads,
 		}, k.log, newBudget(k.config.LogBurst, k.config.LogRate, time.Now()))
 		if !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace
 			break

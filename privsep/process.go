@@ -32,7 +32,7 @@ type birth struct {
 	role    ipc.Role
 	program *os.File
 	argv    []string
-	env     []string // nil: what the spawner gives to all
+	threads int // that run at one time
 	who     security.Identity
 }
 

@@ -25,7 +25,6 @@ type spawner struct {
 	flags     uintptr // what each worker unshares between fork and exec
 	program   *os.File
 	argv      []string
-	env       []string
 	inherited security.Inheritance
 	missing   []string      // parts of the cage that can't be had here
 	number    atomic.Uint32 // of the last worker, whatever its identity
@@ -34,10 +33,7 @@ type spawner struct {
 
 // startSpawner prepares the thread. Whatever capability that needs is dropped after it.
 func startSpawner(c Config, root bool, program *os.File) (*spawner, error) {
-	s := &spawner{
-		root: root, program: program, argv: c.Argv, jobs: make(chan func()),
-		env: environ(1),
-	}
+	s := &spawner{root: root, program: program, argv: c.Argv, jobs: make(chan func())}
 	if !c.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
 	}
@@ -125,13 +121,9 @@ func (s *spawner) start(b birth, channel, log int) (pid, pidfd int, err error) {
 		// Set between fork and exec, so that no instruction of the worker runs as root.
 		sys.Credential = become.Credential(b.who.UID, b.who.GID, nil)
 	}
-	env := s.env
-	if b.env != nil {
-		env = b.env
-	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   env,
+		Env:   environ(b.threads),
 		Files: []uintptr{null.Fd(), null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
 	}

@@ -39,7 +39,7 @@ func Tables(program string, args []string, out io.Writer) error {
 	cmd := &exec.Cmd{
 		Path:   fmt.Sprintf("/proc/self/fd/%d", f.Fd()),
 		Args:   append([]string{programName}, args...),
-		Env:    []string{"GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
+		Env:    environ(runtime.NumCPU()),
 		Dir:    "/",
 		Stdout: copied, // by a pipe, even to a file: the program may write none
 		Stderr: &complaint,

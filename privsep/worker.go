@@ -26,13 +26,13 @@ type worker struct {
 // spawn starts the worker of the i-th keep and gives it its Setup and the posture to expect.
 func (p *pool) spawn(i int) (*worker, error) {
 	lines := newBudget(p.config.LogBurst, p.config.LogRate, time.Now())
-	born := birth{role: ipc.Worker, program: p.spawner.program, argv: p.spawner.argv, env: environ(p.threads(i)), who: p.who}
+	born := birth{role: ipc.Worker, program: p.spawner.program, argv: p.spawner.argv, threads: p.threads(i), who: p.who}
 	process, err := p.spawner.launch(born, p.log, lines)
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{process: process, requests: p.requests(i), held: map[uint64]*connection{}}
-	// A worker looks at its connections twenty times a second.
+	// It says how far one has come when that has lasted (worker/watch.go), and when it was asked to end it.
 	w.reports = newBudget(1000+4*p.config.Connections, 40*p.config.Connections, time.Now())
 	setup := p.config.Setup
 	setup.Requests = uint32(w.requests)

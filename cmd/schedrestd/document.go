@@ -34,7 +34,7 @@ func (o *options) printDocument(out io.Writer) error {
 // read or none is there: a document can be printed where no cluster is.
 func (o *options) forDocument() (*conf.Cluster, error) {
 	path, err := conf.Find(o.conf)
-	if errs.KindOf(err) == errs.NotFound && err != nil || path == null {
+	if errs.KindOf(err) == errs.NotFound || path == null {
 		return nil, nil
 	}
 	if err != nil {
