@@ -100,6 +100,7 @@ func (d *door) admit(fd int, l *listener, peer unix.Sockaddr) {
 		d.host.take(c)
 	case parked:
 		d.slots.free(1)
+		d.slots.pressSource(c)
 	case refused:
 		d.slots.drop(c, statusUnavailable, "too many connections of its source wait")
 	}

@@ -35,6 +35,13 @@ func TestHostileWorkers(t *testing.T) {
 		{part: "taken twice", want: "which it was not given", knock: true},
 		{part: "done twice", want: "which it does not hold", knock: true},
 		{part: "done of another", want: "which it does not hold", knock: true},
+		{part: "progress of nothing", want: "Progress of connection 1, which it does not hold"},
+		{part: "no stage", want: "has stage 0"},
+		{part: "progress untaken", want: "which it does not hold", knock: true},
+		{part: "progress of another", want: "which it does not hold", knock: true},
+		{part: "progress after done", want: "which it does not hold", knock: true},
+		{part: "progress twice", want: "it said twice", knock: true},
+		{part: "progress without end", want: "Progress too often", knock: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {

@@ -75,12 +75,28 @@ func playParent(text string) int {
 	}
 	c.Log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	if path := os.Getenv(reloadEnv); path != "" {
+		c.Reload = reloader{path}
+	}
 	if err := Run(signals, c); err != nil {
 		c.Log.Error("failed", "error", err.Error(), "hint", errs.HintOf(err))
 		return 1
 	}
 	return 0
+}
+
+// reloadEnv names the file that a parent rereads, a Setup as JSON.
+const reloadEnv = "PRIVSEP_TEST_RELOAD"
+
+type reloader struct{ path string }
+
+func (r reloader) Reload() (s ipc.Setup, _ TLS, err error) {
+	raw, err := os.ReadFile(r.path)
+	if err == nil {
+		err = json.Unmarshal(raw, &s)
+	}
+	return s, TLS{}, err
 }
 
 // gateway is a running parent with its workers.
@@ -151,7 +167,7 @@ func launch(t *testing.T, as user, c Config) *gateway {
 	g := &gateway{t: t, exit: make(chan error, 1), more: make(chan struct{}, 100_000)}
 	g.cmd = exec.Command(binary)
 	g.cmd.Dir = "/"
-	g.cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "SCHED_JWT=must-not-reach-a-worker"}
+	g.cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "SCHED_JWT=must-not-reach-a-worker", reloadEnv + "=" + os.Getenv(reloadEnv)}
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGKILL}
 	out, err := g.cmd.StderrPipe()
 	if err != nil {
@@ -342,3 +358,6 @@ func status(t *testing.T, pid int, name string) string {
 	t.Fatalf("no %s in the status of %d", name, pid)
 	return ""
 }
+
+// newReader reads c by single bytes, so that nothing of a next answer is taken along.
+func newReader(c io.Reader) *bufio.Reader { return bufio.NewReaderSize(c, 16) }

@@ -52,7 +52,13 @@ func playWorker(part string) int {
 	return playHostile(part)
 }
 
+// refusedCluster is one that no worker serves.
+const refusedCluster = "refused"
+
 func goodHandler(s ipc.Setup) (http.Handler, error) {
+	if s.Cluster == refusedCluster {
+		return nil, fmt.Errorf("not for this cluster")
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) })
 	mux.HandleFunc("/setup", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s) })
@@ -127,6 +133,12 @@ func playHostile(part string) int {
 		for range 1000 {
 			sendRaw(ipc.KindPong, 8, 0)
 		}
+	case "progress of nothing":
+		if err := c.Send(&ipc.Progress{ID: 1, Stage: ipc.Resting}); err != nil {
+			return 9
+		}
+	case "no stage":
+		sendRaw(ipc.KindProgress, 9, 0)
 	case "stopped":
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	case "orphan": // leaves a process behind that holds the channel and the pipe
@@ -159,6 +171,33 @@ func playHostile(part string) int {
 			for range 2 {
 				c.Send(&ipc.Done{ID: conn.ID})
 			}
+		case "progress untaken":
+			c.Send(&ipc.Progress{ID: conn.ID, Stage: ipc.Resting})
+		case "progress of another":
+			c.Send(&ipc.Taken{ID: conn.ID})
+			c.Send(&ipc.Progress{ID: conn.ID + 1, Stage: ipc.Resting})
+		case "progress twice":
+			c.Send(&ipc.Taken{ID: conn.ID})
+			for range 2 {
+				c.Send(&ipc.Progress{ID: conn.ID, Stage: ipc.Resting})
+			}
+		case "progress after done":
+			unix.Close(m.FDs[0])
+			c.Send(&ipc.Taken{ID: conn.ID})
+			c.Send(&ipc.Done{ID: conn.ID})
+			c.Send(&ipc.Progress{ID: conn.ID, Stage: ipc.Resting})
+		case "progress without end":
+			c.Send(&ipc.Taken{ID: conn.ID})
+			for {
+				for _, stage := range []ipc.Stage{ipc.Resting, ipc.Waiting} {
+					if c.Send(&ipc.Progress{ID: conn.ID, Stage: stage}) != nil {
+						return 0
+					}
+				}
+			}
+		case "gives no way": // says that it could, and does not
+			c.Send(&ipc.Taken{ID: conn.ID})
+			c.Send(&ipc.Progress{ID: conn.ID, Stage: ipc.Resting})
 		case "done of another":
 			c.Send(&ipc.Done{ID: conn.ID + 1})
 		case "dies of it":

@@ -95,6 +95,16 @@ func (s *sources) enter(c *connection) admission {
 	return parked
 }
 
+// waits tells whether somebody of c's source is parked.
+func (s *sources) waits(c *connection) bool {
+	if !c.counted {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.parked[c.source]) > 0
+}
+
 // leave counts c out. It gives the next one of its source, which is counted in and has c's place.
 func (s *sources) leave(c *connection) *connection {
 	if !c.counted {

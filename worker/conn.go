@@ -5,7 +5,10 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
@@ -43,6 +46,23 @@ func (c *conn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.Conn.Write(p)
+}
+
+// hasUnread tells whether the client has sent something that nobody has read yet.
+func (c *conn) hasUnread() (yes bool) {
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		yes = err == nil && n > 0
+	})
+	return yes
 }
 
 // CloseWrite says that no more comes. http.Server uses it so that an error answer is read

@@ -90,14 +90,22 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 
 // idOf is the number that the parent gave to the connection below c; 0 when it gave none.
 func idOf(c net.Conn) uint64 {
+	if raw := connOf(c); raw != nil {
+		return raw.id
+	}
+	return 0
+}
+
+// connOf is what the parent handed over, below c.
+func connOf(c net.Conn) *conn {
 	for {
 		switch is := c.(type) {
 		case *conn:
-			return is.id
+			return is
 		case interface{ NetConn() net.Conn }:
 			c = is.NetConn()
 		default:
-			return 0
+			return nil
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/auth"
@@ -25,15 +26,17 @@ type voice struct {
 	own  *refusals
 
 	mu        sync.Mutex
-	answering bool      // from the call of the handler until its answer is out
-	refused   bool      // the last word was said
-	fresh     bool      // nothing was read yet
-	begun     time.Time // when the first byte of a header was read; zero: none was
-	line      bool      // a line of it was read whole
-	run       int       // bytes read since the last line feed
-	deadlines int       // set since the last answer, while nothing was read
-	late      bool      // a deadline passed
-	ended     bool      // the client sends no more
+	answering bool        // from the call of the handler until its answer is out
+	refused   bool        // the last word was said
+	fresh     bool        // nothing was read yet
+	begun     time.Time   // when the first byte of a header was read; zero: none was
+	hasBegun  atomic.Bool // the same, for who must not wait for mu
+	line      bool        // a line of it was read whole
+	run       int         // bytes read since the last line feed
+	deadlines int         // set since the last answer, while nothing was read
+	room      int         // bytes that are asked for at most: fewer mean that a part is in the buffer
+	late      bool        // a deadline passed
+	ended     bool        // the client sends no more
 }
 
 func (r *refusals) speak(c net.Conn, peer auth.Peer) *voice {
@@ -45,7 +48,7 @@ func (v *voice) NetConn() net.Conn { return v.Conn }
 
 // Read reads, and notes what of a header has come.
 func (v *voice) Read(p []byte) (int, error) {
-	if v.isOver() {
+	if v.isOver(len(p)) {
 		return 0, io.EOF
 	}
 	n, err := v.Conn.Read(p)
@@ -64,9 +67,15 @@ func (v *voice) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (v *voice) isOver() bool {
+// isOver tells whether the last word was said, when so many bytes are asked for (0: none). Fewer
+// than there is room for come behind a part of a header that is in the buffer since the last request.
+func (v *voice) isOver(asked int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.room = max(v.room, asked); asked > 0 && asked < v.room && !v.answering && v.begun.IsZero() {
+		v.begun, v.line = time.Now(), true
+		v.hasBegun.Store(true)
+	}
 	return v.refused
 }
 
@@ -84,6 +93,7 @@ func (v *voice) note(p []byte) {
 			return
 		}
 		v.begun = time.Now()
+		v.hasBegun.Store(true)
 	}
 	if i := bytes.LastIndexByte(p, '\n'); i >= 0 {
 		v.line, v.run = true, len(p)-i-1
@@ -102,6 +112,7 @@ func (v *voice) SetReadDeadline(t time.Time) error {
 	}
 	if v.deadlines++; !v.answering && !v.fresh && v.deadlines == 2 && v.begun.IsZero() {
 		v.begun, v.line = time.Now(), true
+		v.hasBegun.Store(true)
 	}
 	return v.Conn.SetReadDeadline(t)
 }
@@ -118,6 +129,7 @@ func (v *voice) begin() bool {
 func (v *voice) rest() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.hasBegun.Store(false)
 	v.answering, v.begun, v.line, v.run, v.deadlines, v.late = false, time.Time{}, false, 0, 0, false
 	if f, ok := v.Conn.(*front); ok {
 		f.rest()
@@ -195,7 +207,7 @@ func (v *voice) giveWay() bool {
 
 // CloseWrite says that no more comes.
 func (v *voice) CloseWrite() error {
-	if v.isOver() {
+	if v.isOver(0) {
 		return nil
 	}
 	return v.halfClose()

@@ -3,7 +3,6 @@ package worker
 import (
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"schedrestd/ipc"
@@ -17,11 +16,11 @@ type watch struct {
 
 	saying sync.Mutex // over a look and the message about it: nothing is said of a connection after Done
 
-	mu        sync.Mutex
-	list      map[uint64]*course
-	changed   []*course // those whose stage may have to be told
-	armed     bool      // the next look is on its way
-	lingering atomic.Int32
+	mu      sync.Mutex
+	list    map[uint64]*course
+	changed []*course           // those whose stage may have to be told
+	armed   bool                // the next look is on its way
+	parting map[uint64]struct{} // asked to end, and not closed yet
 }
 
 // course is one connection, as far as it has come.
@@ -38,11 +37,21 @@ type course struct {
 
 const (
 	lasting = 40 * time.Millisecond // how long a stage lasts before it is told
+	silence = time.Second           // … when the client has connected and said nothing yet: it may be slow, or many
 	look    = 20 * time.Millisecond // how often one looks, while something changes
 )
 
+// isLasting tells whether c's stage has lasted, so that c may be asked to give way.
+func (c *course) isLasting(now time.Time) bool {
+	limit := lasting
+	if v, ok := c.top.(*voice); c.stage == ipc.Waiting && !(ok && v.hasBegun.Load()) {
+		limit = silence
+	}
+	return now.Sub(c.since) >= limit
+}
+
 func newWatch(tell func(ipc.Message) error) *watch {
-	return &watch{tell: tell, list: map[uint64]*course{}}
+	return &watch{tell: tell, list: map[uint64]*course{}, parting: map[uint64]struct{}{}}
 }
 
 // take says Taken of connection id, and follows it.
@@ -57,8 +66,16 @@ func (w *watch) take(id uint64) {
 	_ = w.tell(&ipc.Taken{ID: id}) // a failure means that the parent is gone
 }
 
-// end says Done of connection id, once.
+// end is called when connection id is closed.
 func (w *watch) end(id uint64) {
+	w.mu.Lock()
+	delete(w.parting, id)
+	w.mu.Unlock()
+	w.free(id)
+}
+
+// free says Done of connection id, once.
+func (w *watch) free(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
 	w.mu.Lock()
@@ -114,7 +131,7 @@ func (w *watch) news(now time.Time) (list []*ipc.Progress) {
 	for _, c := range w.changed {
 		switch {
 		case w.list[c.id] != c: // it is done
-		case now.Sub(c.since) < lasting:
+		case !c.isLasting(now):
 			left = append(left, c)
 		default:
 			c.listed = false
@@ -143,10 +160,13 @@ func (w *watch) yield(id uint64) {
 		w.mu.Unlock()
 		return
 	}
-	answering, top, below := c.stage == ipc.Answering, c.top, c.below
+	answering, young, top, below := c.stage == ipc.Answering, !c.isLasting(time.Now()), c.top, c.below
 	w.mu.Unlock()
 	if answering {
 		w.stay(c)
+		return
+	}
+	if young { // asked because nobody else was left, and it has just come
 		return
 	}
 	// Done needs what this holds.
@@ -158,6 +178,7 @@ func (w *watch) stay(c *course) {
 	w.mu.Lock()
 	told := w.list[c.id] != c || c.said == ipc.Answering
 	c.asked, c.said = true, ipc.Answering
+	delete(w.parting, c.id)
 	if c.stage != ipc.Answering {
 		w.turn(c, c.stage) // to be told again if it lasts
 	}
@@ -167,20 +188,26 @@ func (w *watch) stay(c *course) {
 	}
 }
 
-// dismiss ends a connection on which nothing is being answered.
+// dismiss ends a connection on which nothing is being answered. One that was begun is told why, and
+// its client may take a moment to read that. Nobody waits for it, unless it were many: the slot
+// is free before.
 func (w *watch) dismiss(c *course, top, below net.Conn) {
 	v, speaks := top.(*voice)
+	raw := connOf(below)
 	switch {
-	case speaks && !v.giveWay(): // a request came just now
+	case raw != nil && raw.hasUnread(): // a request came just now
 		w.saying.Lock()
 		w.stay(c)
 		w.saying.Unlock()
 	case speaks:
-		// Its client may take a moment to read why. Nobody waits for that, unless it were many.
-		if w.lingering.Add(1) <= mostLingering {
-			w.end(c.id)
+		soon := w.part(c.id)
+		if !v.giveWay() { // a request came just now
+			w.saying.Lock()
+			w.stay(c)
+			w.saying.Unlock()
+		} else if soon {
+			w.free(c.id)
 		}
-		time.AfterFunc(2*lastRead, func() { w.lingering.Add(-1) })
 	case top != nil: // HTTP/2
 		_ = top.Close()
 	case below != nil: // in its handshake: no request has come
@@ -188,8 +215,20 @@ func (w *watch) dismiss(c *course, top, below net.Conn) {
 	}
 }
 
-// mostLingering is how many connections may be there beside those that have a slot.
-const mostLingering = 64
+// part counts connection id among those that are there beside the ones that have a slot. It reports
+// false when there are too many.
+func (w *watch) part(id uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.list[id] == nil || len(w.parting) >= mostParting {
+		return false
+	}
+	w.parting[id] = struct{}{}
+	return true
+}
+
+// mostParting leaves each connection that has a slot the descriptors that it may need.
+const mostParting = 64
 
 // isAsked tells whether c should end with its next answer.
 func (w *watch) isAsked(c *course) bool {
@@ -202,7 +241,11 @@ func (w *watch) isAsked(c *course) bool {
 func (w *watch) made(id uint64, below, top net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c := w.list[id]; c != nil {
-		c.below, c.top = below, top
+	c := w.list[id]
+	if c == nil {
+		return
+	}
+	if c.below, c.top = below, top; top != nil {
+		w.turn(c, ipc.Waiting) // after a handshake its time begins anew
 	}
 }

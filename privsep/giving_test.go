@@ -1,0 +1,294 @@
+package privsep
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// dial connects to g and says text.
+func (g *gateway) dial(t *testing.T, text string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", g.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// last is all that still comes on c, up to its end.
+func last(t *testing.T, c net.Conn) string {
+	t.Helper()
+	b, err := io.ReadAll(c)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal("the connection is still there")
+	}
+	return string(b)
+}
+
+const request = "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// TestGivesWay: when somebody waits for a slot, a connection that rests or has said nothing is closed
+// without a word, one with a part of a header is answered first, and one whose request is
+// being answered stays and gets its answer.
+func TestGivesWay(t *testing.T) {
+	t.Run("resting", func(t *testing.T) {
+		g := serve(t, plain(t), Config{Connections: 1})
+		c := g.dial(t, request)
+		if status, _, err := answer(c); status != http.StatusOK {
+			t.Fatal(status, err)
+		}
+		g.mustGet("/pid")
+		if rest := last(t, c); rest != "" {
+			t.Errorf("it was told %q", rest)
+		}
+	})
+	t.Run("silent", func(t *testing.T) {
+		g := serve(t, plain(t), Config{Connections: 1})
+		c := g.dial(t, "")
+		g.mustGet("/pid")
+		if rest := last(t, c); rest != "" {
+			t.Errorf("it was told %q", rest)
+		}
+	})
+	for name, part := range map[string]string{
+		"a part of a header":             "GET /pid HTTP/1.1\r\nHo",
+		"one byte":                       "G",
+		"a part of a pipelined header":   request + "GET /pid HTTP/1.1\r\nHost: x\r\nA",
+		"one byte of a pipelined header": request + "G",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := serve(t, plain(t), Config{Connections: 1})
+			c := g.dial(t, part)
+			if strings.HasPrefix(part, request) {
+				if status, _, err := answer(c); status != http.StatusOK {
+					t.Fatal(status, err)
+				}
+			}
+			g.mustGet("/pid")
+			if rest := last(t, c); !strings.HasPrefix(rest, "HTTP/1.1 408 ") || !strings.Contains(rest, `"errors":[{`) {
+				t.Errorf("it was told %q", rest)
+			}
+		})
+	}
+	t.Run("being answered", func(t *testing.T) {
+		g := serve(t, plain(t), Config{Connections: 1})
+		c := g.dial(t, "GET /wait?ms=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
+		g.await("worker: a request waits", nil)
+		g.mustGet("/pid") // this one waits until that is answered, and it is asked to end then
+		rest := last(t, c)
+		if !strings.HasPrefix(rest, "HTTP/1.1 200 ") || !strings.HasSuffix(rest, "waited") {
+			t.Errorf("it was told %q", rest)
+		}
+	})
+}
+
+// TestNobodyGivesWayForNothing: with a slot free nobody is asked for his.
+func TestNobodyGivesWayForNothing(t *testing.T) {
+	g := serve(t, plain(t), Config{Connections: 10})
+	resting, waiting := g.dial(t, request), g.dial(t, "GET /pid HT")
+	if status, _, err := answer(resting); status != http.StatusOK {
+		t.Fatal(status, err)
+	}
+	for range 100 {
+		g.mustGet("/pid")
+	}
+	fmt.Fprint(resting, request)
+	fmt.Fprint(waiting, "TP/1.1\r\nHost: x\r\n\r\n")
+	for _, c := range []net.Conn{resting, waiting} {
+		if status, _, err := answer(c); status != http.StatusOK {
+			t.Error(status, err)
+		}
+	}
+}
+
+// TestThousandsOverALimit: 2000 connections at once over a limit of 8 are all answered, whether they
+// close after the answer or are kept as long as the gateway keeps them.
+func TestThousandsOverALimit(t *testing.T) {
+	const clients = 2000
+	for _, keep := range []bool{false, true} {
+		t.Run(fmt.Sprintf("kept %v", keep), func(t *testing.T) {
+			needDescriptors(t, clients+100)
+			g := serve(t, plain(t), Config{Connections: 8})
+			var wg sync.WaitGroup
+			var answered atomic.Int32
+			over := make(chan struct{})
+			for range clients {
+				wg.Go(func() {
+					c, err := net.Dial("tcp", g.addr)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer c.Close()
+					if _, _, err = ask(c, "/pid"); err != nil {
+						t.Errorf("one of %d: %v", clients, err)
+					}
+					if answered.Add(1) == clients {
+						close(over)
+					}
+					if keep {
+						go func() { <-over; c.Close() }()
+						_, _ = io.Copy(io.Discard, c)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// TestSlowClients: 500 who send a byte of their header a second do not keep a healthy one from being
+// answered, again and again; and they come back whenever they are sent away.
+func TestSlowClients(t *testing.T) {
+	g := serve(t, plain(t), Config{})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(stop)
+	for range 500 {
+		wg.Go(func() {
+			for {
+				c, err := net.Dial("tcp", g.addr)
+				if err != nil {
+					return
+				}
+				gone := make(chan struct{})
+				go func() { _, _ = io.Copy(io.Discard, c); close(gone) }()
+				for i := 0; ; i++ {
+					if _, err := c.Write([]byte{request[i%20]}); err != nil {
+						break
+					}
+					select {
+					case <-stop:
+						c.Close()
+						<-gone
+						return
+					case <-gone:
+					case <-time.After(time.Second):
+						continue
+					}
+					break
+				}
+				c.Close()
+				<-gone
+			}
+		})
+	}
+	g.await("worker: request", func(r map[string]any) bool { return r["status"] == "408" }) // they have filled it
+	begun := time.Now()
+	for range 20 {
+		if _, err := g.get("/pid"); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("20 requests of a healthy client took %s", time.Since(begun))
+}
+
+// TestCapturedWorkerGivesNoWay: what a worker says it could end and does not costs its own
+// connections nothing, and the parent asks others.
+func TestCapturedWorkerGivesNoWay(t *testing.T) {
+	g := serve(t, plain(t), Config{Argv: []string{programName, "gives no way"}, Connections: 2, Silence: time.Second})
+	for range 3 {
+		g.dial(t, "")
+	}
+	// It answers no Ping either, and ends by that.
+	g.because("worker was ended", "has not read its channel")
+}
+
+// TestOldestIsAsked: of those that rest the one that has done so longest goes first, one for each who
+// waits; and whoever was asked and stayed is followed by others.
+func TestOldestIsAsked(t *testing.T) {
+	s := newSlots(10, slog.New(slog.DiscardHandler))
+	ours, theirs, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	peer, err := ipc.Open(theirs, ipc.Worker, ipc.Parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	through(t, ours, peer)
+	w := &worker{process: &process{channel: ours}}
+	var list []*connection
+	for id := range uint64(5) {
+		c := &connection{worker: w}
+		c.ID = id
+		s.hold(c)
+		list = append(list, c)
+	}
+	next := func(want uint64) {
+		t.Helper()
+		m, err := peer.Receive()
+		if y, ok := m.Message.(*ipc.Yield); err != nil || !ok || y.ID != want {
+			t.Fatalf("asked %+v, %v; want %d", m.Message, err, want)
+		}
+	}
+	for _, i := range []int{3, 1, 2} {
+		s.report(list[i], ipc.Resting)
+	}
+	s.want(1)
+	next(3)
+	s.forgetOne(list[3])
+	s.want(-1)
+	s.want(1) // eager by now: two
+	next(1)
+	next(2)
+	s.insist() // nobody is left who rests: those that are busy, oldest first
+	next(0)
+	next(4)
+	if s.report(list[2], ipc.Resting) {
+		t.Error("what was known was taken for news")
+	}
+}
+
+func (s *slots) forgetOne(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(c)
+}
+
+// through brings a pair of ends to where connections are served.
+func through(t *testing.T, parent, worker *ipc.Channel) {
+	t.Helper()
+	for _, step := range []struct {
+		from, to *ipc.Channel
+		m        ipc.Message
+	}{{parent, worker, new(ipc.Setup)}, {parent, worker, new(ipc.Posture)}, {worker, parent, new(ipc.Ready)}} {
+		if err := step.from.Send(step.m); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := step.to.Receive(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// needDescriptors skips a test that needs more open files than this process may have.
+func needDescriptors(t *testing.T, n uint64) {
+	t.Helper()
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || l.Cur < n {
+		t.Skipf("needs %d descriptors: the limit is %d", n, l.Cur)
+	}
+}

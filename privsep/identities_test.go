@@ -1,0 +1,396 @@
+package privsep
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/auth"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// becoming starts a gateway that serves each user as himself, and gives its socket.
+func becoming(t *testing.T, c Config) (*gateway, string) {
+	t.Helper()
+	needRoot(t)
+	path := room(t) + "/s"
+	c.Listen = []string{"unix:" + path}
+	c.Switches.BecomeUser = true
+	c.Setup.Local = true
+	return serve(t, nil, c), path
+}
+
+// dialAs connects as uid and gid: the kernel notes whose the connecting thread is. The thread is
+// root's again afterwards: one that ended would take the parent that it has started with it.
+func dialAs(path string, uid, gid int) (net.Conn, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	effective := func(call uintptr, id int) {
+		if _, _, e := syscall.RawSyscall(call, ^uintptr(0), uintptr(id), ^uintptr(0)); e != 0 {
+			panic(e)
+		}
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	effective(unix.SYS_SETRESGID, gid)
+	effective(unix.SYS_SETRESUID, uid)
+	err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
+	effective(unix.SYS_SETRESUID, 0)
+	effective(unix.SYS_SETRESGID, 0)
+	f := os.NewFile(uintptr(fd), "client")
+	defer f.Close()
+	if err != nil {
+		return nil, err
+	}
+	return net.FileConn(f)
+}
+
+// ask makes one request on c.
+func ask(c net.Conn, path string) (int, string, error) {
+	c.SetDeadline(time.Now().Add(patience))
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path); err != nil {
+		return 0, "", err
+	}
+	return answer(c)
+}
+
+// answer reads one answer.
+func answer(c net.Conn) (int, string, error) {
+	r, err := http.ReadResponse(newReader(c), nil)
+	if err != nil {
+		return 0, "", err
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	return r.StatusCode, string(body), err
+}
+
+// askAs asks as somebody on a connection that it gives back.
+func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, int, string) {
+	t.Helper()
+	c, err := dialAs(socket, uid, gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	status, body, err := ask(c, path)
+	if err != nil {
+		t.Fatalf("uid %d: %v", uid, err)
+	}
+	return c, status, body
+}
+
+func pidOf(t *testing.T, body string) int {
+	t.Helper()
+	pid, err := strconv.Atoi(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// TestEachUserHisProcess: two users at once never share a process, a user's connections
+// do, and a worker is its user's in all that the kernel knows of it.
+func TestEachUserHisProcess(t *testing.T) {
+	g, socket := becoming(t, Config{})
+	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
+	one := pidOf(t, body)
+	_, _, body = askAs(t, socket, 31002, 31102, "/pid")
+	two := pidOf(t, body)
+	_, _, body = askAs(t, socket, 31001, 31103, "/pid") // the gid belongs to the identity
+	three := pidOf(t, body)
+	if one == two || one == three || two == three {
+		t.Fatalf("users share a process: %d, %d, %d", one, two, three)
+	}
+	_, _, body = askAs(t, socket, 31001, 31101, "/peer")
+	var p auth.Peer
+	if err := json.Unmarshal([]byte(body), &p); err != nil || p.UID != 31001 || p.GID != 31101 || !p.Vouched {
+		t.Errorf("peer: %+v, %v", p, err)
+	}
+	if _, _, body = askAs(t, socket, 31001, 31101, "/pid"); pidOf(t, body) != one {
+		t.Error("the worker is not used again")
+	}
+	for pid, ids := range map[int][2]string{one: {"31001", "31101"}, two: {"31002", "31102"}, three: {"31001", "31103"}} {
+		four := func(id string) string { return strings.Join([]string{id, id, id, id}, " ") }
+		for name, want := range map[string]string{"Uid": four(ids[0]), "Gid": four(ids[1]), "Groups": "",
+			"CapPrm": "0000000000000000", "CapEff": "0000000000000000", "CapBnd": "0000000000000000", "NoNewPrivs": "1"} {
+			if got := status(t, pid, name); got != want {
+				t.Errorf("%s of worker %d is %q, want %q", name, pid, got, want)
+			}
+		}
+	}
+	for _, name := range []string{"CapPrm", "CapEff"} { // SETUID, SETGID, KILL: as with -u
+		if got := status(t, g.cmd.Process.Pid, name); got != "00000000000000e0" {
+			t.Errorf("parent's %s is %s", name, got)
+		}
+	}
+	if n := len(children(t, g.cmd.Process.Pid)); n != 3 {
+		t.Errorf("%d processes for three identities", n)
+	}
+}
+
+// children are the processes that pid has started, and that live.
+func children(t *testing.T, pid int) (list []int) {
+	t.Helper()
+	dirs, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range dirs {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue // gone
+		}
+		_, rest, _ := strings.Cut(string(raw), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) && f[0] != "Z" {
+			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// TestManyUsers: a hundred users with ten connections each, over a limit of identities and one of
+// connections that are both lower; all are answered, each by his own worker, and the
+// parent stays small.
+func TestManyUsers(t *testing.T) {
+	g, socket := becoming(t, Config{HandLimit: patience})
+	var wg sync.WaitGroup
+	for user := range 100 {
+		for range 10 {
+			wg.Go(func() {
+				c, err := dialAs(socket, 32000+user, 33000)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer c.Close()
+				status, body, err := ask(c, "/peer")
+				if err != nil || status != http.StatusOK || !strings.Contains(body, fmt.Sprintf(`"UID":%d,`, 32000+user)) {
+					t.Errorf("user %d: %d %s %v", user, status, body, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if n := len(children(t, g.cmd.Process.Pid)); n > defaultIdentities {
+		t.Errorf("%d workers", n)
+	}
+	// The program's own pages are not counted: this one is a test with a client and a server in it. Those
+	// of the real one are 7 MB, and both are to stay below 20 MB together.
+	text := status(t, g.cmd.Process.Pid, "RssAnon")
+	kib, err := strconv.Atoi(strings.Fields(text)[0])
+	if err != nil || kib > 12<<10 {
+		t.Errorf("the parent takes %s", text)
+	}
+}
+
+// TestLeastRecentlyUsedGoes: with no room left the user who was there least recently makes
+// place, not one who has a connection that is being used.
+func TestLeastRecentlyUsedGoes(t *testing.T) {
+	g, socket := becoming(t, Config{Identities: 3})
+	busy, _, body := askAs(t, socket, 31001, 31101, "/pid") // first, but in use
+	one := pidOf(t, body)
+	fmt.Fprintf(busy, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
+	g.await("worker: a request waits", nil)
+	gone := []int{0, 0}
+	for i := range gone {
+		c, _, body := askAs(t, socket, 31002+i, 31101, "/pid")
+		gone[i] = pidOf(t, body)
+		c.Close()
+	}
+	c, _, _ := askAs(t, socket, 31002, 31101, "/pid") // so that 31003 is the one
+	c.Close()
+	g.settle()
+	askAs(t, socket, 31004, 31101, "/pid")
+	if list := children(t, g.cmd.Process.Pid); len(list) != 3 || !slices.Contains(list, one) || !slices.Contains(list, gone[0]) || slices.Contains(list, gone[1]) {
+		t.Errorf("workers %v; %d is busy, %d was used last, %d before it", list, one, gone[0], gone[1])
+	}
+	// Those of 31002 and 31004 rest with a connection open or none: there is room for two more.
+	askAs(t, socket, 31005, 31101, "/pid")
+	askAs(t, socket, 31006, 31101, "/pid")
+	if list := children(t, g.cmd.Process.Pid); len(list) != 3 || !slices.Contains(list, one) {
+		t.Errorf("workers %v, %d is busy", list, one)
+	}
+}
+
+// settle waits a moment for what is on its way through the channels.
+func (g *gateway) settle() { time.Sleep(50 * time.Millisecond) }
+
+// TestRest: a worker that nobody has used for a while ends, and one with a connection stays.
+func TestRest(t *testing.T) {
+	g, socket := becoming(t, Config{Rest: 300 * time.Millisecond})
+	kept, _, body := askAs(t, socket, 31001, 31101, "/pid")
+	stays := pidOf(t, body)
+	c, _, body := askAs(t, socket, 31002, 31101, "/pid")
+	goes := pidOf(t, body)
+	c.Close()
+	g.await("worker is done", func(r map[string]any) bool { return r["pid"] == float64(goes) })
+	if _, body, err := ask(kept, "/pid"); err != nil || pidOf(t, body) != stays {
+		t.Errorf("the one with a connection: %s %v", body, err)
+	}
+	if _, _, body = askAs(t, socket, 31002, 31101, "/pid"); pidOf(t, body) == goes {
+		t.Error("the same process again")
+	}
+}
+
+// TestStrangers: whom the kernel does not vouch for, root and SchedUser get no worker.
+func TestStrangers(t *testing.T) {
+	g, socket := becoming(t, Config{SchedUser: "31050"})
+	for _, tt := range []struct {
+		uid, gid, want int
+	}{
+		{31001, 31101, 200}, {0, 31101, 403}, {31050, 31101, 403}, {31001, 0, 403}, {65534, 31101, 403}, {31001, 65534, 403},
+	} {
+		if _, status, body := askAs(t, socket, tt.uid, tt.gid, "/pid"); status != tt.want {
+			t.Errorf("uid %d, gid %d: %d %s", tt.uid, tt.gid, status, body)
+		}
+	}
+	if n := len(children(t, g.cmd.Process.Pid)); n != 1 {
+		t.Errorf("%d workers", n)
+	}
+	_, socket = becoming(t, Config{SchedUser: "31050", Switches: security.Switches{DisableUserCheck: true}})
+	for _, uid := range []int{0, 31050} {
+		if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != http.StatusOK {
+			t.Errorf("uid %d without the check: %d %s", uid, status, body)
+		}
+	}
+}
+
+// TestProcessLimit: a user who has as many processes as he may gets 503, alone.
+func TestProcessLimit(t *testing.T) {
+	g, socket := becoming(t, Config{})
+	for range 40 {
+		cmd := exec.Command("/bin/sleep", "3600")
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 31001, Gid: 31101, NoSetGroups: true}}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	}
+	limit := unix.Rlimit{Cur: 35, Max: 35}
+	if err := unix.Prlimit(g.cmd.Process.Pid, unix.RLIMIT_NPROC, &limit, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, status, body := askAs(t, socket, 31001, 31101, "/pid"); status != http.StatusServiceUnavailable || !strings.Contains(body, `"retryable":true`) {
+			t.Errorf("the one over his limit: %d %s", status, body)
+		}
+		if _, status, body := askAs(t, socket, 31002, 31101, "/pid"); status != http.StatusOK {
+			t.Errorf("another one: %d %s", status, body)
+		}
+	}
+}
+
+// TestKilledByHisUser: a user who kills his worker costs himself, and nobody else, something.
+func TestKilledByHisUser(t *testing.T) {
+	g, socket := becoming(t, Config{})
+	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
+	other := pidOf(t, body)
+	for range 3 {
+		_, _, body := askAs(t, socket, 31001, 31101, "/pid")
+		pid := pidOf(t, body)
+		syscall.Kill(pid, syscall.SIGKILL)
+		g.await("worker died", func(r map[string]any) bool { return r["pid"] == float64(pid) })
+	}
+	if _, _, body := askAs(t, socket, 31002, 31101, "/pid"); pidOf(t, body) != other {
+		t.Error("another user's worker is another one")
+	}
+}
+
+// TestBecomeUserIsRefused where it can't be had, with the way out.
+func TestBecomeUserIsRefused(t *testing.T) {
+	socket := "unix:" + room(t) + "/s"
+	local := ipc.Setup{Local: true}
+	tests := []struct {
+		name       string
+		as         user
+		config     Config
+		want, hint string
+	}{
+		{"no root", &syscall.Credential{Uid: 31234, Gid: 31235}, Config{Setup: local}, "needs root", "start as root"},
+		{"-u", nil, Config{Setup: local, User: "nobody"}, "not as -u", "leave out"},
+		{"-g", nil, Config{Setup: local, Group: "nogroup"}, "not as -u or -g", "leave out"},
+		{"tokens", nil, Config{Setup: ipc.Setup{Local: true, JWT: true}}, "rest_auth/jwt", "-a rest_auth/local"},
+		{"no local", nil, Config{}, "needs rest_auth/local", "-a rest_auth/local"},
+		{"TCP", nil, Config{Setup: local, Listen: []string{socket, "127.0.0.1:0"}}, "can't listen on 127.0.0.1:0", "unix:"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			needRoot(t)
+			tt.config.Switches.BecomeUser = true
+			if tt.config.Listen == nil {
+				tt.config.Listen = []string{socket}
+			}
+			text, hint := launch(t, tt.as, tt.config).failure()
+			if !strings.Contains(text, "become_user") || !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {
+				t.Errorf("error %q, hint %q; want %q, %q", text, hint, tt.want, tt.hint)
+			}
+		})
+	}
+}
+
+// TestWorkerForEachConnection: each connection has a process of its own for all its requests,
+// which ends with it; with become_user that is its peer's.
+func TestWorkerForEachConnection(t *testing.T) {
+	var seen []int
+	visit := func(g *gateway, dial func() (net.Conn, error)) {
+		var list []net.Conn
+		for range 3 {
+			c, err := dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			list = append(list, c)
+			var pids []string
+			for range 2 {
+				status, body, err := ask(c, "/pid")
+				if err != nil || status != http.StatusOK {
+					t.Fatalf("%d %s %v", status, body, err)
+				}
+				pids = append(pids, body)
+			}
+			pid := pidOf(t, pids[0])
+			if pids[0] != pids[1] || slices.Contains(seen, pid) {
+				t.Errorf("answered by %v after %v", pids, seen)
+			}
+			seen = append(seen, pid)
+		}
+		for _, c := range list {
+			c.Close()
+		}
+		for end := time.Now().Add(patience); len(children(t, g.cmd.Process.Pid)) > 0; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("workers outlive their connections")
+			}
+		}
+	}
+	g := serve(t, plain(t), Config{Switches: security.Switches{WorkerPerConnection: true}})
+	visit(g, func() (net.Conn, error) { return net.Dial("tcp", g.addr) })
+	t.Run("become_user", func(t *testing.T) {
+		g, socket := becoming(t, Config{Switches: security.Switches{WorkerPerConnection: true}})
+		visit(g, func() (net.Conn, error) { return dialAs(socket, 31001, 31101) })
+		c, _, body := askAs(t, socket, 31002, 31102, "/pid")
+		if got := status(t, pidOf(t, body), "Uid"); got != "31002 31002 31002 31002" {
+			t.Errorf("its uid is %s", got)
+		}
+		c.Close()
+	})
+}

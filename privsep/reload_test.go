@@ -1,0 +1,216 @@
+package privsep
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// rereading makes a file that the parents of this test reread, and gives what writes it.
+func rereading(t *testing.T) func(ipc.Setup) {
+	t.Helper()
+	path := filepath.Join(room(t), "setup")
+	t.Setenv(reloadEnv, path)
+	return func(s ipc.Setup) {
+		t.Helper()
+		if s.Limits == (ipc.Limits{}) {
+			s.Limits = testLimits
+		}
+		text, err := json.Marshal(s)
+		if err == nil {
+			err = os.WriteFile(path, text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// cluster is what the worker on c was told.
+func cluster(t *testing.T, c net.Conn) string {
+	t.Helper()
+	status, body, err := ask(c, "/setup")
+	var s ipc.Setup
+	if err == nil {
+		err = json.Unmarshal([]byte(body), &s)
+	}
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s %v", status, body, err)
+	}
+	return s.Cluster
+}
+
+// TestReload: SIGHUP has new connections served by the new configuration, while those that are there
+// are kept: a request in flight gets its answer, and one that rests is answered once more and told
+// that this was the last time.
+func TestReload(t *testing.T) {
+	write := rereading(t)
+	write(ipc.Setup{Cluster: "two"})
+	g := serve(t, plain(t), Config{Setup: ipc.Setup{Cluster: "one"}})
+	resting := g.dial(t, "")
+	if got := cluster(t, resting); got != "one" {
+		t.Fatalf("cluster %q", got)
+	}
+	flight := g.dial(t, "GET /wait?ms=1500 HTTP/1.1\r\nHost: x\r\n\r\n")
+	g.await("worker: a request waits", nil)
+	old := g.workerPID()
+
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	g.await("configuration is reread", nil)
+	if got := cluster(t, g.dial(t, "")); got != "two" {
+		t.Errorf("a new connection: cluster %q", got)
+	}
+	if status, body, err := answer(flight); status != http.StatusOK || body != "waited" {
+		t.Errorf("the request in flight: %d %s %v", status, body, err)
+	}
+	resting.Write([]byte("GET /setup HTTP/1.1\r\nHost: x\r\n\r\n"))
+	rest := last(t, resting)
+	if !strings.HasPrefix(rest, "HTTP/1.1 200 ") || !strings.Contains(rest, "\r\nConnection: close\r\n") || !strings.Contains(rest, `"Cluster":"one"`) {
+		t.Errorf("the one that rested: %q", rest)
+	}
+	flight.Close()
+	g.await("worker is done", func(r map[string]any) bool { return r["pid"] == float64(old) })
+	if g.cmd.Process.Signal(syscall.SIGTERM); g.wait() != 0 {
+		t.Error("the end is not a clean one")
+	}
+}
+
+// TestReloadUnderLoad: no request is lost, however often one reloads.
+func TestReloadUnderLoad(t *testing.T) {
+	write := rereading(t)
+	write(ipc.Setup{Cluster: "two"})
+	g := serve(t, plain(t), Config{Setup: ipc.Setup{Cluster: "one"}})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			c := client("tcp", g.addr, i%2 == 0)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := get(c, "/pid"); err != nil {
+					t.Errorf("while reloading: %v", err)
+					return
+				}
+			}
+		})
+	}
+	for n := range 10 {
+		g.cmd.Process.Signal(syscall.SIGHUP)
+		g.awaitMany("configuration is reread", n+1)
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// TestBadReload: a configuration that can't be read, or that workers refuse, changes nothing.
+func TestBadReload(t *testing.T) {
+	write := rereading(t)
+	g := serve(t, plain(t), Config{Setup: ipc.Setup{Cluster: "one"}})
+	kept := g.dial(t, "")
+	cluster(t, kept)
+	pids := children(t, g.cmd.Process.Pid)
+	for n, bad := range []func(){
+		func() {}, // no file
+		func() { write(ipc.Setup{Limits: ipc.Limits{Idle: time.Second}}) },
+		func() { write(ipc.Setup{Cluster: refusedCluster}) },
+	} {
+		bad()
+		g.cmd.Process.Signal(syscall.SIGHUP)
+		g.awaitMany("nothing is changed: the configuration that was reread can't be used", n+1)
+		for _, c := range []net.Conn{kept, g.dial(t, "")} {
+			if got := cluster(t, c); got != "one" {
+				t.Errorf("after bad reload %d: cluster %q", n, got)
+			}
+		}
+	}
+	if now := children(t, g.cmd.Process.Pid); len(now) != len(pids) {
+		t.Errorf("workers %v, before %v", now, pids)
+	}
+	write(ipc.Setup{Cluster: "two"})
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	g.await("configuration is reread", nil)
+	if got := cluster(t, g.dial(t, "")); got != "two" {
+		t.Errorf("a good one after bad ones: cluster %q", got)
+	}
+}
+
+// TestReloadOfUsersWorkers: with become_user, too, connections are kept, and the next ones are
+// served by the new configuration.
+func TestReloadOfUsersWorkers(t *testing.T) {
+	write := rereading(t)
+	write(ipc.Setup{Cluster: "two", Local: true})
+	g, socket := becoming(t, Config{Setup: ipc.Setup{Cluster: "one"}})
+	kept, err := dialAs(socket, 31001, 31101)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	if got := cluster(t, kept); got != "one" {
+		t.Fatalf("cluster %q", got)
+	}
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	g.await("configuration is reread", nil)
+	next, err := dialAs(socket, 31001, 31101)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if got := cluster(t, next); got != "two" {
+		t.Errorf("the next one: cluster %q", got)
+	}
+	if got := cluster(t, kept); got != "one" {
+		t.Errorf("the one that was there: cluster %q", got)
+	}
+	for n, bad := range []ipc.Setup{{Cluster: refusedCluster, Local: true}, {Local: true, JWT: true}} {
+		write(bad)
+		g.cmd.Process.Signal(syscall.SIGHUP)
+		g.awaitMany("nothing is changed: the configuration that was reread can't be used", n+1)
+	}
+	if got := cluster(t, next); got != "two" {
+		t.Errorf("after a bad one: cluster %q", got)
+	}
+}
+
+// TestHangUpWhileDraining is no second signal.
+func TestHangUpWhileDraining(t *testing.T) {
+	g := serve(t, plain(t), Config{})
+	c := g.dial(t, "GET /wait?ms=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
+	g.await("worker: a request waits", nil)
+	g.cmd.Process.Signal(syscall.SIGTERM)
+	g.await("draining", nil)
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	if status, body, err := answer(c); status != http.StatusOK || body != "waited" {
+		t.Errorf("%d %s %v", status, body, err)
+	}
+	if g.wait() != 0 {
+		t.Error("the end is not a clean one")
+	}
+}
+
+// TestWornWorkers are replaced by new ones, and nobody notices.
+func TestWornWorkers(t *testing.T) {
+	g := serve(t, plain(t), Config{Wear: 10})
+	first := children(t, g.cmd.Process.Pid)
+	for range 30 {
+		if _, err := g.get("/pid"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, pid := range first {
+		g.await("worker is done", func(r map[string]any) bool { return r["pid"] == float64(pid) && r["connections_lost"] == 0.0 })
+	}
+	g.mustGet("/pid")
+}
