@@ -22,8 +22,31 @@ import (
 
 var kinds = &comparison{title: "a connection for each ping over a UNIX socket, median", columns: []string{"shared worker", "worker per uid", "worker per connection"}}
 
-// someUID is the first of the clients' users. They need no names.
-const someUID = 64_100
+// someone is a user that clients connect as.
+type someone struct{ uid, gid uint32 }
+
+// people are users of this machine that have a name, as a site's have: to find none takes longer.
+func people(b *testing.B) []someone {
+	b.Helper()
+	text, err := os.ReadFile("/etc/passwd")
+	must(b, err)
+	var list []someone
+	for line := range strings.Lines(string(text)) {
+		f := strings.Split(line, ":")
+		if len(f) < 4 {
+			continue
+		}
+		uid, err1 := strconv.ParseUint(f[2], 10, 32)
+		gid, err2 := strconv.ParseUint(f[3], 10, 32)
+		if err1 == nil && err2 == nil && uid != 0 && gid != 0 && uid < 65_534 && gid < 65_534 && len(list) < 10 {
+			list = append(list, someone{uint32(uid), uint32(gid)})
+		}
+	}
+	if len(list) == 0 {
+		b.Skip("this machine has no users to connect as")
+	}
+	return list
+}
 
 // A connection for each request, answered by a shared worker, by one of the user's own and by one of
 // the connection's own.
@@ -32,9 +55,10 @@ func BenchmarkKinds(b *testing.B) {
 		b.Skip("needs root, to connect as several users")
 	}
 	l := theLab.open(b)
-	one := func(int) uint32 { return someUID }
-	several := func(client int) uint32 { return someUID + uint32(client%10) }
-	serve := []string{"-u", strconv.Itoa(someUID), "-g", strconv.Itoa(someUID)}
+	users := people(b)
+	one := func(int) someone { return users[0] }
+	several := func(client int) someone { return users[client%len(users)] }
+	serve := []string{"-u", fmt.Sprint(users[0].uid), "-g", fmt.Sprint(users[0].gid)}
 	all := []server{
 		l.local(b, "shared", "", one, serve...),
 		l.local(b, "per-uid", "become_user", several),
@@ -64,7 +88,7 @@ func BenchmarkKinds(b *testing.B) {
 }
 
 // local starts a gateway with rest_auth/local alone on a UNIX socket, whose clients are who.
-func (l *lab) local(b *testing.B, name, switches string, who func(client int) uint32, args ...string) server {
+func (l *lab) local(b *testing.B, name, switches string, who func(client int) someone, args ...string) server {
 	b.Helper()
 	path := filepath.Join(l.Dir, name, "sock")
 	must(b, os.Mkdir(filepath.Dir(path), 0o755))
@@ -93,14 +117,14 @@ func (l *lab) local(b *testing.B, name, switches string, who func(client int) ui
 	return s
 }
 
-// dialAs connects to a UNIX socket as uid: the kernel notes who connects, thread by thread.
-func dialAs(uid uint32, path string) (conn net.Conn, err error) {
+// dialAs connects to a UNIX socket as who: the kernel notes who connects, thread by thread.
+func dialAs(who someone, path string) (conn net.Conn, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked: nobody else gets this thread and its uid
-		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
-			if _, _, e := syscall.RawSyscall(call, ^uintptr(0), uintptr(uid), ^uintptr(0)); e != 0 {
+		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(who.gid)}, {unix.SYS_SETRESUID, uintptr(who.uid)}} {
+			if _, _, e := syscall.RawSyscall(set[0], ^uintptr(0), set[1], ^uintptr(0)); e != 0 {
 				err = e
 				return
 			}
