@@ -1,0 +1,64 @@
+package privsep
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestThreadsAreShared: the threads of all shared workers are as many as were asked for, and no
+// worker is there without one, or without a connection to serve.
+func TestThreadsAreShared(t *testing.T) {
+	for _, tt := range []struct {
+		config Config
+		want   []string
+	}{
+		{Config{Threads: 1}, []string{"1"}},
+		{Config{Threads: 2}, []string{"1", "1"}},
+		{Config{Threads: 3}, []string{"1", "2"}},
+		{Config{Threads: 7, Workers: 3}, []string{"2", "2", "3"}},
+		{Config{Threads: 8, Connections: 1}, []string{"8"}},
+	} {
+		g := serve(t, nil, withUser(tt.config))
+		var got []string
+		for _, pid := range children(t, g.cmd.Process.Pid) {
+			raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			if err != nil {
+				t.Skip("needs root: reads the environment of a worker, which is not dumpable")
+			}
+			for _, v := range strings.Split(string(raw), "\x00") {
+				if n, ok := strings.CutPrefix(v, "GOMAXPROCS="); ok {
+					got = append(got, n)
+				}
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, tt.want) {
+			t.Errorf("-t %d, %d workers: %v, want %v", tt.config.Threads, tt.config.Workers, got, tt.want)
+		}
+	}
+}
+
+// withUser adds whom root's gateway serves as.
+func withUser(c Config) Config {
+	if os.Geteuid() == 0 {
+		c.User, c.Group = "nobody", "nogroup"
+	}
+	return c
+}
+
+// TestShare: the parts are the whole.
+func TestShare(t *testing.T) {
+	for whole := range 20 {
+		for n := 1; n < 8; n++ {
+			sum := 0
+			for i := range n {
+				sum += share(whole, n, i)
+			}
+			if sum != whole {
+				t.Errorf("%d in %d parts are %d", whole, n, sum)
+			}
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package worker
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// gated is a server that answers so many requests at a time, and lets each wait for so long.
+func gated(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
+	setup := ipc.Setup{Requests: requests, Limits: raw}
+	setup.Limits.Call = patience
+	return newServer(nil, &setup, h).http.Handler
+}
+
+func visit(h http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	return w
+}
+
+// TestRequestsAreBounded: however many come, as streams of HTTP/2 do on one connection, no more than
+// the share of this worker are answered at one time; the others wait and are answered.
+func TestRequestsAreBounded(t *testing.T) {
+	var now, most atomic.Int32
+	h := gated(3, time.Minute, func(http.ResponseWriter, *http.Request) {
+		n := now.Add(1)
+		for {
+			if old := most.Load(); n <= old || most.CompareAndSwap(old, n) {
+				break
+			}
+		}
+		time.Sleep(time.Millisecond)
+		now.Add(-1)
+	})
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			if w := visit(h, "/"); w.Code != http.StatusOK {
+				t.Errorf("status %d: %s", w.Code, w.Body)
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() != 3 {
+		t.Errorf("%d at one time", most.Load())
+	}
+}
+
+// TestCrowded: who finds no room in time is told when to come again, in the envelope; whether the
+// process lives can always be asked.
+func TestCrowded(t *testing.T) {
+	inside, leave := make(chan struct{}), make(chan struct{})
+	h := gated(1, time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/long" {
+			inside <- struct{}{}
+			<-leave
+		}
+	})
+	done := make(chan struct{})
+	go func() { visit(h, "/long"); close(done) }()
+	<-inside
+	w := visit(h, "/")
+	var body struct {
+		Errors []struct {
+			Code      string
+			Retryable bool
+		}
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" ||
+		len(body.Errors) != 1 || body.Errors[0].Code != "unavailable" || !body.Errors[0].Retryable {
+		t.Errorf("%d %v %s: %v", w.Code, w.Header(), w.Body, err)
+	}
+	if w := visit(h, "/healthz"); w.Code != http.StatusOK {
+		t.Errorf("/healthz: %d", w.Code)
+	}
+	close(leave)
+	<-done
+	if w := visit(h, "/"); w.Code != http.StatusOK {
+		t.Errorf("with room again: %d", w.Code)
+	}
+}
+
+// TestWatchTellsWhatLasts: what is over in a moment is not mentioned, a change that lasts is, once,
+// and nothing is said of a connection after Done.
+func TestWatchTellsWhatLasts(t *testing.T) {
+	var mu sync.Mutex
+	var told []ipc.Message
+	w := newWatch(func(m ipc.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, m)
+		return nil
+	})
+	w.take(1)
+	c := w.of(1)
+	at := time.Now()
+	expect := func(after time.Duration, want ...ipc.Stage) {
+		t.Helper()
+		at = at.Add(after)
+		var got []ipc.Stage
+		for _, m := range w.news(at) {
+			got = append(got, m.Stage)
+		}
+		if len(got) != len(want) || len(got) == 1 && got[0] != want[0] {
+			t.Errorf("told %v, want %v", got, want)
+		}
+	}
+	stage := func(s ipc.Stage) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.turn(c, s)
+		c.since = at
+	}
+	w.mu.Lock()
+	w.armed = true // no look of its own
+	w.mu.Unlock()
+	stage(ipc.Waiting)
+	expect(lasting) // it may only be slow
+	expect(silence, ipc.Waiting)
+	for range 10 { // busy
+		stage(ipc.Answering)
+		expect(lasting / 4)
+		stage(ipc.Resting)
+		expect(lasting / 4)
+	}
+	expect(lasting, ipc.Resting)
+	expect(lasting)
+	stage(ipc.Answering)
+	expect(lasting, ipc.Answering)
+	stage(ipc.Resting)
+	w.end(1)
+	w.end(1)
+	expect(time.Hour)
+	mu.Lock()
+	defer mu.Unlock()
+	done := 0
+	for _, m := range told {
+		if _, ok := m.(*ipc.Done); ok {
+			done++
+		}
+	}
+	if _, ok := told[0].(*ipc.Taken); !ok || done != 1 {
+		t.Errorf("told %v", told)
+	}
+}
