@@ -3,6 +3,7 @@ package integration
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -461,7 +462,7 @@ func TestActivated(t *testing.T) {
 		cmd.Stderr = &log
 		must(t, cmd.Start())
 		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
-			Dial: func(string, string) (net.Conn, error) { return net.Dial(network, address) }}}
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial(network, address) }}}
 		for range 2 { // the first one was in the queue before the gateway was there
 			l.askBy(t, client).want(t, 200)
 		}

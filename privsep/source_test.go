@@ -33,7 +33,7 @@ func TestSourceOf(t *testing.T) {
 		}
 	}
 	local := func(uid uint32) source { return sourceOf(&unix.SockaddrUnix{}, ipc.Connection{UID: uid}) }
-	if local(1) == local(2) || local(1) != local(1) || local(0) == sourceOf(four("0.0.0.0"), ipc.Connection{}) {
+	if one := local(1); one == local(2) || one != local(1) || local(0) == sourceOf(four("0.0.0.0"), ipc.Connection{}) {
 		t.Error("uids are taken for each other, or for an address")
 	}
 }

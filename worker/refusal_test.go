@@ -314,8 +314,11 @@ func TestGiveWay(t *testing.T) {
 	half := st.connect()
 	v := <-voices
 	io.WriteString(half, get+"Ho")
-	if read(v); !v.giveWay() || !v.giveWay() {
-		t.Error("a connection with a part of a header stays")
+	read(v)
+	for range 2 { // asked again it says the same, and once
+		if !v.giveWay() {
+			t.Error("a connection with a part of a header stays")
+		}
 	}
 	if got := heard(t, half); len(got) != 1 || got[0].StatusCode != http.StatusRequestTimeout {
 		t.Errorf("it got %v", got)
