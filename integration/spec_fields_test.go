@@ -219,8 +219,8 @@ func TestNoFilters(t *testing.T) {
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("a filter ran")
 	}
-	if log := g.log(); strings.Contains(log, "level=WARN") || strings.Contains(log, "level=ERROR") {
-		t.Errorf("logged:\n%s", log)
+	if odd := regexp.MustCompile(`(?i).*(filter|plugstack|JobSubmit|prolog).*`).FindString(strings.ReplaceAll(g.log(), filepath.Base(other), "")); odd != "" {
+		t.Errorf("logged %q", odd) // a configuration of Slurm's may have these, and nothing is wrong with it
 	}
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -280,7 +280,7 @@ func TestNoInteractiveLaunch(t *testing.T) {
 // Each request is answered on its own credential: a connection that was let in once is asked again.
 func TestEachRequestAuthenticates(t *testing.T) {
 	l := newLab(t)
-	cmd := l.inetd()
+	cmd := l.inetd("-a", "rest_auth/jwt")
 	cmd.Stdin = strings.NewReader("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: " + l.userToken + "\n\n" +
 		"GET http://localhost/sched/v0.0.43/ping HTTP/1.1\n\n" +
 		"GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SLURM-USER-TOKEN: " + l.userToken + "\n\n")

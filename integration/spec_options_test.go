@@ -1,8 +1,10 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -130,5 +132,54 @@ func TestVerbosity(t *testing.T) {
 				t.Errorf("of calls:\n%s", log)
 			}
 		})
+	}
+}
+
+// What the flags of a data parser do to the document that is printed: +prefer_refs keeps no schema apart that
+// is used once, +minimize_refs keeps such, +inline_enums has no schema for a list of words.
+func TestDocumentFlags(t *testing.T) {
+	document := func(parser string) (schemas map[string]any, text string) {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(bin, "schedrestd"), "-f", "/dev/null", "--generate-openapi-spec", "-d", parser)
+		out, err := cmd.Output()
+		must(t, err)
+		var doc struct {
+			Components struct{ Schemas map[string]any }
+		}
+		must(t, json.Unmarshal(out, &doc))
+		return doc.Components.Schemas, string(out)
+	}
+	uses := func(text, name string) int { return strings.Count(text, `"#/components/schemas/`+name+`"`) }
+	schemas, text := document("v0.0.41+prefer_refs")
+	for name := range schemas {
+		if n := uses(text, name); n < 2 && !strings.Contains(name, "openapi_") && !strings.HasSuffix(name, "_req") {
+			t.Errorf("+prefer_refs: %s is used %d times", name, n)
+		}
+	}
+	for _, parser := range []string{"data_parser/v0.0.42+minimize_refs", "latest+minimize_refs"} {
+		schemas, text = document(parser)
+		once := 0
+		for name := range schemas {
+			if uses(text, name) == 1 && !strings.Contains(name, "openapi_") && !strings.HasSuffix(name, "_req") {
+				once++
+			}
+		}
+		if once == 0 {
+			t.Errorf("%s: no schema is used once", parser)
+		}
+	}
+	lists := func(schemas map[string]any) (n int) {
+		for _, s := range schemas {
+			s, _ := s.(map[string]any)
+			if items, _ := s["items"].(map[string]any); s["type"] == "array" && items["enum"] != nil {
+				n++
+			}
+		}
+		return n
+	}
+	schemas, _ = document("v0.0.42")
+	with, text := document("v0.0.42+inline_enums")
+	if lists(schemas) == 0 || lists(with) != 0 || !strings.Contains(text, `"enum":[`) {
+		t.Errorf("lists of words that are schemas: %d, with +inline_enums %d", lists(schemas), lists(with))
 	}
 }

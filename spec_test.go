@@ -1,0 +1,120 @@
+package schedrestd_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestSpecification holds docs/SPECIFICATION.md to the sources: each of its rows names a place that
+// exists and a test that exists. What a test shows is for its reader to judge.
+func TestSpecification(t *testing.T) {
+	raw, err := os.ReadFile("docs/SPECIFICATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, head := 0, ""
+	for line := range strings.Lines(string(raw)) {
+		if !strings.HasPrefix(line, "| ") {
+			head = ""
+			continue
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if head == "" || strings.HasPrefix(line, "| ---") { // the names of the columns, and the line below
+			head = line
+			continue
+		}
+		rows++
+		if len(cells) != 3 {
+			t.Errorf("not three cells: %s", line)
+			continue
+		}
+		places, tests := quoted(cells[1]), quoted(cells[2])
+		if len(places) == 0 || len(tests) == 0 {
+			t.Errorf("no place or no test: %s", line)
+		}
+		for _, place := range places {
+			if _, err := os.Stat(place); err != nil {
+				t.Errorf("no place %s: %s", place, line)
+			}
+		}
+		for _, name := range tests {
+			folder, function, ok := strings.Cut(name, ".")
+			function, part, parted := strings.Cut(function, "/")
+			if !ok || !testsOf(t, folder).functions[function] {
+				t.Errorf("no test %s: %s", name, line)
+			} else if parted && !testsOf(t, folder).has(function, part) {
+				t.Errorf("no part %s: %s", name, line)
+			}
+		}
+	}
+	if rows < 100 {
+		t.Errorf("%d rows: the table's form is not what is looked for", rows)
+	}
+}
+
+var inQuotes = regexp.MustCompile("`([^`]+)`")
+
+func quoted(cell string) []string {
+	var list []string
+	for _, m := range inQuotes.FindAllStringSubmatch(cell, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// tested is what the tests of a folder are.
+type tested struct {
+	folder    string
+	functions map[string]bool
+	words     map[string]bool // every text in them: names of parts are among these
+}
+
+// has tells whether function has that part: a page, or a text that stands in the tests.
+func (t *tested) has(function, part string) bool {
+	if function == "TestCommand" || function == "TestCommands" {
+		_, err := os.Stat(filepath.Join(t.folder, "testdata", "script", part+".txtar"))
+		return err == nil
+	}
+	return t.words[`"`+part+`"`]
+}
+
+var testsIn = map[string]*tested{}
+
+var testName = regexp.MustCompile(`^(Test|Fuzz|Benchmark)`)
+
+func testsOf(t *testing.T, folder string) *tested {
+	t.Helper()
+	if known, ok := testsIn[folder]; ok {
+		return known
+	}
+	found := &tested{folder, map[string]bool{}, map[string]bool{}}
+	testsIn[folder] = found
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv == nil && testName.MatchString(n.Name.Name) {
+					found.functions[n.Name.Name] = true
+				}
+			case *ast.BasicLit:
+				found.words[n.Value] = true
+			}
+			return true
+		})
+	}
+	return found
+}
