@@ -11,6 +11,7 @@ import (
 // TestThreadsAreShared: the threads of all shared workers are as many as were asked for, and no
 // worker is there without one, or without a connection to serve.
 func TestThreadsAreShared(t *testing.T) {
+	needRoot(t) // who else can't read the environment of a worker, which is not dumpable
 	for _, tt := range []struct {
 		config Config
 		want   []string
@@ -21,12 +22,13 @@ func TestThreadsAreShared(t *testing.T) {
 		{Config{Threads: 7, Workers: 3}, []string{"2", "2", "3"}},
 		{Config{Threads: 8, Connections: 1}, []string{"8"}},
 	} {
-		g := serve(t, nil, withUser(tt.config))
+		tt.config.User, tt.config.Group = "nobody", "nogroup"
+		g := serve(t, nil, tt.config)
 		var got []string
 		for _, pid := range children(t, g.cmd.Process.Pid) {
 			raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 			if err != nil {
-				t.Skip("needs root: reads the environment of a worker, which is not dumpable")
+				t.Fatal(err)
 			}
 			for _, v := range strings.Split(string(raw), "\x00") {
 				if n, ok := strings.CutPrefix(v, "GOMAXPROCS="); ok {
@@ -38,14 +40,6 @@ func TestThreadsAreShared(t *testing.T) {
 			t.Errorf("-t %d, %d workers: %v, want %v", tt.config.Threads, tt.config.Workers, got, tt.want)
 		}
 	}
-}
-
-// withUser adds whom root's gateway serves as.
-func withUser(c Config) Config {
-	if os.Geteuid() == 0 {
-		c.User, c.Group = "nobody", "nogroup"
-	}
-	return c
 }
 
 // TestShare: the parts are the whole.
