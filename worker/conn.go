@@ -24,6 +24,11 @@ type conn struct {
 	done  func()
 	once  sync.Once
 	err   error
+
+	mu       sync.Mutex
+	short    time.Duration // the stall for who is hurried
+	hurries  bool          // others wait: each piece of an answer has less time
+	writings int
 }
 
 // newConn takes over descriptor fd; done is called after the connection is closed.
@@ -36,16 +41,57 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 	}
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
 		UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
-	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, done: done}, nil
+	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, short: min(stall, hurried), done: done}, nil
 }
 
 // Write gives each piece of an answer its own time: a long list lives as long as its
 // reader reads, and one that stopped reading holds nothing for ever.
-func (c *conn) Write(p []byte) (int, error) {
-	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.stall)); err != nil {
-		return 0, err
+func (c *conn) Write(p []byte) (n int, err error) {
+	c.mu.Lock()
+	c.writings++
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.writings--
+		c.mu.Unlock()
+	}()
+	for {
+		c.mu.Lock()
+		err = c.Conn.SetWriteDeadline(time.Now().Add(c.limit()))
+		c.mu.Unlock()
+		if err != nil {
+			return n, err
+		}
+		m, err := c.Conn.Write(p[:min(len(p), portion)])
+		n, p = n+m, p[m:]
+		if err != nil || len(p) == 0 {
+			return n, err
+		}
 	}
-	return c.Conn.Write(p)
+}
+
+// limit is how long a piece may take; c.mu is held.
+func (c *conn) limit() time.Duration {
+	if c.hurries {
+		return c.short
+	}
+	return c.stall
+}
+
+// hurry has the client take its answer faster, since others wait; relax ends that.
+func (c *conn) hurry() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.hurries && c.writings > 0 {
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.short))
+	}
+	c.hurries = true
+}
+
+func (c *conn) relax() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hurries = false
 }
 
 // hasUnread tells whether the client has sent something that nobody has read yet.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"schedrestd/ipc"
@@ -16,10 +17,14 @@ type gate struct {
 	handlers http.Handler
 	room     chan struct{} // a token for each request that is being answered; nil: there is no bound
 	patience time.Duration // how long a request waits for room
+
+	mu     sync.Mutex
+	inside map[*pace]struct{} // the requests that have room, or need none
 }
 
 func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
-	g := &gate{server: s, handlers: handlers, patience: setup.Limits.Call}
+	g := &gate{server: s, handlers: handlers, patience: setup.Limits.Call, inside: map[*pace]struct{}{}}
+	s.watch.hurry = g.hurry
 	if setup.Requests > 0 {
 		g.room = make(chan struct{}, setup.Requests)
 	}
@@ -28,7 +33,8 @@ func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
 
 // ServeHTTP is http.Handler's.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if c, ok := r.Context().Value(courseKey{}).(*course); ok {
+	c, ok := r.Context().Value(courseKey{}).(*course)
+	if ok {
 		g.server.watch.enter(c, ipc.Answering)
 		// HTTP/2 says GOAWAY for it.
 		if g.server.retired.Load() || g.server.watch.isAsked(c) {
@@ -36,7 +42,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if g.room == nil || r.URL.Path == "/healthz" { // whether this process lives is no matter of room
-		g.handlers.ServeHTTP(w, r)
+		g.serve(w, r, c)
 		return
 	}
 	if !g.enter(r.Context()) {
@@ -44,7 +50,14 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { <-g.room }()
-	g.handlers.ServeHTTP(w, r)
+	g.serve(w, r, c)
+}
+
+func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *course) {
+	p := g.newPace(w, r, c)
+	defer g.leave(p)
+	g.handlers.ServeHTTP(p, r)
+	p.flush()
 }
 
 // enter waits for room, and not without end.
@@ -54,8 +67,9 @@ func (g *gate) enter(ctx context.Context) bool {
 		return true
 	default:
 	}
-	late := time.NewTimer(g.patience)
+	late, soon := time.NewTimer(g.patience), time.AfterFunc(crowding, func() { g.hurry(nil) })
 	defer late.Stop()
+	defer soon.Stop()
 	select {
 	case g.room <- struct{}{}:
 		return true
@@ -64,6 +78,9 @@ func (g *gate) enter(ctx context.Context) bool {
 	}
 	return false
 }
+
+// crowding is how long a request waits for room before those that have it are hurried.
+const crowding = 200 * time.Millisecond
 
 type courseKey struct{}
 
@@ -82,6 +99,9 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 	case http.StateNew:
 		s.watch.made(idOf(top), top, top)
 	case http.StateIdle:
+		if raw := connOf(top); raw != nil {
+			raw.relax()
+		}
 		if c := s.watch.of(idOf(top)); c != nil {
 			s.watch.enter(c, ipc.Resting)
 		}

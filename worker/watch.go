@@ -12,7 +12,8 @@ import (
 // that should give way. What is over in a moment is not mentioned, so that a client that keeps its
 // connection busy costs no message.
 type watch struct {
-	tell func(ipc.Message) error
+	tell  func(ipc.Message) error
+	hurry func(*course) // its requests have to get on; may be nil
 
 	saying sync.Mutex // over a look and the message about it: nothing is said of a connection after Done
 
@@ -183,6 +184,9 @@ func (w *watch) stay(c *course) {
 		w.turn(c, c.stage) // to be told again if it lasts
 	}
 	w.mu.Unlock()
+	if w.hurry != nil {
+		go w.hurry(c)
+	}
 	if !told {
 		_ = w.tell(&ipc.Progress{ID: c.id, Stage: ipc.Answering})
 	}
@@ -229,6 +233,13 @@ func (w *watch) part(id uint64) bool {
 
 // mostParting leaves each connection that has a slot the descriptors that it may need.
 const mostParting = 64
+
+// rawOf is the connection of c as the parent handed it over.
+func (w *watch) rawOf(c *course) *conn {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return connOf(c.below)
+}
 
 // isAsked tells whether c should end with its next answer.
 func (w *watch) isAsked(c *course) bool {

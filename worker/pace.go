@@ -1,0 +1,167 @@
+package worker
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A client decides how fast it sends a body and takes an answer, and as long as there is room
+// nobody minds. When somebody waits for the slot or the place that it has, it must get on: a
+// portion in each time of hurried. Else a few clients that do next to nothing, of HTTP/2 even one,
+// would keep everybody out for as long as they like.
+const (
+	portion = 64 << 10 // bytes
+	hurried = 5 * time.Second
+)
+
+// pace is one request while it is being answered.
+type pace struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	course  *course
+	conn    *conn // nil: the parent did not hand it over
+	http2   bool  // a stream has limits of its own: that it waits for its client is no Write on the connection
+
+	mu      sync.Mutex
+	stall   time.Duration
+	reading time.Time // until when the next of the body has to come; zero: nobody waits for it
+	writing bool
+	last    time.Time // until when the next piece of the body has to be there; zero: there is no hurry
+	over    bool
+}
+
+// newPace is the pace of r; r's body is to be read through it.
+func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *course) *pace {
+	p := &pace{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall}
+	if c != nil {
+		p.conn = g.server.watch.rawOf(c)
+	}
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &pacedBody{r.Body, p}
+	}
+	g.mu.Lock()
+	g.inside[p] = struct{}{}
+	g.mu.Unlock()
+	return p
+}
+
+// leave is called when the handler is done, whatever became of it: the http.ResponseWriter is not to be
+// used from then on.
+func (g *gate) leave(p *pace) {
+	g.mu.Lock()
+	delete(g.inside, p)
+	g.mu.Unlock()
+	p.mu.Lock()
+	p.over = true
+	p.mu.Unlock()
+}
+
+// hurry hurries the requests of c, or all of them.
+func (g *gate) hurry(c *course) {
+	var list []*pace
+	g.mu.Lock()
+	for p := range g.inside {
+		if c == nil || p.course == c {
+			list = append(list, p)
+		}
+	}
+	g.mu.Unlock()
+	for _, p := range list {
+		p.hurry()
+	}
+}
+
+func (p *pace) hurry() {
+	if p.conn != nil {
+		p.conn.hurry()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over || !p.last.IsZero() {
+		return
+	}
+	p.stall = min(p.stall, hurried)
+	p.last = time.Now().Add(p.stall)
+	if !p.reading.IsZero() {
+		_ = p.control.SetReadDeadline(earlier(p.reading, p.last))
+	}
+	if p.writing {
+		_ = p.control.SetWriteDeadline(p.last)
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// SetReadDeadline is for http.ResponseController: the handler's limit for the next of the body.
+func (p *pace) SetReadDeadline(t time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reading = t
+	if !t.IsZero() && !p.last.IsZero() {
+		t = earlier(t, p.last)
+	}
+	return p.control.SetReadDeadline(t)
+}
+
+// Unwrap is for http.ResponseController.
+func (p *pace) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// Write writes in pieces of which each has its own time.
+func (p *pace) Write(b []byte) (n int, err error) {
+	if !p.http2 {
+		return p.ResponseWriter.Write(b)
+	}
+	for err == nil && len(b) > 0 {
+		var m int
+		err = p.timed(func() (err error) {
+			m, err = p.ResponseWriter.Write(b[:min(len(b), portion)])
+			return err
+		})
+		n, b = n+m, b[m:]
+	}
+	return n, err
+}
+
+// flush has the client take the end of an HTTP/2 answer before its place is free.
+func (p *pace) flush() {
+	if p.http2 {
+		_ = p.timed(p.control.Flush)
+	}
+}
+
+// timed bounds a write to a stream.
+func (p *pace) timed(write func() error) error {
+	p.mu.Lock()
+	p.writing = true
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.stall))
+	p.mu.Unlock()
+	err := write()
+	p.mu.Lock()
+	p.writing = false
+	p.mu.Unlock()
+	return err
+}
+
+// pacedBody counts what comes of a body.
+type pacedBody struct {
+	io.ReadCloser
+	pace *pace
+}
+
+// Read reads, and gives time for the next piece in proportion.
+func (b *pacedBody) Read(buf []byte) (int, error) {
+	n, err := b.ReadCloser.Read(buf)
+	b.pace.mu.Lock()
+	defer b.pace.mu.Unlock()
+	if !b.pace.last.IsZero() {
+		b.pace.last = b.pace.last.Add(hurried * time.Duration(n) / portion)
+	}
+	return n, err
+}

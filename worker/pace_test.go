@@ -1,0 +1,135 @@
+package worker
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// reading is a handler that takes whatever time the client takes for its body, and says how that ended.
+func reading(ended chan<- error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != "POST" {
+			return
+		}
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Hour))
+		ended <- nil // begun
+		_, err := io.Copy(io.Discard, r.Body)
+		ended <- err
+		w.WriteHeader(http.StatusRequestTimeout)
+	}
+}
+
+func shortStall() ipc.Limits {
+	limits := raw
+	limits.Stall = 50 * time.Millisecond
+	return limits
+}
+
+// TestSlowBodyMakesRoom: who sends the half of a body and then nothing keeps his place until
+// somebody else wants it, and not from him.
+func TestSlowBodyMakesRoom(t *testing.T) {
+	ended := make(chan error, 2)
+	st := newStage(t, ipc.Setup{Requests: 1, Limits: shortStall()}, reading(ended))
+	slow := st.connect()
+	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
+	<-ended
+	select {
+	case err := <-ended:
+		t.Fatalf("nobody waits, and it was ended: %v", err)
+	case <-time.After(4 * shortStall().Stall):
+	}
+	other := st.connect()
+	fmt.Fprint(other, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if r, err := http.ReadResponse(bufio.NewReader(other), nil); err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("who waited: %v, %v", r, err)
+	}
+	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the slow body ended with %v", err)
+	}
+	if r, err := http.ReadResponse(bufio.NewReader(slow), nil); err != nil || r.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("the slow one was told %v, %v", r, err)
+	}
+}
+
+// TestSlowBodyYields: asked for its slot, a request whose body does not come is answered that it took too
+// long.
+func TestSlowBodyYields(t *testing.T) {
+	ended := make(chan error, 2)
+	st := newStage(t, ipc.Setup{Limits: shortStall()}, reading(ended))
+	st.watch.tell = func(ipc.Message) error { return nil }
+	st.watch.take(0) // the number of a connection that no parent handed over
+	slow := st.connect()
+	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
+	<-ended
+	st.yield(0)
+	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the body ended with %v", err)
+	}
+	if r, err := http.ReadResponse(bufio.NewReader(slow), nil); err != nil || r.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("got %v, %v", r, err)
+	}
+}
+
+// TestBodyThatGetsOn: a body whose client sends is given more time, in proportion.
+func TestBodyThatGetsOn(t *testing.T) {
+	setup := ipc.Setup{Limits: raw}
+	g := newGate(newServer(nil, &setup, nil), &setup, nil)
+	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*portion))
+	p := g.newPace(httptest.NewRecorder(), r, nil)
+	g.hurry(nil)
+	begun := p.last
+	if n, err := io.Copy(io.Discard, r.Body); n != 10*portion || err != nil {
+		t.Fatal(n, err)
+	}
+	if got := p.last.Sub(begun); got < 9*hurried || got > 10*hurried {
+		t.Errorf("for ten portions it got %s", got)
+	}
+	g.leave(p)
+	g.hurry(nil) // it has nothing to hurry any more
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestHurriedReader: a Write that waits for its reader when others come to wait has less time than it
+// began with, and the next one too.
+func TestHurriedReader(t *testing.T) {
+	c, _ := handed(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
+	c.short = 20 * time.Millisecond
+	ended := make(chan error)
+	go func() {
+		_, err := c.Write(make([]byte, 16<<20))
+		ended <- err
+		_, err = c.Write(make([]byte, 16<<20))
+		ended <- err
+	}()
+	for c.isWriting() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	c.hurry()
+	for range 2 {
+		if err := <-ended; !os.IsTimeout(err) {
+			t.Errorf("got %v, want a timeout", err)
+		}
+	}
+	c.relax()
+	if c.limit() != time.Hour {
+		t.Error("it is hurried for ever")
+	}
+}
+
+func (c *conn) isWriting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writings
+}
