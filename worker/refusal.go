@@ -118,11 +118,14 @@ func (r *refusals) body(why refusal, peer auth.Peer) []byte {
 	return text.Bytes()
 }
 
-// reply answers a request that reaches no handler.
+// reply answers a request that reaches no handler. Nobody waits for a body that it may have.
 func (r *refusals) reply(w http.ResponseWriter, req *http.Request, why refusal) {
 	peer, _ := auth.PeerFrom(req.Context())
 	id, text := rand.Text(), r.body(why, peer)
 	h := w.Header()
+	if req.ContentLength != 0 {
+		h.Set("Connection", "close")
+	}
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", "application/json")
 	h.Set("Retry-After", "5")

@@ -57,6 +57,14 @@ func newStage(t *testing.T, setup ipc.Setup, h http.Handler) *stage {
 // connect is a TCP connection to the server, as one that the parent handed over.
 func (st *stage) connect() *net.TCPConn {
 	st.t.Helper()
+	client, c := st.pair()
+	go st.queue.put(st.own.speak(c, c.peer))
+	return client
+}
+
+// pair is the two ends of a TCP connection, the server's as it takes it over.
+func (st *stage) pair() (*net.TCPConn, *conn) {
+	st.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(st.t, err)
 	defer ln.Close()
@@ -74,8 +82,7 @@ func (st *stage) connect() *net.TCPConn {
 	m := &ipc.Connection{Network: ipc.TCP, Addr: client.LocalAddr().String()}
 	c, err := newConn(fd, m, time.Minute, func() {})
 	must(st.t, err)
-	go st.queue.put(st.own.speak(c, c.peer))
-	return client.(*net.TCPConn)
+	return client.(*net.TCPConn), c
 }
 
 func must(t *testing.T, err error) {
