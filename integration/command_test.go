@@ -95,6 +95,7 @@ func TestReread(t *testing.T) {
 				Sched struct{ Cluster string }
 			}
 		}
+		http.DefaultClient.CloseIdleConnections() // one that is open stays with the worker it has
 		a := l.ask("GET", "/sched/v0.0.43/ping", "").want(t, 200)
 		must(t, json.Unmarshal([]byte(a.text), &answer))
 		return answer.Meta.Sched.Cluster

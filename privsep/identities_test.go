@@ -213,6 +213,7 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 		c, _, body := askAs(t, socket, 31002+i, 31101, "/pid")
 		gone[i] = pidOf(t, body)
 		c.Close()
+		g.settle() // when it ended counts, too
 	}
 	c, _, _ := askAs(t, socket, 31002, 31101, "/pid") // so that 31003 is the one
 	c.Close()
@@ -230,7 +231,7 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 }
 
 // settle waits a moment for what is on its way through the channels.
-func (g *gateway) settle() { time.Sleep(50 * time.Millisecond) }
+func (g *gateway) settle() { time.Sleep(200 * time.Millisecond) }
 
 // TestRest: a worker that nobody has used for a while ends, and one with a connection stays.
 func TestRest(t *testing.T) {
