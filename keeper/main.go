@@ -23,7 +23,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )
@@ -98,14 +97,7 @@ func prove(expect *ipc.Posture) error {
 	for _, f := range expect.Facts {
 		want[f.Name] = f.Value
 	}
-	got, err := security.Measure()
-	if err != nil {
-		return err
-	}
-	if list := security.Compare(want, got); len(list) > 0 {
-		return errs.New(errs.Denied, "%d of %d facts about this process are not as expected: %v", len(list), len(want), list)
-	}
-	return nil
+	return security.Prove(want)
 }
 
 // newLog writes lines as the parent reads them (privsep/logfmt.go): level first, without the time,

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"schedrestd/errs"
 )
 
 // Cage is what the parent expects of a worker, from what it asked the kernel for and from
@@ -46,6 +48,20 @@ func Expect(c Cage) Posture {
 		p["ns_"+name] = id
 	}
 	return p
+}
+
+// Prove compares what the kernel says about the calling process with what was promised. Any
+// difference is one too many: it means that something, somewhere, did not do what it was
+// asked to.
+func Prove(want Posture) error {
+	got, err := Measure()
+	if err != nil {
+		return err
+	}
+	if list := Compare(want, got); len(list) > 0 {
+		return errs.New(errs.Denied, "%d of %d facts about this process are not as expected: %v", len(list), len(want), list)
+	}
+	return nil
 }
 
 // Compare lists how got differs from want, one sentence each, in order; a name that only one

@@ -119,19 +119,10 @@ func hear(channel *ipc.Channel) (setup *ipc.Setup, expect *ipc.Posture, err erro
 }
 
 // prove compares what the kernel says about this process with what the parent expects.
-// Any difference is one too many: it means that something, somewhere, did not do
-// what it was asked to.
 func prove(expect *ipc.Posture) error {
 	want := security.Posture{}
 	for _, f := range expect.Facts {
 		want[f.Name] = f.Value
 	}
-	got, err := security.Measure()
-	if err != nil {
-		return err
-	}
-	if list := security.Compare(want, got); len(list) > 0 {
-		return errs.New(errs.Denied, "%d of %d facts about this process are not as expected: %v", len(list), len(want), list)
-	}
-	return nil
+	return security.Prove(want)
 }
