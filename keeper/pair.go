@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -157,6 +158,10 @@ func checkAuthorities(f *os.File) error {
 }
 
 func leafOf(text []byte) (leaf *x509.Certificate, err error) {
+	// Whatever else can be read of it: a worker would have it all in its memory.
+	if bytes.Contains(text, []byte("PRIVATE KEY-----")) {
+		return nil, errors.New("has a private key in it, and workers are given the whole file: keep the key in a file of its own")
+	}
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
 			continue

@@ -88,7 +88,7 @@ func TestReadPair(t *testing.T) {
 		{"RSA, PKCS#8", pkcs8(rsa2()), certificate(rsa2(), nextYear), ""},
 		{"RSA, PKCS#1", pkcs1, certificate(rsa2(), nextYear), ""},
 		{"EC with the curve's parameters before it", block("EC PARAMETERS", []byte{6, 1, 1}) + sec1, certificate(p256(), nextYear), ""},
-		{"one file for both", certificate(p256(), nextYear) + pkcs8(p256()), certificate(p256(), nextYear) + pkcs8(p256()), ""},
+		{"certificates beside the key", certificate(p256(), nextYear) + pkcs8(p256()), certificate(p256(), nextYear), ""},
 		{"a chain", pkcs8(p256()), "text before\n" + certificate(p256(), nextYear) + certificate(rsa2(), nextYear), ""},
 		{"expired", pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""},
 
@@ -102,7 +102,11 @@ func TestReadPair(t *testing.T) {
 		{"encrypted PKCS#8", block("ENCRYPTED PRIVATE KEY", []byte{1}), certificate(rsa2(), nextYear), "is encrypted"},
 		{"P-224", pkcs8(p224), certificate(p224, nextYear), "the curve P-224"},
 		{"short RSA", pkcs8(must(x509.ParsePKCS1PrivateKey(short(t)))), certificate(rsa2(), nextYear), "an RSA key of 1024 bits"},
-		{"no certificate", pkcs8(p256()), pkcs8(p256()), "the certificate file: has no certificate"},
+		{"no certificate", pkcs8(p256()), "no PEM", "the certificate file: has no certificate"},
+		// Workers get the certificate file, and none of them may have a key.
+		{"one file for both", certificate(p256(), nextYear) + pkcs8(p256()), certificate(p256(), nextYear) + pkcs8(p256()), "the certificate file: has a private key"},
+		{"another key beside the certificate", pkcs8(p256()), certificate(p256(), nextYear) + sec1, "the certificate file: has a private key"},
+		{"a key that is cut off beside it", pkcs8(p256()), certificate(p256(), nextYear) + "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "the certificate file: has a private key"},
 		{"a certificate that is none", pkcs8(p256()), certificate(p256(), nextYear) + block("CERTIFICATE", []byte{1}), "one of its certificates can't be parsed"},
 		{"too long", pkcs8(p256()), certificate(p256(), nextYear) + strings.Repeat("#", maxPEM), "is longer than 1048576 bytes"},
 	}
@@ -135,6 +139,9 @@ func TestAuthorities(t *testing.T) {
 	}
 	if err := checkAuthorities(file(t, certificate(p256(), nextYear))); err != nil {
 		t.Errorf("one: %v", err)
+	}
+	if err := checkAuthorities(file(t, certificate(p256(), nextYear)+pkcs8(p256()))); err == nil || !strings.Contains(err.Error(), "clients' authorities: has a private key") {
+		t.Errorf("with a key: %v", err)
 	}
 	if err := checkAuthorities(file(t, "no PEM")); err == nil || !strings.Contains(err.Error(), "clients' authorities: has no certificate") {
 		t.Errorf("text: %v", err)
