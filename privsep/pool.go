@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -326,76 +325,6 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 			WithHint("its last words are in the log above")
 	}
 	return worked, err
-}
-
-// endOne kills w for a reason of the parent's own, when still holds (nil: always).
-func (p *pool) endOne(w *worker, why string, still func() bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.workers[w.number] != w || still != nil && !still() {
-		return
-	}
-	if w.ending == "" {
-		w.ending = why
-	}
-	w.kill()
-}
-
-// end kills every worker.
-func (p *pool) end(why string) {
-	p.mu.Lock()
-	list := slices.Collect(maps.Values(p.workers))
-	p.mu.Unlock()
-	for _, w := range list {
-		p.endOne(w, why, nil)
-	}
-}
-
-// drain tells every worker to finish what it is answering; no new one starts. Those
-// that can't be told are ended, and what still waits for one is dropped.
-func (p *pool) drain() {
-	p.mu.Lock()
-	if p.draining {
-		p.mu.Unlock()
-		return
-	}
-	p.draining = true
-	if !p.retired {
-		close(p.quit)
-	}
-	list := slices.Collect(maps.Values(p.workers))
-	waiting := p.takeWaiting()
-	p.mu.Unlock()
-	for _, c := range waiting {
-		p.slots.drop(c, statusUnavailable, stopping)
-	}
-	for _, w := range list {
-		if err := w.channel.TrySend(new(ipc.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
-			p.endOne(w, "it could not be told to drain", nil)
-		}
-	}
-}
-
-// retire lets the pool come to its end: no new worker starts, and those that are there exit
-// with their last connection. It gives what still waits, for another pool.
-func (p *pool) retire() []*connection {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.retired || p.draining {
-		return nil
-	}
-	p.retired = true
-	close(p.quit)
-	for _, w := range p.workers {
-		if !w.ready {
-			w.ending = "it is not needed any more"
-			w.kill()
-			continue
-		}
-		// One that does not read its channel is told when it does, or Ping judges it.
-		go w.channel.Send(new(ipc.Retire))
-	}
-	return p.takeWaiting()
 }
 
 // isIdle tells whether the pool has no connection, and since when.
