@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"schedrestd/demo/site"
 )
@@ -125,6 +126,8 @@ func (l *lab) fails(t *testing.T, credential *syscall.Credential, env []string, 
 	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
 	cmd.Stdin = new(bytes.Buffer)
+	end := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() }) // one that serves after all
+	defer end.Stop()
 	out, log, status := finish(t, cmd)
 	if status != 1 || out != "" || !strings.Contains(log, "error: ") {
 		t.Errorf("%q: exit status %d, printed %q\n%s", args, status, out, log)
