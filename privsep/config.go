@@ -31,7 +31,7 @@ type Config struct {
 	KeeperArgv  []string
 	Workers     int         // size of the pool: 2, so that one may die
 	Connections int         // --max-connections: 124
-	PerSource   int         // connections of one source address, /64 of IPv6, or uid; 0 is no limit
+	PerSource   int         // connections of one source address, /64 of IPv6, or uid; 0 is no limit, with become_user half of Connections
 	Identities  int         // become_user: identities that have a worker at one time: 64
 	Threads     int         // -t, divided among the workers: the number of cpus
 	SocketMode  fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
@@ -90,6 +90,10 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.PerSource < 0 || c.Identities < 0 || c.Identities > mostConnections {
 		return c, errs.New(errs.Invalid, "%d connections of a source, %d identities: not from 0 to %d", c.PerSource, c.Identities, mostConnections)
+	}
+	if c.Switches.BecomeUser && c.PerSource == 0 && !c.Setup.Inetd {
+		// A user can stop his own worker, and with it each connection that he has.
+		c.PerSource = max(1, c.Connections/2)
 	}
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
 	c.Identities = cmp.Or(c.Identities, defaultIdentities)

@@ -111,3 +111,25 @@ func TestParkingHasAnEnd(t *testing.T) {
 		g.mustGet("/pid")
 	}
 }
+
+// TestUserWhoStopsHisWorker: whatever he does to his own worker, with as many connections as he likes,
+// another user is served.
+func TestUserWhoStopsHisWorker(t *testing.T) {
+	_, socket := becoming(t, Config{Connections: 4, Silence: time.Hour, HandLimit: time.Hour}) // nothing but the bound helps
+	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
+	pid := pidOf(t, body)
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Kill(pid, unix.SIGCONT)
+	for range 8 {
+		c, err := dialAs(socket, 31001, 31101)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	if _, status, _ := askAs(t, socket, 31002, 31102, "/pid"); status != http.StatusOK {
+		t.Errorf("another user: %d", status)
+	}
+}
