@@ -368,6 +368,8 @@ func TestInetdLocal(t *testing.T) {
 		status int
 	}{
 		{"own file", u, 0o600, 200},
+		{"own file that its group may read", u, 0o640, 200},
+		{"own file that its group may write", u, 0o660, 401},
 		{"own file that others may read", u, 0o604, 401},
 		{"another's file", account{uid: u.uid + 1, gid: u.gid}, 0o600, 401},
 	} {

@@ -91,15 +91,19 @@ func (s *standard) meetSocket(same bool) (bool, error) {
 }
 
 // owner takes the owner of a pipe, file or terminal for the client, when nobody else can have
-// written what is read: others may not open it. The group of a terminal is for those that
-// write messages on it; a person who starts us at his own has our group.
+// written what is read: others may not open it, nor its group write it. The group of a terminal is for
+// those that write messages on it, which nobody reads; a person who starts us at his own has our group.
 func (s *standard) owner(st unix.Stat_t) {
 	s.Addr, s.UID, s.GID = "stdin", st.Uid, st.Gid
-	if isTerminal(s.in) && s.UID == uint32(os.Getuid()) {
-		s.GID = uint32(os.Getgid())
+	strangers := uint32(0o027)
+	if isTerminal(s.in) {
+		strangers = 0o007
+		if s.UID == uint32(os.Getuid()) {
+			s.GID = uint32(os.Getgid())
+		}
 	}
 	u := become.Ucred{UID: s.UID, GID: s.GID}
-	s.Vouched = st.Mode&0o007 == 0 && u.Vouch() == nil
+	s.Vouched = st.Mode&strangers == 0 && u.Vouch() == nil
 }
 
 func isTerminal(fd int) bool {
