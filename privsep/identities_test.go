@@ -304,11 +304,14 @@ func TestKilledByHisUser(t *testing.T) {
 	g, socket := becoming(t, Config{})
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	other := pidOf(t, body)
-	for range 3 {
+	for n := range 3 {
 		_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 		pid := pidOf(t, body)
 		syscall.Kill(pid, syscall.SIGKILL)
-		g.await("worker died", func(r map[string]any) bool { return r["pid"] == float64(pid) })
+		r := g.await("worker died", func(r map[string]any) bool { return r["pid"] == float64(pid) })
+		if r["workers_lost_so_far"] != float64(n+1) {
+			t.Errorf("death %d is told as %v", n+1, r)
+		}
 	}
 	if _, _, body := askAs(t, socket, 31002, 31101, "/pid"); pidOf(t, body) != other {
 		t.Error("another user's worker is another one")

@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +26,8 @@ type pool struct {
 	hello   func(*worker) error // tells a worker that is ready what else it needs, before its first connection; may be nil
 	lazy    bool                // a worker starts when a connection waits for it; when it can't, all who wait are told so
 	once    bool                // there is one connection, and the pool ends with it
+	lost    *tally              // of workers that ended badly or not began, over many pools; nil: each is told
+	routine *tally              // … of what happens to each worker
 	worn    func()              // called when it has served Config.Wear connections; may be nil
 	rested  func()              // called when it may have come to rest; may be nil
 
@@ -107,7 +108,7 @@ func (p *pool) keep(i int, first chan<- error) {
 			failures++
 		}
 		if errs.KindOf(err) == errs.Internal && err != nil {
-			p.log.Error("a worker can't be started", "uid", p.who.UID, "error", err)
+			p.complain(slog.LevelError, "a worker can't be started", "uid", p.who.UID, "error", err)
 		}
 		if p.lazy && !ready {
 			p.setBarren(true)
@@ -280,16 +281,8 @@ func (p *pool) setReady(w *worker) {
 	defer p.mu.Unlock()
 	w.ready = true
 	p.dequeue()
-	p.log.Log(context.Background(), p.level(), "worker is ready", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "gid", p.who.GID,
+	p.mention("worker is ready", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "gid", p.who.GID,
 		"took", time.Since(w.started).Round(10*time.Microsecond))
-}
-
-// level is that of what happens to every worker: with one for each connection it is no news.
-func (p *pool) level() slog.Level {
-	if p.once {
-		return slog.LevelDebug
-	}
-	return slog.LevelInfo
 }
 
 // discharge takes a worker off the list, frees the slots of what it held, buries it
@@ -312,15 +305,15 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {
 	case ending != "":
-		p.log.Warn("worker was ended", append(attrs, "because", ending)...)
+		p.complain(slog.LevelWarn, "worker was ended", append(attrs, "because", ending)...)
 		err = errs.New(errs.Unavailable, "a worker was ended: %s", ending)
 	case !closed:
-		p.log.Error("worker was killed", append(attrs, "because", why)...)
+		p.complain(slog.LevelError, "worker was killed", append(attrs, "because", why)...)
 		err = why
 	case drained && lost == 0:
-		p.log.Log(context.Background(), p.level(), "worker is done", attrs...)
+		p.mention("worker is done", attrs...)
 	default:
-		p.log.Error("worker died", attrs...)
+		p.complain(slog.LevelError, "worker died", attrs...)
 		err = errs.New(errs.Internal, "a worker died before it was ready: %s", status).
 			WithHint("its last words are in the log above")
 	}

@@ -14,9 +14,14 @@ type pools struct {
 	list    map[*pool]struct{}
 	closed  bool
 	running sync.WaitGroup
+
+	// Of workers whose number and end are in the hands of those whom they are for.
+	lost, routine *tally
 }
 
-func newPools() *pools { return &pools{list: map[*pool]struct{}{}} }
+func newPools() *pools {
+	return &pools{list: map[*pool]struct{}{}, lost: newTally(), routine: newTally()}
+}
 
 // start starts p, which is on the list as long as anything of it runs. It reports false when
 // everything comes to its end, and no pool starts any more.
@@ -27,6 +32,9 @@ func (ps *pools) start(p *pool) error {
 		return errs.New(errs.Unavailable, "%s", stopping)
 	}
 	ps.list[p] = struct{}{}
+	if p.lazy {
+		p.lost, p.routine = ps.lost, ps.routine
+	}
 	ps.running.Go(func() {
 		<-p.gone
 		ps.mu.Lock()

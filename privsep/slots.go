@@ -20,14 +20,14 @@ type slots struct {
 
 	pressed atomic.Bool // somebody had to wait since calm
 
-	mu      sync.Mutex
-	dropped uint64  // connections that were closed unserved
-	lines   *budget // for saying so
+	unserved *tally // connections that were closed so
+
+	mu sync.Mutex
 	giving
 }
 
 func newSlots(n int, log *slog.Logger) *slots {
-	return &slots{taken: make(chan struct{}, n), log: log, lines: newBudget(50, 5, time.Now()), sources: new(sources)}
+	return &slots{taken: make(chan struct{}, n), log: log, unserved: newTally(), sources: new(sources)}
 }
 
 // patient is how long somebody waits for a slot before those that are busy are asked as well.
@@ -99,19 +99,14 @@ func (s *slots) drop(c *connection, status int, why string) {
 }
 
 // turnAway closes a connection that has no slot, with an answer where one can be given, and says
-// so. Clients decide how many come, so that lines about them are limited: the count is exact.
+// so.
 func (s *slots) turnAway(c *connection, status int, why string) {
 	if status == 0 || c.TLS { // a client of TLS would take it for garbage
 		unix.Close(c.fd)
 	} else {
 		refuseWith(c.fd, status)
 	}
-	s.mu.Lock()
-	s.dropped++
-	total := s.dropped
-	ok, _ := s.lines.spend(time.Now())
-	s.mu.Unlock()
-	if ok {
+	if total, ok := s.unserved.add(); ok {
 		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.peer(), "because", why, "unserved_so_far", total)
 	}
 }

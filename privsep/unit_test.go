@@ -305,8 +305,8 @@ func TestDropsAreLimited(t *testing.T) {
 		s.drop(c, statusUnavailable, "of this test")
 		client.Close()
 	}
-	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.dropped != 2000 {
-		t.Errorf("%d lines about %d", n, s.dropped)
+	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.unserved.n != 2000 {
+		t.Errorf("%d lines about %d", n, s.unserved.n)
 	}
 }
 

@@ -1,0 +1,61 @@
+package privsep
+
+import (
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"schedrestd/security"
+)
+
+// TestLostWorkersAreLimited: users whose workers can't be started, as at their limit of processes, or who
+// kill them, don't fill the disk with lines about it; each is counted.
+func TestLostWorkersAreLimited(t *testing.T) {
+	program, err := os.Open(os.DevNull) // nobody can execute it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	s, err := startSpawner(Config{}, false, program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	const users = 300
+	for name, switches := range map[string]security.Switches{
+		"worker_per_connection": {WorkerPerConnection: true},
+		"become_user":           {BecomeUser: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := new(syncBuffer)
+			c := Config{Connections: users, Identities: users, Workers: 1, Threads: 1, HandLimit: patience, Silence: patience,
+				Switches: switches, Log: slog.New(slog.NewTextHandler(log, nil))}
+			ps, slots := newPools(), newSlots(users, c.Log)
+			h := newHost(c, service{}, means{spawner: s, slots: slots, pools: ps}, nil)
+			for uid := range uint32(users) {
+				one, client := accepted(t, slots)
+				one.UID, one.GID, one.Vouched = 31000+uid, 31000, true
+				h.take(one)
+				turnedAway(t, client)
+			}
+			ps.each((*pool).drain)
+			ps.running.Wait()
+			if n := strings.Count(log.String(), "a worker can't be started"); n < 50 || n > 200 || ps.lost.n < users {
+				t.Errorf("%d lines about %d", n, ps.lost.n)
+			}
+		})
+	}
+}
+
+// TestRoutineIsLimited: what happens to every worker is told as often as its user has it happen, too.
+func TestRoutineIsLimited(t *testing.T) {
+	p, log := idle(t, patience)
+	p.routine = newTally()
+	for range 1000 {
+		p.mention("worker is ready")
+	}
+	if n := strings.Count(log.String(), "worker is ready"); n < 50 || n > 500 {
+		t.Errorf("%d lines", n)
+	}
+}
