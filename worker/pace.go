@@ -16,13 +16,18 @@ const (
 	hurried = 5 * time.Second
 )
 
+// leftover is how long the rest of a body is listened to that no handler has read: its client may
+// still be sending, and take the answer afterwards.
+const leftover = time.Second
+
 // pace is one request while it is being answered.
 type pace struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	course  *course
-	conn    *conn // nil: the parent did not hand it over
-	http2   bool  // a stream has limits of its own: that it waits for its client is no Write on the connection
+	conn    *conn      // nil: the parent did not hand it over
+	body    *pacedBody // nil: the request has none
+	http2   bool       // a stream has limits of its own: that it waits for its client is no Write on the connection
 
 	mu      sync.Mutex
 	stall   time.Duration
@@ -39,7 +44,8 @@ func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *course) *pace 
 		p.conn = g.server.watch.rawOf(c)
 	}
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = &pacedBody{r.Body, p}
+		p.body = &pacedBody{ReadCloser: r.Body, pace: p}
+		r.Body = p.body
 	}
 	g.mu.Lock()
 	g.inside[p] = struct{}{}
@@ -54,8 +60,18 @@ func (g *gate) leave(p *pace) {
 	delete(g.inside, p)
 	g.mu.Unlock()
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.over = true
-	p.mu.Unlock()
+	if p.body != nil && !p.body.ended && !p.http2 {
+		dropRest(p.control)
+	}
+}
+
+// dropRest bounds the time for a body that nobody reads. net/http reads on in it once the handler is
+// done, before it closes the connection, and by itself without a limit: whoever sends the half
+// of a body, with a token or without, would keep his slot for good.
+func dropRest(control *http.ResponseController) {
+	_ = control.SetReadDeadline(time.Now().Add(leftover))
 }
 
 // hurry hurries the requests of c, or all of them.
@@ -152,7 +168,8 @@ func (p *pace) timed(write func() error) error {
 // pacedBody counts what comes of a body.
 type pacedBody struct {
 	io.ReadCloser
-	pace *pace
+	pace  *pace
+	ended bool // all of it was read; guarded by pace.mu
 }
 
 // Read reads, and gives time for the next piece in proportion.
@@ -160,6 +177,7 @@ func (b *pacedBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
 	b.pace.mu.Lock()
 	defer b.pace.mu.Unlock()
+	b.ended = b.ended || err == io.EOF
 	if !b.pace.last.IsZero() {
 		b.pace.last = b.pace.last.Add(hurried * time.Duration(n) / portion)
 	}

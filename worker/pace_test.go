@@ -2,9 +2,11 @@ package worker
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -77,6 +79,42 @@ func TestSlowBodyYields(t *testing.T) {
 	if r, err := http.ReadResponse(bufio.NewReader(slow), nil); err != nil || r.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("got %v, %v", r, err)
 	}
+}
+
+// TestUnreadBodyEnds: a connection whose request was answered without its body ends, and does not wait
+// for a body that never comes: refused strangers would keep everybody out.
+func TestUnreadBodyEnds(t *testing.T) {
+	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+	}))
+	for _, request := range []string{
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nhalf",
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nha",
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n",
+	} {
+		c := st.connect()
+		fmt.Fprint(c, request)
+		wantAnswerAndEnd(t, c)
+	}
+}
+
+func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
+	t.Helper()
+	c.SetDeadline(time.Now().Add(time.Minute))
+	r := bufio.NewReader(c)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := r.ReadByte(); err != io.EOF {
+		t.Errorf("after the answer: %v", err)
+	}
+	return resp
 }
 
 // TestBodyThatGetsOn: a body whose client sends is given more time, in proportion.
