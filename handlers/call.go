@@ -3,12 +3,10 @@ package handlers
 import (
 	"context"
 	"crypto/rand"
-	"log/slog"
 	"net/http"
 	"time"
 
 	"schedrestd/api"
-	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -22,7 +20,8 @@ type call struct {
 	ctx   context.Context
 	id    string // of the request, for the client and the log
 	begun time.Time
-	stays bool // the connection, once the body was read
+	stays bool   // the connection, once the body was read
+	why   string // it reaches no endpoint; "" when it does
 
 	match
 	media    string           // what the answer is written as
@@ -34,8 +33,7 @@ type call struct {
 
 // ServeHTTP is the whole way of a request, step by step.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), begun: time.Now(), media: mediaJSON}
-	w.Header().Set("X-Request-Id", c.id)
+	c := h.newCall(w, r)
 	defer c.logAccess()
 	defer c.recover()
 	c.closeUnlessRead()
@@ -43,6 +41,28 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := c.serve(); err != nil {
 		c.fail(err)
 	}
+}
+
+func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
+	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), begun: time.Now(), media: mediaJSON}
+	w.Header().Set("X-Request-Id", c.id)
+	return c
+}
+
+// Refusing makes a handler that answers every request with err: by the same negotiation, in the
+// same envelope and with the same line in the log as any other, which gets err too.
+func Refusing(cfg Config, err error) http.Handler {
+	h := newHandler(cfg)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := h.newCall(w, r)
+		c.why = err.Error()
+		defer c.logAccess()
+		defer c.recover()
+		c.closeUnlessRead()
+		c.match = h.router.find(r)
+		_ = c.negotiate(bodyMedia) // what is refused to one who takes none of them is JSON
+		c.tell(err, status(err))
+	})
 }
 
 func (c *call) serve() error {
@@ -127,23 +147,4 @@ func (c *call) meta() api.Meta {
 		m.User = c.who.Claims.User
 	}
 	return m
-}
-
-// logAccess writes the line of the request. Headers are never in it, nor the query:
-// either may hold a token.
-func (c *call) logAccess() {
-	route, level := "none", slog.LevelInfo
-	switch {
-	case c.route != nil:
-		route = c.route.ID
-	case c.page != nil:
-		if route = c.page.id; c.page.quiet {
-			level = slog.LevelDebug // load balancers ask every second
-		}
-	}
-	peer, _ := auth.PeerFrom(c.ctx)
-	c.h.Log.LogAttrs(c.ctx, level, "request",
-		slog.String("id", c.id), slog.String("peer", peer.String()), slog.String("user", c.who.User()),
-		slog.String("method", schema.Shorten(c.r.Method)), slog.String("path", schema.Shorten(c.r.URL.Path)), slog.String("route", route),
-		slog.Int("status", c.w.status), slog.Int("bytes", c.w.bytes), slog.Duration("took", time.Since(c.begun)))
 }

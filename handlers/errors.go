@@ -62,12 +62,17 @@ func status(err error) int {
 // retryAfter is how many seconds a client is asked to wait for a daemon to come back.
 const retryAfter = "5"
 
-// fail answers with err. Nothing was sent yet.
+// fail logs err when it is of interest, and answers with it. Nothing was sent yet.
 func (c *call) fail(err error) {
 	code := status(err)
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
 		c.logFailure(err)
 	}
+	c.tell(err, code)
+}
+
+// tell answers with err.
+func (c *call) tell(err error, code int) {
 	if code == http.StatusNotModified { // has no body (RFC 9110, 15.4.5)
 		c.w.WriteHeader(code)
 		return

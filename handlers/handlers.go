@@ -46,7 +46,9 @@ type Config struct {
 }
 
 // New makes the handler of all requests.
-func New(cfg Config) http.Handler {
+func New(cfg Config) http.Handler { return newHandler(cfg) }
+
+func newHandler(cfg Config) *handler {
 	if cfg.Parsers == nil {
 		cfg.Parsers = plugin.AllParsers()
 	}

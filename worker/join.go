@@ -28,28 +28,16 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 		Trusted:     func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
 		Log:         slog.Default(),
 	}
-	cfg := handlers.Config{
-		Controller: client.New(daemons),
-		Auth: auth.Options{
-			JWT:            setup.JWT,
-			Local:          setup.Local,
-			UID:            uint32(os.Getuid()),
-			UserClaimField: setup.UserClaim,
-		},
-		Names:    spellings(setup.Names),
-		Parsers:  parsers(setup.Parsers),
-		Content:  plugin.Content(setup.Content),
-		Statuses: setup.Statuses,
-		JSON:     schema.Layout(setup.JSON),
-		YAML:     schema.Layout(setup.YAML),
-		Ready:    func() bool { return !leaving.Load() },
-		Cluster:  setup.Cluster,
-		Release:  release.Version,
-		Users:    newUsers(),
-		MaxBody:  int64(setup.Limits.Body),
-		ReadBody: setup.Limits.ReadBody,
-		Log:      slog.Default(),
+	cfg := answers(setup)
+	cfg.Controller = client.New(daemons)
+	cfg.Auth = auth.Options{
+		JWT:            setup.JWT,
+		Local:          setup.Local,
+		UID:            uint32(os.Getuid()),
+		UserClaimField: setup.UserClaim,
 	}
+	cfg.Ready = func() bool { return !leaving.Load() }
+	cfg.Users = newUsers()
 	if setup.RequireUserName {
 		names, err := privilegedNames(setup.SchedUID)
 		if err != nil {
@@ -65,6 +53,30 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 	}
 	return handlers.New(cfg), nil
 }
+
+// answers says what answers look like. There is no daemon in it, and nobody who may ask one.
+func answers(setup ipc.Setup) handlers.Config {
+	cfg := handlers.Config{
+		Names:    spellings(setup.Names),
+		Parsers:  parsers(setup.Parsers),
+		Content:  plugin.Content(setup.Content),
+		Statuses: setup.Statuses,
+		JSON:     schema.Layout(setup.JSON),
+		YAML:     schema.Layout(setup.YAML),
+		Cluster:  setup.Cluster,
+		Release:  release.Version,
+		MaxBody:  int64(setup.Limits.Body),
+		ReadBody: setup.Limits.ReadBody,
+		Log:      slog.Default(),
+	}
+	if len(setup.Accounting) > 0 {
+		cfg.Accounting = unasked{}
+	}
+	return cfg
+}
+
+// unasked stands for an accounting daemon that is there.
+type unasked struct{ handlers.Accounting }
 
 // privilegedNames is every name of root and SchedUser, aliases too. They are looked up once:
 // the name in a token that nobody has verified must cost no look-up.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/errs"
+	"schedrestd/handlers"
 	"schedrestd/ipc"
 	"schedrestd/release"
 )
@@ -24,11 +26,13 @@ type refusals struct {
 	layout  schema.Layout
 	cluster string
 	storage bool
-	header  int // limit of a request's header, bytes
+	header  int          // limit of a request's header, bytes
+	crowded http.Handler // of a request that finds no room
 }
 
 func newRefusals(setup *ipc.Setup) *refusals {
 	r := &refusals{layout: schema.Layout(setup.JSON), cluster: setup.Cluster, storage: len(setup.Accounting) > 0, header: int(setup.Limits.Header)}
+	r.crowded = handlers.Refusing(answers(*setup), errCrowded)
 	r.view.Version = api.Versions[len(api.Versions)-1]
 	if n := len(setup.Parsers); n > 0 {
 		r.view.Version = schema.Version(setup.Parsers[n-1].Version)
@@ -58,9 +62,11 @@ var (
 	noExpectation = refusal{http.StatusExpectationFailed, errs.Unsupported, "the only thing to expect is 100-continue"}
 	noCoding      = refusal{http.StatusNotImplemented, errs.Unsupported, "the only transfer coding that is read is chunked"}
 	noVersion     = refusal{http.StatusHTTPVersionNotSupported, errs.Unsupported, "the versions of HTTP that are read here are 1.1 and 1.0"}
-	crowded       = refusal{http.StatusServiceUnavailable, errs.Unavailable, "as many requests as may be are being answered, and none came to its end in time"}
 	stopping      = refusal{http.StatusServiceUnavailable, errs.Unavailable, "this connection ends before the rest of the request came"}
 )
+
+// errCrowded is what a request is told that could be read, and finds no room.
+var errCrowded = errs.New(errs.Unavailable, "as many requests as may be are being answered, and none came to its end in time")
 
 // instead is what is said in place of an answer that http.Server wrote by itself.
 func instead(of []byte) refusal {
@@ -98,8 +104,8 @@ func (r *refusals) answer(why refusal, peer auth.Peer, begun time.Time) []byte {
 		out.WriteString("Retry-After: 5\r\n")
 	}
 	fmt.Fprintf(&out, "X-Content-Type-Options: nosniff\r\nX-Request-Id: %s\r\n\r\n", id)
-	slog.Info("request", "id", id, "peer", peer.String(), "user", "", "method", "", "path", "", "route", "none",
-		"status", why.status, "bytes", len(text), "took", time.Since(begun), "because", why.text)
+	handlers.Access{ID: id, Peer: peer, Status: why.status, Bytes: len(text), Took: time.Since(begun), Because: why.text}.
+		Log(context.Background(), slog.Default(), slog.LevelInfo)
 	out.Write(text)
 	return out.Bytes()
 }
@@ -116,23 +122,4 @@ func (r *refusals) body(why refusal, peer auth.Peer) []byte {
 	api.Empty.Renderer(r.view)(w, &body)
 	_ = w.Flush() // into memory
 	return text.Bytes()
-}
-
-// reply answers a request that reaches no handler. Nobody waits for a body that it may have.
-func (r *refusals) reply(w http.ResponseWriter, req *http.Request, why refusal) {
-	peer, _ := auth.PeerFrom(req.Context())
-	id, text := rand.Text(), r.body(why, peer)
-	h := w.Header()
-	if req.ContentLength != 0 {
-		h.Set("Connection", "close")
-	}
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Type", "application/json")
-	h.Set("Retry-After", "5")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Request-Id", id)
-	w.WriteHeader(why.status)
-	_, _ = w.Write(text)
-	slog.Info("request", "id", id, "peer", peer.String(), "user", "", "method", req.Method, "path", req.URL.Path, "route", "none",
-		"status", why.status, "bytes", len(text), "because", why.text)
 }

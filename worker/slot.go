@@ -46,7 +46,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !g.enter(r.Context()) {
-		g.server.own.reply(w, r, crowded)
+		g.server.own.crowded.ServeHTTP(w, r)
 		return
 	}
 	defer func() { <-g.room }()

@@ -77,6 +77,11 @@ func TestCrowded(t *testing.T) {
 		len(body.Errors) != 1 || body.Errors[0].Code != "unavailable" || !body.Errors[0].Retryable {
 		t.Errorf("%d %v %s: %v", w.Code, w.Header(), w.Body, err)
 	}
+	yaml, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Accept", "application/yaml")
+	if h.ServeHTTP(yaml, r); yaml.Code != http.StatusServiceUnavailable || yaml.Header().Get("Content-Type") != "application/yaml" {
+		t.Errorf("who asks for YAML: %d %v %s", yaml.Code, yaml.Header(), yaml.Body)
+	}
 	if w := visit(h, "/healthz"); w.Code != http.StatusOK {
 		t.Errorf("/healthz: %d", w.Code)
 	}

@@ -1,0 +1,56 @@
+package handlers
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"schedrestd/api/schema"
+	"schedrestd/auth"
+)
+
+// Access is what the log has of a request: one line, and of each request the same, whether it
+// reached an endpoint or could not even be read.
+type Access struct {
+	ID           string
+	Peer         auth.Peer
+	User         string
+	Method, Path string // as the client sent them; "" when they could not be read
+	Route        string // "" when there is none
+	Status       int
+	Bytes        int
+	Took         time.Duration
+	Because      string // why it reached no endpoint; "" when it did
+}
+
+// Log writes the line. Headers are never in it, nor the query: either may hold a token.
+func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
+	if a.Route == "" {
+		a.Route = "none"
+	}
+	attrs := append(make([]slog.Attr, 0, 10),
+		slog.String("id", a.ID), slog.String("peer", a.Peer.String()), slog.String("user", a.User),
+		slog.String("method", schema.Shorten(a.Method)), slog.String("path", schema.Shorten(a.Path)), slog.String("route", a.Route),
+		slog.Int("status", a.Status), slog.Int("bytes", a.Bytes), slog.Duration("took", a.Took))
+	if a.Because != "" {
+		attrs = append(attrs, slog.String("because", a.Because))
+	}
+	log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// logAccess writes the line of c.
+func (c *call) logAccess() {
+	a := Access{ID: c.id, User: c.who.User(), Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
+		Took: time.Since(c.begun), Because: c.why}
+	a.Peer, _ = auth.PeerFrom(c.ctx)
+	level := slog.LevelInfo
+	switch {
+	case c.route != nil:
+		a.Route = c.route.ID
+	case c.page != nil:
+		if a.Route = c.page.id; c.page.quiet {
+			level = slog.LevelDebug // load balancers ask every second
+		}
+	}
+	a.Log(c.ctx, c.h.Log, level)
+}
