@@ -153,7 +153,8 @@ func (k *keeper) keep(first chan<- error) {
 		if time.Since(began) > 2*pause(failures) {
 			failures = 1
 		}
-		k.log.Error("keeper is gone: clients that connect over TLS wait for the next one", "because", err, "pause", pause(failures))
+		k.log.Error("keeper is gone: clients that connect over TLS wait for the next one", "because", err,
+			"hint", errs.HintOf(err), "pause", pause(failures))
 		select {
 		case <-k.quit:
 			return
@@ -186,14 +187,11 @@ func (k *keeper) live(first *chan<- error) error {
 	select {
 	case why = <-heard:
 	case err := <-settled:
-		if err != nil && *first != nil {
+		if err != nil { // without a key it is of no use; the next one finds what the files have then
 			k.end(p, err.Error(), nil)
 			<-heard
 			k.bury(p, 0)
 			return err
-		}
-		if err != nil {
-			k.log.Error("the new keeper has no key", "error", err)
 		}
 		if *first != nil {
 			*first <- nil

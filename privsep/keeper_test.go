@@ -38,6 +38,10 @@ func playKeeper(part string) int {
 		panic("no keeper here")
 	case "mute":
 		time.Sleep(time.Hour)
+	case "second has no key":
+		if nth() != 2 {
+			return keeping.Main()
+		}
 	case "first stops":
 		if !made() {
 			part = "stopped"
@@ -79,6 +83,8 @@ func playKeeper(part string) int {
 		case ok && part == "stopped":
 			c.Send(&ipc.Kept{Number: key.Number, OK: true})
 			syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		case ok && part == "second has no key":
+			c.Send(&ipc.Kept{Number: key.Number, Reason: "not to my taste"})
 		case ok && part == "kept of another":
 			c.Send(&ipc.Kept{Number: key.Number + 1, OK: true})
 		}
@@ -311,6 +317,19 @@ func TestKeeperDies(t *testing.T) {
 	s.leaf = leaf
 	must(t, syscall.Kill(g.keeperPID(4), syscall.SIGKILL))
 	g.keeperPID(5)
+	g.eventually(func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
+}
+
+// TestKeeperWithoutKey: one that has come after another and can't use the key is of no use. It is ended,
+// and the next one has it.
+func TestKeeperWithoutKey(t *testing.T) {
+	as := plain(t)
+	s := newSite(t, as)
+	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
+	g := serve(t, as, s.config(Config{KeeperArgv: []string{"second has no key", mark}}))
+	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
+	g.because("keeper is gone: clients that connect over TLS wait for the next one", "not to my taste")
+	g.keeperPID(3)
 	g.eventually(func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
