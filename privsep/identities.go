@@ -18,8 +18,8 @@ type identities struct {
 	mu      sync.Mutex
 	config  Config
 	list    map[identity]*pool
-	leaving map[*pool]struct{} // retired, with a process that is there still
-	waiting []*connection      // for room
+	leaving map[*pool]reason // retired, with a process that is there still
+	waiting []*connection    // for room
 	stopped bool
 	wake    chan struct{}
 }
@@ -28,7 +28,7 @@ type identities struct {
 type identity struct{ uid, gid uint32 }
 
 func newIdentities(c Config, who service, m means) *identities {
-	return &identities{means: m, who: who, config: c, list: map[identity]*pool{}, leaving: map[*pool]struct{}{}, wake: make(chan struct{}, 1)}
+	return &identities{means: m, who: who, config: c, list: map[identity]*pool{}, leaving: map[*pool]reason{}, wake: make(chan struct{}, 1)}
 }
 
 func (h *identities) start() error {
@@ -83,9 +83,34 @@ func (h *identities) serve(c *connection) bool {
 	return p.take(c)
 }
 
+// reason is why a pool was retired.
+type reason int
+
+const (
+	rested   reason = iota // it was at rest, or others needed its room
+	replaced               // the configuration is another one
+)
+
 // hasRoom tells whether c can be served now; h.mu is held.
 func (h *identities) hasRoom(c *connection) bool {
-	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+len(h.leaving) < h.config.Identities
+	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.config.Identities
+}
+
+// lingering is how many of those that leave take room. One that was replaced takes none, since it may have an
+// answer to end that takes hours, unless so many have been that they would be without bound.
+// h.mu is held.
+func (h *identities) lingering() int {
+	return len(h.leaving) - min(h.replaced(), h.config.Identities)
+}
+
+// replaced is how many that leave were replaced; h.mu is held.
+func (h *identities) replaced() (n int) {
+	for _, why := range h.leaving {
+		if why == replaced {
+			n++
+		}
+	}
+	return n
 }
 
 // expire tells c that there was no room for it in its time.
@@ -145,15 +170,15 @@ func (h *identities) retireRested(now time.Time) time.Duration {
 			next = min(next, left)
 			continue
 		}
-		h.retire(id, p)
+		h.retire(id, p, rested)
 	}
 	return next
 }
 
-// retire takes a pool off the list; it counts until its process is gone. h.mu is held.
-func (h *identities) retire(id identity, p *pool) {
+// retire takes a pool off the list; it is among those that leave until its process is gone. h.mu is held.
+func (h *identities) retire(id identity, p *pool, why reason) {
 	delete(h.list, id)
-	h.leaving[p] = struct{}{}
+	h.leaving[p] = why
 	h.waiting = append(h.waiting, h.requeue(p.retire())...)
 	go func() {
 		<-p.gone
@@ -192,7 +217,11 @@ func (h *identities) makeRoom() {
 		wanted[identity{c.UID, c.GID}] = true
 	}
 	missing := len(wanted)
-	for p := range h.leaving {
+	crowded := h.replaced() > h.config.Identities
+	for p, why := range h.leaving {
+		if why == replaced && !crowded {
+			continue // its end makes no room
+		}
 		idle, _ := p.isIdle()
 		if idle || h.slots.askAll(p.connections()) {
 			missing--
@@ -212,7 +241,7 @@ func (h *identities) makeRoom() {
 	slices.SortFunc(list, func(a, b rest) int { return a.since.Compare(b.since) })
 	for _, one := range list {
 		if missing > 0 && one.idle {
-			h.retire(one.id, one.p)
+			h.retire(one.id, one.p, rested)
 			missing--
 		}
 	}
@@ -233,7 +262,7 @@ func (h *identities) renew(c Config) error {
 	defer h.mu.Unlock()
 	h.config = c
 	for id, p := range h.list {
-		h.retire(id, p)
+		h.retire(id, p, replaced)
 	}
 	h.poke()
 	return nil

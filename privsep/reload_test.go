@@ -2,6 +2,7 @@ package privsep
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -181,6 +182,52 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 	}
 	if got := cluster(t, next); got != "two" {
 		t.Errorf("after a bad one: cluster %q", got)
+	}
+}
+
+// TestReloadMakesNoCrowd: with room for one user, one who still waits for his answer when the configuration
+// is reread keeps nobody out; but there is a bound on how many do so.
+func TestReloadMakesNoCrowd(t *testing.T) {
+	write := rereading(t)
+	write(ipc.Setup{Cluster: "two", Local: true})
+	g, socket := becoming(t, Config{Setup: ipc.Setup{Cluster: "one"}, Identities: 1, HandLimit: patience})
+	long := func() net.Conn {
+		t.Helper()
+		c, err := dialAs(socket, 31001, 31101)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		fmt.Fprint(c, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
+		return c
+	}
+	first := long()
+	g.awaitMany("worker: a request waits", 1)
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	g.awaitMany("configuration is reread", 1)
+	if c, status, body := askAs(t, socket, 31002, 31102, "/setup"); status != http.StatusOK || !strings.Contains(body, `"Cluster":"two"`) {
+		t.Errorf("another user: %d %s", status, body)
+	} else {
+		c.Close()
+	}
+	long()
+	g.awaitMany("worker: a request waits", 2)
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	g.awaitMany("configuration is reread", 2)
+	next, err := dialAs(socket, 31002, 31102)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	fmt.Fprint(next, request)
+	time.Sleep(500 * time.Millisecond) // he would be served in that
+	if n := len(children(t, g.cmd.Process.Pid)); n != 2 {
+		t.Errorf("%d workers, with room for one and as many that were replaced", n)
+	}
+	first.Close()
+	next.SetDeadline(time.Now().Add(patience))
+	if status, body, err := answer(next); status != http.StatusOK {
+		t.Errorf("with room again: %d %s %v", status, body, err)
 	}
 }
 
