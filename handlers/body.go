@@ -24,17 +24,26 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	if c.r.ContentLength > c.h.MaxBody {
 		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("%d bytes are taken", c.h.MaxBody)
 	}
+	if err := c.room.grow(c.r.ContentLength); err != nil { // -1 when it isn't said: then as it comes
+		return nil, err
+	}
 	text, err := readText(c.body(), c.r.ContentLength)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := read.read(text, schema.DefaultLimits)
-	if err != nil {
-		return nil, syntaxError(read.name, err)
-	}
 	report := schema.Report{Lenient: c.fast}
 	body := new(T)
-	table.Parser(c.view)(&report, doc, body)
+	err = c.h.bodies.parse(c.ctx, len(text), func() error {
+		doc, err := read.read(text, schema.DefaultLimits)
+		if err != nil {
+			return syntaxError(read.name, err)
+		}
+		table.Parser(c.view)(&report, doc, body)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	for _, n := range report.Warnings {
 		c.warnings = append(c.warnings, api.Warning{Description: n.Text, Source: n.Source})
 	}
@@ -62,9 +71,14 @@ func (c *call) closeUnlessRead() {
 func (c *call) body() io.Reader {
 	conn := http.NewResponseController(c.w.ResponseWriter)
 	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody)
+	var come int64
 	return readerFunc(func(p []byte) (int, error) {
 		_ = conn.SetReadDeadline(time.Now().Add(c.h.ReadBody)) // not supported in tests' recorders
 		n, err := bounded.Read(p)
+		come += int64(n)
+		if full := c.room.grow(come); full != nil {
+			return n, full
+		}
 		if err == io.EOF {
 			_ = conn.SetReadDeadline(time.Time{})
 			if c.stays {
@@ -119,6 +133,9 @@ func readText(body io.Reader, announced int64) (string, error) {
 	if _, err := io.Copy(&b, body); err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			return "", errs.Wrap(err, errs.TooLarge, "the body is too large")
+		}
+		if errs.KindOf(err) == errs.Unavailable {
+			return "", err
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return "", errs.Wrap(err, errs.RequestTimeout, "the body did not arrive in time")

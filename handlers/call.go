@@ -20,6 +20,7 @@ type call struct {
 	ctx   context.Context
 	id    string // of the request, for the client and the log
 	begun time.Time
+	room  share  // for the body
 	stays bool   // the connection, once the body was read
 	why   string // it reaches no endpoint; "" when it does
 
@@ -34,6 +35,7 @@ type call struct {
 // ServeHTTP is the whole way of a request, step by step.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := h.newCall(w, r)
+	defer c.room.release()
 	defer c.logAccess()
 	defer c.recover()
 	c.closeUnlessRead()
@@ -44,7 +46,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
-	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), begun: time.Now(), media: mediaJSON}
+	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), begun: time.Now(), media: mediaJSON, room: share{of: h.bodies}}
 	w.Header().Set("X-Request-Id", c.id)
 	return c
 }

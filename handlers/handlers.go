@@ -61,7 +61,7 @@ func newHandler(cfg Config) *handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	h := &handler{Config: cfg, formats: newFormats(cfg.JSON, cfg.YAML)}
+	h := &handler{Config: cfg, formats: newFormats(cfg.JSON, cfg.YAML), bodies: newBodies(cfg.MaxBody)}
 	h.document = sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(h.described()) })
 	h.router = newRouter(h.routes(), h.pages(), cfg)
 	return h
@@ -71,5 +71,6 @@ type handler struct {
 	Config
 	router   *router
 	formats  *formats
+	bodies   *bodies
 	document func() (*openapi.Document, error)
 }

@@ -1,0 +1,51 @@
+package handlers
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestLargeBodies: a few large bodies at a time; one more is asked to come back, small ones are
+// taken all the same, and when the large ones have ended there is room again.
+func TestLargeBodies(t *testing.T) {
+	cfg := config(demo())
+	cfg.MaxBody = 2 * stepBody
+	handler := New(cfg)
+	post := func(body io.Reader, length int64) *httptest.ResponseRecorder {
+		r := request(http.MethodPost, "/sched/v0.0.43/job/submit", "")
+		r.Body, r.ContentLength = io.NopCloser(body), length
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	var running sync.WaitGroup
+	var ends []*io.PipeWriter
+	for range fewBodies {
+		in, out := io.Pipe()
+		ends = append(ends, out)
+		running.Go(func() { post(in, 2*stepBody) })
+		io.WriteString(out, "{") // it is being read
+	}
+	for name, length := range map[string]int64{"announced": 2 * stepBody, "chunked": -1} {
+		w := post(strings.NewReader(strings.Repeat(" ", 2*stepBody)), length)
+		body := envelope(t, w.Body.Bytes())
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || len(body.Errors) != 1 || !body.Errors[0].Retryable {
+			t.Errorf("%s: status %d: %s", name, w.Code, w.Body)
+		}
+	}
+	if w := post(strings.NewReader(submission), int64(len(submission))); w.Code != http.StatusOK {
+		t.Errorf("a small one beside them: status %d: %s", w.Code, w.Body)
+	}
+	for _, out := range ends {
+		out.Close()
+	}
+	running.Wait()
+	large := submission + strings.Repeat(" ", 2*stepBody-len(submission))
+	if w := post(strings.NewReader(large), -1); w.Code != http.StatusOK {
+		t.Errorf("a large one after them: status %d: %s", w.Code, w.Body)
+	}
+}
