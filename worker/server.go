@@ -31,6 +31,9 @@ type server struct {
 	front   atomic.Pointer[front] // of the one connection of an inetd run
 	held    sync.WaitGroup        // connections that were taken and not closed
 	exit    chan int
+
+	shaking  context.Context // of handshakes: no request has come yet, and a drain ends them
+	endShake context.CancelFunc
 }
 
 func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *server {
@@ -44,6 +47,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *se
 		drain:   l.Drain,
 		exit:    make(chan int, 2),
 	}
+	s.shaking, s.endShake = context.WithCancel(context.Background())
 	s.watch = newWatch(func(m ipc.Message) error { return channel.Send(m) })
 	s.http = &http.Server{
 		Handler:           spoken(newGate(s, setup, handler)),
@@ -152,6 +156,7 @@ func (s *server) take(fd int, m *ipc.Connection) {
 // finish answers what is being answered, closes what is idle, and ends the worker.
 func (s *server) finish() {
 	leaving.Store(true)
+	s.endShake() // http.Server does not know them, and their clients may say nothing
 	if f := s.front.Load(); f != nil {
 		f.drain()
 	}

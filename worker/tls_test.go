@@ -256,3 +256,31 @@ func TestBadFiles(t *testing.T) {
 		t.Error("clients need no certificate, since that of their authority is broken")
 	}
 }
+
+// TestDrainEndsHandshakes: a client that connects and does not begin its handshake holds up no end.
+func TestDrainEndsHandshakes(t *testing.T) {
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	st := newStage(t, ipc.Setup{}, nil)
+	_, text := selfSigned(t, key)
+	give(t, &st.secure, &ipc.Certificate{Number: 1}, text)
+	for _, when := range []string{"before", "after"} {
+		client, c := st.pair()
+		st.held.Add(1)
+		c.done = st.held.Done
+		secured, err := st.secure.server(c)
+		must(t, err)
+		go st.shake(c, secured, time.Hour)
+		if when == "before" {
+			go st.finish()
+		}
+		client.SetReadDeadline(time.Now().Add(30 * time.Second))
+		if n, err := client.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("a handshake from %s the drain: %d, %v", when, n, err)
+		}
+		if when == "before" {
+			if status := <-st.exit; status != 0 {
+				t.Errorf("status %d", status)
+			}
+		}
+	}
+}

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -271,7 +270,7 @@ func rested(c net.Conn, state http.ConnState) {
 // where http.Server accepts it. A client that speaks plain HTTP is told so.
 func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 	_ = raw.SetReadDeadline(time.Now().Add(limit))
-	err := secured.HandshakeContext(context.Background())
+	err := secured.HandshakeContext(s.shaking)
 	_ = raw.SetReadDeadline(time.Time{})
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	switch {
@@ -284,6 +283,8 @@ func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.refuse(isPlain)
+	case s.shaking.Err() != nil:
+		_ = raw.Close()
 	default:
 		slog.Info("TLS handshake failed", "peer", raw.peer.String(), "error", err)
 		_ = raw.Close()
