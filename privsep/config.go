@@ -53,7 +53,8 @@ type Config struct {
 	LogRate    int           // … and per second: 10000, more than the requests it can answer
 }
 
-// Reloader reads the configuration anew and checks it. What it returns replaces what Config had.
+// Reloader reads the configuration anew and checks it. What it returns replaces what Config had, when
+// workers can serve by it: then it is told so, if it has a method Accepted.
 type Reloader interface {
 	Reload() (ipc.Setup, TLS, error)
 }

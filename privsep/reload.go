@@ -94,6 +94,9 @@ func (r *renewals) renew(reread bool, h host, tls func(TLS) error) {
 		return
 	}
 	r.config = c
+	if is, ok := c.Reload.(interface{ Accepted() }); ok {
+		is.Accepted()
+	}
 	c.Log.Info("configuration is reread", "took", time.Since(begun).Round(time.Millisecond))
 }
 

@@ -23,6 +23,14 @@ type reloader struct {
 	level   slog.LevelVar
 	log     *slog.Logger
 	started privsep.Config
+	last    reading
+}
+
+// reading is what became of a configuration that could be read.
+type reading struct {
+	privsep.Config
+	level slog.Level
+	idle  []string // debug flags that do nothing here
 }
 
 func newReloader(o options, path string, errOut io.Writer) *reloader {
@@ -43,10 +51,13 @@ func (r *reloader) start() (privsep.Config, error) {
 	}
 	c, err := r.read()
 	r.started = c
+	if err == nil {
+		r.Accepted()
+	}
 	return c, err
 }
 
-// read makes a Config of the file as it is now, and changes nothing if that can't be used.
+// read makes a Config of the file as it is now, and changes nothing: that is Accepted's.
 func (r *reloader) read() (privsep.Config, error) {
 	cluster, err := configuration(r.path, r.log)
 	if err != nil {
@@ -57,13 +68,19 @@ func (r *reloader) read() (privsep.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	r.level.Set(level)
-	r.log.Log(context.Background(), levels[infoLevel+1].level, "configuration", "path", r.path, "cluster", c.Setup.Cluster,
-		"jwt", c.Setup.JWT, "local", c.Setup.Local, "data_parsers", c.Setup.Parsers, "controllers", c.Setup.Controllers, "accounting", c.Setup.Accounting)
-	if idle := withoutEffect(r.o.flagsOf(cluster)); len(idle) > 0 {
-		r.log.Log(context.Background(), levels[infoLevel+1].level, "debug flags that concern other daemons", "flags", idle)
-	}
+	r.last = reading{c, level, withoutEffect(r.o.flagsOf(cluster))}
 	return c, nil
+}
+
+// Accepted is for privsep: what was read last is used from now on, for the log too.
+func (r *reloader) Accepted() {
+	c, verbose := r.last.Setup, levels[infoLevel+1].level
+	r.level.Set(r.last.level)
+	r.log.Log(context.Background(), verbose, "configuration", "path", r.path, "cluster", c.Cluster,
+		"jwt", c.JWT, "local", c.Local, "data_parsers", c.Parsers, "controllers", c.Controllers, "accounting", c.Accounting)
+	if len(r.last.idle) > 0 {
+		r.log.Log(context.Background(), verbose, "debug flags that concern other daemons", "flags", r.last.idle)
+	}
 }
 
 // Reload is for privsep. What was opened or dropped for good at the start stays as it was,

@@ -37,6 +37,10 @@ func TestReload(t *testing.T) {
 	if len(setup.Parsers) != 1 || setup.Parsers[0] != (ipc.Parser{Version: 42}) {
 		t.Errorf("what the command line said is forgotten: %v", setup.Parsers)
 	}
+	if r.level.Level() != slog.LevelInfo {
+		t.Errorf("level %v of a configuration that nobody has accepted", r.level.Level())
+	}
+	r.Accepted()
 	if strings.Contains(log.String(), "level=WARN") || r.level.Level() != slog.LevelDebug {
 		t.Errorf("level %v, log:\n%s", r.level.Level(), &log)
 	}
