@@ -198,14 +198,15 @@ func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme
 	return of[at], nil
 }
 
-// http2 bounds what one connection of HTTP/2 may take: its streams are requests, and no more of
-// them than this worker answers at a time are let in.
+// http2 bounds what one connection of HTTP/2 may take: its streams are requests, and one connection
+// is given a quarter of those that this worker answers at a time. What a client asks beyond
+// that waits at the client.
 func http2(requests uint32) *http.HTTP2Config {
 	if requests == 0 {
 		requests = 100
 	}
 	return &http.HTTP2Config{
-		MaxConcurrentStreams:          int(min(requests, 250)),
+		MaxConcurrentStreams:          int(max(1, min(requests/4, 100))),
 		MaxReadFrameSize:              64 << 10,
 		MaxReceiveBufferPerConnection: 1 << 20,
 		MaxReceiveBufferPerStream:     256 << 10,
