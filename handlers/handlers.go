@@ -34,7 +34,7 @@ type Config struct {
 	Names      api.Names       // spellings served
 	Parsers    []plugin.Parser // API versions served, and how; nil: all
 	Content    plugin.Content  // which paths are served; 0: all there are
-	Statuses   []string        // responses that the OpenAPI document lists; nil: as openapi.DefaultStatuses
+	Statuses   []string        // responses that the OpenAPI document lists; nil: as plugin.DefaultStatuses
 	JSON, YAML schema.Layout   // how bodies are laid out
 	Ready      func() bool     // whether new requests should come here; nil: always
 	Cluster    string          // name of the cluster

@@ -12,12 +12,9 @@ import (
 	"schedrestd/release"
 )
 
-// TablesMode is the first argument of a worker program that prints and ends, and serves nobody.
-const TablesMode = "openapi"
-
 // Tables writes the OpenAPI document to out, as JSON and for bodies of JSON alone, and ends: what
 // --generate-openapi-spec prints. It reads nothing and asks nobody. args come after
-// TablesMode, each once and all but the last two needed:
+// plugin.TablesMode, each once and all but the last two needed:
 //
 //	parsers=v0.0.42+inline_enums,v0.0.43   as -d has them
 //	content=schedctld,scheddb              as -s has them
@@ -72,7 +69,7 @@ func tablesOption(o *openapi.Options, layout *schema.Layout, key, value string) 
 		}
 		o.Names = names
 	case "statuses":
-		o.Statuses, err = openapi.ParseStatuses(key, value)
+		o.Statuses, err = plugin.ParseStatuses(key, value)
 	case "json":
 		known := false
 		if *layout, known = map[string]schema.Layout{"compact": schema.Compact, "pretty": schema.Pretty}[value]; !known {

@@ -28,20 +28,16 @@ type Options struct {
 	Names    api.Names       // spellings
 	Content  plugin.Content  // which paths
 	Auth     plugin.Auth     // ways to authenticate
-	Statuses []string        // responses that each operation lists, "200", "4XX", "default"; nil: DefaultStatuses
+	Statuses []string        // responses that each operation lists, "200", "4XX", "default"; nil: plugin.DefaultStatuses
 	Release  string          // of this program
 	YAML     bool            // bodies may be YAML too, not JSON alone
 }
 
-// DefaultStatuses are the responses that are listed when nobody says otherwise.
-var DefaultStatuses = []string{"200", "default"}
-
 // Check refuses options of which no sound document can be made.
 func (o Options) Check() error {
 	for _, status := range o.Statuses {
-		if !isStatus(status) {
-			return errs.New(errs.Invalid, "there is no response %q", status).
-				WithHint(statusHint)
+		if err := plugin.CheckStatus("the document", status); err != nil {
+			return err
 		}
 	}
 	if len(o.Parsers) == 0 || len(o.Names.Spellings()) == 0 || o.Content == 0 {

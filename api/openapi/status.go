@@ -2,9 +2,8 @@ package openapi
 
 import (
 	"slices"
-	"strings"
 
-	"schedrestd/errs"
+	"schedrestd/plugin"
 )
 
 // statuses are the responses to list, each once. Beside "default" alone clients can't tell their
@@ -12,7 +11,7 @@ import (
 // class is named.
 func statuses(asked []string) []string {
 	if len(asked) == 0 {
-		asked = DefaultStatuses
+		asked = plugin.DefaultStatuses
 	}
 	var list []string
 	for _, s := range asked {
@@ -24,17 +23,6 @@ func statuses(asked []string) []string {
 		list = slices.Insert(list, i, "4XX")
 	}
 	return list
-}
-
-// isStatus tells whether s can name a response.
-func isStatus(s string) bool {
-	if s == "default" {
-		return true
-	}
-	if len(s) != 3 || s[0] < '1' || s[0] > '5' {
-		return false
-	}
-	return s[1:] == "XX" || strings.Trim(s[1:], "0123456789") == ""
 }
 
 // good tells whether s is the response to what went well.
@@ -97,20 +85,3 @@ var statusDocs = map[string]string{
 	"5XX":     "It can't be done now; errors say whether to try again",
 	"default": "What went wrong, in errors",
 }
-
-// ParseStatuses reads a list of responses with commas between them. from says where it stood.
-func ParseStatuses(from, value string) ([]string, error) {
-	var list []string
-	for s := range strings.SplitSeq(value, ",") {
-		if s = strings.TrimSpace(s); s == "" {
-			continue
-		}
-		if !isStatus(s) {
-			return nil, errs.New(errs.Invalid, "%s: there is no response %q", from, s).WithHint(statusHint)
-		}
-		list = append(list, s)
-	}
-	return list, nil
-}
-
-const statusHint = "allowed are default, a status as 200 and a class of them as 4XX"

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 
+	"schedrestd/plugin"
 	"schedrestd/security"
 	"schedrestd/worker"
 )
@@ -16,7 +17,7 @@ import (
 func init() { worker.Rename() }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == worker.TablesMode {
+	if len(os.Args) > 1 && os.Args[1] == plugin.TablesMode {
 		os.Exit(tables(os.Args[2:]))
 	}
 	os.Exit(worker.Main(worker.Join))

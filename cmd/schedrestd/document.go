@@ -81,7 +81,7 @@ func (o *options) tables(c *conf.Cluster) ([]string, error) {
 			contents = append(contents, e.Name)
 		}
 	}
-	args := []string{"openapi",
+	args := []string{plugin.TablesMode,
 		"parsers=" + strings.Join(parsers, ","),
 		"content=" + strings.Join(contents, ","),
 		"auth=" + strings.Join(auths, ","),

@@ -2,12 +2,12 @@ package main
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/plugin"
 	"schedrestd/security"
 )
 
@@ -110,18 +110,9 @@ func setConnections(o *options, v string) error {
 }
 
 // setStatuses takes the responses that the OpenAPI document lists for each operation.
-func setStatuses(o *options, v string) error {
-	for _, word := range listed(v) {
-		n, err := strconv.Atoi(word)
-		if word != "default" && (err != nil || len(word) != 3 || n < 100 || n > 599) {
-			return errs.New(errs.Invalid, "environment: SCHEDRESTD_RESPONSE_STATUS_CODES=%s: %q is no status", v, word).
-				WithHint("HTTP statuses and default with commas between them, as 200,404,default")
-		}
-		if !slices.Contains(o.statuses, word) {
-			o.statuses = append(o.statuses, word)
-		}
-	}
-	return nil
+func setStatuses(o *options, v string) (err error) {
+	o.statuses, err = plugin.ParseStatuses("environment: SCHEDRESTD_RESPONSE_STATUS_CODES", v)
+	return err
 }
 
 // listed cuts a value at its commas; blanks and empty words are dropped.

@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 		{name: "how much to log", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_DEBUG": "10"}, error: "SCHEDRESTD_DEBUG=10", hint: "0 to 9 or quiet"},
 		{name: "layout", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHED_JSON": "no_tag"}, error: "SCHED_JSON=no_tag", hint: "compact, pretty"},
 		{name: "two layouts", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_YAML": "compact,pretty"}, error: "SCHEDRESTD_YAML=compact,pretty"},
-		{name: "status", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_RESPONSE_STATUS_CODES": "200,99"}, error: `"99" is no status`, hint: "default"},
+		{name: "status", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_RESPONSE_STATUS_CODES": "200,99"}, error: `no response "99"`, hint: "default"},
 		{name: "nobody could be let in", args: []string{"127.0.0.1:0"}, error: "nobody could be let in", hint: "SCHED_JWT=daemon"},
 		{name: "no file", args: []string{"-f", "/nowhere/at/all", "127.0.0.1:0"}, error: "/nowhere/at/all"},
 		{name: "unknown flag", args: []string{"--frobnicate"}, error: "unknown flag"},

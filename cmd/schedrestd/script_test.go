@@ -7,6 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"schedrestd/plugin"
 	"schedrestd/worker"
 )
 
@@ -15,7 +16,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"schedrestd": main,
 		"schedrestd-worker": func() {
-			if len(os.Args) < 2 || os.Args[1] != worker.TablesMode {
+			if len(os.Args) < 2 || os.Args[1] != plugin.TablesMode {
 				os.Exit(worker.Main(worker.Join))
 			}
 			if err := worker.Tables(os.Args[2:], os.Stdout); err != nil {

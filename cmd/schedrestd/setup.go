@@ -14,6 +14,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/guard"
 	"schedrestd/ipc"
+	"schedrestd/plugin"
 	"schedrestd/privsep"
 )
 
@@ -97,7 +98,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 		Limits:          o.limits(c),
 	}
 	if len(s.Statuses) == 0 {
-		s.Statuses = []string{"200", "default"}
+		s.Statuses = plugin.DefaultStatuses
 	}
 	versions, err := o.versions()
 	if err != nil {

@@ -1,0 +1,48 @@
+package plugin
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+)
+
+// TablesMode is the first argument of a worker's program that prints the OpenAPI document and ends,
+// and serves nobody.
+const TablesMode = "openapi"
+
+// DefaultStatuses are the responses that the document lists when nobody says otherwise.
+var DefaultStatuses = []string{"200", "default"}
+
+// ParseStatuses reads the value of SCHEDRESTD_RESPONSE_STATUS_CODES: responses, each once.
+func ParseStatuses(from, value string) ([]string, error) {
+	var list []string
+	for _, word := range split(value) {
+		if err := CheckStatus(from, word); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(list, word) {
+			list = append(list, word)
+		}
+	}
+	return list, nil
+}
+
+// CheckStatus refuses a word that can name no response.
+func CheckStatus(from, word string) error {
+	if isStatus(word) {
+		return nil
+	}
+	return errs.New(errs.Invalid, "%s: there is no response %q", from, word).
+		WithHint("allowed are default, a status as 200 and a class of them as 4XX")
+}
+
+func isStatus(s string) bool {
+	if s == "default" {
+		return true
+	}
+	if len(s) != 3 || s[0] < '1' || s[0] > '5' {
+		return false
+	}
+	return s[1:] == "XX" || strings.Trim(s[1:], "0123456789") == ""
+}
