@@ -106,6 +106,13 @@ func (s *standard) owner(st unix.Stat_t) {
 	s.Vouched = st.Mode&strangers == 0 && u.Vouch() == nil
 }
 
+// IsTerminal tells whether a person is at f. It leaves f as it is: (*os.File).Fd would make it blocking,
+// for everybody who shares it.
+func IsTerminal(f *os.File) bool {
+	fd, err := number(f)
+	return err == nil && isTerminal(fd)
+}
+
 func isTerminal(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == nil

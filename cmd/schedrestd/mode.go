@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"schedrestd/privsep"
 )
 
 // mode is a way to run.
@@ -23,7 +23,7 @@ func (o *options) runMode(sockets []*os.File, in *os.File) mode {
 	switch {
 	case len(o.listen) > 0 || len(sockets) > 0:
 		return listening
-	case isTerminal(in):
+	case privsep.IsTerminal(in):
 		return interactive
 	}
 	return inetd
@@ -49,11 +49,6 @@ func (m mode) announce(o options, log *slog.Logger) {
 	if m == interactive {
 		log.Info("interactive mode: type a request and an empty line, as GET /sched/" + newest() + "/ping HTTP/1.1; Ctrl-D ends it")
 	}
-}
-
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
 }
 
 // standardError is where errors and the log go: nowhere when an inetd gave the client's socket as
