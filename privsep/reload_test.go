@@ -247,6 +247,49 @@ func TestHangUpWhileDraining(t *testing.T) {
 	}
 }
 
+// TestWornAfterReload: what takes the place of worn workers has the configuration that is in use: the last one
+// that could be used, not one that was refused.
+func TestWornAfterReload(t *testing.T) {
+	const wear = 5
+	write := rereading(t)
+	g := serve(t, plain(t), Config{Setup: ipc.Setup{Cluster: "one"}, Wear: wear})
+	wearOut := func(want string) {
+		t.Helper()
+		old := children(t, g.cmd.Process.Pid)
+		for range wear {
+			g.mustGet("/pid")
+		}
+		for _, pid := range old {
+			g.eventually(func() bool {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				for _, r := range g.records {
+					if r["msg"] == "worn workers stay: new ones can't serve" {
+						t.Fatal(r)
+					}
+					if r["msg"] == "worker is done" && r["pid"] == float64(pid) {
+						return true
+					}
+				}
+				return false
+			})
+		}
+		c := g.dial(t, "")
+		defer c.Close() // or its worker would stay for it
+		if got := cluster(t, c); got != want {
+			t.Errorf("the workers after worn ones serve cluster %q, want %q", got, want)
+		}
+	}
+	write(ipc.Setup{Cluster: refusedCluster})
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	g.await("nothing is changed: the configuration that was reread can't be used", nil)
+	wearOut("one")
+	write(ipc.Setup{Cluster: "two"})
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	g.await("configuration is reread", nil)
+	wearOut("two")
+}
+
 // TestWornWorkers are replaced by new ones, and nobody notices.
 func TestWornWorkers(t *testing.T) {
 	g := serve(t, plain(t), Config{Wear: 10})
