@@ -32,7 +32,7 @@ func Activated() ([]*os.File, error) {
 	if err != nil || !listens(0) {
 		return files, err
 	}
-	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, firstPassed)
+	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, aboveStandard)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "keep the listening socket of standard input")
 	}
@@ -123,7 +123,7 @@ func adopt(f *os.File) (*listener, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
 	}
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, firstPassed)
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, aboveStandard)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
 	}

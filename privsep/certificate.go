@@ -39,7 +39,7 @@ func (p *pair) close() {
 func (p *pair) public() (*pair, error) {
 	q := &pair{number: p.number, tls: p.tls}
 	for _, f := range []struct{ from, to **os.File }{{&p.certificates, &q.certificates}, {&p.authorities, &q.authorities}} {
-		fd, err := unix.FcntlInt((*f.from).Fd(), unix.F_DUPFD_CLOEXEC, firstPassed)
+		fd, err := unix.FcntlInt((*f.from).Fd(), unix.F_DUPFD_CLOEXEC, aboveStandard)
 		if err != nil {
 			q.close()
 			return nil, errs.Wrap(err, errs.Unavailable, "give a worker its certificates")

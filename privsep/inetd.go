@@ -66,7 +66,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 // limits is c for one client. Beside a socket the limits of time are for the worker's own sake
 // only: who is slow at his own terminal or pipe takes nothing from anybody.
 func (s *standard) limits(c Config) Config {
-	c.Setup.Inetd, c.Setup.Requests = true, 1
+	c.Setup.Inetd = true
 	c.Connections, c.Workers, c.Threads = 1, 1, 1
 	if s.Network == ipc.Stdio {
 		l := &c.Setup.Limits
@@ -120,7 +120,7 @@ func (s *standard) turnAway(c Config, err error) error {
 		return err
 	}
 	c.Log.Warn("the client is not served", "uid", s.UID, "gid", s.GID, "because", err)
-	fd, err := unix.FcntlInt(uintptr(s.in), unix.F_DUPFD_CLOEXEC, firstPassed)
+	fd, err := unix.FcntlInt(uintptr(s.in), unix.F_DUPFD_CLOEXEC, aboveStandard)
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "answer the client")
 	}

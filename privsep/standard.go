@@ -12,6 +12,10 @@ import (
 	"schedrestd/ipc"
 )
 
+// aboveStandard is the first descriptor that is not standard input, output or error: what is kept does not
+// take the place of one of these that was closed.
+const aboveStandard = 3
+
 // standard is standard input and output with who is there.
 type standard struct {
 	ipc.Connection
