@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -203,15 +204,33 @@ func TestSlowClients(t *testing.T) {
 	t.Logf("20 requests of a healthy client took %s", time.Since(begun))
 }
 
-// TestCapturedWorkerGivesNoWay: what a worker says it could end and does not costs its own
-// connections nothing, and the parent asks others.
+// TestCapturedWorkerGivesNoWay: a worker that says what it could end, and does not, keeps its own connection,
+// and the parent asks the other one.
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: []string{programName, "gives no way"}, Connections: 2, Silence: time.Second})
-	for range 3 {
-		g.dial(t, "")
+	as := plain(t)
+	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
+	g := serve(t, as, Config{Argv: []string{programName, "first gives no way", mark}, Workers: 2, Threads: 2, Connections: 2,
+		Silence: time.Hour}) // it answers no Ping either, and would end by that
+	list := []net.Conn{g.dial(t, request), g.dial(t, request)} // one for each worker
+	answered := make(chan net.Conn, len(list))
+	for _, c := range list {
+		go func() {
+			if status, _, err := answer(c); err == nil && status == http.StatusOK {
+				answered <- c
+			}
+		}()
 	}
-	// It answers no Ping either, and ends by that.
-	g.because("worker was ended", "has not read its channel")
+	honest := <-answered // and rests now
+	g.mustGet("/pid")
+	if rest := last(t, honest); rest != "" {
+		t.Errorf("the one that rested was told %q", rest)
+	}
+	for _, c := range list {
+		c.SetReadDeadline(time.Now())
+		if _, err := c.Read(make([]byte, 1)); c != honest && !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the captured worker's connection: %v", err)
+		}
+	}
 }
 
 // TestOldestIsAsked: of those that rest the one that has done so longest goes first, one for each who

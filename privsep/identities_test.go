@@ -169,7 +169,7 @@ func children(t *testing.T, pid int) (list []int) {
 // connections that are both lower; all are answered, each by his own worker, and the
 // parent stays small.
 func TestManyUsers(t *testing.T) {
-	g, socket := becoming(t, Config{HandLimit: patience})
+	g, socket := becoming(t, Config{})
 	var wg sync.WaitGroup
 	for user := range 100 {
 		for range 10 {
@@ -203,7 +203,8 @@ func TestManyUsers(t *testing.T) {
 // TestLeastRecentlyUsedGoes: with no room left the user who was there least recently makes
 // place, not one who has a connection that is being used.
 func TestLeastRecentlyUsedGoes(t *testing.T) {
-	g, socket := becoming(t, Config{Identities: 3})
+	// With a slot beside the busy one's, each of the others comes when the end of the one before is known.
+	g, socket := becoming(t, Config{Identities: 3, Connections: 2})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid") // first, but in use
 	one := pidOf(t, body)
 	fmt.Fprintf(busy, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -213,25 +214,30 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 		c, _, body := askAs(t, socket, 31002+i, 31101, "/pid")
 		gone[i] = pidOf(t, body)
 		c.Close()
-		g.settle() // when it ended counts, too
 	}
 	c, _, _ := askAs(t, socket, 31002, 31101, "/pid") // so that 31003 is the one
 	c.Close()
-	g.settle()
 	askAs(t, socket, 31004, 31101, "/pid")
 	if list := children(t, g.cmd.Process.Pid); len(list) != 3 || !slices.Contains(list, one) || !slices.Contains(list, gone[0]) || slices.Contains(list, gone[1]) {
 		t.Errorf("workers %v; %d is busy, %d was used last, %d before it", list, one, gone[0], gone[1])
 	}
-	// Those of 31002 and 31004 rest with a connection open or none: there is room for two more.
-	askAs(t, socket, 31005, 31101, "/pid")
-	askAs(t, socket, 31006, 31101, "/pid")
+}
+
+// TestRestingMakesRoom: with no room left and a connection with everybody, those that rest are closed, and
+// one that is being used is not.
+func TestRestingMakesRoom(t *testing.T) {
+	g, socket := becoming(t, Config{Identities: 3})
+	busy, _, body := askAs(t, socket, 31001, 31101, "/pid")
+	one := pidOf(t, body)
+	fmt.Fprintf(busy, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
+	g.await("worker: a request waits", nil)
+	for i := range 4 { // two have room
+		askAs(t, socket, 31002+i, 31101, "/pid")
+	}
 	if list := children(t, g.cmd.Process.Pid); len(list) != 3 || !slices.Contains(list, one) {
 		t.Errorf("workers %v, %d is busy", list, one)
 	}
 }
-
-// settle waits a moment for what is on its way through the channels.
-func (g *gateway) settle() { time.Sleep(200 * time.Millisecond) }
 
 // TestRest: a worker that nobody has used for a while ends, and one with a connection stays.
 func TestRest(t *testing.T) {

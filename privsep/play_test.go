@@ -41,6 +41,11 @@ func playWorker(part string) int {
 		return program.Main(func(ipc.Setup) (http.Handler, error) { return nil, fmt.Errorf("no\x1bhandlers") })
 	case "mute":
 		time.Sleep(time.Hour)
+	case "first gives no way":
+		if !made() {
+			return playHostile("gives no way")
+		}
+		return program.Main(goodHandler)
 	case "first stops": // the first worker does, the others serve
 		if !made() {
 			return playHostile("stopped")
