@@ -3,26 +3,76 @@ package worker
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/ipc"
 	"schedrestd/plugin"
 )
 
-// TestSameWords: the book, the plugins and the tables each have their own words for what Join passes
-// from one to the other by number.
+// TestSameWords: the book, the plugins and the tables each have their own words for what the command and
+// Join pass from one to the other by number. The book knows neither of the others, and the parent
+// must not know the tables; so it is here that all of them are held together, in both directions.
 func TestSameWords(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		a, b uint8
+		book ipc.Layout
+		here schema.Layout
 	}{
-		{"compact", uint8(ipc.Compact), uint8(schema.Compact)},
-		{"pretty", uint8(ipc.Pretty), uint8(schema.Pretty)},
-		{"no_tag", uint8(ipc.NoTag), uint8(schema.NoTag)},
-		{"controller", uint8(ipc.ContentController), uint8(plugin.Controller)},
-		{"accounting", uint8(ipc.ContentAccounting), uint8(plugin.Accounting)},
+		{"compact", ipc.Compact, schema.Compact},
+		{"pretty", ipc.Pretty, schema.Pretty},
+		{"no_tag", ipc.NoTag, schema.NoTag},
 	} {
-		if tt.a != tt.b {
-			t.Errorf("%s: %d and %d", tt.name, tt.a, tt.b)
+		if schema.Layout(tt.book) != tt.here || ipc.Layout(tt.here) != tt.book {
+			t.Errorf("%s: %d and %d", tt.name, tt.book, tt.here)
+		}
+	}
+
+	contents := map[string]ipc.Content{"openapi/schedctld": ipc.ContentController, "openapi/scheddb": ipc.ContentAccounting}
+	for _, e := range plugin.Contents {
+		if book := contents[e.Name]; plugin.Content(book) != e.Content || ipc.Content(e.Content) != book {
+			t.Errorf("%s: %d and %d", e.Name, book, e.Content)
+		}
+		delete(contents, e.Name)
+	}
+	for name := range contents {
+		t.Errorf("%s is in the book alone", name)
+	}
+
+	names := map[ipc.Names]api.Names{
+		ipc.NamesSched:                  api.NamesSched,
+		ipc.NamesSlurm:                  api.NamesSlurm,
+		ipc.NamesSched | ipc.NamesSlurm: api.NamesBoth,
+	}
+	for book, here := range names {
+		if got := spellings(book); got != here {
+			t.Errorf("names %d: %v, want %v", book, got, here)
+		}
+		for _, s := range []schema.Spelling{schema.Sched, schema.Slurm} {
+			bit := map[schema.Spelling]ipc.Names{schema.Sched: ipc.NamesSched, schema.Slurm: ipc.NamesSlurm}[s]
+			if here.Serves(s) != (book&bit != 0) {
+				t.Errorf("names %d serve %v: %t", book, s, here.Serves(s))
+			}
+		}
+	}
+}
+
+// TestSameFlags: every flag of an API version comes out as it went in, alone and with all others.
+func TestSameFlags(t *testing.T) {
+	var all plugin.Flags
+	for _, e := range plugin.AllFlags {
+		if all.Has(e.Flag) {
+			t.Errorf("%s has no bit of its own", e.Name)
+		}
+		all |= e.Flag
+		want := []plugin.Parser{{Version: 42, Flags: e.Flag}, {Version: 43, Flags: all}}
+		var book []ipc.Parser
+		for _, p := range want {
+			book = append(book, ipc.Parser{Version: p.Version, Flags: uint8(p.Flags)}) // as the command does
+		}
+		if diff := cmp.Diff(want, parsers(book)); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", e.Name, diff)
 		}
 	}
 }

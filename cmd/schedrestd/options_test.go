@@ -12,7 +12,6 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/ipc"
-	"schedrestd/plugin"
 	"schedrestd/privsep"
 )
 
@@ -210,11 +209,4 @@ func TestHelp(t *testing.T) {
 			t.Errorf("--%s is not there", f.Name)
 		}
 	})
-}
-
-// TestContentBits: the words of the command line and those to the workers are the same bits.
-func TestContentBits(t *testing.T) {
-	if ipc.Content(plugin.Controller) != ipc.ContentController || ipc.Content(plugin.Accounting) != ipc.ContentAccounting {
-		t.Error("plugin and ipc number content differently")
-	}
 }
