@@ -12,7 +12,8 @@ import (
 )
 
 // levels is how much can be logged, by the number and the name that Slurm's configuration and
-// SCHEDRESTD_DEBUG have for it. Each includes those before it; -v is one step from info on.
+// SCHEDRESTD_DEBUG have for it. Each includes those before it; -v is one step from info on. Nothing
+// is logged below debug, as the manual says: the levels of Slurm's that are there are taken only.
 var levels = []struct {
 	name  string
 	level slog.Level

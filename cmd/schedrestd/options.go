@@ -59,7 +59,7 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.socketMode, "socket-mode", "", "`MODE` of UNIX sockets, octal [0666 or 0600]")
 	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving one]")
 	f.BoolVar(&o.document, "generate-openapi-spec", false, "print the OpenAPI document and exit")
-	f.VarP(&o.verbose, "verbose", "v", "log more; up to six times``")
+	f.VarP(&o.verbose, "verbose", "v", "log more; twice for everything (six are taken)``")
 	f.Lookup("verbose").NoOptDefVal = more
 	f.BoolP("version", "V", false, "print the version and exit")
 	f.BoolP("help", "h", false, "print this and exit")
