@@ -73,6 +73,31 @@ func read(t *testing.T, resp *http.Response) answer {
 	return a
 }
 
+// TestExampleOfARequest: what -h shows for a request in a pipe is a whole request.
+func TestExampleOfARequest(t *testing.T) {
+	l := newLab(t)
+	page, err := exec.Command(filepath.Join(bin, "schedrestd"), "-h").Output()
+	must(t, err)
+	var example string
+	for line := range strings.Lines(string(page)) {
+		if request, ok := strings.CutSuffix(line, "| schedrestd\n"); ok {
+			example = request
+		}
+	}
+	if example == "" {
+		t.Fatalf("there is none in\n%s", page)
+	}
+	gateway := l.inetd()
+	shell := exec.Command("sh", "-c", example+`| "$@"`, "sh")
+	shell.Args = append(shell.Args, append([]string{gateway.Path}, gateway.Args[1:]...)...)
+	shell.Env = gateway.Env
+	out, log, _ := finish(t, shell)
+	// Whether the user of this test may ask is another matter.
+	if got := statuses(answersIn(t, out)); got != "[200]" && got != "[401]" {
+		t.Errorf("%s is answered with %s\n%s%s", example, got, out, log)
+	}
+}
+
 func statuses(list []answer) string {
 	var s []int
 	for _, a := range list {

@@ -71,9 +71,9 @@ type TLS struct {
 // Defaults of Config.
 const (
 	DefaultConnections = 124
+	MostConnections    = 100_000
 	defaultWorkers     = 2
 	defaultIdentities  = 64
-	mostConnections    = 100_000
 )
 
 // complete fills in the defaults and refuses what can't work.
@@ -83,14 +83,14 @@ func (c Config) complete() (Config, error) {
 			WithHint("name an address, as 127.0.0.1:6820, :6820 or unix:/run/schedrestd/socket")
 	}
 	c.Connections = cmp.Or(c.Connections, DefaultConnections)
-	if c.Connections < 1 || c.Connections > mostConnections {
-		return c, errs.New(errs.Invalid, "%d connections at one time: not from 1 to %d", c.Connections, mostConnections)
+	if c.Connections < 1 || c.Connections > MostConnections {
+		return c, errs.New(errs.Invalid, "%d connections at one time: not from 1 to %d", c.Connections, MostConnections)
 	}
 	if c.Threads < 0 {
 		return c, errs.New(errs.Invalid, "%d threads: less than 1", c.Threads)
 	}
-	if c.PerSource < 0 || c.Identities < 0 || c.Identities > mostConnections {
-		return c, errs.New(errs.Invalid, "%d connections of a source, %d identities: not from 0 to %d", c.PerSource, c.Identities, mostConnections)
+	if c.PerSource < 0 || c.Identities < 0 || c.Identities > MostConnections {
+		return c, errs.New(errs.Invalid, "%d connections of a source, %d identities: not from 0 to %d", c.PerSource, c.Identities, MostConnections)
 	}
 	if c.Switches.BecomeUser && c.PerSource == 0 && !c.Setup.Inetd {
 		// A user can stop his own worker, and with it each connection that he has.

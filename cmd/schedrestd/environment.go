@@ -8,6 +8,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/plugin"
+	"schedrestd/privsep"
 	"schedrestd/security"
 )
 
@@ -103,7 +104,7 @@ func setConnections(o *options, v string) error {
 	if o.connections != 0 {
 		return nil
 	}
-	if err := (number{&o.connections, 1}).Set(v); err != nil {
+	if err := (number{&o.connections, 1, privsep.MostConnections}).Set(v); err != nil {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_MAX_CONNECTIONS=%s is %v", v, err)
 	}
 	return nil

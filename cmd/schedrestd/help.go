@@ -25,7 +25,7 @@ Examples:
   schedrestd -f /etc/slurm/slurm.conf -u restd 127.0.0.1:6820
   schedrestd -u restd https://:6820 https://[::1]:6821
   schedrestd -a rest_auth/local unix:/run/schedrestd/socket
-  echo 'GET http://localhost/sched/%s/ping HTTP/1.1' | schedrestd
+  printf 'GET http://localhost/sched/%s/ping HTTP/1.1\n\n' | schedrestd
 
 Tokens are taken when SCHED_JWT=daemon is set. Environment, signals and the
 rest: man 8 schedrestd. For the shell: schedrestd completion bash|zsh|fish

@@ -10,6 +10,7 @@ import (
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep"
 	"schedrestd/security"
 )
 
@@ -51,10 +52,10 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.VarP(&o.auth, "auth", "a", "ways to authenticate [all that can be]")
 	f.VarP(&o.parsers, "data-parser", "d", "API versions, as v0.0.42+fast,latest [all]")
 	f.VarP(&o.content, "openapi", "s", "content plugins [all that can be]")
-	f.VarP(number{&o.threads, 1}, "threads", "t", "threads of all workers together [one a CPU]")
-	f.Var(number{&o.connections, 1}, "max-connections", "connections handled at one time [124]")
-	f.Var(number{&o.perSource, 0}, "max-per-source", "of these by one client, 0 for no limit [0]")
-	f.Var(number{&o.identities, 1}, "max-identities", "users at one time, with become_user [64]")
+	f.VarP(number{&o.threads, 1, mostThreads}, "threads", "t", "threads of all workers together [one a CPU]")
+	f.Var(number{&o.connections, 1, privsep.MostConnections}, "max-connections", "connections handled at one time [124]")
+	f.Var(number{&o.perSource, 0, privsep.MostConnections}, "max-per-source", "of these by one client, 0 for no limit [0]")
+	f.Var(number{&o.identities, 1, privsep.MostConnections}, "max-identities", "users at one time, with become_user [64]")
 	f.Var(&o.body, "max-body", "largest body of a request [50M]")
 	f.StringVar(&o.socketMode, "socket-mode", "", "`MODE` of UNIX sockets, octal [0666 or 0600]")
 	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving one]")
@@ -112,17 +113,21 @@ func (a *asked) fromFlag(f *pflag.Flag) {
 	}
 }
 
-// number is a flag's value from least on.
+// mostThreads is what no machine has cpus for, and a worker still starts with: each thread that may
+// run has its own memory.
+const mostThreads = 4096
+
+// number is a flag's value from least to most.
 type number struct {
-	to    *int
-	least int
+	to          *int
+	least, most int
 }
 
 // Set reads one.
 func (n number) Set(v string) error {
 	i, err := strconv.ParseUint(v, 10, 31)
-	if err != nil || int(i) < n.least {
-		return errs.New(errs.Invalid, "not a number from %d on", n.least)
+	if err != nil || int(i) < n.least || int(i) > n.most {
+		return errs.New(errs.Invalid, "not a number from %d to %d", n.least, n.most)
 	}
 	*n.to = int(i)
 	return nil
