@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bufio"
 	"io"
 	"net/http"
 	"testing"
@@ -23,12 +22,8 @@ func TestCrowdedWithABody(t *testing.T) {
 	io.WriteString(st.connect(), get+host+"\r\n")
 	<-entered
 	c := st.connect()
-	c.SetDeadline(time.Now().Add(time.Minute))
 	io.WriteString(c, "POST /ok HTTP/1.1\r\n"+host+"Content-Length: 1000\r\n\r\n{")
-	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := wantAnswerAndEnd(t, c)
 	if wantEnvelope(t, resp); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%s %v", resp.Status, resp.Header)
 	}

@@ -47,6 +47,9 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !g.enter(r.Context()) {
 		g.server.own.crowded.ServeHTTP(w, r)
+		if r.ContentLength != 0 && r.ProtoMajor == 1 {
+			dropRest(http.NewResponseController(w))
+		}
 		return
 	}
 	defer func() { <-g.room }()
