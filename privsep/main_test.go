@@ -77,7 +77,7 @@ func playParent(text string) int {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	if path := os.Getenv(reloadEnv); path != "" {
-		c.Reload = reloader{path}
+		c.Reload = reloader{path, c.Log}
 	}
 	if err := Run(signals, c); err != nil {
 		c.Log.Error("failed", "error", err.Error(), "hint", errs.HintOf(err))
@@ -89,7 +89,10 @@ func playParent(text string) int {
 // reloadEnv names the file that a parent rereads, a Setup as JSON.
 const reloadEnv = "PRIVSEP_TEST_RELOAD"
 
-type reloader struct{ path string }
+type reloader struct {
+	path string
+	log  *slog.Logger
+}
 
 func (r reloader) Reload() (s ipc.Setup, _ TLS, err error) {
 	raw, err := os.ReadFile(r.path)
@@ -98,6 +101,8 @@ func (r reloader) Reload() (s ipc.Setup, _ TLS, err error) {
 	}
 	return s, TLS{}, err
 }
+
+func (r reloader) Accepted() { r.log.Info("accepted") }
 
 // gateway is a running parent with its workers.
 type gateway struct {
@@ -259,6 +264,18 @@ func (g *gateway) await(msg string, match func(map[string]any) bool) map[string]
 func (g *gateway) awaitMany(msg string, n int) {
 	g.t.Helper()
 	g.await(msg, func(map[string]any) bool { n--; return n == 0 })
+}
+
+// count is how many records with the given message have come.
+func (g *gateway) count(msg string) (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.records {
+		if r["msg"] == msg {
+			n++
+		}
+	}
+	return n
 }
 
 // because waits for a worker that was killed for a reason with text in it.

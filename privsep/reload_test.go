@@ -140,9 +140,15 @@ func TestBadReload(t *testing.T) {
 	if now := children(t, g.cmd.Process.Pid); len(now) != len(pids) {
 		t.Errorf("workers %v, before %v", now, pids)
 	}
+	if g.count("accepted") > 0 {
+		t.Error("one that can't be used is said to be accepted")
+	}
 	write(ipc.Setup{Cluster: "two"})
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.await("configuration is reread", nil)
+	if n := g.count("accepted"); n != 1 {
+		t.Errorf("a good one is said to be accepted %d times", n)
+	}
 	if got := cluster(t, g.dial(t, "")); got != "two" {
 		t.Errorf("a good one after bad ones: cluster %q", got)
 	}
