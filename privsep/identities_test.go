@@ -232,7 +232,9 @@ func TestRestingMakesRoom(t *testing.T) {
 	fmt.Fprintf(busy, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
 	g.await("worker: a request waits", nil)
 	for i := range 4 { // two have room
-		askAs(t, socket, 31002+i, 31101, "/pid")
+		if _, status, body := askAs(t, socket, 31002+i, 31101, "/pid"); status != http.StatusOK {
+			t.Errorf("user %d: %d %s", 31002+i, status, body)
+		}
 	}
 	if list := children(t, g.cmd.Process.Pid); len(list) != 3 || !slices.Contains(list, one) {
 		t.Errorf("workers %v, %d is busy", list, one)
