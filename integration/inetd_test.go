@@ -477,6 +477,19 @@ func TestInetdBecomesUser(t *testing.T) {
 	if _, log, status := finish(t, cmd); status != 1 || !strings.Contains(log, "UNIX socket") {
 		t.Errorf("with a pipe: exit status %d\n%s", status, log)
 	}
+	// A connection made from here: the kernel would name the owner of the service at its other end.
+	ours, err := dialAs(0, 0, path)
+	must(t, err)
+	defer ours.Close()
+	f, err := ours.(*net.UnixConn).File()
+	must(t, err)
+	defer f.Close()
+	cmd = exec.Command(filepath.Join(bin, "schedrestd"), "-f", l.Conf(), "-a", "rest_auth/local")
+	cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
+	cmd.Stdin, cmd.Stdout = f, f
+	if _, log, status := finish(t, cmd); status != 1 || !strings.Contains(log, "accepted") {
+		t.Errorf("with a connection of its own making: exit status %d\n%s", status, log)
+	}
 }
 
 // A listening socket on standard input or from the service manager is served like one that was

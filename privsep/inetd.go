@@ -90,6 +90,10 @@ func (s *standard) serveAs(c Config) (service, error) {
 		return who, errs.New(errs.Invalid, "become_user does not go with rest_auth/jwt").WithHint("-a rest_auth/local")
 	case s.Network != ipc.Unix:
 		return who, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input: only there the kernel says who the client is")
+	case s.nameless:
+		// Of a connection that was made from here the kernel names who listens at its other end: whoever
+		// starts us could be served as the owner of any service that repeats what it hears.
+		return who, errs.New(errs.Invalid, "become_user needs a connection that was accepted at a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", s.UID), UID: s.UID, GID: s.GID}
 	accounts, err := protectedAccounts(c.SchedUser)

@@ -23,6 +23,7 @@ type standard struct {
 	file     *os.File // standard output when it is a regular file
 	relay    int      // the worker's end of the pipe to it; -1: none
 	blocking bool     // the socket on standard input was found so
+	nameless bool     // this end of the socket on standard input has no path
 }
 
 // meet finds out what is at standard input and output. Nothing is read.
@@ -81,7 +82,9 @@ func (s *standard) meetSocket(same bool) (bool, error) {
 		}
 		c.UID, c.GID, c.PID, c.Vouched = u.UID, u.GID, u.PID, u.Vouch() == nil
 		own, err := unix.Getsockname(s.in)
-		if name, ok := own.(*unix.SockaddrUnix); err == nil && ok && (name.Name == "" || name.Name == "@") && !same { // package unix shows one without a name as "@"
+		name, ok := own.(*unix.SockaddrUnix)
+		s.nameless = err != nil || !ok || name.Name == "" || name.Name == "@" // package unix shows one without a name as "@"
+		if s.nameless && !same {
 			return false, nil
 		}
 		c.Network = ipc.Unix
