@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -247,6 +248,19 @@ func TestWorkerRefuses(t *testing.T) {
 				g.await("worker: panic: no worker here", nil)
 			}
 		})
+	}
+}
+
+// TestSignalDuringStart: a worker that hangs before it is ready keeps nobody from ending the start.
+func TestSignalDuringStart(t *testing.T) {
+	g := launch(t, plain(t), Config{Argv: []string{programName, "mute"}, StartLimit: time.Hour})
+	g.await("starting workers", nil)
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	g.await("stopped before it served", nil)
+	if status := g.wait(); status != 0 {
+		t.Errorf("exit status %d", status)
 	}
 }
 

@@ -19,6 +19,7 @@ type renewals struct {
 	who    service
 	worn   chan struct{} // gets a token when workers have served enough
 	over   atomic.Bool   // the end has begun
+	early  bool          // a SIGHUP came while the first workers started
 }
 
 func newRenewals(c Config, who service) *renewals {
@@ -30,6 +31,24 @@ func (r *renewals) ask() {
 	select {
 	case r.worn <- struct{}{}:
 	default:
+	}
+}
+
+// started starts the first workers of h. A signal ends the wait for them, which a worker that hangs can
+// make long: nobody is served yet, and workers end with their channels. A wish to reread is kept.
+func (r *renewals) started(h host, signals <-chan os.Signal) (stopped os.Signal, err error) {
+	done := make(chan error, 1)
+	go func() { done <- h.start() }()
+	for {
+		select {
+		case err := <-done:
+			return nil, err
+		case s := <-signals:
+			if s != hangUp {
+				return s, nil
+			}
+			r.early = true
+		}
 	}
 }
 
@@ -58,6 +77,9 @@ func (r *renewals) until(signals <-chan os.Signal, h host, tls func(TLS) error) 
 				wishes <- true
 			}
 		}
+	}
+	if r.early {
+		wish(true)
 	}
 	for {
 		select {

@@ -74,7 +74,10 @@ func Run(signals <-chan os.Signal, c Config) error {
 	pools := newPools()
 	renewals := newRenewals(c, who)
 	host := newHost(c, who, means{spawner: spawner, slots: slots, pools: pools, hello: keeper.hello}, renewals.ask)
-	if err := host.start(); err != nil {
+	if stopped, err := renewals.started(host, signals); stopped != nil || err != nil {
+		if stopped != nil {
+			c.Log.Info("stopped before it served", "signal", stopped.String())
+		}
 		return err
 	}
 	door.open(host)
@@ -129,7 +132,7 @@ func announce(c Config, who service, s *spawner, listeners []*listener) {
 	}
 	switch {
 	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
-		c.Log.Warn("the identity check is off (disable_user_check): root and SchedUser get workers, which act as them")
+		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
 	case c.Switches.DisableUserCheck:
 		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)
 	}
