@@ -29,11 +29,12 @@ type spawner struct {
 	missing   []string      // parts of the cage that can't be had here
 	number    atomic.Uint32 // of the last worker, whatever its identity
 	jobs      chan func()
+	over      chan struct{} // closed by stop
 }
 
 // startSpawner prepares the thread. Whatever capability that needs is dropped after it.
 func startSpawner(c Config, root bool, program *os.File) (*spawner, error) {
-	s := &spawner{root: root, program: program, argv: c.Argv, jobs: make(chan func())}
+	s := &spawner{root: root, program: program, argv: c.Argv, jobs: make(chan func()), over: make(chan struct{})}
 	if !c.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
 	}
@@ -48,8 +49,13 @@ func startSpawner(c Config, root bool, program *os.File) (*spawner, error) {
 		if err != nil {
 			return
 		}
-		for job := range s.jobs {
-			job()
+		for {
+			select {
+			case job := <-s.jobs:
+				job()
+			case <-s.over:
+				return
+			}
 		}
 	}()
 	return s, <-ready
@@ -134,11 +140,16 @@ func (s *spawner) start(b birth, channel, log int) (pid, pidfd int, err error) {
 	defer unix.Close(program)
 	path := fmt.Sprintf("/proc/self/fd/%d", program) // resolved in the child
 	done := make(chan struct{})
-	s.jobs <- func() {
+	job := func() {
 		defer close(done)
 		pid, _, err = syscall.StartProcess(path, b.argv, attr)
 	}
-	<-done
+	select {
+	case s.jobs <- job:
+		<-done
+	case <-s.over: // a signal ended the start that this belongs to
+		return 0, -1, errs.New(errs.Unavailable, "no process starts while the gateway stops")
+	}
 	if err == nil && pidfd < 0 {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return 0, -1, errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
@@ -155,4 +166,4 @@ func outOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 }
 
 // stop ends the thread, and with it whatever worker is left.
-func (s *spawner) stop() { close(s.jobs) }
+func (s *spawner) stop() { close(s.over) }
