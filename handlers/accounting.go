@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"schedrestd/api"
-	"schedrestd/errs"
 )
 
 // getAccountingPing asks the accounting daemon whether it is there.
@@ -14,7 +13,7 @@ func (h *handler) getAccountingPing(c *call, _ *api.NoParams) error {
 		return err
 	}
 	if !anyResponds(pings) {
-		return errs.New(errs.Unavailable, "the accounting daemon does not answer")
+		return silent(pings, "the accounting daemon does not answer")
 	}
 	return send(c, http.StatusOK, api.AccountingPings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
 }

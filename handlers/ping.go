@@ -17,9 +17,17 @@ func (h *handler) getPing(c *call, _ *api.NoParams) error {
 		return err
 	}
 	if !anyResponds(pings) {
-		return errs.New(errs.Unavailable, "no controller answers")
+		return silent(pings, "no controller answers")
 	}
 	return send(c, http.StatusOK, api.Pings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
+}
+
+// silent is the error when none of pings has an answer: that of the first one, the primary.
+func silent(pings []model.Ping, text string) error {
+	if len(pings) > 0 && pings[0].TimedOut {
+		return errs.New(errs.Timeout, "%s in time", text)
+	}
+	return errs.New(errs.Unavailable, "%s", text)
 }
 
 func anyResponds(pings []model.Ping) bool {

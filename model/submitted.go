@@ -14,6 +14,7 @@ type Ping struct {
 	Latency    int64  // microseconds
 	Mode       string // "primary", "backup1", "backup2", …
 	Primary    bool
+	TimedOut   bool // it did not answer in time; else, when it is not Responding, it could not be reached
 }
 
 // JobTimes are the dates that come with jobs.

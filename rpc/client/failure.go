@@ -43,6 +43,12 @@ func late(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
+// timedOut tells whether err is of a daemon that was reached and did not answer in time.
+func timedOut(err error) bool {
+	f, ok := errors.AsType[*failure](err)
+	return ok && f.stage != unreached && late(f.err)
+}
+
 // report makes an error for people of what the daemons of g failed in; the one that came
 // furthest says most.
 func (g *daemons) report(tried []*failure) error {

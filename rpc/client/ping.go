@@ -42,7 +42,7 @@ func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *da
 	for i, d := range c.list {
 		wait.Go(func() {
 			latency, err := one(ctx, i, d)
-			pings[i] = model.Ping{Hostname: d.name, Mode: d.mode, Primary: i == 0, Responding: err == nil, Latency: latency.Microseconds()}
+			pings[i] = model.Ping{Hostname: d.name, Mode: d.mode, Primary: i == 0, Responding: err == nil, Latency: latency.Microseconds(), TimedOut: timedOut(err)}
 			if errs.KindOf(err) == errs.Unauthenticated {
 				refusals[i] = err
 			}

@@ -1,0 +1,30 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"testing"
+)
+
+// TestTimedOut: only a daemon that was reached can be too slow.
+func TestTimedOut(t *testing.T) {
+	tests := []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"no answer in time", failed(unanswered, os.ErrDeadlineExceeded), true},
+		{"nor to the probe", failed(silent, context.DeadlineExceeded), true},
+		{"not reached in time", failed(unreached, context.DeadlineExceeded), false},
+		{"closed", failed(unanswered, io.ErrUnexpectedEOF), false},
+		{"another error", errors.New("no"), false},
+		{"none", nil, false},
+	}
+	for _, tt := range tests {
+		if got := timedOut(tt.err); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
