@@ -1,0 +1,112 @@
+package privsep
+
+import (
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRenewal: new files are shown without a restart of anything; those that can't be used change
+// nothing, and are complained of once.
+func TestRenewal(t *testing.T) {
+	as := plain(t)
+	s := newSite(t, as)
+	g := serve(t, as, s.config(Config{}))
+	served := func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil }
+	complaints := func(text string) (n int) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for _, r := range g.records {
+			if r["msg"] == "renewed certificates are not used, those before them stay" && strings.Contains(fmt.Sprint(r["error"]), text) {
+				n++
+			}
+		}
+		return n
+	}
+	_, pid, err := secured(s.client(g.addr), "/pid")
+	must(t, err)
+	old := s.leaf
+	s.renew()
+	g.eventually(served)
+
+	for problem, text := range map[string]string{
+		"does not belong":    keyText(t, s.key),
+		"has no private key": "",
+	} {
+		if problem == "does not belong" {
+			other, _, _ := pairOf(t, nil, nil)
+			text = keyText(t, other)
+		}
+		s.put(s.Key, text, 0o600)
+		g.eventually(func() bool { return complaints(problem) > 0 })
+		for range 10 { // of looks at the files
+			time.Sleep(20 * time.Millisecond)
+			if !served() {
+				t.Fatalf("%s: the pair before it is not served", problem)
+			}
+		}
+		if n := complaints(problem); n != 1 {
+			t.Errorf("%s: %d complaints", problem, n)
+		}
+	}
+	s.put(s.Key, keyText(t, s.key), 0o644)
+	g.eventually(func() bool { return complaints("lets others in") == 1 })
+	must(t, os.Remove(s.Certificate))
+	must(t, os.Chmod(s.Key, 0o600))
+	g.eventually(func() bool { return complaints("certificate file "+s.Certificate+": no such file") == 1 })
+	s.renew()
+	g.eventually(served)
+	if s.leaf.Equal(old) {
+		t.Fatal("nothing was renewed")
+	}
+	g.eventually(func() bool { _, now, err := secured(s.client(g.addr), "/pid"); return err == nil && now == pid })
+}
+
+// TestClientCertificates: with authorities named, who has no certificate of theirs stays out.
+func TestClientCertificates(t *testing.T) {
+	as := plain(t)
+	s := newSite(t, as)
+	caKey, ca, caText := pairOf(t, nil, nil)
+	s.ClientCA = filepath.Join(filepath.Dir(s.Key), "ca.pem")
+	s.put(s.ClientCA, caText, 0o644)
+	g := serve(t, as, s.config(Config{}))
+	with := func(key *ecdsa.PrivateKey, c *x509.Certificate) func(*tls.Config) {
+		return func(config *tls.Config) {
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				return &tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: key}, nil
+			}
+		}
+	}
+	key, leaf, _ := pairOf(t, ca, caKey)
+	if _, _, err := secured(s.client(g.addr, with(key, leaf)), "/pid"); err != nil {
+		t.Errorf("a client of the authority: %v", err)
+	}
+	if _, _, err := secured(s.client(g.addr), "/pid"); err == nil {
+		t.Error("a client without a certificate came in")
+	}
+	strange, its, _ := pairOf(t, nil, nil)
+	if _, _, err := secured(s.client(g.addr, with(strange, its)), "/pid"); err == nil {
+		t.Error("a client with a certificate of his own came in")
+	}
+	// Another authority takes the place of the first.
+	caKey2, ca2, caText2 := pairOf(t, nil, nil)
+	s.put(s.ClientCA, caText2, 0o644)
+	key2, leaf2, _ := pairOf(t, ca2, caKey2)
+	g.eventually(func() bool { _, _, err := secured(s.client(g.addr, with(key2, leaf2)), "/pid"); return err == nil })
+	g.eventually(func() bool { _, _, err := secured(s.client(g.addr, with(key, leaf)), "/pid"); return err != nil })
+	// One that is broken changes nothing: least of all does it let anybody in.
+	s.put(s.ClientCA, "broken", 0o644)
+	g.await("renewed certificates are not used, those before them stay", nil)
+	if _, _, err := secured(s.client(g.addr), "/pid"); err == nil {
+		t.Error("with broken authorities a client without a certificate came in")
+	}
+	if _, _, err := secured(s.client(g.addr, with(key2, leaf2)), "/pid"); err != nil {
+		t.Errorf("with broken authorities a good client: %v", err)
+	}
+}
