@@ -2,7 +2,6 @@ package auth
 
 import (
 	"fmt"
-	"os"
 	"slices"
 
 	"schedrestd/errs"
@@ -37,13 +36,7 @@ func (k Key) secret() []byte {
 // when this process can't read the file, which is normal at a gateway;
 // errs.Invalid when it could but must not use it, with the command that mends it.
 func LoadKey(path string, owners ...uint32) (Key, error) {
-	if len(owners) == 0 {
-		owners = []uint32{uint32(os.Geteuid())}
-	}
-	if !slices.Contains(owners, 0) {
-		owners = append(slices.Clone(owners), 0)
-	}
-	data, facts, err := guard.Read(path, guard.Rule{What: "key file", Owners: owners, Secret: true}, maxKey)
+	data, facts, err := guard.Read(path, guard.Rule{What: "key file", Owners: orRoot(owners), Secret: true}, maxKey)
 	if err != nil {
 		return Key{}, err
 	}

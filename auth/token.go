@@ -3,7 +3,9 @@ package auth
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 )
 
 // MaxToken is the longest token that is looked at, in bytes. A token of ours has
@@ -17,23 +19,32 @@ const (
 	rs256 = "RS256"
 )
 
-// parts is a token taken apart, its signature not yet checked.
+// parts is a token taken apart, its signature not yet checked and its payload not yet read.
 type parts struct {
 	alg       string
 	kid       string // "" when the header has none
-	claims    object
+	payload   []byte
 	signed    string // the text that the signature is over
 	signature []byte
 }
 
 // Inspect judges everything about a token but its signature: size, form,
-// algorithm, header, dates, user. It is a filter before the daemon that verifies.
+// algorithm, header, dates, user. It is a filter before whoever verifies.
 func Inspect(token string, opt Options) (Claims, error) {
 	p, err := parse(token)
 	if err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
-	c, err := p.claims.read(opt.UserClaimField, opt.now())
+	return p.claims(opt.UserClaimField, opt.now())
+}
+
+// claims reads the payload and judges what it says at the time now.
+func (p parts) claims(field string, now time.Time) (Claims, error) {
+	o, err := parseObject(p.payload)
+	if err != nil {
+		return Claims{}, refuse("token: payload: %w", err)
+	}
+	c, err := o.read(field, now)
 	if err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
@@ -52,32 +63,22 @@ func parse(token string) (parts, error) {
 	}
 	end := strings.LastIndexByte(token, '.')
 	head, payload, _ := strings.Cut(token[:end], ".")
-	header, err := segment(head, "header")
+	raw, err := decode(head)
 	if err != nil {
-		return parts{}, err
+		return parts{}, errors.New("header: not base64url")
 	}
-	claims, err := segment(payload, "payload")
+	header, err := parseObject(raw)
 	if err != nil {
-		return parts{}, err
+		return parts{}, fmt.Errorf("header: %w", err)
 	}
-	signature, err := decode(token[end+1:])
-	if err != nil {
+	p := parts{signed: token[:end]}
+	if p.payload, err = decode(payload); err != nil {
+		return parts{}, errors.New("payload: not base64url")
+	}
+	if p.signature, err = decode(token[end+1:]); err != nil {
 		return parts{}, errors.New("signature: not base64url")
 	}
-	p := parts{claims: claims, signed: token[:end], signature: signature}
 	return p, p.header(header)
-}
-
-func segment(text, what string) (object, error) {
-	raw, err := decode(text)
-	if err != nil {
-		return nil, errors.New(what + ": not base64url")
-	}
-	o, err := parseObject(raw)
-	if err != nil {
-		return nil, errors.New(what + ": " + err.Error())
-	}
-	return o, nil
 }
 
 // decode reads base64url in its one canonical form: no padding, no line ends

@@ -186,7 +186,7 @@ func TestForged(t *testing.T) {
 		{"another payload", head + "." + b64(claim(`"sun":"root"`)) + "." + signature, "wrong signature"},
 		{"another header", b64(`{"alg":"HS256","kid":"x"}`) + "." + payload + "." + signature, "wrong signature"},
 		{"another signature", head + "." + payload + "." + b64(strings.Repeat("\x00", 32)), "wrong signature"},
-		{"RS256, where the key is HS256's", b64(`{"alg":"RS256"}`) + "." + payload + "." + b64(strings.Repeat("\x00", 256)), "alg is not the key's"},
+		{"RS256, where the key is HS256's", b64(`{"alg":"RS256"}`) + "." + payload + "." + b64(strings.Repeat("\x00", 256)), "alg is not that of a key"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -90,33 +90,40 @@ func (c *call) serve() error {
 		return err
 	}
 	do, refused := c.route.prepare(c)
-	if refused != nil || c.route.Request != nil {
-		if err := c.vouch(); err != nil {
-			return err
-		}
-	}
 	if refused != nil {
 		return refused
 	}
-	return do()
+	return c.judged(do())
 }
 
-// authenticate finds out who asks. Form, dates and claims are judged here.
+// authenticate finds out who asks, and that he is who he says. Nothing is done before that:
+// nobody unknown makes us read a body, and only a good credential is told anything else than that
+// it is not.
 func (c *call) authenticate() (err error) {
-	c.who, err = auth.FromRequest(c.r, c.h.Auth)
+	if c.who, err = auth.FromRequest(c.r, c.h.Auth); err != nil {
+		return err
+	}
 	c.cred = model.Credential{Token: c.who.Token, ActAs: c.who.ActAs}
-	return err
+	daemon, ask := c.daemon()
+	return c.h.Judge.Genuine(c.ctx, c.who, daemon, func(ctx context.Context) error { return ask(ctx, c.cred) })
 }
 
-// vouch asks the daemon whether the credential is genuine. It is asked first when there is a
-// body, which nobody unknown may make us read, and when the answer is our own alone:
-// only a good credential is told anything else than that it is not. Any other request
-// is answered by the daemon itself, and so only to a credential that it accepts.
-func (c *call) vouch() error {
+// daemon is who will serve the request, by name, and how he is asked whether a credential is genuine.
+func (c *call) daemon() (name string, ask func(context.Context, model.Credential) error) {
 	if c.route != nil && c.route.Accounting {
-		return c.h.Accounting.Vouch(c.ctx, c.cred)
+		return "accounting", c.h.Accounting.Vouch
 	}
-	return c.h.Controller.Vouch(c.ctx, c.cred)
+	return "controller", c.h.Controller.Vouch
+}
+
+// judged passes on what became of the request. A daemon that refuses the credential after all, as
+// one whose key was changed does, is believed from then on.
+func (c *call) judged(err error) error {
+	if errs.KindOf(err) == errs.Unauthenticated {
+		daemon, _ := c.daemon()
+		c.h.Judge.Forget(c.who, daemon)
+	}
+	return err
 }
 
 // envelope is what surrounds every answer.

@@ -31,6 +31,7 @@ type Config struct {
 	Controller Controller
 	Accounting Accounting // nil: accounting is not in use, and its paths do not exist
 	Auth       auth.Options
+	Judge      *auth.Judge     // says whether credentials are genuine; nil: the daemons alone do
 	Names      api.Names       // spellings served
 	Parsers    []plugin.Parser // API versions served, and how; nil: all
 	Content    plugin.Content  // which paths are served; 0: all there are
@@ -57,6 +58,9 @@ func newHandler(cfg Config) *handler {
 	}
 	if cfg.Users == nil {
 		cfg.Users = api.Numbers{}
+	}
+	if cfg.Judge == nil {
+		cfg.Judge = new(auth.Judge)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))

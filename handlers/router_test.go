@@ -17,7 +17,7 @@ func TestRouting(t *testing.T) {
 		name, method, path string
 		status             int
 		allow              string
-		calls              []string // what the daemon was asked
+		calls              []string // what the daemon was asked, after it vouched
 		says               string   // part of the body
 	}{
 		{"plain", "GET", "/sched/v0.0.42/ping", 200, "", []string{"ping"}, `"sched":{`},
@@ -58,6 +58,9 @@ func TestRouting(t *testing.T) {
 			}
 			if got := w.Header().Get("Allow"); got != tt.allow {
 				t.Errorf("Allow: %q, want %q", got, tt.allow)
+			}
+			if tt.calls != nil {
+				tt.calls = append([]string{"vouch"}, tt.calls...)
 			}
 			if d := cmp.Diff(tt.calls, f.calls); d != "" {
 				t.Errorf("calls: %s", d)

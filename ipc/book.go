@@ -19,7 +19,7 @@ type Row struct {
 // always is where a message about a held connection may come.
 var always = In(Serving, Draining)
 
-// book is the whole conversation. The last rows are promises: their
+// book is the whole conversation. The rows of Dial and Dialed are promises: their
 // messages come with the cage, and are forbidden until then.
 var book = []Row{
 	{KindSetup, "Setup", Parent, Worker, In(Born), 69, MaxMessage - 1, 0, Told,
@@ -72,16 +72,19 @@ var book = []Row{
 	{KindSigned, "Signed", Keeper, Worker, In(Born), 10, 10 + maxSignature, 0, Born,
 		"the signature; empty when the keeper does not sign that"},
 
+	{KindTokenKeyFD, "TokenKeyFD", Parent, Keeper, In(Serving), 5, 5, 1, Born,
+		"the key of HS256 tokens (owner and mode checked), as an open file, and its number"},
+	{KindVerify, "Verify", Worker, Keeper, In(Born), 42, 42 + maxSigned, 0, Born,
+		"is this token's HS256 signature good?"},
+	{KindVerified, "Verified", Keeper, Worker, In(Born), 9, 9, 0, Born,
+		"yes, no, or that there is no key to tell with"},
+	{KindJWKSFD, "JWKSFD", Parent, Worker, always, 1, 1, 1, Born,
+		"the key set of RS256 tokens (owner and mode checked), a sealed copy"},
+
 	{KindDial, "Dial", Worker, Parent, 0, 9, 9, 0, Born,
 		"connect to a configured controller, by its index; never by an address"},
 	{KindDialed, "Dialed", Parent, Worker, 0, 8, 8 + maxReason, 1, Born,
 		"the connected descriptor"},
-	{KindVerify, "Verify", Worker, Keeper, 0, 8, 10 << 10, 0, Born,
-		"is this token's signature good?"},
-	{KindVerified, "Verified", Keeper, Worker, 0, 9, 9, 0, Born,
-		"yes or no"},
-	{KindJWKSFD, "JWKSFD", Parent, Worker, 0, 0, 0, 1, Born,
-		"the open key set, its owner and mode checked"},
 }
 
 // byKind finds a row by the first byte of a frame.

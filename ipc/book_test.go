@@ -86,7 +86,7 @@ func TestPermit(t *testing.T) {
 // TestPromisesAreForbidden: the rows of later stages must be refused in every phase,
 // in their own direction and size.
 func TestPromisesAreForbidden(t *testing.T) {
-	promised := []Kind{KindDial, KindDialed, KindVerify, KindVerified, KindJWKSFD}
+	promised := []Kind{KindDial, KindDialed}
 	for _, k := range promised {
 		row, ok := rowOf(k)
 		if !ok {

@@ -249,6 +249,14 @@ func fresh(k Kind) Message {
 		return new(Sign)
 	case KindSigned:
 		return new(Signed)
+	case KindTokenKeyFD:
+		return new(TokenKeyFD)
+	case KindVerify:
+		return new(Verify)
+	case KindVerified:
+		return new(Verified)
+	case KindJWKSFD:
+		return new(JWKSFD)
 	}
 	return nil
 }

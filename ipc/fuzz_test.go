@@ -10,8 +10,9 @@ func seeds(f *testing.F) {
 	for _, m := range []Message{fullSetup(), new(Setup), &Posture{Facts: []Fact{{"uid", "1 1 1"}, {"groups", ""}}},
 		&Ready{}, Refuse("a reason"), &Connection{ID: 9, Network: TCP, Listener: ":80", Addr: "192.0.2.1:99", UID: NoID},
 		&Taken{ID: 7}, &Done{ID: 1 << 63}, &Ping{Number: 1}, &Pong{Number: 1}, &Drain{},
-		&Progress{ID: 3, Stage: Resting}, &Yield{ID: 3}, &Retire{}, &Streams{Connection{Network: Stdio}}, &KeeperSetup{Book: 3}, &KeyFD{Number: 1}, &Kept{Number: 1, Reason: "no"},
-		&Client{Number: 2}, &KeeperFD{}, &Certificate{Number: 1}, &ClientCA{}, &Tickets{Keys: [][32]byte{{1}}}, &Sign{ID: 1, Message: []byte("m")}, &Signed{ID: 1}} {
+		&Progress{ID: 3, Stage: Resting}, &Yield{ID: 3}, &Retire{}, &Streams{Connection{Network: Stdio}}, &KeeperSetup{Book: BookVersion}, &KeyFD{Number: 1}, &Kept{Number: 1, Reason: "no"},
+		&Client{Number: 2}, &KeeperFD{}, &Certificate{Number: 1}, &ClientCA{}, &Tickets{Keys: [][32]byte{{1}}}, &Sign{ID: 1, Message: []byte("m")}, &Signed{ID: 1},
+		&TokenKeyFD{Number: 2, Followed: true}, &Verify{ID: 1, Signed: []byte("a.b")}, &Verified{ID: 1, Verdict: Forged}, &JWKSFD{}} {
 		frame, err := encode(m)
 		if err != nil {
 			f.Fatal(err)

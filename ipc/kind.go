@@ -123,6 +123,7 @@ const (
 	KindCertificate Kind = 36
 	KindClientCA    Kind = 37
 	KindTickets     Kind = 38
+	KindTokenKeyFD  Kind = 39
 )
 
 // String is the kind's name in the book, or its number when it isn't there.

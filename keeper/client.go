@@ -28,7 +28,7 @@ func (k *keeper) admit(fd int, number uint32) error {
 	return nil
 }
 
-// serve answers one Sign after the other. What waits is in the channel, and the kernel bounds
+// serve answers one question after the other. What waits is in the channel, and the kernel bounds
 // that: a worker that asks for more than is signed fills its own channel and takes nothing from the
 // others. One that breaks the book is not answered again; without a channel it has
 // no handshakes to offer.
@@ -46,12 +46,17 @@ func (c *client) serve() {
 			}
 			return
 		}
-		want, ok := m.Message.(*ipc.Sign)
-		if !ok {
+		var answer ipc.Message
+		switch want := m.Message.(type) {
+		case *ipc.Sign:
+			answer = c.answer(want)
+		case *ipc.Verify:
+			answer = c.keeper.judge(want)
+		default:
 			slog.Error("a worker is not served any more: nobody reads that here", "client", c.number, "kind", m.Kind().String())
 			return
 		}
-		if err := c.channel.Send(c.answer(want)); err != nil {
+		if err := c.channel.Send(answer); err != nil {
 			return // it is gone
 		}
 	}

@@ -15,7 +15,8 @@ type keeper struct {
 	channel *ipc.Channel
 
 	mu    sync.Mutex
-	pairs []*pair // the newest last
+	pairs []*pair   // the newest last
+	token *tokenKey // nil: none
 }
 
 // mostPairs is how many keys are kept: handshakes that began before a renewal still want the
@@ -40,6 +41,8 @@ func (k *keeper) run() int {
 			err = k.channel.Send(&ipc.Pong{Number: msg.Number})
 		case *ipc.KeyFD:
 			err = k.channel.Send(k.keep(msg, m.FDs))
+		case *ipc.TokenKeyFD:
+			err = k.channel.Send(k.keepTokenKey(msg, m.FDs[0]))
 		case *ipc.Client:
 			err = k.admit(m.FDs[0], msg.Number)
 		}

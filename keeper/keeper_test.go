@@ -240,7 +240,7 @@ func TestHostile(t *testing.T) {
 		{"unknown kind", []byte{99}, 0},
 		{"the parent's kind", append([]byte{byte(ipc.KindKeyFD)}, make([]byte, 5)...), 3},
 		{"the keeper's kind", append([]byte{byte(ipc.KindSigned)}, make([]byte, 10)...), 0},
-		{"a promise", append([]byte{byte(ipc.KindVerify)}, make([]byte, 8)...), 0},
+		{"a promise", append([]byte{byte(ipc.KindDial)}, make([]byte, 9)...), 0},
 		{"cut short", append([]byte{byte(ipc.KindSign)}, make([]byte, 15)...), 0},
 		{"left over", append([]byte{byte(ipc.KindSign)}, make([]byte, 17)...), 0},
 		{"too long", append([]byte{byte(ipc.KindSign)}, make([]byte, 5000)...), 0},

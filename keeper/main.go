@@ -1,7 +1,7 @@
-// Package keeper is the process that holds the private key of the gateway's https://
-// listeners. Workers, which read what comes from the network, ask it to sign their handshakes.
-// Whoever captures a worker can have handshakes signed while he is there, and takes no key
-// away with him.
+// Package keeper is the process that holds the gateway's secrets: the private key of its https://
+// listeners, and the key of HS256 tokens. Workers, which read what comes from the network, ask it to sign
+// their handshakes, and whether a token's signature is good. Whoever captures a worker can have
+// handshakes signed while he is there, and takes no key away with him.
 //
 // It is born as a worker is, with an identity of its own; the parent gives it the key and the
 // certificates as open files, and a channel to each worker. It signs the one message that a

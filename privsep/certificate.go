@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -124,20 +123,5 @@ func sealedCopy(what, path string, trust *guard.Trust) (*os.File, error) {
 	return seal(io.LimitReader(f, maxCertificates), path, unix.MFD_NOEXEC_SEAL)
 }
 
-// stamp tells whether the files of t are other ones than before, by what stat says of them. It
-// opens nothing, and that a file can't be seen is a state like others.
-func stamp(t TLS) string {
-	var b strings.Builder
-	for _, path := range []string{t.Key, t.Certificate, t.ClientCA} {
-		var st unix.Stat_t
-		if path == "" {
-			continue
-		}
-		if err := unix.Stat(path, &st); err != nil {
-			fmt.Fprintf(&b, "%v;", err)
-			continue
-		}
-		fmt.Fprintf(&b, "%d %d %d %d %o %d %d;", st.Dev, st.Ino, st.Size, st.Uid, st.Mode, st.Mtim.Nano(), st.Ctim.Nano())
-	}
-	return b.String()
-}
+// stamp tells one state of t's files from another.
+func (t TLS) stamp() string { return guard.Stamp(t.Key, t.Certificate, t.ClientCA) }

@@ -38,7 +38,7 @@ func playWorker(part string) int {
 		}
 		return program.Main(goodHandler)
 	case "unbuilt":
-		return program.Main(func(ipc.Setup) (http.Handler, error) { return nil, fmt.Errorf("no\x1bhandlers") })
+		return program.Main(func(ipc.Setup, *program.Tokens) (http.Handler, error) { return nil, fmt.Errorf("no\x1bhandlers") })
 	case "mute":
 		time.Sleep(time.Hour)
 	case "first gives no way":
@@ -60,7 +60,7 @@ func playWorker(part string) int {
 // refusedCluster is one that no worker serves.
 const refusedCluster = "refused"
 
-func goodHandler(s ipc.Setup) (http.Handler, error) {
+func goodHandler(s ipc.Setup, _ *program.Tokens) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}

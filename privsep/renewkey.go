@@ -37,7 +37,7 @@ func (k *keeper) reload(t TLS) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
 	k.mu.Lock()
-	same := k.pair != nil && t == k.pair.tls && stamp(t) == k.seen
+	same := k.pair != nil && t == k.pair.tls && t.stamp() == k.seen
 	k.mu.Unlock()
 	if same {
 		return nil
@@ -55,7 +55,7 @@ func (k *keeper) lookForRenewed() {
 	defer k.changing.Unlock()
 	k.mu.Lock()
 	t, ready := k.tls, k.ready
-	same := stamp(t) == k.seen
+	same := t.stamp() == k.seen
 	k.mu.Unlock()
 	if same || !ready {
 		return
@@ -70,7 +70,7 @@ func (k *keeper) lookForRenewed() {
 // load opens the files of t and has the keeper take them. From then on they are the ones in use;
 // until then nothing changes. k.changing is held.
 func (k *keeper) load(t TLS) error {
-	seen := stamp(t) // before they are opened: what changes while they are read is seen next time
+	seen := t.stamp() // before they are opened: what changes while they are read is seen next time
 	k.mu.Lock()
 	if t == k.tls {
 		k.seen = seen

@@ -19,7 +19,7 @@ import (
 
 // Join makes the service of a real worker out of its Setup: the handlers, on a client
 // of the site's daemons. It is the one place where those parts meet.
-func Join(setup ipc.Setup) (http.Handler, error) {
+func Join(setup ipc.Setup, tokens *Tokens) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers: controllers(setup),
 		Accounting:  addresses(setup.Accounting),
@@ -36,6 +36,7 @@ func Join(setup ipc.Setup) (http.Handler, error) {
 		UID:            uint32(os.Getuid()),
 		UserClaimField: setup.UserClaim,
 	}
+	cfg.Judge = tokens.judge
 	cfg.Ready = func() bool { return !leaving.Load() }
 	cfg.Users = newUsers()
 	if setup.RequireUserName {

@@ -1,17 +1,19 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
+	"schedrestd/auth"
 	"schedrestd/ipc"
 )
 
-// remote is the worker's way to the keeper, which signs its handshakes. The keeper may die and be
-// started again meanwhile: what was asked is asked again of the next one, and
-// clients notice nothing but the time it took.
+// remote is the worker's way to the keeper, which signs its handshakes and verifies tokens. The keeper
+// may die and be started again meanwhile: a handshake that was asked for is asked for again of the next
+// one, and clients notice nothing but the time it took.
 type remote struct {
 	room chan struct{} // has an element for each question that waits
 
@@ -26,12 +28,13 @@ type link struct {
 	channel *ipc.Channel
 	gone    chan struct{} // closed when nothing comes from it any more
 	mu      sync.Mutex
-	waiting map[uint64]chan []byte
+	waiting map[uint64]chan ipc.Message // by number of the question
 }
 
 const (
-	maxAsked  = 64               // questions at one time; far fewer than the channel has room for
-	signLimit = 10 * time.Second // longer than a keeper needs to be started again
+	maxAsked    = 64               // questions at one time; far fewer than the channel has room for
+	signLimit   = 10 * time.Second // longer than a keeper needs to be started again
+	verifyLimit = time.Second      // far longer than it takes; then a daemon is asked instead
 )
 
 var (
@@ -49,7 +52,7 @@ func (r *remote) connect(fd int) error {
 	if err != nil {
 		return err
 	}
-	l := &link{channel: channel, gone: make(chan struct{}), waiting: map[uint64]chan []byte{}}
+	l := &link{channel: channel, gone: make(chan struct{}), waiting: map[uint64]chan ipc.Message{}}
 	go r.listen(l)
 	r.replace(l, nil)
 	return nil
@@ -82,19 +85,22 @@ func (r *remote) listen(l *link) {
 			r.replace(nil, l)
 			return
 		}
-		if signed, ok := m.Message.(*ipc.Signed); ok {
-			l.answer(signed)
+		switch answer := m.Message.(type) {
+		case *ipc.Signed:
+			l.answer(answer.ID, answer)
+		case *ipc.Verified:
+			l.answer(answer.ID, answer)
 		}
 	}
 }
 
-// answer gives a signature to who waits for it; nobody may.
-func (l *link) answer(m *ipc.Signed) {
+// answer gives an answer to who waits for it; nobody may.
+func (l *link) answer(id uint64, m ipc.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if who, ok := l.waiting[m.ID]; ok {
-		delete(l.waiting, m.ID)
-		who <- m.Signature
+	if who, ok := l.waiting[id]; ok {
+		delete(l.waiting, id)
+		who <- m
 	}
 }
 
@@ -109,15 +115,17 @@ func (r *remote) sign(key uint32, scheme uint16, message []byte) ([]byte, error)
 		return nil, errNoKeeper
 	}
 	for {
-		r.mu.Lock()
-		l, more := r.link, r.more
-		r.last++
-		question := &ipc.Sign{ID: r.last, Key: key, Scheme: scheme, Message: message}
-		r.mu.Unlock()
+		l, more, id := r.next()
 		if l != nil {
-			signature, err := l.ask(question, late.C)
-			if err == nil || !errors.Is(err, errGone) {
-				return signature, err
+			answer, err := l.ask(id, &ipc.Sign{ID: id, Key: key, Scheme: scheme, Message: message}, late.C)
+			if signed, ok := answer.(*ipc.Signed); ok && len(signed.Signature) > 0 {
+				return signed.Signature, nil
+			}
+			if err == nil {
+				return nil, errUnsigned
+			}
+			if !errors.Is(err, errGone) {
+				return nil, err
 			}
 		}
 		select {
@@ -128,17 +136,54 @@ func (r *remote) sign(key uint32, scheme uint16, message []byte) ([]byte, error)
 	}
 }
 
+// next is the link to use now, what is closed when there is another one, and the number of a new question.
+func (r *remote) next() (*link, chan struct{}, uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last++
+	return r.link, r.more, r.last
+}
+
+// verify has the keeper verify a token's signature. Without a keeper that answers at once there
+// is no answer.
+func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
+	question := &ipc.Verify{Signed: []byte(s.Signed)}
+	if copy(question.MAC[:], s.Bytes) != len(s.Bytes) {
+		return auth.Bad
+	}
+	late := time.NewTimer(verifyLimit)
+	defer late.Stop()
+	select {
+	case r.room <- struct{}{}:
+		defer func() { <-r.room }()
+	case <-late.C:
+		return auth.Unknown
+	case <-ctx.Done():
+		return auth.Unknown
+	}
+	l, _, id := r.next()
+	if l == nil {
+		return auth.Unknown
+	}
+	question.ID = id
+	answer, err := l.ask(id, question, late.C)
+	if verified, ok := answer.(*ipc.Verified); ok && err == nil {
+		return map[ipc.Verdict]auth.Answer{ipc.Genuine: auth.Good, ipc.Forged: auth.Bad}[verified.Verdict]
+	}
+	return auth.Unknown
+}
+
 var errGone = errors.New("the keeper is gone")
 
-// ask asks once.
-func (l *link) ask(question *ipc.Sign, late <-chan time.Time) ([]byte, error) {
-	answer := make(chan []byte, 1)
+// ask asks once. id is the question's number.
+func (l *link) ask(id uint64, question ipc.Message, late <-chan time.Time) (ipc.Message, error) {
+	answer := make(chan ipc.Message, 1)
 	l.mu.Lock()
-	l.waiting[question.ID] = answer
+	l.waiting[id] = answer
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
-		delete(l.waiting, question.ID)
+		delete(l.waiting, id)
 		l.mu.Unlock()
 	}()
 	if err := l.channel.Send(question); err != nil {
@@ -148,11 +193,8 @@ func (l *link) ask(question *ipc.Sign, late <-chan time.Time) ([]byte, error) {
 		// listen sees the same end, below
 	}
 	select {
-	case signature := <-answer:
-		if len(signature) == 0 {
-			return nil, errUnsigned
-		}
-		return signature, nil
+	case m := <-answer:
+		return m, nil
 	case <-l.gone:
 		return nil, errGone
 	case <-late:

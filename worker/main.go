@@ -28,9 +28,9 @@ import (
 	"schedrestd/security"
 )
 
-// Build makes what the worker serves out of its Setup. It runs in the cage, so it can
-// open nothing that needs more than the serving user has. Its log is slog.Default.
-type Build func(ipc.Setup) (http.Handler, error)
+// Build makes what the worker serves out of its Setup, with a way to verify tokens. It runs in the
+// cage, so it can open nothing that needs more than the serving user has. Its log is slog.Default.
+type Build func(ipc.Setup, *Tokens) (http.Handler, error)
 
 // Rename gives the process the name that ps and top show: executed by its descriptor it
 // would be "32". Call it from an init function, which Go runs on the first thread: the
@@ -91,14 +91,15 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := prove(expect); err != nil {
 		return nil, err
 	}
-	handler, err := build(*setup)
+	tokens := NewTokens()
+	handler, err := build(*setup, tokens)
 	if err != nil {
 		return nil, err
 	}
 	if err := channel.Send(new(ipc.Ready)); err != nil {
 		return nil, err
 	}
-	return newServer(channel, setup, handler), nil
+	return newServer(channel, setup, handler, tokens), nil
 }
 
 // hear takes the two messages that come before everything else.

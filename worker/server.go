@@ -23,6 +23,7 @@ type server struct {
 	queue   *queue
 	own     *refusals
 	secure  secure
+	tokens  *Tokens
 	watch   *watch
 	retired atomic.Bool
 	stall   time.Duration
@@ -36,12 +37,14 @@ type server struct {
 	endShake context.CancelFunc
 }
 
-func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler) *server {
+func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tokens *Tokens) *server {
 	l := setup.Limits
 	s := &server{
 		channel: channel,
 		queue:   newQueue(),
 		own:     newRefusals(setup),
+		tokens:  tokens,
+		secure:  secure{remote: tokens.keeper},
 		inetd:   setup.Inetd,
 		stall:   l.Stall,
 		drain:   l.Drain,
@@ -111,7 +114,11 @@ func (s *server) hear() {
 			s.take(m.FDs[0], msg)
 		case *ipc.Streams:
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
-		case *ipc.KeeperFD, *ipc.Certificate, *ipc.ClientCA, *ipc.Tickets:
+		case *ipc.JWKSFD:
+			s.tokens.hear(m.FDs[0], msg)
+		case *ipc.KeeperFD:
+			err = s.tokens.keeper.connect(m.FDs[0])
+		case *ipc.Certificate, *ipc.ClientCA, *ipc.Tickets:
 			err = s.secure.hear(m)
 		case *ipc.Yield:
 			s.yield(msg.ID)

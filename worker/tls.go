@@ -41,12 +41,6 @@ const maxPEM = 1 << 20
 // were: the keeper has judged it before, so that this is a fault of ours.
 func (s *secure) hear(m ipc.Received) error {
 	var files []*os.File
-	if m.Kind() == ipc.KindKeeperFD {
-		if s.remote == nil {
-			s.remote = newRemote()
-		}
-		return s.remote.connect(m.FDs[0])
-	}
 	for _, fd := range m.FDs {
 		f := os.NewFile(uintptr(fd), m.Kind().String())
 		defer f.Close()
@@ -168,9 +162,6 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 	scheme, err := schemeOf(k.public, o)
 	if err != nil {
 		return nil, err
-	}
-	if k.remote == nil {
-		return nil, errNoKeeper
 	}
 	return k.remote.sign(k.number, uint16(scheme), message)
 }

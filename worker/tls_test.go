@@ -54,7 +54,7 @@ func (k *signing) link(s *secure) *ipc.Channel {
 		k.t.Fatal(err)
 	}
 	k.t.Cleanup(func() { channel.Close() })
-	if err := s.hear(ipc.Received{Message: new(ipc.KeeperFD), FDs: []int{fd}}); err != nil {
+	if err := s.remote.connect(fd); err != nil {
 		k.t.Fatal(err)
 	}
 	return channel
@@ -152,7 +152,7 @@ func TestHandshake(t *testing.T) {
 	for name, key := range map[string]crypto.Signer{"P-256": p256, "P-384": p384, "RSA": rsa2, "Ed25519": edwards} {
 		for version, label := range map[uint16]string{tls.VersionTLS13: "1.3", tls.VersionTLS12: "1.2"} {
 			t.Run(name+" "+label, func(t *testing.T) {
-				s, keeper := &secure{}, newSigning(t, key)
+				s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
 				go keeper.answer(keeper.link(s))
 				leaf, text := selfSigned(t, key)
 				give(t, s, &ipc.Certificate{Number: 5, TLS12: true}, text)
@@ -172,7 +172,7 @@ func TestHandshake(t *testing.T) {
 // TestOldVersion: without being asked for, TLS 1.2 is not served.
 func TestOldVersion(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &secure{}, newSigning(t, key)
+	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
 	go keeper.answer(keeper.link(s))
 	leaf, text := selfSigned(t, key)
 	give(t, s, &ipc.Certificate{Number: 1}, text)
@@ -184,7 +184,7 @@ func TestOldVersion(t *testing.T) {
 // TestKeeperGone: what was asked of a keeper that died is asked of the next one.
 func TestKeeperGone(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &secure{}, newSigning(t, key)
+	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
 	dying := keeper.link(s)
 	leaf, text := selfSigned(t, key)
 	give(t, s, &ipc.Certificate{Number: 1}, text)
@@ -206,7 +206,7 @@ func TestKeeperGone(t *testing.T) {
 // TestUnsigned: a refusal is one, at once.
 func TestUnsigned(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &secure{}, newSigning(t, key)
+	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
 	keeper.opts = nil // and so signs nothing
 	channel := keeper.link(s)
 	go func() {
@@ -236,7 +236,7 @@ func TestUnsigned(t *testing.T) {
 // TestBadFiles: what can't be used leaves the certificate as it was, and never the door open.
 func TestBadFiles(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &secure{}, newSigning(t, key)
+	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
 	if _, err := s.server(nil); err == nil {
 		t.Error("TLS without a certificate")
 	}

@@ -30,31 +30,3 @@ func Create(key Key, user string, lifespan time.Duration, now time.Time) (string
 	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(key.secret())
 	return token, errs.Wrap(err, errs.Internal, "create token")
 }
-
-// Verifier says whether tokens are genuine.
-type Verifier struct {
-	Key            Key
-	UserClaimField string           // as in Options
-	Now            func() time.Time // nil: time.Now
-}
-
-// Verify judges a token as Inspect does, and its signature with the key. What the
-// signature is made with is the key's matter, never the token's: a token that
-// says RS256 can't have this key taken for a public one, nor the reverse.
-func (v Verifier) Verify(token string) (Claims, error) {
-	if len(v.Key.secret()) < minKey {
-		return Claims{}, refuse("token: no key to verify it with") // an empty key would accept what anybody signs
-	}
-	p, err := parse(token)
-	if err != nil {
-		return Claims{}, refuse("token: %w", err)
-	}
-	if p.alg != hs256 {
-		return Claims{}, refuse("token: alg is not the key's")
-	}
-	// The signature first: only what the key's holder wrote is worth an opinion.
-	if err := jwt.SigningMethodHS256.Verify(p.signed, p.signature, v.Key.secret()); err != nil {
-		return Claims{}, refuse("token: wrong signature")
-	}
-	return Inspect(token, Options{UserClaimField: v.UserClaimField, Now: v.Now})
-}

@@ -1,0 +1,59 @@
+package auth
+
+import (
+	"sync"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/guard"
+)
+
+// lookEvery is how often a Followed looks whether its file has changed.
+const lookEvery = time.Second
+
+// Followed is a key set in a file that is read anew when it changes. It is safe for
+// concurrent use.
+type Followed struct {
+	path   string
+	owners []uint32
+	told   func(error)
+
+	mu     sync.Mutex
+	set    *KeySet
+	seen   string // the file's stamp when it was last tried
+	looked time.Time
+}
+
+// FollowKeySet reads a key set as LoadKeySet does and follows its file from then on. When a new
+// one can't be used the one before stays; told hears of each new one that was tried,
+// with the error or nil, once.
+func FollowKeySet(path string, told func(error), owners ...uint32) (*Followed, error) {
+	f := &Followed{path: path, owners: orRoot(owners), told: told, seen: guard.Stamp(path), looked: time.Now()}
+	var err error
+	f.set, err = LoadKeySet(path, f.owners...)
+	return f, err
+}
+
+// KeySet is the newest that could be used. The file is looked at when it is asked for, and no
+// more than once a second.
+func (f *Followed) KeySet() *KeySet {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.looked) < lookEvery {
+		return f.set
+	}
+	f.looked = time.Now()
+	seen := guard.Stamp(f.path) // before it is opened: what changes while it is read is seen next time
+	if seen == f.seen {
+		return f.set
+	}
+	f.seen = seen
+	set, err := LoadKeySet(f.path, f.owners...)
+	if err == nil {
+		f.set = set
+	} else {
+		err = errs.Wrap(err, errs.KindOf(err), "the new key set is not used, the one before stays")
+	}
+	f.told(err)
+	return f.set
+}

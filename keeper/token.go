@@ -1,0 +1,79 @@
+package keeper
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"schedrestd/ipc"
+)
+
+// tokenKey is the key of HS256 tokens. It is looked at to compare, and never leaves.
+type tokenKey struct {
+	secret   []byte
+	followed bool // a newer one in the file's place is brought here, too
+}
+
+// Bounds of the key in bytes, as auth.NewKey has them for the daemons: RFC 7518 3.2 wants as many as the
+// hash has.
+const (
+	leastTokenKey = 32
+	mostTokenKey  = 64 << 10
+)
+
+// readTokenKey reads all bytes of f, which are the key.
+func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
+	secret, err := io.ReadAll(io.NewSectionReader(f, 0, mostTokenKey+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("can't be read")
+	case len(secret) < leastTokenKey:
+		return nil, fmt.Errorf("%d bytes, HS256 needs at least %d", len(secret), leastTokenKey)
+	case len(secret) > mostTokenKey:
+		return nil, fmt.Errorf("is longer than %d bytes", mostTokenKey)
+	}
+	return &tokenKey{secret, followed}, nil
+}
+
+// judge says whether the signature is this key's. It parses nothing: what a token says is for
+// those who don't have the key.
+func (k *tokenKey) judge(v *ipc.Verify) ipc.Verdict {
+	if k == nil {
+		return ipc.NoVerdict
+	}
+	mac := hmac.New(sha256.New, k.secret)
+	mac.Write(v.Signed)
+	switch {
+	case hmac.Equal(mac.Sum(nil), v.MAC[:]):
+		return ipc.Genuine
+	case k.followed:
+		return ipc.Forged
+	}
+	return ipc.NoVerdict
+}
+
+// keepTokenKey reads the key of tokens, and answers whether it is in use from now on in place of
+// the one before.
+func (k *keeper) keepTokenKey(m *ipc.TokenKeyFD, fd int) *ipc.Kept {
+	f := os.NewFile(uintptr(fd), "key")
+	defer f.Close()
+	key, err := readTokenKey(f, m.Followed)
+	if err != nil {
+		return &ipc.Kept{Number: m.Number, Reason: ipc.Refuse(err.Error()).Reason}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.token = key
+	return &ipc.Kept{Number: m.Number, OK: true}
+}
+
+// judge says what the key that is kept now says of a signature.
+func (k *keeper) judge(v *ipc.Verify) *ipc.Verified {
+	k.mu.Lock()
+	key := k.token
+	k.mu.Unlock()
+	return &ipc.Verified{ID: v.ID, Verdict: key.judge(v)}
+}

@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+
+	"schedrestd/auth"
+	"schedrestd/ipc"
+)
+
+// Tokens is what this worker has to verify tokens with: public keys of its own, and a way to the keeper,
+// who has the secret one. The parent brings both, later than Build, and newer ones at any time.
+type Tokens struct {
+	keys   atomic.Pointer[publicKeys]
+	keeper *remote
+	judge  *auth.Judge
+}
+
+// publicKeys is a key set as it was brought.
+type publicKeys struct {
+	set      *auth.KeySet // nil: none
+	followed bool         // what it does not verify is forged, and not made with a newer key
+}
+
+// NewTokens has nothing to verify with yet.
+func NewTokens() *Tokens {
+	t := &Tokens{keeper: newRemote()}
+	t.judge = &auth.Judge{RS256: t.askKeys, HS256: t.keeper.verify}
+	return t
+}
+
+// askKeys verifies with the public keys.
+func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
+	keys := t.keys.Load()
+	if keys == nil {
+		return auth.Unknown
+	}
+	answer := keys.set.Answer(s)
+	if answer == auth.Bad && !keys.followed {
+		return auth.Unknown
+	}
+	return answer
+}
+
+// hear takes the public keys that the parent brings. A set that can't be used leaves things as they
+// were: the daemons judge the file too, and say what is wrong with it where an administrator looks.
+func (t *Tokens) hear(fd int, m *ipc.JWKSFD) {
+	f := os.NewFile(uintptr(fd), "key set")
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
+	var set *auth.KeySet
+	if err == nil && len(data) > 0 {
+		set, err = auth.ParseKeySet(data)
+	}
+	if err != nil {
+		slog.Error("the key set for tokens is not used, the one before stays", "error", err)
+		return
+	}
+	t.keys.Store(&publicKeys{set, m.Followed})
+	t.judge.ForgetAll()
+}
