@@ -25,7 +25,7 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	if err := daemon.Harden(); err != nil {
 		return err
 	}
-	keys, err := daemon.ReadKeys(c.Path, &c.Auth, user, log)
+	keys, err := daemon.ReadKeys(ctx, c.Path, &c.Auth, user, log)
 	if err != nil {
 		return err
 	}

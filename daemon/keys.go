@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"context"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"schedrestd/auth"
@@ -14,13 +16,15 @@ import (
 
 // Keys is how a daemon judges tokens, and makes them. The zero Keys takes none.
 type Keys struct {
-	Key    *auth.Key // nil: the configuration has no auth/jwt
+	Key    *auth.Key // for HS256, and what is made; nil: there is no jwt_key=
+	JWKS   string    // path of the key set for RS256; "": there is no jwks=
 	Verify func(token, actAs string) (server.Identity, error)
 }
 
-// ReadKeys reads the key of the configuration file path, whose part about authentication is a.
-// It is refused when nobody could say who he is.
-func ReadKeys(path string, a *conf.Auth, user become.User, log *slog.Logger) (Keys, error) {
+// ReadKeys reads the keys of the configuration file path, whose part about authentication is a: one
+// for HS256 (jwt_key=), a set for RS256 (jwks=), or both. The set is followed until ctx ends. It is
+// refused when nobody could say who he is, or when a key that is named can't be used.
+func ReadKeys(ctx context.Context, path string, a *conf.Auth, user become.User, log *slog.Logger) (Keys, error) {
 	switch {
 	case a.AuthType != "auth/cred":
 		return Keys{}, errs.New(errs.Unsupported, "%s: AuthType=%s is for Slurm's own daemons", path, a.AuthType).WithHint("AuthType=auth/cred")
@@ -29,17 +33,26 @@ func ReadKeys(path string, a *conf.Auth, user become.User, log *slog.Logger) (Ke
 			WithHint("AuthInfo=socket=PATH for users of this machine, AuthAltTypes=auth/jwt for tokens")
 	case !a.JWT:
 		return Keys{}, nil
-	case a.JWTKey == "":
-		return Keys{}, errs.New(errs.Invalid, "%s: AuthAltTypes=auth/jwt without a key", path).WithHint("AuthAltParameters=jwt_key=PATH")
+	case a.JWTKey == "" && a.JWKS == "":
+		return Keys{}, errs.New(errs.Invalid, "%s: AuthAltTypes=auth/jwt without a key", path).
+			WithHint("AuthAltParameters=jwt_key=PATH for tokens of this cluster's own, jwks=PATH for an identity provider's")
 	}
-	key, err := auth.LoadKey(a.JWTKey, user.UID, uint32(os.Geteuid()))
-	if err != nil {
-		return Keys{}, err
+	k, tokens := Keys{JWKS: a.JWKS}, auth.Verifier{UserClaimField: a.UserClaimField}
+	owners := []uint32{user.UID, uint32(os.Geteuid())}
+	if a.JWTKey != "" {
+		key, err := auth.LoadKey(a.JWTKey, owners...)
+		if err != nil {
+			return Keys{}, err
+		}
+		warnAll(log, key.Warnings())
+		k.Key, tokens.Key = &key, key
 	}
-	for _, w := range key.Warnings() {
-		log.Warn(w)
+	if a.JWKS != "" {
+		var err error
+		if tokens.Keys, err = followKeySet(ctx, a.JWKS, log, owners); err != nil {
+			return Keys{}, err
+		}
 	}
-	tokens := auth.Verifier{Key: key, UserClaimField: a.UserClaimField}
 	authority := &server.Authority{
 		Token: func(token string) (string, time.Time, error) {
 			claims, err := tokens.Verify(token)
@@ -51,5 +64,55 @@ func ReadKeys(path string, a *conf.Auth, user become.User, log *slog.Logger) (Ke
 		},
 		Super: Super(user.UID),
 	}
-	return Keys{Key: &key, Verify: authority.Verify}, nil
+	k.Verify = authority.Verify
+	return k, nil
+}
+
+// lookEvery is how often a key set is looked at that no token asks for: who replaced it by a
+// broken one is told soon, not when the first user is turned away.
+const lookEvery = 2 * time.Second
+
+// followKeySet reads the key set in the file path, and logs what becomes of it until ctx ends.
+func followKeySet(ctx context.Context, path string, log *slog.Logger, owners []uint32) (func() *auth.KeySet, error) {
+	followed, err := auth.FollowKeySet(path, func(err error) {
+		if err != nil {
+			log.Error("key set", "error", err, "hint", errs.HintOf(err))
+		}
+	}, owners...)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	var known *auth.KeySet // what the log knows of
+	newest := func() *auth.KeySet {
+		mu.Lock()
+		defer mu.Unlock()
+		set := followed.KeySet()
+		if set != known {
+			known = set
+			log.Info("key set read", "file", path, "keys", set.Len())
+			warnAll(log, set.Warnings())
+		}
+		return set
+	}
+	newest()
+	go func() {
+		look := time.NewTicker(lookEvery)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+				newest()
+			}
+		}
+	}()
+	return newest, nil
+}
+
+func warnAll(log *slog.Logger, warnings []string) {
+	for _, w := range warnings {
+		log.Warn(w)
+	}
 }

@@ -30,7 +30,7 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	if err := daemon.Harden(); err != nil {
 		return err
 	}
-	keys, err := daemon.ReadKeys(c.Path, &c.Auth, user, log)
+	keys, err := daemon.ReadKeys(ctx, c.Path, &c.Auth, user, log)
 	if err != nil {
 		return err
 	}
