@@ -16,8 +16,9 @@ type load struct {
 	request string // with room for headers
 	kept    bool   // on connections that stay; else one for each
 	count   int
-	local   bool // without a token: the kernel says who asks
-	alone   bool // one client
+	local   bool          // without a token: the kernel says who asks
+	alone   bool          // one client
+	token   func() string // for each request; nil: always the lab's
 }
 
 func get(path string) string {
@@ -38,14 +39,17 @@ func to(address string) dialer {
 
 // run sends all requests from several clients and reads the answers. Any other than 200 is an error.
 func (l load) run(dial dialer) error {
-	var headers string
-	if !l.local {
-		headers = "X-SCHED-USER-TOKEN: " + theLab.token + "\r\n"
+	var next func() string
+	switch {
+	case l.token != nil:
+		next = func() string { return l.text(l.token()) }
+	case l.local:
+		text := l.text("")
+		next = func() string { return text }
+	default:
+		text := l.text(theLab.token)
+		next = func() string { return text }
 	}
-	if !l.kept {
-		headers += "Connection: close\r\n"
-	}
-	text := fmt.Sprintf(l.request, headers)
 	var left atomic.Int64
 	left.Store(int64(l.count))
 	n := clients
@@ -55,19 +59,31 @@ func (l load) run(dial dialer) error {
 	failures := make([]error, n)
 	var wait sync.WaitGroup
 	for i := range n {
-		wait.Go(func() { failures[i] = l.client(i, dial, text, &left) })
+		wait.Go(func() { failures[i] = l.client(i, dial, next, &left) })
 	}
 	wait.Wait()
 	return errors.Join(failures...)
 }
 
-func (l load) client(i int, dial dialer, text string, left *atomic.Int64) error {
+// text is a request with that token; without one when it is "".
+func (l load) text(token string) string {
+	var headers string
+	if token != "" {
+		headers = "X-SCHED-USER-TOKEN: " + token + "\r\n"
+	}
+	if !l.kept {
+		headers += "Connection: close\r\n"
+	}
+	return fmt.Sprintf(l.request, headers)
+}
+
+func (l load) client(i int, dial dialer, next func() string, left *atomic.Int64) error {
 	for left.Load() > 0 {
 		c, err := dial(i)
 		if err != nil {
 			return err
 		}
-		err = l.converse(c, text, left)
+		err = l.converse(c, next, left)
 		c.Close()
 		if err != nil {
 			return err
@@ -77,10 +93,10 @@ func (l load) client(i int, dial dialer, text string, left *atomic.Int64) error 
 }
 
 // converse asks on one connection as often as l wants.
-func (l load) converse(c net.Conn, text string, left *atomic.Int64) error {
+func (l load) converse(c net.Conn, next func() string, left *atomic.Int64) error {
 	in := bufio.NewReader(c)
 	for left.Add(-1) >= 0 {
-		if _, err := io.WriteString(c, text); err != nil {
+		if _, err := io.WriteString(c, next()); err != nil {
 			return err
 		}
 		resp, err := http.ReadResponse(in, nil)

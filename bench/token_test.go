@@ -1,0 +1,289 @@
+package bench
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"schedrestd/auth"
+	"schedrestd/demo/site"
+	"schedrestd/ipc"
+	"schedrestd/keeper"
+	"schedrestd/security"
+)
+
+// verifying is what a signature costs where it is verified; asking is what that means for requests.
+var (
+	verifying = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}
+	asking    = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, the controller vouches"}}
+)
+
+// keeperEnv makes this program a keeper; when it is "measure" one that only prints its posture.
+const keeperEnv = "SCHEDRESTD_BENCH_KEEPER"
+
+func init() {
+	switch os.Getenv(keeperEnv) {
+	case "measure":
+		if err := printPosture(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	case "serve":
+		os.Exit(keeper.Main())
+	}
+	tables = append(tables, verifying, asking)
+}
+
+const keeperFiles = 64
+
+// printPosture prints what the kernel says about a keeper that was started from here.
+func printPosture() error {
+	err := security.Confine(keeperFiles)
+	if err != nil {
+		return err
+	}
+	posture, err := security.Measure()
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(posture)
+	}
+	return err
+}
+
+// keeping is a keeper that was started as mode, and this end of its channel.
+func keeping(b *testing.B, mode string) (*exec.Cmd, *ipc.Channel) {
+	b.Helper()
+	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
+	must(b, err)
+	end := os.NewFile(uintptr(fd), "channel")
+	b.Cleanup(func() { channel.Close(); end.Close() })
+	self, err := os.Executable()
+	must(b, err)
+	cmd := exec.Command(self)
+	cmd.Env, cmd.Stderr, cmd.ExtraFiles = []string{keeperEnv + "=" + mode, "GOMAXPROCS=2"}, os.Stderr, []*os.File{end}
+	return cmd, channel
+}
+
+// startKeeper starts a keeper with that key, and gives a worker's channel to it.
+func startKeeper(b *testing.B, key []byte) *ipc.Channel {
+	b.Helper()
+	measure, _ := keeping(b, "measure")
+	text, err := measure.Output()
+	must(b, err)
+	var posture security.Posture
+	must(b, json.Unmarshal(text, &posture))
+	expect := &ipc.Posture{}
+	for name, value := range posture {
+		expect.Facts = append(expect.Facts, ipc.Fact{Name: name, Value: value})
+	}
+
+	cmd, parent := keeping(b, "serve")
+	must(b, cmd.Start())
+	b.Cleanup(func() { parent.Close(); _ = cmd.Wait() })
+	path := filepath.Join(b.TempDir(), "key")
+	must(b, os.WriteFile(path, key, 0o600))
+	file, err := os.Open(path)
+	must(b, err)
+	defer file.Close()
+	worker, far, err := ipc.Pair(ipc.Worker, ipc.Keeper)
+	must(b, err)
+	b.Cleanup(func() { worker.Close() })
+	end := os.NewFile(uintptr(far), "channel")
+	defer end.Close()
+
+	must(b, errors.Join(parent.Send(&ipc.KeeperSetup{Book: ipc.BookVersion, Files: keeperFiles}), parent.Send(expect)))
+	hear[*ipc.Ready](b, parent)
+	must(b, parent.Send(&ipc.TokenKeyFD{Number: 1, Followed: true}, int(file.Fd())))
+	if kept := hear[*ipc.Kept](b, parent); !kept.OK {
+		b.Fatal(kept.Reason)
+	}
+	must(b, parent.Send(&ipc.Client{Number: 1}, int(end.Fd())))
+	return worker
+}
+
+func hear[M ipc.Message](b *testing.B, channel *ipc.Channel) M {
+	b.Helper()
+	m, err := channel.Receive()
+	must(b, err)
+	message, ok := m.Message.(M)
+	if !ok {
+		b.Fatalf("it said %v", m.Message)
+	}
+	return message
+}
+
+// Signatures are verified one after the other, and by 16 that ask at the same time.
+func BenchmarkVerifications(b *testing.B) {
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	key, err := auth.NewKey(secret)
+	must(b, err)
+	token, err := auth.Create(key, "alice", time.Hour, time.Now())
+	must(b, err)
+	byKeeper := ofKeeper(b, startKeeper(b, secret), token)
+	byWorker := ofWorker(b)
+	const count = 20_000
+	figures := map[int][2][]float64{}
+	for b.Loop() {
+		for _, n := range []int{1, clients} {
+			f := figures[n]
+			f[0] = append(f[0], perSecond(count, n, byKeeper))
+			f[1] = append(f[1], perSecond(count, n, byWorker))
+			figures[n] = f
+		}
+	}
+	for _, n := range []int{1, clients} {
+		hs, rs := middle(figures[n][0]), middle(figures[n][1])
+		verifying.add(row{fmt.Sprintf("%d at a time", n), "", []float64{hs, rs}, hs / rs})
+		b.ReportMetric(hs, fmt.Sprintf("HS256/s-%d", n))
+		b.ReportMetric(rs, fmt.Sprintf("RS256/s-%d", n))
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// perSecond is how often a second n askers together are answered.
+func perSecond(count, n int, verify func(asker int)) float64 {
+	begun := time.Now()
+	var wait sync.WaitGroup
+	for i := range n {
+		wait.Go(func() {
+			for range count / n {
+				verify(i)
+			}
+		})
+	}
+	wait.Wait()
+	return float64(count) / time.Since(begun).Seconds()
+}
+
+// ofKeeper asks the keeper, as a worker does: whoever waits is woken by the one that reads the channel.
+func ofKeeper(b *testing.B, channel *ipc.Channel, token string) func(int) {
+	signed := token[:strings.LastIndexByte(token, '.')]
+	mac, err := base64.RawURLEncoding.DecodeString(token[len(signed)+1:])
+	must(b, err)
+	var waiting [clients]chan ipc.Verdict
+	for i := range waiting {
+		waiting[i] = make(chan ipc.Verdict, 1)
+	}
+	go func() {
+		for {
+			m, err := channel.Receive()
+			if err != nil {
+				return
+			}
+			v := m.Message.(*ipc.Verified)
+			waiting[v.ID] <- v.Verdict
+		}
+	}()
+	return func(asker int) {
+		if err := channel.Send(&ipc.Verify{ID: uint64(asker), Signed: []byte(signed), MAC: [32]byte(mac)}); err != nil {
+			panic(err)
+		}
+		if verdict := <-waiting[asker]; verdict != ipc.Genuine {
+			panic(verdict)
+		}
+	}
+}
+
+// ofWorker verifies with a key set.
+func ofWorker(b *testing.B) func(int) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	must(b, err)
+	number := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
+	set, err := auth.ParseKeySet(fmt.Appendf(nil, `{"keys":[{"kty":"RSA","kid":"1","n":%q,"e":%q}]}`, number(key.N), number(big.NewInt(int64(key.E)))))
+	must(b, err)
+	signed := "eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.eyJzdW4iOiJhbGljZSJ9"
+	signature, err := jwt.SigningMethodRS256.Sign(signed, key)
+	must(b, err)
+	return func(int) {
+		if set.Answer(auth.Signature{KeyID: "1", Signed: signed, Bytes: signature}) != auth.Good {
+			panic("not good")
+		}
+	}
+}
+
+// The same request with a token that was verified before, and with one that nobody has seen.
+func BenchmarkTokens(b *testing.B) {
+	l := theLab.open(b)
+	keyed, keyless := l.gateway(b), l.keyless(b)
+	secret, err := os.ReadFile(l.Key())
+	must(b, err)
+	key, err := auth.NewKey(secret)
+	must(b, err)
+	var number atomic.Int64
+	fresh := func() string { // each lives a second longer than the one before
+		token, err := auth.Create(key, l.Owner, time.Hour+time.Duration(number.Add(1))*time.Second, time.Now())
+		if err != nil {
+			panic(err)
+		}
+		return token
+	}
+	same := load{request: get("/sched/v0.0.43/ping"), kept: true, count: 3000}
+	each := same
+	each.token = fresh
+	kinds := []struct {
+		server
+		load
+	}{{keyed, same}, {keyed, each}, {keyless, each}}
+	samples := make([][]sample, len(kinds))
+	for _, k := range kinds {
+		measure(b, k.server, k.load) // warm up
+	}
+	for round := 0; b.Loop(); round++ {
+		for i := range kinds {
+			which := (round + i) % len(kinds)
+			samples[which] = append(samples[which], measure(b, kinds[which].server, kinds[which].load))
+		}
+	}
+	for _, figure := range []struct {
+		what, unit string
+		of         func(sample) float64
+	}{
+		{"requests per second", "", func(s sample) float64 { return s.rate }},
+		{"CPU of the gateway per request", "µs", func(s sample) float64 { return s.cpu }},
+	} {
+		r := row{what: figure.what, unit: figure.unit}
+		for i := range kinds {
+			r.figures = append(r.figures, median(samples[i], figure.of))
+		}
+		r.ratio = r.figures[0] / r.figures[1]
+		asking.add(r)
+	}
+	b.ReportMetric(median(samples[0], func(s sample) float64 { return s.rate }), "remembered/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// keyless is a gateway that can't read the key.
+func (l *lab) keyless(b *testing.B) server {
+	b.Helper()
+	text, err := os.ReadFile(l.Conf())
+	must(b, err)
+	path := filepath.Join(filepath.Dir(l.Conf()), "keyless.conf")
+	must(b, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), l.Key(), l.Key()+".absent")), 0o600))
+	ports, err := site.FreePorts(1)
+	must(b, err)
+	p := l.Schedrestd(l.bin, fmt.Sprintf("127.0.0.1:%d", ports[0]))
+	for i, arg := range p.Args {
+		if arg == l.Conf() {
+			p.Args[i] = path
+		}
+	}
+	p.Name, p.Log = "keyless", l.Log("keyless")
+	d := l.start(b, p)
+	b.Cleanup(func() { _ = d.Stop() })
+	return serving(b, d, to(strings.TrimPrefix(d.At, "http://")))
+}
