@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"schedrestd/become"
 	"schedrestd/errs"
 )
 
@@ -45,12 +46,17 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 }
 
 // find looks name up. What Lookup says goes to the log with the name in it, so that one which is
-// not to be shown is not looked up at all.
+// not to be shown is not looked up at all. Who could not come by a UNIX socket, by his ids, does not
+// come by a token: it would be the way around that rule.
 func (a *Authority) find(name string) (uid, gid uint32, err error) {
 	if tokenLike(name) {
 		return 0, 0, errs.New(errs.NotFound, "no user is called %s", shown(name))
 	}
-	return a.Lookup(name)
+	uid, gid, err = a.Lookup(name)
+	if err == nil && uid != 0 {
+		err = become.Ucred{UID: uid, GID: gid}.Vouch()
+	}
+	return uid, gid, err
 }
 
 // maxShown is how much of a name goes to the log.

@@ -56,9 +56,16 @@ func (c *conn) kernel() (Identity, error) {
 }
 
 // expired tells whether the identity's token is past its end: a connection that
-// stays must not outlive it.
+// stays must not outlive it. A request that was read before is answered.
 func (id Identity) expired(now time.Time) bool {
 	return !id.Expires.IsZero() && now.After(id.Expires)
+}
+
+func (s *Server) clock() time.Time {
+	if s.now != nil {
+		return s.now()
+	}
+	return time.Now()
 }
 
 // peerName is the peer for logs.

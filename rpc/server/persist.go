@@ -101,7 +101,7 @@ func (s *session) next() error {
 	}
 	r := &Request{Type: t, Version: s.version, Identity: s.identity,
 		Cluster: s.cluster, Peer: s.peerName(), body: b[2:]}
-	if s.identity.expired(time.Now()) {
+	if s.identity.expired(s.server.clock()) {
 		s.short(uint16(r.Type), fault.Authentication, "the token has ended")
 		return refused(errors.New("the token has ended"))
 	}

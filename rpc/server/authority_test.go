@@ -1,0 +1,226 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// accounts is a machine whose users include those that a token must not make.
+var accounts = map[string][2]uint32{
+	"root":   {0, 0},
+	"toor":   {0, 0}, // another name of root's
+	"sched":  {50, 50},
+	"alice":  {1000, 1000},
+	"nobody": {65534, 65534},
+	"stray":  {1001, 65534},
+	"wheel":  {1002, 0},
+	"none":   {1<<32 - 1, 1000},
+}
+
+// TestWhoActsForWhom: who a token and a name make of each other. An empty want is a refusal, and
+// what is refused looks the same from outside whatever the reason.
+func TestWhoActsForWhom(t *testing.T) {
+	a := Authority{
+		Token: func(token string) (string, time.Time, error) {
+			if token == "forged" {
+				return "", time.Time{}, errs.New(errs.Unauthenticated, "wrong signature")
+			}
+			return token, time.Unix(1, 0), nil
+		},
+		Lookup: func(name string) (uint32, uint32, error) {
+			if u, ok := accounts[name]; ok {
+				return u[0], u[1], nil
+			}
+			return 0, 0, errs.New(errs.NotFound, "no user %q", name)
+		},
+		Super: func(uid uint32) bool { return uid == 0 || uid == 50 },
+	}
+	const long = "a-name-that-has-more-than-sixty-four-bytes-because-somebody-tried-that"
+	tests := []struct {
+		token, actAs string
+		want         string
+	}{
+		{"alice", "", "alice"},
+		{"alice", "alice", "alice"},
+		{"root", "", "root"},
+		{"root", "alice", "alice by root"},
+		{"sched", "alice", "alice by sched"},
+		{"sched", "root", "root by sched"},
+		{"toor", "alice", "alice by toor"},
+		{"root", "toor", "toor by root"},
+		{"forged", "", ""},
+		{"forged", "alice", ""},
+		{"alice", "root", ""},
+		{"alice", "toor", ""},
+		{"alice", "sched", ""},
+		{"alice", "Alice", ""},
+		{"alice", "nosuchuser", ""},
+		{"root", "nosuchuser", ""},
+		{"root", "Alice", ""},
+		{"root", "ALICE", ""},
+		{"root", "alice ", ""},
+		{"root", "alice\x00", ""},
+		{"root", "0", ""},
+		{"root", "65534", ""},
+		{"root", "4294967295", ""},
+		{"root", "-x", ""},
+		{"root", long, ""},
+		{"root", strings.Repeat("a", 300), ""},
+		{"root", "nobody", ""},
+		{"root", "stray", ""},
+		{"root", "wheel", ""},
+		{"root", "none", ""},
+		{"nobody", "", ""},
+		{"wheel", "", ""},
+		{"nosuchuser", "", ""},
+		{"0", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.token+" as "+tt.actAs[:min(len(tt.actAs), 20)], func(t *testing.T) {
+			id, err := a.Verify(tt.token, tt.actAs)
+			got := id.Name
+			if id.By != "" {
+				got += " by " + id.By
+			}
+			if got != tt.want || (err == nil) != (tt.want != "") {
+				t.Fatalf("%q, %v; want %q", got, err, tt.want)
+			}
+			if err != nil {
+				if number, text := fault.Number(refused(err)); number != fault.Authentication || text != "the credential is not accepted" {
+					t.Errorf("a peer is told %d %q", number, text)
+				}
+				return
+			}
+			if u := accounts[id.Name]; id.UID != u[0] || id.GID != u[1] || id.Kernel || !id.Expires.Equal(time.Unix(1, 0)) {
+				t.Errorf("%+v", id)
+			}
+		})
+	}
+}
+
+// A name that NSS could take for a number or an option is nobody's, looked up as the daemons do.
+func TestNamesThatAreNumbers(t *testing.T) {
+	a := Authority{
+		Token: func(string) (string, time.Time, error) { return "root", time.Time{}, nil },
+		Lookup: func(name string) (uint32, uint32, error) {
+			u, err := become.LookupUser(name)
+			return u.UID, u.GID, err
+		},
+		Super: func(uid uint32) bool { return uid == 0 },
+	}
+	if _, err := a.Verify("", ""); err != nil {
+		t.Skip("this machine has no root:", err)
+	}
+	for _, name := range []string{"0", "1", "65534", "+0", "-0", "-x", "ROOT", "Root", "root:", "root,", " root", "uid0"} {
+		if id, err := a.Verify("", name); err == nil {
+			t.Errorf("%q is %+v", name, id)
+		}
+	}
+}
+
+// ending is a server whose only token ends when end is called.
+func ending(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end func()) {
+	t.Helper()
+	var late atomic.Bool
+	expires := time.Now().Add(time.Hour)
+	verified = make(chan struct{}, 10)
+	s.Verify = func(string, string) (Identity, error) {
+		defer func() { verified <- struct{}{} }()
+		if late.Load() {
+			return Identity{}, errors.New("ended")
+		}
+		return Identity{UID: 100, GID: 100, Expires: expires}, nil
+	}
+	s.now = func() time.Time {
+		if late.Load() {
+			return expires.Add(time.Second)
+		}
+		return time.Now()
+	}
+	return start(t, s), verified, func() { late.Store(true) }
+}
+
+// A request whose token was good when it came is answered, however long it takes to be sent.
+func TestTokenEndsWhileARequestIsSent(t *testing.T) {
+	f, verified, end := ending(t, &Server{
+		Handlers: map[message.Type]Handler{message.RequestSubmitBatchJob: whoami},
+		Limit:    func(message.Type, Identity) int { return 1 << 20 },
+	})
+	nc := f.dial(t, "tcp")
+	b := encode(t, codec.V2411, message.RequestSubmitBatchJob, &token, &message.TokenRequest{Username: strings.Repeat("x", 2*maxFront)})
+	if _, err := nc.Write(b[:maxFront+100]); err != nil {
+		t.Fatal(err)
+	}
+	<-verified
+	end()
+	if _, err := nc.Write(b[maxFront+100:]); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := wire.Read(nc, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := message.ParseFrame(answer); err != nil || got.Header.Type != message.ResponseAuthToken {
+		t.Errorf("answer %d, %v", got.Header.Type, err)
+	}
+	if answer, err := f.ask(t, "tcp", b); err != nil || code(t, answer) != fault.Authentication {
+		t.Errorf("a request after the token's end: %v", err)
+	}
+}
+
+// On a connection that stays, the request that is being answered when the token ends is answered, and
+// the next is refused.
+func TestTokenEndsWhileARequestIsAnswered(t *testing.T) {
+	arrived, proceed := make(chan struct{}), make(chan struct{})
+	f, _, end := ending(t, &Server{Persistent: map[message.Type]Handler{
+		message.AccountingGetStats: func(context.Context, *Request) (message.Type, message.Body, error) {
+			arrived <- struct{}{}
+			<-proceed
+			return message.AccountingRC, &message.PersistRC{Comment: "fine"}, nil
+		},
+	}})
+	nc := f.dial(t, "tcp")
+	if rc, err := persistent(t, nc, codec.V2411, opening(t, codec.V2411, token, codec.V2411)); err != nil || rc.Code != 0 {
+		t.Fatalf("%+v, %v", rc, err)
+	}
+	b, err := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	<-arrived
+	end()
+	close(proceed)
+	answer, err := wire.Read(nc, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rc message.PersistRC
+	if typ := message.Type(binary.BigEndian.Uint16(answer)); typ != message.AccountingRC {
+		t.Fatalf("message %d", typ)
+	}
+	if err := message.DecodeBody(codec.V2411, message.AccountingRC, answer[2:], &rc); err != nil || rc.Comment != "fine" {
+		t.Errorf("the request that was under way: %+v, %v", rc, err)
+	}
+	if rc, err := persistent(t, nc, codec.V2411, b); err != nil || rc.Code != fault.Authentication {
+		t.Errorf("the next one: %+v, %v", rc, err)
+	}
+	if _, err := nc.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("stays open: %v", err)
+	}
+}
