@@ -64,6 +64,23 @@ func intact(h http.Header) error {
 			}
 		}
 	}
+	return hyphened(h)
+}
+
+// hyphened refuses an identity header that is written with underscores. To us it would be another
+// header, but whoever stands behind CGI can't tell the two apart: a proxy may have
+// taken it for the user's name, or have been told by mistake to set that one, and
+// then its token counted without a name.
+func hyphened(h http.Header) error {
+	for sent := range h {
+		if !strings.Contains(sent, "_") {
+			continue
+		}
+		name := textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(sent, "_", "-"))
+		if slices.Contains(nameHeaders, name) || slices.Contains(tokenHeaders, name) {
+			return refuse("%s is written with underscores", name)
+		}
+	}
 	return nil
 }
 
