@@ -1,9 +1,10 @@
 package conf
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -18,6 +19,10 @@ func authKeys[T any](auth func(*T) *Auth) []key[T] {
 		each("AuthInfo", setAuthInfo),
 		each("AuthAltTypes", setAltTypes),
 		each("AuthAltParameters", setAltParameters),
+		each("jwt_key", lostParameter),
+		each("jwks", lostParameter),
+		each("userclaimfield", lostParameter),
+		each("max_token_lifespan", lostParameter),
 	}
 }
 
@@ -54,34 +59,71 @@ func setAltTypes(a *Auth, v string) error {
 	return nil
 }
 
+// setAltParameters takes what tokens are made and judged with. A parameter that comes twice is refused: which
+// of two keys counts must not be anybody's guess.
 func setAltParameters(a *Auth, v string) error {
-	var unknown []string
+	var notes []string
+	given := map[string]bool{}
 	for _, p := range commas(v) {
-		name, value, _ := strings.Cut(p, "=")
-		var err error
-		switch fold(name) {
-		case "jwt_key":
-			err = setPath(&a.JWTKey, value)
-		case "jwks":
-			err = setPath(&a.JWKS, value)
-		case "userclaimfield":
-			err = setClaim(&a.UserClaimField, value)
-		case "max_token_lifespan":
-			err = setSeconds(&a.MaxTokenLifespan, value)
-		case "disable_token_creation":
-			a.DisableTokenCreation = true
-		default:
-			unknown = append(unknown, strconv.Quote(name))
+		name, value, hasValue := strings.Cut(p, "=")
+		name = fold(strings.TrimSpace(name))
+		if given[name] {
+			return fmt.Errorf("%q is given twice", name)
 		}
+		given[name] = true
+		note, err := a.setParameter(name, strings.TrimSpace(value), hasValue)
 		if err != nil {
-			return fmt.Errorf("%s: %w", fold(name), err)
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if note != "" {
+			notes = append(notes, note)
 		}
 	}
-	if len(unknown) > 0 {
-		return passedOver("unknown parameter " + strings.Join(unknown, ", ") + ", passed over")
+	if len(notes) > 0 {
+		return passedOver(strings.Join(notes, "; "))
 	}
 	return nil
 }
+
+// setParameter sets one parameter; note is what the administrator should know.
+func (a *Auth) setParameter(name, value string, hasValue bool) (note string, err error) {
+	switch name {
+	case "jwt_key":
+		return "", setPath(&a.JWTKey, value)
+	case "jwks":
+		return "", setPath(&a.JWKS, value)
+	case "userclaimfield":
+		return "", setClaim(&a.UserClaimField, value)
+	case "max_token_lifespan":
+		if err := setSeconds(&a.MaxTokenLifespan, value); err != nil || a.MaxTokenLifespan <= longestTokenLifespan {
+			return "", err
+		}
+		a.MaxTokenLifespan = longestTokenLifespan
+		return fmt.Sprintf("max_token_lifespan: counts as %d, the most there is", longestTokenLifespan/time.Second), nil
+	case "disable_token_creation":
+		if hasValue {
+			return "", errors.New("takes no value: it counts when it is there") // "=no" would be read both ways
+		}
+		a.DisableTokenCreation = true
+		return "", nil
+	}
+	return fmt.Sprintf("unknown parameter %q, passed over", name), nil
+}
+
+// lostParameter is the answer to a parameter that is a key: a blank after a comma ended the value
+// that it belongs to, and what it was to restrict would be open.
+func lostParameter(*Auth, string) error {
+	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without blanks")
+}
+
+// How long a token that is made here may last.
+const (
+	longestTokenLifespan = 366 * 24 * time.Hour // whatever the configuration says
+	usualTokenLifespan   = 30 * 24 * time.Hour  // what is stolen should be of use for days, not for years
+)
+
+// LongestToken is how long a token may last that is made by this configuration.
+func (a *Auth) LongestToken() time.Duration { return cmp.Or(a.MaxTokenLifespan, usualTokenLifespan) }
 
 // setClaim takes the name of the claim that holds the user. The dates of a token are no names.
 func setClaim(to *string, v string) error {

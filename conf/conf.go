@@ -60,14 +60,14 @@ type Dbd struct {
 
 // Auth is how clients prove who they are, the same in both files.
 type Auth struct {
-	AuthType             string // "auth/cred", "auth/munge" or "auth/slurm"
-	AuthSocket           string // AuthInfo=socket=
-	JWT                  bool   // AuthAltTypes has auth/jwt
-	JWTKey               string // AuthAltParameters=jwt_key=
-	JWKS                 string // … jwks=
-	UserClaimField       string // … userclaimfield=
-	DisableTokenCreation bool   // … disable_token_creation
-	MaxTokenLifespan     time.Duration
+	AuthType             string        // "auth/cred", "auth/munge" or "auth/slurm"
+	AuthSocket           string        // AuthInfo=socket=
+	JWT                  bool          // AuthAltTypes has auth/jwt
+	JWTKey               string        // AuthAltParameters=jwt_key=
+	JWKS                 string        // … jwks=
+	UserClaimField       string        // … userclaimfield=
+	DisableTokenCreation bool          // … disable_token_creation
+	MaxTokenLifespan     time.Duration // … max_token_lifespan=; see LongestToken
 }
 
 // Host is one SchedctldHost.

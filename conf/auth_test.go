@@ -1,0 +1,123 @@
+package conf
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// TestAltParameters: what AuthAltParameters may look like, read alike from both files.
+func TestAltParameters(t *testing.T) {
+	both := func(key, set string) Auth { return Auth{JWTKey: key, JWKS: set} }
+	const year = 366 * 24 * time.Hour
+	tests := []struct {
+		name  string
+		value string // as it stands in the file, with its quotes
+		want  Auth
+		warns string // of the one warning, behind the key's name
+		fails string // of the one problem, likewise
+	}{
+		{name: "a key", value: "jwt_key=/k", want: both("/k", "")},
+		{name: "a key set", value: "jwks=/j", want: both("", "/j")},
+		{name: "both", value: "jwt_key=/k,jwks=/j", want: both("/k", "/j")},
+		{name: "both, the other way round", value: "jwks=/j,jwt_key=/k", want: both("/k", "/j")},
+		{name: "names in any case, values as they are", value: "JWT_KEY=/K,JwKs=/J,UserClaimField=Preferred_UserName",
+			want: Auth{JWTKey: "/K", JWKS: "/J", UserClaimField: "Preferred_UserName"}},
+		{name: "quoted", value: `"jwt_key=/a key,jwks=/j"`, want: both("/a key", "/j")},
+		{name: "quoted, with blanks", value: `" jwt_key = /k , jwks = /j "`, want: both("/k", "/j")},
+		{name: "commas too many", value: ",jwt_key=/k,,jwks=/j,", want: both("/k", "/j")},
+		{name: "an equals sign in the path", value: "jwt_key=/k=1", want: both("/k=1", "")},
+		{name: "a path to be cleaned", value: "jwt_key=/a/../k", want: both("/k", "")},
+		{name: "a claim of one's own", value: "jwks=/j,userclaimfield=preferred_username", want: Auth{JWKS: "/j", UserClaimField: "preferred_username"}},
+		{name: "users make none", value: "jwt_key=/k,disable_token_creation", want: Auth{JWTKey: "/k", DisableTokenCreation: true}},
+		{name: "users make none, in capitals", value: "DISABLE_TOKEN_CREATION", want: Auth{DisableTokenCreation: true}},
+		{name: "how long", value: "max_token_lifespan=60", want: Auth{MaxTokenLifespan: time.Minute}},
+		{name: "as long as can be", value: "max_token_lifespan=31622400", want: Auth{MaxTokenLifespan: year}},
+		{name: "longer than that", value: "max_token_lifespan=4294967295", want: Auth{MaxTokenLifespan: year},
+			warns: "max_token_lifespan: counts as 31622400, the most there is"},
+		{name: "one of Slurm's", value: "use_client_ids,jwt_key=/k", want: both("/k", ""), warns: `unknown parameter "use_client_ids", passed over`},
+		{name: "several unknown", value: "x=1,jwt_key=/k,y", want: both("/k", ""),
+			warns: `unknown parameter "x", passed over; unknown parameter "y", passed over`},
+
+		{name: "a relative key", value: "jwt_key=k", fails: "jwt_key: want an absolute path"},
+		{name: "a relative key set", value: "jwks=./j", fails: "jwks: want an absolute path"},
+		{name: "no key", value: "jwt_key=", fails: "jwt_key: want an absolute path"},
+		{name: "no key set", value: "jwks", fails: "jwks: want an absolute path"},
+		{name: "no claim", value: "userclaimfield=", fails: "userclaimfield: want the name of a claim"},
+		{name: "no time", value: "max_token_lifespan=", fails: "max_token_lifespan: want a number of seconds above 0"},
+		{name: "0", value: "max_token_lifespan=0", fails: "max_token_lifespan: want a number of seconds above 0"},
+		{name: "negative", value: "max_token_lifespan=-1", fails: "max_token_lifespan: want a number of seconds above 0"},
+		{name: "a switch set to no", value: "disable_token_creation=no", fails: "disable_token_creation: takes no value: it counts when it is there"},
+		{name: "a switch set to nothing", value: "disable_token_creation=", fails: "disable_token_creation: takes no value: it counts when it is there"},
+		{name: "two keys", value: "jwt_key=/k,jwt_key=/l", fails: `"jwt_key" is given twice`},
+		{name: "one key twice", value: "jwt_key=/k,JWT_KEY=/k", fails: `"jwt_key" is given twice`},
+		{name: "two key sets", value: "jwks=/k,jwks=/l", fails: `"jwks" is given twice`},
+		{name: "two claims", value: "userclaimfield=a,userclaimfield=b", fails: `"userclaimfield" is given twice`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.want.AuthType = "auth/cred"
+			line := "AuthAltParameters=" + tt.value
+			c, warnings, err := readCluster("/f", files{"/f": minimal + line}.open)
+			d, dbdWarnings, dbdErr := readDbd("/f", files{"/f": "#\nStorageLoc=/s\n" + line}.open)
+			var got, inDbd Auth
+			if err == nil && dbdErr == nil {
+				got, inDbd = c.Auth, d.Auth
+			} else {
+				tt.want = Auth{}
+			}
+			if diff := cmp.Diff(tt.want, got) + cmp.Diff(tt.want, inDbd); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			var failed, warned []string
+			if tt.fails != "" {
+				failed = []string{"/f:3: AuthAltParameters: " + tt.fails}
+			}
+			if tt.warns != "" {
+				warned = []string{"/f:3: AuthAltParameters: " + tt.warns}
+			}
+			for _, e := range []error{err, dbdErr} {
+				var lines []string
+				if e != nil {
+					lines = strings.Split(e.Error(), "\n")
+				}
+				if diff := cmp.Diff(failed, lines, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("problems: -want +got\n%s", diff)
+				}
+			}
+			for _, w := range [][]Warning{warnings, dbdWarnings} {
+				if diff := cmp.Diff(warned, texts(w), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("warnings: -want +got\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// A blank ends the value: what comes behind it would be a key of its own, and not known. A restriction
+// that is lost like that must not pass with a warning.
+func TestParametersBehindABlank(t *testing.T) {
+	for line, want := range map[string]string{
+		"AuthAltParameters=jwt_key=/k, jwks=/j":               "/f:3: jwks: is a parameter of AuthAltParameters=; write it there, after a comma and without blanks",
+		"AuthAltParameters=jwks=/j, JWT_KEY=/k":               "/f:3: JWT_KEY: is a parameter of AuthAltParameters=; write it there, after a comma and without blanks",
+		"AuthAltParameters=jwks=/j, userclaimfield=mail":      "/f:3: userclaimfield: is a parameter of AuthAltParameters=; write it there, after a comma and without blanks",
+		"AuthAltParameters=jwks=/j, max_token_lifespan=60":    "/f:3: max_token_lifespan: is a parameter of AuthAltParameters=; write it there, after a comma and without blanks",
+		"AuthAltParameters=jwt_key=/k disable_token_creation": "/f:3: column 30: want Key=Value",
+	} {
+		_, _, err := readCluster("/f", files{"/f": minimal + line}.open)
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: got %v", line, err)
+		}
+	}
+}
+
+func TestLongestToken(t *testing.T) {
+	for configured, want := range map[time.Duration]time.Duration{0: 30 * 24 * time.Hour, time.Minute: time.Minute} {
+		if got := (&Auth{MaxTokenLifespan: configured}).LongestToken(); got != want {
+			t.Errorf("%v configured: %v, want %v", configured, got, want)
+		}
+	}
+}
