@@ -63,6 +63,8 @@ var (
 	ErrNoNUL     = errors.New("text without its final NUL")
 	ErrLeftover  = errors.New("bytes left over")
 	ErrBitString = errors.New("bit string is not hexadecimal digits of its length")
+	ErrColumn    = errors.New("count is not that of the records")
+	ErrDecimal   = errors.New("text is not a decimal number")
 )
 
 type mode uint8

@@ -63,6 +63,14 @@ func (c *Codec) Uint16In32(name string, v *uint32) {
 	}
 }
 
+// Uint32In64 is a Uint32 that later versions widened: of v only the low 32 bits travel.
+func (c *Codec) Uint32In64(name string, v *uint64) {
+	narrow := uint32(*v)
+	if c.Uint32(name, &narrow); c.mode != encoding {
+		*v = uint64(narrow)
+	}
+}
+
 // Uint64 is eight bytes, big endian.
 func (c *Codec) Uint64(name string, v *uint64) {
 	switch c.mode {

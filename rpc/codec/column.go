@@ -1,0 +1,64 @@
+package codec
+
+// Column is one field of records that travel field by field, each as an array of its
+// own: a count, which must be that of rows, then the field of each. The first of the
+// fields is an Array, which makes the rows.
+func Column[T any](c *Codec, name, element string, rows []T, walk func(*Codec, *T)) {
+	if c.mode == describing {
+		c.row(name, element+"[]")
+		return
+	}
+	n := uint32(len(rows))
+	if c.mode != filling {
+		c.Uint32(name, &n)
+	}
+	if c.err == nil && uint64(n) != uint64(len(rows)) {
+		c.Fail(name, ErrColumn)
+	}
+	for i := range rows {
+		if c.err != nil {
+			return
+		}
+		walk(c, &rows[i])
+	}
+}
+
+// StreamList is a List whose elements are a Stream's.
+func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*Codec, *T)) {
+	if c.mode == describing {
+		c.row(name, "list<"+element+">")
+		return
+	}
+	n := uint32(len(s.List))
+	if s.List == nil {
+		n = noVal32
+	}
+	if c.mode == filling {
+		n = [...]uint32{noVal32, 0, 1, 2, 3}[c.rng.IntN(5)]
+	} else {
+		c.Uint32(name, &n)
+	}
+	if n == noVal32 || c.err != nil || !c.fits(name, uint64(n)) {
+		return
+	}
+	if c.mode != encoding && s.Each == nil {
+		s.List = make([]T, 0, min(n, 64))
+	}
+	for range n {
+		if c.err != nil {
+			return
+		}
+		Next(c, name, element, s, walk)
+	}
+}
+
+// Inline walks the stream's next element, within a Loop, as Next does; its fields are
+// the loop's own and no record of a table of their own.
+func Inline[T any](c *Codec, name string, s *Stream[T], walk func(*Codec, *T)) {
+	if c.mode == describing {
+		var element T
+		walk(c, &element)
+		return
+	}
+	Next(c, name, "", s, walk)
+}

@@ -1,0 +1,48 @@
+package codec
+
+import (
+	"errors"
+	"math"
+	"strconv"
+)
+
+// Decimal is a number too wide for a double, as a String in decimal, six digits behind
+// the point. Slurm reads "nan" as 0, because some C libraries write that for 0.
+func (c *Codec) Decimal(name string, v *float64) {
+	switch c.mode {
+	case encoding:
+		c.putString(decimal(*v))
+	case decoding:
+		*v = c.readDecimal(name)
+	case filling:
+		*v = float64(c.rng.IntN(1 << 20))
+	case describing:
+		c.row(name, "f128str")
+	}
+}
+
+func decimal(v float64) string {
+	switch {
+	case math.IsInf(v, 1):
+		return "inf"
+	case math.IsInf(v, -1):
+		return "-inf"
+	}
+	return strconv.FormatFloat(v, 'f', 6, 64)
+}
+
+func (c *Codec) readDecimal(name string) float64 {
+	var text string
+	if c.String(name, &text); c.err != nil {
+		return 0
+	}
+	if text == "nan" || text == "-nan" {
+		return 0
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // beyond a double: infinite here
+		c.Fail(name, ErrDecimal)
+		return 0
+	}
+	return v
+}
