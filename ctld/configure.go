@@ -32,8 +32,12 @@ func configure(c *conf.Cluster, user become.User, key *auth.Key, version string,
 	if err := cfg.readNode(c.Nodes); err != nil {
 		return cfg, err
 	}
-	if key != nil {
-		cfg.Tokens = &Tokens{Key: *key, Private: c.DisableTokenCreation, Longest: c.MaxTokenLifespan}
+	switch {
+	case key != nil:
+		cfg.Tokens = &Tokens{Key: *key, Private: c.DisableTokenCreation, Longest: c.LongestToken()}
+	case c.JWT:
+		// The identity provider is who says who is who; a key of our own beside its keys is a decision.
+		log.Info("tokens are not created here: AuthAltParameters= has jwks= alone; jwt_key=PATH beside it turns that on")
 	}
 	if c.Accounting != nil {
 		if cfg.Accounting, err = newLedger(c, key, daemon.Super(user.UID)); err != nil {

@@ -33,7 +33,7 @@ func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.T
 	if err := c.mayKill(r.Identity, id); err != nil {
 		return 0, nil, err
 	}
-	c.log.Info("signal to job", "job", id, "signal", q.Signal, "by", r.Identity.UID, "peer", r.Peer)
+	c.log.Info("signal to job", asker(r, "job", id, "signal", q.Signal)...)
 	switch q.Signal {
 	case 0:
 	case uint16(syscall.SIGKILL):

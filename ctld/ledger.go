@@ -37,8 +37,7 @@ func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*le
 		return &ledger{client: client.NewAccounting(cfg)}, nil
 	}
 	if key == nil {
-		return nil, errs.New(errs.Invalid, "%s: the accounting daemon is reached by TCP, where it takes tokens alone, and there is no key to make one with", c.Path).
-			WithHint("AccountingStorageSocket=PATH, or AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH")
+		return nil, noTickets(c)
 	}
 	for _, host := range []string{c.Accounting.Host, c.Accounting.BackupHost} {
 		if host != "" {
@@ -46,6 +45,16 @@ func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*le
 		}
 	}
 	return &ledger{client: client.NewAccounting(cfg), key: key}, nil
+}
+
+// noTickets is why the accounting daemon can't be asked by TCP, and the two ways out.
+func noTickets(c *conf.Cluster) error {
+	why, way := "there is no key to make one with", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"
+	if c.JWT && c.JWKS != "" {
+		why, way = "the key set of jwks= makes none", "jwt_key=PATH beside jwks= in AuthAltParameters="
+	}
+	return errs.New(errs.Invalid, "%s: the accounting daemon is reached by TCP, where it takes tokens alone, and %s", c.Path, why).
+		WithHint("AccountingStorageSocket=PATH of an accounting daemon on this machine, or %s, the same key in both daemons", way)
 }
 
 // Record sends jobs.

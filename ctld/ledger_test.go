@@ -13,6 +13,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/conf"
 	"schedrestd/daemon"
+	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/wire"
@@ -99,9 +100,34 @@ func TestSocketOfAStranger(t *testing.T) {
 	}
 }
 
+// Without a socket and without a key there is no way to the accounting daemon; the text has both ways out, and
+// says that a key set is no key.
 func TestAccountingNeedsAWay(t *testing.T) {
-	c := &conf.Cluster{Accounting: &conf.Accounting{Host: "127.0.0.1", Port: 1}}
-	if _, err := newLedger(c, nil, daemon.Super(0)); err == nil {
-		t.Error("no key, no socket, and no error")
+	accounting := &conf.Accounting{Host: "127.0.0.1", Port: 1}
+	for _, tt := range []struct {
+		name string
+		auth conf.Auth
+		why  string
+		way  string
+	}{
+		{"no tokens at all", conf.Auth{}, "there is no key to make one with", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"},
+		{"a key set alone", conf.Auth{JWT: true, JWKS: "/j"}, "the key set of jwks= makes none", "jwt_key=PATH beside jwks="},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := &conf.Cluster{Path: "/etc/c", Accounting: accounting, Auth: tt.auth}
+			_, err := newLedger(c, nil, daemon.Super(0))
+			if err == nil || !strings.HasPrefix(err.Error(), "/etc/c: ") || !strings.Contains(err.Error(), tt.why) {
+				t.Fatalf("no key, no socket: %v", err)
+			}
+			for _, way := range []string{"AccountingStorageSocket=PATH", tt.way} {
+				if hint := errs.HintOf(err); !strings.Contains(hint, way) {
+					t.Errorf("hint %q has no %s", hint, way)
+				}
+			}
+			c.Accounting = &conf.Accounting{Host: "127.0.0.1", Port: 1, Socket: "/s"}
+			if _, err := newLedger(c, nil, daemon.Super(0)); err != nil {
+				t.Errorf("with a socket: %v", err)
+			}
+		})
 	}
 }

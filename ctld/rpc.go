@@ -40,6 +40,18 @@ func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	return e
 }
 
+// asker is more and who asks for r, for the log: by both names when one acts for the other.
+func asker(r *server.Request, more ...any) []any {
+	more = append(more, "uid", r.Identity.UID)
+	if r.Identity.Name != "" {
+		more = append(more, "user", r.Identity.Name)
+	}
+	if r.Identity.By != "" {
+		more = append(more, "by", r.Identity.By)
+	}
+	return append(more, "peer", r.Peer)
+}
+
 // done is the answer of a request that has nothing else to say.
 func done() (message.Type, message.Body, error) {
 	return message.ResponseRC, &message.RC{}, nil

@@ -6,11 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/auth"
 	"schedrestd/become"
 	"schedrestd/conf"
 	"schedrestd/errs"
@@ -142,62 +140,6 @@ func (known) LookupUID(uid uint32) (become.User, error) {
 }
 
 func (known) Groups(u become.User) ([]uint32, error) { return []uint32{u.GID, 50}, nil }
-
-func TestTokens(t *testing.T) {
-	key, err := auth.NewKey(make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	verifier := auth.Verifier{Key: key}
-	tests := []struct {
-		name     string
-		uid      uint32
-		user     string
-		lifespan uint32
-		private  bool
-		want     string // user of the token; "" is a refusal
-		seconds  int64
-	}{
-		{"own", 1000, "", 0, false, "ann", 1800},
-		{"own, by name", 1000, "ann", 60, false, "ann", 60},
-		{"another's", 1000, "bea", 0, false, "", 0},
-		{"root's", 1000, "root", 0, false, "", 0},
-		{"unknown user's", 1000, "zoe", 0, false, "", 0},
-		{"root for another", 0, "bea", 0, false, "bea", 1800},
-		{"root for nobody", 0, "zoe", 0, false, "", 0},
-		{"the scheduler's user for root", 1002, "root", 0, false, "root", 1800},
-		{"users may not", 1000, "", 0, true, "", 0},
-		{"root may", 0, "ann", 0, true, "ann", 1800},
-		{"the scheduler's user for itself", 1002, "", 0, true, "sched", 1800},
-		{"too long", 1000, "", 7201, false, "", 0},
-		{"who has no name", 5, "", 0, false, "", 0},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			c := &Controller{log: quiet, cfg: Config{Users: known{}, SchedUser: 1002,
-				Tokens: &Tokens{Key: key, Private: tt.private, Longest: 2 * time.Hour}}}
-			name, err := c.tokenUser(server.Identity{UID: tt.uid}, tt.user)
-			var lifespan time.Duration
-			if err == nil {
-				lifespan, err = c.lifespan(server.Identity{UID: tt.uid, Kernel: true}, tt.lifespan)
-			}
-			if (err != nil) != (tt.want == "") {
-				t.Fatalf("error %v", err)
-			}
-			if err != nil {
-				return
-			}
-			token, err := auth.Create(key, name, lifespan, time.Now())
-			if err != nil {
-				t.Fatal(err)
-			}
-			claims, err := verifier.Verify(token)
-			if err != nil || claims.User != tt.want || claims.Expires.Unix()-claims.IssuedAt.Unix() != tt.seconds {
-				t.Errorf("%+v, %v", claims, err)
-			}
-		})
-	}
-}
 
 func TestReadMinutes(t *testing.T) {
 	for text, want := range map[string]model.Opt[uint32]{

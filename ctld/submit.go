@@ -29,7 +29,7 @@ func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message
 	if err != nil {
 		return 0, nil, err
 	}
-	c.log.Info("job accepted", "job", answer.StepID.JobID, "uid", r.Identity.UID, "by", r.Identity.By, "peer", r.Peer)
+	c.log.Info("job accepted", asker(r, "job", answer.StepID.JobID)...)
 	return message.ResponseSubmitBatchJob, &message.SubmitResponse{Submitted: *answer}, nil
 }
 

@@ -1,7 +1,6 @@
 package ctld
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -16,52 +15,60 @@ import (
 type Tokens struct {
 	Key     auth.Key
 	Private bool          // for root and the scheduler's user alone (disable_token_creation)
-	Longest time.Duration // lifespan; 0: longestLifespan
+	Longest time.Duration // lifespan
 }
 
-// longestLifespan is max_token_lifespan when the configuration does not say: what is stolen
-// should be of use for days, not for years.
-const longestLifespan = 30 * 24 * time.Hour
-
-// defaultLifespan is a token's when the request says none, in seconds.
-const defaultLifespan = 1800
+// Lifespans that a request may have instead of a number of seconds.
+const (
+	lifespanUnset     = 0xfffffffe // as 0
+	lifespanUnlimited = 0xffffffff
+)
 
 // handleToken creates a token: root and the scheduler's user may have one for anyone, others for
-// themselves alone; by a token, for no longer than that token itself. That is root's power over the cluster in one answer, so everyone
-// else's name but the asker's own is refused before anything is looked up.
+// themselves alone; by a token, for no longer than that token itself. That is root's power over the
+// cluster in one answer, so everyone else's name but the asker's own is refused before anything is
+// looked up, and who was refused is logged as who was not.
 //
-// 6009: this controller has no key. 2002: for another, or users may not have any. 2166: no
-// such user.
+// 6009: this controller makes none. 2002: for another, or users may not have any. 2051: for longer
+// than it may last. 2166: no such user.
 func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.TokenRequest
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	if c.cfg.Tokens == nil {
-		return 0, nil, refuse(errs.Unavailable, fault.NoToken, "this controller has no key to make tokens with")
-	}
-	name, err := c.tokenUser(r.Identity, q.Username)
+	token, name, lifespan, err := c.token(r.Identity, &q)
 	if err != nil {
+		c.log.Info("no token created", asker(r, "error", err)...)
 		return 0, nil, err
 	}
-	lifespan, err := c.lifespan(r.Identity, q.Lifespan)
-	if err != nil {
-		return 0, nil, err
-	}
-	token, err := auth.Create(c.cfg.Tokens.Key, name, lifespan, time.Now())
-	if err != nil {
-		return 0, nil, err
-	}
-	c.log.Info("token created", "user", name, "by", r.Identity.UID, "lifespan", lifespan, "peer", r.Peer)
+	c.log.Info("token created", asker(r, "for", name, "lifespan", lifespan)...)
 	return message.ResponseAuthToken, &message.TokenResponse{Token: token}, nil
+}
+
+// token creates the token that who asks for with q.
+func (c *Controller) token(who server.Identity, q *message.TokenRequest) (token, name string, lifespan time.Duration, err error) {
+	if c.cfg.Tokens == nil {
+		return "", "", 0, refuse(errs.Unavailable, fault.NoToken, "this controller has no key to make tokens with: AuthAltParameters=jwt_key=PATH names one")
+	}
+	if name, err = c.tokenUser(who, q.Username); err != nil {
+		return "", "", 0, err
+	}
+	if lifespan, err = c.lifespan(who, q.Lifespan); err != nil {
+		return "", "", 0, err
+	}
+	token, err = auth.Create(c.cfg.Tokens.Key, name, lifespan, time.Now())
+	return token, name, lifespan, err
 }
 
 // tokenUser is the name that who may have a token for.
 func (c *Controller) tokenUser(who server.Identity, name string) (string, error) {
 	if c.super(who.UID) && name != "" {
+		if !auth.PosixName(name) { // and too long for one: it may be a token that came into the wrong place, and this is logged
+			return "", refuse(errs.Invalid, fault.UnknownUser, "what the token is to be for is no user's name")
+		}
 		user, err := c.cfg.Users.LookupUser(name)
 		if err != nil {
-			return "", refuse(errs.Invalid, fault.UnknownUser, "the user %.64q is not known", name)
+			return "", refuse(errs.Invalid, fault.UnknownUser, "the user %q is not known", name)
 		}
 		return user.Name, nil
 	}
@@ -81,11 +88,11 @@ func (c *Controller) tokenUser(who server.Identity, name string) (string, error)
 // lifespan is how long who's token is good for when he asked for so many seconds. Who was known by a
 // token gets none that outlives it, or a token stolen for a minute would be good for ever.
 func (c *Controller) lifespan(who server.Identity, seconds uint32) (time.Duration, error) {
-	if seconds == 0 || seconds >= 0xfffffffe { // not set, unlimited
-		seconds = defaultLifespan
-	}
 	d := time.Duration(seconds) * time.Second
-	if most := cmp.Or(c.cfg.Tokens.Longest, longestLifespan); d > most {
+	if seconds == 0 || seconds == lifespanUnset {
+		d = min(auth.DefaultLifespan, c.cfg.Tokens.Longest)
+	}
+	if most := c.cfg.Tokens.Longest; d > most || seconds == lifespanUnlimited {
 		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "a token may last for %d seconds at the most", int(most.Seconds()))
 	}
 	if who.Kernel {

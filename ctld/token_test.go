@@ -1,15 +1,113 @@
 package ctld
 
 import (
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"schedrestd/auth"
+	"schedrestd/become"
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
 
+// safeBuffer is a log that is read while it is written.
+type safeBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func testKey(t *testing.T) auth.Key {
+	t.Helper()
+	key, err := auth.NewKey([]byte("a key of 32 bytes, of tests alone"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// TestTokens: who may have a token for whom, and for how long.
+func TestTokens(t *testing.T) {
+	key := testKey(t)
+	verifier := auth.Verifier{Key: key}
+	const denied, unknown, tooLong = fault.AccessDenied, fault.UnknownUser, fault.InvalidTimeLimit
+	tests := []struct {
+		name     string
+		uid      uint32
+		user     string
+		lifespan uint32
+		private  bool
+		want     string // user of the token
+		seconds  int64
+		number   int // of the refusal, when there is no want
+	}{
+		{name: "own", uid: 1000, want: "ann", seconds: 1800},
+		{name: "own, by name", uid: 1000, user: "ann", lifespan: 60, want: "ann", seconds: 60},
+		{name: "not set, as Slurm says it", uid: 1000, lifespan: 0xfffffffe, want: "ann", seconds: 1800},
+		{name: "as long as can be", uid: 1000, lifespan: 7200, want: "ann", seconds: 7200},
+		{name: "one second", uid: 1000, lifespan: 1, want: "ann", seconds: 1},
+		{name: "a second too long", uid: 1000, lifespan: 7201, number: tooLong},
+		{name: "too long for root, too", uid: 0, lifespan: 7201, number: tooLong},
+		{name: "for ever", uid: 1000, lifespan: 0xffffffff, number: tooLong},
+		{name: "negative, as 32 bits have it", uid: 1000, lifespan: 1<<32 - 1800, number: tooLong},
+		{name: "another's", uid: 1000, user: "bea", number: denied},
+		{name: "root's", uid: 1000, user: "root", number: denied},
+		{name: "own, in capitals", uid: 1000, user: "ANN", number: denied},
+		{name: "unknown user's", uid: 1000, user: "zoe", number: denied}, // as another's: who exists is not told
+		{name: "root for another", uid: 0, user: "bea", want: "bea", seconds: 1800},
+		{name: "root for itself", uid: 0, want: "root", seconds: 1800},
+		{name: "root for nobody", uid: 0, user: "zoe", number: unknown},
+		{name: "root for a number", uid: 0, user: "1000", number: unknown},
+		{name: "the scheduler's user for root", uid: 1002, user: "root", want: "root", seconds: 1800},
+		{name: "users may not", uid: 1000, private: true, number: denied},
+		{name: "users may not, by name", uid: 1000, user: "ann", private: true, number: denied},
+		{name: "root may", uid: 0, user: "ann", private: true, want: "ann", seconds: 1800},
+		{name: "root may for itself", uid: 0, private: true, want: "root", seconds: 1800},
+		{name: "the scheduler's user may", uid: 1002, user: "ann", private: true, want: "ann", seconds: 1800},
+		{name: "the scheduler's user may for itself", uid: 1002, private: true, want: "sched", seconds: 1800},
+		{name: "who has no name", uid: 5, number: unknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := &Controller{log: quiet, cfg: Config{Users: known{}, SchedUser: 1002,
+				Tokens: &Tokens{Key: key, Private: tt.private, Longest: 2 * time.Hour}}}
+			token, _, _, err := c.token(server.Identity{UID: tt.uid, Kernel: true}, &message.TokenRequest{Username: tt.user, Lifespan: tt.lifespan})
+			if tt.want == "" {
+				if number, _ := fault.Number(err); err == nil || int(number) != tt.number || token != "" {
+					t.Errorf("%q, %v; want number %d", token, err, tt.number)
+				}
+				return
+			}
+			claims, err := verifier.Verify(token)
+			if err != nil || claims.User != tt.want || claims.Expires.Unix()-claims.IssuedAt.Unix() != tt.seconds {
+				t.Errorf("%+v, %v", claims, err)
+			}
+		})
+	}
+}
+
 // A token that was stolen for a minute must not become one for a year.
 func TestTokenDoesNotOutliveTheOneItIsAskedWith(t *testing.T) {
-	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{}}}
+	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{Longest: 30 * 24 * time.Hour}}}
 	in := func(d time.Duration) server.Identity { return server.Identity{Expires: time.Now().Add(d)} }
 	tests := []struct {
 		name     string
@@ -31,5 +129,101 @@ func TestTokenDoesNotOutliveTheOneItIsAskedWith(t *testing.T) {
 				t.Errorf("%v, %v", got, err)
 			}
 		})
+	}
+}
+
+// Where tokens may last for less than they do when nobody says, that is how long they last then.
+func TestTokenOfASiteWithShortOnes(t *testing.T) {
+	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{Longest: time.Minute}}}
+	who := server.Identity{Kernel: true}
+	if d, err := c.lifespan(who, 0); d != time.Minute || err != nil {
+		t.Errorf("not set: %v, %v", d, err)
+	}
+	if _, err := c.lifespan(who, 61); err == nil || !strings.Contains(err.Error(), "60 seconds at the most") {
+		t.Errorf("61 seconds: %v", err)
+	}
+}
+
+// TestCreationIsConfigured: which keys of the configuration have the controller create tokens.
+func TestCreationIsConfigured(t *testing.T) {
+	key := testKey(t)
+	configured := func(a conf.Auth, key *auth.Key) *Tokens {
+		t.Helper()
+		c := &conf.Cluster{Path: "c", Controllers: []conf.Host{{Name: "h", Address: "h"}}, StateSaveLocation: "/s", Auth: a}
+		cfg, err := configure(c, become.User{}, key, "", quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg.Tokens
+	}
+	if got := configured(conf.Auth{JWT: true, JWKS: "/j"}, nil); got != nil {
+		t.Errorf("a key set alone creates tokens: %+v", got)
+	}
+	if got := configured(conf.Auth{}, nil); got != nil {
+		t.Errorf("no key creates tokens: %+v", got)
+	}
+	if got := configured(conf.Auth{JWT: true, JWKS: "/j", JWTKey: "/k"}, &key); got == nil || got.Private || got.Longest != 30*24*time.Hour {
+		t.Errorf("a key beside a key set: %+v", got)
+	}
+	a := conf.Auth{JWT: true, JWTKey: "/k", DisableTokenCreation: true, MaxTokenLifespan: time.Minute}
+	if got := configured(a, &key); got == nil || !got.Private || got.Longest != time.Minute {
+		t.Errorf("users may not, and a minute at the most: %+v", got)
+	}
+}
+
+// TestTokenRequests: what travels, and what the log has of it: who and for whom, never the token.
+func TestTokenRequests(t *testing.T) {
+	self, err := become.LookupUID(me.UID)
+	if err != nil {
+		t.Skip("the user of this process has no name")
+	}
+	var log safeBuffer
+	c, _ := controller(t, Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Tokens: &Tokens{Key: testKey(t), Longest: time.Hour}})
+	rpc, ctx := ask(t, c, codec.Newest), t.Context()
+	token, err := rpc.Token(ctx, model.Credential{}, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := auth.Verifier{Key: testKey(t)}.Verify(token)
+	if err != nil || claims.User != self.Name || claims.Expires.Sub(claims.IssuedAt) != 1800*time.Second {
+		t.Errorf("%+v, %v", claims, err)
+	}
+	if _, err := rpc.Token(ctx, model.Credential{}, "", time.Hour+time.Second); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("too long: %v", err)
+	}
+	text := log.String()
+	for _, want := range []string{`msg="token created" for=` + self.Name + ` lifespan=30m0s uid=`, `msg="no token created" error="a token may last for 3600 seconds at the most" uid=`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log has no %s:\n%s", want, text)
+		}
+	}
+	if _, err := rpc.Token(ctx, model.Credential{}, token, 0); err == nil {
+		t.Error("a token for a user who is called like a token")
+	}
+	text = log.String()
+	for part := range strings.SplitSeq(token, ".") {
+		if strings.Contains(text, part) {
+			t.Errorf("a part of the token is in the log:\n%s", text)
+		}
+	}
+	c.cfg.Tokens = nil
+	if _, err := rpc.Token(ctx, model.Credential{}, "", 0); errs.KindOf(err) != errs.Unavailable || !strings.Contains(errs.HintOf(err), "jwt_key=") {
+		t.Errorf("without a key: %v, %s", err, errs.HintOf(err))
+	}
+}
+
+// TestAsker: who acts for whom is in the log by both names.
+func TestAsker(t *testing.T) {
+	for want, id := range map[string]server.Identity{
+		"job=7 uid=1000 peer=p":                     {UID: 1000, Kernel: true},
+		"job=7 uid=1000 user=ann peer=p":            {UID: 1000, Name: "ann"},
+		"job=7 uid=1000 user=ann by=root peer=p":    {UID: 1000, Name: "ann", By: "root"},
+		`job=7 uid=1000 user=ann by="x y=z" peer=p`: {UID: 1000, Name: "ann", By: "x y=z"},
+	} {
+		var log safeBuffer
+		slog.New(slog.NewTextHandler(&log, nil)).Info("m", asker(&server.Request{Identity: id, Peer: "p"}, "job", 7)...)
+		if got := strings.TrimSpace(log.String()); !strings.HasSuffix(got, "msg=m "+want) {
+			t.Errorf("%s: want %s", got, want)
+		}
 	}
 }
