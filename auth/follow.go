@@ -2,6 +2,7 @@ package auth
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/errs"
@@ -17,43 +18,52 @@ type Followed struct {
 	path   string
 	owners []uint32
 	told   func(error)
+	set    atomic.Pointer[KeySet]
 
-	mu     sync.Mutex
-	set    *KeySet
-	seen   string // the file's stamp when it was last tried
-	looked time.Time
+	looking sync.Mutex // held by the one who looks; all others take what there is meanwhile
+	seen    string     // the file's stamp when it was last tried
+	looked  time.Time
 }
 
 // FollowKeySet reads a key set as LoadKeySet does and follows its file from then on. When a new
-// one can't be used the one before stays; told hears of each new one that was tried,
-// with the error or nil, once.
+// one can't be used the one before stays, also when the file is gone; told hears of each new one that
+// was tried, with the error or nil, once.
 func FollowKeySet(path string, told func(error), owners ...uint32) (*Followed, error) {
-	f := &Followed{path: path, owners: orRoot(owners), told: told, seen: guard.Stamp(path), looked: time.Now()}
-	var err error
-	f.set, err = LoadKeySet(path, f.owners...)
-	return f, err
+	f := &Followed{path: path, owners: orRoot(owners), told: told}
+	f.seen, f.looked = guard.Stamp(path), time.Now()
+	set, err := LoadKeySet(path, f.owners...)
+	if err != nil {
+		return nil, err
+	}
+	f.set.Store(set)
+	return f, nil
 }
 
 // KeySet is the newest that could be used. The file is looked at when it is asked for, and no
 // more than once a second.
 func (f *Followed) KeySet() *KeySet {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if time.Since(f.looked) < lookEvery {
-		return f.set
+	if f.looking.TryLock() {
+		defer f.looking.Unlock()
+		if time.Since(f.looked) >= lookEvery {
+			f.look()
+		}
 	}
+	return f.set.Load()
+}
+
+// look reads the file when it has changed.
+func (f *Followed) look() {
 	f.looked = time.Now()
 	seen := guard.Stamp(f.path) // before it is opened: what changes while it is read is seen next time
 	if seen == f.seen {
-		return f.set
+		return
 	}
 	f.seen = seen
 	set, err := LoadKeySet(f.path, f.owners...)
-	if err == nil {
-		f.set = set
-	} else {
-		err = errs.Wrap(err, errs.KindOf(err), "the new key set is not used, the one before stays")
+	if err != nil {
+		f.told(errs.Wrap(err, errs.KindOf(err), "the new key set is not used, the one before stays"))
+		return
 	}
-	f.told(err)
-	return f.set
+	f.set.Store(set)
+	f.told(nil)
 }

@@ -43,8 +43,8 @@ const (
 const here = ""
 
 // Genuine is nil when c is: by the kernel's word, by a key that is here, or by the word of the
-// daemon of that name. ask asks that one, and costs it as little as can be. The error is
-// errs.Unauthenticated, or why the daemon could not be asked.
+// daemon of that name, which is not empty. ask asks that one, and costs it as little as can be.
+// The error is errs.Unauthenticated, or why the daemon could not be asked.
 func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil
@@ -85,7 +85,10 @@ func (j *Judge) verified(ctx context.Context, c Credential, now time.Time) (bool
 	if err != nil {
 		return false, refuse("token: %w", err)
 	}
-	verify := map[string]func(context.Context, Signature) Answer{hs256: j.HS256, rs256: j.RS256}[p.alg]
+	verify := j.HS256
+	if p.alg == rs256 {
+		verify = j.RS256
+	}
 	if verify == nil {
 		return false, nil
 	}

@@ -1,13 +1,10 @@
 package auth
 
 import (
-	"crypto/rsa"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
-	"os"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,170 +19,72 @@ import (
 const (
 	MaxKeySet = 1 << 20 // bytes of the file
 	maxKeys   = 32
-	minRSA    = 2048 // bits
-	maxRSA    = 8192
 )
 
 // KeySet is the RSA keys of a JSON Web Key Set (RFC 7517) with which RS256 tokens are verified.
-// Each may sign for any user. Only n and e count of a key, besides what says whether it is for
-// signatures at all: certificates (x5c, x5t) are not looked at.
+// Each may sign for any user. Two may have the same kid: both are tried.
 type KeySet struct {
 	keys     []rsaKey
+	others   map[string]int // how many keys of the set are of no use here, by the reason
 	warnings []string
 }
 
-type rsaKey struct {
-	id     string // kid; "" when it has none
-	public *rsa.PublicKey
-}
-
 // LoadKeySet reads the key set in the file path and refuses one that others may write or swap. owners
-// are as for LoadKey, and so are the kinds of errors.
+// are as for LoadKey, and so are the kinds of errors; every one has the command that mends it.
 func LoadKeySet(path string, owners ...uint32) (*KeySet, error) {
+	anew := fmt.Sprintf("curl --fail --output %s URL  # the identity provider's jwks_uri; its RS256 keys have %d bits or more", guard.Quote(path), minRSA)
 	data, facts, err := guard.Read(path, guard.Rule{What: "key set", Owners: orRoot(owners)}, MaxKeySet)
 	if err != nil {
-		return nil, err
+		return nil, mend(err, path, anew)
 	}
 	set, err := ParseKeySet(data)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "key set %s", path)
+		return nil, mend(errs.Wrap(err, errs.Invalid, "key set %s", path), path, anew)
 	}
-	for i, w := range set.warnings {
-		set.warnings[i] = fmt.Sprintf("key set %s: %s", path, w)
-	}
-	set.warnings = append(set.warnings, facts.Warnings...)
+	set.warnings = facts.Warnings
 	return set, nil
 }
 
 // ParseKeySet reads a key set. Keys of other kinds and for other purposes are passed over, as an
-// identity provider publishes them too. What would be a risk is an error, and the whole set is
-// refused: a private or secret key in it, an RSA key that is too small, no key at all that
+// identity provider publishes them too. What would be a risk is an error (errs.Invalid), and the whole
+// set is refused: a private or secret key in it, an RSA key that is weak, no key at all that
 // could be used. No error has a key in it.
 func ParseKeySet(data []byte) (*KeySet, error) {
-	top, err := parseObject(data)
+	list, err := keyList(data)
 	if err != nil {
-		return nil, keySetError(err)
+		return nil, err
 	}
-	var list []json.RawMessage
-	if raw, ok := top["keys"]; !ok || json.Unmarshal(raw, &list) != nil {
-		return nil, keySetError(errors.New("no list called keys"))
-	}
-	set := &KeySet{}
+	set := &KeySet{others: map[string]int{}}
 	for i, raw := range list {
-		o, err := parseObject(raw)
-		if err != nil {
-			return nil, keySetError(fmt.Errorf("key %d: %w", i+1, err))
-		}
-		key, passedOver, err := o.rsa()
+		key, useless, err := parseKey(raw)
 		switch {
 		case err != nil:
-			return nil, keySetError(fmt.Errorf("key %d: %w", i+1, err))
-		case passedOver != "":
-			set.warnings = append(set.warnings, fmt.Sprintf("key %d is passed over: %s", i+1, passedOver))
+			return nil, errs.New(errs.Invalid, "key %d: %v", i+1, err)
+		case useless != "":
+			set.others[useless]++
 		default:
 			set.keys = append(set.keys, key)
 		}
 	}
 	switch {
 	case len(set.keys) == 0:
-		return nil, keySetError(errors.New("no RSA key for signatures with RS256"))
+		return nil, errs.New(errs.Invalid, "no RSA key for signatures with RS256%s", set.passedOver())
 	case len(set.keys) > maxKeys:
-		return nil, keySetError(fmt.Errorf("%d keys, at most %d are taken", len(set.keys), maxKeys))
+		return nil, errs.New(errs.Invalid, "%d keys for RS256, at most %d are taken", len(set.keys), maxKeys)
 	}
 	return set, nil
 }
 
-func keySetError(err error) error {
-	return errs.New(errs.Invalid, "%v", err).
-		WithHint("fetch it anew from the jwks_uri of the identity provider (curl --fail --output FILE URL), whose RS256 keys have %d bits or more", minRSA)
-}
-
-// secrets are the members of a JSON Web Key (RFC 7518, 6.3.2 and 6.4) that nobody else may know.
-var secrets = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
-
-// rsa makes a key of a JSON Web Key. passedOver says why it is of no use here; err what is wrong
-// with it.
-func (o object) rsa() (key rsaKey, passedOver string, err error) {
-	for _, name := range secrets {
-		if _, ok := o[name]; ok {
-			return key, "", fmt.Errorf("%s is in it, a part of a private or secret key: a key set has public keys alone", name)
-		}
-	}
-	kind, _, err := o.text("kty")
+// keyList is the keys of a set, each not yet parsed.
+func keyList(data []byte) (list []json.RawMessage, err error) {
+	top, err := parseObject(data)
 	if err != nil {
-		return key, "", errors.New("kty is not a text")
+		return nil, errs.New(errs.Invalid, "%v", err)
 	}
-	if kind != "RSA" {
-		return key, "it is no RSA key", nil
+	if raw, ok := top["keys"]; !ok || json.Unmarshal(raw, &list) != nil {
+		return nil, errs.New(errs.Invalid, "no list called keys")
 	}
-	if passedOver, err = o.purpose(); passedOver != "" || err != nil {
-		return key, passedOver, err
-	}
-	if key.id, _, err = o.text("kid"); err != nil {
-		return key, "", errors.New("kid is not a text")
-	}
-	key.public, err = o.public()
-	return key, "", err
-}
-
-// purpose says why a key is not for verifying RS256, "" when it is.
-func (o object) purpose() (passedOver string, err error) {
-	if use, ok, err := o.text("use"); err != nil {
-		return "", errors.New("use is not a text")
-	} else if ok && use != "sig" {
-		return "its use is not sig", nil
-	}
-	if alg, ok, err := o.text("alg"); err != nil {
-		return "", errors.New("alg is not a text")
-	} else if ok && alg != rs256 {
-		return "its alg is not " + rs256, nil
-	}
-	if raw, ok := o["key_ops"]; ok {
-		var ops []string
-		if json.Unmarshal(raw, &ops) != nil {
-			return "", errors.New("key_ops is not a list of texts")
-		}
-		if !slices.Contains(ops, "verify") {
-			return "its key_ops have no verify", nil
-		}
-	}
-	return "", nil
-}
-
-// public is the key of n and e.
-func (o object) public() (*rsa.PublicKey, error) {
-	n, err := o.number("n")
-	if err != nil {
-		return nil, err
-	}
-	e, err := o.number("e")
-	if err != nil {
-		return nil, err
-	}
-	bits := n.BitLen()
-	switch {
-	case bits < minRSA || bits > maxRSA:
-		return nil, fmt.Errorf("an RSA key of %d bits, not of %d to %d", bits, minRSA, maxRSA)
-	case n.Bit(0) == 0:
-		return nil, errors.New("n is even")
-	case e.BitLen() > 31 || e.Int64() < 3 || e.Bit(0) == 0:
-		return nil, errors.New("e is not an odd number from 3 to 2^31-1")
-	}
-	return &rsa.PublicKey{N: n, E: int(e.Int64())}, nil
-}
-
-// number is a whole number in base64url, big end first. Zeros in front and padding behind are taken: some
-// providers write them, and a public key has no form that could be walked around.
-func (o object) number(name string) (*big.Int, error) {
-	text, ok, err := o.text(name)
-	if !ok || err != nil {
-		return nil, fmt.Errorf("%s is not a text", name)
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
-	if err != nil {
-		return nil, fmt.Errorf("%s is not base64url", name)
-	}
-	return new(big.Int).SetBytes(raw), nil
+	return list, nil
 }
 
 // verify checks an RS256 signature of the text signed. A kid chooses the keys that have the same, and
@@ -224,16 +123,23 @@ func (s *KeySet) Answer(sig Signature) Answer {
 // Len is the number of keys.
 func (s *KeySet) Len() int { return len(s.keys) }
 
-// Warnings is what an administrator should know of the file that the set came from.
+// Warnings is what an administrator should know of the file that the set came from. That there are
+// keys of no use in it is not among them: every identity provider has some.
 func (s *KeySet) Warnings() []string { return s.warnings }
 
-// orRoot is who may own a file of keys: owners, or this process's own user when there are none, and root.
-func orRoot(owners []uint32) []uint32 {
-	if len(owners) == 0 {
-		owners = []uint32{uint32(os.Geteuid())}
+// String is for a log: the keys that are used, by their kids, and why others are not.
+func (s *KeySet) String() string {
+	ids := make([]string, len(s.keys))
+	for i, key := range s.keys {
+		ids[i] = fmt.Sprintf("%.60q", key.id)
 	}
-	if !slices.Contains(owners, 0) {
-		owners = append(slices.Clone(owners), 0)
+	return fmt.Sprintf("kid %s", strings.Join(ids, ", ")) + s.passedOver()
+}
+
+// passedOver is how many keys are of no use, and why, to follow what is said of those that are.
+func (s *KeySet) passedOver() (text string) {
+	for _, reason := range slices.Sorted(maps.Keys(s.others)) {
+		text += fmt.Sprintf("; %d passed over: %s", s.others[reason], reason)
 	}
-	return owners
+	return text
 }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,52 +9,119 @@ import (
 	"testing"
 
 	"schedrestd/errs"
+	"schedrestd/guard"
 )
 
 func TestLoadKey(t *testing.T) {
 	self := uint32(os.Geteuid())
+	random := strings.Repeat("0123456789abcdef", maxKey/16+1)
+	const make32 = "(umask 077; head -c 32 /dev/urandom >"
 	tests := []struct {
 		name   string
-		bytes  int
+		text   string
 		mode   os.FileMode
 		owners []uint32
 		want   string // part of the refusal; empty: accepted
-		hint   string
+		hint   string // what the command begins with, before the path
 	}{
-		{name: "as the guide makes it", bytes: 32, mode: 0o600},
-		{name: "read-only", bytes: 64, mode: 0o400, owners: []uint32{self}},
-		{name: "31 bytes", bytes: 31, mode: 0o600, want: "31 bytes, HS256 needs at least 32", hint: "head -c 32 /dev/urandom"},
-		{name: "empty", bytes: 0, mode: 0o600, want: "0 bytes", hint: "head -c 32"},
-		{name: "others may read", bytes: 32, mode: 0o644, want: "mode 0644", hint: "chmod 0600"},
-		{name: "too long", bytes: maxKey + 1, mode: 0o600, want: "longer than"},
+		{name: "as the guide makes it", text: random[:32], mode: 0o600},
+		{name: "read-only", text: random[:64], mode: 0o400, owners: []uint32{self}},
+		{name: "its group may read it", text: random[:32], mode: 0o640},
+		{name: "the longest", text: random[:maxKey], mode: 0o600},
+		{name: "a text with its line end", text: random[:31] + "\n", mode: 0o600},
+		{name: "a private key in PEM", text: "-----BEGIN PRIVATE KEY-----\n" + random[:64] + "\n-----END PRIVATE KEY-----\n", mode: 0o600},
+		{name: "zero bytes within", text: "\x00\x00" + random[:30], mode: 0o600},
+		{name: "31 bytes", text: random[:31], mode: 0o600, want: "31 bytes, HS256 needs at least 32", hint: make32},
+		{name: "empty", mode: 0o600, want: "0 bytes", hint: make32},
+		{name: "too long", text: random[:maxKey+1], mode: 0o600, want: "longer than", hint: make32},
+		{name: "a public key", text: "\n-----BEGIN PUBLIC KEY-----\n" + random[:64], mode: 0o600, want: "no secret", hint: make32},
+		{name: "a public key of PKCS 1", text: "-----BEGIN RSA PUBLIC KEY-----\n" + random[:64], mode: 0o600, want: "no secret", hint: make32},
+		{name: "a certificate", text: "-----BEGIN CERTIFICATE-----\n" + random[:64], mode: 0o600, want: "no secret", hint: make32},
+		{name: "a key of OpenSSH", text: "ssh-rsa " + random[:64], mode: 0o600, want: "no secret", hint: make32},
+		{name: "a key set", text: `{"keys": [{"kty": "RSA", "e": "AQAB"}]}`, mode: 0o600, want: "jwks= is for those", hint: make32},
+		{name: "what a crash left", text: strings.Repeat("\x00", 32), mode: 0o600, want: "one byte 32 times", hint: make32},
+		{name: "others may read", text: random[:32], mode: 0o644, want: "mode 0644", hint: "chmod 0600 "},
+		{name: "others may execute", text: random[:32], mode: 0o601, want: "mode 0601", hint: "chmod 0600 "},
+		{name: "its group may write it", text: random[:32], mode: 0o660, want: "mode 0660", hint: "chmod 0600 "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "jwt key")
-			if err := os.WriteFile(path, []byte(strings.Repeat("k", test.bytes)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(path, test.mode); err != nil {
-				t.Fatal(err)
-			}
+			write(t, path, test.text, test.mode)
 			key, err := LoadKey(path, test.owners...)
 			if test.want == "" {
-				if err != nil || len(key.secret()) != test.bytes {
+				if err != nil || string(key.secret()) != test.text {
 					t.Errorf("got %d bytes, %v", len(key.secret()), err)
 				}
 				return
 			}
-			if errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
-				t.Errorf("got %v, want %q", err, test.want)
-			}
-			if hint := errs.HintOf(err); !strings.Contains(hint, test.hint) || test.hint != "" && !strings.Contains(hint, "'"+path+"'") {
-				t.Errorf("hint %q, want %q and the path quoted", hint, test.hint)
+			refusedFile(t, err, errs.Invalid, path, test.want, test.hint)
+			if len(test.text) > 30 && strings.Contains(err.Error(), random[:20]) {
+				t.Errorf("shows the key: %v", err)
 			}
 		})
 	}
-	if _, err := LoadKey(filepath.Join(t.TempDir(), "none")); errs.KindOf(err) != errs.NotFound {
-		t.Errorf("absent: got %v", err)
+}
+
+// What is not a file that could be read, for both kinds of files.
+func TestLoadKeyUnreadable(t *testing.T) {
+	tests := []struct {
+		name  string
+		build func(t *testing.T, path string)
+		kind  errs.Kind
+		want  string
+		hint  string
+	}{
+		{"absent", func(*testing.T, string) {}, errs.NotFound, "no such file", ""},
+		{"a directory", func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o700)) }, errs.Invalid, "not a regular file", "namei -l "},
+		{"a link", func(t *testing.T, path string) {
+			write(t, path+".real", string(secret), 0o600)
+			must(t, os.Symlink(path+".real", path))
+		}, errs.Invalid, "a symbolic link", "namei -l "},
+		{"not for this user", func(t *testing.T, path string) {
+			if os.Geteuid() == 0 {
+				t.Skip("root reads everything")
+			}
+			write(t, path, string(secret), 0o000)
+		}, errs.Denied, "permission denied", "namei -l "},
 	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "a key")
+			test.build(t, path)
+			_, err := LoadKey(path)
+			refusedFile(t, err, test.kind, path, test.want, cmp.Or(test.hint, "(umask 077; head -c 32 /dev/urandom >"))
+			_, err = LoadKeySet(path)
+			refusedFile(t, err, test.kind, path, test.want, cmp.Or(test.hint, "curl --fail --output "))
+		})
+	}
+}
+
+// refusedFile wants a refusal of the file path that says why, and the command that mends it: found
+// through whatever is wrapped around it, and to be pasted, so that its path is quoted.
+func refusedFile(t *testing.T, err error, kind errs.Kind, path, why, command string) {
+	t.Helper()
+	if errs.KindOf(err) != kind || !strings.Contains(fmt.Sprint(err), why) || !strings.Contains(fmt.Sprint(err), path) {
+		t.Errorf("got %v (%v), want %v because of %q", err, errs.KindOf(err), kind, why)
+	}
+	wrapped := fmt.Errorf("start: %w", errs.Wrap(err, kind, "read the configuration"))
+	if hint := errs.HintOf(wrapped); !strings.HasPrefix(hint, command+guard.Quote(path)) {
+		t.Errorf("hint %q, want %q and the path quoted", hint, command)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// write makes the file path of that mode, whatever the umask.
+func write(t testing.TB, path, text string, mode os.FileMode) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	must(t, os.Chmod(path, mode))
 }
 
 // A key of somebody else is one that somebody else knows; root is trusted anyway.
@@ -62,15 +130,11 @@ func TestLoadKeyOwner(t *testing.T) {
 		t.Skip("needs root, to give a file away")
 	}
 	path := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, secret, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, string(secret), 0o600)
 	if _, err := LoadKey(path, 4711); err != nil {
 		t.Errorf("root's: %v", err)
 	}
-	if err := os.Chown(path, 4712, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(path, 4712, 0))
 	if _, err := LoadKey(path, 4711); err == nil || !strings.Contains(errs.HintOf(err), "chown 4711") {
 		t.Errorf("a stranger's: got %v", err)
 	}

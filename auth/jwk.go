@@ -1,0 +1,115 @@
+package auth
+
+import (
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// Bounds of an RSA key in bits. RFC 7518 3.3 wants 2048 at least; what is longer than the most costs every
+// forged token too much.
+const (
+	minRSA = 2048
+	maxRSA = 8192
+)
+
+// rsaKey is one key of a set. Only n and e count of it, besides what says whether it is for signatures at
+// all: certificates (x5c, x5t, x5u) are not looked at, and no chain is followed.
+type rsaKey struct {
+	id     string // kid; "" when it has none
+	public *rsa.PublicKey
+}
+
+// private are the members of a JSON Web Key that nobody else may know: RFC 7518, 6.2.2, 6.3.2 and 6.4, and
+// of the key type AKP. Workers are given the key set, and everybody may read it.
+var private = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"}
+
+// parseKey makes a key of a JSON Web Key (RFC 7517 4). useless says why it is of no use here, err what is
+// wrong with it. A member that is null counts as absent: some providers write all that a key could have.
+func parseKey(data []byte) (key rsaKey, useless string, err error) {
+	o, err := parseObject(data)
+	if err != nil {
+		return key, "", err
+	}
+	maps.DeleteFunc(o, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	for _, name := range private {
+		if _, ok := o[name]; ok {
+			return key, "", fmt.Errorf("%s is in it, a part of a private or secret key: a key set has public keys alone", name)
+		}
+	}
+	if useless, err = o.useless(); useless != "" || err != nil {
+		return key, useless, err
+	}
+	if key.id, _, err = o.text("kid"); err != nil {
+		return key, "", errors.New("kid is not a text")
+	}
+	key.public, err = o.rsa()
+	return key, "", err
+}
+
+// useless says why a key is not one for verifying RS256, "" when it is.
+func (o object) useless() (why string, err error) {
+	for _, member := range []struct{ name, want string }{{"kty", "RSA"}, {"use", "sig"}, {"alg", rs256}} {
+		value, ok, err := o.text(member.name)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("%s is not a text", member.name)
+		case value != member.want && (ok || member.name == "kty"):
+			return member.name + " is not " + member.want, nil
+		}
+	}
+	if raw, ok := o["key_ops"]; ok {
+		var ops []string
+		if json.Unmarshal(raw, &ops) != nil {
+			return "", errors.New("key_ops is not a list of texts")
+		}
+		if !slices.Contains(ops, "verify") {
+			return "key_ops has no verify", nil
+		}
+	}
+	return "", nil
+}
+
+// rsa is the public key of n and e.
+func (o object) rsa() (*rsa.PublicKey, error) {
+	n, err := o.number("n")
+	if err != nil {
+		return nil, err
+	}
+	e, err := o.number("e")
+	if err != nil {
+		return nil, err
+	}
+	bits := n.BitLen()
+	switch {
+	case bits < minRSA || bits > maxRSA:
+		return nil, fmt.Errorf("an RSA key of %d bits, not of %d to %d", bits, minRSA, maxRSA)
+	case n.Bit(0) == 0:
+		return nil, errors.New("n is even")
+	case e.BitLen() > 31 || e.Int64() < 3 || e.Bit(0) == 0:
+		return nil, errors.New("e is not an odd number from 3 to 2^31-1") // what crypto/rsa takes, without 1: that is no encryption at all
+	case roca(n):
+		return nil, errors.New("an RSA key made by a chip with a fault (ROCA, CVE-2017-15361): its private key can be computed")
+	}
+	return &rsa.PublicKey{N: n, E: int(e.Int64())}, nil
+}
+
+// number is a whole number in base64url, big end first. Zeros in front and padding behind are taken: some
+// providers write them, and a public key has no form that could be walked around.
+func (o object) number(name string) (*big.Int, error) {
+	text, ok, err := o.text(name)
+	if !ok || err != nil {
+		return nil, fmt.Errorf("%s is not a text", name)
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
+	if err != nil {
+		return nil, fmt.Errorf("%s is not base64url", name)
+	}
+	return new(big.Int).SetBytes(raw), nil
+}

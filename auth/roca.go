@@ -1,0 +1,30 @@
+package auth
+
+import "math/big"
+
+// rocaPrimes are the first primes after 2: a chip with the fault uses at least so many, for RSA keys of any size.
+var rocaPrimes = []int64{
+	3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97,
+	101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167,
+}
+
+// roca tells a modulus that can be factored (Nemec and others, "The Return of Coppersmith's Attack", 2017).
+// The chips, in smart cards and TPMs, made primes that are powers of 65537 modulo the product of
+// small primes. Their product n is then a power of 65537 modulo each of them; any other
+// n is that by chance once in more than a hundred million.
+func roca(n *big.Int) bool {
+	for _, p := range rocaPrimes {
+		left := new(big.Int).Mod(n, big.NewInt(p)).Int64()
+		power := int64(1)
+		for range p { // more than there are powers
+			if power == left {
+				break
+			}
+			power = power * 65537 % p
+		}
+		if power != left {
+			return false
+		}
+	}
+	return true
+}
