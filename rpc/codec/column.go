@@ -42,7 +42,7 @@ func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*
 		return
 	}
 	if c.mode != encoding && s.Each == nil {
-		s.List = make([]T, 0, min(n, 64))
+		s.List = make([]T, 0, min(n, 16))
 	}
 	for range n {
 		if c.err != nil {

@@ -66,7 +66,7 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	}
 	// Grown as elements really arrive: an element in memory may be a hundred
 	// times its smallest form on the wire.
-	*v = make([]T, 0, min(n, 64))
+	*v = make([]T, 0, min(n, 16))
 	for range n {
 		if c.err != nil {
 			return

@@ -78,7 +78,7 @@ func checkFrame(t *testing.T, v codec.Version, capture capture, body Body) {
 		t.Fatalf("length in front is %d, message has %d bytes", got, len(raw)-4)
 	}
 	var bodyBytes []byte
-	if capture.ResponseType == "1433" || capture.ResponseType == "1490" {
+	if strings.HasPrefix(capture.ResponseType.String(), "14") {
 		bodyBytes = raw[6:] // a connection that stays: length, number, body
 	} else {
 		frame, err := ParseFrame(raw[4:])
@@ -98,7 +98,7 @@ func checkFrame(t *testing.T, v codec.Version, capture capture, body Body) {
 	if err := c.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	compareValues(t, capture.Decoded, read)
+	compareValues(t, inWireOrder(capture.Decoded), read)
 
 	again := codec.NewEncoder(v, nil)
 	body.Walk(again)
@@ -112,6 +112,17 @@ func checkFrame(t *testing.T, v codec.Version, capture capture, body Body) {
 type consumed struct {
 	field string
 	bytes []byte
+}
+
+// misplaced is the date of a license, which the other decoder's object has where the
+// list's own date of the same name is.
+var misplaced = regexp.MustCompile(`(?s)("last_update":\s*\d+),\s*("__i".*?"last_deficit":\s*\d+)`)
+
+func inWireOrder(decoded json.RawMessage) json.RawMessage {
+	return misplaced.ReplaceAllFunc(decoded, func(b []byte) []byte {
+		part := misplaced.FindSubmatch(b)
+		return fmt.Appendf(nil, "%s, %s", part[2], part[1])
+	})
 }
 
 // compareValues goes through the independent decoder's values in the wire's order, and

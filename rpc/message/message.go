@@ -24,29 +24,42 @@ type Type uint16
 
 // Messages of the controller.
 const (
-	RequestPing            Type = 1008 // no body; answered by a ResponseRC
-	RequestPartitionInfo   Type = 2009
-	ResponsePartitionInfo  Type = 2010
-	RequestJobInfo         Type = 2003
-	ResponseJobInfo        Type = 2004
-	RequestNodeInfo        Type = 2007
-	ResponseNodeInfo       Type = 2008
-	RequestJobInfoSingle   Type = 2021
-	RequestNodeInfoSingle  Type = 2040
-	RequestSubmitBatchJob  Type = 4003
-	ResponseSubmitBatchJob Type = 4004
-	RequestKillJob         Type = 5032
-	RequestAuthToken       Type = 5039
-	ResponseAuthToken      Type = 5040
-	ResponseJobArrayErrors Type = 5034
-	ResponseRC             Type = 8001
-	ResponseRCMessage      Type = 8002
-	RequestPersistInit     Type = 6500
-	AccountingRC           Type = 1433
-	AccountingFini         Type = 1401
-	AccountingGetStats     Type = 1489
-	AccountingGotStats     Type = 1490
-	AccountingRecordJobs   Type = 30001 // ours: from schedctld to scheddbd
+	RequestPing             Type = 1008 // no body; answered by a ResponseRC
+	RequestPartitionInfo    Type = 2009
+	ResponsePartitionInfo   Type = 2010
+	RequestJobInfo          Type = 2003
+	ResponseJobInfo         Type = 2004
+	RequestNodeInfo         Type = 2007
+	ResponseNodeInfo        Type = 2008
+	RequestJobInfoSingle    Type = 2021
+	RequestNodeInfoSingle   Type = 2040
+	RequestSubmitBatchJob   Type = 4003
+	ResponseSubmitBatchJob  Type = 4004
+	RequestKillJob          Type = 5032
+	RequestAuthToken        Type = 5039
+	ResponseAuthToken       Type = 5040
+	ResponseJobArrayErrors  Type = 5034
+	ResponseRC              Type = 8001
+	ResponseRCMessage       Type = 8002
+	RequestLicenseInfo      Type = 1021
+	ResponseLicenseInfo     Type = 1022
+	RequestShares           Type = 2022
+	ResponseShares          Type = 2023
+	RequestReservationInfo  Type = 2024
+	ResponseReservationInfo Type = 2025
+	RequestStats            Type = 2035
+	ResponseStats           Type = 2036
+	RequestJobUserInfo      Type = 2039 // answered by a ResponseJobInfo
+	RequestJobState         Type = 2057 // from protocol 40 on, as is its answer
+	ResponseJobState        Type = 2058
+	RequestKillJobs         Type = 5041 // from protocol 40 on, as is its answer
+	ResponseKillJobs        Type = 5042
+	RequestPersistInit      Type = 6500
+	AccountingRC            Type = 1433
+	AccountingFini          Type = 1401
+	AccountingGetStats      Type = 1489
+	AccountingGotStats      Type = 1490
+	AccountingRecordJobs    Type = 30001 // ours: from schedctld to scheddbd
 )
 
 // Empty is the body of a message that has none.

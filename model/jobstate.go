@@ -1,0 +1,26 @@
+package model
+
+// SelectedStep names a job, a task or component of it, or a step.
+type SelectedStep struct {
+	Step        StepID
+	ArrayTaskID Opt[uint32]
+	HetOffset   Opt[uint32]
+	ArrayTasks  Bitmap // several tasks at once
+}
+
+// JobSelection names a job whose state is asked for.
+type JobSelection struct {
+	JobID       uint32
+	ArrayTaskID Opt[uint32] // not set: all tasks
+	HetOffset   Opt[uint32] // not set: all components
+}
+
+// JobStateEntry is the state of a job, or of a task or several of an array.
+type JobStateEntry struct {
+	JobID       uint32
+	ArrayJobID  uint32 // 0: not of an array
+	ArrayTaskID Opt[uint32]
+	ArrayTasks  Bitmap // tasks that have no job of their own yet
+	HetJobID    uint32 // 0: not of a heterogeneous job
+	State       JobState
+}

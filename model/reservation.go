@@ -1,0 +1,34 @@
+package model
+
+// Reservation keeps resources for some users, accounts or groups at some time.
+type Reservation struct {
+	Accounts            string // separated by commas; "-name" excludes
+	BurstBuffer         string
+	Comment             string
+	Cores               uint32 // in all
+	EndTime             Time
+	Features            string
+	Flags               uint64
+	Licenses            string
+	MaxStartDelay       uint32 // seconds that a job outside of it may delay a job in it
+	Name                string
+	NodeCount           uint32
+	Nodes               string // as a host list expression
+	Partition           string
+	PurgeCompleted      Opt[uint32] // seconds of idleness before it is removed
+	Watts               Opt[uint32]
+	StartTime           Time
+	TRES                string // as "cpu=128"
+	Users               string // separated by commas; "-name" excludes
+	Groups              string
+	QOS                 string
+	AllowedPartitions   string
+	NodeIndexes         Bitmap
+	CoreSpecializations []CoreSpecialization
+}
+
+// CoreSpecialization is what a reservation has of a node when that isn't all of it.
+type CoreSpecialization struct {
+	Node  string
+	Cores string // their numbers, as "0-3,8"
+}

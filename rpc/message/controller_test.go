@@ -1,0 +1,73 @@
+package message
+
+import (
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// The rest of the controller's messages, in the lists that the tests go through.
+func init() {
+	add(walks, map[string]func(*codec.Codec){
+		"reservation_info_request":  new(ReservationInfoRequest).Walk,
+		"reservation_info_response": new(ReservationInfo).Walk,
+		"reservation_info_record":   func(c *codec.Codec) { reservation(c, new(model.Reservation)) },
+		"license_info_request":      new(LicenseInfoRequest).Walk,
+		"license_info_response":     new(LicenseInfo).Walk,
+		"stats_request":             new(StatsRequest).Walk,
+		"stats_response":            new(ControllerStats).Walk,
+		"shares_request":            new(SharesRequest).Walk,
+		"shares_response":           new(Shares).Walk,
+		"assoc_shares_record":       func(c *codec.Codec) { share(c, new(model.Share)) },
+		"job_state_request":         new(JobStateRequest).Walk,
+		"job_state_response":        new(JobStates).Walk,
+		"job_user_info_request":     new(JobUserInfoRequest).Walk,
+		"selected_step":             func(c *codec.Codec) { selectedStep(c, new(model.SelectedStep)) },
+		"kill_jobs":                 new(KillJobs).Walk,
+		"kill_jobs_response":        new(KillJobsResponse).Walk,
+	})
+	add(numbers, map[string]Type{
+		"REQUEST_RESERVATION_INFO": RequestReservationInfo, "RESPONSE_RESERVATION_INFO": ResponseReservationInfo,
+		"REQUEST_LICENSE_INFO": RequestLicenseInfo, "RESPONSE_LICENSE_INFO": ResponseLicenseInfo,
+		"REQUEST_STATS_INFO": RequestStats, "RESPONSE_STATS_INFO": ResponseStats,
+		"REQUEST_SHARE_INFO": RequestShares, "RESPONSE_SHARE_INFO": ResponseShares,
+		"REQUEST_JOB_STATE": RequestJobState, "RESPONSE_JOB_STATE": ResponseJobState,
+		"REQUEST_JOB_USER_INFO": RequestJobUserInfo,
+		"REQUEST_KILL_JOBS":     RequestKillJobs, "RESPONSE_KILL_JOBS": ResponseKillJobs,
+	})
+	add(messages, map[string]func() Body{
+		"ReservationInfoRequest": func() Body { return new(ReservationInfoRequest) },
+		"ReservationInfo":        func() Body { return new(ReservationInfo) },
+		"LicenseInfoRequest":     func() Body { return new(LicenseInfoRequest) },
+		"LicenseInfo":            func() Body { return new(LicenseInfo) },
+		"StatsRequest":           func() Body { return new(StatsRequest) },
+		"ControllerStats":        func() Body { return new(ControllerStats) },
+		"SharesRequest":          func() Body { return new(SharesRequest) },
+		"Shares":                 func() Body { return new(Shares) },
+		"JobStateRequest":        func() Body { return new(JobStateRequest) },
+		"JobStates":              func() Body { return new(JobStates) },
+		"JobUserInfoRequest":     func() Body { return new(JobUserInfoRequest) },
+		"KillJobs":               func() Body { return new(KillJobs) },
+		"KillJobsResponse":       func() Body { return new(KillJobsResponse) },
+	})
+	add(bodies, map[string]func() Body{
+		"1022": func() Body { return new(LicenseInfo) },
+		"2023": func() Body { return new(Shares) },
+		"2025": func() Body { return new(ReservationInfo) },
+		"2036": func() Body { return new(ControllerStats) },
+	})
+	comparable = append(comparable, cmpopts.IgnoreUnexported(codec.Stream[model.Reservation]{}, codec.Stream[model.License]{},
+		codec.Stream[model.Share]{}, codec.Stream[model.JobStateEntry]{}, codec.Stream[model.KillResult]{}))
+	fuzzed = append(fuzzed, "ReservationInfo", "LicenseInfo", "ControllerStats", "Shares", "JobStates", "KillJobs", "KillJobsResponse")
+}
+
+// add puts more into one of the lists; a name that is there already is a mistake.
+func add[K ~string, V any](list, more map[K]V) {
+	for name, v := range more {
+		if _, there := list[name]; there {
+			panic(string(name) + " is in the list already")
+		}
+		list[name] = v
+	}
+}

@@ -1,0 +1,68 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// KillJobs signals or cancels several jobs (table kill_jobs). It came with protocol 40.
+type KillJobs struct{ model.KillJobs }
+
+// Walk is the wire's order.
+func (m *KillJobs) Walk(c *codec.Codec) {
+	if c.Until(codec.V2311) {
+		return
+	}
+	c.String("account", &m.Account)
+	if c.Since(codec.V2511) {
+		c.String("admin_comment", &m.AdminComment)
+	}
+	c.Uint16("flags", (*uint16)(&m.Flags))
+	c.String("job_name", &m.Name)
+	c.Strings("jobs_array", &m.Jobs)
+	c.String("partition", &m.Partition)
+	c.String("qos", &m.QOS)
+	c.String("reservation", &m.Reservation)
+	c.Uint16("signal", &m.Signal)
+	stateFilter(c, "state", &m.State)
+	c.OptUint32("user_id", &m.UserID)
+	c.String("user_name", &m.UserName)
+	c.String("wckey", &m.WCKey)
+	c.String("nodelist", &m.Nodes)
+}
+
+// stateFilter walks a job's state of which "any" is the number behind the last one: 0,
+// which would be at hand, is pending.
+func stateFilter(c *codec.Codec, name string, v *model.Opt[model.JobState]) {
+	const end = 12
+	n := uint32(v.Or(end))
+	if c.Uint32(name, &n); !c.Storing() {
+		return
+	}
+	*v = model.Some(model.JobState(n))
+	if n == end {
+		*v = model.Opt[model.JobState]{}
+	}
+}
+
+// KillJobsResponse answers it (table kill_jobs_response).
+type KillJobsResponse struct {
+	Jobs codec.Stream[model.KillResult]
+}
+
+// Walk is the wire's order.
+func (m *KillJobsResponse) Walk(c *codec.Codec) {
+	if c.Until(codec.V2311) {
+		return
+	}
+	n := c.Count("jobs_cnt", len(m.Jobs.List))
+	c.Loop("jobs_cnt", n, func(int) { codec.Inline(c, "jobs_cnt", &m.Jobs, killResult) })
+}
+
+func killResult(c *codec.Codec, r *model.KillResult) {
+	c.Uint32("error_code", &r.Code)
+	c.String("error_msg", &r.Message)
+	codec.Record(c, "id", "selected_step", &r.ID, selectedStep)
+	c.OptUint32("real_job_id", &r.RealJobID)
+	c.String("sibling_name", &r.Sibling)
+}

@@ -1,0 +1,41 @@
+package message
+
+import "schedrestd/rpc/codec"
+
+// loop walks the n records whose Count was walked before; their fields are the loop's own.
+func loop[T any](c *codec.Codec, name string, n int, list *[]T, walk func(*codec.Codec, *T)) {
+	sent := *list
+	if c.Storing() {
+		*list = nil
+	}
+	c.Loop(name, n, func(i int) {
+		var record T
+		if i < len(sent) {
+			record = sent[i]
+		}
+		if walk(c, &record); c.Storing() && c.Err() == nil {
+			*list = append(*list, record)
+		}
+	})
+}
+
+// flag8, flag16 and flag32 walk yes or no in a number: 1 or 0. Any other number read is yes.
+func flag8(c *codec.Codec, name string, v *bool)  { flag(c, name, v, c.Uint8) }
+func flag16(c *codec.Codec, name string, v *bool) { flag(c, name, v, c.Uint16) }
+func flag32(c *codec.Codec, name string, v *bool) { flag(c, name, v, c.Uint32) }
+
+func flag[T uint8 | uint16 | uint32](c *codec.Codec, name string, v *bool, walk func(string, *T)) {
+	var n T
+	if *v {
+		n = 1
+	}
+	if walk(name, &n); c.Storing() {
+		*v = n != 0
+	}
+}
+
+// text walks an element of a list of texts.
+func text(c *codec.Codec, s *string) { c.String("", s) }
+
+// texts walks a list of texts; nil is null.
+func texts(c *codec.Codec, name string, v *[]string) { codec.List(c, name, "str", v, text) }
