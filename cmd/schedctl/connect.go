@@ -17,6 +17,7 @@ import (
 type connection struct {
 	client     *client.Client
 	credential model.Credential
+	auth       conf.Auth // what the configuration says of tokens
 }
 
 // connect reads the configuration and decides who asks. Warnings about the
@@ -33,7 +34,7 @@ func connect(path string, warn io.Writer) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := conf.Env("SCHED_JWT")
+	token, err := tokenOf(cluster.UserClaimField)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func connect(path string, warn io.Writer) (*connection, error) {
 	return &connection{
 		client: client.New(client.Config{Controllers: to, Cluster: cluster.ClusterName, Timeout: cluster.MessageTimeout,
 			Trusted: func(uid uint32) bool { return uid == 0 || uid == sched }}),
-		credential: model.Credential{Token: token},
+		credential: model.Credential{Token: token}, auth: cluster.Auth,
 	}, nil
 }
 
@@ -64,17 +65,14 @@ func schedUser(c *conf.Cluster) (uint32, error) {
 // addresses is where to ask: with a token every controller over TCP, without one the
 // controller of this machine over its UNIX socket, where the kernel says who asks.
 func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
-	const get = "set SCHED_JWT to a token: export $(schedctl token), run where the controller runs"
 	switch {
 	case len(c.Controllers) == 0:
 		return nil, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("give SchedctldHost=NAME in it")
-	case token == "daemon":
-		return nil, errs.New(errs.Invalid, "SCHED_JWT is \"daemon\", which is for schedrestd and not a token").WithHint("unset SCHED_JWT")
 	case token != "":
 		return tcp(c), nil
 	case c.AuthType != "auth/cred":
 		return nil, errs.New(errs.Unsupported, "%s has AuthType=%s, which schedctl does not speak: without a token it can't say who asks", c.Path, c.AuthType).
-			WithHint(get)
+			WithHint("set SCHED_JWT to a token: export $(schedctl token), run where the controller runs")
 	case c.AuthSocket == "":
 		return nil, errs.New(errs.Unauthenticated, "no way to say who asks: TCP takes a token only, and %s names no socket of the controller", c.Path).
 			WithHint("set SCHED_JWT to a token, or give AuthInfo=socket=PATH")

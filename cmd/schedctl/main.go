@@ -88,7 +88,11 @@ func explain(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
 	}
-	if hint := errs.HintOf(err); hint != "" {
+	hint := errs.HintOf(err)
+	if hint == "" && errs.KindOf(err) == errs.Unauthenticated {
+		hint = "the controller's log says why; with a token of before a change of its key: " + newToken
+	}
+	if hint != "" {
 		fmt.Fprintf(w, "hint: %s\n", hint)
 	}
 }

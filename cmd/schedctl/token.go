@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"schedrestd/auth"
+	"schedrestd/conf"
 	"schedrestd/errs"
+	"schedrestd/rpc/fault"
 )
-
-// defaultLifespan is how long a token is good for when nobody says.
-const defaultLifespan = 1800 * time.Second
 
 func tokenCommand(to connector) *cobra.Command {
 	return &cobra.Command{
@@ -30,9 +31,12 @@ func tokenCommand(to connector) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if lifespan == 0 {
+				lifespan = min(auth.DefaultLifespan, c.auth.LongestToken())
+			}
 			token, err := c.client.Token(cmd.Context(), c.credential, user, lifespan)
 			if err != nil {
-				return err
+				return whyNoToken(err, user, c.auth)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token)
 			return err
@@ -40,25 +44,75 @@ func tokenCommand(to connector) *cobra.Command {
 	}
 }
 
-// tokenWords reads the arguments of token: key=value words, in any order.
+// tokenWords reads the arguments of token: key=value words, in any order, each once. Lifespan 0 is not set.
 func tokenWords(args []string) (user string, lifespan time.Duration, err error) {
-	lifespan = defaultLifespan
+	given := map[string]bool{}
 	for _, word := range args {
 		key, value, _ := strings.Cut(word, "=")
-		switch strings.ToLower(key) {
+		if key = strings.ToLower(key); given[key] {
+			return "", 0, errs.New(errs.Invalid, "%s= is given twice", key)
+		}
+		given[key] = true
+		switch key {
 		case "username":
 			if user = value; user == "" {
 				return "", 0, errs.New(errs.Invalid, "username= needs a name").WithHint("leave it out for a token of your own")
 			}
 		case "lifespan":
-			seconds, err := strconv.ParseUint(value, 10, 31)
-			if err != nil || seconds == 0 {
-				return "", 0, errs.New(errs.Invalid, "lifespan=%s is not a number of seconds above 0", value)
+			if lifespan, err = seconds(value); err != nil {
+				return "", 0, err
 			}
-			lifespan = time.Duration(seconds) * time.Second
 		default:
+			if len(word) > 64 {
+				word = word[:10] + "…" // it may be a token, and this may go to a log
+			}
 			return "", 0, errs.New(errs.Invalid, "%q is not understood", word).WithHint("schedctl token [username=USER] [lifespan=SECONDS]")
 		}
 	}
 	return user, lifespan, nil
+}
+
+// seconds is a lifespan that some controller may grant.
+func seconds(value string) (time.Duration, error) {
+	n, err := strconv.ParseUint(value, 10, 64)
+	tooMany := errors.Is(err, strconv.ErrRange) || err == nil && n > uint64(auth.MaxLifespan/time.Second)
+	switch {
+	case tooMany:
+		return 0, errs.New(errs.Invalid, "lifespan=%s is too long: no token lasts for more than %d seconds", value, auth.MaxLifespan/time.Second)
+	case err != nil || n == 0:
+		return 0, errs.New(errs.Invalid, "lifespan=%s is not a number of seconds above 0", value).
+			WithHint("leave it out for a token of %d seconds", auth.DefaultLifespan/time.Second)
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// whyNoToken adds to a controller's refusal what a is known to say: of what it answers with, only the number
+// comes over. user is whom the token was to be for, "" for who asked.
+func whyNoToken(err error, user string, a conf.Auth) error {
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok {
+		return err
+	}
+	refused := func(hint, format string, args ...any) error {
+		n := errs.New(e.Kind, format, args...).WithHint("%s", hint)
+		n.Number = e.Number
+		return n
+	}
+	switch e.Number {
+	case fault.InvalidTimeLimit:
+		return refused("AuthAltParameters=max_token_lifespan= of the controller sets it",
+			"the lifespan is longer than the controller allows, which is %d seconds by the configuration here", a.LongestToken()/time.Second)
+	case fault.AccessDenied:
+		if user == "" || a.DisableTokenCreation {
+			return refused("ask an administrator: AuthAltParameters= of the controller has disable_token_creation",
+				"only root and the scheduler's user may create tokens on this cluster")
+		}
+		return refused("leave username= out for a token of your own", "only root and the scheduler's user may have a token for another user")
+	case fault.UnknownUser:
+		return refused("the name must be one of the users of the controller's machine", "the controller knows no such user")
+	case fault.NoToken:
+		return refused("AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH in its configuration turn that on, also beside jwks=",
+			"the controller creates no tokens: it has no key to sign them with")
+	}
+	return err
 }

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/rpc/fault"
+)
+
+func TestTokenWords(t *testing.T) {
+	tests := []struct {
+		words    string
+		user     string
+		lifespan time.Duration
+		fails    string // "": it does not
+	}{
+		{words: ""},
+		{words: "username=ann", user: "ann"},
+		{words: "lifespan=60 USERNAME=ann", user: "ann", lifespan: time.Minute},
+		{words: "lifespan=31622400", lifespan: 366 * 24 * time.Hour},
+		{words: "lifespan=31622401", fails: "lifespan=31622401 is too long: no token lasts for more than 31622400 seconds"},
+		{words: "lifespan=4294967297", fails: "is too long: no token lasts for more than 31622400 seconds"}, // 1, cut to 32 bits
+		{words: "lifespan=18446744073709551617", fails: "is too long"},
+		{words: "lifespan=99999999999999999999999999", fails: "is too long"},
+		{words: "lifespan=0", fails: "lifespan=0 is not a number of seconds above 0"},
+		{words: "lifespan=-1", fails: "lifespan=-1 is not a number of seconds above 0"},
+		{words: "lifespan=-18446744073709551617", fails: "is not a number of seconds above 0"},
+		{words: "lifespan=", fails: "lifespan= is not a number of seconds above 0"},
+		{words: "lifespan", fails: "is not a number of seconds above 0"},
+		{words: "lifespan=1e3", fails: "is not a number of seconds above 0"},
+		{words: "lifespan=0x10", fails: "is not a number of seconds above 0"},
+		{words: "lifespan=+5", fails: "is not a number of seconds above 0"},
+		{words: "lifespan=1.5", fails: "is not a number of seconds above 0"},
+		{words: "lifespan=infinite", fails: "is not a number of seconds above 0"},
+		{words: "lifespan=5 lifespan=6", fails: "lifespan= is given twice"},
+		{words: "username=ann UserName=bea", fails: "username= is given twice"},
+		{words: "username=", fails: "username= needs a name"},
+		{words: "ann", fails: `"ann" is not understood`},
+		{words: strings.Repeat("secret", 20), fails: `"secretsecr…" is not understood`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.words, func(t *testing.T) {
+			user, lifespan, err := tokenWords(strings.Fields(tt.words))
+			if user != tt.user && tt.fails == "" || lifespan != tt.lifespan && tt.fails == "" {
+				t.Errorf("%q, %v", user, lifespan)
+			}
+			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
+				t.Errorf("got %v, want %q", err, tt.fails)
+			}
+			if err != nil && strings.Contains(err.Error(), strings.Repeat("secret", 20)) {
+				t.Errorf("shows what may be a token: %v", err)
+			}
+		})
+	}
+}
+
+// TestWhyNoToken: what people read when the controller refuses them a token.
+func TestWhyNoToken(t *testing.T) {
+	tests := []struct {
+		number uint32
+		user   string
+		auth   conf.Auth
+		text   string
+		hint   string
+	}{
+		{fault.InvalidTimeLimit, "", conf.Auth{}, "2592000 seconds", "max_token_lifespan="},
+		{fault.InvalidTimeLimit, "", conf.Auth{MaxTokenLifespan: time.Minute}, "which is 60 seconds", "max_token_lifespan="},
+		{fault.AccessDenied, "bea", conf.Auth{}, "may have a token for another user", "leave username= out"},
+		{fault.AccessDenied, "", conf.Auth{}, "may create tokens on this cluster", "disable_token_creation"},
+		{fault.AccessDenied, "ann", conf.Auth{DisableTokenCreation: true}, "may create tokens on this cluster", "disable_token_creation"},
+		{fault.UnknownUser, "zoe", conf.Auth{}, "knows no such user", "users of the controller's machine"},
+		{fault.NoToken, "", conf.Auth{}, "creates no tokens", "jwt_key=PATH"},
+	}
+	for _, tt := range tests {
+		err := whyNoToken(fault.Of(tt.number, ""), tt.user, tt.auth)
+		if !strings.Contains(err.Error(), tt.text) || !strings.Contains(errs.HintOf(err), tt.hint) || errs.KindOf(err) != fault.Of(tt.number, "").Kind {
+			t.Errorf("%d: %v, hint %s", tt.number, err, errs.HintOf(err))
+		}
+	}
+	other := fault.Of(fault.Authentication, "")
+	if err := whyNoToken(other, "", conf.Auth{}); err != error(other) {
+		t.Errorf("another refusal became %v", err)
+	}
+}
+
+// made is a token with these claims, whose key does not matter.
+func made(claims string) string {
+	b64 := base64.RawURLEncoding.EncodeToString
+	signed := b64([]byte(`{"alg":"HS256"}`)) + "." + b64([]byte(claims))
+	mac := hmac.New(sha256.New, []byte("any"))
+	mac.Write([]byte(signed))
+	return signed + "." + b64(mac.Sum(nil))
+}
+
+// TestTokenOfTheEnvironment: what is wrong with one's own token is said before anybody is asked, with
+// what to do and without the token.
+func TestTokenOfTheEnvironment(t *testing.T) {
+	now := time.Now().Unix()
+	claims := func(from, to int64, user string) string {
+		return fmt.Sprintf(`{"iat":%d,"exp":%d,%s}`, now+from, now+to, user)
+	}
+	good := made(claims(0, 60, `"sun":"ann"`))
+	mapped := made(claims(0, 60, `"mail":"ann"`))
+	expired := made(claims(-3700, -100, `"sun":"ann"`))
+	tests := []struct {
+		name         string
+		sched, slurm string // "-": not set
+		field        string
+		want         string
+		fails, hint  string
+	}{
+		{name: "none", sched: "-", slurm: "-"},
+		{name: "one", sched: good, slurm: "-", want: good},
+		{name: "in the other spelling", sched: "-", slurm: good, want: good},
+		{name: "in both", sched: good, slurm: good, want: good},
+		{name: "by the site's claim", sched: mapped, slurm: "-", field: "mail", want: mapped},
+		{name: "without that", sched: mapped, slurm: "-", fails: "no claim names the user", hint: "schedctl token"},
+		{name: "nothing", sched: "", slurm: "-", fails: "SCHED_JWT is set to nothing", hint: "unset SCHED_JWT"},
+		{name: "nothing in the other spelling", sched: "-", slurm: "", fails: "SLURM_JWT is set to nothing", hint: "unset SLURM_JWT"},
+		{name: "the gateway's word", sched: "daemon", slurm: "-", fails: "which is for schedrestd and not a token", hint: "unset SCHED_JWT"},
+		{name: "the gateway's word in the other spelling", sched: "-", slurm: "daemon", fails: `SLURM_JWT is "daemon"`, hint: "unset SLURM_JWT"},
+		{name: "garbage", sched: "good day", slurm: "-", fails: "the token in SCHED_JWT can't be used: not three segments", hint: "schedctl token"},
+		{name: "with its name", sched: "SCHED_JWT=" + good, slurm: "-", fails: "what schedctl token prints", hint: "without a name in front"},
+		{name: "two", sched: good, slurm: expired, fails: "are both set and differ", hint: "unset one of them"},
+		{name: "expired", sched: expired, slurm: "-", fails: "the token in SCHED_JWT can't be used: expired ", hint: "unset SCHED_JWT SLURM_JWT; export $(schedctl token)"},
+		{name: "of tomorrow", sched: made(claims(86400, 90000, `"sun":"ann"`)), slurm: "-", fails: "issued 2", hint: "schedctl token"},
+		{name: "unsigned", sched: good[:strings.LastIndexByte(good, '.')+1], slurm: "-", fails: "signature: wrong length", hint: "schedctl token"},
+		{name: "a line end behind it", sched: good + "\n", slurm: "-", fails: "signature: not base64url", hint: "schedctl token"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for name, value := range map[string]string{"SCHED_JWT": tt.sched, "SLURM_JWT": tt.slurm} {
+				t.Setenv(name, value) // puts back what was there
+				if value == "-" {
+					os.Unsetenv(name)
+				}
+			}
+			got, err := tokenOf(tt.field)
+			if got != tt.want || (err == nil) != (tt.fails == "") {
+				t.Fatalf("%q, %v", got, err)
+			}
+			if err == nil {
+				return
+			}
+			if !strings.Contains(err.Error(), tt.fails) || !strings.Contains(errs.HintOf(err), tt.hint) {
+				t.Errorf("%v\nhint: %s", err, errs.HintOf(err))
+			}
+			for _, part := range strings.Split(tt.sched, ".") {
+				if len(part) > 20 && strings.Contains(err.Error()+errs.HintOf(err), part) {
+					t.Errorf("shows the token: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// A token that can't be used is not worth a connection: nobody listens where this one would be sent.
+func TestExpiredTokenAsksNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c")
+	if err := os.WriteFile(path, []byte("ClusterName=c\nSchedctldHost=h(127.0.0.1)\nSchedctldPort=1\nAuthInfo=socket=/nowhere/s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SLURM_JWT", "")
+	os.Unsetenv("SLURM_JWT")
+	t.Setenv("SCHED_JWT", made(fmt.Sprintf(`{"iat":1,"exp":%d,"sun":"ann"}`, time.Now().Unix()-60)))
+	for _, args := range [][]string{{"ping"}, {"token"}, {"show", "job"}, {"show", "node"}, {"cancel", "1"}} {
+		var out, errOut bytes.Buffer
+		status := run(append([]string{"-f", path}, args...), &out, &errOut)
+		if status != 1 || out.Len() > 0 || !strings.HasPrefix(errOut.String(), "error: the token in SCHED_JWT can't be used: expired ") ||
+			!strings.Contains(errOut.String(), "\nhint: unset SCHED_JWT SLURM_JWT; export $(schedctl token)") {
+			t.Errorf("%v: status %d, %s%s", args, status, out.Bytes(), errOut.Bytes())
+		}
+	}
+}
