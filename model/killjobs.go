@@ -28,3 +28,6 @@ type KillResult struct {
 	RealJobID Opt[uint32]
 	Sibling   string // the cluster of a federation that it is of
 }
+
+// KillVerbose asks for a KillResult of each job, of those too where all went well.
+const KillVerbose Kill = 0x800

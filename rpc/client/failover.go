@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"schedrestd/errs"
 	"schedrestd/model"
+	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
@@ -14,6 +16,8 @@ type request struct {
 	kind       message.Type
 	body       message.Body
 	repeatable bool // doing it twice does no harm
+
+	since codec.Version // that has it: a controller that speaks only older ones is not asked
 }
 
 // do asks the controllers in turn until one answers: the next when one can't have done
@@ -56,6 +60,10 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 		if f != nil {
 			f.probe = true
 			return message.Frame{}, f
+		}
+		if v < r.since {
+			return message.Frame{}, failed(unspoken, errs.New(errs.Unsupported,
+				"the controller speaks the protocol of Slurm %s, and what is asked came with %s", v.Release(), r.since.Release()))
 		}
 		answer, f := c.exchange(within, d, v, cred, r.kind, r.body)
 		if f == nil {

@@ -1,0 +1,18 @@
+package client
+
+import (
+	"context"
+
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// JobStates gives the state of each of jobs to each, as Nodes does; no jobs: of all.
+// errs.Unsupported from a controller before 23.11.
+func (c *Client) JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error {
+	req := message.JobStateRequest{Jobs: jobs}
+	answer := message.JobStates{Jobs: codec.Stream[model.JobStateEntry]{Each: pass(each)}}
+	r := request{kind: message.RequestJobState, body: &req, repeatable: true, since: codec.V2311}
+	return c.query(ctx, cred, r, message.ResponseJobState, &answer)
+}

@@ -1,0 +1,20 @@
+package client
+
+import (
+	"context"
+
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// Shares gives the fair share of each association to each, as Nodes does, with the names of
+// the trackable resources that its lists are of. Nil accounts or users: all.
+func (c *Client) Shares(ctx context.Context, cred model.Credential, accounts, users []string,
+	each func(tres []string, s *model.Share) error) (model.SharesTotals, error) {
+	var answer message.Shares
+	answer.Shares = codec.Stream[model.Share]{Each: pass(func(s *model.Share) error { return each(answer.TRESNames, s) })}
+	req := message.SharesRequest{Accounts: accounts, Users: users}
+	err := c.query(ctx, cred, request{kind: message.RequestShares, body: &req, repeatable: true}, message.ResponseShares, &answer)
+	return model.SharesTotals{TRESNames: answer.TRESNames, Shares: answer.TotalShares}, err
+}
