@@ -80,6 +80,8 @@ var book = []Row{
 		"yes, no, or that there is no key to tell with"},
 	{KindJWKSFD, "JWKSFD", Parent, Worker, always, 1, 1, 1, Born,
 		"the key set of RS256 tokens (owner and mode checked), a sealed copy"},
+	{KindKeyChanged, "KeyChanged", Parent, Worker, always, 0, 0, 0, Born,
+		"the keeper has another key of HS256 tokens, or none: forget who was vouched for"},
 
 	{KindDial, "Dial", Worker, Parent, 0, 9, 9, 0, Born,
 		"connect to a configured controller, by its index; never by an address"},

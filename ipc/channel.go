@@ -257,6 +257,8 @@ func fresh(k Kind) Message {
 		return new(Verified)
 	case KindJWKSFD:
 		return new(JWKSFD)
+	case KindKeyChanged:
+		return new(KeyChanged)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ func seeds(f *testing.F) {
 		&Taken{ID: 7}, &Done{ID: 1 << 63}, &Ping{Number: 1}, &Pong{Number: 1}, &Drain{},
 		&Progress{ID: 3, Stage: Resting}, &Yield{ID: 3}, &Retire{}, &Streams{Connection{Network: Stdio}}, &KeeperSetup{Book: BookVersion}, &KeyFD{Number: 1}, &Kept{Number: 1, Reason: "no"},
 		&Client{Number: 2}, &KeeperFD{}, &Certificate{Number: 1}, &ClientCA{}, &Tickets{Keys: [][32]byte{{1}}}, &Sign{ID: 1, Message: []byte("m")}, &Signed{ID: 1},
-		&TokenKeyFD{Number: 2, Followed: true}, &Verify{ID: 1, Signed: []byte("a.b")}, &Verified{ID: 1, Verdict: Forged}, &JWKSFD{}} {
+		&TokenKeyFD{Number: 2, Followed: true}, &Verify{ID: 1, Signed: []byte("a.b")}, &Verified{ID: 1, Verdict: Forged}, &JWKSFD{}, &KeyChanged{}} {
 		frame, err := encode(m)
 		if err != nil {
 			f.Fatal(err)

@@ -124,6 +124,7 @@ const (
 	KindClientCA    Kind = 37
 	KindTickets     Kind = 38
 	KindTokenKeyFD  Kind = 39
+	KindKeyChanged  Kind = 40
 )
 
 // String is the kind's name in the book, or its number when it isn't there.

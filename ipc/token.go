@@ -77,3 +77,11 @@ type JWKSFD struct {
 func (*JWKSFD) Kind() Kind { return KindJWKSFD }
 
 func (j *JWKSFD) walk(w *walker) { w.flag(&j.Followed) }
+
+// KeyChanged tells a worker that what it remembers of HS256 tokens was said of another key.
+type KeyChanged struct{}
+
+// Kind is KindKeyChanged.
+func (*KeyChanged) Kind() Kind { return KindKeyChanged }
+
+func (*KeyChanged) walk(*walker) {}

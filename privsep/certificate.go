@@ -35,21 +35,29 @@ func (p *pair) close() {
 
 // public is what workers are given of p, for the caller to close: the pair may be replaced while it
 // is on its way to one of them.
-func (p *pair) public() (*pair, error) {
-	q := &pair{number: p.number, tls: p.tls}
-	for _, f := range []struct{ from, to **os.File }{{&p.certificates, &q.certificates}, {&p.authorities, &q.authorities}} {
-		fd, err := unix.FcntlInt((*f.from).Fd(), unix.F_DUPFD_CLOEXEC, aboveStandard)
-		if err != nil {
-			q.close()
-			return nil, errs.Wrap(err, errs.Unavailable, "give a worker its certificates")
-		}
-		*f.to = os.NewFile(uintptr(fd), (*f.from).Name())
+func (p *pair) public() (q *pair, err error) {
+	q = &pair{number: p.number, tls: p.tls}
+	if q.certificates, err = another(p.certificates); err == nil {
+		q.authorities, err = another(p.authorities)
+	}
+	if err != nil {
+		q.close()
+		return nil, err
 	}
 	return q, nil
 }
 
-// maxCertificates is how long a file of certificates may be, in bytes.
-const maxCertificates = 1 << 20
+// another is one more descriptor of f.
+func another(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, aboveStandard)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "give a worker %s", f.Name())
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+// maxCopied is how long a file may be that workers get a copy of, in bytes.
+const maxCopied = 1 << 20
 
 // openPair opens the files of t. It is called when the capabilities are dropped already, at the
 // start as well: what can be read then can be read again when it was renewed.
@@ -66,7 +74,7 @@ func (p *pair) open(who service) (err error) {
 	if p.key, err = openKey(p.tls.Key, who); err != nil {
 		return err
 	}
-	if p.certificates, err = sealedCopy("certificate file", p.tls.Certificate, nil); err != nil {
+	if p.certificates, err = sealedCopy(p.tls.Certificate, guard.Rule{What: "certificate file", Links: true}); err != nil {
 		return err
 	}
 	var trust *guard.Trust
@@ -74,7 +82,7 @@ func (p *pair) open(who service) (err error) {
 		// Whoever can write here decides which clients come in.
 		trust = &guard.Trust{Owners: []uint32{who.schedUID}, Private: become.PrivateGroup}
 	}
-	p.authorities, err = sealedCopy("file of clients' authorities", p.tls.ClientCA, trust)
+	p.authorities, err = sealedCopy(p.tls.ClientCA, guard.Rule{What: "file of clients' authorities", Links: true, Trust: trust})
 	return err
 }
 
@@ -106,22 +114,19 @@ func openKey(path string, who service) (*os.File, error) {
 	return f, nil
 }
 
-// sealedCopy is a sealed copy of a file that is no secret; empty for no path. It may be a link, as
+// sealedCopy is a sealed copy of a file that is no secret; empty for no path. rule may let it be a link, as
 // programs that renew certificates make them.
-func sealedCopy(what, path string, trust *guard.Trust) (*os.File, error) {
+func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
 	if path == "" {
-		return seal(strings.NewReader(""), what, unix.MFD_NOEXEC_SEAL)
+		return seal(strings.NewReader(""), rule.What, unix.MFD_NOEXEC_SEAL)
 	}
-	f, facts, err := guard.Open(path, guard.Rule{What: what, Links: true, Trust: trust})
+	f, facts, err := guard.Open(path, rule)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if facts.Size > maxCertificates {
-		return nil, errs.New(errs.Invalid, "%s %s: longer than %d bytes", what, path, maxCertificates)
+	if facts.Size > maxCopied {
+		return nil, errs.New(errs.Invalid, "%s %s: longer than %d bytes", rule.What, path, maxCopied)
 	}
-	return seal(io.LimitReader(f, maxCertificates), path, unix.MFD_NOEXEC_SEAL)
+	return seal(io.LimitReader(f, maxCopied), path, unix.MFD_NOEXEC_SEAL)
 }
-
-// stamp tells one state of t's files from another.
-func (t TLS) stamp() string { return guard.Stamp(t.Key, t.Certificate, t.ClientCA) }

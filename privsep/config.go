@@ -37,8 +37,8 @@ type Config struct {
 	SocketMode  fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
 	SocketGroup string      // of UNIX sockets; "" is the serving group
 
-	TLS       TLS
-	Watch     time.Duration // how often renewed certificates are looked for: 10 s
+	Secrets
+	Watch     time.Duration // how often newer keys and certificates are looked for: 10 s
 	Rotate    time.Duration // how often there is a new key for session tickets: 1 h
 	Activated []*os.File    // listening sockets that the service manager passed; they come before Listen
 	Reload    Reloader      // for SIGHUP; nil: it changes nothing
@@ -51,21 +51,6 @@ type Config struct {
 	Silence    time.Duration // a worker that answers no Ping for so long is killed: 10 s
 	LogBurst   int           // lines that a worker may log at once: 20000
 	LogRate    int           // … and per second: 10000, more than the requests it can answer
-}
-
-// Reloader reads the configuration anew and checks it. What it returns replaces what Config had, when
-// workers can serve by it: then it is told so, if it has a method Accepted.
-type Reloader interface {
-	Reload() (ipc.Setup, TLS, error)
-}
-
-// TLS is where the secrets of https:// listeners are. The parent opens the files, and does not
-// read them.
-type TLS struct {
-	Certificate string // certificates, PEM, the server's own first
-	Key         string // its private key, PEM
-	ClientCA    string // authorities of clients, PEM; "" lets clients in without a certificate
-	TLS12       bool   // TLS 1.2 is served as well
 }
 
 // Defaults of Config.

@@ -48,6 +48,11 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer program.Close()
+	keys, err := newVisitKeys(c, who)
+	if err != nil {
+		return err
+	}
+	defer keys.close()
 	spawner, err := startSpawner(c, who.root, program)
 	if err != nil {
 		return err
@@ -56,7 +61,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
-	v := &visit{config: c, who: who, client: client, done: make(chan error, 1)}
+	v := &visit{config: c, who: who, client: client, keys: keys, done: make(chan error, 1)}
 	if err := v.start(spawner); err != nil {
 		return err
 	}
@@ -137,6 +142,7 @@ type visit struct {
 	config  Config
 	who     service
 	client  *standard
+	keys    visitKeys
 	worker  *process
 	served  bool       // the worker has said Done
 	stopped bool       // by a signal
@@ -175,7 +181,9 @@ func (v *visit) hear() error {
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
 			late.Stop()
-			err = v.hand()
+			if err = v.keys.give(v.worker.channel); err == nil {
+				err = v.hand()
+			}
 		case *ipc.Refused:
 			return errs.New(errs.Denied, "the worker refuses to serve: %s", printable(m.Reason))
 		case *ipc.Taken:

@@ -17,52 +17,39 @@ import (
 	"schedrestd/security"
 )
 
-// keeper is the process that holds the private key of https:// listeners, as the parent sees it,
-// and what workers are told about TLS. A nil one is that of a gateway without such a listener.
+// keeper is the process that holds the secret keys, as the parent sees it. It runs while there is
+// something to keep, and is started again when it dies.
 type keeper struct {
 	config  Config
 	who     service             // the workers'
 	self    []security.Identity // the keeper's own, the best first
 	program *os.File
+	missing error // why there is no program
 	spawner *spawner
 	log     *slog.Logger
-	quit    chan struct{} // closed when the gateway stops
+	settle  func(first bool) error // gives one that is ready its keys
+	quit    chan struct{}          // closed when the gateway stops
+	wake    chan struct{}          // gets a token when it is needed
 	running sync.WaitGroup
 
-	changing sync.Mutex // over what is longer than one message: one pair is offered at a time
-
 	mu      sync.Mutex
-	tls     TLS      // where the files are
-	seen    string   // their stamp when they were last tried
-	pair    *pair    // the one in use; nil before the first
-	number  uint32   // of the last pair
+	needed  bool
 	process *process // nil while there is none
 	ready   bool
-	settled *process       // the one that has the pair in use; nil while none has
-	offered uint32         // number of the pair that waits for Kept; 0 when none does
+	more    chan struct{}  // closed when one is ready, and made anew
+	settled *process       // the one that has its keys; nil while none has
+	offered uint32         // number of what waits for Kept; 0 when nothing does
 	kept    chan *ipc.Kept // gets it
 	ending  string         // why the parent ended it
-	asked   uint64         // number of the last Ping
-	waiting time.Time      // since when that one is unanswered
-	tickets [][32]byte     // the newest first
-	round   uint32         // of the tickets
-	greeted map[uint32]*greeting
+	warned  sync.Once
+	asked   uint64    // number of the last Ping
+	waiting time.Time // since when that one is unanswered
 }
 
-// newKeeper opens the keeper's program when a listener needs it.
-func newKeeper(c Config, who service, listeners []*listener) (*keeper, error) {
-	needed := false
-	for _, l := range listeners {
-		needed = needed || l.tls
-	}
-	if !needed {
-		return nil, nil
-	}
-	if err := c.TLS.check(); err != nil {
-		return nil, err
-	}
-	k := &keeper{config: c, who: who, log: c.Log, tls: c.TLS, quit: make(chan struct{}),
-		kept: make(chan *ipc.Kept, 1), greeted: map[uint32]*greeting{}}
+// newKeeper opens the keeper's program. That it can't be is of no account until it is needed.
+func newKeeper(c Config, who service, settle func(bool) error) (*keeper, error) {
+	k := &keeper{config: c, who: who, log: c.Log, settle: settle, quit: make(chan struct{}), wake: make(chan struct{}, 1),
+		more: make(chan struct{}), kept: make(chan *ipc.Kept, 1)}
 	self := service{Identity: who.Identity, root: who.root}
 	if who.root {
 		// Another uid than the workers', and nobody's: who captures a worker can neither stop nor
@@ -77,28 +64,18 @@ func newKeeper(c Config, who service, listeners []*listener) (*keeper, error) {
 	} else {
 		k.self = []security.Identity{who.Identity}
 	}
-	var err error
-	k.program, err = openAs("keeper", c.Keeper, keeperName, self, self.UID, who.UID)
-	return k, err
+	k.program, k.missing = openAs("keeper", c.Keeper, keeperName, self, self.UID, who.UID)
+	return k, nil
 }
 
-// check refuses https without its files.
-func (t TLS) check() error {
-	if t.Certificate == "" || t.Key == "" {
-		return errs.New(errs.Invalid, "https:// without a certificate and a key").
-			WithHint("TLSParameters=restd_cert_file=…,restd_cert_key_file=… in the configuration names them")
-	}
-	return nil
-}
-
-// start starts the keeper and returns when it has a key.
-func (k *keeper) start(s *spawner) error {
-	if k == nil {
-		return nil
-	}
+// start starts the keeper when it is needed, and returns when it has its keys.
+func (k *keeper) start(s *spawner, needed bool) error {
 	k.spawner = s
-	if err := k.rotate(); err != nil {
-		return err
+	k.needed = needed
+	k.running.Go(k.watch)
+	if !needed {
+		k.running.Go(func() { k.keep(nil) })
+		return nil
 	}
 	first := make(chan error, 1)
 	k.running.Go(func() { k.keep(first) })
@@ -106,18 +83,11 @@ func (k *keeper) start(s *spawner) error {
 		k.stop()
 		return err
 	}
-	if !k.who.root {
-		k.log.Warn("the keeper has the workers' uid: a start as root gives it one of its own", "uid", k.who.UID)
-	}
-	k.running.Go(k.watch)
 	return nil
 }
 
 // stop ends the keeper.
 func (k *keeper) stop() {
-	if k == nil {
-		return
-	}
 	k.mu.Lock()
 	close(k.quit)
 	if k.process != nil {
@@ -125,35 +95,113 @@ func (k *keeper) stop() {
 	}
 	k.mu.Unlock()
 	k.running.Wait()
-	k.changing.Lock() // a reload may be at it still: it finds no keeper to offer anything to
-	defer k.changing.Unlock()
-	k.program.Close()
-	if k.pair != nil {
-		k.pair.close()
+	if k.program != nil {
+		k.program.Close()
 	}
 }
 
-// keep has a keeper running until the gateway stops. The pause before the next one grows while they
-// die young. A first one that does not come to have a key ends the start.
+// need says whether there is something to keep. One that has nothing to keep is let go.
+func (k *keeper) need(yes bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.needed = yes
+	if yes {
+		select {
+		case k.wake <- struct{}{}:
+		default:
+		}
+	} else if k.process != nil {
+		k.process.channel.Close()
+	}
+}
+
+// forget has no keeper know the key of tokens any more: nothing makes a process forget as surely as its end.
+func (k *keeper) forget(needed bool) {
+	k.mu.Lock()
+	k.needed = needed
+	process := k.process
+	k.mu.Unlock()
+	if process != nil {
+		k.end(process, "it is to know the key of tokens no more", nil)
+	}
+}
+
+// rouse waits until there is a keeper that can be offered something.
+func (k *keeper) rouse() error {
+	if k.missing != nil {
+		return k.missing
+	}
+	k.need(true)
+	late := time.After(k.config.StartLimit)
+	for {
+		k.mu.Lock()
+		ready, more := k.ready, k.more
+		k.mu.Unlock()
+		if ready {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-k.quit:
+			return errNoKeeper
+		case <-late:
+			return errNoKeeper
+		}
+	}
+}
+
+var errNoKeeper = errs.New(errs.Unavailable, "there is no keeper at this moment")
+
+// isReady tells whether there is a keeper that can be offered something.
+func (k *keeper) isReady() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ready
+}
+
+// isNeeded waits until there is something to keep. It reports false when the gateway stops.
+func (k *keeper) isNeeded() bool {
+	for {
+		k.mu.Lock()
+		needed := k.needed
+		k.mu.Unlock()
+		if needed {
+			return !k.isStopped()
+		}
+		select {
+		case <-k.wake:
+		case <-k.quit:
+			return false
+		}
+	}
+}
+
+// keep has a keeper running for as long as it is needed. The pause before the next one grows while they
+// die young. A first one that does not come to have its keys ends the start.
 func (k *keeper) keep(first chan<- error) {
 	failures := 0
-	for {
+	for k.isNeeded() {
 		began := time.Now()
 		err := k.live(&first)
-		select {
-		case <-k.quit:
+		if k.isStopped() {
 			return
-		default:
 		}
 		if first != nil {
 			first <- err
 			return
 		}
+		k.mu.Lock()
+		needed := k.needed
+		k.mu.Unlock()
+		if !needed {
+			k.log.Info("keeper is done: there is nothing to keep")
+			continue
+		}
 		failures++
 		if time.Since(began) > 2*pause(failures) {
 			failures = 1
 		}
-		k.log.Error("keeper is gone: clients that connect over TLS wait for the next one", "because", err,
+		k.log.Error("keeper is gone: handshakes wait for the next one, and the daemons vouch for tokens", "because", err,
 			"hint", errs.HintOf(err), "pause", pause(failures))
 		select {
 		case <-k.quit:
@@ -171,7 +219,7 @@ func (k *keeper) live(first *chan<- error) error {
 	}
 	k.mu.Lock()
 	k.process, k.ready, k.ending, k.waiting, k.offered = p, false, "", time.Time{}, 0
-	stale := k.isStopped()
+	stale := k.isStopped() || !k.needed
 	k.mu.Unlock()
 	if stale {
 		p.channel.Close()
@@ -182,17 +230,23 @@ func (k *keeper) live(first *chan<- error) error {
 	defer late.Stop()
 	settled := make(chan error, 1)
 	heard := make(chan error, 1)
-	go func() { heard <- k.serveChannel(p, settled) }()
+	begin := func() { settled <- k.settle(*first != nil) }
+	go func() { heard <- k.serveChannel(p, begin) }()
 	var why error
 	select {
 	case why = <-heard:
 	case err := <-settled:
-		if err != nil { // without a key it is of no use; the next one finds what the files have then
+		if err != nil { // without its keys it is of no use; the next one finds what the files have then
 			k.end(p, err.Error(), nil)
 			<-heard
 			k.bury(p, 0)
 			return err
 		}
+		k.warned.Do(func() {
+			if !k.who.root {
+				k.log.Warn("the keeper has the workers' uid: a start as root gives it one of its own", "uid", k.who.UID)
+			}
+		})
 		if *first != nil {
 			*first <- nil
 			*first = nil
@@ -258,9 +312,8 @@ func (k *keeper) spawn() (p *process, err error) {
 	return p, nil
 }
 
-// serveChannel hears a keeper until its channel closes. settled gets whether it has a key, when it
-// is ready.
-func (k *keeper) serveChannel(p *process, settled chan<- error) error {
+// serveChannel hears a keeper until its channel closes. settle gives it its keys, when it is ready.
+func (k *keeper) serveChannel(p *process, settle func()) error {
 	for {
 		m, err := p.channel.Receive()
 		if err != nil {
@@ -268,11 +321,13 @@ func (k *keeper) serveChannel(p *process, settled chan<- error) error {
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
+			k.log.Info("keeper is ready", "keeper", p.number, "pid", p.pid, "took", time.Since(p.started).Round(10*time.Microsecond))
 			k.mu.Lock()
 			k.ready = true
+			close(k.more)
+			k.more = make(chan struct{})
 			k.mu.Unlock()
-			k.log.Info("keeper is ready", "keeper", p.number, "pid", p.pid, "took", time.Since(p.started).Round(10*time.Microsecond))
-			go func() { settled <- k.settle() }()
+			go settle()
 		case *ipc.Refused:
 			return errs.New(errs.Denied, "the keeper refuses to serve: %s", printable(m.Reason))
 		case *ipc.Kept:
@@ -301,26 +356,16 @@ func (k *keeper) end(p *process, why string, still func() bool) {
 	p.kill()
 }
 
-// watch asks the keeper whether it still reads, looks for renewed files, and changes the keys of
-// session tickets, each in its time.
+// watch asks the keeper whether it still reads.
 func (k *keeper) watch() {
-	silence, files, tickets := time.NewTicker(k.config.Silence/4), time.NewTicker(k.config.Watch), time.NewTicker(k.config.Rotate)
+	silence := time.NewTicker(k.config.Silence / 4)
 	defer silence.Stop()
-	defer files.Stop()
-	defer tickets.Stop()
 	for {
 		select {
 		case <-k.quit:
 			return
 		case <-silence.C:
 			k.ask()
-		case <-files.C:
-			k.lookForRenewed()
-		case <-tickets.C:
-			if err := k.rotate(); err != nil {
-				k.log.Error("the keys of session tickets stay as they are", "error", err)
-			}
-			k.tellAll()
 		}
 	}
 }
@@ -349,18 +394,5 @@ func (k *keeper) hearPong(number uint64) error {
 		return fmt.Errorf("it said Pong %d, which nobody asked for", number)
 	}
 	k.waiting = time.Time{}
-	return nil
-}
-
-// rotate makes a new key for session tickets; tickets of the two before it are still read.
-func (k *keeper) rotate() error {
-	var key [32]byte
-	if n, err := unix.Getrandom(key[:], 0); n != len(key) {
-		return errs.Wrap(errors.Join(err, io.ErrUnexpectedEOF), errs.Internal, "make a key for session tickets")
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.tickets = append([][32]byte{key}, k.tickets[:min(2, len(k.tickets))]...)
-	k.round++
 	return nil
 }

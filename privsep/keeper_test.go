@@ -330,7 +330,7 @@ func TestKeeperWithoutKey(t *testing.T) {
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, s.config(Config{KeeperArgv: []string{"second has no key", mark}}))
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
-	g.because("keeper is gone: clients that connect over TLS wait for the next one", "not to my taste")
+	g.because("keeper is gone: handshakes wait for the next one, and the daemons vouch for tokens", "not to my taste")
 	g.keeperPID(3)
 	g.eventually(func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
@@ -375,7 +375,7 @@ func TestSilentKeeper(t *testing.T) {
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, s.config(Config{KeeperArgv: []string{"first stops", mark}, Silence: 200 * time.Millisecond}))
-	g.because("keeper is gone: clients that connect over TLS wait for the next one", "has not read its channel")
+	g.because("keeper is gone: handshakes wait for the next one, and the daemons vouch for tokens", "has not read its channel")
 	g.eventually(func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 

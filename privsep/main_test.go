@@ -94,12 +94,12 @@ type reloader struct {
 	log  *slog.Logger
 }
 
-func (r reloader) Reload() (s ipc.Setup, _ TLS, err error) {
+func (r reloader) Reload() (s ipc.Setup, _ Secrets, err error) {
 	raw, err := os.ReadFile(r.path)
 	if err == nil {
 		err = json.Unmarshal(raw, &s)
 	}
-	return s, TLS{}, err
+	return s, Secrets{}, err
 }
 
 func (r reloader) Accepted() { r.log.Info("accepted") }

@@ -54,7 +54,7 @@ func (r *renewals) started(h host, signals <-chan os.Signal) (stopped os.Signal,
 
 // until renews whenever it is asked to, and returns with the first signal that asks for the end.
 // That need not wait for a renewal.
-func (r *renewals) until(signals <-chan os.Signal, h host, tls func(TLS) error) os.Signal {
+func (r *renewals) until(signals <-chan os.Signal, h host, secrets func(Config) error) os.Signal {
 	age := time.NewTicker(r.config.Age)
 	defer age.Stop()
 	wishes := make(chan bool, 1) // true: reread; a wish that comes while one is fulfilled is kept
@@ -62,7 +62,7 @@ func (r *renewals) until(signals <-chan os.Signal, h host, tls func(TLS) error) 
 	defer r.over.Store(true)
 	go func() {
 		for reread := range wishes {
-			r.renew(reread, h, tls)
+			r.renew(reread, h, secrets)
 		}
 	}()
 	wish := func(reread bool) {
@@ -97,7 +97,7 @@ func (r *renewals) until(signals <-chan os.Signal, h host, tls func(TLS) error) 
 }
 
 // renew replaces the workers, and what they are told when reread is set.
-func (r *renewals) renew(reread bool, h host, tls func(TLS) error) {
+func (r *renewals) renew(reread bool, h host, secrets func(Config) error) {
 	c, begun := r.config, time.Now()
 	if !reread {
 		if err := h.renew(c); err != nil {
@@ -111,7 +111,7 @@ func (r *renewals) renew(reread bool, h host, tls func(TLS) error) {
 			notifyReady()
 		}
 	}()
-	if err := r.reread(&c, h, tls); err != nil {
+	if err := r.reread(&c, h, secrets); err != nil {
 		c.Log.Error("nothing is changed: the configuration that was reread can't be used", "error", err, "hint", errs.HintOf(err))
 		return
 	}
@@ -123,17 +123,17 @@ func (r *renewals) renew(reread bool, h host, tls func(TLS) error) {
 }
 
 // reread asks for the configuration of now, and has it used or changes nothing.
-func (r *renewals) reread(c *Config, h host, tls func(TLS) error) error {
+func (r *renewals) reread(c *Config, h host, secrets func(Config) error) error {
 	if c.Reload == nil {
 		return errs.New(errs.Unsupported, "there is nothing that could be reread")
 	}
-	setup, secrets, err := c.Reload.Reload()
+	setup, paths, err := c.Reload.Reload()
 	if err != nil {
 		return err
 	}
 	c.Setup = setup
 	c.Setup = c.setup(r.who)
-	c.TLS = secrets
+	c.Secrets = paths
 	if err := setup.Limits.Check(); err != nil {
 		return errs.Wrap(err, errs.Internal, "set the workers up")
 	}
@@ -142,12 +142,12 @@ func (r *renewals) reread(c *Config, h host, tls func(TLS) error) error {
 			return err
 		}
 	}
-	if err := tls(c.TLS); err != nil {
+	if err := secrets(*c); err != nil {
 		return err
 	}
 	if err := h.renew(*c); err != nil {
-		if back := tls(r.config.TLS); back != nil {
-			c.Log.Error("the certificate of before can't be used any more", "error", back)
+		if back := secrets(r.config); back != nil {
+			c.Log.Error("the keys of before can't be used any more", "error", back)
 		}
 		return err
 	}

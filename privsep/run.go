@@ -54,7 +54,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	slots.sources = newSources(c, func(l *connection, why string) { slots.turnAway(l, statusUnavailable, why) })
 	door := newDoor(listeners, slots, c.Log)
 	defer door.close()
-	keeper, err := newKeeper(c, who, listeners)
+	keys, err := newKeyring(c, who, listeners)
 	if err != nil {
 		return err
 	}
@@ -67,13 +67,13 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	announce(c, who, spawner, listeners)
-	if err := keeper.start(spawner); err != nil {
+	if err := keys.start(spawner); err != nil {
 		return err
 	}
-	defer keeper.stop()
+	defer keys.stop()
 	pools := newPools()
 	renewals := newRenewals(c, who)
-	host := newHost(c, who, means{spawner: spawner, slots: slots, pools: pools, hello: keeper.hello}, renewals.ask)
+	host := newHost(c, who, means{spawner: spawner, slots: slots, pools: pools, hello: keys.hello}, renewals.ask)
 	if stopped, err := renewals.started(host, signals); stopped != nil || err != nil {
 		if stopped != nil {
 			c.Log.Info("stopped before it served", "signal", stopped.String())
@@ -84,7 +84,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	c.Log.Info("serving", "listen", names(listeners))
 	notifyReady()
 
-	first := renewals.until(signals, host, keeper.reload)
+	first := renewals.until(signals, host, keys.reload)
 	notifyStopping()
 	c.Log.Info("draining", "signal", first.String())
 	door.close()

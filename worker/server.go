@@ -116,6 +116,8 @@ func (s *server) hear() {
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
 		case *ipc.JWKSFD:
 			s.tokens.hear(m.FDs[0], msg)
+		case *ipc.KeyChanged:
+			s.tokens.judge.ForgetAll()
 		case *ipc.KeeperFD:
 			err = s.tokens.keeper.connect(m.FDs[0])
 		case *ipc.Certificate, *ipc.ClientCA, *ipc.Tickets:

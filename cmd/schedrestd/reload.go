@@ -85,21 +85,21 @@ func (r *reloader) Accepted() {
 
 // Reload is for privsep. What was opened or dropped for good at the start stays as it was,
 // and is named.
-func (r *reloader) Reload() (ipc.Setup, privsep.TLS, error) {
+func (r *reloader) Reload() (ipc.Setup, privsep.Secrets, error) {
 	next, err := r.read()
 	if errs.KindOf(err) == errs.Denied && os.Geteuid() == 0 {
 		// CAP_DAC_OVERRIDE went when the listeners were open.
-		return ipc.Setup{}, privsep.TLS{}, &errs.Error{Kind: errs.Denied, Err: err,
+		return ipc.Setup{}, privsep.Secrets{}, &errs.Error{Kind: errs.Denied, Err: err,
 			Message: "a file can't be reread, since the running parent reads only what root may without privileges",
 			Hint:    "let root own the file, or restart"}
 	}
 	if err != nil {
-		return ipc.Setup{}, privsep.TLS{}, err
+		return ipc.Setup{}, privsep.Secrets{}, err
 	}
 	for _, what := range r.fixed(next) {
 		r.log.Warn("changed in the configuration, but needs a restart", "key", what, "configuration", r.path)
 	}
-	return next.Setup, next.TLS, nil
+	return next.Setup, next.Secrets, nil
 }
 
 // fixed names what next has otherwise, and a running parent can't change.

@@ -30,9 +30,9 @@ func TestReload(t *testing.T) {
 	}
 
 	write(strings.Replace(sample, "=tiny", "=other", 1) + "DebugFlags=Network\nTLSParameters=restd_ca_file=/ca\n")
-	setup, tls, err := r.Reload()
-	if err != nil || setup.Cluster != "other" || tls.ClientCA != "/ca" || slog.Level(setup.LogLevel) != slog.LevelDebug {
-		t.Errorf("%v %+v %+v", err, setup, tls)
+	setup, secrets, err := r.Reload()
+	if err != nil || setup.Cluster != "other" || secrets.TLS.ClientCA != "/ca" || slog.Level(setup.LogLevel) != slog.LevelDebug {
+		t.Errorf("%v %+v %+v", err, setup, secrets)
 	}
 	if len(setup.Parsers) != 1 || setup.Parsers[0] != (ipc.Parser{Version: 42}) {
 		t.Errorf("what the command line said is forgotten: %v", setup.Parsers)

@@ -19,7 +19,7 @@ import (
 )
 
 // judge refuses, as root, a configuration that others than root and SchedUser can change: it
-// says what root does, and where users' tokens are sent. A key that lies open is refused by anybody.
+// says what root does, and where users' tokens are sent.
 func judge(c *conf.Cluster) error {
 	trust := guard.Trust{Private: become.PrivateGroup, Owners: []uint32{}}
 	if c.User != "" {
@@ -29,30 +29,10 @@ func judge(c *conf.Cluster) error {
 		}
 		trust.Owners = append(trust.Owners, u.UID)
 	}
-	if os.Geteuid() == 0 {
-		if err := conf.Judge(c.Files, trust); err != nil {
-			return err
-		}
-	}
-	return judgeKey(c, trust.Owners)
-}
-
-// judgeKey looks at the key that signs tokens, which this process does not need: none here, or
-// none that can be read, is as it should be. One that others can read is not, whoever
-// finds it out.
-func judgeKey(c *conf.Cluster, owners []uint32) error {
-	if c.JWTKey == "" {
+	if os.Geteuid() != 0 {
 		return nil
 	}
-	f, _, err := guard.Open(c.JWTKey, guard.Rule{What: "key file", Secret: true, Owners: append(owners, 0)})
-	switch errs.KindOf(err) {
-	case errs.NotFound, errs.Denied:
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
+	return conf.Judge(c.Files, trust)
 }
 
 // parent is all that the parent needs to serve this cluster.
@@ -81,7 +61,10 @@ func (o *options) parent(c *conf.Cluster, level slog.Level, m mode, log *slog.Lo
 		Threads:     o.threads,
 		SocketMode:  mode,
 		SocketGroup: o.socketGroup,
-		TLS:         privsep.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
+		Secrets: privsep.Secrets{
+			TLS:    privsep.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
+			Tokens: privsep.Tokens{Key: c.JWTKey, JWKS: c.JWKS},
+		},
 	}, err
 }
 

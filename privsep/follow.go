@@ -1,0 +1,157 @@
+package privsep
+
+import (
+	"log/slog"
+	"os"
+
+	"schedrestd/errs"
+	"schedrestd/guard"
+)
+
+// followed is a file with a key of tokens. What stands in its place later is used from then on.
+// That it is not there, or can't be read, is as good as having none. All but begin is called
+// while the keyring's changing is held.
+type followed struct {
+	what string                              // for the log
+	open func(path string) (*os.File, error) // nil for no path
+	use  func(f *os.File, fresh bool) error  // has f, or none, used in place of the one before
+	log  *slog.Logger
+
+	path  string
+	seen  string   // its stamp when it was last tried
+	file  *os.File // in use; nil: none
+	fresh bool     // … and no newer one can be there without being noticed
+}
+
+// isAbsent tells whether err says no more than that there is nothing for this process.
+func isAbsent(err error) bool {
+	kind := errs.KindOf(err)
+	return err != nil && (kind == errs.NotFound || kind == errs.Denied)
+}
+
+// begin opens path for the first time, with all the rights that the start has. Nothing is used yet.
+func (f *followed) begin(path string) error {
+	f.path, f.seen = path, guard.Stamp(path) // before it is opened: what changes meanwhile is seen next time
+	file, err := f.open(path)
+	if err != nil && !isAbsent(err) {
+		return err
+	}
+	if err != nil {
+		f.sayAbsent(path, err)
+	}
+	f.file = file
+	return nil
+}
+
+// settle finds out whether the file can still be opened when the capabilities are dropped.
+func (f *followed) settle() {
+	if f.path == "" {
+		return
+	}
+	again, err := f.open(f.path)
+	if err == nil {
+		again.Close()
+		f.fresh = true
+		return
+	}
+	f.seen = guard.Stamp(f.path) // with the eyes of later looks
+	if f.file != nil {
+		f.log.Info("a change of the "+f.what+" will not be noticed: restart after it. A signature that does not match goes to the daemons",
+			"file", f.path, "because", err, "hint", "chown root "+guard.Quote(f.path)+", in a directory that root can enter without privileges")
+	}
+}
+
+// look uses the file when it is another one than that which was tried last. One that can't be used is
+// complained of once. It leaves the one before in use, which then may not be the newest any more.
+func (f *followed) look() {
+	seen := guard.Stamp(f.path)
+	if seen == f.seen {
+		return
+	}
+	f.seen = seen
+	err := f.try(f.path)
+	if err == nil {
+		f.sayUsed()
+		return
+	}
+	if f.file == nil && isAbsent(err) {
+		return // as before
+	}
+	if errs.KindOf(err) == errs.Unavailable { // there is no keeper to give it to: the next look tries again
+		f.seen = ""
+	}
+	f.log.Error("the new "+f.what+" is not used; the one before it, if any, stays", "error", err, "hint", errs.HintOf(err))
+	f.distrust()
+}
+
+// distrust has what is in use say nothing of signatures that don't match.
+func (f *followed) distrust() {
+	if f.file == nil || !f.fresh {
+		return
+	}
+	f.fresh = false
+	if err := f.use(f.file, false); err != nil { // it was written over, and who has it has its bytes still
+		f.log.Debug("the "+f.what+" of before can't be given again", "error", err)
+	}
+}
+
+// reload takes over path, on a signal. One that is there and must not be used is refused, and
+// changes nothing.
+func (f *followed) reload(path string) error {
+	if path == f.path {
+		f.look()
+		return nil
+	}
+	seen := guard.Stamp(path)
+	err := f.try(path)
+	if isAbsent(err) {
+		f.sayAbsent(path, err)
+		err = f.replace(nil, false)
+	} else if err == nil && path != "" {
+		defer f.sayUsed()
+	}
+	if err == nil {
+		f.path, f.seen = path, seen
+	}
+	return err
+}
+
+// try opens and uses path.
+func (f *followed) try(path string) error {
+	file, err := f.open(path)
+	if err != nil {
+		return err
+	}
+	if err := f.replace(file, true); err != nil {
+		file.Close()
+		return err
+	}
+	return nil
+}
+
+// replace uses file in place of the one before.
+func (f *followed) replace(file *os.File, fresh bool) error {
+	if err := f.use(file, fresh); err != nil {
+		return err
+	}
+	if f.file != nil && f.file != file {
+		f.file.Close()
+	}
+	f.file, f.fresh = file, fresh
+	return nil
+}
+
+func (f *followed) close() {
+	if f.file != nil {
+		f.file.Close()
+		f.file = nil
+	}
+}
+
+func (f *followed) sayUsed() {
+	f.log.Info("the "+f.what+" is in use", "file", f.path, "followed", f.fresh)
+}
+
+func (f *followed) sayAbsent(path string, err error) {
+	f.log.Info("there is no "+f.what+" for this gateway: such tokens are vouched for by the daemons", "file", path, "because", err)
+}
