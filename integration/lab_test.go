@@ -25,7 +25,7 @@ type lab struct {
 	url       string // of the gateway
 	daemons   map[string]*site.Daemon
 	work      string // where jobs run; anybody may write there
-	userToken string // of this process's user
+	userToken string // of this process's user; made by the controller unless the test brings one
 }
 
 // newLab makes a site, lets change adjust it, and starts its daemons. They end with the test.
@@ -56,7 +56,9 @@ func newLab(t *testing.T, change ...func(*lab)) *lab {
 	l.up(l.dbd)
 	l.up(l.ctld)
 	l.up(l.restd)
-	l.userToken = l.token("")
+	if l.userToken == "" {
+		l.userToken = l.token("")
+	}
 	return l
 }
 

@@ -8,6 +8,7 @@
 package site
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type Site struct {
 	Owner      string // user that the daemons run as, by name or number
 	Controller int    // ports on the loopback interface
 	Accounting int
+	Tokens     string // AuthAltParameters of both daemons; "": Key signs tokens
 	Extra      string // lines for the end of the cluster's configuration
 }
 
@@ -116,8 +118,8 @@ func (s *Site) authText(socket string) string {
 	return fmt.Sprintf(`AuthType=auth/cred
 AuthInfo="socket=%s"
 AuthAltTypes=auth/jwt
-AuthAltParameters="jwt_key=%s"
-`, socket, s.Key())
+AuthAltParameters="%s"
+`, socket, cmp.Or(s.Tokens, "jwt_key="+s.Key()))
 }
 
 // Write makes a new file that only its owner can read.
