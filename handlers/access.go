@@ -14,7 +14,8 @@ import (
 type Access struct {
 	ID           string
 	Peer         auth.Peer
-	User         string
+	User         string // whose credential is good; "": nobody's
+	Claimed      string // who a credential that is not good says it is of, which anybody can write; "": nobody
 	Method, Path string // as the client sent them; "" when they could not be read
 	Route        string // "" when there is none
 	Status       int
@@ -23,15 +24,20 @@ type Access struct {
 	Because      string // why it reached no endpoint; "" when it did
 }
 
-// Log writes the line. Headers are never in it, nor the query: either may hold a token.
+// Log writes the line. Headers are never in it, nor the query: either may hold a token. Whoever looks for
+// what somebody did finds in user only what he did: a forged token would otherwise write
+// lines in its victim's name.
 func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	if a.Route == "" {
 		a.Route = "none"
 	}
-	attrs := append(make([]slog.Attr, 0, 10),
+	attrs := append(make([]slog.Attr, 0, 11),
 		slog.String("id", a.ID), slog.String("peer", a.Peer.String()), slog.String("user", a.User),
-		slog.String("method", schema.Shorten(a.Method)), slog.String("path", schema.Shorten(a.Path)), slog.String("route", a.Route),
+		slog.String("method", schema.Shorten(conceal(a.Method))), slog.String("path", schema.Shorten(conceal(a.Path))), slog.String("route", a.Route),
 		slog.Int("status", a.Status), slog.Int("bytes", a.Bytes), slog.Duration("took", a.Took))
+	if a.Claimed != "" {
+		attrs = append(attrs, slog.String("claimed", a.Claimed))
+	}
 	if a.Because != "" {
 		attrs = append(attrs, slog.String("because", a.Because))
 	}
@@ -40,7 +46,7 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 
 // logAccess writes the line of c.
 func (c *call) logAccess() {
-	a := Access{ID: c.id, User: c.who.User(), Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
+	a := Access{ID: c.id, User: c.who.User(), Claimed: c.claimed, Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
 		Took: time.Since(c.begun), Because: c.why}
 	a.Peer, _ = auth.PeerFrom(c.ctx)
 	level := slog.LevelInfo

@@ -27,8 +27,9 @@ type call struct {
 	match
 	media    string           // what the answer is written as
 	coding   chosenCoding     // how it travels
-	who      auth.Credential  // who asks, as the request says
-	cred     model.Credential // the same, for a daemon
+	who      auth.Credential  // who asks; nobody until his credential is known to be good, and when it is not
+	claimed  string           // who a credential that is not good says he is; for the log
+	cred     model.Credential // the credential for a daemon
 	warnings []api.Warning
 }
 
@@ -99,13 +100,22 @@ func (c *call) serve() error {
 // authenticate finds out who asks, and that he is who he says. Nothing is done before that:
 // nobody unknown makes us read a body, and only a good credential is told anything else than that
 // it is not.
-func (c *call) authenticate() (err error) {
-	if c.who, err = auth.FromRequest(c.r, c.h.Auth); err != nil {
+func (c *call) authenticate() error {
+	if err := stray(c.r.URL); err != nil {
 		return err
 	}
-	c.cred = model.Credential{Token: c.who.Token, ActAs: c.who.ActAs}
+	who, err := auth.FromRequest(c.r, c.h.Auth)
+	if err != nil {
+		return err
+	}
+	c.cred = model.Credential{Token: who.Token, ActAs: who.ActAs}
 	daemon, ask := c.daemon()
-	return c.h.Judge.Genuine(c.ctx, c.who, daemon, func(ctx context.Context) error { return ask(ctx, c.cred) })
+	if err := c.h.Judge.Genuine(c.ctx, who, daemon, func(ctx context.Context) error { return ask(ctx, c.cred) }); err != nil {
+		c.claimed = who.User()
+		return err
+	}
+	c.who = who
+	return nil
 }
 
 // daemon is who will serve the request, by name, and how he is asked whether a credential is genuine.
@@ -122,12 +132,18 @@ func (c *call) judged(err error) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
 		daemon, _ := c.daemon()
 		c.h.Judge.Forget(c.who, daemon)
+		if !c.who.Local {
+			c.who, c.claimed = auth.Credential{}, c.who.User()
+		}
 	}
 	return err
 }
 
 // envelope is what surrounds every answer.
 func (c *call) envelope() api.Envelope {
+	for i, w := range c.warnings {
+		c.warnings[i].Description, c.warnings[i].Source = conceal(w.Description), conceal(w.Source)
+	}
 	return api.Envelope{Meta: c.meta(), Warnings: c.warnings}
 }
 

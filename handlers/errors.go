@@ -79,11 +79,13 @@ func (c *call) tell(err error, code int) {
 	}
 	body := api.EmptyAnswer{Envelope: c.envelope()}
 	body.Errors = problems(err, code)
+	for i, p := range body.Errors {
+		body.Errors[i].Description, body.Errors[i].Source = conceal(p.Description), conceal(p.Source)
+	}
 	h := c.w.Header()
 	switch code {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", "Bearer")
-		body.Meta.User, body.Meta.Group = "", "" // the name in a token that is not good is nothing
 	case http.StatusMethodNotAllowed:
 		c.setAllow()
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
@@ -179,5 +181,5 @@ func (c *call) logFailure(err error) {
 	if c.ctx.Err() != nil {
 		return // the client has gone; nobody is wronged
 	}
-	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", err.Error()))
+	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", conceal(err.Error())))
 }

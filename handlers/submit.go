@@ -31,12 +31,13 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }
 
-// dropTokens takes tokens out of a job's environment, in either spelling: jobs of others on the
-// node, and core files, would show them long after.
+// dropTokens takes tokens out of a job's environment, in either spelling, and the one that was sent whatever its
+// name: jobs of others on the node, and core files, would show them long after.
 func dropTokens(c *call, desc *model.JobDesc) {
 	before := len(desc.Environment)
 	desc.Environment = slices.DeleteFunc(desc.Environment, func(v string) bool {
-		return strings.HasPrefix(v, "SCHED_JWT=") || strings.HasPrefix(v, "SLURM_JWT=")
+		return strings.HasPrefix(v, "SCHED_JWT=") || strings.HasPrefix(v, "SLURM_JWT=") ||
+			c.cred.Token != "" && strings.Contains(v, c.cred.Token)
 	})
 	if len(desc.Environment) < before {
 		c.warnings = append(c.warnings, api.Warning{Description: "tokens are not passed on to jobs: left out", Source: "#/job/environment/"})
