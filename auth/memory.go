@@ -2,6 +2,7 @@ package auth
 
 import (
 	"crypto/sha256"
+	"maps"
 	"sync"
 	"time"
 )
@@ -32,8 +33,8 @@ func (m *memory) has(v vouched, now time.Time) bool {
 	return now.Before(m.until[v])
 }
 
-// add remembers v until the token's end, and no longer than a minute. In a full memory it takes the
-// place of one that counts no more, or else of any one: that token is asked about again.
+// add remembers v until the token's end, and no longer than a minute. In a full memory some
+// others give way, those first that count no more: their tokens are asked about again.
 func (m *memory) add(v vouched, expires, now time.Time) {
 	until := now.Add(remembered)
 	if expires.Before(until) {
@@ -50,15 +51,12 @@ func (m *memory) add(v vouched, expires, now time.Time) {
 	m.until[v] = until
 }
 
-// makeRoom takes out what counts no more, and at least one.
+// makeRoom takes out what counts no more, and any others until an eighth is free: it looks at every
+// entry, which must not happen each time.
 func (m *memory) makeRoom(now time.Time) {
-	for v, until := range m.until {
-		if !now.Before(until) {
-			delete(m.until, v)
-		}
-	}
+	maps.DeleteFunc(m.until, func(_ vouched, until time.Time) bool { return !now.Before(until) })
 	for v := range m.until {
-		if len(m.until) < mostRemember {
+		if len(m.until) <= mostRemember*7/8 {
 			return
 		}
 		delete(m.until, v)

@@ -1,0 +1,74 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+func BenchmarkVerifyHS256(b *testing.B) {
+	v, token := Verifier{Key: testKey(b), Now: clock}, sign(goodHeader, goodClaims)
+	for b.Loop() {
+		if _, err := v.Verify(token); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkVerifyRS256(b *testing.B) {
+	for _, bits := range []int{2048, 4096} {
+		b.Run(fmt.Sprint(bits), func(b *testing.B) {
+			key := newRSA(bits)
+			set := parsedSet(b, jwk(&key.PublicKey, `,"kid":"a"`))
+			v, token := Verifier{Keys: func() *KeySet { return set }, Now: clock}, signRSA(b, key, `{"alg":"RS256","kid":"a"}`, goodClaims)
+			for b.Loop() {
+				if _, err := v.Verify(token); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// The most that one forged token can cost: no kid, as many keys as are taken, none of them the one.
+func BenchmarkRefuseRS256(b *testing.B) {
+	keys := make([]string, maxKeys)
+	for i := range keys {
+		keys[i] = jwk(&providerKey().PublicKey, ``)
+	}
+	set, token := parsedSet(b, keys...), signRSA(b, otherKey(), `{"alg":"RS256"}`, goodClaims)
+	v := Verifier{Keys: func() *KeySet { return set }, Now: clock}
+	for b.Loop() {
+		if _, err := v.Verify(token); err == nil {
+			b.Fatal("accepted")
+		}
+	}
+}
+
+func BenchmarkInspect(b *testing.B) {
+	token := sign(goodHeader, goodClaims)
+	for b.Loop() {
+		if _, err := Inspect(token, Options{Now: clock}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// A token that was vouched for, among as many others as are remembered.
+func BenchmarkGenuineRemembered(b *testing.B) {
+	j := Judge{Now: clock}
+	for i := range mostRemember - 1 {
+		j.memory.add(vouched{controller, hashOf(fmt.Sprint(i)), ""}, now.Add(time.Hour), now)
+	}
+	c, asked := credentialOf(b, sign(goodHeader, goodClaims), "bob"), 0
+	ask := func(context.Context) error { asked++; return nil }
+	for b.Loop() {
+		if err := j.Genuine(context.Background(), c, controller, ask); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if asked != 1 {
+		b.Errorf("asked %d times", asked)
+	}
+}

@@ -1,0 +1,196 @@
+package auth
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// followed is a key set that is followed, and what was told of it.
+type followed struct {
+	*Followed
+	path string
+	told []error
+}
+
+func follow(t *testing.T, set string) *followed {
+	t.Helper()
+	f := &followed{path: filepath.Join(t.TempDir(), "key set")}
+	write(t, f.path, set, 0o644)
+	var err error
+	f.Followed, err = FollowKeySet(f.path, func(err error) { f.told = append(f.told, err) })
+	must(t, err)
+	return f
+}
+
+// ids looks, as if a second had passed, and is the kids of the keys in use.
+func (f *followed) ids() string {
+	f.looked = time.Now().Add(-lookEvery)
+	return f.KeySet().String()
+}
+
+// wants says which key is in use, and what was told since it was asked last: "" is the nil of a new set.
+func (f *followed) wants(t *testing.T, ids string, told ...string) {
+	t.Helper()
+	if got := f.ids(); got != ids {
+		t.Errorf("in use is %s, want %s", got, ids)
+	}
+	f.ids() // nothing is told twice
+	if len(f.told) != len(told) {
+		t.Fatalf("told %v, want %q", f.told, told)
+	}
+	for i, why := range told {
+		err := f.told[i]
+		switch {
+		case why == "" && err != nil, why != "" && (err == nil || !strings.Contains(err.Error(), why)):
+			t.Errorf("told %v, want %q", err, why)
+		case why != "" && (!strings.Contains(err.Error(), f.path) || !strings.Contains(errs.HintOf(err), "'"+f.path+"'") || !strings.Contains(err.Error(), "the one before stays")):
+			t.Errorf("told %v, hint %q; want the file, what is in use, and what mends it", err, errs.HintOf(err))
+		}
+	}
+	f.told = nil
+}
+
+func TestFollowKeySet(t *testing.T) {
+	public := &providerKey().PublicKey
+	one, two, three := keySet(jwk(public, `,"kid":"1"`)), keySet(jwk(public, `,"kid":"2"`)), keySet(jwk(public, `,"kid":"3"`))
+	const first, second, third = `kid "1"`, `kid "2"`, `kid "3"`
+	replace := func(t *testing.T, f *followed, set string) {
+		t.Helper()
+		write(t, f.path+".new", set, 0o644)
+		must(t, os.Rename(f.path+".new", f.path))
+	}
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, f *followed)
+	}{
+		{"nothing happens", func(t *testing.T, f *followed) { f.wants(t, first) }},
+		{"written over", func(t *testing.T, f *followed) {
+			write(t, f.path, two+" ", 0o644)
+			f.wants(t, second, "")
+			write(t, f.path, three, 0o644)
+			f.wants(t, third, "")
+		}},
+		{"replaced by rename", func(t *testing.T, f *followed) {
+			replace(t, f, two)
+			f.wants(t, second, "")
+			replace(t, f, three)
+			f.wants(t, third, "")
+		}},
+		{"broken, then mended", func(t *testing.T, f *followed) {
+			replace(t, f, two[:40])
+			f.wants(t, first, "not JSON")
+			replace(t, f, keySet(jwk(public, `,"d":"x"`)))
+			f.wants(t, first, "key 1: d is in it")
+			replace(t, f, two)
+			f.wants(t, second, "")
+		}},
+		{"empty, as while it is written", func(t *testing.T, f *followed) {
+			write(t, f.path, "", 0o644)
+			f.wants(t, first, "not a JSON object")
+			write(t, f.path, two, 0o644)
+			f.wants(t, second, "")
+		}},
+		{"removed, then restored", func(t *testing.T, f *followed) {
+			must(t, os.Rename(f.path, f.path+".away"))
+			f.wants(t, first, "no such file")
+			must(t, os.Rename(f.path+".away", f.path))
+			f.wants(t, first, "")
+		}},
+		{"others may write it, then not", func(t *testing.T, f *followed) {
+			write(t, f.path, two, 0o646)
+			f.wants(t, first, "mode 0646 lets others write it")
+			must(t, os.Chmod(f.path, 0o644))
+			f.wants(t, second, "")
+		}},
+		{"a link in its place", func(t *testing.T, f *followed) {
+			write(t, f.path+".new", two, 0o644)
+			must(t, os.Remove(f.path))
+			must(t, os.Symlink(f.path+".new", f.path))
+			f.wants(t, first, "a symbolic link")
+		}},
+		{"somebody else's", func(t *testing.T, f *followed) {
+			if os.Geteuid() != 0 {
+				t.Skip("needs root, to give a file away")
+			}
+			must(t, os.Chown(f.path, 4712, 0))
+			f.wants(t, first, "owned by uid 4712")
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, follow(t, one)) })
+	}
+}
+
+// A file is not looked at for every token.
+func TestFollowKeySetLooksOnceASecond(t *testing.T) {
+	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
+	must(t, os.Remove(f.path))
+	f.looked = time.Now().Add(time.Hour) // a second that does not end in this test
+	f.KeySet()
+	if f.told != nil {
+		t.Errorf("looked at once: %v", f.told)
+	}
+	f.wants(t, `kid "1"`, "no such file")
+}
+
+// Who asks while another reads a slow file takes what there is, and so does who is told.
+func TestFollowKeySetWaitsForNobody(t *testing.T) {
+	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
+	var meanwhile *KeySet
+	f.Followed.told = func(error) {
+		asked := make(chan *KeySet)
+		go func() { asked <- f.KeySet() }()
+		select {
+		case meanwhile = <-asked:
+		case <-time.After(time.Minute):
+			t.Error("waits")
+		}
+	}
+	must(t, os.Remove(f.path))
+	if before := f.Followed.set.Load(); f.ids() == "" || meanwhile != before {
+		t.Errorf("got %v", meanwhile)
+	}
+}
+
+// Meant for the race detector: one file, one who changes it, many who ask.
+func TestFollowKeySetTogether(t *testing.T) {
+	public := &providerKey().PublicKey
+	path := filepath.Join(t.TempDir(), "set")
+	write(t, path, keySet(jwk(public, ``)), 0o644)
+	f, err := FollowKeySet(path, func(error) {})
+	must(t, err)
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			for range 200 {
+				f.looking.Lock()
+				f.looked = time.Time{}
+				f.looking.Unlock()
+				if f.KeySet().Len() != 1 {
+					t.Error("no keys")
+				}
+			}
+		})
+	}
+	for range 20 {
+		write(t, path, "", 0o644)
+		write(t, path, keySet(jwk(public, ``)), 0o644)
+	}
+	wait.Wait()
+}
+
+func TestFollowKeySetNeedsAGoodOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "set")
+	if f, err := FollowKeySet(path, func(error) { t.Error("told") }); f != nil || errs.KindOf(err) != errs.NotFound {
+		t.Errorf("absent: got %v, %v", f, err)
+	}
+	write(t, path, keySet(), 0o644)
+	if f, err := FollowKeySet(path, func(error) { t.Error("told") }); f != nil || errs.KindOf(err) != errs.Invalid {
+		t.Errorf("without keys: got %v, %v", f, err)
+	}
+}

@@ -1,0 +1,313 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"schedrestd/errs"
+)
+
+// The provider's keys, made once for all tests.
+var (
+	providerKey = sync.OnceValue(func() *rsa.PrivateKey { return newRSA(2048) })
+	otherKey    = sync.OnceValue(func() *rsa.PrivateKey { return newRSA(2048) })
+)
+
+func newRSA(bits int) *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+// jwk is the key as a provider publishes it, with further members.
+func jwk(key *rsa.PublicKey, members string) string {
+	return fmt.Sprintf(`{"kty":"RSA","n":"%s","e":"%s"%s}`, number(key.N), number(big.NewInt(int64(key.E))), members)
+}
+
+func number(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
+
+func keySet(keys ...string) string { return `{"keys":[` + strings.Join(keys, ",") + `]}` }
+
+func parsedSet(t testing.TB, keys ...string) *KeySet {
+	t.Helper()
+	set, err := ParseKeySet([]byte(keySet(keys...)))
+	must(t, err)
+	return set
+}
+
+// odd is a modulus of that many bits that nobody has the factors of.
+func odd(bits uint) *big.Int {
+	n := new(big.Int).Lsh(big.NewInt(1), bits-1)
+	return n.Add(n, big.NewInt(1))
+}
+
+// rocaLike is a modulus of 2048 bits with the mark of the faulty chips.
+func rocaLike() *big.Int {
+	product := big.NewInt(2)
+	for _, p := range rocaPrimes {
+		product.Mul(product, big.NewInt(p))
+	}
+	n := new(big.Int).Exp(big.NewInt(65537), big.NewInt(1234567), product)
+	return n.Add(n, product.Lsh(product, 2048-uint(product.BitLen())))
+}
+
+const ec = `{"kty":"EC","kid":"ec","use":"sig","alg":"ES256","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}`
+
+// Sets as known providers publish them, and what else is good. Each has the provider's key.
+func TestKeySetAccepted(t *testing.T) {
+	public := &providerKey().PublicKey
+	n := number(public.N)
+	tests := []struct {
+		name, set, want string // as a log shows it
+	}{
+		{"nothing but n and e", keySet(jwk(public, ``)), `kid ""`},
+		{"as Google", `{"keys": [` + jwk(public, `,"alg":"RS256","kid":"a","use":"sig"`) + `, ` + jwk(&otherKey().PublicKey, `,"alg":"RS256","kid":"b","use":"sig"`) + "]}\n", `kid "a", "b"`},
+		{"as Okta", keySet(`{"kty":"RSA","alg":"RS256","kid":"a","use":"sig","e":"AQAB","n":"` + n + `"}`), `kid "a"`},
+		{"as Azure AD, without alg", keySet(jwk(public, `,"use":"sig","kid":"a","x5t":"a","x5c":["MIIC/TCC"],"cloud_instance_name":"x","issuer":"https://x/v2.0"`)), `kid "a"`},
+		{"as Keycloak, with a key for encryption", keySet(
+			jwk(&otherKey().PublicKey, `,"kid":"enc","alg":"RSA-OAEP","use":"enc","x5c":["MIICmz=="],"x5t":"e","x5t#S256":"0"`),
+			jwk(public, `,"kid":"a","alg":"RS256","use":"sig","x5c":["MIICmz=="],"x5t":"e","x5t#S256":"0"`), ec,
+			`{"kid":"o","kty":"OKP","alg":"EdDSA","use":"sig","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`),
+			`kid "a"; 2 passed over: kty is not RSA; 1 passed over: use is not sig`},
+		{"other algorithms of RSA", keySet(jwk(public, `,"alg":"RS256"`), jwk(public, `,"alg":"PS256"`), jwk(public, `,"alg":"RS512"`), jwk(public, `,"alg":"rs256"`)),
+			`kid ""; 3 passed over: alg is not RS256`},
+		{"key_ops", keySet(jwk(public, `,"key_ops":["verify"]`), jwk(public, `,"key_ops":["encrypt","wrapKey"]`), jwk(public, `,"key_ops":[]`)),
+			`kid ""; 2 passed over: key_ops has no verify`},
+		{"keys of kinds to come", keySet(jwk(public, ``), `{}`, `{"kty":""}`, `{"kty":"rsa"}`, `{"kty":"AKP","pub":"AA"}`), `kid ""; 4 passed over: kty is not RSA`},
+		{"an oct key without its secret", keySet(jwk(public, ``), `{"kty":"oct","kid":"o"}`), `kid ""; 1 passed over: kty is not RSA`},
+		{"a weak key that is not for signatures", keySet(jwk(public, ``), `{"kty":"RSA","use":"enc","n":"AQ","e":"AQ"}`), `kid ""; 1 passed over: use is not sig`},
+		{"absent members written as null", keySet(jwk(public, `,"alg":null,"use":null,"d":null,"k":null,"oth":null,"key_ops":null,"kid":null`)), `kid ""`},
+		{"certificates that are none", keySet(jwk(public, `,"x5c":"?","x5t":7,"x5u":{"a":[]}`)), `kid ""`},
+		{"zeros in front, padding behind", keySet(`{"kty":"RSA","n":"` + base64.URLEncoding.EncodeToString(append([]byte{0}, public.N.Bytes()...)) + `","e":"AAEAAQ=="}`), `kid ""`},
+		{"two keys of one kid", keySet(jwk(&otherKey().PublicKey, `,"kid":"a"`), jwk(public, `,"kid":"a"`)), `kid "a", "a"`},
+		{"the most", keySet(strings.Split(strings.Repeat("|"+jwk(public, `,"kid":"a"`), maxKeys)[1:], "|")...), `kid "a"` + strings.Repeat(`, "a"`, maxKeys-1)},
+		{"members beside keys", `{"keys":[` + jwk(public, ``) + `],"d":"x","version":1}`, `kid ""`},
+		{"a very long kid", keySet(jwk(public, `,"kid":"`+strings.Repeat("k\\n", 100)+`"`)), `kid "` + strings.Repeat(`k\n`, 30) + `"`},
+	}
+	token := signRSA(t, providerKey(), `{"alg":"RS256"}`, goodClaims)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			set, err := ParseKeySet([]byte(test.set))
+			must(t, err)
+			if got := set.String(); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if _, err := (Verifier{Keys: func() *KeySet { return set }, Now: clock}).Verify(token); err != nil {
+				t.Errorf("a token of the provider: %v", err)
+			}
+		})
+	}
+}
+
+// refusedSets are refused whole.
+func refusedSets() []struct{ name, set, why string } {
+	public := &providerKey().PublicKey
+	good := jwk(public, ``)
+	of := func(n *big.Int, e string) string { return fmt.Sprintf(`{"kty":"RSA","n":"%s","e":"%s"}`, number(n), e) }
+	sets := []struct{ name, set, why string }{
+		{"nothing", "", "not a JSON object"},
+		{"an array", "[" + good + "]", "not a JSON object"},
+		{"breaks off", keySet(good)[:100], "not JSON"},
+		{"text after it", keySet(good) + "x", "text after the object"},
+		{"keys twice", `{"keys":[],"keys":[` + good + `]}`, "a member comes twice"},
+		{"not UTF-8", keySet(good, "{\"kid\":\"\xff\"}"), "not UTF-8"},
+		{"one key alone", good, "no list called keys"},
+		{"keys is no list", `{"keys":` + good + `}`, "no list called keys"},
+		{"no keys", keySet(), "no RSA key for signatures with RS256"},
+		{"keys is null", `{"keys":null}`, "no RSA key for signatures with RS256"},
+		{"none of use", keySet(ec, ec, jwk(public, `,"use":"enc"`)), "no RSA key for signatures with RS256; 2 passed over: kty is not RSA; 1 passed over: use is not sig"},
+		{"too many", keySet(strings.Split(strings.Repeat("|"+good, maxKeys+1)[1:], "|")...), "33 keys for RS256, at most 32"},
+		{"a key that is no object", keySet(good, `"x"`), "key 2: not a JSON object"},
+		{"a key that is null", keySet(good, `null`), "key 2: not a JSON object"},
+		{"a member twice", keySet(`{"kty":"RSA","kty":"EC"}`), "key 1: a member comes twice"},
+		{"a secret key", keySet(good, `{"kty":"oct","kid":"o","alg":"HS256","k":"c2VjcmV0"}`), "key 2: k is in it"},
+		{"a private EC key", keySet(good, `{"kty":"EC","d":"c2VjcmV0"}`), "key 2: d is in it"},
+		{"a private key for encryption", keySet(good, jwk(public, `,"use":"enc","d":"c2VjcmV0"`)), "key 2: d is in it"},
+		{"a private key, empty", keySet(jwk(public, `,"d":""`)), "key 1: d is in it"},
+		{"1024 bits", keySet(good, of(odd(1024), "AQAB")), "key 2: an RSA key of 1024 bits, not of 2048 to 8192"},
+		{"2047 bits", keySet(of(odd(2047), "AQAB")), "an RSA key of 2047 bits"},
+		{"2047 bits, zeros in front", keySet(`{"kty":"RSA","n":"` + base64.RawURLEncoding.EncodeToString(append(make([]byte, 64), odd(2047).Bytes()...)) + `","e":"AQAB"}`), "an RSA key of 2047 bits"},
+		{"8193 bits", keySet(of(odd(8193), "AQAB")), "an RSA key of 8193 bits"},
+		{"no bits", keySet(of(new(big.Int), "AQAB")), "an RSA key of 0 bits"},
+		{"n even", keySet(of(new(big.Int).Add(public.N, big.NewInt(1)), "AQAB")), "n is even"},
+		{"e of 0", keySet(of(public.N, "")), "e is not an odd number"},
+		{"e of 1", keySet(of(public.N, "AQ")), "e is not an odd number"},
+		{"e of 2", keySet(of(public.N, "Ag")), "e is not an odd number"},
+		{"e of 65536", keySet(of(public.N, "AQAA")), "e is not an odd number"},
+		{"e of 2^31+1", keySet(of(public.N, "gAAAAQ")), "e is not an odd number"},
+		{"e of 2^64+3", keySet(of(public.N, "AQAAAAAAAAAD")), "e is not an odd number"},
+		{"a faulty chip's", keySet(of(rocaLike(), "AQAB")), "CVE-2017-15361"},
+		{"no n", keySet(`{"kty":"RSA","e":"AQAB"}`), "n is not a text"},
+		{"no e", keySet(`{"kty":"RSA","n":"` + number(public.N) + `"}`), "e is not a text"},
+		{"n a number", keySet(`{"kty":"RSA","n":7,"e":"AQAB"}`), "n is not a text"},
+		{"n in another base64", keySet(`{"kty":"RSA","n":"+/+/","e":"AQAB"}`), "n is not base64url"},
+		{"e as a number", keySet(`{"kty":"RSA","n":"` + number(public.N) + `","e":65537}`), "e is not a text"},
+		{"kty of another type", keySet(`{"kty":["RSA"]}`), "kty is not a text"},
+		{"use of another type", keySet(jwk(public, `,"use":["sig"]`)), "use is not a text"},
+		{"alg of another type", keySet(jwk(public, `,"alg":1`)), "alg is not a text"},
+		{"key_ops of another type", keySet(jwk(public, `,"key_ops":"verify"`)), "key_ops is not a list"},
+		{"kid of another type", keySet(jwk(public, `,"kid":7`)), "kid is not a text"},
+	}
+	for _, name := range private {
+		sets = append(sets, struct{ name, set, why string }{"with " + name, keySet(good, jwk(public, `,"`+name+`":"c2VjcmV0"`)), "key 2: " + name + " is in it"})
+	}
+	return sets
+}
+
+func TestKeySetRefused(t *testing.T) {
+	for _, test := range refusedSets() {
+		t.Run(test.name, func(t *testing.T) {
+			set, err := ParseKeySet([]byte(test.set))
+			if set != nil || errs.KindOf(err) != errs.Invalid || !strings.Contains(fmt.Sprint(err), test.why) {
+				t.Errorf("got %v, %v; want a refusal because of %q", set, err, test.why)
+			}
+			if strings.Contains(fmt.Sprint(err), "c2VjcmV0") {
+				t.Errorf("shows the secret: %v", err)
+			}
+			path := filepath.Join(t.TempDir(), "key set.json")
+			write(t, path, test.set, 0o644)
+			_, err = LoadKeySet(path)
+			refusedFile(t, err, errs.Invalid, path, test.why, "curl --fail --output ")
+		})
+	}
+}
+
+func TestLoadKeySet(t *testing.T) {
+	good := keySet(jwk(&providerKey().PublicKey, ``))
+	for _, test := range []struct {
+		name, set string
+		mode      os.FileMode
+		want      string // part of the refusal; empty: accepted
+		hint      string
+	}{
+		{"for its owner alone", good, 0o400, "", ""},
+		{"everybody may read it", good, 0o644, "", ""},
+		{"its group may write it", good, 0o664, "", ""},
+		{"others may write it", good, 0o646, "mode 0646 lets others write it", "chmod o-w "},
+		{"the longest", good + strings.Repeat(" ", MaxKeySet-len(good)), 0o644, "", ""},
+		{"too long", good + strings.Repeat(" ", MaxKeySet-len(good)+1), 0o644, "longer than", "curl --fail --output "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "it's a set")
+			write(t, path, test.set, test.mode)
+			set, err := LoadKeySet(path)
+			if test.want != "" {
+				refusedFile(t, err, errs.Invalid, path, test.want, test.hint)
+				return
+			}
+			if err != nil || set.Len() != 1 || len(set.Warnings()) != 0 {
+				t.Errorf("got %v, %v", set, err)
+			}
+		})
+	}
+	t.Run("a stranger's", func(t *testing.T) {
+		if os.Geteuid() != 0 {
+			t.Skip("needs root, to give a file away")
+		}
+		path := filepath.Join(t.TempDir(), "set")
+		write(t, path, good, 0o644)
+		if _, err := LoadKeySet(path, 4711); err != nil {
+			t.Errorf("root's: %v", err)
+		}
+		must(t, os.Chown(path, 4711, 0))
+		if _, err := LoadKeySet(path, 4711); err != nil {
+			t.Errorf("its user's: %v", err)
+		}
+		must(t, os.Chown(path, 4712, 0))
+		_, err := LoadKeySet(path, 4711)
+		refusedFile(t, err, errs.Invalid, path, "owned by uid 4712, must be owned by uid 4711 or 0", "chown 4711 ")
+	})
+}
+
+// A kid chooses; what has none may be meant by any.
+func TestKeySetKid(t *testing.T) {
+	a, b := &providerKey().PublicKey, &otherKey().PublicKey
+	signed := b64("{}") + "." + b64("{}")
+	signature := signatureOf(t, providerKey(), signed) // by a
+	for _, test := range []struct {
+		name string
+		keys []string
+		kid  string
+		want string // "" when the signature is good
+	}{
+		{"the same kid", []string{jwk(b, `,"kid":"b"`), jwk(a, `,"kid":"a"`)}, "a", ""},
+		{"another key's kid", []string{jwk(b, `,"kid":"b"`), jwk(a, `,"kid":"a"`)}, "b", errSignature.Error()},
+		{"nobody's kid", []string{jwk(b, `,"kid":"b"`), jwk(a, `,"kid":"a"`)}, "c", "no key has its kid"},
+		{"a kid in other letters", []string{jwk(a, `,"kid":"a"`)}, "A", "no key has its kid"},
+		{"a kid that begins alike", []string{jwk(a, `,"kid":"a"`)}, "a\x00", "no key has its kid"},
+		{"none in the token", []string{jwk(b, `,"kid":"b"`), jwk(a, `,"kid":"a"`)}, "", ""},
+		{"none at the key", []string{jwk(b, `,"kid":"b"`), jwk(a, ``)}, "c", ""},
+		{"none at the key, the kid another's", []string{jwk(b, `,"kid":"b"`), jwk(a, ``)}, "b", ""},
+		{"an empty one at the key", []string{jwk(a, `,"kid":""`)}, "c", ""},
+		{"two keys have it", []string{jwk(b, `,"kid":"a"`), jwk(a, `,"kid":"a"`)}, "a", ""},
+		{"nobody's signature", []string{jwk(b, ``)}, "", errSignature.Error()},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			set := parsedSet(t, test.keys...)
+			err := set.verify(test.kid, signed, signature)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || err.Error() != test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			want := map[bool]Answer{true: Good, false: Bad}[test.want == ""]
+			if got := set.Answer(Signature{test.kid, signed, signature}); got != want {
+				t.Errorf("answer %v, want %v", got, want)
+			}
+		})
+	}
+	var none *KeySet
+	if none.Answer(Signature{"", signed, signature}) != Unknown || none.verify("", signed, signature) == nil {
+		t.Error("no set at all has an opinion")
+	}
+}
+
+// FuzzKeySet: nothing makes the parser panic, no text is taken for a set that is none, and
+// whatever is accepted has only keys that pass the rules and can be verified with.
+func FuzzKeySet(f *testing.F) {
+	public := &providerKey().PublicKey
+	f.Add([]byte(keySet(jwk(public, `,"kid":"a","use":"sig","alg":"RS256","key_ops":["verify"],"x5c":null`), ec)))
+	for _, set := range refusedSets() {
+		if len(set.set) < 4000 {
+			f.Add([]byte(set.set))
+		}
+	}
+	signed := b64("{}") + "." + b64("{}")
+	signature := signatureOf(f, providerKey(), signed)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		set, err := ParseKeySet(text)
+		if err != nil {
+			if set != nil || errs.KindOf(err) != errs.Invalid {
+				t.Errorf("got %v, %v", set, err)
+			}
+			return
+		}
+		if !json.Valid(text) || set.Len() < 1 || set.Len() > maxKeys {
+			t.Errorf("accepted %d keys", set.Len())
+		}
+		ours, again := false, []string{}
+		for _, key := range set.keys {
+			n, e := key.public.N, key.public.E
+			if bits := n.BitLen(); bits < 2048 || bits > 8192 || n.Bit(0) == 0 || e < 3 || e%2 == 0 || e > 1<<31-1 {
+				t.Errorf("accepted n of %d bits, e %d", bits, e)
+			}
+			ours = ours || public.Equal(key.public)
+			again = append(again, jwk(key.public, ``))
+		}
+		// Written anew it is the same set: it verifies what the provider signed just when it has his key.
+		for _, s := range []*KeySet{set, parsedSet(t, again...)} {
+			if (s.verify("", signed, signature) == nil) != ours {
+				t.Errorf("the provider's key is in it: %v; verified otherwise", ours)
+			}
+		}
+	})
+}
