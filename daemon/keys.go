@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"sync"
 	"time"
 
 	"schedrestd/auth"
@@ -32,6 +31,9 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user become.User, 
 		return Keys{}, errs.New(errs.Invalid, "%s: nobody could say who he is", path).
 			WithHint("AuthInfo=socket=PATH for users of this machine, AuthAltTypes=auth/jwt for tokens")
 	case !a.JWT:
+		if a.JWTKey != "" || a.JWKS != "" {
+			log.Warn("AuthAltParameters= names keys for tokens, which are not taken without AuthAltTypes=auth/jwt")
+		}
 		return Keys{}, nil
 	case a.JWTKey == "" && a.JWKS == "":
 		return Keys{}, errs.New(errs.Invalid, "%s: AuthAltTypes=auth/jwt without a key", path).
@@ -74,28 +76,21 @@ const lookEvery = 2 * time.Second
 
 // followKeySet reads the key set in the file path, and logs what becomes of it until ctx ends.
 func followKeySet(ctx context.Context, path string, log *slog.Logger, owners []uint32) (func() *auth.KeySet, error) {
-	followed, err := auth.FollowKeySet(path, func(err error) {
+	var followed *auth.Followed
+	told := func(err error) {
 		if err != nil {
 			log.Error("key set", "error", err, "hint", errs.HintOf(err))
+			return
 		}
-	}, owners...)
+		set := followed.KeySet()
+		log.Info("key set read", "file", path, "keys", set.Len())
+		warnAll(log, set.Warnings())
+	}
+	followed, err := auth.FollowKeySet(path, told, owners...)
 	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
-	var known *auth.KeySet // what the log knows of
-	newest := func() *auth.KeySet {
-		mu.Lock()
-		defer mu.Unlock()
-		set := followed.KeySet()
-		if set != known {
-			known = set
-			log.Info("key set read", "file", path, "keys", set.Len())
-			warnAll(log, set.Warnings())
-		}
-		return set
-	}
-	newest()
+	told(nil)
 	go func() {
 		look := time.NewTicker(lookEvery)
 		defer look.Stop()
@@ -104,11 +99,11 @@ func followKeySet(ctx context.Context, path string, log *slog.Logger, owners []u
 			case <-ctx.Done():
 				return
 			case <-look.C:
-				newest()
+				followed.KeySet()
 			}
 		}
 	}()
-	return newest, nil
+	return followed.KeySet, nil
 }
 
 func warnAll(log *slog.Logger, warnings []string) {

@@ -1,0 +1,407 @@
+package daemon
+
+import (
+	"context"
+	"crypto"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/become"
+	"schedrestd/conf"
+	"schedrestd/errs"
+)
+
+var b64 = base64.RawURLEncoding.EncodeToString
+
+// providers are the keys of an identity provider, one after the other.
+var providers = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
+	for i := range keys {
+		var err error
+		if keys[i], err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+			panic(err)
+		}
+	}
+	return keys
+})
+
+// jwk is the public key as a member of a key set.
+func jwk(kid string, key *rsa.PrivateKey) string {
+	return fmt.Sprintf(`{"kty":"RSA","kid":%q,"use":"sig","alg":"RS256","n":%q,"e":"AQAB"}`, kid, b64(key.N.Bytes()))
+}
+
+func keySet(keys ...string) string { return `{"keys":[` + strings.Join(keys, ",") + `]}` }
+
+// rs256 and hs256 are tokens of user that last for an hour.
+func rs256(kid string, key *rsa.PrivateKey, user string) string {
+	signed := head("RS256", kid) + "." + payload(user)
+	digest := sha256.Sum256([]byte(signed))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
+	if err != nil {
+		panic(err)
+	}
+	return signed + "." + b64(signature)
+}
+
+func hs256(secret []byte, user string) string {
+	signed := head("HS256", "") + "." + payload(user)
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(signed))
+	return signed + "." + b64(mac.Sum(nil))
+}
+
+func head(alg, kid string) string {
+	if kid != "" {
+		kid = fmt.Sprintf(`,"kid":%q`, kid)
+	}
+	return b64(fmt.Appendf(nil, `{"alg":%q,"typ":"JWT"%s}`, alg, kid))
+}
+
+func payload(user string) string {
+	now := time.Now().Unix()
+	return b64(fmt.Appendf(nil, `{"iat":%d,"exp":%d,"preferred_username":%q}`, now, now+3600, user))
+}
+
+// keyring is a directory with a key and a key set, and the user who has both.
+type keyring struct {
+	dir    string
+	secret []byte
+	self   become.User
+}
+
+func newKeyring(t *testing.T) *keyring {
+	t.Helper()
+	self, err := become.LookupUID(uint32(os.Geteuid()))
+	if err != nil {
+		t.Skip("the user of this process has no name")
+	}
+	if self.UID != 0 && self.GID == 0 {
+		t.Skip("who is in group 0 is taken for nobody")
+	}
+	k := &keyring{dir: t.TempDir(), secret: []byte("this key has thirty-three bytes !"), self: self}
+	if err := os.Chmod(k.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	k.write(t, "key", string(k.secret), 0o600)
+	k.write(t, "jwks", keySet(jwk("a", providers()[0])), 0o644)
+	return k
+}
+
+func (k *keyring) path(name string) string { return filepath.Join(k.dir, name) }
+
+// write replaces a file, as people do who don't want it read by halves.
+func (k *keyring) write(t *testing.T, name, text string, mode os.FileMode) {
+	t.Helper()
+	next := k.path("next")
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(next, mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, k.path(name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (k *keyring) auth(key, jwks string) *conf.Auth {
+	a := &conf.Auth{AuthType: "auth/cred", JWT: true, UserClaimField: "preferred_username"}
+	if key != "" {
+		a.JWTKey = k.path(key)
+	}
+	if jwks != "" {
+		a.JWKS = k.path(jwks)
+	}
+	return a
+}
+
+// diary is a log that is read while it is written.
+type diary struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (d *diary) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.Write(p)
+}
+
+func (d *diary) count(part string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Count(d.text.String(), part)
+}
+
+func (d *diary) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.String()
+}
+
+// TestKeysVerify: which tokens are taken with which keys. No public key is a secret for HS256.
+func TestKeysVerify(t *testing.T) {
+	k := newKeyring(t)
+	key, other := providers()[0], providers()[1]
+	me := k.self.Name
+	tokens := map[string]string{
+		"hs":             hs256(k.secret, me),
+		"hs by modulus":  hs256(key.N.Bytes(), me),
+		"hs by the file": hs256([]byte(keySet(jwk("a", key))), me),
+		"rs":             rs256("a", key, me),
+		"rs without kid": rs256("", key, me),
+		"rs, wrong kid":  rs256("b", key, me),
+		"rs by another":  rs256("a", other, me),
+		"rs of nobody":   rs256("a", key, "no-such-user-here"),
+	}
+	rs := []string{"rs", "rs without kid"}
+	for _, tt := range []struct {
+		name, key, jwks string
+		good            []string
+	}{
+		{"a key", "key", "", []string{"hs"}},
+		{"a key set", "", "jwks", rs},
+		{"both", "key", "jwks", append([]string{"hs"}, rs...)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			keys, err := ReadKeys(t.Context(), "c", k.auth(tt.key, tt.jwks), k.self, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (keys.Key != nil) != (tt.key != "") {
+				t.Errorf("a key to sign with: %t", keys.Key != nil)
+			}
+			good := map[string]bool{}
+			for _, name := range tt.good {
+				good[name] = true
+			}
+			for name, token := range tokens {
+				id, err := keys.WithTickets()(token, "")
+				if (err == nil) != good[name] || err == nil && (id.Name != me || id.UID != k.self.UID || id.Expires.IsZero()) {
+					t.Errorf("%s: %+v, %v", name, id, err)
+				}
+			}
+		})
+	}
+}
+
+// TestKeysAreRefused: what is wrong with a configuration's keys keeps a daemon from starting, and the text
+// names the file, what is wrong with it, and the command that mends it.
+func TestKeysAreRefused(t *testing.T) {
+	k := newKeyring(t)
+	good := keySet(jwk("a", providers()[0]))
+	k.write(t, "short", "31 bytes are not enough, really", 0o600)
+	k.write(t, "empty", "", 0o600)
+	k.write(t, "open", string(k.secret), 0o644)
+	k.write(t, "garbage", "-----BEGIN PUBLIC KEY-----", 0o644)
+	k.write(t, "no keys", `{"keys":[]}`, 0o644)
+	k.write(t, "private", strings.Replace(good, `"kty"`, `"d":"AQAB","kty"`, 1), 0o644)
+	k.write(t, "small", strings.Replace(good, b64(providers()[0].N.Bytes()), b64(providers()[0].N.Bytes()[:128]), 1), 0o644)
+	k.write(t, "writable", good, 0o666)
+	if err := os.Symlink("key", k.path("link")); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		key, jwks string
+		what      string // in the text, besides the file
+		hint      string
+	}{
+		{"absent", "", "no such file", "head -c 32 /dev/urandom"},
+		{"short", "", "31 bytes", "head -c 32 /dev/urandom"},
+		{"empty", "", "0 bytes", "head -c 32 /dev/urandom"},
+		{"open", "", "lets others in", "chmod 0600 "},
+		{"link", "", "symbolic link", "namei -l "},
+		{"", "absent", "no such file", "curl "},
+		{"", "garbage", "not a JSON object", "curl "},
+		{"", "no keys", "no RSA key", "curl "},
+		{"", "private", "private", "curl "},
+		{"", "small", "bits", "curl "},
+		{"", "writable", "lets others write it", "chmod o-w "},
+		{"key", "garbage", "not a JSON object", "curl "}, // one good key does not make up for the other
+		{"open", "jwks", "lets others in", "chmod 0600 "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.key+" "+tt.jwks, func(t *testing.T) {
+			_, err := ReadKeys(t.Context(), "c", k.auth(tt.key, tt.jwks), k.self, quiet)
+			file := k.path(tt.key)
+			if tt.jwks != "" && tt.jwks != "jwks" {
+				file = k.path(tt.jwks)
+			}
+			if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), tt.what) {
+				t.Fatalf("got %v, want %s in it", err, tt.what)
+			}
+			if hint := errs.HintOf(err); !strings.Contains(hint, tt.hint) || !strings.Contains(hint, filepath.Base(file)) {
+				t.Errorf("hint %s, want %s", hint, tt.hint)
+			}
+			if strings.Contains(err.Error()+errs.HintOf(err), string(k.secret)) {
+				t.Error("shows the key")
+			}
+		})
+	}
+}
+
+// Keys of a stranger are refused, SchedUser's and root's are not.
+func TestOwnersOfKeys(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	k := newKeyring(t)
+	sched := become.User{Name: "sched", UID: 30001, GID: 30001}
+	for uid, good := range map[int]bool{0: true, 30001: true, 30002: false} {
+		for file, a := range map[string]*conf.Auth{"key": k.auth("key", ""), "jwks": k.auth("", "jwks")} {
+			if err := os.Chown(k.path(file), uid, uid); err != nil {
+				t.Fatal(err)
+			}
+			_, err := ReadKeys(t.Context(), "c", a, sched, quiet)
+			if (err == nil) != good || !good && !strings.Contains(errs.HintOf(err), "chown 30001 ") {
+				t.Errorf("%s of uid %d: %v, %s", file, uid, err, errs.HintOf(err))
+			}
+		}
+	}
+}
+
+// TestWaysIn: a configuration by which nobody could say who he is, and what else is wrong with the part.
+func TestWaysIn(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		auth conf.Auth
+		text string // of the refusal; "": none
+		hint string
+		logs string
+	}{
+		{name: "a socket alone", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s"}},
+		{name: "nothing", auth: conf.Auth{AuthType: "auth/cred"}, text: "nobody could say who he is", hint: "AuthAltTypes=auth/jwt"},
+		{name: "tokens without a key", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s", JWT: true}, text: "without a key", hint: "jwks=PATH"},
+		{name: "munge", auth: conf.Auth{AuthType: "auth/munge", JWT: true, JWTKey: "/k"}, text: "AuthType=auth/munge", hint: "AuthType=auth/cred"},
+		{name: "a key that nobody asked for", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s", JWKS: "/j"}, logs: "without AuthAltTypes=auth/jwt"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var log diary
+			keys, err := ReadKeys(t.Context(), "/etc/c", &tt.auth, become.User{}, slog.New(slog.NewTextHandler(&log, nil)))
+			if (err == nil) != (tt.text == "") || keys.Key != nil || keys.Verify != nil {
+				t.Fatalf("%+v, %v", keys, err)
+			}
+			if err != nil && (!strings.HasPrefix(err.Error(), "/etc/c: ") || !strings.Contains(err.Error(), tt.text) || !strings.Contains(errs.HintOf(err), tt.hint)) {
+				t.Errorf("%v, hint %s", err, errs.HintOf(err))
+			}
+			if (log.count("level=WARN") > 0) != (tt.logs != "") || tt.logs != "" && log.count(tt.logs) == 0 {
+				t.Errorf("logged %s", log.String())
+			}
+		})
+	}
+}
+
+// TestKeySetIsFollowed: a provider's new keys count without a restart, and the old ones no more; a file that
+// can't be used changes nothing, and is logged once.
+func TestKeySetIsFollowed(t *testing.T) {
+	k := newKeyring(t)
+	var log diary
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	keys, err := ReadKeys(ctx, "c", k.auth("", "jwks"), k.self, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log.count(`level=INFO msg="key set read" file=`+k.path("jwks")+" keys=1\n") != 1 {
+		t.Errorf("logged %s", log.String())
+	}
+	first, second := rs256("a", providers()[0], k.self.Name), rs256("b", providers()[1], k.self.Name)
+	good := func(token string) bool {
+		_, err := keys.Verify(token, "")
+		return err == nil
+	}
+	await := func(what string, happened func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !happened(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("did not happen: %s\n%s", what, log.String())
+			}
+		}
+	}
+	if !good(first) || good(second) {
+		t.Fatal("the first key set")
+	}
+
+	k.write(t, "jwks", keySet(jwk("a", providers()[0]), jwk("b", providers()[1])), 0o644)
+	await("the second key is taken beside the first", func() bool { return good(second) && good(first) })
+	await("it is logged", func() bool { return log.count("keys=2\n") == 1 })
+
+	k.write(t, "jwks", keySet(jwk("b", providers()[1])), 0o644)
+	await("the first key is taken no more", func() bool { return !good(first) })
+	if !good(second) {
+		t.Error("the second key went with the first")
+	}
+
+	// Nobody asks now: who broke the file is to be told all the same.
+	k.write(t, "jwks", `{"keys":`, 0o644)
+	const stays = "the new key set is not used, the one before stays"
+	await("the broken file is logged", func() bool { return log.count(stays) > 0 })
+	if log.count("level=ERROR") != 1 || log.count("hint=") != 1 || log.count(k.path("jwks")) < 3 {
+		t.Errorf("logged %s", log.String())
+	}
+	if err := os.Remove(k.path("jwks")); err != nil {
+		t.Fatal(err)
+	}
+	await("the missing file is logged", func() bool { return log.count(stays) > 1 })
+	if good(first) || !good(second) {
+		t.Error("the keys changed with a file that can't be used")
+	}
+	k.write(t, "jwks", keySet(jwk("a", providers()[0])), 0o644)
+	await("the mended file counts", func() bool { return good(first) && !good(second) })
+	if n := log.count("level=ERROR"); n != 2 {
+		t.Errorf("%d errors are logged:\n%s", n, log.String())
+	}
+}
+
+// With a key set alone nobody signs tickets, and none is taken, whoever made it.
+func TestNoTicketsByAKeySet(t *testing.T) {
+	k := newKeyring(t)
+	keys, err := ReadKeys(t.Context(), "c", k.auth("", "jwks"), k.self, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := auth.NewKey(k.secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket, err := Ticket(key, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := keys.WithTickets()(ticket, ""); err == nil {
+		t.Errorf("a ticket is %+v", id)
+	}
+	both, err := ReadKeys(t.Context(), "c", k.auth("key", "jwks"), k.self, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := both.WithTickets()(ticket, ""); err != nil {
+		t.Errorf("a ticket beside a key set: %v", err)
+	}
+}
+
+// The longest that a configuration can have is the longest that can be created.
+func TestLongestTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c")
+	if err := os.WriteFile(path, []byte("StorageLoc=/s\nAuthAltParameters=max_token_lifespan=4000000000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := conf.ReadDbd(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.LongestToken(); got != auth.MaxLifespan {
+		t.Errorf("%v, want %v", got, auth.MaxLifespan)
+	}
+}
