@@ -19,7 +19,7 @@ func BenchmarkVerifyHS256(b *testing.B) {
 func BenchmarkVerifyRS256(b *testing.B) {
 	for _, bits := range []int{2048, 4096} {
 		b.Run(fmt.Sprint(bits), func(b *testing.B) {
-			key := newRSA(bits)
+			key := newRSA("the provider", bits)
 			set := parsedSet(b, jwk(&key.PublicKey, `,"kid":"a"`))
 			v, token := Verifier{Keys: func() *KeySet { return set }, Now: clock}, signRSA(b, key, `{"alg":"RS256","kid":"a"}`, goodClaims)
 			for b.Loop() {

@@ -1,8 +1,8 @@
 package auth
 
 import (
-	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -18,16 +18,35 @@ import (
 
 // The provider's keys, made once for all tests.
 var (
-	providerKey = sync.OnceValue(func() *rsa.PrivateKey { return newRSA(2048) })
-	otherKey    = sync.OnceValue(func() *rsa.PrivateKey { return newRSA(2048) })
+	providerKey = sync.OnceValue(func() *rsa.PrivateKey { return newRSA("the provider", 2048) })
+	otherKey    = sync.OnceValue(func() *rsa.PrivateKey { return newRSA("somebody else", 2048) })
 )
 
-func newRSA(bits int) *rsa.PrivateKey {
-	key, err := rsa.GenerateKey(rand.Reader, bits)
-	if err != nil {
+// newRSA makes the same key of the same seed, so that what a fuzzer finds stays found.
+func newRSA(seed string, bits int) *rsa.PrivateKey {
+	p, q := newPrime(seed+", p", bits/2), newPrime(seed+", q", bits/2)
+	one := big.NewInt(1)
+	n, phi := new(big.Int).Mul(p, q), new(big.Int).Mul(new(big.Int).Sub(p, one), new(big.Int).Sub(q, one))
+	key := &rsa.PrivateKey{PublicKey: rsa.PublicKey{N: n, E: 65537}, D: new(big.Int).ModInverse(big.NewInt(65537), phi), Primes: []*big.Int{p, q}}
+	key.Precompute()
+	if err := key.Validate(); err != nil {
 		panic(err)
 	}
 	return key
+}
+
+// newPrime is a prime of so many bits, a multiple of 256, the two highest set.
+func newPrime(seed string, bits int) *big.Int {
+	var raw []byte
+	for i := range bits / 256 {
+		block := sha256.Sum256(fmt.Append(nil, seed, i))
+		raw = append(raw, block[:]...)
+	}
+	raw[0] |= 0xc0
+	p := new(big.Int).SetBytes(raw)
+	for p.SetBit(p, 0, 1); !p.ProbablyPrime(20); p.Add(p, big.NewInt(2)) {
+	}
+	return p
 }
 
 // jwk is the key as a provider publishes it, with further members.
