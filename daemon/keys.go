@@ -83,7 +83,7 @@ func followKeySet(ctx context.Context, path string, log *slog.Logger, owners []u
 			return
 		}
 		set := followed.KeySet()
-		log.Info("key set read", "file", path, "keys", set.Len())
+		log.Info("key set read", "file", path, "keys", set.String())
 		warnAll(log, set.Warnings())
 	}
 	followed, err := auth.FollowKeySet(path, told, owners...)
