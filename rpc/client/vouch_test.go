@@ -1,0 +1,108 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+var eve = model.Credential{Token: "forged"}
+
+// counted is a configuration of one daemon that counts the connections to it.
+func counted(a client.Address) (cfg client.Config, connections *atomic.Int32) {
+	connections = new(atomic.Int32)
+	return client.Config{Controllers: []client.Address{a}, Accounting: []client.Address{a}, Cluster: "c1",
+		Dial: func(_ context.Context, a client.Address) (net.Conn, error) {
+			connections.Add(1)
+			return net.Dial(a.Network, a.Address)
+		}}, connections
+}
+
+// TestVouchIsCheap: a token, good or forged, costs a daemon one connection, on which the least is
+// asked that needs a credential. The first one pays to find out which protocol is spoken.
+func TestVouchIsCheap(t *testing.T) {
+	var asked []message.Type
+	pinged := controller()
+	for kind, handle := range pinged.Handlers {
+		pinged.Handlers[kind] = func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+			asked = append(asked, kind)
+			return handle(ctx, r)
+		}
+	}
+	ctl, toController := counted(serve(t, "tcp", pinged))
+	dbd, toAccounting := counted(serve(t, "tcp", &server.Server{Persistent: map[message.Type]server.Handler{
+		message.AccountingGetStats: func(context.Context, *server.Request) (message.Type, message.Body, error) {
+			asked = append(asked, message.AccountingGetStats)
+			return message.AccountingGotStats, &message.AccountingStats{}, nil
+		},
+	}}))
+	for _, daemon := range []struct {
+		name        string
+		vouch       func(context.Context, model.Credential) error
+		connections *atomic.Int32
+		first       int32
+	}{
+		{"controller", client.New(ctl).Vouch, toController, 2},
+		{"accounting", client.NewAccounting(dbd).Vouch, toAccounting, 1},
+	} {
+		for i, tt := range []struct {
+			cred model.Credential
+			kind errs.Kind
+		}{{eve, errs.Unauthenticated}, {ann, 0}, {eve, errs.Unauthenticated}, {ann, 0}} {
+			daemon.connections.Store(0)
+			err := daemon.vouch(context.Background(), tt.cred)
+			if (err == nil) != (tt.kind == 0) || err != nil && errs.KindOf(err) != tt.kind {
+				t.Errorf("%s, %d: %v", daemon.name, i, err)
+			}
+			most := int32(1)
+			if i == 0 {
+				most = daemon.first
+			}
+			if n := daemon.connections.Load(); n != most {
+				t.Errorf("%s, %d: %d connections, want %d", daemon.name, i, n, most)
+			}
+		}
+	}
+	for _, kind := range asked {
+		if kind != message.RequestPing {
+			t.Errorf("message %d was asked", kind)
+		}
+	}
+	if len(asked) != 2 { // ann's; the others were refused before
+		t.Errorf("asked %v", asked)
+	}
+}
+
+// TestVouchByABackup: who is not in charge vouches for nobody, and a daemon that can't be asked has
+// not refused anybody.
+func TestVouchByABackup(t *testing.T) {
+	standby := script(t, "ctl1", func(nc net.Conn, h message.Header) { rc(nc, h.Version, fault.StandbyUseBackup) })
+	backup := serve(t, "tcp", controller())
+	backup.Name = "ctl2"
+	c := client.New(client.Config{Controllers: []client.Address{standby.Address, backup}})
+	if err := c.Vouch(context.Background(), ann); err != nil {
+		t.Error(err)
+	}
+	if err := c.Vouch(context.Background(), eve); errs.KindOf(err) != errs.Unauthenticated {
+		t.Error(err)
+	}
+	c = client.New(client.Config{Controllers: []client.Address{standby.Address}})
+	if err := c.Vouch(context.Background(), ann); err == nil || errs.KindOf(err) == errs.Unauthenticated {
+		t.Errorf("standby: %v", err)
+	}
+	down := nowhere(t, "gone")
+	cfg := client.Config{Controllers: []client.Address{down}, Accounting: []client.Address{down}}
+	for _, vouch := range []func(context.Context, model.Credential) error{client.New(cfg).Vouch, client.NewAccounting(cfg).Vouch} {
+		if err := vouch(context.Background(), ann); errs.KindOf(err) != errs.Unavailable {
+			t.Errorf("down: %v", err)
+		}
+	}
+}
