@@ -138,6 +138,9 @@ func compareValues(t *testing.T, decoded json.RawMessage, read []consumed) {
 		if read[0].field == "container" && field != "container" {
 			read = read[2:] // travels twice up to protocol 41; the other decoder's object has it once
 		}
+		if strings.HasSuffix(read[0].field, "? 1 : 0") && field != read[0].field {
+			read = read[1:] // likewise: two fields of that name
+		}
 		next := read[0]
 		read = read[1:]
 		// Elements of lists and the parts of inner records bear names of their own.

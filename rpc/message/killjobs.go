@@ -24,25 +24,12 @@ func (m *KillJobs) Walk(c *codec.Codec) {
 	c.String("qos", &m.QOS)
 	c.String("reservation", &m.Reservation)
 	c.Uint16("signal", &m.Signal)
-	stateFilter(c, "state", &m.State)
+	const anyState = 12 // the number behind the last one; 0 would be pending
+	optAs(c, "state", &m.State, anyState)
 	c.OptUint32("user_id", &m.UserID)
 	c.String("user_name", &m.UserName)
 	c.String("wckey", &m.WCKey)
 	c.String("nodelist", &m.Nodes)
-}
-
-// stateFilter walks a job's state of which "any" is the number behind the last one: 0,
-// which would be at hand, is pending.
-func stateFilter(c *codec.Codec, name string, v *model.Opt[model.JobState]) {
-	const end = 12
-	n := uint32(v.Or(end))
-	if c.Uint32(name, &n); !c.Storing() {
-		return
-	}
-	*v = model.Some(model.JobState(n))
-	if n == end {
-		*v = model.Opt[model.JobState]{}
-	}
 }
 
 // KillJobsResponse answers it (table kill_jobs_response).

@@ -1,0 +1,77 @@
+package model
+
+// Cluster is a cluster of the accounting daemon.
+type Cluster struct {
+	Usage          []ClusterUsage
+	Classification uint16
+	ControlHost    string // empty: its controller is not registered
+	ControlPort    uint32
+	Dimensions     uint16
+	Federation     FederationMember
+	Flags          uint32
+	ID             uint16
+	Name           string
+	Nodes          string // as a host list expression
+	SelectPlugin   uint32 // only for the wire: of a plugin that is gone
+	RootAssoc      Association
+	RPCVersion     uint16 // the protocol that its controller speaks, times 256
+	TRES           string // as "1=4,2=1000": ids and amounts
+}
+
+// FederationMember is what a cluster is in a federation.
+type FederationMember struct {
+	Features     []string
+	Name         string
+	ID           uint32
+	State        uint32
+	SyncReceived uint8
+	SyncSent     uint8
+	Receiving    bool // connections to its sibling
+	Sending      bool
+}
+
+// ClusterUsage is what of a trackable resource was used in an hour, a day or a month, in
+// seconds.
+type ClusterUsage struct {
+	AllocSecs       uint64
+	TRES            TRES
+	DownSecs        uint64
+	IdleSecs        uint64
+	OverSecs        uint64 // planned beyond what there is
+	PlannedDownSecs uint64
+	PeriodStart     Time
+	PlannedSecs     uint64
+}
+
+// ClusterFilter says which clusters are asked for; a nil list and 0 are no filter.
+type ClusterFilter struct {
+	Classification uint16
+	Names          []string
+	Federations    []string
+	Flags          Opt[uint32] // any of these
+	Format         []string
+	RPCVersions    []string
+	UsageEnd       Time
+	UsageStart     Time
+	WithUsage      bool
+	WithDeleted    bool
+}
+
+// TRES is a trackable resource.
+type TRES struct {
+	AllocSecs uint64 // in the usage of something
+	Count     uint64 // of a cluster, or of a usage; 0: listed for itself
+	ID        uint32
+	Name      string // when Type is of several, as "gpu" of "gres"
+	Type      string
+}
+
+// TRESFilter says which trackable resources are asked for; a nil list and 0 are no filter.
+type TRESFilter struct {
+	Count       uint64
+	Format      []string
+	IDs         []string
+	Names       []string
+	Types       []string
+	WithDeleted bool
+}

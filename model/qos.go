@@ -1,0 +1,69 @@
+package model
+
+// QOS is a quality of service. A limit that is not set or unlimited does not limit; amounts
+// are as "1=4,2=1000", by the ids of trackable resources.
+type QOS struct {
+	Description       string
+	ID                uint32
+	Flags             uint32
+	GraceTime         uint32 // seconds before preemption
+	GrpTRESMins       string
+	GrpTRESRunMins    string
+	GrpTRES           string
+	GrpJobs           Opt[uint32]
+	GrpJobsAccrue     Opt[uint32]
+	GrpSubmitJobs     Opt[uint32]
+	GrpWall           Opt[uint32] // minutes
+	MaxTRESMinsPJ     string      // for each job
+	MaxTRESRunMinsPA  string      // for each account
+	MaxTRESRunMinsPU  string      // for each user
+	MaxTRESPA         string
+	MaxTRESPJ         string
+	MaxTRESPN         string // on each node
+	MaxTRESPU         string
+	MaxJobsPA         Opt[uint32]
+	MaxJobsPU         Opt[uint32]
+	MaxJobsAccruePA   Opt[uint32]
+	MaxJobsAccruePU   Opt[uint32]
+	MinPrioThreshold  Opt[uint32]
+	MaxSubmitJobsPA   Opt[uint32]
+	MaxSubmitJobsPU   Opt[uint32]
+	MaxWallPJ         Opt[uint32] // minutes
+	MinTRESPJ         string
+	Name              string
+	PreemptIDs        Bitmap // of the QOS whose jobs make room
+	PreemptNames      []string
+	PreemptMode       uint16
+	PreemptExemptTime Opt[uint32] // seconds that a job runs before it can make room
+	Priority          Opt[uint32]
+	UsageFactor       float64 // FloatNotSet as said there; the other two also
+	UsageThreshold    float64
+	LimitFactor       float64
+}
+
+// QOSFilter says which QOS are asked for; a nil list and 0 are no filter.
+type QOSFilter struct {
+	Descriptions []string
+	Flags        QOSFilterFlags
+	Format       []string
+	IDs          []string
+	Names        []string
+	PreemptMode  uint16
+}
+
+// QOSFilterFlags is a set of which QOS are shown.
+type QOSFilterFlags uint16
+
+// QOSWithDeleted is the bit of QOSFilterFlags, as it travels from protocol 42 on.
+const QOSWithDeleted QOSFilterFlags = 1
+
+// UsedLimits is what of the limits of a QOS one user or one account has in use.
+type UsedLimits struct {
+	AccrueCount uint32 // jobs that grow older in priority
+	Account     string
+	Jobs        uint32 // that run
+	SubmitJobs  uint32 // that wait or run
+	TRES        []uint64
+	TRESRun     []uint64 // TRES seconds, up to protocol 40 minutes
+	UserID      uint32
+}

@@ -1,0 +1,139 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// GetClusters asks for clusters (table db_cluster_cond).
+type GetClusters struct{ model.ClusterFilter }
+
+// Walk is the wire's order.
+func (m *GetClusters) Walk(c *codec.Codec) {
+	c.Uint16("classification", &m.Classification)
+	texts(c, "cluster_list", &m.Names)
+	texts(c, "federation_list", &m.Federations)
+	c.OptUint32("flags", &m.Flags)
+	texts(c, "format_list", &m.Format)
+	if c.Until(codec.V2311) {
+		var plugins []string // that are gone
+		texts(c, "plugin_id_select_list", &plugins)
+	}
+	texts(c, "rpc_version_list", &m.RPCVersions)
+	c.Time("usage_end", &m.UsageEnd)
+	c.Time("usage_start", &m.UsageStart)
+	flag16(c, "with_usage", &m.WithUsage)
+	flag16(c, "with_deleted", &m.WithDeleted)
+}
+
+// Clusters answers it.
+type Clusters struct{ Listed[model.Cluster] }
+
+// Walk is the wire's order.
+func (m *Clusters) Walk(c *codec.Codec) { m.walk(c, "db_cluster_rec", cluster) }
+
+// cluster walks a cluster (table db_cluster_rec).
+func cluster(c *codec.Codec, l *model.Cluster) {
+	if c.Since(codec.V2411) && absent(c) {
+		return
+	}
+	codec.List(c, "accounting_list", "db_cluster_accounting_rec", &l.Usage, clusterUsage)
+	c.Uint16("classification", &l.Classification)
+	c.String("control_host", &l.ControlHost)
+	c.Uint32("control_port", &l.ControlPort)
+	c.Uint16("dimensions", &l.Dimensions)
+	texts(c, "fed.feature_list", &l.Federation.Features)
+	c.String("fed.name", &l.Federation.Name)
+	c.Uint32("fed.id", &l.Federation.ID)
+	c.Uint32("fed.state", &l.Federation.State)
+	c.Uint8("fed.sync_recvd", &l.Federation.SyncReceived)
+	c.Uint8("fed.sync_sent", &l.Federation.SyncSent)
+	c.Uint32("flags", &l.Flags)
+	if c.Since(codec.V2411) {
+		c.Uint16("id", &l.ID)
+	}
+	c.String("name", &l.Name)
+	c.String("nodes", &l.Nodes)
+	if c.Until(codec.V2405) {
+		c.Uint32("plugin_id_select", &l.SelectPlugin)
+	}
+	codec.Record(c, "root_assoc", "db_assoc_rec", &l.RootAssoc, association)
+	c.Uint16("rpc_version", &l.RPCVersion)
+	flag8(c, connected(c), &l.Federation.Receiving)
+	flag8(c, connected(c), &l.Federation.Sending)
+	c.String("tres_str", &l.TRES)
+}
+
+// connected is what the protocol's table calls the two fields without a name.
+func connected(c *codec.Codec) string {
+	switch {
+	case c.Until(codec.V2505):
+		return "fd != -1) ? 1 : 0"
+	case c.Until(codec.V2511):
+		return "tls_conn) ? 1 : 0"
+	}
+	return "conn) ? 1 : 0"
+}
+
+// clusterUsage walks what of a cluster was used (table db_cluster_accounting_rec).
+func clusterUsage(c *codec.Codec, u *model.ClusterUsage) {
+	c.Uint64("alloc_secs", &u.AllocSecs)
+	codec.Record(c, "tres_rec", "db_tres_rec", &u.TRES, tres)
+	c.Uint64("down_secs", &u.DownSecs)
+	c.Uint64("idle_secs", &u.IdleSecs)
+	c.Uint64("over_secs", &u.OverSecs)
+	c.Uint64("pdown_secs", &u.PlannedDownSecs)
+	c.Time("period_start", &u.PeriodStart)
+	c.Uint64("plan_secs", &u.PlannedSecs)
+}
+
+// GetTRES asks for trackable resources (table db_tres_cond).
+type GetTRES struct{ model.TRESFilter }
+
+// Walk is the wire's order.
+func (m *GetTRES) Walk(c *codec.Codec) {
+	c.Uint64("count", &m.Count)
+	texts(c, "format_list", &m.Format)
+	texts(c, "id_list", &m.IDs)
+	texts(c, "name_list", &m.Names)
+	texts(c, "type_list", &m.Types)
+	flag16(c, "with_deleted", &m.WithDeleted)
+}
+
+// TRESList answers it.
+type TRESList struct{ Listed[model.TRES] }
+
+// Walk is the wire's order.
+func (m *TRESList) Walk(c *codec.Codec) { m.walk(c, "db_tres_rec", tres) }
+
+// tres walks a trackable resource (table db_tres_rec).
+func tres(c *codec.Codec, t *model.TRES) {
+	c.Uint64("alloc_secs", &t.AllocSecs)
+	c.Uint64("count", &t.Count)
+	c.Uint32("id", &t.ID)
+	c.String("name", &t.Name)
+	c.String("type", &t.Type)
+}
+
+// Reroute says that another cluster of the federation is to be asked (table
+// reroute_response).
+type Reroute struct {
+	Cluster     *model.Cluster // nil: none
+	StepManager string
+}
+
+// Walk is the wire's order.
+func (m *Reroute) Walk(c *codec.Codec) {
+	known := m.Cluster != nil
+	flag8(c, "has_working_cluster", &known)
+	if c.If("has_working_cluster", known) {
+		if m.Cluster == nil {
+			m.Cluster = new(model.Cluster)
+		}
+		codec.Record(c, "working_cluster_rec", "db_cluster_rec", m.Cluster, cluster)
+	}
+	c.EndIf()
+	if c.Since(codec.V2405) {
+		c.String("stepmgr", &m.StepManager)
+	}
+}

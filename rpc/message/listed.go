@@ -1,0 +1,50 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// Listed is an answer of the accounting daemon that is a list of records, which Records
+// may hand on one at a time.
+type Listed[T any] struct {
+	Records codec.Stream[T]
+	Code    uint32 // 0, or one of Slurm's error numbers
+}
+
+func (m *Listed[T]) walk(c *codec.Codec, element string, record func(*codec.Codec, *T)) {
+	codec.StreamList(c, "list", element, &m.Records, record)
+	c.Uint32("return_code", &m.Code)
+}
+
+// optAs walks a number of which notSet, and no NO_VAL, means "not set".
+func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
+	n := uint32(v.Or(notSet))
+	if c.Uint32(name, &n); !c.Storing() {
+		return
+	}
+	*v = model.Some(T(n))
+	if T(n) == notSet {
+		*v = model.Opt[T]{}
+	}
+}
+
+// absent walks whether a record follows, and is true when none does: it then stays as it
+// was made, with nothing set, which means the same. From here one follows always.
+func absent(c *codec.Codec) bool {
+	there := true
+	c.Bool("present", &there)
+	return c.StopIf("present == 0", !there)
+}
+
+// bit16 walks one bit of a set as a number of its own, as older protocols have it.
+func bit16[T ~uint16 | ~uint32](c *codec.Codec, name string, set *T, bit T) {
+	on := *set&bit != 0
+	if flag16(c, name, &on); !c.Storing() {
+		return
+	}
+	*set &^= bit
+	if on {
+		*set |= bit
+	}
+}
