@@ -38,8 +38,9 @@ var floors = [][]string{
 
 // beside are the imports within a floor, each with its reason.
 var beside = map[[2]string]string{
-	{"handlers", "auth"}: "a handler is given the credential that auth made",
-	{"socket", "guard"}:  "whoever could swap a socket's directory could serve in its place",
+	{"handlers", "auth"}:    "a handler is given the credential that auth made",
+	{"rpc/munge", "become"}: "munged's socket is believed for who serves it",
+	{"socket", "guard"}:     "whoever could swap a socket's directory could serve in its place",
 }
 
 // only names everything of ours that a package may import, where floors are not strict enough.

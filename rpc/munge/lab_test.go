@@ -1,0 +1,290 @@
+package munge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/munge"
+	"schedrestd/rpc/wire"
+)
+
+// lab is a real munged with a real Slurm that believes it. LAB_ENV names a file of lines NAME=value
+// that say where they are.
+type lab map[string]string
+
+func openLab(t *testing.T) lab {
+	t.Helper()
+	name := os.Getenv("LAB_ENV")
+	if name == "" {
+		t.Skip("LAB_ENV names no file that says where a real Slurm is")
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := lab{}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			l[key] = value
+		}
+	}
+	return l
+}
+
+func (l lab) munge() *munge.Client { return &munge.Client{Socket: l["LAB_MUNGE_SOCKET"]} }
+
+// config is that of a client that has nothing but munged's word.
+func (l lab) config(t *testing.T) client.Config {
+	t.Helper()
+	return client.Config{
+		Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: l["LAB_SLURMCTLD"]}},
+		Accounting:  []client.Address{{Name: "dbd", Network: "tcp", Address: l["LAB_SLURMDBD"]}},
+		Cluster:     l["LAB_CLUSTER"],
+		Munge:       l.munge(),
+		MungeUID:    account(t, l["LAB_SLURM_USER"]).Uid,
+		Timeout:     time.Minute,
+	}
+}
+
+// account is a user of this machine.
+func account(t *testing.T, name string) *syscall.Credential {
+	t.Helper()
+	u, err := user.Lookup(name)
+	if err != nil {
+		t.Skip(err)
+	}
+	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
+	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}
+
+func limited(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestLabMunged has a real munged make credentials and judge them.
+func TestLabMunged(t *testing.T) {
+	c, ctx, me := openLab(t).munge(), limited(t), uint32(os.Geteuid())
+	c.TTL = 2 * time.Minute
+	payload := munge.Payload(1008, []byte("body"))
+	text, err := c.Encode(ctx, payload, me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := c.Decode(ctx, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.UID != me || d.GID != uint32(os.Getegid()) || string(d.Payload) != string(payload) {
+		t.Errorf("got %+v", d)
+	}
+	if age := time.Since(d.Encoded); age < -time.Minute || age > time.Minute || d.TTL != c.TTL {
+		t.Errorf("made at %v, good for %v", d.Encoded, d.TTL)
+	}
+	refused := func(text string, want uint8) {
+		t.Helper()
+		d, err := c.Decode(ctx, text)
+		own, _ := errors.AsType[*munge.Error](err)
+		if own == nil || own.Number != want || own.Text == "" || errs.KindOf(err) != errs.Unauthenticated || d.Payload != nil {
+			t.Errorf("got %+v, %v, want munge's error %d", d, err, want)
+		}
+	}
+	refused(text, munge.Replayed)
+	other, err := c.Encode(ctx, payload, me+1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(other, munge.Unauthorized)
+	at := len(other) * 3 / 4
+	changed := byte('A')
+	if other[at] == changed {
+		changed = 'B'
+	}
+	refused(other[:at]+string(changed)+other[at+1:], munge.Invalid)
+	refused("no credential", munge.BadCredential)
+}
+
+// TestLabSlurm: controller and accounting daemon believe munged's word, over TCP and
+// without a token.
+func TestLabSlurm(t *testing.T) {
+	cfg, ctx := openLab(t).config(t), limited(t)
+	ctl, dbd := client.New(cfg), client.NewAccounting(cfg)
+	pings, err := ctl.Ping(ctx, model.Credential{})
+	if err != nil || len(pings) != 1 || !pings[0].Responding {
+		t.Errorf("ping: %+v, %v", pings, err)
+	}
+	nodes := 0
+	if _, err := ctl.Nodes(ctx, model.Credential{}, model.Query{}, func(*model.Node) error { nodes++; return nil }); err != nil || nodes == 0 {
+		t.Errorf("%d nodes, %v", nodes, err)
+	}
+	if err := dbd.Vouch(ctx, model.Credential{}); err != nil {
+		t.Errorf("accounting: %v", err)
+	}
+	cfg.MungeUID++ // not the daemons'
+	if err := client.New(cfg).Vouch(ctx, model.Credential{}); err == nil {
+		t.Error("the controller decoded another's credential")
+	}
+	if err := client.NewAccounting(cfg).Vouch(ctx, model.Credential{}); err == nil {
+		t.Error("the accounting daemon decoded another's credential")
+	}
+}
+
+// TestLabStolen: the credential of a message that was taken off the network is worth nothing before
+// another body.
+func TestLabStolen(t *testing.T) {
+	l, ctx := openLab(t), limited(t)
+	cfg := l.config(t)
+	v := spoken(t, cfg)
+	for name, hashed := range map[string][]byte{"its own body": nil, "another body": []byte("another body")} {
+		seal := func(kind message.Type, body []byte) (*message.Credential, error) {
+			if hashed != nil {
+				body = hashed
+			}
+			text, err := cfg.Munge.Encode(ctx, munge.Payload(uint16(kind), body), cfg.MungeUID)
+			return &message.Credential{Plugin: message.PluginMunge, Text: text}, err
+		}
+		request, err := message.EncodeSealed(v, 0, message.RequestNodeInfo, seal, &message.NodeInfoRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := ask(t, cfg, request)
+		if hashed == nil && (err != nil || f.Header.Type != message.ResponseNodeInfo) || hashed != nil && !errors.Is(err, wire.ErrNone) {
+			t.Errorf("made for %s: message %d, %v", name, f.Header.Type, err)
+		}
+	}
+}
+
+// spoken is the protocol version that the controller and this project speak.
+func spoken(t *testing.T, cfg client.Config) (v codec.Version) {
+	t.Helper()
+	cfg.Dial = func(ctx context.Context, a client.Address) (net.Conn, error) {
+		var d net.Dialer
+		nc, err := d.DialContext(ctx, a.Network, a.Address)
+		return tap{nc, &v}, err
+	}
+	if err := client.New(cfg).Vouch(limited(t), model.Credential{}); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// tap notes the protocol version of what is sent last.
+type tap struct {
+	net.Conn
+	last *codec.Version
+}
+
+func (c tap) Write(b []byte) (int, error) {
+	*c.last = codec.Version(b[4])
+	return c.Conn.Write(b)
+}
+
+// ask sends the controller a whole message and reads the answer.
+func ask(t *testing.T, cfg client.Config, request []byte) (message.Frame, error) {
+	t.Helper()
+	nc, err := net.Dial("tcp", cfg.Controllers[0].Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := nc.Write(request); err != nil {
+		t.Fatal(err)
+	}
+	b, err := wire.Read(nc, message.MaxLength)
+	if err != nil {
+		return message.Frame{}, err
+	}
+	return message.ParseFrame(b)
+}
+
+// asUser marks the process of TestLabJob that is another user.
+const asUser = "MUNGE_TEST_SUBMIT"
+
+// TestLabJob: a job belongs to the uid and gid of the process that handed it in, with nothing
+// but munged's word for it; two users at the same time.
+func TestLabJob(t *testing.T) {
+	l := openLab(t)
+	if os.Getenv(asUser) != "" {
+		submit(t, l)
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to be other users")
+	}
+	for _, name := range []string{"alice", "bob"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			who := account(t, name)
+			job := l.submitAs(t, who)
+			if got := l.run(t, "squeue", "-h", "-t", "all", "-j", job, "-o", "%U"); got != fmt.Sprint(who.Uid) {
+				t.Errorf("squeue shows job %s of uid %q, want %d", job, got, who.Uid)
+			}
+			want := fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) ", name, who.Uid, name, who.Gid)
+			if got := l.run(t, "scontrol", "show", "job", job); !strings.Contains(got, want) {
+				t.Errorf("scontrol shows, without %q:\n%s", want, got)
+			}
+			l.run(t, "scancel", job)
+		})
+	}
+}
+
+// submitAs is the job that this program, as who, hands in.
+func (l lab) submitAs(t *testing.T, who *syscall.Credential) string {
+	t.Helper()
+	cmd := exec.CommandContext(limited(t), "/proc/self/exe", "-test.v", "-test.run=^TestLabJob$")
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), asUser+"=1")
+	for key, value := range l { // its file may be root's alone
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	_, rest, _ := strings.Cut(string(out), "handed in job ")
+	job, _, _ := strings.Cut(rest, ".")
+	if job == "" {
+		t.Fatalf("it handed in no job:\n%s", out)
+	}
+	return job
+}
+
+// submit hands in a job as who this process is.
+func submit(t *testing.T, l lab) {
+	desc := &model.JobDesc{Name: "munged", Script: "#!/bin/sh\nid\n", WorkDir: "/tmp",
+		Environment: []string{"PATH=/usr/bin:/bin"}, TimeLimit: model.Some(uint32(1))}
+	s, err := client.New(l.config(t)).Submit(limited(t), model.Credential{}, desc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("handed in job %d.\n", s.StepID.JobID)
+}
+
+// run is what a command of Slurm's own prints.
+func (l lab) run(t *testing.T, command ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(limited(t), "chroot", append([]string{l["LAB_ROOT"]}, command...)...).Output()
+	if err != nil {
+		t.Fatalf("%v: %v", command, err)
+	}
+	return strings.TrimSpace(string(out))
+}

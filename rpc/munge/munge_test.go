@@ -1,0 +1,379 @@
+package munge
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+)
+
+const credential = "MUNGE:AwQFAAB+/w==:"
+
+// munged is a fake one: it gives each request, header and all, to act, with the connection.
+func munged(t testing.TB, act func(nc net.Conn, request []byte)) *Client {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "munge-") // not t.TempDir: a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wait.Go(func() {
+				defer nc.Close()
+				nc.SetDeadline(time.Now().Add(30 * time.Second))
+				request := make([]byte, headerLength)
+				if _, err := io.ReadFull(nc, request); err != nil {
+					return
+				}
+				body := make([]byte, binary.BigEndian.Uint32(request[7:]))
+				if _, err := io.ReadFull(nc, body); err != nil {
+					return
+				}
+				act(nc, append(request, body...))
+			})
+		}
+	})
+	t.Cleanup(func() { ln.Close(); wait.Wait(); os.RemoveAll(dir) })
+	return &Client{Socket: filepath.Join(dir, "s")}
+}
+
+// says is a munged that always answers the same.
+func says(answer []byte) func(net.Conn, []byte) {
+	return func(nc net.Conn, _ []byte) { nc.Write(answer) }
+}
+
+func framed(k kind, body []byte) []byte {
+	b := header(k)
+	binary.BigEndian.PutUint32(b[7:], uint32(len(body)))
+	return append(b, body...)
+}
+
+func words(number byte, text string) []byte {
+	return append([]byte{number, byte(len(text))}, text...)
+}
+
+func long(text string) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+}
+
+func encoded(text string) []byte { return framed(encodeResponse, append(words(0, ""), long(text)...)) }
+
+func decoded(uid uint32, payload string) []byte {
+	b := append(words(0, ""), 4, 5, 0, 2, 'r', 0)
+	b = binary.BigEndian.AppendUint32(b, 300)
+	b = append(b, 4, 127, 0, 0, 1)
+	for _, n := range []uint32{1000, 1001, uid, 20, 30, nobody} {
+		b = binary.BigEndian.AppendUint32(b, n)
+	}
+	return framed(decodeResponse, append(b, long(payload)...))
+}
+
+// TestEncodeRequest has the bytes that a munged of munge 0.5.16 takes.
+func TestEncodeRequest(t *testing.T) {
+	var got []byte
+	c := munged(t, func(nc net.Conn, request []byte) {
+		got = request
+		nc.Write(encoded(credential + "\x00"))
+	})
+	for ttl, seconds := range map[time.Duration]string{0: "\x00\x00\x00\x00", 5 * time.Minute: "\x00\x00\x01\x2c", 1 << 62: "\x00\x00\x0e\x10"} {
+		c.TTL = ttl
+		text, err := c.Encode(t.Context(), []byte("pay"), 64030)
+		if err != nil || text != credential {
+			t.Fatalf("got %q, %v", text, err)
+		}
+		want := []byte("\x00\x60\x6d\x4b\x04\x02\x00\x00\x00\x00\x17" + "\x01\x01\x00\x00" + seconds +
+			"\x00\x00\xfa\x1e" + "\xff\xff\xff\xff" + "\x00\x00\x00\x03pay")
+		if !bytes.Equal(got, want) {
+			t.Errorf("asked %x, want %x", got, want)
+		}
+	}
+}
+
+func TestDecodeRequest(t *testing.T) {
+	var got []byte
+	c := munged(t, func(nc net.Conn, request []byte) {
+		got = request
+		nc.Write(decoded(10, "pay"))
+	})
+	d, err := c.Decode(t.Context(), credential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Decoded{UID: 10, GID: 20, Payload: []byte("pay"), Encoded: time.Unix(1000, 0), TTL: 5 * time.Minute}
+	if diff := cmp.Diff(want, d); diff != "" {
+		t.Error(diff)
+	}
+	if want := append([]byte("\x00\x60\x6d\x4b\x04\x04\x00\x00\x00\x00\x18"+"\x00\x00\x00\x14"), credential+"\x00"...); !bytes.Equal(got, want) {
+		t.Errorf("asked %x, want %x", got, want)
+	}
+}
+
+// TestBadMunged: whatever munged answers, there is an error that says so, and never a credential.
+func TestBadMunged(t *testing.T) {
+	good := encoded(credential + "\x00")
+	edit := func(at int, b byte) []byte {
+		c := bytes.Clone(good)
+		c[at] = b
+		return c
+	}
+	tests := []struct {
+		name   string
+		answer []byte
+		kind   errs.Kind
+		want   string // in the error's text
+	}{
+		{"closes at once", nil, errs.BadAnswer, "without a whole answer"},
+		{"closes within the header", good[:10], errs.BadAnswer, "without a whole answer"},
+		{"closes after the header", good[:11], errs.BadAnswer, "without a whole answer"},
+		{"closes within the credential", good[:len(good)-1], errs.BadAnswer, "without a whole answer"},
+		{"other magic", edit(0, 1), errs.BadAnswer, "begins with 01606d4b"},
+		{"other version", edit(4, 5), errs.BadAnswer, "version 5 instead of 4"},
+		{"other message", decoded(1, ""), errs.BadAnswer, "message 5 instead of 3"},
+		{"HTTP", []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), errs.BadAnswer, "begins with 48545450"},
+		{"huge answer", append(header(encodeResponse)[:7], 0xff, 0xff, 0xff, 0xff), errs.BadAnswer, "4294967295 bytes, over the limit"},
+		{"a byte over the limit", append(header(encodeResponse)[:7], 0, 1, 0, 1), errs.BadAnswer, "65537 bytes, over the limit"},
+		{"empty answer", framed(encodeResponse, nil), errs.BadAnswer, "1 bytes where 0 are left"},
+		{"text longer than the answer", framed(encodeResponse, []byte{0, 9, 'x'}), errs.BadAnswer, "9 bytes where 1 are left"},
+		{"huge credential", framed(encodeResponse, append(words(0, ""), 0xff, 0xff, 0xff, 0xff, 'M')), errs.BadAnswer, "4294967295 bytes where 1 are left"},
+		{"leftovers", framed(encodeResponse, append(good[11:len(good):len(good)], 0)), errs.BadAnswer, "1 bytes left over"},
+		{"no NUL", encoded(credential), errs.BadAnswer, "none"},
+		{"a NUL inside", encoded("MUNGE:AA\x00AA:\x00"), errs.BadAnswer, "none"},
+		{"a line end inside", encoded("MUNGE:AA\nAA:\x00"), errs.BadAnswer, "none"},
+		{"nothing as a credential", encoded(""), errs.BadAnswer, "none"},
+		{"an empty credential", encoded("MUNGE::\x00"), errs.BadAnswer, "none"},
+		{"another's credential", encoded("eyJhbGciOiJIUzI1NiJ9.e30.AA\x00"), errs.BadAnswer, "none"},
+		{"an error", framed(encodeResponse, append(words(1, "Internal \x1b[31merror\n\x00"), long("")...)), errs.Unavailable,
+			"Internal [31merror (munge error 1)"},
+		{"an error with a credential", framed(encodeResponse, append(words(5, ""), long(credential+"\x00")...)), errs.Unavailable, "munge error 5"},
+		{"an error and nothing more", framed(encodeResponse, words(6, "no")), errs.Unavailable, "no (munge error 6)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text, err := munged(t, says(tt.answer)).Encode(t.Context(), []byte("pay"), 1)
+			check(t, err, tt.kind, tt.want)
+			if text != "" {
+				t.Errorf("got the credential %q as well", text)
+			}
+		})
+	}
+}
+
+// TestRefusedCredentials: what munged thinks of a credential is told apart from its own troubles.
+func TestRefusedCredentials(t *testing.T) {
+	whole := decoded(10, "pay")[11:]
+	bad := func(number byte) []byte { return framed(decodeResponse, append([]byte{number, 0}, whole[2:]...)) }
+	tests := []struct {
+		name   string
+		answer []byte
+		kind   errs.Kind
+		number uint8 // of munge
+	}{
+		{"no memory", bad(4), errs.Unavailable, 4},
+		{"socket", bad(6), errs.Unavailable, 6},
+		{"form", bad(BadCredential), errs.Unauthenticated, BadCredential},
+		{"another key", bad(Invalid), errs.Unauthenticated, Invalid},
+		{"expired, with its contents", bad(Expired), errs.Unauthenticated, Expired},
+		{"replayed, with its contents", bad(Replayed), errs.Unauthenticated, Replayed},
+		{"another uid", bad(Unauthorized), errs.Unauthenticated, Unauthorized},
+		{"unknown error", bad(19), errs.Unavailable, 19},
+		{"cut", framed(decodeResponse, whole[:len(whole)-1]), errs.BadAnswer, 0},
+		{"cut in the ids", framed(decodeResponse, whole[:30]), errs.BadAnswer, 0},
+		{"leftovers", framed(decodeResponse, append(whole[:len(whole):len(whole)], 0)), errs.BadAnswer, 0},
+		{"nobody's", decoded(nobody, "pay"), errs.BadAnswer, 0},
+		{"other message", encoded(credential + "\x00"), errs.BadAnswer, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d, err := munged(t, says(tt.answer)).Decode(t.Context(), credential)
+			check(t, err, tt.kind, "")
+			own, _ := errors.AsType[*Error](err)
+			if (own != nil) != (tt.number != 0) || own != nil && own.Number != tt.number {
+				t.Errorf("munge's own error is %v, want number %d", own, tt.number)
+			}
+			if diff := cmp.Diff(Decoded{}, d); diff != "" {
+				t.Errorf("something is said of a credential that is not good:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSlowMunged: one that accepts and is silent costs the time that the caller gives, whether it
+// ends or is taken back.
+func TestSlowMunged(t *testing.T) {
+	for name, answer := range map[string][]byte{"silent": nil, "half an answer": encoded(credential)[:20]} {
+		t.Run(name, func(t *testing.T) {
+			hang := make(chan struct{})
+			c := munged(t, func(nc net.Conn, _ []byte) { nc.Write(answer); <-hang })
+			defer close(hang)
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_, err := c.Encode(ctx, nil, 1)
+			check(t, err, errs.Timeout, "does not answer in time")
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v is not of the deadline", err)
+			}
+			ctx, cancel = context.WithCancel(t.Context())
+			time.AfterFunc(50*time.Millisecond, cancel)
+			_, err = c.Encode(ctx, nil, 1)
+			if check(t, err, errs.Timeout, ""); !errors.Is(err, context.Canceled) {
+				t.Errorf("%v is not of the cancellation", err)
+			}
+		})
+	}
+}
+
+// TestNoMunged: each way of not being there is named, with what to look at.
+func TestNoMunged(t *testing.T) {
+	dir := t.TempDir()
+	stale := filepath.Join(dir, "stale")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.SetUnlinkOnClose(false)
+	ln.Close()
+	tests := []struct {
+		name string
+		c    Client
+		want error
+		hint string
+	}{
+		{"no socket", Client{Socket: filepath.Join(dir, "none")}, syscall.ENOENT, "is munged running"},
+		{"nobody listens", Client{Socket: stale}, syscall.ECONNREFUSED, "is munged running"},
+		{"not allowed", Client{Dial: func(context.Context, string) (net.Conn, error) { return nil, syscall.EACCES }}, syscall.EACCES, "enter the directory"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tt.c.Encode(t.Context(), nil, 1)
+			check(t, err, errs.Unavailable, tt.c.socket())
+			if !errors.Is(err, tt.want) || !strings.Contains(errs.HintOf(err), tt.hint) {
+				t.Errorf("got %v, hint %q", err, errs.HintOf(err))
+			}
+		})
+	}
+}
+
+// TestBusyMunged: a full queue is waited for.
+func TestBusyMunged(t *testing.T) {
+	c := munged(t, says(encoded(credential+"\x00")))
+	dials := 0
+	c.Dial = func(ctx context.Context, socket string) (net.Conn, error) {
+		if dials++; dials < 4 {
+			return nil, &net.OpError{Op: "dial", Err: syscall.EAGAIN}
+		}
+		return net.Dial("unix", socket)
+	}
+	if text, err := c.Encode(t.Context(), nil, 1); err != nil || text != credential || dials != 4 {
+		t.Errorf("got %q, %v after %d attempts", text, err, dials)
+	}
+	c.Dial = func(context.Context, string) (net.Conn, error) { return nil, syscall.EAGAIN }
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := c.Encode(ctx, nil, 1)
+	check(t, err, errs.Timeout, "does not answer in time")
+}
+
+// TestStranger: somebody else's munged, which could have the request carried out in his own
+// name, is told nothing.
+func TestStranger(t *testing.T) {
+	heard := make(chan struct{}, 1)
+	c := munged(t, func(nc net.Conn, _ []byte) {
+		heard <- struct{}{}
+		nc.Write(encoded(credential + "\x00"))
+	})
+	refused := func(why string) {
+		t.Helper()
+		_, err := c.Encode(t.Context(), nil, 1)
+		check(t, err, errs.Unavailable, why)
+		select {
+		case <-heard:
+			t.Error("it was asked")
+		default:
+		}
+	}
+	c.Trusted = func(uid uint32) bool {
+		if int(uid) != os.Geteuid() {
+			t.Errorf("it is said to be uid %d", uid)
+		}
+		return false
+	}
+	refused("not trusted")
+	c.Dial = func(context.Context, string) (net.Conn, error) { // no kernel has a word on it
+		near, far := net.Pipe()
+		t.Cleanup(func() { far.Close() })
+		return near, nil
+	}
+	refused("the kernel can't tell")
+}
+
+// Left to itself a Client believes root and the owner of the socket's directory.
+func TestTrustedByItself(t *testing.T) {
+	c := munged(t, nil)
+	dir := filepath.Dir(c.Socket)
+	believed := func(uid uint32, want bool) {
+		t.Helper()
+		if got := c.ownersOrRoots(uid); got != want {
+			t.Errorf("uid %d is believed: %v", uid, got)
+		}
+	}
+	believed(0, true)
+	believed(uint32(os.Geteuid()), true)
+	believed(31001, false)
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give a directory to others")
+	}
+	for _, owner := range []int{31001, 65534} {
+		if err := os.Chown(dir, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+		believed(uint32(owner), owner != 65534)
+		believed(31002, false)
+		believed(0, true)
+	}
+}
+
+// What can't be asked is not.
+func TestUnaskable(t *testing.T) {
+	c := &Client{Dial: func(context.Context, string) (net.Conn, error) {
+		t.Error("munged was dialled")
+		return nil, syscall.ENOENT
+	}}
+	_, err := c.Encode(t.Context(), nil, nobody)
+	check(t, err, errs.Internal, "everybody")
+	_, err = c.Encode(t.Context(), make([]byte, maxLength), 1)
+	check(t, err, errs.TooLarge, "too many for munged")
+	c.TTL = -1
+	_, err = c.Encode(t.Context(), nil, 1)
+	check(t, err, errs.Internal, "time to live")
+	_, err = c.Decode(t.Context(), strings.Repeat("x", maxLength))
+	check(t, err, errs.TooLarge, "too many for munged")
+}
+
+func check(t *testing.T, err error, kind errs.Kind, want string) {
+	t.Helper()
+	if err == nil || errs.KindOf(err) != kind || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v (%v), want %v with %q", err, errs.KindOf(err), kind, want)
+	}
+}

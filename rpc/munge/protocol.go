@@ -1,0 +1,208 @@
+package munge
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// A message to or from munged, all numbers big endian:
+//
+//	u32 magic, u8 version, u8 kind, u8 how often it was tried before, u32 length of what follows
+//
+// Each connection is for one question.
+const (
+	magic        = 0x00606d4b
+	version      = 4
+	headerLength = 4 + 1 + 1 + 1 + 4
+
+	// maxLength bounds what follows a header, either way. munged's own limit is a MiB; our
+	// credentials have some 300 bytes.
+	maxLength = 64 << 10
+
+	// maxTTL is munged's own limit, which it cuts longer ones to.
+	maxTTL = time.Hour
+)
+
+// kind is of a message.
+type kind uint8
+
+const (
+	encode         kind = 2
+	encodeResponse kind = 3
+	decode         kind = 4
+	decodeResponse kind = 5
+)
+
+// nobody as a uid or gid that a credential is restricted to: no restriction.
+const nobody uint32 = 1<<32 - 1
+
+// A credential is base64 between these.
+const (
+	prefix = "MUNGE:"
+	suffix = ":"
+)
+
+// munged chooses cipher and MAC; 33 bytes are not worth compressing.
+const (
+	defaultCipher = 1
+	defaultMAC    = 1
+	noZip         = 0
+)
+
+// encodeRequest asks for a credential with payload for uid's eyes. No time to live is munged's own.
+func encodeRequest(payload []byte, uid uint32, ttl time.Duration) ([]byte, error) {
+	if ttl < 0 {
+		return nil, errs.New(errs.Internal, "a time to live of %v", ttl)
+	}
+	b := header(encode)
+	b = append(b, defaultCipher, defaultMAC, noZip)
+	b = append(b, 0) // no realm
+	b = binary.BigEndian.AppendUint32(b, uint32(min(ttl, maxTTL)/time.Second))
+	b = binary.BigEndian.AppendUint32(b, uid)
+	b = binary.BigEndian.AppendUint32(b, nobody) // any gid
+	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
+	return finish(append(b, payload...))
+}
+
+// decodeRequest asks what a credential says.
+func decodeRequest(credential string) ([]byte, error) {
+	b := header(decode)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(credential)+1))
+	return finish(append(append(b, credential...), 0))
+}
+
+func header(k kind) []byte {
+	b := binary.BigEndian.AppendUint32(make([]byte, 0, 128), magic)
+	return append(b, version, byte(k), 0, 0, 0, 0, 0)
+}
+
+// finish puts the length where header left its place.
+func finish(b []byte) ([]byte, error) {
+	n := len(b) - headerLength
+	if n > maxLength {
+		return nil, errs.New(errs.TooLarge, "%d bytes are too many for munged, which is asked with %d at most", n, maxLength)
+	}
+	binary.BigEndian.PutUint32(b[headerLength-4:], uint32(n))
+	return b, nil
+}
+
+// parseHeader is the length of what follows the header of an answer of the kind want.
+func parseHeader(h [headerLength]byte, want kind) (int, error) {
+	n := binary.BigEndian.Uint32(h[headerLength-4:])
+	switch {
+	case binary.BigEndian.Uint32(h[:]) != magic:
+		return 0, fmt.Errorf("%w: the answer begins with %x", errGarbled, h[:4])
+	case h[4] != version:
+		return 0, fmt.Errorf("%w: version %d instead of %d", errGarbled, h[4], version)
+	case kind(h[5]) != want:
+		return 0, fmt.Errorf("%w: message %d instead of %d", errGarbled, h[5], want)
+	case n > maxLength:
+		return 0, fmt.Errorf("%w: an answer of %d bytes, over the limit of %d", errGarbled, n, maxLength)
+	}
+	return int(n), nil
+}
+
+// parseEncoded is the credential of an answer; an *Error is munged's own.
+func parseEncoded(b []byte) (string, error) {
+	r := &reader{b: b}
+	if err := r.verdict(); err != nil {
+		return "", err
+	}
+	text := string(r.take(r.u32()))
+	if err := r.finish(); err != nil {
+		return "", err
+	}
+	text, ended := strings.CutSuffix(text, "\x00")
+	if !ended || !wellFormed(text) {
+		return "", fmt.Errorf("%w: what it calls a credential is none", errGarbled) // not shown: it may be one
+	}
+	return text, nil
+}
+
+// wellFormed tells whether text looks like a credential, so that nothing else is ever sent as one.
+func wellFormed(text string) bool {
+	inside, ok := strings.CutPrefix(text, prefix)
+	inside, ok2 := strings.CutSuffix(inside, suffix)
+	return ok && ok2 && inside != "" && strings.IndexFunc(inside, func(r rune) bool {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+		return !letter && r != '+' && r != '/' && r != '='
+	}) < 0
+}
+
+// parseDecoded is what an answer says of a credential; an *Error is munged's own. After one,
+// nothing of the rest counts, though munged fills it in when a credential came twice or late.
+func parseDecoded(b []byte) (Decoded, error) {
+	r := &reader{b: b}
+	if err := r.verdict(); err != nil {
+		return Decoded{}, err
+	}
+	r.take(3)              // cipher, MAC, zip
+	r.take(uint32(r.u8())) // realm
+	d := Decoded{TTL: time.Duration(r.u32()) * time.Second}
+	r.take(uint32(r.u8())) // address of the machine that made it
+	d.Encoded = time.Unix(int64(r.u32()), 0)
+	r.u32() // decoded, that is now
+	d.UID, d.GID = r.u32(), r.u32()
+	r.take(8) // the uid and gid that it is restricted to: munged has seen to that
+	d.Payload = r.take(r.u32())
+	if err := r.finish(); err != nil {
+		return Decoded{}, err
+	}
+	if d.UID == nobody || d.GID == nobody {
+		return Decoded{}, fmt.Errorf("%w: uid %d, gid %d are nobody's", errGarbled, d.UID, d.GID)
+	}
+	return d, nil
+}
+
+// reader takes an answer apart. After the first error everything is zero.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) take(n uint32) []byte {
+	if r.err == nil && uint64(n) > uint64(len(r.b)) {
+		r.err = fmt.Errorf("%w: %d bytes where %d are left", errGarbled, n, len(r.b))
+	}
+	if r.err != nil {
+		return nil
+	}
+	taken := r.b[:n:n]
+	r.b = r.b[n:]
+	return taken
+}
+
+func (r *reader) u8() uint8 {
+	if b := r.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) u32() uint32 {
+	if b := r.take(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+// verdict reads the error number and text that all answers begin with.
+func (r *reader) verdict() error {
+	number := r.u8()
+	text := printable(r.take(uint32(r.u8())))
+	if r.err == nil && number != 0 {
+		return &Error{Number: number, Text: text}
+	}
+	return r.err
+}
+
+func (r *reader) finish() error {
+	if r.err == nil && len(r.b) > 0 {
+		r.err = fmt.Errorf("%w: %d bytes left over", errGarbled, len(r.b))
+	}
+	return r.err
+}
