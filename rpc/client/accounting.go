@@ -147,9 +147,8 @@ func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Cred
 // openAt opens a session at version v: in the header and in the body, because what the
 // body says is what is spoken, and a version too new there is not refused.
 func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (*session, *failure) {
-	credential := travelling(cred)
 	init := &message.PersistInit{Version: v, ClusterName: a.cfg.Cluster, PersistType: message.PersistToAccounting}
-	opening, err := message.EncodeOpening(v, &credential, init)
+	opening, err := message.EncodeOpening(v, a.seal(ctx, d, cred), init)
 	if err != nil {
 		return nil, failed(unreached, err)
 	}

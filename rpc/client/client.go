@@ -24,8 +24,8 @@ import (
 	"os"
 	"time"
 
-	"schedrestd/model"
 	"schedrestd/rpc/message"
+	"schedrestd/rpc/munge"
 )
 
 // Config says where the daemons are.
@@ -43,20 +43,16 @@ type Config struct {
 	// the daemon is away, and what he would be told is a token.
 	Trusted func(uid uint32) bool
 
+	// Munge has munged vouch for this process, where the kernel's word does not reach: a local
+	// credential then travels over TCP too, and means who this process is. nil: it does not.
+	Munge    *munge.Client
+	MungeUID uint32 // of the scheduler's user, as whom the daemons run: he alone may decode
+
 	// Dial opens a connection; nil: by itself. A worker in an empty network
 	// namespace gets its connections from its parent.
 	Dial func(ctx context.Context, a Address) (net.Conn, error)
 
 	Log *slog.Logger // hears at level debug of each connection to a daemon; nil: nobody does
-}
-
-// travelling is a credential on the wire. The kernel's word is auth/cred: only addresses of
-// network "unix" are used for it.
-func travelling(cred model.Credential) message.Credential {
-	if cred.Local() {
-		return message.Credential{Plugin: message.PluginNone}
-	}
-	return message.Credential{Plugin: message.PluginJWT, Token: cred.Token, ActAs: cred.ActAs}
 }
 
 // Client asks the controllers of one cluster. It is safe for concurrent use and keeps

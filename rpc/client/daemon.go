@@ -98,7 +98,7 @@ func (g *daemons) answered(d *daemon) {
 func (c *caller) dial(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
 	var tried []error
 	for _, a := range d.addresses {
-		if cred.Local() && a.Network != "unix" {
+		if cred.Local() && a.Network != "unix" && !c.munged(d) {
 			continue // there it would say nothing: anybody could have sent it
 		}
 		begun := time.Now()

@@ -18,8 +18,7 @@ import (
 // it alone. What the answer says, also an error number, is the caller's to judge,
 // but for "I don't speak this version".
 func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, t message.Type, body message.Body) (message.Frame, *failure) {
-	credential := travelling(cred)
-	b, err := message.Encode(v, 0, t, &credential, body)
+	b, err := message.EncodeSealed(v, 0, t, c.seal(ctx, d, cred), body)
 	if err != nil {
 		return message.Frame{}, failed(unreached, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"schedrestd/rpc/codec"
 )
@@ -24,32 +25,66 @@ type Frame struct {
 	Body       []byte     // a view into what was given to ParseFrame
 }
 
+// Sealer makes the credential of a message whose body is encoded; nil: it has none.
+type Sealer func(t Type, body []byte) (*Credential, error)
+
+// Sealed is the Sealer of a credential that is the same whatever the body.
+func Sealed(credential *Credential) Sealer {
+	return func(Type, []byte) (*Credential, error) { return credential, nil }
+}
+
+// front is room for the header and a credential of usual size, before the body.
+const front = 1 << 10
+
 // Encode makes a whole message at protocol version v, its length in front. A nil
 // credential sets FlagNoCredential.
 func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body Body) ([]byte, error) {
-	if credential == nil {
-		flags |= FlagNoCredential
-	}
-	// Length and body length are known last: their places are filled at the end.
-	c := codec.NewEncoder(v, make([]byte, 4, 256))
-	header := Header{Version: v, Flags: flags, Type: t}
-	header.Walk(c)
-	if credential != nil {
-		credential.Walk(c)
-	}
-	front := len(c.Bytes())
+	return EncodeSealed(v, flags, t, Sealed(credential), body)
+}
+
+// EncodeSealed is Encode with a credential that depends on the body. An error of seal is
+// returned as it is.
+func EncodeSealed(v codec.Version, flags uint16, t Type, seal Sealer, body Body) ([]byte, error) {
+	// The credential travels first and is made last. Its length is not known before, and a
+	// body may be too long to copy for it: room is left, and what is too much of it is cut off.
+	c := codec.NewEncoder(v, make([]byte, front, 2*front))
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
 		return nil, fmt.Errorf("encode message %d: %w", t, err)
 	}
 	b := c.Bytes()
+	credential, err := seal(t, b[front:])
+	if err != nil {
+		return nil, err
+	}
+	if credential == nil {
+		flags |= FlagNoCredential
+	}
+	before, err := encodeFront(Header{Version: v, Flags: flags, Type: t, BodyLength: uint32(len(b) - front)}, credential)
+	if err != nil {
+		return nil, fmt.Errorf("encode message %d: %w", t, err)
+	}
+	if len(before) <= front {
+		b = b[front-len(before):]
+		copy(b, before)
+	} else {
+		b = slices.Concat(before, b[front:])
+	}
 	if len(b)-4 > MaxLength {
 		return nil, fmt.Errorf("encode message %d: %d bytes are over the limit of %d", t, len(b)-4, MaxLength)
 	}
-	const bodyLengthAt = 4 + 2 + 2 + 2
-	binary.BigEndian.PutUint32(b[bodyLengthAt:], uint32(len(b)-front))
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	return b, nil
+}
+
+// encodeFront is what precedes the body: room for the length, header, credential.
+func encodeFront(header Header, credential *Credential) ([]byte, error) {
+	c := codec.NewEncoder(header.Version, make([]byte, 4, front))
+	header.Walk(c)
+	if credential != nil {
+		credential.Walk(c)
+	}
+	return c.Bytes(), c.Finish()
 }
 
 // ParseFrame takes a message apart; b is without the length in front. The header is

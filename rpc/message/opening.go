@@ -8,8 +8,8 @@ import (
 
 // EncodeOpening makes the first message of a connection that stays: length, the
 // number of a PersistInit, and then a whole message of its own with header and credential.
-func EncodeOpening(v codec.Version, credential *Credential, init *PersistInit) ([]byte, error) {
-	b, err := Encode(v, FlagPersistent, RequestPersistInit, credential, init)
+func EncodeOpening(v codec.Version, seal Sealer, init *PersistInit) ([]byte, error) {
+	b, err := EncodeSealed(v, FlagPersistent, RequestPersistInit, seal, init)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 
 func opening(t testing.TB, v codec.Version, cred message.Credential, body codec.Version) []byte {
 	t.Helper()
-	b, err := message.EncodeOpening(v, &cred, &message.PersistInit{Version: body, ClusterName: "c1", PersistType: message.PersistToAccounting})
+	b, err := message.EncodeOpening(v, message.Sealed(&cred), &message.PersistInit{Version: body, ClusterName: "c1", PersistType: message.PersistToAccounting})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,32 @@
+package client
+
+import (
+	"context"
+	"slices"
+
+	"schedrestd/model"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/munge"
+)
+
+// seal makes the credential of one message to d. That of munged is good for this body, once:
+// each attempt has its own.
+func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) message.Sealer {
+	switch {
+	case !cred.Local():
+		return message.Sealed(&message.Credential{Plugin: message.PluginJWT, Token: cred.Token, ActAs: cred.ActAs})
+	case c.munged(d):
+		return func(t message.Type, body []byte) (*message.Credential, error) {
+			text, err := c.cfg.Munge.Encode(ctx, munge.Payload(uint16(t), body), c.cfg.MungeUID)
+			return &message.Credential{Plugin: message.PluginMunge, Text: text}, err
+		}
+	}
+	// The kernel's word is auth/cred: only addresses of network "unix" are used for it.
+	return message.Sealed(&message.Credential{Plugin: message.PluginNone})
+}
+
+// munged tells whether munged vouches towards d for what is local. Where there is a UNIX
+// socket the kernel does, to whom a daemon of ours listens.
+func (c *caller) munged(d *daemon) bool {
+	return c.cfg.Munge != nil && !slices.ContainsFunc(d.addresses, func(a Address) bool { return a.Network == "unix" })
+}

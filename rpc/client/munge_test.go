@@ -1,0 +1,213 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/munge"
+	"schedrestd/rpc/wire"
+)
+
+// listen serves each connection to an address of its own with act, until the test ends.
+func listen(t *testing.T, network string, act func(net.Conn)) string {
+	t.Helper()
+	address := "127.0.0.1:0"
+	if network == "unix" {
+		dir, err := os.MkdirTemp("", "munge-") // not t.TempDir: a socket's path is short
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		address = filepath.Join(dir, "s")
+	}
+	ln, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wait.Go(func() {
+				defer nc.Close()
+				nc.SetDeadline(time.Now().Add(30 * time.Second))
+				act(nc)
+			})
+		}
+	})
+	t.Cleanup(func() { ln.Close(); wait.Wait() })
+	return ln.Addr().String()
+}
+
+// journal is what a fake munged and the daemons that believe it have seen.
+type journal struct {
+	mu       sync.Mutex
+	asked    [][]byte // of munged, without the header
+	requests []message.Frame
+}
+
+// munged makes a credential that is counted: "MUNGE:1:", "MUNGE:2:", ….
+func (j *journal) munged(nc net.Conn) {
+	var header [11]byte
+	if _, err := io.ReadFull(nc, header[:]); err != nil {
+		return
+	}
+	request := make([]byte, binary.BigEndian.Uint32(header[7:]))
+	if _, err := io.ReadFull(nc, request); err != nil {
+		return
+	}
+	j.mu.Lock()
+	j.asked = append(j.asked, request)
+	text := fmt.Sprintf("MUNGE:%d:\x00", len(j.asked))
+	j.mu.Unlock()
+	body := append(binary.BigEndian.AppendUint32([]byte{0, 0}, uint32(len(text))), text...)
+	nc.Write(append(binary.BigEndian.AppendUint32([]byte("\x00\x60\x6d\x4b\x04\x03\x00"), uint32(len(body))), body...))
+}
+
+// controller speaks protocol 42 as 24.11 does, and answers everything else with success.
+func (j *journal) controller(nc net.Conn) {
+	b, err := wire.Read(nc, 1<<20)
+	if err != nil {
+		return
+	}
+	f, _ := message.ParseFrame(b)
+	j.mu.Lock()
+	j.requests = append(j.requests, f)
+	j.mu.Unlock()
+	if f.Header.Version > codec.V2411 {
+		rc(nc, codec.V2411, 1007)
+		return
+	}
+	rc(nc, f.Header.Version, 0)
+}
+
+// accounting opens a session for whoever comes.
+func (j *journal) accounting(nc net.Conn) {
+	b, err := wire.Read(nc, 1<<20)
+	if err != nil {
+		return
+	}
+	f, _ := message.ParseFrame(b[2:])
+	j.mu.Lock()
+	j.requests = append(j.requests, f)
+	j.mu.Unlock()
+	answer, _ := message.EncodePersistent(f.Header.Version, message.AccountingRC, &message.PersistRC{})
+	nc.Write(answer)
+}
+
+// credentials are those that the daemons got. Each of munged's must have been made for
+// the body it came with, for the scheduler's user.
+func (j *journal) credentials(t *testing.T) []message.Credential {
+	t.Helper()
+	var all []message.Credential
+	for i, f := range j.requests {
+		all = append(all, f.Credential)
+		if f.Credential.Plugin != message.PluginMunge || i >= len(j.asked) {
+			continue
+		}
+		want := append(binary.BigEndian.AppendUint32(nil, 33), munge.Payload(uint16(f.Header.Type), f.Body)...)
+		if got := j.asked[i]; !bytes.HasSuffix(got, want) || binary.BigEndian.Uint32(got[8:]) != 64030 {
+			t.Errorf("munged was asked %x for message %d", got, f.Header.Type)
+		}
+	}
+	return all
+}
+
+// TestMunge: over TCP a local credential is munged's word, made anew for each message; a token
+// and the kernel's word stay what they are, and munged hears nothing of them.
+func TestMunge(t *testing.T) {
+	counted := func(n int) message.Credential {
+		return message.Credential{Plugin: message.PluginMunge, Text: fmt.Sprintf("MUNGE:%d:", n)}
+	}
+	local := model.Credential{}
+	desc := &model.JobDesc{Script: strings.Repeat("#", 100_000)} // longer than a chunk of the hash
+	tests := []struct {
+		name    string
+		network string
+		cred    model.Credential
+		ask     func(*client.Client, *client.Accounting, model.Credential)
+		want    []message.Credential
+	}{
+		{"local, submits", "tcp", local, func(c *client.Client, _ *client.Accounting, cred model.Credential) {
+			c.Submit(context.Background(), cred, desc)
+		}, []message.Credential{counted(1), counted(2), counted(3)}}, // two probes come first
+		{"token", "tcp", ann, func(c *client.Client, _ *client.Accounting, cred model.Credential) {
+			c.Vouch(context.Background(), cred)
+		}, []message.Credential{token(ann), token(ann), token(ann)}},
+		{"local, by a UNIX socket", "unix", local, func(c *client.Client, _ *client.Accounting, cred model.Credential) {
+			c.Vouch(context.Background(), cred)
+		}, []message.Credential{{Plugin: message.PluginNone}, {Plugin: message.PluginNone}, {Plugin: message.PluginNone}}},
+		{"local, to accounting", "tcp", local, func(_ *client.Client, a *client.Accounting, cred model.Credential) {
+			a.Vouch(context.Background(), cred)
+		}, []message.Credential{counted(1)}},
+		{"token, to accounting", "tcp", ann, func(_ *client.Client, a *client.Accounting, cred model.Credential) {
+			a.Vouch(context.Background(), cred)
+		}, []message.Credential{token(ann)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			j := &journal{}
+			cfg := client.Config{
+				Controllers: []client.Address{{Name: "ctl", Network: tt.network, Address: listen(t, tt.network, j.controller)}},
+				Accounting:  []client.Address{{Name: "dbd", Network: tt.network, Address: listen(t, tt.network, j.accounting)}},
+				Munge:       &munge.Client{Socket: listen(t, "unix", j.munged)},
+				MungeUID:    64030,
+			}
+			tt.ask(client.New(cfg), client.NewAccounting(cfg), tt.cred)
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			if diff := cmp.Diff(tt.want, j.credentials(t)); diff != "" {
+				t.Error(diff)
+			}
+			if munged := tt.want[0].Plugin == message.PluginMunge; !munged && len(j.asked) > 0 {
+				t.Errorf("munged was asked %d times", len(j.asked))
+			}
+		})
+	}
+}
+
+func token(cred model.Credential) message.Credential {
+	return message.Credential{Plugin: message.PluginJWT, Token: cred.Token, ActAs: cred.ActAs}
+}
+
+// TestMungeIsDown: without munged nothing is sent, and the error is of munged: nobody need
+// look for a job.
+func TestMungeIsDown(t *testing.T) {
+	j := &journal{}
+	cfg := client.Config{
+		Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: listen(t, "tcp", j.controller)}},
+		Accounting:  []client.Address{{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", j.accounting)}},
+		Munge:       &munge.Client{Socket: filepath.Join(t.TempDir(), "none")},
+	}
+	_, submit := client.New(cfg).Submit(context.Background(), model.Credential{}, &model.JobDesc{})
+	for name, err := range map[string]error{"submit": submit, "accounting": client.NewAccounting(cfg).Vouch(context.Background(), model.Credential{})} {
+		e, ok := err.(*errs.Error)
+		if !ok || e.Kind != errs.Unavailable || e.Message != "munged can't be reached" || e.Hint == "" || e.Code != "" {
+			t.Errorf("%s: got %#v", name, err)
+		}
+	}
+	if j.mu.Lock(); len(j.requests) > 0 {
+		t.Errorf("%d requests were sent", len(j.requests))
+	}
+	j.mu.Unlock()
+}

@@ -1,0 +1,57 @@
+package message
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/rpc/codec"
+)
+
+// TestEncodeSealed: a credential is made of the body that follows it, however long either is.
+func TestEncodeSealed(t *testing.T) {
+	body := &NodeInfoSingleRequest{NodeName: strings.Repeat("n", 5000)}
+	for v := codec.Oldest; v <= codec.Newest; v++ {
+		for _, size := range []int{0, 1, 250, front - 31, front - 30, front - 29, front, 8 << 10, 100 << 10} {
+			want := Credential{Plugin: PluginMunge, Text: strings.Repeat("x", size)}
+			var hashed []byte
+			b, err := EncodeSealed(v, FlagPersistent, RequestNodeInfoSingle, func(kind Type, body []byte) (*Credential, error) {
+				if kind != RequestNodeInfoSingle {
+					t.Errorf("sealed as message %d", kind)
+				}
+				hashed = bytes.Clone(body)
+				return &want, nil
+			}, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := ParseFrame(b[4:])
+			if err != nil || f.Header.Flags != FlagPersistent || !bytes.Equal(hashed, f.Body) {
+				t.Fatalf("protocol %d, credential of %d bytes: flags %x, %v; the body is the sealed one: %v", v, size, f.Header.Flags, err, bytes.Equal(hashed, f.Body))
+			}
+			if diff := cmp.Diff(want, f.Credential); diff != "" {
+				t.Errorf("protocol %d: %s", v, diff)
+			}
+			var back NodeInfoSingleRequest
+			if err := f.Decode(&back); err != nil || back.NodeName != body.NodeName {
+				t.Errorf("protocol %d, credential of %d bytes: %v", v, size, err)
+			}
+			if length := binary.BigEndian.Uint32(b); int(length) != len(b)-4 {
+				t.Errorf("length %d before %d bytes", length, len(b)-4)
+			}
+		}
+	}
+}
+
+// Who can't make a credential gets no message without one.
+func TestEncodeSealedFails(t *testing.T) {
+	down := errors.New("down")
+	b, err := EncodeSealed(codec.Newest, 0, RequestPing, func(Type, []byte) (*Credential, error) { return nil, down }, Empty{})
+	if !errors.Is(err, down) || b != nil {
+		t.Errorf("got %x, %v", b, err)
+	}
+}
