@@ -1,0 +1,284 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/demo/site"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+)
+
+// daemons is a lab without a gateway: what a client of the two daemons meets.
+type daemons struct {
+	*lab
+	schedctl string // a copy that every user may run
+	conf     string // and read
+}
+
+// newDaemons makes a site whose AuthAltParameters are parameters, in which KEY and JWKS are the paths of its keys.
+// change may adjust the configuration of both daemons. They are to be started.
+func newDaemons(t *testing.T, parameters string, change ...func(conf string) string) *daemons {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "daemons-") // not t.TempDir: a socket's path is short
+	must(t, err)
+	d := &daemons{lab: &lab{t: t, daemons: map[string]*site.Daemon{}, work: filepath.Join(dir, "work")}}
+	t.Cleanup(func() {
+		d.down()
+		eventually(t, "the directory can be removed", func() bool { return os.RemoveAll(dir) == nil })
+	})
+	must(t, os.Chmod(dir, 0o711))
+	d.Site, err = site.New(dir)
+	must(t, err)
+	must(t, os.Chmod(filepath.Join(dir, "run"), 0o711))
+	must(t, os.Mkdir(d.work, 0o700))
+	must(t, os.Chmod(d.work, 0o777|os.ModeSticky))
+	public := filepath.Join(dir, "public")
+	must(t, os.Mkdir(public, 0o700))
+	must(t, os.Chmod(public, 0o711))
+	d.dbd, d.ctld = d.Scheddbd(bin), d.Schedctld(bin)
+	d.ctld.Answers = func(ctx context.Context) error { return d.controller("unix").Vouch(ctx, model.Credential{}) }
+	must(t, d.Configure())
+	d.parameters(parameters)
+	for _, f := range change {
+		d.rewrite(f)
+	}
+	d.schedctl, d.conf = filepath.Join(public, "schedctl"), filepath.Join(public, "sched.conf")
+	copyTo(t, filepath.Join(bin, "schedctl"), d.schedctl, 0o755)
+	copyTo(t, d.Conf(), d.conf, 0o644)
+	return d
+}
+
+func copyTo(t *testing.T, from, to string, mode os.FileMode) {
+	t.Helper()
+	in, err := os.Open(from)
+	must(t, err)
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o600)
+	must(t, err)
+	_, err = io.Copy(out, in)
+	must(t, err)
+	must(t, out.Close())
+	must(t, os.Chmod(to, mode))
+}
+
+// jwks is the path of the site's key set.
+func (d *daemons) jwks() string { return filepath.Join(d.Dir, "etc", "jwks.json") }
+
+var altParameters = regexp.MustCompile(`AuthAltParameters=.*`)
+
+// parameters configures both daemons; who runs has to be restarted.
+func (d *daemons) parameters(text string) {
+	d.t.Helper()
+	text = strings.NewReplacer("KEY", d.Key(), "JWKS", d.jwks()).Replace(text)
+	d.rewrite(func(conf string) string {
+		return altParameters.ReplaceAllLiteralString(conf, `AuthAltParameters="`+text+`"`)
+	})
+}
+
+// rewrite has change make both configurations anew.
+func (d *daemons) rewrite(change func(conf string) string) {
+	d.t.Helper()
+	for _, path := range []string{d.Conf(), d.DbdConf()} {
+		text, err := os.ReadFile(path)
+		must(d.t, err)
+		must(d.t, os.WriteFile(path, []byte(change(string(text))), 0o600))
+	}
+}
+
+// start starts both daemons, or starts them again.
+func (d *daemons) start() {
+	d.t.Helper()
+	for _, name := range []string{"schedctld", "scheddbd"} {
+		if running := d.daemons[name]; running != nil {
+			running.Stop()
+		}
+	}
+	d.up(d.dbd)
+	d.up(d.ctld)
+}
+
+// said is what the daemon name has logged.
+func (d *daemons) said(name string) string {
+	d.t.Helper()
+	text, err := os.ReadFile(d.Log(name))
+	must(d.t, err)
+	return string(text)
+}
+
+// controller is a client of schedctld by "tcp" or "unix"; as, when given, is who connects the socket.
+func (d *daemons) controller(network string, as ...account) *client.Client {
+	at := fmt.Sprintf("127.0.0.1:%d", d.Controller)
+	if network == "unix" {
+		at = d.Socket()
+	}
+	return client.New(client.Config{Controllers: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(as)})
+}
+
+// accounting is a client of scheddbd, likewise.
+func (d *daemons) accounting(network string, as ...account) *client.Accounting {
+	at := fmt.Sprintf("127.0.0.1:%d", d.Accounting)
+	if network == "unix" {
+		at = d.DbdSocket()
+	}
+	return client.NewAccounting(client.Config{Cluster: "demo", Accounting: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(as)})
+}
+
+func dialer(as []account) func(context.Context, client.Address) (net.Conn, error) {
+	if len(as) == 0 {
+		return nil
+	}
+	return func(_ context.Context, a client.Address) (net.Conn, error) {
+		return dialAs(as[0].uid, as[0].gid, a.Address)
+	}
+}
+
+// run runs schedctl as u with these variables. status is its exit status.
+func (d *daemons) run(u account, env []string, args ...string) (out, errOut string, status int) {
+	d.t.Helper()
+	cmd := exec.Command(d.schedctl, append([]string{"-f", d.conf}, args...)...)
+	cmd.Env, cmd.Dir = append([]string{"PATH=/usr/bin:/bin"}, env...), "/"
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.uid, Gid: u.gid, Groups: []uint32{}}}
+	}
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		d.t.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+// twoUsers are two ordinary ones of this machine.
+func twoUsers(t *testing.T) (alice, bob account) {
+	t.Helper()
+	needRoot(t)
+	var found []account
+	for _, name := range []string{"games", "daemon", "bin", "mail"} {
+		if u, ok := accountOf(name); ok && u.gid != 0 {
+			found = append(found, u)
+		}
+	}
+	if len(found) < 2 {
+		t.Skip("this machine has no two ordinary users to act as")
+	}
+	return found[0], found[1]
+}
+
+func accountOf(name string) (account, bool) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return account{}, false
+	}
+	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
+	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+	return account{u.Username, uint32(uid), uint32(gid)}, true
+}
+
+// self is the user of this process.
+func (d *daemons) self() account {
+	return account{d.Owner, uint32(os.Geteuid()), uint32(os.Getegid())}
+}
+
+// issuer makes tokens as any other tool would: with Go's standard library, and nothing of this project's.
+type issuer struct {
+	secret []byte          // of HS256
+	key    *rsa.PrivateKey // of RS256
+	kid    string
+}
+
+var issuerKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
+	for i := range keys {
+		var err error
+		if keys[i], err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+			panic(err)
+		}
+	}
+	return keys
+})
+
+func unpadded(b []byte) string          { return base64.RawURLEncoding.EncodeToString(b) }
+func unpad(text string) ([]byte, error) { return base64.RawURLEncoding.DecodeString(text) }
+
+// hs256 is the issuer that has the site's key.
+func (d *daemons) hs256() issuer {
+	d.t.Helper()
+	secret, err := os.ReadFile(d.Key())
+	must(d.t, err)
+	return issuer{secret: secret}
+}
+
+// token is a token of user, who is named by the claim sun, from an hour ago until lifespan from now.
+func (i issuer) token(user string, lifespan time.Duration) string {
+	return i.claiming("sun", user, lifespan)
+}
+
+func (i issuer) claiming(claim, user string, lifespan time.Duration) string {
+	alg, kid := "HS256", ""
+	if i.key != nil {
+		alg = "RS256"
+	}
+	if i.kid != "" {
+		kid = fmt.Sprintf(`,"kid":%q`, i.kid)
+	}
+	now := time.Now()
+	signed := unpadded(fmt.Appendf(nil, `{"alg":%q,"typ":"JWT"%s}`, alg, kid)) + "." +
+		unpadded(fmt.Appendf(nil, `{"iat":%d,"exp":%d,%q:%q}`, now.Add(-time.Hour).Unix(), now.Add(lifespan).Unix(), claim, user))
+	return signed + "." + unpadded(i.sign([]byte(signed)))
+}
+
+func (i issuer) sign(text []byte) []byte {
+	if i.key == nil {
+		mac := hmac.New(sha256.New, i.secret)
+		mac.Write(text)
+		return mac.Sum(nil)
+	}
+	digest := sha256.Sum256(text)
+	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, digest[:])
+	if err != nil {
+		panic(err)
+	}
+	return signature
+}
+
+// publish writes a key set with the public keys of issuers, as people do who don't want it read by halves.
+func (d *daemons) publish(issuers ...issuer) {
+	d.t.Helper()
+	var keys []string
+	for _, i := range issuers {
+		kid := ""
+		if i.kid != "" {
+			kid = fmt.Sprintf(`"kid":%q,`, i.kid)
+		}
+		keys = append(keys, fmt.Sprintf(`{"kty":"RSA",%s"n":%q,"e":"AQAB","x5t":"passed over"}`, kid, unpadded(i.key.N.Bytes())))
+	}
+	d.replaceKeySet(`{"keys":[` + strings.Join(keys, ",") + `]}`)
+}
+
+func (d *daemons) replaceKeySet(text string) {
+	d.t.Helper()
+	must(d.t, os.WriteFile(d.jwks()+".new", []byte(text), 0o600))
+	must(d.t, os.Rename(d.jwks()+".new", d.jwks()))
+}
+
+func byToken(token string) model.Credential { return model.Credential{Token: token} }
