@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
+	"math/big"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -81,9 +82,15 @@ func (o object) seconds(name string) (value int64, ok bool, err error) {
 	if raw[0] < '0' || raw[0] > '9' {
 		return 0, true, errors.New("not a time")
 	}
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || f != math.Trunc(f) || f > last {
+	// Not by a float, in which a small fraction is lost; and no exponent that makes a number too long to hold.
+	if _, exponent, _ := strings.Cut(strings.ToLower(string(raw)), "e"); exponent != "" {
+		if n, err := strconv.Atoi(exponent); err != nil || n < -20 || n > 20 {
+			return 0, true, errors.New("not a time")
+		}
+	}
+	r, ok := new(big.Rat).SetString(string(raw))
+	if !ok || !r.IsInt() || r.Num().Cmp(big.NewInt(last)) > 0 {
 		return 0, true, errors.New("not a time")
 	}
-	return int64(f), true, nil
+	return r.Num().Int64(), true, nil
 }
