@@ -18,11 +18,9 @@ type Tokens struct {
 	Longest time.Duration // lifespan
 }
 
-// Lifespans that a request may have instead of a number of seconds.
-const (
-	lifespanUnset     = 0xfffffffe // as 0
-	lifespanUnlimited = 0xffffffff
-)
+// lifespanUnset is what Slurm's commands send for "not set", as 0 is. Their "unlimited" is one more, and too long
+// as any number of that size.
+const lifespanUnset = 0xfffffffe
 
 // handleToken creates a token: root and the scheduler's user may have one for anyone, others for
 // themselves alone; by a token, for no longer than that token itself. That is root's power over the
@@ -92,7 +90,7 @@ func (c *Controller) lifespan(who server.Identity, seconds uint32) (time.Duratio
 	if seconds == 0 || seconds == lifespanUnset {
 		d = min(auth.DefaultLifespan, c.cfg.Tokens.Longest)
 	}
-	if most := c.cfg.Tokens.Longest; d > most || seconds == lifespanUnlimited {
+	if most := c.cfg.Tokens.Longest; d > most {
 		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "a token may last for %d seconds at the most", int(most.Seconds()))
 	}
 	if who.Kernel {
