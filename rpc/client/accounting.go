@@ -182,27 +182,36 @@ func (s *session) call(t message.Type, body message.Body, want message.Type, ans
 // exchange sends the message b and reads the answer. When want is AccountingRC,
 // number 0 is all there is to read, and answer is nil.
 func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
+	body, f := s.fetch(b, want)
+	if f != nil || answer == nil {
+		return f
+	}
+	if err := message.DecodeBody(s.version, want, body, answer); err != nil {
+		return failed(garbled, err)
+	}
+	return nil
+}
+
+// fetch is exchange without the decoding: the body of an answer of type want.
+func (s *session) fetch(b []byte, want message.Type) ([]byte, *failure) {
 	if n, err := s.nc.Write(b); err != nil {
-		return failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
+		return nil, failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
 	}
 	b, f := s.caller.receive(s.nc)
 	if f != nil {
-		return f
+		return nil, f
 	}
 	if len(b) < 2 {
-		return failed(garbled, codec.ErrShort)
+		return nil, failed(garbled, codec.ErrShort)
 	}
 	t, body := message.Type(binary.BigEndian.Uint16(b)), b[2:]
 	switch {
 	case t == message.AccountingRC:
-		return s.verdict(body, want)
+		return nil, s.verdict(body, want)
 	case t != want:
-		return failed(garbled, fmt.Errorf("message %d instead of %d", t, want))
+		return nil, failed(garbled, fmt.Errorf("message %d instead of %d", t, want))
 	}
-	if err := message.DecodeBody(s.version, t, body, answer); err != nil {
-		return failed(garbled, err)
-	}
-	return nil
+	return body, nil
 }
 
 // verdict judges the daemon's short answer.

@@ -1,0 +1,182 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+	"schedrestd/rpc/wire"
+)
+
+// listed is an answer's records: the names that the filter asks for, made by one.
+func listed[T any](names []string, one func(name string) T) message.Listed[T] {
+	l := message.Listed[T]{Records: codec.Stream[T]{List: []T{}}}
+	for _, name := range names {
+		l.Records.List = append(l.Records.List, one(name))
+	}
+	return l
+}
+
+// accountingRecords is an accounting daemon that has whatever it is asked for by name.
+func accountingRecords() *server.Server {
+	return &server.Server{Persistent: map[message.Type]server.Handler{
+		message.AccountingGetJobs: decoded(message.AccountingGotJobs, func(r *message.GetAccountingJobs) (message.Body, error) {
+			if len(r.States) > 0 {
+				return nil, fault.Of(fault.AccessDenied, "")
+			}
+			return &message.AccountingJobs{Listed: listed(r.Names, func(s string) model.AccountingJob {
+				return model.AccountingJob{Name: s, Steps: []model.AccountingStep{{Name: "batch"}}}
+			})}, nil
+		}),
+		message.AccountingGetAssocs: decoded(message.AccountingGotAssocs, func(r *message.GetAssociations) (message.Body, error) {
+			return &message.Associations{Listed: listed(r.Users, func(s string) model.Association { return model.Association{User: s} })}, nil
+		}),
+		message.AccountingGetAccounts: decoded(message.AccountingGotAccounts, func(r *message.GetAccounts) (message.Body, error) {
+			if r.Flags != model.AccountWithAssocs {
+				return nil, errs.New(errs.Internal, "flags %d", r.Flags)
+			}
+			return &message.Accounts{Listed: listed(r.Assoc.Accounts, func(s string) model.Account { return model.Account{Name: s} })}, nil
+		}),
+		message.AccountingGetUsers: decoded(message.AccountingGotUsers, func(r *message.GetUsers) (message.Body, error) {
+			return &message.Users{Listed: listed(r.Assoc.Users, func(s string) model.User { return model.User{Name: s} })}, nil
+		}),
+		message.AccountingGetWCKeys: decoded(message.AccountingGotWCKeys, func(r *message.GetWCKeys) (message.Body, error) {
+			return &message.WCKeys{Listed: listed(r.Names, func(s string) model.WCKey { return model.WCKey{Name: s} })}, nil
+		}),
+		message.AccountingGetQOS: decoded(message.AccountingGotQOS, func(r *message.GetQOS) (message.Body, error) {
+			return &message.QOSList{Listed: listed(r.Names, func(s string) model.QOS { return model.QOS{Name: s} })}, nil
+		}),
+		message.AccountingGetClusters: decoded(message.AccountingGotClusters, func(r *message.GetClusters) (message.Body, error) {
+			return &message.Clusters{Listed: listed(r.Names, func(s string) model.Cluster { return model.Cluster{Name: s} })}, nil
+		}),
+		message.AccountingGetTRES: decoded(message.AccountingGotTRES, func(r *message.GetTRES) (message.Body, error) {
+			return &message.TRESList{Listed: listed(r.Types, func(s string) model.TRES { return model.TRES{Type: s} })}, nil
+		}),
+	}}
+}
+
+func TestAccountingRecords(t *testing.T) {
+	want := []string{"x", "y"}
+	for v := codec.Oldest; v <= codec.Newest; v++ {
+		s := accountingRecords()
+		s.Newest = v
+		a := client.NewAccounting(client.Config{Accounting: []client.Address{serve(t, "tcp", s)}})
+		ctx := context.Background()
+		var got []string
+		tests := []struct {
+			name string
+			ask  func() error
+		}{
+			{"jobs", func() error {
+				return a.Jobs(ctx, ann, model.AccountingJobFilter{Names: want}, func(j *model.AccountingJob) error {
+					if len(j.Steps) != 1 || j.Steps[0].Name != "batch" {
+						t.Errorf("steps %+v", j.Steps)
+					}
+					got = append(got, j.Name)
+					return nil
+				})
+			}},
+			{"associations", func() error {
+				return a.Associations(ctx, ann, model.AssocFilter{Users: want}, collect(&got, func(a *model.Association) string { return a.User }))
+			}},
+			{"accounts", func() error {
+				return a.Accounts(ctx, ann, model.AccountFilter{Assoc: model.AssocFilter{Accounts: want}, Flags: model.AccountWithAssocs},
+					collect(&got, func(a *model.Account) string { return a.Name }))
+			}},
+			{"users", func() error {
+				return a.Users(ctx, ann, model.UserFilter{Assoc: model.AssocFilter{Users: want}}, collect(&got, func(u *model.User) string { return u.Name }))
+			}},
+			{"workload keys", func() error {
+				return a.WCKeys(ctx, ann, model.WCKeyFilter{Names: want}, collect(&got, func(k *model.WCKey) string { return k.Name }))
+			}},
+			{"qos", func() error {
+				return a.QOS(ctx, ann, model.QOSFilter{Names: want}, collect(&got, func(q *model.QOS) string { return q.Name }))
+			}},
+			{"clusters", func() error {
+				return a.Clusters(ctx, ann, model.ClusterFilter{Names: want}, collect(&got, func(c *model.Cluster) string { return c.Name }))
+			}},
+			{"tres", func() error {
+				return a.TRES(ctx, ann, model.TRESFilter{Types: want}, collect(&got, func(r *model.TRES) string { return r.Type }))
+			}},
+		}
+		for _, tt := range tests {
+			got = nil
+			if err := tt.ask(); err != nil || !cmp.Equal(want, got) {
+				t.Errorf("%s, %s: %q, %v", v.Release(), tt.name, got, err)
+			}
+		}
+		if err := a.Jobs(ctx, ann, model.AccountingJobFilter{States: []string{"0"}}, nil); errs.KindOf(err) != errs.Denied {
+			t.Errorf("%s, jobs, denied: %v", v.Release(), err)
+		}
+		if err := a.TRES(ctx, model.Credential{Token: "forged"}, model.TRESFilter{}, nil); errs.KindOf(err) != errs.Unauthenticated {
+			t.Errorf("%s, tres, forged: %v", v.Release(), err)
+		}
+	}
+}
+
+// Whoever was given records is given none a second time, whatever comes after them.
+func TestAccountingRecordsOnce(t *testing.T) {
+	stop := errors.New("stop")
+	asked := 0
+	// tres answers two records, then code or, when it is cut, half of it.
+	tres := func(code uint32, cut int) client.Address {
+		return replier(t, func(v codec.Version) []byte {
+			asked++
+			body := message.TRESList{Listed: listed([]string{"x", "y"}, func(s string) model.TRES { return model.TRES{Type: s} })}
+			body.Code = code
+			b, _ := message.EncodePersistent(v, message.AccountingGotTRES, &body)
+			b = b[:len(b)-cut]
+			b[3] -= byte(cut)
+			return b
+		})
+	}
+	tests := []struct {
+		name     string
+		code     uint32
+		cut      int
+		each     error
+		kind     errs.Kind
+		received int
+	}{
+		{name: "cut short", cut: 6, kind: errs.BadAnswer, received: 1},
+		{name: "a number behind them", code: fault.AccessDenied, kind: errs.Denied, received: 2},
+		{name: "the receiver stops", each: stop, received: 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			asked = 0
+			primary, backup := tres(tt.code, tt.cut), tres(tt.code, tt.cut)
+			backup.Name = "bak"
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{primary, backup}})
+			received := 0
+			err := a.TRES(context.Background(), ann, model.TRESFilter{}, func(*model.TRES) error { received++; return tt.each })
+			if tt.each != nil && err != tt.each || tt.each == nil && errs.KindOf(err) != tt.kind {
+				t.Errorf("got %v", err)
+			}
+			if received != tt.received || asked != 1 {
+				t.Errorf("%d records received, %d times asked", received, asked)
+			}
+		})
+	}
+}
+
+// replier is an accounting daemon that answers what is asked in a session with reply.
+func replier(t *testing.T, reply func(v codec.Version) []byte) client.Address {
+	return opener(t, func(nc net.Conn, v codec.Version) {
+		b, _ := message.EncodePersistent(v, message.AccountingRC, &message.PersistRC{Info: uint16(v) << 8})
+		nc.Write(b)
+		if _, err := wire.Read(nc, 1<<20); err == nil {
+			nc.Write(reply(v))
+		}
+	})
+}
