@@ -245,6 +245,14 @@ func TestHostile(t *testing.T) {
 		{"left over", append([]byte{byte(ipc.KindSign)}, make([]byte, 17)...), 0},
 		{"too long", append([]byte{byte(ipc.KindSign)}, make([]byte, 5000)...), 0},
 		{"with a descriptor", append([]byte{byte(ipc.KindSign)}, make([]byte, 16)...), 1},
+		{"a key for tokens", append([]byte{byte(ipc.KindTokenKeyFD)}, make([]byte, 5)...), 1},
+		{"a verdict", append([]byte{byte(ipc.KindVerified)}, make([]byte, 9)...), 0},
+		{"a key set", append([]byte{byte(ipc.KindJWKSFD)}, 0), 1},
+		{"a signature cut short", append([]byte{byte(ipc.KindVerify)}, make([]byte, 41)...), 0},
+		{"a signature and more", append([]byte{byte(ipc.KindVerify)}, make([]byte, 43)...), 0},
+		{"a text that is not there", append([]byte{byte(ipc.KindVerify), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x1f}, make([]byte, 32)...), 0},
+		{"a text too long", append([]byte{byte(ipc.KindVerify), 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x20}, make([]byte, 8193+32)...), 0},
+		{"a signature with a descriptor", append([]byte{byte(ipc.KindVerify)}, make([]byte, 42)...), 1},
 	}
 	k := begun(t, 1)
 	honest := worker(t, k, 1)

@@ -56,16 +56,20 @@ func (k *tokenKey) judge(v *ipc.Verify) ipc.Verdict {
 }
 
 // keepTokenKey reads the key of tokens, and answers whether it is in use from now on in place of
-// the one before.
+// the one before. When it is not, that one stays, and a signature that is not its may be one of those
+// that the daemons know already.
 func (k *keeper) keepTokenKey(m *ipc.TokenKeyFD, fd int) *ipc.Kept {
 	f := os.NewFile(uintptr(fd), "key")
 	defer f.Close()
 	key, err := readTokenKey(f, m.Followed)
-	if err != nil {
-		return &ipc.Kept{Number: m.Number, Reason: ipc.Refuse(err.Error()).Reason}
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err != nil {
+		if k.token != nil { // what stays is not the newest any more
+			k.token = &tokenKey{secret: k.token.secret}
+		}
+		return &ipc.Kept{Number: m.Number, Reason: ipc.Refuse(err.Error()).Reason}
+	}
 	k.token = key
 	return &ipc.Kept{Number: m.Number, OK: true}
 }

@@ -78,6 +78,9 @@ func playKeeper(part string) int {
 		if err != nil {
 			return 0
 		}
+		if key, ok := m.Message.(*ipc.TokenKeyFD); ok && part == "kept of another" {
+			c.Send(&ipc.Kept{Number: key.Number + 1, OK: true})
+		}
 		key, ok := m.Message.(*ipc.KeyFD)
 		switch {
 		case ok && part == "stopped":

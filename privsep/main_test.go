@@ -86,7 +86,7 @@ func playParent(text string) int {
 	return 0
 }
 
-// reloadEnv names the file that a parent rereads, a Setup as JSON.
+// reloadEnv names the file that a parent rereads, a Setup and Secrets as JSON.
 const reloadEnv = "PRIVSEP_TEST_RELOAD"
 
 type reloader struct {
@@ -94,12 +94,19 @@ type reloader struct {
 	log  *slog.Logger
 }
 
-func (r reloader) Reload() (s ipc.Setup, _ Secrets, err error) {
+func (r reloader) Reload() (ipc.Setup, Secrets, error) {
+	var next reread
 	raw, err := os.ReadFile(r.path)
 	if err == nil {
-		err = json.Unmarshal(raw, &s)
+		err = json.Unmarshal(raw, &next)
 	}
-	return s, Secrets{}, err
+	return next.Setup, next.Secrets, err
+}
+
+// reread is what a parent rereads.
+type reread struct {
+	ipc.Setup
+	Secrets
 }
 
 func (r reloader) Accepted() { r.log.Info("accepted") }

@@ -60,13 +60,14 @@ func playWorker(part string) int {
 // refusedCluster is one that no worker serves.
 const refusedCluster = "refused"
 
-func goodHandler(s ipc.Setup, _ *program.Tokens) (http.Handler, error) {
+func goodHandler(s ipc.Setup, tokens *program.Tokens) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) })
 	mux.HandleFunc("/setup", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s) })
+	mux.HandleFunc("/verdict", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, verdict(r, tokens.Judge())) })
 	mux.HandleFunc("/peer", func(w http.ResponseWriter, r *http.Request) {
 		p, _ := auth.PeerFrom(r.Context())
 		json.NewEncoder(w).Encode(p)
@@ -126,6 +127,16 @@ func playHostile(part string) int {
 		sendRaw(ipc.KindReady, 0, 0)
 	case "done of nothing":
 		sendRaw(ipc.KindDone, 8, 0)
+	case "verify":
+		sendRaw(ipc.KindVerify, 42, 0)
+	case "verified":
+		sendRaw(ipc.KindVerified, 9, 0)
+	case "key set":
+		sendRaw(ipc.KindJWKSFD, 1, 1)
+	case "token key":
+		sendRaw(ipc.KindTokenKeyFD, 5, 1)
+	case "key changed":
+		sendRaw(ipc.KindKeyChanged, 0, 0)
 	case "leftover":
 		sendRaw(ipc.KindDone, 9, 0)
 	case "oversized":

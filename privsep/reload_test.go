@@ -19,14 +19,21 @@ import (
 // rereading makes a file that the parents of this test reread, and gives what writes it.
 func rereading(t *testing.T) func(ipc.Setup) {
 	t.Helper()
+	write := rereadingSecrets(t)
+	return func(s ipc.Setup) { t.Helper(); write(s, Secrets{}) }
+}
+
+// rereadingSecrets is rereading where keys change, too.
+func rereadingSecrets(t *testing.T) func(ipc.Setup, Secrets) {
+	t.Helper()
 	path := filepath.Join(room(t), "setup")
 	t.Setenv(reloadEnv, path)
-	return func(s ipc.Setup) {
+	return func(s ipc.Setup, secrets Secrets) {
 		t.Helper()
 		if s.Limits == (ipc.Limits{}) {
 			s.Limits = testLimits
 		}
-		text, err := json.Marshal(s)
+		text, err := json.Marshal(reread{s, secrets})
 		if err == nil {
 			err = os.WriteFile(path, text, 0o644)
 		}

@@ -82,7 +82,10 @@ func TestKilledWorkers(t *testing.T) {
 	if testing.Short() {
 		deaths = 20
 	}
-	g := serve(t, as, Config{Connections: 60})
+	v, s := newVault(t, as), newSite(t, as)
+	c := v.config(Config{Connections: 60, Listen: []string{"127.0.0.1:0", "https://127.0.0.2:0"}})
+	c.TLS = s.TLS // with all that a worker is ever given
+	g := serve(t, as, c)
 	var before int
 	for n := range deaths {
 		held := hold(t, g.addr, 50)

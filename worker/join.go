@@ -36,7 +36,7 @@ func Join(setup ipc.Setup, tokens *Tokens) (http.Handler, error) {
 		UID:            uint32(os.Getuid()),
 		UserClaimField: setup.UserClaim,
 	}
-	cfg.Judge = tokens.judge
+	cfg.Judge = tokens.Judge()
 	cfg.Ready = func() bool { return !leaving.Load() }
 	cfg.Users = newUsers()
 	if setup.RequireUserName {

@@ -1,0 +1,221 @@
+package keeper
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// mac is the HS256 signature of signed with key.
+func mac(key, signed string) (m [32]byte) {
+	h := hmac.New(sha256.New, []byte(key))
+	h.Write([]byte(signed))
+	copy(m[:], h.Sum(nil))
+	return m
+}
+
+// offerToken brings k a key of tokens.
+func offerToken(t *testing.T, k *keeper, number uint32, key string, followed bool) *ipc.Kept {
+	t.Helper()
+	fd, err := unix.Dup(int(file(t, key).Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.keepTokenKey(&ipc.TokenKeyFD{Number: number, Followed: followed}, fd)
+}
+
+func askToken(t *testing.T, c *ipc.Channel, id uint64, signed string, m [32]byte) ipc.Verdict {
+	t.Helper()
+	if err := c.Send(&ipc.Verify{ID: id, Signed: []byte(signed), MAC: m}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := c.Receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := answer.Message.(*ipc.Verified)
+	if v.ID != id {
+		t.Errorf("an answer to %d, asked was %d", v.ID, id)
+	}
+	return v.Verdict
+}
+
+var (
+	oneKey   = strings.Repeat("1", 32)
+	otherKey = strings.Repeat("2", 64)
+)
+
+// TestVerify: the keeper says yes of its own key's signatures alone, and a no that is final only when it
+// would have heard of a newer key.
+func TestVerify(t *testing.T) {
+	k := newKeeper(nil)
+	c := worker(t, k, 1)
+	const signed = "head.payload"
+	good, bad := mac(oneKey, signed), mac(otherKey, signed)
+	want := func(when string, m [32]byte, verdict ipc.Verdict) {
+		t.Helper()
+		if got := askToken(t, c, 7, signed, m); got != verdict {
+			t.Errorf("%s: verdict %d, want %d", when, got, verdict)
+		}
+	}
+	take := func(number uint32, key string, followed bool) {
+		t.Helper()
+		if a := offerToken(t, k, number, key, followed); !a.OK || a.Number != number {
+			t.Fatalf("key %d: %+v", number, a)
+		}
+	}
+	want("before any key", good, ipc.NoVerdict)
+	want("an empty key's, before any key", mac("", signed), ipc.NoVerdict)
+
+	take(1, oneKey, false)
+	want("not followed, good", good, ipc.Genuine)
+	want("not followed, another key's", bad, ipc.NoVerdict)
+	take(2, oneKey, true)
+	want("followed, good", good, ipc.Genuine)
+	want("followed, another key's", bad, ipc.Forged)
+	want("all zeros", [32]byte{}, ipc.Forged)
+	for i := range good {
+		m := good
+		m[i] ^= 0x80
+		want("one bit of another", m, ipc.Forged)
+	}
+	if got := askToken(t, c, 8, signed+" ", good); got != ipc.Forged {
+		t.Errorf("of another text: %d", got)
+	}
+	if got := askToken(t, c, 9, "", mac(oneKey, "")); got != ipc.Genuine {
+		t.Errorf("of no text: %d", got) // whether that is a token is for others to say
+	}
+
+	take(3, otherKey, true)
+	want("replaced, the old key's", good, ipc.Forged)
+	want("replaced, the new key's", bad, ipc.Genuine)
+	if a := offerToken(t, k, 4, "short", true); a.OK || a.Number != 4 || !strings.Contains(a.Reason, "5 bytes, HS256 needs at least 32") {
+		t.Errorf("a short key: %+v", a)
+	}
+	want("after a refused one, the key's before it", bad, ipc.Genuine)
+	want("after a refused one, an unknown key's", good, ipc.NoVerdict)
+	take(5, otherKey, true)
+	want("after the refused one was mended", good, ipc.Forged)
+}
+
+// TestTokenKeys: what is a key and what is not.
+func TestTokenKeys(t *testing.T) {
+	tests := []struct {
+		name, key, want string
+	}{
+		{"empty", "", "0 bytes"},
+		{"31 bytes", strings.Repeat("k", 31), "31 bytes"},
+		{"32 bytes", strings.Repeat("k", 32), ""},
+		{"zeros", strings.Repeat("\x00", 32), ""}, // bytes are bytes
+		{"longer than a block of the hash", strings.Repeat("k", 65), ""},
+		{"64 KiB", strings.Repeat("k", 64<<10), ""},
+		{"a byte more", strings.Repeat("k", 64<<10+1), "longer than"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			k := newKeeper(nil)
+			a := offerToken(t, k, 3, tt.key, true)
+			if a.OK != (tt.want == "") || !strings.Contains(a.Reason, tt.want) || a.Number != 3 {
+				t.Fatalf("%+v, want %q", a, tt.want)
+			}
+			if len(tt.key) > 4 && tt.want != "" && strings.Contains(a.Reason, tt.key) {
+				t.Error("the reason has the key in it")
+			}
+			verdict := askToken(t, worker(t, k, 1), 1, "a.b", mac(tt.key, "a.b"))
+			if (verdict == ipc.Genuine) != a.OK {
+				t.Errorf("kept %v, verdict %d", a.OK, verdict)
+			}
+		})
+	}
+}
+
+// TestVerifiedSaysNoMore: an answer has its number and one of three words, and so nothing of a signature.
+func TestVerifiedSaysNoMore(t *testing.T) {
+	k := newKeeper(nil)
+	offerToken(t, k, 1, oneKey, true)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[0])
+	if err := k.admit(fds[1], 9); err != nil {
+		t.Fatal(err)
+	}
+	forged := make([]byte, 32)
+	question := append([]byte{byte(ipc.KindVerify), 5, 0, 0, 0, 0, 0, 0, 0, 3, 0}, "a.b"...)
+	if _, err := unix.Write(fds[0], append(question, forged...)); err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60})
+	answer := make([]byte, 1000)
+	n, err := unix.Read(fds[0], answer)
+	want := []byte{byte(ipc.KindVerified), 5, 0, 0, 0, 0, 0, 0, 0, byte(ipc.Forged)}
+	if err != nil || !bytes.Equal(answer[:n], want) {
+		t.Errorf("read %x, %v; want %x", answer[:n], err, want)
+	}
+}
+
+// TestVerifyTogether: many ask while the key changes. Each hears of the one key or of the other, and a stranger's
+// signature is nobody's.
+func TestVerifyTogether(t *testing.T) {
+	k := newKeeper(nil)
+	offerToken(t, k, 1, oneKey, true)
+	var askers, changer sync.WaitGroup
+	stop := make(chan struct{})
+	changer.Go(func() {
+		for n := uint32(2); ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+				offerToken(t, k, n, []string{oneKey, otherKey}[n%2], n%3 == 0)
+			}
+		}
+	})
+	for i := range uint32(8) {
+		c := worker(t, k, i)
+		askers.Go(func() {
+			for n := range uint64(300) {
+				if v := askToken(t, c, n, "a.b", mac("a stranger's", "a.b")); v == ipc.Genuine {
+					t.Error("a stranger's signature is genuine")
+				}
+				_ = askToken(t, c, n, "a.b", mac(oneKey, "a.b"))
+			}
+		})
+	}
+	askers.Wait()
+	close(stop)
+	changer.Wait()
+	offerToken(t, k, 9999, oneKey, true)
+	if askToken(t, worker(t, k, 99), 1, "a.b", mac(oneKey, "a.b")) != ipc.Genuine {
+		t.Error("after all that a good signature is not")
+	}
+}
+
+// TestFloodOfVerify: a worker that asks and reads no answer holds nothing up, and who breaks the book loses
+// his channel.
+func TestFloodOfVerify(t *testing.T) {
+	k := newKeeper(nil)
+	offerToken(t, k, 1, oneKey, true)
+	mute, other := worker(t, k, 1), worker(t, k, 2)
+	long := bytes.Repeat([]byte("x"), 8<<10)
+	for i := 0; ; i++ {
+		err := mute.TrySend(&ipc.Verify{ID: uint64(i), Signed: long})
+		if err == ipc.ErrFull {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if askToken(t, other, 1, "a.b", mac(oneKey, "a.b")) != ipc.Genuine {
+		t.Error("another worker is not served")
+	}
+}

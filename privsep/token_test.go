@@ -1,0 +1,375 @@
+package privsep
+
+import (
+	"context"
+	"crypto"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/ipc"
+)
+
+// verdict is what a worker can tell of the token in r, by its keys or by what it remembers. The
+// daemon of these tests vouches for nobody.
+func verdict(r *http.Request, j *auth.Judge) string {
+	c := auth.Credential{Token: r.FormValue("token")}
+	c.Claims.User, c.Claims.Expires = "x", time.Now().Add(time.Hour)
+	asked := errors.New("the daemon was asked")
+	switch err := j.Genuine(r.Context(), c, "daemon", func(context.Context) error { return asked }); err {
+	case nil:
+		return "good"
+	case asked:
+		return "unknown"
+	}
+	return "bad"
+}
+
+// vault is the files with the keys of tokens, and whose they are.
+type vault struct {
+	Tokens
+	t   *testing.T
+	as  user
+	uid uint32 // of SchedUser
+	key []byte
+	rsa *rsa.PrivateKey
+}
+
+// newVault has a key and a key set that belong to as, who is SchedUser, too.
+func newVault(t *testing.T, as user) *vault {
+	t.Helper()
+	v := &vault{t: t, as: as, uid: uint32(os.Geteuid()), rsa: rsaKey()}
+	if as != nil {
+		v.uid = as.Uid
+	}
+	dir := socketDir(t, t.TempDir(), as)
+	v.Tokens = Tokens{Key: filepath.Join(dir, "jwt.key"), JWKS: filepath.Join(dir, "jwks.json")}
+	v.renew()
+	v.put(v.JWKS, setOf(v.rsa), 0o644)
+	return v
+}
+
+var rsaKey = sync.OnceValue(newRSA)
+
+func newRSA() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+// renew makes another key and puts it in place.
+func (v *vault) renew() {
+	v.t.Helper()
+	v.key = make([]byte, 64)
+	_, _ = rand.Read(v.key)
+	v.put(v.Key, string(v.key), 0o600)
+}
+
+func (v *vault) put(path, text string, mode os.FileMode) {
+	v.t.Helper()
+	(&site{t: v.t, as: v.as}).put(path, text, mode)
+}
+
+// setOf is a key set with one key.
+func setOf(key *rsa.PrivateKey) string {
+	b64 := base64.RawURLEncoding.EncodeToString
+	return fmt.Sprintf(`{"keys":[{"kty":"RSA","n":%q,"e":%q}]}`, b64(key.N.Bytes()), b64(big.NewInt(int64(key.E)).Bytes()))
+}
+
+// config serves tokens with v's keys.
+func (v *vault) config(c Config) Config {
+	c.Tokens = v.Tokens
+	c.SchedUser = strconv.Itoa(int(v.uid))
+	c.Setup.JWT = true
+	c.Watch = 20 * time.Millisecond
+	return c
+}
+
+func segment(x any) string {
+	raw, _ := json.Marshal(x)
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// hs256 is a token signed with key.
+func hs256(key []byte) string {
+	signed := segment(map[string]string{"alg": "HS256"}) + "." + segment(map[string]string{})
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(signed))
+	return signed + "." + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// rs256 is a token signed with key.
+func rs256(t *testing.T, key *rsa.PrivateKey) string {
+	t.Helper()
+	signed := segment(map[string]string{"alg": "RS256"}) + "." + segment(map[string]string{})
+	digest := sha256.Sum256([]byte(signed))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
+	must(t, err)
+	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+var strangersKey = []byte("a key of which the cluster knows nothing")
+
+// verdict is what the worker that answers says of a token.
+func (g *gateway) verdict(token string) string {
+	g.t.Helper()
+	return g.mustGet("/verdict?token=" + url.QueryEscape(token))
+}
+
+func (g *gateway) want(what, token, verdict string) {
+	g.t.Helper()
+	if got := g.verdict(token); got != verdict {
+		g.t.Errorf("%s: %s, want %s", what, got, verdict)
+	}
+}
+
+// comes waits for a verdict.
+func (g *gateway) comes(token, verdict string) {
+	g.t.Helper()
+	g.eventually(func() bool { return g.verdict(token) == verdict })
+}
+
+// keeps asks often enough that every worker is asked.
+func (g *gateway) keeps(what, token, verdict string) {
+	g.t.Helper()
+	for range 6 {
+		g.want(what, token, verdict)
+	}
+}
+
+// verifies asks of good and forged tokens of both kinds.
+func (g *gateway) verifies(v *vault) {
+	g.t.Helper()
+	g.keeps("HS256", hs256(v.key), "good")
+	g.keeps("HS256 forged", hs256(strangersKey), "bad")
+	g.keeps("RS256", rs256(g.t, v.rsa), "good")
+	g.keeps("RS256 forged", rs256(g.t, strangersRSA()), "bad")
+}
+
+var strangersRSA = sync.OnceValue(newRSA)
+
+// TestTokenKeys: workers of every kind of pool can verify both kinds of tokens from their first
+// connection on, with https:// listeners and without, and those that come after a SIGHUP, too.
+func TestTokenKeys(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		for _, https := range []bool{false, true} {
+			t.Run(fmt.Sprintf("worker_per_connection=%v,https=%v", strict, https), func(t *testing.T) {
+				as := plain(t)
+				v := newVault(t, as)
+				c := v.config(Config{})
+				c.Switches.WorkerPerConnection = strict
+				if https {
+					s := newSite(t, as)
+					c.TLS, c.Listen = s.TLS, []string{"127.0.0.1:0", "https://127.0.0.2:0"}
+				}
+				write := rereadingSecrets(t)
+				write(ipc.Setup{JWT: true, Cluster: "next"}, c.Secrets)
+				g := serve(t, as, c)
+				g.verifies(v)
+				g.cmd.Process.Signal(syscall.SIGHUP)
+				g.await("configuration is reread", nil)
+				g.verifies(v)
+				if n := g.count("keeper is ready"); n != 1 {
+					t.Errorf("%d keepers", n)
+				}
+			})
+		}
+	}
+}
+
+// TestTokenKeysRefused: a file that somebody else can read or put there, or that is no key, keeps the gateway from starting,
+// and the hint mends it. That no tokens are served changes nothing, but for what takes a keeper to find.
+func TestTokenKeysRefused(t *testing.T) {
+	tests := []struct {
+		name       string
+		spoil      func(*vault)
+		want, hint string
+		root       bool // only root can spoil it so
+	}{
+		{"others read it", func(v *vault) { os.Chmod(v.Key, 0o604) }, "mode 0604 lets others in", "chmod 0600", false},
+		{"its group writes it", func(v *vault) { os.Chmod(v.Key, 0o620) }, "mode 0620 lets others in", "chmod 0600", false},
+		{"a link", func(v *vault) { os.Rename(v.Key, v.Key+"1"); os.Symlink(v.Key+"1", v.Key) }, "link", "", false},
+		{"a directory", func(v *vault) { os.Remove(v.Key); os.Mkdir(v.Key, 0o755) }, "not a regular file", "", false},
+		{"too short", func(v *vault) { v.put(v.Key, "secret", 0o600) }, "jwt.key: 6 bytes, HS256 needs at least 32", "head -c 32 /dev/urandom >", false},
+		{"empty", func(v *vault) { v.put(v.Key, "", 0o600) }, "jwt.key: 0 bytes", "head -c 32 /dev/urandom >", false},
+		{"in everybody's directory", func(v *vault) { os.Chmod(filepath.Dir(v.Key), 0o777) }, "can be written by everybody", "chmod o-w", false},
+		{"others write the key set", func(v *vault) { os.Chmod(v.JWKS, 0o646) }, "lets others write it", "chmod o-w", false},
+		{"the key set is too long", func(v *vault) { v.put(v.JWKS, strings.Repeat(" ", maxCopied+1), 0o644) }, "longer than", "", false},
+		{"another's", func(v *vault) { os.Chown(v.Key, 31237, 31237) }, "owned by uid 31237", "chown 31234", true},
+		{"the key set is another's", func(v *vault) { os.Chown(v.JWKS, 31237, 31237) }, "owned by uid 31237", "chown 31234", true},
+		{"the serving user's", func(v *vault) { os.Chown(v.Key, 65534, 0) }, "owned by uid 65534", "chown 31234", true},
+		{"the serving group reads it", func(v *vault) { os.Chown(v.Key, 0, 65534); os.Chmod(v.Key, 0o640) }, "who serves, can read it", "chmod 0600", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			as, c := plain(t), Config{}
+			if tt.root {
+				needRoot(t)
+				c.User, c.Group = "65534", "65534"
+			}
+			v := newVault(t, plain(t))
+			tt.spoil(v)
+			if tt.root {
+				as = nil
+			}
+			c = v.config(c)
+			text, hint := launch(t, as, c).failure()
+			if !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {
+				t.Errorf("error %q, hint %q", text, hint)
+			}
+			if strings.Contains(tt.want, "bytes") {
+				return
+			}
+			c.Setup.JWT = false
+			if unserved, _ := launch(t, as, c).failure(); unserved != text {
+				t.Errorf("without rest_auth/jwt: error %q", unserved)
+			}
+		})
+	}
+}
+
+// TestNoTokenKeys: files that are not there or can't be read are said, and no keeper is started. When
+// they come they are used.
+func TestNoTokenKeys(t *testing.T) {
+	as := plain(t)
+	v := newVault(t, as)
+	must(t, os.Chmod(v.Key, 0))
+	must(t, os.Remove(v.JWKS))
+	if as == nil && os.Geteuid() == 0 {
+		t.Skip("root reads everything")
+	}
+	g := serve(t, as, v.config(Config{}))
+	for what, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
+		g.await("there is no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens for this gateway: such tokens are vouched for by the daemons",
+			func(r map[string]any) bool { return r["level"] == "INFO" && r["file"] == path })
+	}
+	g.keeps("no key", hs256(v.key), "unknown")
+	g.keeps("no key, forged", hs256(strangersKey), "unknown")
+	g.keeps("no key set", rs256(t, v.rsa), "unknown")
+	if g.count("keeper is ready") != 0 {
+		t.Error("a keeper was started")
+	}
+	must(t, os.Chmod(v.Key, 0o600))
+	v.put(v.JWKS, setOf(v.rsa), 0o644)
+	g.comes(hs256(v.key), "good")
+	g.comes(rs256(t, v.rsa), "good")
+	g.eventually(func() bool { return g.verdict(hs256(strangersKey)) == "bad" && g.verdict(rs256(t, strangersRSA())) == "bad" })
+}
+
+// TestTokensNotServed: where no tokens are served nobody is given a key.
+func TestTokensNotServed(t *testing.T) {
+	as := plain(t)
+	v := newVault(t, as)
+	c := v.config(Config{})
+	c.Setup.JWT = false
+	g := serve(t, as, c)
+	g.keeps("HS256", hs256(v.key), "unknown")
+	g.keeps("RS256", rs256(t, v.rsa), "unknown")
+	if g.count("keeper is ready") != 0 {
+		t.Error("a keeper was started")
+	}
+}
+
+// complaints counts what was said of new files that can't be used.
+func (g *gateway) complaints(what, text string) (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.records {
+		if r["msg"] == "the new "+what+" is not used; the one before it, if any, stays" && strings.Contains(fmt.Sprint(r["error"]), text) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestTokenKeyChanges: a new key is used, and what workers remember of the old one's tokens is
+// forgotten. One that can't be used changes nothing but that the daemons are asked of what the old one does
+// not know, and is complained of once.
+func TestTokenKeyChanges(t *testing.T) {
+	as := plain(t)
+	v := newVault(t, as)
+	g := serve(t, as, v.config(Config{}))
+	g.verifies(v)
+	old := hs256(v.key)
+	v.renew()
+	g.comes(hs256(v.key), "good")
+	for range 6 { // workers are told one after the other
+		g.comes(old, "bad")
+	}
+
+	good := v.key
+	for _, broken := range []struct {
+		spoil func()
+		want  string
+	}{
+		{func() { v.put(v.Key, "short", 0o600) }, "5 bytes, HS256 needs at least 32"},
+		{func() { v.put(v.Key, strings.Repeat("k", 64), 0o604) }, "lets others in"},
+		{func() { os.Remove(v.Key) }, "no such file"},
+	} {
+		broken.spoil()
+		g.eventually(func() bool { return g.complaints("key of HS256 tokens", broken.want) > 0 })
+		g.comes(hs256(strangersKey), "unknown")
+		g.keeps(broken.want+", the key before it", hs256(good), "good")
+		time.Sleep(200 * time.Millisecond) // ten looks
+		if n := g.complaints("key of HS256 tokens", broken.want); n != 1 {
+			t.Errorf("%s: %d complaints", broken.want, n)
+		}
+		v.renew()
+		good = v.key
+		g.comes(hs256(good), "good")
+		g.comes(hs256(strangersKey), "bad")
+	}
+	// Written over in place, as an editor may do it.
+	copy(v.key, strangersKey)
+	must(t, os.WriteFile(v.Key, v.key, 0o600))
+	g.comes(hs256(v.key), "good")
+	if n := g.count("keeper is ready"); n != 1 {
+		t.Errorf("%d keepers", n)
+	}
+}
+
+// TestKeySetChanges is the same for the key set.
+func TestKeySetChanges(t *testing.T) {
+	as := plain(t)
+	v := newVault(t, as)
+	g := serve(t, as, v.config(Config{}))
+	g.verifies(v)
+	next := newRSA()
+	v.put(v.JWKS, setOf(next), 0o644)
+	g.comes(rs256(t, next), "good")
+	for range 6 {
+		g.comes(rs256(t, v.rsa), "bad")
+	}
+	v.put(v.JWKS, setOf(strangersRSA()), 0o666)
+	g.eventually(func() bool { return g.complaints("key set of RS256 tokens", "lets others write it") == 1 })
+	g.comes(rs256(t, strangersRSA()), "unknown")
+	g.keeps("the key set of before", rs256(t, next), "good")
+	v.put(v.JWKS, `{"keys": [`, 0o644) // the parent does not know
+	g.await("worker: the key set for tokens is not used, the one before stays", nil)
+	g.keeps("the key set of before", rs256(t, next), "good")
+	v.put(v.JWKS, setOf(v.rsa), 0o644)
+	g.comes(rs256(t, v.rsa), "good")
+	must(t, os.Remove(v.JWKS))
+	g.eventually(func() bool { return g.complaints("key set of RS256 tokens", "no such file") == 1 })
+	g.comes(rs256(t, next), "unknown")
+	g.keeps("the key set of before", rs256(t, v.rsa), "good")
+}

@@ -1,0 +1,256 @@
+package privsep
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// TestKeeperOfTokensDies: the daemons vouch until the next one is there, which has the key again, even
+// when the file is gone.
+func TestKeeperOfTokensDies(t *testing.T) {
+	as := plain(t)
+	v := newVault(t, as)
+	g := serve(t, as, v.config(Config{}))
+	for n := 1; n <= 3; n++ {
+		must(t, syscall.Kill(g.keeperPID(n), syscall.SIGKILL))
+		g.keeperPID(n + 1)
+		g.comes(hs256(strangersKey), "bad")
+		g.comes(hs256(v.key), "good")
+		g.mustGet("/pid")
+	}
+	must(t, os.Remove(v.Key))
+	g.eventually(func() bool { return g.complaints("key of HS256 tokens", "no such file") == 1 })
+	must(t, syscall.Kill(g.keeperPID(4), syscall.SIGKILL))
+	g.keeperPID(5)
+	g.comes(hs256(v.key), "good")
+	g.keeps("of a key that is gone, forged", hs256(strangersKey), "unknown")
+}
+
+// TestTokenKeyWrittenOver: a keeper that finds the key of before written over with what is none keeps
+// none, and serves handshakes all the same.
+func TestTokenKeyWrittenOver(t *testing.T) {
+	as := plain(t)
+	v, s := newVault(t, as), newSite(t, as)
+	c := v.config(Config{Listen: []string{"127.0.0.1:0", "https://127.0.0.2:0"}})
+	c.TLS = s.TLS
+	g := serve(t, as, c)
+	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
+	must(t, os.WriteFile(v.Key, []byte("short"), 0o600))
+	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
+	g.await("the keeper has no key of HS256 tokens: they are vouched for by the daemons", nil)
+	g.eventually(func() bool { _, _, err := secured(s.client(secure), "/pid"); return err == nil })
+	g.comes(hs256(v.key), "unknown")
+	v.renew()
+	g.comes(hs256(v.key), "good")
+}
+
+// TestTokenKeyByReload: it comes with a SIGHUP, and a keeper with it; and goes with one, and the keeper
+// that knew it, too.
+func TestTokenKeyByReload(t *testing.T) {
+	as := plain(t)
+	v := newVault(t, as)
+	write := rereadingSecrets(t)
+	c := v.config(Config{})
+	c.Tokens = Tokens{}
+	g := serve(t, as, c)
+	hup := func(n int, secrets Secrets, want string) {
+		t.Helper()
+		write(ipc.Setup{JWT: true}, secrets)
+		g.cmd.Process.Signal(syscall.SIGHUP)
+		g.awaitMany(want, n)
+	}
+	g.want("none", hs256(v.key), "unknown")
+	hup(1, Secrets{Tokens: v.Tokens}, "configuration is reread")
+	g.verifies(v)
+
+	// One that can't be used changes nothing.
+	other := Tokens{Key: v.Key + ".other", JWKS: v.JWKS}
+	v.put(other.Key, "short", 0o600)
+	hup(1, Secrets{Tokens: other}, "nothing is changed: the configuration that was reread can't be used")
+	v.put(other.Key, strings.Repeat("k", 32), 0o644)
+	hup(2, Secrets{Tokens: other}, "nothing is changed: the configuration that was reread can't be used")
+	g.keeps("the key of before", hs256(v.key), "good")
+	// One that is not there is as good as none.
+	must(t, os.Remove(other.Key))
+	keeper := g.keeperPID(1)
+	hup(2, Secrets{Tokens: other}, "configuration is reread")
+	g.await("keeper is done: there is nothing to keep", nil)
+	g.eventually(func() bool { return syscall.Kill(keeper, 0) == syscall.ESRCH })
+	g.keeps("no key", hs256(v.key), "unknown")
+	g.keeps("the key set", rs256(t, v.rsa), "good")
+	hup(3, Secrets{}, "configuration is reread")
+	g.keeps("no key set", rs256(t, v.rsa), "unknown")
+	g.keeps("no key set, forged", rs256(t, strangersRSA()), "unknown")
+
+	hup(4, Secrets{Tokens: v.Tokens}, "configuration is reread")
+	g.verifies(v)
+}
+
+// TestTokenKeyForgotten: where handshakes are signed as well, another keeper takes the place of the
+// one that knew the key.
+func TestTokenKeyForgotten(t *testing.T) {
+	as := plain(t)
+	v, s := newVault(t, as), newSite(t, as)
+	write := rereadingSecrets(t)
+	c := v.config(Config{Listen: []string{"127.0.0.1:0", "https://127.0.0.2:0"}})
+	c.TLS = s.TLS
+	g := serve(t, as, c)
+	g.verifies(v)
+	write(ipc.Setup{JWT: true}, Secrets{TLS: s.TLS})
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	g.await("configuration is reread", nil)
+	g.keeperPID(2)
+	g.keeps("no key", hs256(v.key), "unknown")
+	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
+	if _, _, err := secured(s.client(secure), "/pid"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnfollowedTokenKey: SchedUser's key is opened with the rights that the start has. Whether it has changed
+// can't be seen later, and so a signature that is not its may be the new one's.
+func TestUnfollowedTokenKey(t *testing.T) {
+	needRoot(t)
+	v := newVault(t, plain(t))
+	must(t, os.Chmod(v.JWKS, 0o640))
+	g := serve(t, nil, v.config(Config{User: "65534", Group: "65534"}))
+	for what, path := range map[string]string{"key of HS256 tokens": v.Key, "key set of RS256 tokens": v.JWKS} {
+		r := g.await("a change of the "+what+" will not be noticed: restart after it. A signature that does not match goes to the daemons", nil)
+		if r["level"] != "INFO" || r["file"] != path || !strings.Contains(r["hint"].(string), "chown root") {
+			t.Errorf("%v", r)
+		}
+	}
+	g.keeps("HS256", hs256(v.key), "good")
+	g.keeps("HS256 forged", hs256(strangersKey), "unknown")
+	g.keeps("RS256", rs256(t, v.rsa), "good")
+	g.keeps("RS256 forged", rs256(t, strangersRSA()), "unknown")
+
+	// A keeper that comes later has it from the open file.
+	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
+	g.keeperPID(2)
+	g.comes(hs256(v.key), "good")
+	// That there is another one can be seen in this directory, if not what it is.
+	v.renew()
+	g.eventually(func() bool { return g.complaints("key of HS256 tokens", "permission denied") == 1 })
+	g.keeps("the new key's", hs256(v.key), "unknown")
+	must(t, os.Chown(v.Key, 0, 0))
+	g.comes(hs256(v.key), "good")
+	g.comes(hs256(strangersKey), "bad")
+}
+
+// TestTokenKeyStaysInTheKeeper looks for the key in the memory of every process of a gateway that has
+// verified with it: where it must be, and then where it must not.
+func TestTokenKeyStaysInTheKeeper(t *testing.T) {
+	needRoot(t)
+	for _, owner := range []string{"root", "SchedUser"} {
+		t.Run(owner, func(t *testing.T) {
+			v := newVault(t, plain(t))
+			if owner == "root" {
+				must(t, os.Chown(v.Key, 0, 0))
+			}
+			g := serve(t, nil, v.config(Config{User: "65534", Group: "65534"}))
+			workers := map[int]bool{}
+			for range 10 {
+				g.want("HS256", hs256(v.key), "good")
+				workers[g.workerPID()] = true
+			}
+			needles := [][]byte{v.key[:32], v.key[32:]}
+			keeper := g.keeperPID(1)
+			if !inMemory(t, keeper, needles) {
+				t.Fatal("the key is not found in the keeper, so that not finding it elsewhere says nothing")
+			}
+			for pid := range workers {
+				if inMemory(t, pid, needles) {
+					t.Errorf("worker %d has the key", pid)
+				}
+				for _, d := range descriptors(t, pid) {
+					if strings.Contains(d, filepath.Base(v.Key)) {
+						t.Errorf("worker %d has the key open: %s", pid, d)
+					}
+				}
+			}
+			if inMemory(t, g.cmd.Process.Pid, needles) {
+				t.Error("the parent has the key")
+			}
+			for _, d := range descriptors(t, keeper) {
+				if strings.Contains(d, filepath.Base(v.Key)) {
+					t.Errorf("the keeper has the file open still: %s", d)
+				}
+			}
+			if uid := strings.Fields(status(t, keeper, "Uid"))[0]; uid == "0" || uid == "65534" || uid == strconv.Itoa(int(v.uid)) {
+				t.Errorf("the keeper's uid is %s", uid)
+			}
+		})
+	}
+}
+
+// TestHostileKeepersOfTokens: each breaks the book in its way, and the start fails and says why.
+func TestHostileKeepersOfTokens(t *testing.T) {
+	for part, want := range map[string]string{
+		"refuses":         `the keeper refuses to serve: no\x1bkeeper`,
+		"kept of nothing": "which it was not offered",
+		"kept of another": "which it was not offered",
+		"silent":          "has not read the key within",
+	} {
+		t.Run(part, func(t *testing.T) {
+			as := plain(t)
+			c := newVault(t, as).config(Config{KeeperArgv: []string{part}})
+			if part == "silent" {
+				c.StartLimit = 2 * time.Second
+			}
+			if text, _ := launch(t, as, c).failure(); !strings.Contains(text, want) {
+				t.Errorf("error %q, want %q", text, want)
+			}
+		})
+	}
+}
+
+// TestVisitKeys: the worker of an inetd run gets the key set, and nobody follows it.
+func TestVisitKeys(t *testing.T) {
+	v := newVault(t, nil)
+	c := v.config(Config{})
+	c.Log = slog.New(slog.DiscardHandler)
+	keys, err := newVisitKeys(c, service{schedUID: v.uid})
+	must(t, err)
+	defer keys.close()
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	must(t, err)
+	defer parent.Close()
+	worker, err := ipc.Open(fd, ipc.Worker, ipc.Parent)
+	must(t, err)
+	defer worker.Close()
+	pass(t, parent, worker, &ipc.Setup{}, &ipc.Posture{})
+	pass(t, worker, parent, new(ipc.Ready))
+	must(t, keys.give(parent))
+	m, err := worker.Receive()
+	must(t, err)
+	f := os.NewFile(uintptr(m.FDs[0]), "set")
+	defer f.Close()
+	text := make([]byte, maxCopied)
+	n, _ := f.ReadAt(text, 0)
+	if m.Message.(*ipc.JWKSFD).Followed || string(text[:n]) != setOf(v.rsa) {
+		t.Errorf("%+v %q", m.Message, text[:n])
+	}
+	must(t, os.Chmod(v.Key, 0o644))
+	if _, err := newVisitKeys(c, service{schedUID: v.uid}); err == nil || !strings.Contains(err.Error(), "lets others in") {
+		t.Errorf("a key that lies open: %v", err)
+	}
+}
+
+// pass says messages on one end and hears them at the other.
+func pass(t *testing.T, from, to *ipc.Channel, list ...ipc.Message) {
+	t.Helper()
+	for _, m := range list {
+		must(t, from.Send(m))
+		_, err := to.Receive()
+		must(t, err)
+	}
+}
