@@ -27,7 +27,7 @@ type Followed struct {
 
 // FollowKeySet reads a key set as LoadKeySet does and follows its file from then on. When a new
 // one can't be used the one before stays, also when the file is gone; told hears of each new one that
-// was tried, with the error or nil, once; KeySet gives him the newest, then.
+// was tried, with the error or nil, once, and may ask for the newest.
 func FollowKeySet(path string, told func(error), owners ...uint32) (*Followed, error) {
 	f := &Followed{path: path, owners: orRoot(owners), told: told}
 	f.seen, f.looked = guard.Stamp(path), time.Now()
