@@ -162,12 +162,24 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 	s.latency = time.Since(start)
 	if f != nil {
 		release()
-		if numberOf(f.err) == fault.ProtocolVersion {
-			f.stage = unspoken
-		}
-		return nil, f
+		return nil, refusedOpening(f, v)
 	}
 	return s, nil
+}
+
+// unsaid is the number with which 22.05 refuses, and says no more.
+const unsaid uint32 = 1<<32 - 1
+
+// refusedOpening tells the refusal of version v from that of the credential. 22.05 has one answer for
+// both; but what it speaks itself is the oldest there is.
+func refusedOpening(f *failure, v codec.Version) *failure {
+	switch number := uint32(numberOf(f.err)); {
+	case number == fault.ProtocolVersion, number == unsaid && v > codec.Oldest:
+		f.stage = unspoken
+	case number == unsaid:
+		return failed(answered, fault.Of(fault.Authentication, ""))
+	}
+	return f
 }
 
 // call sends a request and reads the answer, of type want, into body.

@@ -1,0 +1,43 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// TestAccountingOf2205: the accounting daemon of 22.05 has one answer to a version that it does not
+// speak and to a credential that it does not accept. The one is found out, the other told.
+func TestAccountingOf2205(t *testing.T) {
+	address := listen(t, "tcp", func(nc net.Conn) {
+		b, err := wire.Read(nc, 1<<20)
+		if err != nil {
+			return
+		}
+		f, _ := message.ParseFrame(b[2:])
+		rc := &message.PersistRC{}
+		if f.Header.Version > codec.V2205 || f.Credential.Token != ann.Token {
+			rc = &message.PersistRC{Comment: "no", Code: 1<<32 - 1, Info: 6500}
+		}
+		answer, _ := message.EncodePersistent(f.Header.Version, message.AccountingRC, rc)
+		nc.Write(answer)
+	})
+	c := client.NewAccounting(client.Config{Accounting: []client.Address{{Name: "dbd", Network: "tcp", Address: address}}})
+	forged := model.Credential{Token: ann.Token + "x"}
+	if err := c.Vouch(context.Background(), forged); errs.KindOf(err) != errs.Unauthenticated {
+		t.Errorf("forged, while its version is not known: %v", err)
+	}
+	if err := c.Vouch(context.Background(), ann); err != nil {
+		t.Errorf("good: %v", err)
+	}
+	if err := c.Vouch(context.Background(), forged); errs.KindOf(err) != errs.Unauthenticated {
+		t.Errorf("forged: %v", err)
+	}
+}
