@@ -18,8 +18,14 @@ import (
 // workers are the gateway's workers.
 func (l *lab) workers() []int {
 	l.t.Helper()
-	list, err := process.Descendants(l.daemons["schedrestd"].PID())
-	must(l.t, err)
+	return workersOf(l.t, l.daemons["schedrestd"].PID())
+}
+
+// workersOf are the workers of the gateway whose parent is pid.
+func workersOf(t *testing.T, pid int) []int {
+	t.Helper()
+	list, err := process.Descendants(pid)
+	must(t, err)
 	var pids []int
 	for _, st := range list {
 		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", st.PID))
