@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"compress/flate"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -33,6 +34,14 @@ func sign(header, claims string) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(signed))
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func deflated(text string) string {
+	var b strings.Builder
+	w, _ := flate.NewWriter(&b, flate.BestCompression)
+	w.Write([]byte(text))
+	w.Close()
+	return b.String()
 }
 
 func b64(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
@@ -131,6 +140,7 @@ var attacks = []struct{ name, token, why string }{
 	{"kid of another type", sign(`{"alg":"HS256","kid":{"a":1}}`, goodClaims), "kid"},
 	{"header is an array", sign(`["HS256"]`, goodClaims), "header: not a JSON object"},
 	{"header is not UTF-8", sign("{\"alg\":\"HS256\",\"kid\":\"\xff\"}", goodClaims), "not UTF-8"},
+	{"a compressed payload", sign(`{"alg":"HS256","zip":"DEF"}`, deflated(goodClaims)), "payload: not UTF-8"},
 	{"payload is a text", sign(goodHeader, `"x"`), "payload: not a JSON object"},
 	{"payload breaks off", sign(goodHeader, goodClaims[:20]), "payload: not JSON"},
 	{"text after the payload", sign(goodHeader, goodClaims+"x"), "payload: text after"},
