@@ -272,7 +272,9 @@ func TestNoTokenKeys(t *testing.T) {
 	v.put(v.JWKS, setOf(v.rsa), 0o644)
 	g.comes(hs256(v.key), "good")
 	g.comes(rs256(t, v.rsa), "good")
-	g.eventually(func() bool { return g.verdict(hs256(strangersKey)) == "bad" && g.verdict(rs256(t, strangersRSA())) == "bad" })
+	g.eventually(func() bool {
+		return g.verdict(hs256(strangersKey)) == "bad" && g.verdict(rs256(t, strangersRSA())) == "bad"
+	})
 }
 
 // TestTokensNotServed: where no tokens are served nobody is given a key.

@@ -148,9 +148,10 @@ func (r *remote) next() (*link, chan struct{}, uint64) {
 // is no answer.
 func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 	question := &ipc.Verify{Signed: []byte(s.Signed)}
-	if copy(question.MAC[:], s.Bytes) != len(s.Bytes) {
+	if len(s.Bytes) != len(question.MAC) {
 		return auth.Bad
 	}
+	copy(question.MAC[:], s.Bytes)
 	late := time.NewTimer(verifyLimit)
 	defer late.Stop()
 	select {

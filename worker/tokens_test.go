@@ -1,0 +1,235 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/auth"
+	"schedrestd/ipc"
+)
+
+var oneRSA, otherRSA = sync.OnceValue(makeRSA), sync.OnceValue(makeRSA)
+
+func makeRSA() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+// setOf is a key set with one key.
+func setOf(key *rsa.PrivateKey) string {
+	b64 := base64.RawURLEncoding.EncodeToString
+	return fmt.Sprintf(`{"keys":[{"kty":"RSA","n":%q,"e":%q}]}`, b64(key.N.Bytes()), b64(big.NewInt(int64(key.E)).Bytes()))
+}
+
+// signed is a signature of text by key.
+func signed(t *testing.T, key *rsa.PrivateKey, text string) auth.Signature {
+	t.Helper()
+	digest := sha256.Sum256([]byte(text))
+	s, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return auth.Signature{Signed: text, Bytes: s}
+}
+
+// bring brings tokens a key set.
+func bring(t *testing.T, tokens *Tokens, text string, followed bool) {
+	t.Helper()
+	fd, err := unix.MemfdCreate("key set", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Write(fd, []byte(text)); err != nil { // and the offset is at the end: it is read by position
+		t.Fatal(err)
+	}
+	tokens.hear(fd, &ipc.JWKSFD{Followed: followed})
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
+		t.Errorf("the copy of the key set is still open: %v", err)
+	}
+}
+
+// TestKeySet: the newest set that can be used judges; its no is final when a newer one would have come.
+func TestKeySet(t *testing.T) {
+	tokens := NewTokens()
+	one, other := signed(t, oneRSA(), "a.b"), signed(t, otherRSA(), "a.b")
+	want := func(when string, first, second auth.Answer) {
+		t.Helper()
+		for i, s := range []auth.Signature{one, other} {
+			if got := tokens.judge.RS256(t.Context(), s); got != []auth.Answer{first, second}[i] {
+				t.Errorf("%s: answer %d to key %d", when, got, i+1)
+			}
+		}
+	}
+	want("no set", auth.Unknown, auth.Unknown)
+	bring(t, tokens, setOf(oneRSA()), true)
+	want("followed", auth.Good, auth.Bad)
+	bring(t, tokens, setOf(oneRSA()), false)
+	want("not followed", auth.Good, auth.Unknown)
+	bring(t, tokens, setOf(otherRSA()), true)
+	want("another set", auth.Bad, auth.Good)
+	for _, broken := range []string{"no set", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`} {
+		bring(t, tokens, broken, true)
+		want(broken, auth.Bad, auth.Good)
+	}
+	bring(t, tokens, "", true)
+	want("an empty one", auth.Unknown, auth.Unknown)
+}
+
+// TestNewKeysAreForgotten: what the keys before said counts no more when there are others.
+func TestNewKeysAreForgotten(t *testing.T) {
+	tokens := NewTokens()
+	c := auth.Credential{Token: "eyJhbGciOiJIUzI1NiJ9.e30." + base64.RawURLEncoding.EncodeToString(make([]byte, 32))}
+	c.Claims.Expires = time.Now().Add(time.Hour)
+	asked := 0
+	genuine := func() {
+		t.Helper()
+		if err := tokens.Judge().Genuine(t.Context(), c, "daemon", func(context.Context) error { asked++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	genuine()
+	genuine()
+	if asked != 1 {
+		t.Fatalf("the daemon was asked %d times", asked)
+	}
+	bring(t, tokens, setOf(oneRSA()), true)
+	genuine()
+	if asked != 2 {
+		t.Errorf("after another key set the daemon was asked %d times", asked)
+	}
+}
+
+// keeperEnd is the keeper's end of a channel that tokens has from now on.
+func keeperEnd(t *testing.T, tokens *Tokens) *ipc.Channel {
+	t.Helper()
+	c, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := tokens.keeper.connect(fd); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestKeeperVerifies: its words are taken as they are, by their numbers, whatever their order.
+func TestKeeperVerifies(t *testing.T) {
+	tokens := NewTokens()
+	mac := bytes.Repeat([]byte{7}, 32)
+	ask := func(text string) auth.Answer {
+		return tokens.judge.HS256(t.Context(), auth.Signature{Signed: text, Bytes: mac})
+	}
+	if ask("a.b") != auth.Unknown {
+		t.Error("an answer without a keeper")
+	}
+	c := keeperEnd(t, tokens)
+	verdicts := map[string]ipc.Verdict{"good": ipc.Genuine, "bad": ipc.Forged, "none": ipc.NoVerdict}
+	want := map[string]auth.Answer{"good": auth.Good, "bad": auth.Bad, "none": auth.Unknown}
+	var wg sync.WaitGroup
+	for text := range want {
+		wg.Go(func() {
+			if got := ask(text); got != want[text] {
+				t.Errorf("%s: %d", text, got)
+			}
+		})
+	}
+	var questions []*ipc.Verify
+	for range want {
+		m, err := c.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := m.Message.(*ipc.Verify)
+		if !bytes.Equal(q.MAC[:], mac) {
+			t.Errorf("asked of %x", q.MAC)
+		}
+		questions = append(questions, q)
+	}
+	_ = c.Send(&ipc.Verified{ID: 1 << 40, Verdict: ipc.Genuine}) // to nobody
+	for i := len(questions) - 1; i >= 0; i-- {
+		if err := c.Send(&ipc.Verified{ID: questions[i].ID, Verdict: verdicts[string(questions[i].Signed)]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wg.Wait()
+	for _, n := range []int{0, 31, 33, 256} {
+		if got := tokens.judge.HS256(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, n)}); got != auth.Bad {
+			t.Errorf("a signature of %d bytes: %d", n, got)
+		}
+	}
+}
+
+// TestKeeperGoes: who asked is told at once that nobody knows, and no answer of another kind is taken.
+func TestKeeperGoes(t *testing.T) {
+	for name, end := range map[string]func(*ipc.Channel, uint64){
+		"dies":          func(c *ipc.Channel, _ uint64) { c.Close() },
+		"signs instead": func(c *ipc.Channel, id uint64) { _ = c.Send(&ipc.Signed{ID: id, Signature: []byte("yes")}) },
+		"says nothing":  func(*ipc.Channel, uint64) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tokens := NewTokens()
+			c := keeperEnd(t, tokens)
+			answer := make(chan auth.Answer, 1)
+			go func() {
+				answer <- tokens.judge.HS256(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)})
+			}()
+			m, err := c.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			end(c, m.Message.(*ipc.Verify).ID)
+			if got := <-answer; got != auth.Unknown {
+				t.Errorf("answer %d", got)
+			}
+		})
+	}
+}
+
+// TestKeeperLies: a verdict that is none ends the channel.
+func TestKeeperLies(t *testing.T) {
+	tokens := NewTokens()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fds[0]), "keeper")
+	defer f.Close()
+	if err := tokens.keeper.connect(fds[1]); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan auth.Answer, 1)
+	go func() {
+		answer <- tokens.judge.HS256(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)})
+	}()
+	question := make([]byte, 1000)
+	if _, err := f.Read(question); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(append(append([]byte{byte(ipc.KindVerified)}, question[1:9]...), 3)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-answer; got != auth.Unknown {
+		t.Errorf("answer %d", got)
+	}
+	if n, err := f.Read(question); n != 0 && !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("the channel is open: %d, %v", n, err)
+	}
+}
