@@ -33,7 +33,8 @@ func numberIn(err error) int {
 	return 0
 }
 
-// TestSchedctlByBothWays: each command does the same for whom the kernel names and for whom a token names.
+// TestSchedctlByBothWays: each command does the same for whom the kernel names, over the socket, and for whom a token
+// names, over TCP.
 func TestSchedctlByBothWays(t *testing.T) {
 	d := newDaemons(t, "jwt_key=KEY")
 	d.ctld.Args, d.dbd.Args = append(d.ctld.Args, "-v"), append(d.dbd.Args, "-v")
@@ -58,6 +59,15 @@ func TestSchedctlByBothWays(t *testing.T) {
 		{"a token of another tool", []string{"SCHED_JWT=" + d.hs256().token(u.name, time.Minute)}},
 	} {
 		t.Run(by.name, func(t *testing.T) {
+			// The way that is not to be taken leads nowhere.
+			port, socket := fmt.Sprintf("SchedctldPort=%d", d.Controller), "socket="+d.Socket()
+			from, to := port, "SchedctldPort=1"
+			if by.env != nil {
+				from, to = socket, "socket=/nowhere"
+			}
+			conf, err := os.ReadFile(d.Conf())
+			must(t, err)
+			must(t, os.WriteFile(d.conf, []byte(strings.Replace(string(conf), from, to, 1)), 0o644))
 			job, err := d.controller("tcp").Submit(t.Context(), byToken(tokens[0]), d.held(""))
 			must(t, err)
 			id := fmt.Sprint(job.StepID.JobID)
