@@ -184,10 +184,13 @@ func (l *lab) refusedEverywhere(t *testing.T, token string, gateways map[string]
 	}
 }
 
-// schedctl runs it with a token, over TCP.
+// schedctl runs it with a token, over TCP; with "" for who runs the test.
 func (l *lab) schedctl(token string, args ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(bin, "schedctl"), append([]string{"-f", l.Conf()}, args...)...)
-	cmd.Env = []string{"SCHED_JWT=" + token}
+	cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	if token != "" {
+		cmd.Env = append(cmd.Env, "SCHED_JWT="+token)
+	}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

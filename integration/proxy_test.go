@@ -223,14 +223,7 @@ func (l *lab) shell(t *testing.T, script string, variables ...string) error {
 // proxy starts a program that listens at address.
 func (f *fronts) proxy(t *testing.T, name, address, path string, args ...string) {
 	t.Helper()
-	p := site.Part{Program: site.Program{Name: name, Path: path, Args: args, Log: f.Log(name)}, At: address,
-		Answers: func(ctx context.Context) error {
-			c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-			if err == nil {
-				c.Close()
-			}
-			return err
-		}}
+	p := site.Part{Program: site.Program{Name: name, Path: path, Args: args, Log: f.Log(name)}, At: address, Answers: accepts(address)}
 	d, err := start(p)
 	must(t, err)
 	t.Cleanup(func() { d.Stop() })
@@ -238,6 +231,17 @@ func (f *fronts) proxy(t *testing.T, name, address, path string, args ...string)
 		t.Fatalf("%v\n%s", err, strings.Join(d.LastLines(20), "\n"))
 	}
 	f.ways = append(f.ways, front{name, address, f.asUser(), true})
+}
+
+// accepts is how it shows that somebody takes connections at address.
+func accepts(address string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	}
 }
 
 // through sends a request by a way, with what makes it the user's, and says what came back.

@@ -1,0 +1,351 @@
+package integration
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// provider is an identity provider with one realm, as far as docs/IDENTITY-PROVIDER.md asks it.
+type provider struct {
+	t      *testing.T
+	server *httptest.Server
+	ca     string // file with its certificate
+	user   string
+
+	mu        sync.Mutex
+	keys      map[string]*rsa.PrivateKey // by kid
+	published []string                   // kids in the key set
+	signs     string                     // kid of new tokens
+	set       string                     // served instead of the key set, when not empty
+	down      bool
+	polls     int // of the device grant
+}
+
+const realm = "https://id.example.org/realms/hpc"
+
+// newProvider starts one that knows a user with the password of the proxies' tests.
+func newProvider(t *testing.T, user string) *provider {
+	t.Helper()
+	p := &provider{t: t, user: user, keys: map[string]*rsa.PrivateKey{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /realms/hpc/protocol/openid-connect/certs", p.certs)
+	mux.HandleFunc("POST /realms/hpc/protocol/openid-connect/auth/device", p.device)
+	mux.HandleFunc("POST /realms/hpc/protocol/openid-connect/token", p.token)
+	p.server = httptest.NewTLSServer(mux)
+	t.Cleanup(p.server.Close)
+	p.ca = filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw}), 0o644))
+	return p
+}
+
+// rotate publishes these keys, making those that are new, and signs with the last from now on.
+func (p *provider) rotate(kids ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, kid := range kids {
+		if p.keys[kid] == nil {
+			key, err := rsa.GenerateKey(rand.Reader, 2048)
+			must(p.t, err)
+			p.keys[kid] = key
+		}
+	}
+	p.published, p.signs = kids, kids[len(kids)-1]
+}
+
+func (p *provider) certs(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.down:
+		http.Error(w, "<html>out of order", http.StatusServiceUnavailable)
+	case p.set != "":
+		fmt.Fprint(w, p.set)
+	default:
+		var keys []string
+		for _, kid := range p.published {
+			keys = append(keys, publicJWK(&p.keys[kid].PublicKey, kid))
+		}
+		fmt.Fprintf(w, `{"keys":[%s]}`, strings.Join(keys, ","))
+	}
+}
+
+// device begins a log-in by a browser elsewhere (RFC 8628, 3.1).
+func (p *provider) device(w http.ResponseWriter, r *http.Request) {
+	json.NewEncoder(w).Encode(map[string]any{"device_code": "Gm+Rh/mn=", "user_code": "WDJB-MJHT", "verification_uri": realm + "/device",
+		"verification_uri_complete": realm + "/device?user_code=WDJB-MJHT", "expires_in": 60, "interval": 0})
+}
+
+// token gives one for the password, or when the user has logged in elsewhere, which takes him three polls.
+func (p *provider) token(w http.ResponseWriter, r *http.Request) {
+	fail := func(code string) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":%q}`, code)
+	}
+	switch {
+	case r.PostFormValue("client_id") != "sched":
+		fail("invalid_client")
+		return
+	case r.PostFormValue("grant_type") == "password":
+		if r.PostFormValue("username") != p.user || r.PostFormValue("password") != password {
+			fail("invalid_grant")
+			return
+		}
+	case r.PostFormValue("grant_type") == "urn:ietf:params:oauth:grant-type:device_code" && r.PostFormValue("device_code") == "Gm+Rh/mn=":
+		p.mu.Lock()
+		p.polls++
+		pending := p.polls < 3
+		p.mu.Unlock()
+		if pending {
+			fail("authorization_pending")
+			return
+		}
+	default:
+		fail("unsupported_grant_type")
+		return
+	}
+	token := p.sign(`"preferred_username":"` + p.user + `"`)
+	json.NewEncoder(w).Encode(map[string]any{"access_token": "of another realm", "id_token": token, "token_type": "Bearer", "expires_in": 300})
+}
+
+// sign makes a token of these claims and what else there is in one of Keycloak's.
+func (p *provider) sign(claims string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now().Unix()
+	return signedBy(p.t, p.keys[p.signs], `{"alg":"RS256","typ":"JWT","kid":"`+p.signs+`"}`, fmt.Sprintf(`{"exp":%d,"iat":%d,"auth_time":0,
+		"iss":%q,"aud":"sched","sub":"3f1d4e8a","typ":"ID","azp":"sched","email_verified":true,"name":"Ada Lovelace",%s}`, now+300, now, realm, claims))
+}
+
+// identified is a lab whose users come from a provider.
+type identified struct {
+	*lab
+	*provider
+	t *testing.T
+}
+
+// run runs a block of the document's, with input, and gives what it prints. before are commands ahead of it.
+func (i *identified) run(block, before, input string) (string, error) {
+	i.t.Helper()
+	text := codeBlock(i.t, "IDENTITY-PROVIDER.md", block)
+	for old, instead := range map[string]string{"https://id.example.org": i.server.URL, "/etc/sched/": i.Dir + "/etc/", "http://127.0.0.1:6820": i.url} {
+		text = strings.ReplaceAll(text, old, instead)
+	}
+	cmd := exec.Command("bash", "-c", before+"\n"+text+"\nprintf '\\n%s' \"${SCHED_JWT-}\"")
+	cmd.Env = []string{"PATH=" + bin + ":/usr/bin:/bin", "SCHED_CONF=" + i.Conf(), "CURL_CA_BUNDLE=" + i.ca, "USER=" + i.provider.user}
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// fetch runs the script that fetches the key set.
+func (i *identified) fetch() {
+	i.t.Helper()
+	if out, err := i.run("/etc/cron.hourly/sched-jwks", "", ""); err != nil {
+		i.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// login gives the token that a block of the document's leaves in SCHED_JWT.
+func (i *identified) login(block, input string) string {
+	i.t.Helper()
+	out, err := i.run(block, "", input)
+	if err != nil {
+		i.t.Fatalf("%s: %v\n%s", block, err, out)
+	}
+	return out[strings.LastIndexByte(out, '\n')+1:]
+}
+
+// configure restarts the daemons with a line of the document's.
+func (i *identified) configure(block string) {
+	i.t.Helper()
+	text := codeBlock(i.t, "IDENTITY-PROVIDER.md", block)
+	m := regexp.MustCompile(`(?m)^AuthAltParameters=(.*)$`).FindStringSubmatch(text)
+	if m == nil {
+		i.t.Fatalf("no AuthAltParameters in %s", text)
+	}
+	parameters := strings.ReplaceAll(strings.ReplaceAll(m[1], "/etc/sched/keys/", i.Dir+"/etc/"), "/etc/sched/", i.Dir+"/etc/")
+	i.keyed(i.t, parameters)
+}
+
+// counted is what becomes of a request with a token.
+func (i *identified) counted(token string) string {
+	i.t.Helper()
+	return i.asked(i.t, i.url, "/sched/"+version+"/ping", token).countedAs()
+}
+
+// soon waits until requests with a token count as wanted. What a gateway remembers lasts for a minute.
+func (i *identified) soon(token, want string) {
+	i.t.Helper()
+	var got string
+	for end := time.Now().Add(3 * time.Minute); got != want; time.Sleep(100 * time.Millisecond) {
+		if got = i.counted(token); time.Now().After(end) {
+			i.t.Fatalf("counted %s, want %s", got, want)
+		}
+	}
+}
+
+// logged waits until both daemons have logged something.
+func (i *identified) logged(what string) {
+	i.t.Helper()
+	for _, name := range []string{"schedctld", "scheddbd"} {
+		eventually(i.t, name+" logs "+what, func() bool {
+			log, err := os.ReadFile(i.Log(name))
+			must(i.t, err)
+			return regexp.MustCompile(what).Match(log)
+		})
+	}
+}
+
+// withoutTokens is how daemons show that they are there when none can be made: they take connections.
+func (l *lab) withoutTokens() {
+	l.ctld.Answers = accepts(l.ctld.At)
+	l.restd.Answers = accepts(strings.TrimPrefix(l.restd.At, "http://"))
+}
+
+// TestIdentityProvider goes through docs/IDENTITY-PROVIDER.md from the first fetch to the day when the
+// keys change and the day when the provider is broken, with the commands that stand there.
+func TestIdentityProvider(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"bash", "curl"} {
+		program(t, name, name)
+	}
+	u := someUser(t)
+	i := &identified{lab: newLab(t), provider: newProvider(t, u.name), t: t}
+	i.rotate("first")
+	i.withoutTokens()
+	i.fetch()
+	i.configure("both files")
+	pids := i.pids()
+
+	// A user logs in, in either way, asks, and submits.
+	if out, err := i.run("by password", "set -eo pipefail", "guess"); err == nil {
+		t.Fatalf("a wrong password gave %s", out)
+	}
+	var token string
+	for block, input := range map[string]string{"by password": password + "\n", "by device": ""} {
+		token = i.login(block, input)
+		if got := i.counted(token); got != "as "+u.name {
+			t.Fatalf("%s: counted %s", block, got)
+		}
+	}
+	out, err := i.run("use", "export SCHED_JWT="+token, "")
+	if err != nil || !strings.Contains(out, `"user":"`+u.name+`"`) || !strings.Contains(out, i.Node+" ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	i.userToken = token
+	id := i.submit("id -un; env", nil)
+	if a := i.end(id); a.get("jobs", 0, "user_name") != u.name {
+		t.Errorf("the job is %v's", a.get("jobs", 0, "user_name"))
+	}
+	if got := i.output(t, id); !strings.HasPrefix(got, u.name+"\n") || strings.Contains(got, tokenBegins) {
+		t.Errorf("the job printed:\n%s", got)
+	}
+
+	// sun comes before username, and username before the claim of the site.
+	for _, tt := range []struct{ claims, want string }{
+		{`"sun":"` + u.name + `","username":"somebody-else","preferred_username":"somebody-else"`, "as " + u.name},
+		{`"username":"` + u.name + `","preferred_username":"somebody-else"`, "as " + u.name},
+		{`"sun":"somebody-else","preferred_username":"` + u.name + `"`, "401"},
+		{`"username":"somebody-else","preferred_username":"` + u.name + `"`, "401"},
+		{`"preferred_username":"` + u.name + `@example.org"`, "401"},
+		{`"name":"` + u.name + `"`, "401"},
+	} {
+		if got := i.counted(i.sign(tt.claims)); got != tt.want {
+			t.Errorf("%s: counted %s, want %s", tt.claims, got, tt.want)
+		}
+	}
+
+	i.keysChange(token)
+	i.brokenProvider()
+	if got := i.pids(); got != pids {
+		t.Errorf("the daemons are %s, were %s", got, pids)
+	}
+	i.ownTokensBeside()
+}
+
+// pids are the daemons' processes.
+func (i *identified) pids() string {
+	return fmt.Sprint(i.daemons["schedctld"].PID(), i.daemons["scheddbd"].PID(), i.daemons["schedrestd"].PID())
+}
+
+// keysChange: tokens of a new key count soon, and those of one that was taken out no more.
+func (i *identified) keysChange(old string) {
+	i.t.Helper()
+	i.rotate("first", "second")
+	i.fetch()
+	token := i.login("by password", password+"\n")
+	i.soon(token, "as "+i.provider.user)
+	if got := i.counted(old); got != "as "+i.provider.user {
+		i.t.Errorf("the old key's token counted %s while it was published", got)
+	}
+	i.rotate("second")
+	i.fetch()
+	i.soon(old, "401")
+	if got := i.counted(token); got != "as "+i.provider.user {
+		i.t.Errorf("the new key's token counted %s", got)
+	}
+	stranger := newProvider(i.t, i.provider.user)
+	stranger.rotate("second") // with another key of that name
+	if got := i.counted(stranger.sign(`"preferred_username":"` + i.provider.user + `"`)); got != "401" {
+		i.t.Errorf("a stranger's token counted %s", got)
+	}
+}
+
+// brokenProvider: neither a fetch that fails nor what is no key set keeps anybody from his work.
+func (i *identified) brokenProvider() {
+	i.t.Helper()
+	file := filepath.Join(i.Dir, "etc", "jwks.json")
+	before, err := os.ReadFile(file)
+	must(i.t, err)
+	i.provider.down = true
+	if out, err := i.run("/etc/cron.hourly/sched-jwks", "", ""); err == nil {
+		i.t.Errorf("a fetch from a provider that is down succeeded: %s", out)
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		i.t.Errorf("the file is now %s, %v", after, err)
+	}
+	i.provider.down = false
+
+	token := i.login("by password", password+"\n")
+	for _, broken := range []string{"<html>please log in</html>", `{"keys":[]}`} {
+		i.set = broken
+		i.fetch()
+		i.logged(`level=ERROR .*the new key set is not used, the one before stays`)
+		for _, token := range []string{token, i.sign(`"preferred_username":"` + i.provider.user + `"`)} {
+			if got := i.counted(token); got != "as "+i.provider.user {
+				i.t.Errorf("with %q as the key set counted %s", broken, got)
+			}
+		}
+	}
+	i.set = ""
+	i.fetch()
+}
+
+// ownTokensBeside: with the key set alone schedctl makes no token, and says how it would; with jwt_key= it does, and
+// both kinds count.
+func (i *identified) ownTokensBeside() {
+	i.t.Helper()
+	if out, err := i.schedctl("", "token"); err == nil || !strings.Contains(out, "jwt_key=") {
+		i.t.Errorf("schedctl token: %v\n%s", err, out)
+	}
+	i.configure("both files, with tokens of the cluster's own")
+	if got := i.counted(i.lab.token("")); got != "as "+i.Owner {
+		i.t.Errorf("a token of the cluster's own counted %s", got)
+	}
+	if got := i.counted(i.login("by password", password+"\n")); got != "as "+i.provider.user {
+		i.t.Errorf("a token of the provider's counted %s", got)
+	}
+}
