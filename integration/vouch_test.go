@@ -63,16 +63,21 @@ func (s *turnstile) cost(f func()) int64 {
 	return s.passed.Load() - before
 }
 
-// tolled is a gateway that has nothing to verify tokens with, and reaches both daemons through
-// turnstiles alone.
+// tolled is a gateway that reaches both daemons through turnstiles alone.
 type tolled struct {
 	*gate
 	address  string
 	ctl, dbd *turnstile
 }
 
-// tolled starts one, with these arguments besides.
+// tolled starts one that has nothing to verify tokens with, with these arguments besides.
 func (l *lab) tolled(t *testing.T, args ...string) *tolled {
+	t.Helper()
+	return l.tolledWith(t, "jwt_key="+filepath.Join(l.Dir, "etc", "there-is-none"), args...)
+}
+
+// tolledWith starts one that has these AuthAltParameters.
+func (l *lab) tolledWith(t *testing.T, parameters string, args ...string) *tolled {
 	t.Helper()
 	k := &tolled{address: fmt.Sprintf("127.0.0.1:%d", freePort(t)), ctl: newTurnstile(t, l.Controller), dbd: newTurnstile(t, l.Accounting)}
 	text, err := os.ReadFile(l.Conf())
@@ -80,7 +85,7 @@ func (l *lab) tolled(t *testing.T, args ...string) *tolled {
 	for key, value := range map[string]string{
 		"SchedctldPort":         fmt.Sprint(k.ctl.port),
 		"AccountingStoragePort": fmt.Sprint(k.dbd.port),
-		"AuthAltParameters":     "jwt_key=" + filepath.Join(l.Dir, "etc", "there-is-none"),
+		"AuthAltParameters":     parameters,
 		"AuthInfo":              "socket=" + filepath.Join(l.Dir, "etc", "there-is-none.sock"),
 	} {
 		line := regexp.MustCompile("(?m)^" + key + "=.*$")
