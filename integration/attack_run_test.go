@@ -102,6 +102,7 @@ func besiege(t *testing.T, keys string) *siege {
 	for _, g := range s.gates {
 		g.refusals = map[string]string{}
 		t.Cleanup(g.line.close)
+		g.mustHave(t)
 	}
 	at := func(p site.Part) client.Config {
 		address := []client.Address{{Name: s.Node, Network: "tcp", Address: p.At}}
@@ -152,6 +153,18 @@ func (s *siege) gateWith(t *testing.T, keys string) *besieged {
 	return &besieged{name: "the gateway with " + cmp.Or(keys, "nothing"), daemon: g.Daemon, line: &line{address: listen}}
 }
 
+// mustHave fails the test unless the gateway has the keys that its name says.
+func (g *besieged) mustHave(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(g.daemon.Log)
+	must(t, err)
+	for key, says := range map[string]string{"jwt_key": "the key of HS256 tokens is in use", "jwks": "the key set of RS256 tokens is in use"} {
+		if want := strings.Contains(g.name, key); strings.Contains(string(text), says) != want {
+			t.Fatalf("%s: %q in its log is not %t:\n%s", g.name, says, want, text)
+		}
+	}
+}
+
 // anyAlg is an algorithm whose tokens this cluster takes.
 func (s *siege) anyAlg() string { return s.algs[:5] }
 
@@ -200,6 +213,12 @@ func (s *siege) requests(status int) []request {
 // same: whoever guesses must not learn from them what was wrong.
 func (g *besieged) try(t *testing.T, r request, headers string, status int) {
 	t.Helper()
+	g.tryAs(t, r.path, r, headers, status)
+}
+
+// tryAs is try for a request whose refusal is to be that of the path of.
+func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, status int) {
+	t.Helper()
 	a, err := g.line.ask(r, headers)
 	if err != nil {
 		t.Errorf("%s: %s %s: %v", g.name, r.method, r.path, err)
@@ -212,8 +231,8 @@ func (g *besieged) try(t *testing.T, r request, headers string, status int) {
 		return
 	}
 	told := a.told()
-	if first, ok := g.refusals[r.path]; !ok {
-		g.refusals[r.path] = told
+	if first, ok := g.refusals[of]; !ok {
+		g.refusals[of] = told
 	} else if told != first {
 		t.Errorf("%s: %s %s: refused as\n%s\nothers as\n%s", g.name, r.method, r.path, told, first)
 	}
