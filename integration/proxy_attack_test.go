@@ -190,7 +190,11 @@ func TestFraming(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var became []string
 			for _, way := range f.ways {
-				for i, got := range exchange(t, way.address, 10, strings.ReplaceAll(tt.text, "{own}", way.adds)) {
+				answers := exchange(t, way.address, 10, strings.ReplaceAll(tt.text, "{own}", way.adds))
+				if len(answers) == 0 && !way.proxied {
+					t.Error("no answer")
+				}
+				for i, got := range answers {
 					became = append(became, way.name+": "+got.countedAs())
 					switch want := fill.Replace(tt.want); {
 					case i == 0 && !way.proxied && want != "" && got.countedAs() != want:

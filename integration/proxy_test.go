@@ -378,10 +378,30 @@ func TestNameIsNeeded(t *testing.T) {
 			if got := ask("Connection: close, X-SCHED-USER-NAME\r\n"); got != want {
 				t.Errorf("with the name removed it counted %s, want %s", got, want)
 			}
+			f.withoutAuthentication(t, want)
 			if got := f.gate.servedAs()[f.holder] > 0; got != served {
 				t.Errorf("served as %s: %v", f.holder, got)
 			}
 		})
+	}
+}
+
+// withoutAuthentication: nginx that asks nobody for a password sends no name, and so the request is whose the token is; or
+// it sends the name that the client claims.
+func (f *fronts) withoutAuthentication(t *testing.T, want string) {
+	t.Helper()
+	before := len(f.ways)
+	f.nginx(t, "open nginx", replaced(t, codeBlock(t, "PROXY.md", "/etc/nginx/conf.d/sched.conf"), `auth_basic cluster;`, `auth_basic off;`))
+	if len(f.ways) == before {
+		return
+	}
+	open := f.ways[before]
+	claimed := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(f.user.name+":guess")) + "\r\n"
+	for adds, want := range map[string]string{"": want, claimed: "as " + f.user.name} {
+		open.adds = adds
+		if got := f.through(t, open, "GET", "ping", "").countedAs(); got != want {
+			t.Errorf("nginx with auth_basic off: with %q it counted %s, want %s", adds, got, want)
+		}
 	}
 }
 
