@@ -76,6 +76,7 @@ func (e *Endpoint) In(v schema.Version) bool { return v >= e.Since }
 var Endpoints = []*Endpoint{
 	GetPing.Endpoint,
 	GetNodes.Endpoint, GetNode.Endpoint,
+	GetPartitions.Endpoint, GetPartition.Endpoint,
 	GetJobs.Endpoint, GetJob.Endpoint, DeleteJob.Endpoint, PostJobSubmit.Endpoint,
 	GetAccountingPing.Endpoint, GetAccountingDiag.Endpoint,
 }

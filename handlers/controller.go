@@ -29,6 +29,9 @@ type Controller interface {
 	// Partitions gives each partition to each, as Nodes does.
 	Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error)
 
+	// Partition is the partition of that name; errs.NotFound when there is none.
+	Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error)
+
 	// Jobs gives each job to each, as Nodes does.
 	Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 

@@ -33,6 +33,8 @@ type fake struct {
 	killed    [][2]uint16 // signal and flags of each of them
 	queries   []model.Query
 	creds     []model.Credential
+
+	partitionQueries []model.Query
 }
 
 func (f *fake) asked(call string, cred model.Credential) error {
@@ -68,11 +70,30 @@ func (f *fake) Node(_ context.Context, cred model.Credential, name string, q mod
 	return nil, 0, &errs.Error{Kind: errs.NotFound, Message: "there is no such node", Number: 2018}
 }
 
-func (f *fake) Partitions(_ context.Context, cred model.Credential, _ model.Query, each func(*model.Partition) error) (model.Time, error) {
+func (f *fake) Partitions(_ context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (model.Time, error) {
+	f.partitionQueries = append(f.partitionQueries, q) // apart: nodes have their partitions looked for too
 	if err := f.asked("partitions", cred); err != nil {
 		return 0, err
 	}
-	return f.lastUpdate, eachOf(f.partitions, each, nil)
+	return f.lastUpdate, eachOf(f.partitions, each, f.midway)
+}
+
+func (f *fake) Partition(_ context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error) {
+	f.queries = append(f.queries, q)
+	if err := f.asked("partition "+name, cred); err != nil {
+		return nil, 0, err
+	}
+	return found(f.partitions, func(p *model.Partition) string { return p.Name }, name, f.lastUpdate, 2000)
+}
+
+// found is the element of list that has the name, and what else an answer with it has.
+func found[T any](list []T, has func(*T) string, name string, lastUpdate model.Time, missing int) (*T, model.Time, error) {
+	for i := range list {
+		if has(&list[i]) == name {
+			return &list[i], lastUpdate, nil
+		}
+	}
+	return nil, 0, &errs.Error{Kind: errs.NotFound, Message: "there is no such thing", Number: missing}
 }
 
 func (f *fake) Jobs(_ context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {

@@ -29,7 +29,11 @@ func demo() *fake {
 			{Hostname: "ctl1", Responding: true, Latency: 523, Mode: "primary", Primary: true},
 			{Hostname: "ctl2", Mode: "backup1"},
 		},
-		partitions: []model.Partition{{Name: "debug", Nodes: "n[1-2]"}, {Name: "long", Nodes: "n2"}},
+		partitions: []model.Partition{
+			{Name: "debug", Nodes: "n[1-2]", Flags: 1, StateUp: 3, MaxShare: 1, PriorityJobFactor: 1, PriorityTier: 1, TotalNodes: 2, TotalCPUs: 12, TRES: "cpu=12,node=2"},
+			{Name: "long", Nodes: "n2", StateUp: 2, MaxShare: shareForced | 4, DefMemPerCPU: 512 | model.MemPerCPU, MaxMemPerCPU: 4096, MaxTime: model.Infinite[uint32](), DefaultTime: model.Some[uint32](60),
+				OverTimeLimit: model.Some[uint16](5), CRType: 0x14, GraceTime: 30, DenyQOS: "scavenger", SuspendTime: model.Some[uint32](600), Topology: "tree"},
+		},
 		nodes: []model.Node{
 			{Name: "n1", Hostname: "h\xe4mster", Address: "10.0.0.1", Port: 6818, State: model.NodeIdle | model.NodeDrain, NextState: model.NodeStateNone,
 				CPUs: 8, EffectiveCPUs: 8, Memory: 1 << 60, FreeMem: model.Some[uint64](9_007_199_254_740_993), Reason: "fan \"2\"\n", ReasonUID: 20001, ReasonTime: 1_795_000_000,
@@ -55,6 +59,8 @@ func demo() *fake {
 	}
 }
 
+const shareForced = 0x8000
+
 var requestID = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 const submission = `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
@@ -66,6 +72,8 @@ var goldens = []golden{
 	{"ping", "GET", "/sched/VERSION/ping", ""},
 	{"nodes", "GET", "/sched/VERSION/nodes", ""},
 	{"node", "GET", "/slurm/VERSION/node/n2", ""},
+	{"partitions", "GET", "/sched/VERSION/partitions", ""},
+	{"partition", "GET", "/slurm/VERSION/partition/long", ""},
 	{"jobs", "GET", "/slurm/VERSION/jobs", ""},
 	{"job", "GET", "/sched/VERSION/job/12", ""},
 	{"submit", "POST", "/sched/VERSION/job/submit", submission},
@@ -73,6 +81,7 @@ var goldens = []golden{
 	{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},
 	{"accounting-diag", "GET", "/scheddb/VERSION/diag", ""},
 	{"no-such-node", "GET", "/sched/VERSION/node/n9", ""},
+	{"no-such-partition", "GET", "/sched/VERSION/partition/n9", ""},
 	{"not-understood", "POST", "/sched/VERSION/job/submit", `{"job": {"script": "x", "tasks": "many", "begin_time": {"number": -1}}}`},
 	{"bad-parameters", "GET", "/sched/VERSION/nodes?flags=NOPE&update_time=yesterday&colour=red", ""},
 }
@@ -192,7 +201,8 @@ func TestUnchanged(t *testing.T) {
 	f := demo()
 	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing changed since then", Number: 1900}
 	f.jobs, f.nodes = nil, nil
-	for _, path := range []string{"/sched/v0.0.42/jobs", "/sched/v0.0.42/nodes"} {
+	f.partitions = nil
+	for _, path := range []string{"/sched/v0.0.42/jobs", "/sched/v0.0.42/nodes", "/sched/v0.0.42/partitions"} {
 		if w := serve(t, config(f), request(http.MethodGet, path, "")); w.Code != http.StatusNotModified || w.Body.Len() != 0 {
 			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
 		}

@@ -14,6 +14,8 @@ func (h *handler) routes() []route {
 			on(api.GetPing, h.getPing),
 			on(api.GetNodes, h.getNodes),
 			on(api.GetNode, h.getNode),
+			on(api.GetPartitions, h.getPartitions),
+			on(api.GetPartition, h.getPartition),
 			on(api.GetJobs, h.getJobs),
 			on(api.GetJob, h.getJob),
 			on(api.DeleteJob, h.deleteJob),

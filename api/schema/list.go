@@ -52,6 +52,11 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 // at a time, and ends with each's error or its own.
 type Stream[T any] func(each func(*T) error) error
 
+// One is a Stream of one element.
+func One[T any](item *T) Stream[T] {
+	return func(each func(*T) error) error { return each(item) }
+}
+
 // StreamOf is the array of a Stream's elements, written as they come. What fails on the way
 // fails the body (Encoder.Fail): an array that ends early must not look whole.
 func StreamOf[T any](elem func() Type[T]) func() Type[Stream[T]] {

@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 
+	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
 
@@ -14,4 +16,18 @@ func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.
 	answer := message.PartitionInfo{Partitions: codec.Stream[model.Partition]{Each: pass(each)}}
 	err = c.query(ctx, cred, request{kind: message.RequestPartitionInfo, body: &req, repeatable: true}, message.ResponsePartitionInfo, &answer)
 	return answer.LastUpdate, err
+}
+
+// Partition is the partition of that name; errs.NotFound when there is none. A controller is asked
+// for all of them: it has no question for one.
+func (c *Client) Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error) {
+	p, lastUpdate, err := named(name, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (model.Time, error) {
+		return c.Partitions(ctx, cred, q, each)
+	})
+	if err == nil && p == nil {
+		missing := errs.New(errs.NotFound, "there is no partition %q", name)
+		missing.Number = fault.InvalidPartition
+		return nil, 0, missing
+	}
+	return p, lastUpdate, err
 }

@@ -1,0 +1,32 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// getPartitions lists the partitions, one at a time from the controller's answer to the client.
+func (h *handler) getPartitions(c *call, p *api.ListParams) error {
+	body := api.PartitionsAnswer{Envelope: c.envelope()}
+	body.Partitions = func(each func(*model.Partition) error) (err error) {
+		body.LastUpdate, err = h.Controller.Partitions(c.ctx, c.cred, p.Query, each)
+		return err
+	}
+	return send(c, http.StatusOK, api.Partitions, &body)
+}
+
+// getPartition shows one partition.
+func (h *handler) getPartition(c *call, p *api.PartitionParams) error {
+	partition, lastUpdate, err := h.Controller.Partition(c.ctx, c.cred, p.Name, p.Or(model.ShowAll))
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, api.Partitions, &api.PartitionsAnswer{
+		Partitions: schema.One(partition),
+		LastUpdate: lastUpdate,
+		Envelope:   c.envelope(),
+	})
+}

@@ -1,0 +1,32 @@
+package handlers
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/model"
+)
+
+// TestHiddenPartitions: a list leaves out what is hidden unless the client asks for it, as Slurm's
+// gateway does; who names a partition knows of it.
+func TestHiddenPartitions(t *testing.T) {
+	for _, tt := range []struct {
+		path string
+		want model.Query
+	}{
+		{"/sched/v0.0.43/partitions", model.Query{}},
+		{"/sched/v0.0.43/partitions?flags=ALL&update_time=7", model.Query{Since: 7, Flags: model.ShowAll}},
+		{"/sched/v0.0.43/partition/long", model.Query{Flags: model.ShowAll}},
+		{"/sched/v0.0.43/partition/long?flags=local&update_time=7", model.Query{Since: 7, Flags: model.ShowLocal}},
+	} {
+		f := demo()
+		if w := serve(t, config(f), request(http.MethodGet, tt.path, "")); w.Code != http.StatusOK {
+			t.Errorf("%s: status %d", tt.path, w.Code)
+		}
+		if d := cmp.Diff([]model.Query{tt.want}, append(f.queries, f.partitionQueries...)); d != "" {
+			t.Errorf("%s: %s", tt.path, d)
+		}
+	}
+}
