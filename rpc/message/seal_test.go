@@ -16,7 +16,7 @@ import (
 func TestEncodeSealed(t *testing.T) {
 	body := &NodeInfoSingleRequest{NodeName: strings.Repeat("n", 5000)}
 	for v := codec.Oldest; v <= codec.Newest; v++ {
-		for _, size := range []int{0, 1, 250, front - 31, front - 30, front - 29, front, 8 << 10, 100 << 10} {
+		for _, size := range []int{0, 1, 250, front - 31, front - 30, front - 29, front - 28, front - 27, front, 8 << 10, 100 << 10} {
 			want := Credential{Plugin: PluginMunge, Text: strings.Repeat("x", size)}
 			var hashed []byte
 			b, err := EncodeSealed(v, FlagPersistent, RequestNodeInfoSingle, func(kind Type, body []byte) (*Credential, error) {
