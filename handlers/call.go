@@ -108,7 +108,7 @@ func (c *call) authenticate() error {
 	if err != nil {
 		return err
 	}
-	c.cred = model.Credential{Token: who.Token, ActAs: who.ActAs}
+	c.cred = model.Credential{Token: who.Token, ActAs: who.ActAs, Expires: who.Claims.Expires}
 	daemon, ask := c.daemon()
 	if err := c.h.Judge.Genuine(c.ctx, who, daemon, func(ctx context.Context) error { return ask(ctx, c.cred) }); err != nil {
 		c.claimed = who.User()

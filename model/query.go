@@ -1,10 +1,14 @@
 package model
 
+import "time"
+
 // Credential is who asks a daemon. The zero value is nobody's word but the kernel's, who
 // names the peer on a UNIX socket.
 type Credential struct {
 	Token string // JWT, passed on as it came
 	ActAs string // the user to act as; "": the token's own
+
+	Expires time.Time // of Token, as it says itself: true when it is genuine; zero: not known
 }
 
 // String shows no token, whatever the verb.

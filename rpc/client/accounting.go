@@ -15,17 +15,21 @@ import (
 )
 
 // Accounting asks the accounting daemons of one cluster. It is safe for concurrent use.
-type Accounting struct{ caller }
+type Accounting struct {
+	caller
+	sessions sessions
+}
 
 // NewAccounting makes an Accounting of cfg's accounting daemons; nothing is dialled yet.
 func NewAccounting(cfg Config) *Accounting {
-	return &Accounting{newCaller(cfg, "accounting daemon", cfg.Accounting)}
+	return &Accounting{caller: newCaller(cfg, "accounting daemon", cfg.Accounting)}
 }
 
 // Vouch asks the accounting daemon whether it accepts the credential, as Client.Vouch does. A
-// controller's yes is no answer to that: it may have another key.
+// controller's yes is no answer to that: it may have another key. Neither is a session that is open:
+// only an opening is judged. What is asked next is asked in the session that this one opens.
 func (a *Accounting) Vouch(ctx context.Context, cred model.Credential) error {
-	return a.account(ctx, cred, func(*session) *failure { return nil })
+	return a.account(ctx, cred, a.openSession, func(*session) *failure { return nil })
 }
 
 // Ping asks every accounting daemon at once whether it answers, as Client.Ping does.
@@ -36,7 +40,7 @@ func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.P
 		if f != nil {
 			return time.Since(start), f
 		}
-		s.release()
+		s.shut()
 		return s.latency, nil
 	})
 }
@@ -52,7 +56,7 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 			failures[i] = f
 			return time.Since(start), f
 		}
-		defer s.release()
+		defer s.shut()
 		failures[i] = s.call(message.AccountingGetStats, message.Empty{}, message.AccountingGotStats, &answers[i])
 		return s.latency, nil
 	})
@@ -74,7 +78,7 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 // RecordJobs hands jobs to our accounting daemon; nil: they are on its disk. Sent twice
 // they are kept once.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
-	return a.account(ctx, cred, func(s *session) *failure {
+	return a.account(ctx, cred, a.session, func(s *session) *failure {
 		if s.version != codec.Newest {
 			return failed(unspoken, errs.New(errs.Unsupported, "the accounting daemon is not ours: it takes no jobs"))
 		}
@@ -82,15 +86,15 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 	})
 }
 
-// account opens a session with the first accounting daemon that answers and does ask in it. All
-// that is asked may be asked twice.
-func (a *Accounting) account(ctx context.Context, cred model.Credential, ask func(*session) *failure) error {
+// account does ask in a session, which get gives it, with the first accounting daemon that answers.
+// All that is asked may be asked twice.
+func (a *Accounting) account(ctx context.Context, cred model.Credential, get getter, ask func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
 	var tried []*failure
 	order := a.order()
 	for i, d := range order {
-		f := a.inSession(ctx, d, cred, i < len(order)-1, ask)
+		f := a.inSession(ctx, d, cred, i < len(order)-1, get, ask)
 		if f == nil {
 			a.answered(d)
 			return nil
@@ -102,25 +106,60 @@ func (a *Accounting) account(ctx context.Context, cred model.Credential, ask fun
 	return a.report(tried)
 }
 
-func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Credential, others bool, ask func(*session) *failure) *failure {
+// getter is a way to a session: openSession, or session.
+type getter func(context.Context, *daemon, model.Credential) (*session, *failure)
+
+// session gives one that waits for this credential, else a new one. Whoever calls it knows that the
+// credential was found genuine in the meantime: the daemon does not look at it again.
+func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
+	if s := a.sessions.take(ownerOf(d, cred)); s != nil {
+		s.begin(ctx)
+		return s, nil
+	}
+	return a.openSession(ctx, d, cred)
+}
+
+func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Credential, others bool, get getter, ask func(*session) *failure) *failure {
 	ctx, cancel := share(ctx, others)
 	defer cancel()
-	s, f := a.openSession(ctx, d, cred)
+	s, f := get(ctx, d, cred)
 	if f != nil {
 		return f
 	}
-	defer s.release()
-	return ask(s)
+	f = ask(s)
+	a.end(s, f)
+	if f == nil || !s.reused || !broken(f) {
+		return f
+	}
+	// The daemon was started anew, or has had enough of waiting: that says nothing of what it is now.
+	if s, f = a.openSession(ctx, d, cred); f != nil {
+		return f
+	}
+	f = ask(s)
+	a.end(s, f)
+	return f
 }
 
-// session is one connection to an accounting daemon. It belongs to the credential that
-// opened it, and is used by no other: the daemon looks at a token only then.
+// session is one connection to an accounting daemon. It belongs to the credential that opened it,
+// and is used by no other.
 type session struct {
 	caller  *caller
 	nc      net.Conn
-	release func()
 	version codec.Version
 	latency time.Duration // of the opening
+
+	owner   owner
+	expires time.Time   // of the token; zero: not known
+	reused  bool        // it waited before this question
+	alarm   *time.Timer // closes it while it waits
+	stop    func() bool // ends the limit of the question
+	close   func()      // the connection
+}
+
+// shut closes s after its only question.
+func (s *session) shut() {
+	s.stop()
+	s.close()
 }
 
 // openSession opens a session at the newest version that d speaks.
@@ -152,17 +191,21 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 	if err != nil {
 		return nil, failed(unreached, err)
 	}
-	nc, release, err := a.dial(ctx, d, cred)
+	nc, done, err := a.connect(ctx, d, cred)
 	if err != nil {
 		return nil, failed(unreached, fmt.Errorf("connect to %s: %w", d.name, err))
 	}
-	s := &session{caller: &a.caller, nc: nc, release: release, version: v}
+	s := &session{caller: &a.caller, nc: nc, close: done, version: v, owner: ownerOf(d, cred), expires: cred.Expires}
+	s.begin(ctx)
 	start := time.Now()
 	f := s.exchange(opening, message.AccountingRC, nil)
 	s.latency = time.Since(start)
 	if f != nil {
-		release()
-		return nil, refusedOpening(f, v)
+		s.shut()
+		if f = refusedOpening(f, v); errs.KindOf(f.err) == errs.Unauthenticated && f.stage == answered {
+			a.sessions.forget(s.owner)
+		}
+		return nil, f
 	}
 	return s, nil
 }

@@ -80,7 +80,7 @@ func list[T any](ctx context.Context, a *Accounting, cred model.Credential, q qu
 	answer message.Body, listed *message.Listed[T], each func(*T) error) error {
 	var body []byte
 	var v codec.Version
-	err := a.account(ctx, cred, func(s *session) *failure {
+	err := a.account(ctx, cred, a.session, func(s *session) *failure {
 		b, err := message.EncodePersistent(s.version, q.kind, q.body)
 		if err != nil {
 			return failed(unreached, err)

@@ -5,7 +5,7 @@
 // how the answer is read; do (failover.go) finds a controller that answers; speak
 // (version.go) finds out which protocol version it speaks; exchange (exchange.go) is one
 // connection, one request, one answer. Accounting (accounting.go) is the same for the
-// accounting daemon, whose connections stay.
+// accounting daemon, whose connections stay (sessions.go) and belong to one token each.
 //
 // What was sent and not answered may have been carried out. Such a request is
 // sent again only when its kind says that doing it twice does no harm; a

@@ -93,9 +93,26 @@ func (g *daemons) answered(d *daemon) {
 	}
 }
 
-// dial opens a connection by the first way that works for cred. Its deadline is ctx's, and
-// it breaks when ctx ends; release ends that, and closes it.
+// dial is connect for what ctx limits: the connection breaks when that ends.
 func (c *caller) dial(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
+	nc, done, err := c.connect(ctx, d, cred)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := watch(ctx, nc)
+	return nc, func() { stop(); done() }, nil
+}
+
+// watch gives nc the deadline of ctx, and breaks it when ctx ends, until stop; false: it has ended.
+func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
+	if deadline, ok := ctx.Deadline(); ok {
+		nc.SetDeadline(deadline)
+	}
+	return context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
+}
+
+// connect opens a connection by the first way that works for cred; release closes it.
+func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
 	var tried []error
 	for _, a := range d.addresses {
 		if cred.Local() && a.Network != "unix" && !c.munged(d) {
@@ -113,12 +130,7 @@ func (c *caller) dial(ctx context.Context, d *daemon, cred model.Credential) (nc
 			tried = append(tried, err)
 			continue
 		}
-		if deadline, ok := ctx.Deadline(); ok {
-			nc.SetDeadline(deadline)
-		}
-		stop := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 		return nc, func() {
-			stop()
 			nc.Close()
 			c.cfg.Log.Debug("daemon was asked", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(begun))
 		}, nil

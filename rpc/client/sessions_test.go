@@ -1,0 +1,387 @@
+package client_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// keeper is an accounting daemon that answers with its resources for as long as a session is kept. It
+// takes the tokens that begin with "good", and shows as a resource's name whose session it is.
+type keeper struct {
+	client.Address
+	act func(nc net.Conn, question int) (goOn bool) // before the answer; nil: goes on
+
+	mu     sync.Mutex
+	opened []string            // by whom, refused ones too
+	open   map[net.Conn]string // now
+}
+
+func keeps(t *testing.T) *keeper {
+	k := &keeper{open: map[net.Conn]string{}}
+	k.Address = client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", k.serve)}
+	t.Cleanup(func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for nc := range k.open {
+			nc.Close()
+		}
+	})
+	return k
+}
+
+func (k *keeper) serve(nc net.Conn) {
+	b, err := wire.Read(nc, 1<<20)
+	if err != nil || len(b) < 2 {
+		return
+	}
+	f, err := message.ParseFrame(b[2:])
+	if err != nil {
+		return
+	}
+	who, v := f.Credential.Token+"/"+f.Credential.ActAs, f.Header.Version
+	k.mu.Lock()
+	k.opened = append(k.opened, who)
+	k.mu.Unlock()
+	rc := &message.PersistRC{Info: 6500}
+	if len(who) < 4 || who[:4] != "good" {
+		rc.Code = fault.Authentication
+	}
+	b, _ = message.EncodePersistent(v, message.AccountingRC, rc)
+	nc.Write(b)
+	if rc.Code != 0 {
+		return
+	}
+	k.mu.Lock()
+	k.open[nc] = who
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.open, nc)
+	}()
+	for question := 0; ; question++ {
+		b, err := wire.Read(nc, 1<<20)
+		if err != nil || binary.BigEndian.Uint16(b) != uint16(message.AccountingGetTRES) {
+			return
+		}
+		if k.act != nil && !k.act(nc, question) {
+			return
+		}
+		body := message.TRESList{Listed: message.Listed[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: who}}}}}
+		b, _ = message.EncodePersistent(v, message.AccountingGotTRES, &body)
+		nc.Write(b)
+	}
+}
+
+// openings is who has opened sessions so far, and forgets it.
+func (k *keeper) openings() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	opened := k.opened
+	k.opened = nil
+	return opened
+}
+
+func (k *keeper) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.open)
+}
+
+// wait waits until n sessions are open.
+func (k *keeper) wait(t *testing.T, n int) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); k.count() != n; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d sessions are open, want %d", k.count(), n)
+		}
+	}
+}
+
+// ask asks as cred, and tells as whom it was answered.
+func ask(a *client.Accounting, cred model.Credential) (who string, err error) {
+	err = a.TRES(context.Background(), cred, model.TRESFilter{}, func(r *model.TRES) error { who = r.Name; return nil })
+	return who, err
+}
+
+func mustAsk(t *testing.T, a *client.Accounting, cred model.Credential) {
+	t.Helper()
+	if who, err := ask(a, cred); err != nil || who != cred.Token+"/"+cred.ActAs {
+		t.Fatalf("asked as %s/%s, answered as %q, %v", cred.Token, cred.ActAs, who, err)
+	}
+}
+
+func accountingOf(addresses ...client.Address) *client.Accounting {
+	return client.NewAccounting(client.Config{Accounting: addresses})
+}
+
+// TestSessionIsKept: a session serves one token in one name, again and again, and no other.
+func TestSessionIsKept(t *testing.T) {
+	k := keeps(t)
+	a := accountingOf(k.Address)
+	good, other, acting := model.Credential{Token: "good"}, model.Credential{Token: "good2"}, model.Credential{Token: "good", ActAs: "bob"}
+	for _, tt := range []struct {
+		cred   model.Credential
+		opened int
+	}{{good, 1}, {good, 0}, {other, 1}, {good, 0}, {acting, 1}, {acting, 0}, {other, 0}, {good, 0}} {
+		mustAsk(t, a, tt.cred)
+		if opened := k.openings(); len(opened) != tt.opened {
+			t.Errorf("%s/%s: sessions opened: %q, want %d", tt.cred.Token, tt.cred.ActAs, opened, tt.opened)
+		}
+	}
+}
+
+// TestForgedBesideASession: the session of a good token is nothing to one that is not it.
+func TestForgedBesideASession(t *testing.T) {
+	k := keeps(t)
+	a := accountingOf(k.Address)
+	good := model.Credential{Token: "good", ActAs: "ann"}
+	mustAsk(t, a, good)
+	for _, cred := range []model.Credential{{Token: "forged", ActAs: "ann"}, {Token: "forged"}, {Token: " good", ActAs: "ann"}, {ActAs: "ann"}} {
+		if who, err := ask(a, cred); err == nil || who != "" {
+			t.Errorf("%q in the name of %q was answered as %q", cred.Token, cred.ActAs, who)
+		} else if !cred.Local() && errs.KindOf(err) != errs.Unauthenticated {
+			t.Errorf("%q: %v", cred.Token, err)
+		}
+	}
+	k.openings()
+	mustAsk(t, a, good)
+	if opened := k.openings(); len(opened) != 0 {
+		t.Errorf("the good one's session was lost: %q", opened)
+	}
+}
+
+// TestVouchOpens: that a session is open is no answer to whether its token is good now.
+func TestVouchOpens(t *testing.T) {
+	k := keeps(t)
+	a := accountingOf(k.Address)
+	good := model.Credential{Token: "good"}
+	for i := range 3 {
+		if err := a.Vouch(context.Background(), good); err != nil {
+			t.Fatal(err)
+		}
+		mustAsk(t, a, good)
+		if opened := k.openings(); len(opened) != 1 {
+			t.Errorf("call %d: sessions opened: %q", i, opened)
+		}
+	}
+}
+
+// TestRefusedTokenLosesItsSessions: a daemon that no longer vouches for a token is not asked with it
+// in a session of before.
+func TestRefusedTokenLosesItsSessions(t *testing.T) {
+	good, refuse := model.Credential{Token: "good"}, false
+	var mu sync.Mutex
+	closed := make(chan struct{}, 2)
+	address := opener2(t, func(nc net.Conn, v codec.Version) {
+		mu.Lock()
+		rc := &message.PersistRC{Info: 6500}
+		if refuse {
+			rc.Code = fault.Authentication
+		}
+		mu.Unlock()
+		b, _ := message.EncodePersistent(v, message.AccountingRC, rc)
+		nc.Write(b)
+		if rc.Code == 0 {
+			nc.Read(make([]byte, 1)) // ends when the session is closed
+			closed <- struct{}{}
+		}
+	})
+	a := accountingOf(address)
+	if err := a.Vouch(context.Background(), good); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	refuse = true
+	mu.Unlock()
+	if err := a.Vouch(context.Background(), good); errs.KindOf(err) != errs.Unauthenticated {
+		t.Fatalf("got %v", err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(30 * time.Second):
+		t.Error("the session is still open")
+	}
+}
+
+// opener2 is opener for several at once.
+func opener2(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Address {
+	return client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", func(nc net.Conn) {
+		if b, err := wire.Read(nc, 1<<20); err == nil && len(b) > 2 {
+			f, _ := message.ParseFrame(b[2:])
+			act(nc, f.Header.Version)
+		}
+	})}
+}
+
+// TestSessionEnds: a session does not outlive its token, nor waits forever.
+func TestSessionEnds(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		wait time.Duration
+		cred model.Credential
+	}{
+		{name: "the token ends", cred: model.Credential{Token: "good", Expires: time.Now().Add(2 * time.Second)}},
+		{name: "it was ended before", cred: model.Credential{Token: "good", Expires: time.Now().Add(-time.Second)}},
+		{name: "nothing is asked", wait: 10 * time.Millisecond, cred: model.Credential{Token: "good", Expires: time.Now().Add(time.Hour)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := keeps(t)
+			a := accountingOf(k.Address)
+			a.WaitFor(tt.wait)
+			mustAsk(t, a, tt.cred)
+			k.wait(t, 0)
+			k.openings()
+			mustAsk(t, a, tt.cred) // as a daemon with another clock may allow
+			if opened := k.openings(); len(opened) != 1 {
+				t.Errorf("sessions opened: %q", opened)
+			}
+		})
+	}
+}
+
+// TestSessionBroken: a daemon that has left a session in the meantime is asked in another, once.
+func TestSessionBroken(t *testing.T) {
+	good := model.Credential{Token: "good"}
+	for _, tt := range []struct {
+		name   string
+		act    func(nc net.Conn, question int) bool
+		opened int // by the second question
+		kind   errs.Kind
+	}{
+		{name: "closes at the second question", act: func(_ net.Conn, n int) bool { return n == 0 }, opened: 1},
+		{name: "closes in its answer", opened: 1, act: func(nc net.Conn, n int) bool {
+			if n > 0 {
+				nc.Write([]byte{0, 0, 0, 99, 5})
+			}
+			return n == 0
+		}},
+		{name: "speaks garbage", kind: errs.BadAnswer, act: func(nc net.Conn, n int) bool {
+			if n > 0 {
+				nc.Write([]byte{0, 0, 0, 3, 1, 2, 3})
+			}
+			return n == 0
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := keeps(t)
+			k.act = tt.act
+			a := accountingOf(k.Address)
+			mustAsk(t, a, good)
+			k.openings()
+			if _, err := ask(a, good); errs.KindOf(err) != tt.kind && (err != nil || tt.kind != 0) {
+				t.Errorf("got %v", err)
+			}
+			if opened := k.openings(); len(opened) != tt.opened {
+				t.Errorf("sessions opened: %q", opened)
+			}
+		})
+	}
+	t.Run("closes at once, always", func(t *testing.T) {
+		k := keeps(t)
+		k.act = func(net.Conn, int) bool { return false }
+		if _, err := ask(accountingOf(k.Address), good); errs.KindOf(err) != errs.BadAnswer {
+			t.Errorf("got %v", err)
+		}
+		if opened := k.openings(); len(opened) != 1 {
+			t.Errorf("sessions opened: %q", opened)
+		}
+	})
+	t.Run("says something unasked", func(t *testing.T) {
+		k := keeps(t)
+		said := make(chan struct{}, 1)
+		k.act = func(nc net.Conn, _ int) bool {
+			body := message.TRESList{Listed: message.Listed[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: "good/"}}}}}
+			b, _ := message.EncodePersistent(codec.Newest, message.AccountingGotTRES, &body)
+			nc.Write(b) // and the answer after it
+			time.AfterFunc(100*time.Millisecond, func() { said <- struct{}{} })
+			return true
+		}
+		a := accountingOf(k.Address)
+		mustAsk(t, a, good)
+		<-said
+		k.openings()
+		mustAsk(t, a, good)
+		if opened := k.openings(); len(opened) != 1 {
+			t.Errorf("sessions opened: %q", opened)
+		}
+	})
+}
+
+// TestGivenUpSession: the answer to a question that was given up is never taken for another's.
+func TestGivenUpSession(t *testing.T) {
+	k := keeps(t)
+	asked, give := make(chan struct{}), make(chan struct{})
+	k.act = func(_ net.Conn, question int) bool {
+		if question == 1 {
+			close(asked)
+			<-give
+		}
+		return true
+	}
+	a := accountingOf(k.Address)
+	good := model.Credential{Token: "good"}
+	mustAsk(t, a, good)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { <-asked; cancel() }()
+	if err := a.TRES(ctx, good, model.TRESFilter{}, func(*model.TRES) error { return nil }); err == nil {
+		t.Error("answered")
+	}
+	close(give)
+	k.openings()
+	mustAsk(t, a, good)
+	if opened := k.openings(); len(opened) != 1 {
+		t.Errorf("sessions opened: %q", opened)
+	}
+}
+
+// TestSessionsAreBounded: however many ask at once, few sessions wait for more.
+func TestSessionsAreBounded(t *testing.T) {
+	k := keeps(t)
+	a := accountingOf(k.Address)
+	const many = 3 * client.MaxIdle
+	var gate, wait sync.WaitGroup
+	gate.Add(many)
+	k.act = func(net.Conn, int) bool { gate.Done(); gate.Wait(); return true } // all at once
+	all := make(chan error, 2*many)
+	one := func(cred model.Credential) {
+		wait.Go(func() {
+			who, err := ask(a, cred)
+			if err == nil && who != cred.Token+"/" {
+				err = errors.New("answered as " + who)
+			}
+			all <- err
+		})
+	}
+	for range many {
+		one(model.Credential{Token: "good"})
+	}
+	wait.Wait()
+	k.wait(t, client.MaxIdleOne)
+	gate.Add(many)
+	for i := range many {
+		one(model.Credential{Token: fmt.Sprint("good", i)})
+	}
+	wait.Wait()
+	k.wait(t, client.MaxIdle)
+	close(all)
+	for err := range all {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
