@@ -77,6 +77,6 @@ var Endpoints = []*Endpoint{
 	GetPing.Endpoint,
 	GetNodes.Endpoint, GetNode.Endpoint,
 	GetPartitions.Endpoint, GetPartition.Endpoint,
-	GetJobs.Endpoint, GetJob.Endpoint, DeleteJob.Endpoint, PostJobSubmit.Endpoint,
+	GetJobs.Endpoint, GetJobStates.Endpoint, GetJob.Endpoint, DeleteJob.Endpoint, PostJobSubmit.Endpoint,
 	GetAccountingPing.Endpoint, GetAccountingDiag.Endpoint,
 }

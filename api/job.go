@@ -81,23 +81,27 @@ func jobUser(j *JobRow) string {
 // oversubscribed: only a job that was asked to share nothing is not.
 func oversubscribed(j *JobRow) bool { return asTravelled(j.Shared) != 0 }
 
-// arrayTasks are the tasks of an array that still wait, as a list. They travel as
-// hex digits of a bitmap, and their limit apart from them.
-func arrayTasks(j *JobRow) string {
+// ArrayTasks are the tasks of j, an array, that still wait. They travel as hex digits of a bitmap.
+func ArrayTasks(j *model.Job) model.Bitmap {
 	digits, isBitmap := strings.CutPrefix(j.ArrayTasks, "0x")
 	if !isBitmap {
+		return model.Bitmap{}
+	}
+	b := model.Bitmap{Len: uint32(4 * len(digits)), Set: true, Bits: make([]byte, (len(digits)+1)/2)}
+	for i := range len(digits) {
+		n, _ := strconv.ParseUint(digits[len(digits)-1-i:len(digits)-i], 16, 8)
+		b.Bits[i/2] |= byte(n) << (i % 2 * 4)
+	}
+	return b
+}
+
+// arrayTasks are ArrayTasks as a list, with their limit, which travels apart from them.
+func arrayTasks(j *JobRow) string {
+	tasks := ArrayTasks(j.Job)
+	if !tasks.Set {
 		return j.ArrayTasks
 	}
-	list := rangeList(func(yield func(int) bool) {
-		for i := len(digits) - 1; i >= 0; i-- {
-			n, err := strconv.ParseUint(digits[i:i+1], 16, 8)
-			for bit := range 4 {
-				if err == nil && n&(1<<bit) != 0 && !yield((len(digits)-1-i)*4+bit) {
-					return
-				}
-			}
-		}
-	})
+	list := rangeList(members(&tasks))
 	if j.ArrayMaxTasks != 0 {
 		list += "%" + strconv.FormatUint(uint64(j.ArrayMaxTasks), 10)
 	}
@@ -106,13 +110,18 @@ func arrayTasks(j *JobRow) string {
 
 // jobSizes are the numbers of nodes a job would take, as a list of ranges.
 func jobSizes(j *JobRow) []string {
-	return commaList(rangeList(func(yield func(int) bool) {
-		for i := range int(j.JobSizes.Len) {
-			if j.JobSizes.Has(i) && !yield(i) {
+	return commaList(rangeList(members(&j.JobSizes)))
+}
+
+// members are the numbers in a set.
+func members(b *model.Bitmap) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		for i := range int(b.Len) {
+			if b.Has(i) && !yield(i) {
 				return
 			}
 		}
-	}))
+	}
 }
 
 // rangeList writes ascending numbers as "1,4,7-10".

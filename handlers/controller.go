@@ -39,6 +39,10 @@ type Controller interface {
 	// errs.NotFound when there is none.
 	Job(ctx context.Context, cred model.Credential, id uint32, q model.Query) ([]model.Job, model.JobTimes, error)
 
+	// JobStates gives the state of each of jobs to each, as Nodes does; no jobs: of all. errs.Unsupported
+	// from a controller that has no such question, with nothing given.
+	JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error
+
 	// Submit queues a job. An error with Code errs.OutcomeUnknown says that it may have been queued.
 	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 

@@ -21,6 +21,7 @@ type fake struct {
 	nodes      []model.Node
 	partitions []model.Partition
 	jobs       []model.Job
+	states     []model.JobStateEntry // nil: a controller that has no such question
 	lastUpdate model.Time
 	backfill   model.Time
 	submitErr  error
@@ -35,6 +36,7 @@ type fake struct {
 	creds     []model.Credential
 
 	partitionQueries []model.Query
+	selected         [][]model.JobSelection
 }
 
 func (f *fake) asked(call string, cred model.Credential) error {
@@ -115,6 +117,17 @@ func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.
 		}
 	}
 	return nil, model.JobTimes{}, &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
+}
+
+func (f *fake) JobStates(_ context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error {
+	f.selected = append(f.selected, jobs)
+	if err := f.asked("states", cred); err != nil {
+		return err
+	}
+	if f.states == nil {
+		return errs.New(errs.Unsupported, "the controller is too old for this")
+	}
+	return eachOf(f.states, each, f.midway)
 }
 
 func (f *fake) Submit(_ context.Context, cred model.Credential, desc *model.JobDesc) (*model.Submitted, error) {

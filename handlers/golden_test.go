@@ -50,6 +50,12 @@ func demo() *fake {
 				MemoryAllocated: []uint64{1024, 512}, MemoryUsed: []uint64{0, 0}, SocketsPerNode: []uint16{1}, CoresPerSocket: []uint16{2}, SockCoreRepCount: []uint32{2}, ThreadsPerCore: 1,
 				CoreBitmap: model.Bitmap{Len: 4, Set: true, Bits: []byte{0b0111}}, CoreBitmapUsed: model.Bitmap{Len: 4, Set: true, Bits: []byte{0b0001}}},
 		}},
+		states: []model.JobStateEntry{
+			{JobID: 12, State: model.JobFailed | model.JobCompleting},
+			{JobID: 20, ArrayJobID: 20, ArrayTasks: model.Bitmap{Len: 8, Set: true, Bits: []byte{0b1000_0010}}},
+			{JobID: 21, ArrayJobID: 20, ArrayTaskID: model.Some[uint32](3), State: model.JobRunning},
+			{JobID: 31, HetJobID: 30, State: model.JobRunning},
+		},
 		stats: model.AccountingStats{
 			TimeStart: 1_794_000_000,
 			Rollup:    model.Rollup{Periods: []model.RollupPeriod{{Count: 3, LastRun: 1_795_000_000, TimeLast: 10, TimeMax: 20, TimeTotal: 45}, {}, {}}},
@@ -75,6 +81,7 @@ var goldens = []golden{
 	{"partitions", "GET", "/sched/VERSION/partitions", ""},
 	{"partition", "GET", "/slurm/VERSION/partition/long", ""},
 	{"jobs", "GET", "/slurm/VERSION/jobs", ""},
+	{"job-states", "GET", "/sched/VERSION/jobs/state", ""},
 	{"job", "GET", "/sched/VERSION/job/12", ""},
 	{"submit", "POST", "/sched/VERSION/job/submit", submission},
 	{"cancel", "DELETE", "/sched/VERSION/job/12", ""},

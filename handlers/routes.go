@@ -17,6 +17,7 @@ func (h *handler) routes() []route {
 			on(api.GetPartitions, h.getPartitions),
 			on(api.GetPartition, h.getPartition),
 			on(api.GetJobs, h.getJobs),
+			on(api.GetJobStates, h.getJobStates),
 			on(api.GetJob, h.getJob),
 			on(api.DeleteJob, h.deleteJob),
 			on(api.PostJobSubmit, h.postJobSubmit),

@@ -24,3 +24,14 @@ type JobStateEntry struct {
 	HetJobID    uint32 // 0: not of a heterogeneous job
 	State       JobState
 }
+
+// Has tells whether e is, or is a part of, what s names.
+func (s JobSelection) Has(e *JobStateEntry) bool {
+	switch {
+	case s.HetOffset.Set:
+		return e.HetJobID == s.JobID && e.JobID == s.JobID+s.HetOffset.Number
+	case s.ArrayTaskID.Set:
+		return e.ArrayJobID == s.JobID && (e.ArrayTaskID == s.ArrayTaskID || e.ArrayTasks.Has(int(s.ArrayTaskID.Number)))
+	}
+	return s.JobID == e.JobID || s.JobID == e.ArrayJobID || s.JobID == e.HetJobID
+}

@@ -1,0 +1,115 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// JobStateRow is the state of a job, of a task of an array, or of a component of a heterogeneous job.
+type JobStateRow struct {
+	ID    string
+	State model.JobState
+}
+
+// jobStateRow is the table of a JobStateRow.
+var jobStateRow = schema.Object("job_state_resp_job",
+	schema.F("job_id", schema.String, func(s *JobStateRow) *string { return &s.ID }, "Its number, of a task as \"12_3\", of a component as \"12+1\"", schema.Required(0)),
+	schema.F("state", jobStates.Type, func(s *JobStateRow) *model.JobState { return &s.State }, "Base state, then flags", schema.Required(0)),
+)
+
+// EachState gives the rows of s to each: one for each task of an array that is in it.
+func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
+	row := JobStateRow{State: s.State}
+	if s.ArrayTasks.Set {
+		for task := range members(&s.ArrayTasks) {
+			row.ID = fmt.Sprintf("%d_%d", s.ArrayJobID, task)
+			if err := each(&row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch {
+	case s.HetJobID != 0:
+		row.ID = fmt.Sprintf("%d+%d", s.HetJobID, s.JobID-s.HetJobID)
+	case s.ArrayJobID != 0 && s.ArrayTaskID.Set:
+		row.ID = fmt.Sprintf("%d_%d", s.ArrayJobID, s.ArrayTaskID.Number)
+	case s.ArrayJobID != 0:
+		row.ID = fmt.Sprintf("%d_*", s.ArrayJobID)
+	default:
+		row.ID = strconv.FormatUint(uint64(s.JobID), 10)
+	}
+	return each(&row)
+}
+
+// JobStatesAnswer is the body of an answer with states of jobs.
+type JobStatesAnswer struct {
+	Jobs schema.Stream[JobStateRow]
+	Envelope
+}
+
+// JobStates is the table of a JobStatesAnswer. It is what Slurm's gateway sends; its documents say that
+// it sends whole jobs.
+var JobStates = enveloped("openapi_job_state_resp", func(a *JobStatesAnswer) *Envelope { return &a.Envelope },
+	schema.F("jobs", schema.Named("job_state_resp_msg", schema.StreamOf(jobStateRow.Type)), func(a *JobStatesAnswer) *schema.Stream[JobStateRow] { return &a.Jobs }, "The states", schema.Required(0)),
+)
+
+// JobStatesParams are the parameters of GetJobStates.
+type JobStatesParams struct {
+	Jobs []model.JobSelection // none: all
+}
+
+var jobStatesParams = schema.Object("",
+	schema.F("job_id", jobSelections, func(p *JobStatesParams) *[]model.JobSelection { return &p.Jobs }, "Jobs, with commas between them: numbers, tasks as \"12_3\", components as \"12+1\"; when missing, all there are"),
+)
+
+// jobSelections are jobs in one text, with commas between them.
+func jobSelections() schema.Type[[]model.JobSelection] {
+	return asText(func(s string) (list []model.JobSelection, err error) {
+		for _, word := range commaList(s) {
+			var one model.JobSelection
+			if one, err = jobSelection(word); err != nil {
+				return nil, err
+			}
+			list = append(list, one)
+		}
+		return list, nil
+	})
+}
+
+// jobSelection reads "12", "12_3" or "12+1". "12_*" is "12": all tasks.
+func jobSelection(s string) (one model.JobSelection, err error) {
+	wrong := fmt.Errorf("expected a job as 12, 12_3 or 12+1, got %q", schema.Shorten(s))
+	rest := &one.HetOffset
+	id, part, more := strings.Cut(s, "+")
+	if !more {
+		rest = &one.ArrayTaskID
+		id, part, more = strings.Cut(s, "_")
+	}
+	n, err := strconv.ParseUint(id, 10, 31)
+	if err != nil || n == 0 {
+		return one, wrong
+	}
+	one.JobID = uint32(n)
+	if !more || rest == &one.ArrayTaskID && part == "*" {
+		return one, nil
+	}
+	if n, err = strconv.ParseUint(part, 10, 31); err != nil {
+		return one, wrong
+	}
+	*rest = model.Some(uint32(n))
+	return one, nil
+}
+
+// GetJobStates shows the states of jobs.
+var GetJobStates = declare(jobStatesParams, Endpoint{
+	Method: http.MethodGet, Path: "jobs/state/", ID: "get_jobs_state",
+	Doc: "Show the states of jobs, and nothing else of them", Answer: JobStates,
+	About:   "A small answer to those who ask often. Tasks of an array that wait are listed one by one. A number that no job has is left out.",
+	Returns: "The states",
+})

@@ -1,0 +1,40 @@
+package handlers
+
+import (
+	"net/http"
+	"slices"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// getJobStates shows the states of jobs, one at a time. A controller that has no question for them,
+// as Slurm's before 23.11, is asked for the jobs.
+func (h *handler) getJobStates(c *call, p *api.JobStatesParams) error {
+	body := api.JobStatesAnswer{Envelope: c.envelope()}
+	body.Jobs = func(each func(*api.JobStateRow) error) error {
+		row := func(s *model.JobStateEntry) error { return api.EachState(s, each) }
+		err := h.Controller.JobStates(c.ctx, c.cred, p.Jobs, row)
+		if errs.KindOf(err) == errs.Unsupported {
+			err = h.statesOfJobs(c, p.Jobs, row)
+		}
+		return err
+	}
+	return send(c, http.StatusOK, api.JobStates, &body)
+}
+
+// statesOfJobs takes the states from the jobs themselves.
+func (h *handler) statesOfJobs(c *call, wanted []model.JobSelection, each func(*model.JobStateEntry) error) error {
+	_, err := h.Controller.Jobs(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
+		s := model.JobStateEntry{JobID: j.StepID.JobID, ArrayJobID: j.ArrayJobID, HetJobID: j.HetJobID, State: j.State}
+		if s.ArrayJobID != 0 {
+			s.ArrayTaskID, s.ArrayTasks, s.HetJobID = j.ArrayTaskID, api.ArrayTasks(j), 0
+		}
+		if len(wanted) > 0 && !slices.ContainsFunc(wanted, func(w model.JobSelection) bool { return w.Has(&s) }) {
+			return nil
+		}
+		return each(&s)
+	})
+	return err
+}
