@@ -8,8 +8,8 @@
 //
 // What this package refuses to do: read a body before its sender is known to be who he says
 // (garbage was enough to make others parse for minutes), answer in pieces that could look
-// whole when they are not, tell a client the inner cause of a failure, or write a token to a
-// log.
+// whole when they are not, tell a client the inner cause of a failure, take a token from a URL, or
+// write one to a log, wherever in the request it stood (stray.go).
 package handlers
 
 import (
