@@ -56,7 +56,7 @@ func Main() int {
 
 // begin goes from the first message to Ready, in this order: hear, confine, prove, say ready.
 func begin(channel *ipc.Channel) error {
-	setup, expect, err := hear(channel)
+	setup, expect, err := ipc.HearBirth[*ipc.KeeperSetup](channel)
 	if err != nil {
 		return err
 	}
@@ -67,37 +67,10 @@ func begin(channel *ipc.Channel) error {
 	if err := security.Confine(uint64(setup.Files)); err != nil {
 		return err
 	}
-	if err := prove(expect); err != nil {
+	if err := security.Prove(expect.Map()); err != nil {
 		return err
 	}
 	return channel.Send(new(ipc.Ready))
-}
-
-// hear takes the two messages that come before everything else.
-func hear(channel *ipc.Channel) (setup *ipc.KeeperSetup, expect *ipc.Posture, err error) {
-	for expect == nil {
-		m, err := channel.Receive()
-		if err != nil {
-			return nil, nil, err
-		}
-		switch m := m.Message.(type) {
-		case *ipc.KeeperSetup:
-			setup = m
-		case *ipc.Posture:
-			expect = m
-		}
-	}
-	return setup, expect, nil
-}
-
-// prove compares what the kernel says about this process with what the parent expects, before
-// any key is here.
-func prove(expect *ipc.Posture) error {
-	want := security.Posture{}
-	for _, f := range expect.Facts {
-		want[f.Name] = f.Value
-	}
-	return security.Prove(want)
 }
 
 // newLog writes lines as the parent reads them (privsep/logfmt.go): level first, without the time,

@@ -64,7 +64,10 @@ func newKeeper(c Config, who service, settle func(bool) error) (*keeper, error) 
 	} else {
 		k.self = []security.Identity{who.Identity}
 	}
-	k.program, k.missing = openAs("keeper", c.Keeper, keeperName, self, self.UID, who.UID)
+	var err error
+	if k.program, err = openAs("keeper", c.Keeper, keeperName, self, self.UID, who.UID); err != nil {
+		k.missing = errs.New(errs.Invalid, "%v", err).WithHint("%s", errs.HintOf(err))
+	}
 	return k, nil
 }
 

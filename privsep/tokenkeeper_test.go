@@ -94,6 +94,27 @@ func TestTokenKeyByReload(t *testing.T) {
 	g.verifies(v)
 }
 
+// TestTokenKeyWithoutKeeper: a key that nobody can be given is refused; at the start, and on a SIGHUP.
+func TestTokenKeyWithoutKeeper(t *testing.T) {
+	as := plain(t)
+	v := newVault(t, as)
+	c := v.config(Config{Keeper: "/nonexistent"})
+	text, hint := launch(t, as, c).failure()
+	if !strings.Contains(text, "keeper /nonexistent: no such file") || !strings.Contains(hint, "belongs beside schedrestd") {
+		t.Errorf("error %q, hint %q", text, hint)
+	}
+	write := rereadingSecrets(t)
+	write(ipc.Setup{JWT: true}, c.Secrets)
+	c.Tokens = Tokens{}
+	g := serve(t, as, c)
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	r := g.await("nothing is changed: the configuration that was reread can't be used", nil)
+	if !strings.Contains(r["error"].(string), "keeper /nonexistent: no such file") {
+		t.Errorf("%v", r)
+	}
+	g.want("no key", hs256(v.key), "unknown")
+}
+
 // TestTokenKeyForgotten: where handshakes are signed as well, another keeper takes the place of the
 // one that knew the key.
 func TestTokenKeyForgotten(t *testing.T) {

@@ -74,7 +74,7 @@ func reason(err error) string {
 // begin goes from the first message to Ready, in this order: hear, confine, prove,
 // build, say ready.
 func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
-	setup, expect, err := hear(channel)
+	setup, expect, err := ipc.HearBirth[*ipc.Setup](channel)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := security.Confine(uint64(setup.Files)); err != nil {
 		return nil, err
 	}
-	if err := prove(expect); err != nil {
+	if err := security.Prove(expect.Map()); err != nil {
 		return nil, err
 	}
 	tokens := NewTokens()
@@ -100,30 +100,4 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 		return nil, err
 	}
 	return newServer(channel, setup, handler, tokens), nil
-}
-
-// hear takes the two messages that come before everything else.
-func hear(channel *ipc.Channel) (setup *ipc.Setup, expect *ipc.Posture, err error) {
-	for expect == nil {
-		m, err := channel.Receive()
-		if err != nil {
-			return nil, nil, err
-		}
-		switch m := m.Message.(type) {
-		case *ipc.Setup:
-			setup = m
-		case *ipc.Posture:
-			expect = m
-		}
-	}
-	return setup, expect, nil
-}
-
-// prove compares what the kernel says about this process with what the parent expects.
-func prove(expect *ipc.Posture) error {
-	want := security.Posture{}
-	for _, f := range expect.Facts {
-		want[f.Name] = f.Value
-	}
-	return security.Prove(want)
 }
