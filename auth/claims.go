@@ -7,7 +7,7 @@ import (
 )
 
 // Leeway is how far the clocks of this machine and of a token's maker may be
-// apart: for so long a token counts after exp, and before iat and nbf.
+// apart: for so long a token counts before iat and nbf and, to the daemons, after exp.
 const Leeway = 5 * time.Second
 
 // Claims is what a token says.

@@ -40,6 +40,11 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		if err != nil {
 			return Credential{}, err
 		}
+		if !opt.now().Before(claims.Expires) {
+			// The daemons give it the leeway after its end: what they are asked for a request that was
+			// let in before is still answered, also when that takes several questions.
+			return Credential{}, refuse("token: expired")
+		}
 		if name == "" && opt.NameNeeded != nil && opt.NameNeeded(claims.User) {
 			return Credential{}, refuse("the token needs the name of somebody to act as")
 		}

@@ -411,6 +411,7 @@ func (f *fronts) stripping(t *testing.T) string {
 	t.Helper()
 	to, err := url.Parse("http://" + f.ways[0].address)
 	must(t, err)
+	//lint:ignore SA1019 what it does wrong is what is to be shown
 	proxy := &httputil.ReverseProxy{Director: func(r *http.Request) {
 		r.URL.Scheme, r.URL.Host = to.Scheme, to.Host
 		r.Header.Set("X-SCHED-USER-TOKEN", f.userToken)
