@@ -43,6 +43,15 @@ type Controller interface {
 	// from a controller that has no such question, with nothing given.
 	JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error
 
+	// Reservations gives each reservation to each, as Nodes does.
+	Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error)
+
+	// Reservation is the reservation of that name; errs.NotFound when there is none.
+	Reservation(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error)
+
+	// Licenses gives each license to each, as Nodes does.
+	Licenses(ctx context.Context, cred model.Credential, q model.Query, each func(*model.License) error) (lastUpdate model.Time, err error)
+
 	// Submit queues a job. An error with Code errs.OutcomeUnknown says that it may have been queued.
 	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 

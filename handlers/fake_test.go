@@ -16,17 +16,19 @@ import (
 
 // fake is a controller and an accounting daemon that answer what the test says.
 type fake struct {
-	vouch      error // what any call answers when it is not nil
-	pings      []model.Ping
-	nodes      []model.Node
-	partitions []model.Partition
-	jobs       []model.Job
-	states     []model.JobStateEntry // nil: a controller that has no such question
-	lastUpdate model.Time
-	backfill   model.Time
-	submitErr  error
-	midway     error // what a list ends with
-	stats      model.AccountingStats
+	vouch        error // what any call answers when it is not nil
+	pings        []model.Ping
+	nodes        []model.Node
+	partitions   []model.Partition
+	jobs         []model.Job
+	reservations []model.Reservation
+	licenses     []model.License
+	states       []model.JobStateEntry // nil: a controller that has no such question
+	lastUpdate   model.Time
+	backfill     model.Time
+	submitErr    error
+	midway       error // what a list ends with
+	stats        model.AccountingStats
 
 	calls     []string         // what was asked, in order
 	submitted []*model.JobDesc // what was submitted

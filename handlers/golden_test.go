@@ -50,6 +50,15 @@ func demo() *fake {
 				MemoryAllocated: []uint64{1024, 512}, MemoryUsed: []uint64{0, 0}, SocketsPerNode: []uint16{1}, CoresPerSocket: []uint16{2}, SockCoreRepCount: []uint32{2}, ThreadsPerCore: 1,
 				CoreBitmap: model.Bitmap{Len: 4, Set: true, Bits: []byte{0b0111}}, CoreBitmapUsed: model.Bitmap{Len: 4, Set: true, Bits: []byte{0b0001}}},
 		}},
+		reservations: []model.Reservation{
+			{Name: "maint", Flags: 1<<0 | 1<<6 | 1<<15 | 1<<39, Nodes: "n[1-2]", NodeCount: 2, Cores: 12, StartTime: 1_795_001_000, EndTime: 1_795_002_000, Users: "alice,-bob", TRES: "cpu=12", PurgeCompleted: model.Some[uint32](300)},
+			{Name: "weekly", Flags: 1<<2 | 1<<4 | 1<<21 | 1<<23 | 1<<35, Accounts: "physics", Groups: "wheel", MaxStartDelay: 60, EndTime: 0xfffffffe,
+				CoreSpecializations: []model.CoreSpecialization{{Node: "n1", Cores: "0-1,3"}}},
+		},
+		licenses: []model.License{
+			{Name: "matlab", Total: 10, InUse: 3, LastDeficit: 2, Reserved: 1},
+			{Name: "ansys@server", Total: 2, InUse: 4_294_967_295, LastDeficit: 3, Remote: true, LastConsumed: 5, LastUpdate: 1_795_000_100},
+		},
 		states: []model.JobStateEntry{
 			{JobID: 12, State: model.JobFailed | model.JobCompleting},
 			{JobID: 20, ArrayJobID: 20, ArrayTasks: model.Bitmap{Len: 8, Set: true, Bits: []byte{0b1000_0010}}},
@@ -83,12 +92,16 @@ var goldens = []golden{
 	{"jobs", "GET", "/slurm/VERSION/jobs", ""},
 	{"job-states", "GET", "/sched/VERSION/jobs/state", ""},
 	{"job", "GET", "/sched/VERSION/job/12", ""},
+	{"reservations", "GET", "/slurm/VERSION/reservations", ""},
+	{"reservation", "GET", "/sched/VERSION/reservation/weekly", ""},
+	{"licenses", "GET", "/sched/VERSION/licenses", ""},
 	{"submit", "POST", "/sched/VERSION/job/submit", submission},
 	{"cancel", "DELETE", "/sched/VERSION/job/12", ""},
 	{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},
 	{"accounting-diag", "GET", "/scheddb/VERSION/diag", ""},
 	{"no-such-node", "GET", "/sched/VERSION/node/n9", ""},
 	{"no-such-partition", "GET", "/sched/VERSION/partition/n9", ""},
+	{"no-such-reservation", "GET", "/sched/VERSION/reservation/r9", ""},
 	{"not-understood", "POST", "/sched/VERSION/job/submit", `{"job": {"script": "x", "tasks": "many", "begin_time": {"number": -1}}}`},
 	{"bad-parameters", "GET", "/sched/VERSION/nodes?flags=NOPE&update_time=yesterday&colour=red", ""},
 }
@@ -208,8 +221,8 @@ func TestUnchanged(t *testing.T) {
 	f := demo()
 	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing changed since then", Number: 1900}
 	f.jobs, f.nodes = nil, nil
-	f.partitions = nil
-	for _, path := range []string{"/sched/v0.0.42/jobs", "/sched/v0.0.42/nodes", "/sched/v0.0.42/partitions"} {
+	f.partitions, f.reservations, f.licenses = nil, nil, nil
+	for _, path := range []string{"/sched/v0.0.42/jobs", "/sched/v0.0.42/nodes", "/sched/v0.0.42/partitions", "/sched/v0.0.42/reservations", "/sched/v0.0.42/licenses"} {
 		if w := serve(t, config(f), request(http.MethodGet, path, "")); w.Code != http.StatusNotModified || w.Body.Len() != 0 {
 			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
 		}

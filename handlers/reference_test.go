@@ -73,8 +73,13 @@ func captured(t *testing.T, file string) *fake {
 	decode("nodes", &nodes)
 	decode("jobs", &jobs)
 	decode("partitions", &partitions)
+	var reservations message.ReservationInfo
+	var licenses message.LicenseInfo
+	decode("reservations", &reservations)
+	decode("licenses", &licenses)
 	return &fake{
 		nodes: nodes.Nodes.List, jobs: jobs.Jobs.List, partitions: partitions.Partitions.List,
+		reservations: reservations.Reservations.List, licenses: licenses.Licenses.List,
 		lastUpdate: jobs.LastUpdate, backfill: jobs.LastBackfill,
 	}
 }

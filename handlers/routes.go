@@ -19,6 +19,9 @@ func (h *handler) routes() []route {
 			on(api.GetJobs, h.getJobs),
 			on(api.GetJobStates, h.getJobStates),
 			on(api.GetJob, h.getJob),
+			on(api.GetReservations, h.getReservations),
+			on(api.GetReservation, h.getReservation),
+			on(api.GetLicenses, h.getLicenses),
 			on(api.DeleteJob, h.deleteJob),
 			on(api.PostJobSubmit, h.postJobSubmit),
 		)

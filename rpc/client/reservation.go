@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 
+	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
 
@@ -15,4 +17,18 @@ func (c *Client) Reservations(ctx context.Context, cred model.Credential, q mode
 	answer := message.ReservationInfo{Reservations: codec.Stream[model.Reservation]{Each: pass(each)}}
 	err = c.query(ctx, cred, request{kind: message.RequestReservationInfo, body: &req, repeatable: true}, message.ResponseReservationInfo, &answer)
 	return answer.LastUpdate, err
+}
+
+// Reservation is the reservation of that name; errs.NotFound when there is none. A controller is
+// asked for all of them, as in Partition.
+func (c *Client) Reservation(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error) {
+	r, lastUpdate, err := named(name, func(r *model.Reservation) string { return r.Name }, func(each func(*model.Reservation) error) (model.Time, error) {
+		return c.Reservations(ctx, cred, q, each)
+	})
+	if err == nil && r == nil {
+		missing := errs.New(errs.NotFound, "there is no reservation %q", name)
+		missing.Number = fault.InvalidReservation
+		return nil, 0, missing
+	}
+	return r, lastUpdate, err
 }

@@ -32,6 +32,7 @@ const (
 	Disabled            = 2037
 	InvalidTaskMemory   = 2044
 	InvalidTimeLimit    = 2051
+	InvalidReservation  = 2053
 	NoWorkDir           = 2063
 	InvalidCPUCount     = 2069
 	Internal            = 2090
@@ -119,7 +120,7 @@ var table = []row{
 	{2050, errs.Denied, "the job is over a limit of its account or quality of service", ""},
 	{InvalidTimeLimit, errs.Invalid, "the time limit is not acceptable", ""},
 	{2052, errs.Denied, "you may not use this reservation", ""},
-	{2053, errs.Invalid, "the reservation is not acceptable", ""},
+	{InvalidReservation, errs.Invalid, "the reservation is not acceptable", ""},
 	{2054, errs.Invalid, "a time is not acceptable", ""},
 	{2055, errs.Conflict, "the reservation is in use", ""},
 	{2056, errs.Conflict, "the reservation can't be used now", ""},

@@ -1,0 +1,131 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// Reservation keeps resources for some users, accounts or groups at some time.
+var Reservation = schema.Object("reservation_info",
+	schema.F("accounts", schema.String, func(r *model.Reservation) *string { return &r.Accounts }, "Accounts that may use it, with commas between them; one with a - before it may not"),
+	schema.F("burst_buffer", schema.String, func(r *model.Reservation) *string { return &r.BurstBuffer }, "Burst buffers that it holds"),
+	schema.F("core_count", schema.Int32, func(r *model.Reservation) *uint32 { return &r.Cores }, "Number of cores that it holds", schema.Count),
+	schema.F("core_specializations", schema.Named("reservation_info_core_spec", schema.List(coreSpecialization.Type)), func(r *model.Reservation) *[]model.CoreSpecialization { return &r.CoreSpecializations }, "Nodes of which it holds some cores only"),
+	schema.F("end_time", moment, func(r *model.Reservation) *model.Time { return &r.EndTime }, "When it ends", schema.Unit(UnixTime)),
+	schema.F("features", schema.String, func(r *model.Reservation) *string { return &r.Features }, "Features that its nodes have"),
+	schema.F("flags", reservationFlags.Type, func(r *model.Reservation) *uint64 { return &r.Flags }, "What is special about it"),
+	schema.F("groups", schema.String, func(r *model.Reservation) *string { return &r.Groups }, "Groups that may use it, with commas between them"),
+	schema.F("licenses", schema.String, func(r *model.Reservation) *string { return &r.Licenses }, "Licenses that it holds"),
+	schema.F("max_start_delay", schema.Int32, func(r *model.Reservation) *uint32 { return &r.MaxStartDelay }, "Time by which a job outside of it may delay one in it", schema.Unit("s")),
+	schema.F("name", schema.String, func(r *model.Reservation) *string { return &r.Name }, "Name of the reservation"),
+	schema.F("node_count", schema.Int32, func(r *model.Reservation) *uint32 { return &r.NodeCount }, "Number of nodes that it holds", schema.Count),
+	schema.F("node_list", schema.String, func(r *model.Reservation) *string { return &r.Nodes }, "Their names, as a host list"),
+	schema.F("partition", schema.String, func(r *model.Reservation) *string { return &r.Partition }, "Partition that they were taken from"),
+	schema.Group("purge_completed", "Removal of what is not used", []schema.Field[model.Reservation]{
+		schema.F("time", number, func(r *model.Reservation) *model.Opt[uint32] { return &r.PurgeCompleted }, "Time without jobs after which it is removed", schema.Unit("s")),
+	}),
+	schema.F("start_time", moment, func(r *model.Reservation) *model.Time { return &r.StartTime }, "When it begins", schema.Unit(UnixTime)),
+	schema.Show("watts", formerNumber, func(*model.Reservation) (none struct{}) { return }, "Nothing any more", schema.Bare, schema.Deprecated(V41)),
+	schema.F("tres", schema.String, func(r *model.Reservation) *string { return &r.TRES }, "Trackable resources that it holds"),
+	schema.F("users", schema.String, func(r *model.Reservation) *string { return &r.Users }, "Users that may use it, with commas between them; one with a - before it may not"),
+)
+
+var coreSpecialization = schema.Object("reservation_core_spec",
+	schema.F("node", schema.String, func(c *model.CoreSpecialization) *string { return &c.Node }, "Name of the node"),
+	schema.F("core", schema.String, func(c *model.CoreSpecialization) *string { return &c.Cores }, "Numbers of the cores, as ranges"),
+)
+
+// formerNumber is an object without members where documents still have the wrapper of a number.
+func formerNumber() schema.Type[struct{}] {
+	return shaped[struct{}]{empty(), wrapper[uint32]{}.Shape}
+}
+
+// reservationFlags are the words of a reservation's flags; every other one takes back the one before it.
+var reservationFlags = schema.Words("reservation_flags",
+	flag("MAINT", 0),
+	flag("NO_MAINT", 1),
+	flag("DAILY", 2),
+	flag("NO_DAILY", 3),
+	flag("WEEKLY", 4),
+	flag("NO_WEEKLY", 5),
+	flag("IGNORE_JOBS", 6),
+	flag("NO_IGNORE_JOBS", 7),
+	flag("ANY_NODES", 8),
+	flag("STATIC", 10),
+	flag("NO_STATIC", 11),
+	flag("PART_NODES", 12),
+	flag("NO_PART_NODES", 13),
+	flag("OVERLAP", 14),
+	flag("SPEC_NODES", 15),
+	flag("TIME_FLOAT", 17),
+	flag("REPLACE", 18),
+	flag("ALL_NODES", 19),
+	flag("PURGE_COMP", 20),
+	flag("WEEKDAY", 21),
+	flag("NO_WEEKDAY", 22),
+	flag("WEEKEND", 23),
+	flag("NO_WEEKEND", 24),
+	flag("FLEX", 25),
+	flag("NO_FLEX", 26),
+	flag("DURATION_PLUS", 27),
+	flag("DURATION_MINUS", 28),
+	flag("NO_HOLD_JOBS_AFTER_END", 29),
+	flag("NO_PURGE_COMP", 31),
+	flag("MAGNETIC", 32),
+	flag("SKIP", 34),
+	flag("HOURLY", 35),
+	flag("NO_HOURLY", 36),
+	flag("USER_DELETE", 39, schema.Since(V41)),
+	flag("NO_USER_DELETE", 40, schema.Since(V41)),
+	schema.Bit("REOCCURRING", uint64(1)<<2|1<<4|1<<21|1<<23|1<<35),
+)
+
+// ReservationsAnswer is the body of an answer with reservations. LastUpdate counts once Reservations has
+// ended.
+type ReservationsAnswer struct {
+	Reservations schema.Stream[model.Reservation]
+	LastUpdate   model.Time
+	Envelope
+}
+
+// Reservations is the table of a ReservationsAnswer.
+var Reservations = enveloped("openapi_reservation_resp", func(a *ReservationsAnswer) *Envelope { return &a.Envelope },
+	schema.F("reservations", schema.Named("reservation_info_msg", schema.StreamOf(Reservation.Type)), func(a *ReservationsAnswer) *schema.Stream[model.Reservation] { return &a.Reservations }, "The reservations", schema.Required(0)),
+	schema.F("last_update", moment, func(a *ReservationsAnswer) *model.Time { return &a.LastUpdate }, "When any of this last changed", schema.Unit(UnixTime), schema.Required(0)),
+)
+
+// SinceParams are the parameters of a list of which all is shown in any case.
+type SinceParams struct{ model.Query }
+
+var sinceParams = schema.Object("",
+	updateTime(func(p *SinceParams) *model.Query { return &p.Query }),
+)
+
+// GetReservations lists the reservations.
+var GetReservations = declare(sinceParams, Endpoint{
+	Method: http.MethodGet, Path: "reservations/", ID: "get_reservations",
+	Doc: "List the reservations", Answer: Reservations,
+	About:   "All reservations that the user may see, in the controller's order: those that hold now, and those to come.",
+	Returns: "The reservations",
+})
+
+// ReservationParams are the parameters of GetReservation.
+type ReservationParams struct {
+	Name string
+	model.Query
+}
+
+var reservationParams = schema.Object("",
+	schema.F("reservation_name", schema.String, func(p *ReservationParams) *string { return &p.Name }, "Name of the reservation", schema.Required(0)),
+	updateTime(func(p *ReservationParams) *model.Query { return &p.Query }),
+)
+
+// GetReservation shows one reservation.
+var GetReservation = declare(reservationParams, Endpoint{
+	Method: http.MethodGet, Path: "reservation/{reservation_name}", ID: "get_reservation",
+	Doc: "Show one reservation", Answer: Reservations,
+	About:   "The reservation of that name, in a list of one. Capitals make no difference where no two names differ by them alone. A name that no reservation has is answered with 404.",
+	Returns: "The reservation, in a list of one",
+})

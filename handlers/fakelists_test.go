@@ -1,0 +1,33 @@
+package handlers
+
+import (
+	"context"
+
+	"schedrestd/model"
+)
+
+// What a fake answers beside nodes, jobs and partitions.
+
+func (f *fake) Reservations(_ context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (model.Time, error) {
+	f.queries = append(f.queries, q)
+	if err := f.asked("reservations", cred); err != nil {
+		return 0, err
+	}
+	return f.lastUpdate, eachOf(f.reservations, each, f.midway)
+}
+
+func (f *fake) Reservation(_ context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error) {
+	f.queries = append(f.queries, q)
+	if err := f.asked("reservation "+name, cred); err != nil {
+		return nil, 0, err
+	}
+	return found(f.reservations, func(r *model.Reservation) string { return r.Name }, name, f.lastUpdate, 2053)
+}
+
+func (f *fake) Licenses(_ context.Context, cred model.Credential, q model.Query, each func(*model.License) error) (model.Time, error) {
+	f.queries = append(f.queries, q)
+	if err := f.asked("licenses", cred); err != nil {
+		return 0, err
+	}
+	return f.lastUpdate, eachOf(f.licenses, each, f.midway)
+}

@@ -1,0 +1,18 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/model"
+)
+
+// getLicenses lists the licenses, one at a time from the controller's answer to the client.
+func (h *handler) getLicenses(c *call, _ *api.NoParams) error {
+	body := api.LicensesAnswer{Envelope: c.envelope()}
+	body.Licenses = func(each func(*model.License) error) (err error) {
+		body.LastUpdate, err = h.Controller.Licenses(c.ctx, c.cred, model.Query{}, each)
+		return err
+	}
+	return send(c, http.StatusOK, api.Licenses, &body)
+}

@@ -1,0 +1,32 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// getReservations lists the reservations, one at a time from the controller's answer to the client.
+func (h *handler) getReservations(c *call, p *api.SinceParams) error {
+	body := api.ReservationsAnswer{Envelope: c.envelope()}
+	body.Reservations = func(each func(*model.Reservation) error) (err error) {
+		body.LastUpdate, err = h.Controller.Reservations(c.ctx, c.cred, p.Query, each)
+		return err
+	}
+	return send(c, http.StatusOK, api.Reservations, &body)
+}
+
+// getReservation shows one reservation.
+func (h *handler) getReservation(c *call, p *api.ReservationParams) error {
+	reservation, lastUpdate, err := h.Controller.Reservation(c.ctx, c.cred, p.Name, p.Query)
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, api.Reservations, &api.ReservationsAnswer{
+		Reservations: schema.One(reservation),
+		LastUpdate:   lastUpdate,
+		Envelope:     c.envelope(),
+	})
+}
