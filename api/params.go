@@ -101,6 +101,11 @@ func jobName() schema.Type[string] {
 	})
 }
 
+// commaWords are words in one text, with commas between them.
+func commaWords() schema.Type[[]string] {
+	return asText(func(s string) ([]string, error) { return commaList(s), nil })
+}
+
 // joined is a set of words as one text, with commas between them.
 func joined[T schema.Integer](set *schema.WordSet[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return joinedWords[T]{set} }

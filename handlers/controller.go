@@ -52,6 +52,10 @@ type Controller interface {
 	// Licenses gives each license to each, as Nodes does.
 	Licenses(ctx context.Context, cred model.Credential, q model.Query, each func(*model.License) error) (lastUpdate model.Time, err error)
 
+	// Shares gives the fair share of each association to each, as Nodes does, with the names of the
+	// trackable resources that its lists are of. No accounts, no users: all.
+	Shares(ctx context.Context, cred model.Credential, accounts, users []string, each func(tres []string, s *model.Share) error) (model.SharesTotals, error)
+
 	// Submit queues a job. An error with Code errs.OutcomeUnknown says that it may have been queued.
 	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 

@@ -23,6 +23,9 @@ type fake struct {
 	jobs         []model.Job
 	reservations []model.Reservation
 	licenses     []model.License
+	shares       []model.Share
+	tresNames    []string
+	totalShares  uint64
 	states       []model.JobStateEntry // nil: a controller that has no such question
 	lastUpdate   model.Time
 	backfill     model.Time
@@ -39,6 +42,7 @@ type fake struct {
 
 	partitionQueries []model.Query
 	selected         [][]model.JobSelection
+	shareOf          [][2][]string // accounts and users whose shares were asked for
 }
 
 func (f *fake) asked(call string, cred model.Credential) error {

@@ -31,3 +31,12 @@ func (f *fake) Licenses(_ context.Context, cred model.Credential, q model.Query,
 	}
 	return f.lastUpdate, eachOf(f.licenses, each, f.midway)
 }
+
+func (f *fake) Shares(_ context.Context, cred model.Credential, accounts, users []string, each func([]string, *model.Share) error) (model.SharesTotals, error) {
+	f.shareOf = append(f.shareOf, [2][]string{accounts, users})
+	if err := f.asked("shares", cred); err != nil {
+		return model.SharesTotals{}, err
+	}
+	totals := model.SharesTotals{TRESNames: f.tresNames, Shares: f.totalShares}
+	return totals, eachOf(f.shares, func(s *model.Share) error { return each(f.tresNames, s) }, f.midway)
+}

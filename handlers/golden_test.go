@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -59,6 +60,13 @@ func demo() *fake {
 			{Name: "matlab", Total: 10, InUse: 3, LastDeficit: 2, Reserved: 1},
 			{Name: "ansys@server", Total: 2, InUse: 4_294_967_295, LastDeficit: 3, Remote: true, LastConsumed: 5, LastUpdate: 1_795_000_100},
 		},
+		tresNames:   []string{"cpu", "mem"},
+		totalShares: 7,
+		shares: []model.Share{
+			{AssocID: 1, Cluster: "demo", Name: "root", SharesNormalized: model.FloatNotSet, Level: model.FloatNotSet, UsageNormalized: 0.25, EffectiveUsage: 1, TRESUsage: []float64{1.5, 2, 3},
+				TRESRunSeconds: []model.Opt[uint64]{model.Some[uint64](60)}, TRESGroupMinutes: []model.Opt[uint64]{model.Infinite[uint64](), {}}},
+			{AssocID: 2, Cluster: "demo", Name: "alice", Parent: "root", Partition: "long", User: true, Shares: model.Some[uint32](3), SharesNormalized: 1e-10, Usage: 12, Factor: 0.5, Level: math.Inf(1), UsageNormalized: math.NaN()},
+		},
 		states: []model.JobStateEntry{
 			{JobID: 12, State: model.JobFailed | model.JobCompleting},
 			{JobID: 20, ArrayJobID: 20, ArrayTasks: model.Bitmap{Len: 8, Set: true, Bits: []byte{0b1000_0010}}},
@@ -95,6 +103,7 @@ var goldens = []golden{
 	{"reservations", "GET", "/slurm/VERSION/reservations", ""},
 	{"reservation", "GET", "/sched/VERSION/reservation/weekly", ""},
 	{"licenses", "GET", "/sched/VERSION/licenses", ""},
+	{"shares", "GET", "/sched/VERSION/shares", ""},
 	{"submit", "POST", "/sched/VERSION/job/submit", submission},
 	{"cancel", "DELETE", "/sched/VERSION/job/12", ""},
 	{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},

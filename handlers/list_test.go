@@ -64,7 +64,7 @@ func TestListThatBreaksOff(t *testing.T) {
 func TestListThatFailsAtOnce(t *testing.T) {
 	f := demo()
 	f.midway = errs.New(errs.Unavailable, "the controller can't be reached")
-	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/jobs/state", "/sched/v0.0.43/nodes", "/sched/v0.0.43/partitions", "/sched/v0.0.43/reservations", "/sched/v0.0.43/licenses"} {
+	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/jobs/state", "/sched/v0.0.43/nodes", "/sched/v0.0.43/partitions", "/sched/v0.0.43/reservations", "/sched/v0.0.43/licenses", "/sched/v0.0.43/shares"} {
 		w := serve(t, config(f), request(http.MethodGet, path, ""))
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 			t.Errorf("%s: status %d, Retry-After %q", path, w.Code, w.Header().Get("Retry-After"))

@@ -22,6 +22,7 @@ func (h *handler) routes() []route {
 			on(api.GetReservations, h.getReservations),
 			on(api.GetReservation, h.getReservation),
 			on(api.GetLicenses, h.getLicenses),
+			on(api.GetShares, h.getShares),
 			on(api.DeleteJob, h.deleteJob),
 			on(api.PostJobSubmit, h.postJobSubmit),
 		)

@@ -1,0 +1,165 @@
+package api
+
+import (
+	"math"
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// ShareRow is what an association is due and has used, with the names of the trackable resources that
+// its lists are of.
+type ShareRow struct {
+	*model.Share
+	TRES []string
+}
+
+// Share is what an association is due and has used.
+var Share = schema.Object("assoc_shares_obj_wrap",
+	schema.F("id", schema.Int32, func(s *ShareRow) *uint32 { return &s.AssocID }, "Number of the association", schema.Bare),
+	schema.F("cluster", schema.String, func(s *ShareRow) *string { return &s.Cluster }, "Its cluster"),
+	schema.F("name", schema.String, func(s *ShareRow) *string { return &s.Name }, "Its account, or its user"),
+	schema.F("parent", schema.String, func(s *ShareRow) *string { return &s.Parent }, "The account above it"),
+	schema.F("partition", schema.String, func(s *ShareRow) *string { return &s.Partition }, "Partition that it is for; empty for all"),
+	schema.F("shares_normalized", double, func(s *ShareRow) *float64 { return &s.SharesNormalized }, "Part of the whole that it is due", schema.Bare),
+	schema.F("shares", number, func(s *ShareRow) *model.Opt[uint32] { return &s.Shares }, "Number of shares it was given; not set for its parent's", schema.Count),
+	schema.Group("tres", "By trackable resource", []schema.Field[ShareRow]{
+		schema.Show("run_seconds", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESRunSeconds) }, "What running jobs may still use, times seconds"),
+		schema.Show("group_minutes", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESGroupMinutes) }, "Limits, times minutes"),
+		schema.Show("usage", schema.Named("shares_float128_tres_list", schema.List(tresUse.Type)), func(s *ShareRow) []tresUsed { return tresList[tresUsed](s.TRES, s.TRESUsage) }, "What was used, times seconds"),
+	}),
+	share("effective_usage", func(s *ShareRow) *float64 { return &s.EffectiveUsage }, "What was used here and beside it, as a part of the whole"),
+	schema.F("usage_normalized", double, func(s *ShareRow) *float64 { return &s.UsageNormalized }, "What was used, as a part of the whole", schema.Bare),
+	schema.F("usage", schema.Int64, func(s *ShareRow) *uint64 { return &s.Usage }, "What was used: weighted resources times seconds", schema.Bare),
+	schema.Group("fairshare", "How it stands", []schema.Field[ShareRow]{
+		share("factor", func(s *ShareRow) *float64 { return &s.Factor }, "Its part in the priority of jobs, 0 to 1"),
+		share("level", func(s *ShareRow) *float64 { return &s.Level }, "What it is due by what was used: above 1 less than due; infinite for nothing"),
+	}),
+	schema.Show("type", shareKinds.Type, shareKind, "USER, or ASSOCIATION: of an account"),
+)
+
+// share is a figure that is a plain number before v0.0.42.
+func share(name string, at func(*ShareRow) *float64, doc string) schema.Field[ShareRow] {
+	return schema.F(name, figure, at, doc, schema.Bare)
+}
+
+// figure is a floating-point number: a plain one before v0.0.42, a wrapper from there on.
+func figure() schema.Type[float64] { return figureType{double()} }
+
+type figureType struct{ schema.Type[float64] }
+
+// Shape describes the type in v.
+func (f figureType) Shape(v schema.View) *schema.Shape {
+	if v.Version < V42 {
+		return schema.Float().Shape(v)
+	}
+	return f.Type.Shape(v)
+}
+
+// Renderer writes, for what no JSON number can say, a plain number that is beyond all others, or the mark of
+// "not set", which is what plain numbers have in any case.
+func (f figureType) Renderer(v schema.View) func(schema.Encoder, *float64) {
+	if v.Version >= V42 {
+		return f.Type.Renderer(v)
+	}
+	return func(e schema.Encoder, n *float64) {
+		switch {
+		case math.IsInf(*n, 0):
+			e.Float(math.MaxUint64)
+		case math.IsNaN(*n):
+			e.Float(model.FloatNotSet)
+		default:
+			e.Float(*n)
+		}
+	}
+}
+
+var shareKinds = schema.Words("assoc_shares_obj_wrap_type",
+	schema.Part("USER", ^uint8(0), 1),
+	schema.Part("ASSOCIATION", ^uint8(0), 0),
+)
+
+func shareKind(s *ShareRow) uint8 {
+	if s.User {
+		return 1
+	}
+	return 0
+}
+
+// tresNumber is an amount of a trackable resource with its name, tresUsed one with a fraction.
+type (
+	tresNumber = named[model.Opt[uint64]]
+	tresUsed   = named[float64]
+)
+
+type named[T any] struct {
+	name  string
+	value T
+}
+
+// tresList gives the values their names. What has none is left out, whatever a controller says.
+func tresList[N ~struct {
+	name  string
+	value T
+}, T any](names []string, values []T) []N {
+	list := make([]N, min(len(names), len(values)))
+	for i := range list {
+		list[i] = N{names[i], values[i]}
+	}
+	return list
+}
+
+var (
+	tresAmount = schema.Object("shares_uint64_tres",
+		schema.F("name", schema.String, func(n *tresNumber) *string { return &n.name }, "Name of the resource"),
+		schema.F("value", number, func(n *tresNumber) *model.Opt[uint64] { return &n.value }, "The amount", schema.Bare),
+	)
+	tresNumbers = schema.Named("shares_uint64_tres_list", schema.List(tresAmount.Type))
+
+	tresUse = schema.Object("shares_float128_tres",
+		schema.F("name", schema.String, func(n *tresUsed) *string { return &n.name }, "Name of the resource"),
+		schema.F("value", unsized, func(n *tresUsed) *float64 { return &n.value }, "The amount", schema.Bare),
+	)
+)
+
+// unsized is a floating-point number whose width documents leave open.
+func unsized() schema.Type[float64] {
+	return shaped[float64]{schema.Float(), func(schema.View) *schema.Shape { return &schema.Shape{Kind: "number"} }}
+}
+
+// SharesAnswer is the body of an answer with shares. Total counts once Shares has ended.
+type SharesAnswer struct {
+	Shares schema.Stream[ShareRow]
+	Total  uint64
+	Envelope
+}
+
+// sharesList is what stands under the one name in a SharesAnswer.
+var sharesList = schema.Object("shares_resp_msg",
+	schema.F("shares", schema.Named("assoc_shares_obj_list", schema.StreamOf(Share.Type)), func(a *SharesAnswer) *schema.Stream[ShareRow] { return &a.Shares }, "Each association"),
+	schema.F("total_shares", schema.Int64, func(a *SharesAnswer) *uint64 { return &a.Total }, "Number of shares in all", schema.Count),
+)
+
+// Shares is the table of a SharesAnswer.
+var Shares = enveloped("openapi_shares_resp", func(a *SharesAnswer) *Envelope { return &a.Envelope },
+	schema.F("shares", sharesList.Type, func(a *SharesAnswer) *SharesAnswer { return a }, "The shares", schema.Required(0)),
+)
+
+// SharesParams are the parameters of GetShares.
+type SharesParams struct {
+	Accounts, Users []string // none: all
+}
+
+var sharesParams = schema.Object("",
+	schema.F("accounts", commaWords, func(p *SharesParams) *[]string { return &p.Accounts }, "Accounts to show, with commas between them; when missing, all"),
+	schema.F("users", commaWords, func(p *SharesParams) *[]string { return &p.Users }, "Users to show, with commas between them; when missing, all"),
+)
+
+// GetShares shows fair shares.
+var GetShares = declare(sharesParams, Endpoint{
+	Method: http.MethodGet, Path: "shares", ID: "get_shares",
+	Doc: "Show fair shares", Answer: Shares,
+	About:   "What each association, an account's or a user's, is due of the cluster, what it has used, and how that counts in the priority of its jobs. It is empty where the cluster does not keep fair shares.",
+	Returns: "The shares",
+})

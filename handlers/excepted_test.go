@@ -1,0 +1,47 @@
+package handlers
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// excepted are the places in which our answers differ from the captured ones, each with its reason: change makes of
+// what was captured what we send, and tells whether it found anything to change.
+var excepted = []struct {
+	suite, path, reason string
+	change              func(want map[string]any) bool
+}{
+	{"forky", "/shares", "26.05 sends an infinite fairshare/level as a number that is set, with a warning that it is no number; 24.11 and we as infinite", func(want map[string]any) bool {
+		want["warnings"] = []any{}
+		return infiniteLevels(want["shares"])
+	}},
+}
+
+// except changes want in the excepted places. An exception that is not needed any more fails the test.
+func except(t *testing.T, suite, path string, want map[string]any) {
+	t.Helper()
+	for _, e := range excepted {
+		if e.suite == suite && strings.HasSuffix(path, e.path) && !e.change(want) {
+			t.Errorf("no longer needed: %s", e.reason)
+		}
+	}
+}
+
+func infiniteLevels(of any) (changed bool) {
+	switch of := of.(type) {
+	case []any:
+		for _, one := range of {
+			changed = infiniteLevels(one) || changed
+		}
+	case map[string]any:
+		if of["number"] == json.Number("1.8446744073709552e+19") && of["set"] == true {
+			of["set"], of["infinite"], of["number"] = false, true, json.Number("0.0")
+			return true
+		}
+		for _, one := range of {
+			changed = infiniteLevels(one) || changed
+		}
+	}
+	return changed
+}

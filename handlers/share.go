@@ -1,0 +1,23 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/model"
+)
+
+// getShares shows fair shares, one association at a time from the controller's answer to the client.
+func (h *handler) getShares(c *call, p *api.SharesParams) error {
+	body := api.SharesAnswer{Envelope: c.envelope()}
+	body.Shares = func(each func(*api.ShareRow) error) error {
+		row := api.ShareRow{}
+		totals, err := h.Controller.Shares(c.ctx, c.cred, p.Accounts, p.Users, func(tres []string, s *model.Share) error {
+			row.Share, row.TRES = s, tres
+			return each(&row)
+		})
+		body.Total = totals.Shares
+		return err
+	}
+	return send(c, http.StatusOK, api.Shares, &body)
+}

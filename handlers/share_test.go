@@ -1,0 +1,26 @@
+package handlers
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestSharesFiltered: the controller is asked for the accounts and users that the client names.
+func TestSharesFiltered(t *testing.T) {
+	for query, want := range map[string][2][]string{
+		"":                              {},
+		"?accounts=&users=":             {},
+		"?accounts=physics,chemistry":   {{"physics", "chemistry"}, nil},
+		"?users=alice&accounts=physics": {{"physics"}, {"alice"}},
+	} {
+		f := demo()
+		if w := serve(t, config(f), request(http.MethodGet, "/sched/v0.0.43/shares"+query, "")); w.Code != http.StatusOK {
+			t.Errorf("%s: status %d", query, w.Code)
+		}
+		if d := cmp.Diff([][2][]string{want}, f.shareOf); d != "" {
+			t.Errorf("%s: %s", query, d)
+		}
+	}
+}
