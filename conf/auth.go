@@ -38,23 +38,50 @@ func setAuthType(a *Auth, v string) error {
 	return nil
 }
 
-// setAuthInfo takes the socket: munged's under auth/munge, the controller's own
-// under auth/cred. The other parameters are for Slurm's plugins.
+// setAuthInfo takes the socket: munged's under auth/munge, the controller's own under
+// auth/cred; and how long munged's word is good. The other parameters are for Slurm's plugins.
 func setAuthInfo(a *Auth, v string) error {
+	var notes []string
 	for _, p := range commas(v) {
-		if name, value, _ := strings.Cut(p, "="); fold(name) == "socket" {
-			return setPath(&a.AuthSocket, value)
+		if path, ok := socket(p); ok {
+			if err := setPath(&a.AuthSocket, path); err != nil {
+				return err
+			}
+		} else if name, value, _ := strings.Cut(p, "="); fold(name) == "ttl" && setSeconds(&a.Munge.TTL, value) != nil {
+			notes = append(notes, "ttl: want a number of seconds above 0; passed over")
 		}
+	}
+	if len(notes) > 0 {
+		return passedOver(strings.Join(notes, "; "))
 	}
 	return nil
 }
 
+// socket is the path in a parameter "socket=PATH", or PATH alone, as it was once written.
+func socket(p string) (path string, ok bool) {
+	if strings.HasPrefix(p, "/") && !strings.Contains(p, "=") {
+		return p, true
+	}
+	name, path, ok := strings.Cut(p, "=")
+	return path, ok && fold(name) == "socket"
+}
+
+// setAltTypes takes the other ways to authenticate. Those of Slurm's that a gateway has no use for as a second way
+// are passed over.
 func setAltTypes(a *Auth, v string) error {
+	var notes []string
 	for _, t := range commas(v) {
-		if plugin(t, "auth/") != "jwt" {
+		switch name := plugin(t, "auth/"); name {
+		case "jwt":
+			a.JWT = true
+		case "munge", "slurm":
+			notes = append(notes, "auth/"+name+" counts as AuthType alone, passed over here")
+		default:
 			return wants("auth/jwt")
 		}
-		a.JWT = true
+	}
+	if len(notes) > 0 {
+		return passedOver(strings.Join(notes, "; "))
 	}
 	return nil
 }
@@ -134,6 +161,12 @@ func setClaim(to *string, v string) error {
 	return nil
 }
 
+// What is where unless the configuration says otherwise.
+const (
+	slurmState   = "/var/spool" // Slurm's StateSaveLocation
+	mungedSocket = "/run/munge/munge.socket.2"
+)
+
 // complete fills in the defaults that hang on other keys.
 func (a *Auth) complete(slurm bool, state string) {
 	switch {
@@ -142,6 +175,14 @@ func (a *Auth) complete(slurm bool, state string) {
 		a.AuthType = "auth/munge"
 	default:
 		a.AuthType = "auth/cred"
+	}
+	switch a.AuthType {
+	case "auth/munge":
+		a.AuthSocket, a.Munge.Socket = "", cmp.Or(a.AuthSocket, mungedSocket)
+	case "auth/cred":
+		a.Munge = Munge{}
+	default:
+		a.AuthSocket, a.Munge = "", Munge{}
 	}
 	if a.JWT && a.JWTKey == "" && a.JWKS == "" && state != "" {
 		a.JWTKey = filepath.Join(state, "jwt_hs256.key") // where Slurm looks, too

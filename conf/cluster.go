@@ -1,21 +1,31 @@
 package conf
 
 import (
+	"cmp"
+	"errors"
+	"path/filepath"
 	"strings"
 )
 
 // clusterDraft is a Cluster being read. The keys of the accounting daemon count
-// only when the type, which may come after them, says that there is one.
+// only when the type, which may come after them, says that there is one; those of the old
+// pair of controllers when there is no SchedctldHost.
 type clusterDraft struct {
 	Cluster
-	accounted  bool
-	accounting Accounting
+	accounted       bool
+	accounting      Accounting
+	primary, backup Host
 }
 
 var clusterGrammar = grammar[clusterDraft]{
 	keys: append([]key[clusterDraft]{
 		{name: "ClusterName", set: func(c *clusterDraft, v string) error { return setName(&c.ClusterName, v) }},
 		{name: "SchedctldHost", list: true, set: func(c *clusterDraft, v string) error { return addHost(&c.Controllers, v) }},
+		{name: "ControlMachine", set: func(c *clusterDraft, v string) error { return setOldHost(&c.primary.Name, v) }},
+		{name: "ControlAddr", set: func(c *clusterDraft, v string) error { return setHost(&c.primary.Address, v) }},
+		{name: "BackupController", set: func(c *clusterDraft, v string) error { return setOldHost(&c.backup.Name, v) }},
+		{name: "BackupAddr", set: func(c *clusterDraft, v string) error { return setHost(&c.backup.Address, v) }},
+		{name: "SchedctldAddr", set: virtualAddress},
 		{name: "SchedctldPort", set: func(c *clusterDraft, v string) error { return setPort(&c.ControllerPort, v) }},
 		{name: "SchedUser", set: func(c *clusterDraft, v string) error { return setUser(&c.User, v) }},
 		{name: "AccountingStorageType", set: setAccounting},
@@ -23,10 +33,12 @@ var clusterGrammar = grammar[clusterDraft]{
 		{name: "AccountingStorageBackupHost", set: func(c *clusterDraft, v string) error { return setHost(&c.accounting.BackupHost, v) }},
 		{name: "AccountingStoragePort", set: func(c *clusterDraft, v string) error { return setPort(&c.accounting.Port, v) }},
 		{name: "AccountingStorageSocket", set: func(c *clusterDraft, v string) error { return setPath(&c.accounting.Socket, v) }},
+		{name: "AccountingStoragePass", set: setAccountingMunge},
 		{name: "StateSaveLocation", set: func(c *clusterDraft, v string) error { return setPath(&c.StateSaveLocation, v) }},
-		{name: "TLSType", set: setTLSType},
+		{name: "TLSType", set: func(_ *clusterDraft, v string) error { return checkTLSType(v) }},
 		{name: "TLSParameters", set: setTLS},
 		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setSeconds(&c.MessageTimeout, v) }},
+		{name: "TCPTimeout", set: func(c *clusterDraft, v string) error { return setSeconds(&c.ConnectTimeout, v) }},
 		{name: "DebugFlags", set: func(c *clusterDraft, v string) error { c.DebugFlags = commas(v); return nil }},
 	}, authKeys(func(c *clusterDraft) *Auth { return &c.Auth })...),
 	lines: map[string]func(*clusterDraft) *[]Line{
@@ -35,6 +47,8 @@ var clusterGrammar = grammar[clusterDraft]{
 		"nodeset":       nil,
 		"downnodes":     nil,
 		"frontendname":  nil,
+		"switchname":    nil, // of topology.conf, where it is included
+		"blockname":     nil,
 	},
 	passed: passedCluster,
 }
@@ -45,6 +59,7 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 		accounting: Accounting{Host: "localhost", Port: DefaultAccountingPort},
 	}
 	r := read(clusterGrammar, draft, path, open)
+	draft.oldHosts(r)
 	r.require(path, "ClusterName", "SchedctldHost")
 	c := &draft.Cluster
 	c.Files, c.SlurmKeys = r.files, r.slurm
@@ -55,8 +70,48 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	if draft.accounted {
 		c.Accounting = &draft.accounting
 	}
-	c.complete(c.SlurmKeys, c.StateSaveLocation)
+	state := c.StateSaveLocation
+	if c.SlurmKeys {
+		state = cmp.Or(state, slurmState)
+	}
+	c.complete(c.SlurmKeys, state)
 	return c, warnings, nil
+}
+
+// oldHosts takes the controllers of the old keys, when there are none of the new one: a
+// primary, and a backup or not.
+func (c *clusterDraft) oldHosts(r *reading[clusterDraft]) {
+	primary, backup := r.seen["controlmachine"], r.seen["backupcontroller"]
+	switch {
+	case len(c.Controllers) > 0 || r.seen["schedctldhost"]:
+		if primary || backup {
+			r.warnings = append(r.warnings, Warning{c.Path, 0, "ControlMachine and BackupController don't count beside SlurmctldHost"})
+		}
+		return
+	case !primary:
+		return
+	}
+	r.seen["schedctldhost"] = true // what is wrong with them was said
+	for _, h := range []Host{c.primary, c.backup} {
+		if h.Name != "" {
+			c.Controllers = append(c.Controllers, Host{h.Name, cmp.Or(h.Address, h.Name)})
+		}
+	}
+}
+
+// setOldHost takes the name of a machine, or several names of the one machine.
+func setOldHost(to *string, v string) error {
+	name, _, _ := strings.Cut(v, ",")
+	return setHost(to, name)
+}
+
+// virtualAddress is the address of whichever controller is in charge. It is not needed where each is asked in turn.
+func virtualAddress(_ *clusterDraft, v string) error {
+	var address string
+	if err := setHost(&address, v); err != nil {
+		return err
+	}
+	return passedOver("passed over; the controllers are asked at the addresses of SlurmctldHost")
 }
 
 func setAccounting(c *clusterDraft, v string) error {
@@ -70,9 +125,23 @@ func setAccounting(c *clusterDraft, v string) error {
 	return nil
 }
 
-func setTLSType(c *clusterDraft, v string) error {
-	if v = plugin(v, "tls/"); v != "none" {
-		c.TLSType = v
+// setAccountingMunge takes the socket of a munged with another key, which vouches towards
+// accounting daemons that clusters share. Elsewhere the key is a password, and nobody's business.
+func setAccountingMunge(c *clusterDraft, v string) error {
+	for _, p := range commas(v) {
+		if path, ok := socket(p); ok && filepath.IsAbs(path) {
+			c.accounting.Munge = filepath.Clean(path)
+			return nil
+		}
+	}
+	return nil
+}
+
+// checkTLSType refuses daemons that speak within TLS. To speak to them in the clear could not work, and
+// to listen in the clear is not what was asked for.
+func checkTLSType(v string) error {
+	if name := plugin(v, "tls/"); name != "none" {
+		return errors.New("want tls/none: the daemons' protocol inside TLS (tls/s2n) is not spoken here")
 	}
 	return nil
 }

@@ -6,8 +6,9 @@
 // A file is lines of Key=Value pairs; keys in any case, each in the Sched… or the
 // Slurm… spelling, values quoted when they have blanks, # to the end of the line
 // is a comment, a backslash at the end continues the line, "Include FILE" reads
-// another. All problems are reported at once, each with its line. Keys that Slurm
-// has and nothing here needs are passed over; others unknown are warned about.
+// another, relative to the first file's directory. All problems are reported at once, each with
+// its line. Keys that Slurm has and nothing here needs are passed over; others unknown are warned
+// about. What Slurm's daemons can read is read as they read it (docs/SLURM.md).
 //
 // It resolves no name and dials nothing, and prints no value of a key it does not
 // know, which might be a password.
@@ -36,9 +37,9 @@ type Cluster struct {
 	StateSaveLocation string
 	Nodes             []Line // NodeName= lines
 	Partitions        []Line // PartitionName= lines
-	TLSType           string // "" or "none", else as written, without "tls/"
 	TLS               map[string]string
 	MessageTimeout    time.Duration
+	ConnectTimeout    time.Duration // TCPTimeout; 0: not given
 	DebugFlags        []string
 }
 
@@ -61,13 +62,20 @@ type Dbd struct {
 // Auth is how clients prove who they are, the same in both files.
 type Auth struct {
 	AuthType             string        // "auth/cred", "auth/munge" or "auth/slurm"
-	AuthSocket           string        // AuthInfo=socket=
+	AuthSocket           string        // AuthInfo=socket= under auth/cred: the daemon's own
+	Munge                Munge         // under auth/munge
 	JWT                  bool          // AuthAltTypes has auth/jwt
 	JWTKey               string        // AuthAltParameters=jwt_key=
 	JWKS                 string        // … jwks=
 	UserClaimField       string        // … userclaimfield=
 	DisableTokenCreation bool          // … disable_token_creation
 	MaxTokenLifespan     time.Duration // … max_token_lifespan=; see LongestToken
+}
+
+// Munge is munged, who vouches for processes under auth/munge.
+type Munge struct {
+	Socket string        // AuthInfo=socket=, or where munged listens unless it is told otherwise
+	TTL    time.Duration // AuthInfo=ttl=; 0: munged's own
 }
 
 // Host is one SchedctldHost.
@@ -82,6 +90,7 @@ type Accounting struct {
 	BackupHost string
 	Port       int
 	Socket     string // scheddbd's UNIX socket, for the controller's own use; "": by TCP
+	Munge      string // socket of the munged that vouches towards it; "": that of Auth
 }
 
 // Line is a line that describes one thing in many pairs, such as a node.

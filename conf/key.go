@@ -54,10 +54,10 @@ func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
 		return r
 	}
 	l := &loader{open: open, top: filepath.Dir(path)}
-	if r.owner, r.failed = l.load(path, 0); r.failed != nil {
+	if r.owner, r.failed = l.load(path); r.failed != nil {
 		return r
 	}
-	r.opened, r.problems, r.files = true, l.problems, l.files
+	r.opened, r.problems, r.warnings, r.files = true, l.problems, l.warnings, l.files
 	for _, e := range l.entries {
 		r.entry(e)
 	}
@@ -68,6 +68,9 @@ func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
 // entry sorts the pairs of one line by key.
 func (r *reading[T]) entry(e entry) {
 	found, err := pairs(e.text)
+	if len(found) > 0 && r.grammar.skips(found[0].Key) {
+		return
+	}
 	if err != nil {
 		r.problems = append(r.problems, Problem{e.file, e.line, err.Error()})
 	}
@@ -75,7 +78,7 @@ func (r *reading[T]) entry(e entry) {
 		return
 	}
 	if keep, ok := r.grammar.lines[fold(found[0].Key)]; ok {
-		if keep != nil && err == nil {
+		if err == nil {
 			lines := keep(r.to)
 			*lines = append(*lines, Line{e.file, e.line, found})
 		}
@@ -88,6 +91,12 @@ func (r *reading[T]) entry(e entry) {
 	}
 }
 
+// skips tells whether a line that key opens is passed over whole, whatever is in it.
+func (g grammar[T]) skips(key string) bool {
+	keep, ok := g.lines[fold(key)]
+	return ok && keep == nil
+}
+
 // apply sets every key that was given, in the grammar's order, then warns about the rest.
 func (r *reading[T]) apply() {
 	for _, k := range r.grammar.keys {
@@ -96,7 +105,10 @@ func (r *reading[T]) apply() {
 		delete(r.given, name)
 		r.seen[name] = len(values) > 0
 		for _, v := range r.choose(k, values) {
-			err := k.set(r.to, v.Value)
+			err := errStrayQuote
+			if !strings.Contains(v.Value, `"`) {
+				err = k.set(r.to, v.Value)
+			}
 			if unknown, ok := errors.AsType[passedOver](err); ok {
 				r.warn(v, v.Key+": "+unknown.Error())
 			} else if err != nil {
@@ -114,6 +126,10 @@ func (r *reading[T]) apply() {
 		}
 	}
 }
+
+// errStrayQuote is for keys that mean something here: whoever quotes half of a value wrote another one than
+// he meant. Slurm takes it with the quote in it.
+var errStrayQuote = errors.New("a quote that is not closed, or has text behind it")
 
 // passedOver is a value, or a part of one, that is warned about and has no effect.
 type passedOver string
@@ -154,10 +170,13 @@ func (r *reading[T]) warn(v given, text string) {
 	r.warnings = append(r.warnings, Warning{v.file, v.line, text})
 }
 
-// require reports each of names that the file does not give.
+// require reports each of names that the file does not give, in the file's spelling.
 func (r *reading[T]) require(path string, names ...string) {
 	for _, name := range names {
 		if r.opened && !r.seen[fold(name)] {
+			if r.slurm {
+				name = strings.Replace(name, "Sched", "Slurm", 1)
+			}
 			r.problems = append(r.problems, Problem{path, 0, name + " is missing"})
 		}
 	}
@@ -179,10 +198,12 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 }
 
 // ours is a key's name in our spelling, folded, and whether it was in Slurm's. The
-// word may stand within the key, as in EpilogSlurmctld.
+// word may stand within the key, as in EpilogSlurmctld. Old names of the controllers
+// are Slurm's alone.
 func ours(key string) (name string, slurm bool) {
 	name = fold(key)
-	return strings.ReplaceAll(name, "slurm", "sched"), strings.Contains(name, "slurm")
+	old := name == "controlmachine" || name == "backupcontroller"
+	return strings.ReplaceAll(name, "slurm", "sched"), old || strings.Contains(name, "slurm")
 }
 
 func before(a, b Warning) int {

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// pairs cuts a logical line into its Key=Value pairs. Blanks may stand around the
-// "="; a value ends at a blank unless it is in double quotes. What is wrong is
-// said by its column, never by its text, which may be part of a password.
+// pairs cuts a logical line into its Key=Value pairs, as Slurm does. Blanks may stand around the
+// "="; a value ends at a blank unless it is in double quotes. A sign of arithmetic before the "=" ("Key+=Value")
+// has no meaning in these files. What is wrong is said by its column, never by its text, which may be part of
+// a password.
 func pairs(line string) ([]Pair, error) {
 	var out []Pair
 	for at := skip(line, 0); at < len(line); at = skip(line, at) {
@@ -16,41 +17,36 @@ func pairs(line string) ([]Pair, error) {
 			end++
 		}
 		equals := skip(line, end)
+		if equals < len(line) && strings.IndexByte("+-*/", line[equals]) >= 0 {
+			equals++
+		}
 		if end == at || equals >= len(line) || line[equals] != '=' {
 			return out, fmt.Errorf("column %d: want Key=Value", at+1)
 		}
-		key := line[at:end]
-		value, next, err := value(line, skip(line, equals+1))
-		if err != nil {
-			return out, fmt.Errorf("%s: %w", key, err)
+		text, next := value(line, skip(line, equals+1))
+		if text == "" && next == len(line) && line[next-1] != '"' {
+			return out, fmt.Errorf("%s: no value", line[at:end])
 		}
-		out = append(out, Pair{key, value})
+		out = append(out, Pair{line[at:end], text})
 		at = next
 	}
 	return out, nil
 }
 
-// value reads the value that begins at, and says where the next pair may begin.
-func value(line string, at int) (text string, next int, err error) {
+// value reads the value that begins at, and says where the next pair may begin. Quotes that
+// don't stand around the whole of it are part of it, and end at a blank like anything else.
+func value(line string, at int) (text string, next int) {
 	if at < len(line) && line[at] == '"' {
 		length := strings.IndexByte(line[at+1:], '"')
-		if length < 0 {
-			return "", 0, fmt.Errorf("column %d: the quote is not closed", at+1)
+		if next = at + length + 2; length >= 0 && (next == len(line) || blank(line[next])) {
+			return line[at+1 : next-1], next
 		}
-		next = at + length + 2
-		if next < len(line) && !blank(line[next]) {
-			return "", 0, fmt.Errorf("column %d: text after the closing quote", next+1)
-		}
-		return line[at+1 : next-1], next, nil
 	}
 	next = at
 	for next < len(line) && !blank(line[next]) {
 		next++
 	}
-	if next == at {
-		return "", 0, fmt.Errorf("no value")
-	}
-	return line[at:next], next, nil
+	return line[at:next], next
 }
 
 func skip(line string, at int) int {
@@ -60,7 +56,8 @@ func skip(line string, at int) int {
 	return at
 }
 
-func blank(c byte) bool { return c == ' ' || c == '\t' }
+// blank tells what Slurm takes for white space.
+func blank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 func keyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'

@@ -3,6 +3,7 @@ package conf
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"schedrestd/errs"
@@ -14,8 +15,8 @@ import (
 const (
 	maxBytes   = 8 << 20 // bytes in all
 	maxLine    = 1 << 20 // bytes of one line, continuations joined
-	maxFiles   = 64      // files in all, Include counted
-	maxInclude = 8       // how deep Includes may nest
+	maxFiles   = 1024    // files in all, Include counted: sites have one for each rack
+	maxInclude = 16      // how deep Includes may nest
 )
 
 // null is the file that stands for no configuration.
@@ -65,16 +66,21 @@ type entry struct {
 // loader collects the logical lines of a file and of those it includes.
 type loader struct {
 	open     source
-	top      string   // directory of the main file, which Include paths are relative to
+	top      string   // directory of the main file, which Include paths are relative to, as Slurm's
 	files    []string // read so far
+	within   []string // being read: each includes the next
 	bytes    int
 	entries  []entry
+	warnings []Warning
 	problems Problems
 }
 
 // load appends the lines of path and says who owns it.
-func (l *loader) load(path string, depth int) (owner uint32, err error) {
-	if l.files = append(l.files, path); len(l.files) > maxFiles || depth > maxInclude {
+func (l *loader) load(path string) (owner uint32, err error) {
+	if slices.Contains(l.within, path) {
+		return 0, errs.New(errs.Invalid, "%s includes itself: %s", path, strings.Join(append(l.within, path), ", "))
+	}
+	if l.files = append(l.files, path); len(l.files) > maxFiles || len(l.within) > maxInclude {
 		return 0, errs.New(errs.Invalid, "too many files included")
 	}
 	data, owner, err := l.open(path)
@@ -84,7 +90,9 @@ func (l *loader) load(path string, depth int) (owner uint32, err error) {
 	if l.bytes += len(data); l.bytes > maxBytes {
 		return 0, errs.New(errs.Invalid, "configuration %s: more than %d bytes in all", path, maxBytes)
 	}
-	l.split(path, string(data), depth)
+	l.within = append(l.within, path)
+	l.split(path, strings.TrimPrefix(string(data), "\ufeff")) // editors of other systems mark UTF-8
+	l.within = l.within[:len(l.within)-1]
 	return owner, nil
 }
 
@@ -97,7 +105,7 @@ func hint(err error) string {
 
 // split cuts text into logical lines: comments dropped first, as Slurm does, so
 // that a backslash at the end of a comment continues nothing.
-func (l *loader) split(path, text string, depth int) {
+func (l *loader) split(path, text string) {
 	var whole strings.Builder
 	begun, number := 0, 0
 	for physical := range strings.Lines(text) {
@@ -115,75 +123,126 @@ func (l *loader) split(path, text string, depth int) {
 		if more {
 			continue
 		}
-		at.text = strings.TrimSpace(whole.String())
+		at.text = strings.TrimSpace(unescape(whole.String()))
 		whole.Reset()
 		begun = 0
-		l.line(at, depth)
+		l.line(at)
 	}
 	if begun != 0 {
-		l.problem(entry{path, begun, ""}, "the file ends within a continued line")
+		l.warnings = append(l.warnings, Warning{path, begun, "the file ends within a continued line; is it whole?"})
+		l.line(entry{path, begun, strings.TrimSpace(unescape(whole.String()))})
 	}
 }
 
 // line keeps at, or reads what it includes.
-func (l *loader) line(at entry, depth int) {
+func (l *loader) line(at entry) {
 	end := strings.IndexAny(at.text+" ", " \t")
 	word, rest := at.text[:end], strings.TrimSpace(at.text[end:])
 	switch {
 	case at.text == "":
-	case strings.ContainsFunc(at.text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+	case strings.ContainsFunc(at.text, func(r rune) bool { return r < ' ' && !blank(byte(r)) || r == 0x7f }):
 		l.problem(at, "a control character")
 	case fold(word) == "include" && !strings.HasPrefix(rest, "="):
-		path := strings.Trim(rest, `"`)
-		if path == "" || strings.ContainsAny(path, "\"\t *?[%") {
-			l.problem(at, "Include takes the name of one file")
-			return
-		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(l.top, path)
-		}
-		if _, err := l.load(path, depth+1); err != nil {
-			l.problem(at, "%v%s", err, hint(err))
-		}
+		l.include(at, strings.Trim(rest, `"`))
 	default:
 		l.entries = append(l.entries, at)
 	}
+}
+
+// include reads the file that at names. Slurm knows one sign in a name, %c, and no patterns.
+func (l *loader) include(at entry, path string) {
+	if strings.Contains(path, "%c") {
+		cluster := l.clusterName()
+		if cluster == "" {
+			l.problem(at, "%%c in the name of a file stands for ClusterName, which is not given before")
+			return
+		}
+		path = strings.ReplaceAll(path, "%c", cluster)
+	}
+	switch {
+	case path == "" || strings.ContainsAny(path, "\" \t"):
+		l.problem(at, "Include takes the name of one file")
+		return
+	case strings.Contains(path, "*"):
+		l.problem(at, "Include takes the name of one file, and no pattern")
+		return
+	case !filepath.IsAbs(path):
+		path = filepath.Join(l.top, path)
+	}
+	if _, err := l.load(path); err != nil {
+		l.problem(at, "%v%s", err, hint(err))
+	}
+}
+
+// clusterName is the name that was given so far; "" when there is none that can stand in a path.
+func (l *loader) clusterName() (name string) {
+	for _, e := range l.entries {
+		found, _ := pairs(e.text)
+		for _, p := range found {
+			if fold(p.Key) == "clustername" && setName(&name, p.Value) != nil {
+				name = ""
+			}
+		}
+	}
+	return name
 }
 
 func (l *loader) problem(at entry, format string, args ...any) {
 	l.problems = append(l.problems, Problem{at.file, at.line, fmt.Sprintf(format, args...)})
 }
 
-// uncomment drops what follows a # that is neither escaped nor quoted, and the
-// backslash of one that is escaped.
+// uncomment drops what follows a # that is not escaped. One between the quotes of a value is
+// kept: Slurm ends the line there, and with it the value in its first word.
 func uncomment(line string) string {
 	if !strings.Contains(line, "#") {
 		return line
 	}
-	var out strings.Builder
-	quoted := false
+	escaped, quoted, last := false, false, byte(0) // last is the last byte that is not blank
 	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case c == '\\' && i+1 < len(line) && line[i+1] == '#':
-			i++
-			out.WriteByte('#')
-			continue
+		c := line[i]
+		switch {
+		case escaped:
+			escaped = false
+		case c == '\\':
+			escaped = true
 		case c == '#' && !quoted:
-			return out.String()
+			return line[:i]
+		case c == '"' && quoted:
+			quoted = false
 		case c == '"':
-			quoted = !quoted
+			quoted = last == '=' && strings.Contains(line[i+1:], `"`)
 		}
-		out.WriteByte(line[i])
+		if !blank(c) {
+			last = c
+		}
 	}
-	return out.String()
+	return line
 }
 
 // continued cuts a backslash at the end of line (blanks after it don't count) and says whether there was one.
 func continued(line string) (string, bool) {
-	line = strings.TrimRight(line, " \t\r\n")
+	line = strings.TrimRight(line, " \t\v\f\r\n")
 	cut := strings.TrimRight(line, `\`)
 	if (len(line)-len(cut))%2 == 0 {
 		return line, false
 	}
 	return line[:len(line)-1], true
+}
+
+// unescape drops the backslash before each byte that has one: also before a blank and a
+// quote, which then mean what they mean without it.
+func unescape(line string) string {
+	if !strings.Contains(line, `\`) {
+		return line
+	}
+	var out strings.Builder
+	for i := 0; i < len(line); i++ {
+		if line[i] == '\\' {
+			if i++; i == len(line) {
+				break
+			}
+		}
+		out.WriteByte(line[i])
+	}
+	return out.String()
 }

@@ -47,8 +47,10 @@ func setUser(to *string, v string) error {
 	return nil
 }
 
+// setPort takes a port, or a range of them. Slurm's controller listens on each, and its
+// commands take any, to spread them over more queues; the first will do.
 func setPort(to *int, v string) error {
-	low, high, ranged := strings.Cut(v, "-") // Slurm's controller may listen on several; the first will do
+	low, high, ranged := strings.Cut(v, "-")
 	port, err := strconv.ParseUint(low, 10, 16)
 	if err != nil || port == 0 {
 		return wants("a port from 1 to 65535")

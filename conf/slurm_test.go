@@ -1,0 +1,230 @@
+package conf
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// TestSlurmSyntax: one line, and the pairs that Slurm's parser finds in it.
+func TestSlurmSyntax(t *testing.T) {
+	tests := []struct {
+		name, line string
+		want       []Pair
+		problem    string
+	}{
+		{name: "a comment", line: "A=b # c"},
+		{name: "a comment at once", line: "A=b#c"},
+		{name: "an escaped sign", line: `A=b\#c`, want: []Pair{{"A", "b#c"}}},
+		{name: "an escaped backslash, then a comment", line: `A=b\\#c`, want: []Pair{{"A", `b\`}}},
+		{name: "three of them", line: `A=b\\\#c`, want: []Pair{{"A", `b\#c`}}},
+		{name: "a sign in quotes", line: `A="b # c" # "d"`, want: []Pair{{"A", "b # c"}}},
+		{name: "a comment behind a quote that stands for itself", line: `A=6"x # the "wide" one`, want: []Pair{{"A", `6"x`}}},
+		{name: "a comment behind a quote that is not closed", line: `A="b # c`, want: []Pair{{"A", `"b`}}},
+		{name: "escapes of what needs none", line: `A=\b\c\\`, want: []Pair{{"A", `bc\`}}},
+		{name: "an escaped blank is a blank", line: `A=b\ C=d`, want: []Pair{{"A", "b"}, {"C", "d"}}},
+		{name: "escaped quotes are quotes", line: `A=\"b c\"`, want: []Pair{{"A", "b c"}}},
+		{name: "blanks of every kind", line: "\v A \t=\f b\r\vC=d ", want: []Pair{{"A", "b"}, {"C", "d"}}},
+		{name: "nothing in quotes", line: `A="" C=d`, want: []Pair{{"A", ""}, {"C", "d"}}},
+		{name: "nothing in quotes at the end", line: `A=""`, want: []Pair{{"A", ""}}},
+		{name: "text behind the quote", line: `A="b"c D=e`, want: []Pair{{"A", `"b"c`}, {"D", "e"}}},
+		{name: "signs of arithmetic", line: "A+=b C -=d E*= f G/=h", want: []Pair{{"A", "b"}, {"C", "d"}, {"E", "f"}, {"G", "h"}}},
+		{name: "an equals sign in the value", line: "A=b=c", want: []Pair{{"A", "b=c"}}},
+		{name: "the next pair for a value", line: "A= B=c", want: []Pair{{"A", "B=c"}}},
+		{name: "bytes of another code", line: "A=\xe4\xff # \xfc", want: []Pair{{"A", "\xe4\xff"}}},
+		{name: "no sign", line: "A b", problem: "column 1: want Key=Value"},
+		{name: "two signs of arithmetic", line: "A++=b", problem: "column 1: want Key=Value"},
+		{name: "no value", line: "A=", problem: "A: no value"},
+		{name: "a blank in the value", line: "A=b c", problem: "column 5: want Key=Value"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.want == nil && tt.problem == "" {
+				tt.want = []Pair{{"A", "b"}}
+			}
+			c, _, err := readCluster("/c", files{"/c": minimal + "NodeName=n " + tt.line}.open)
+			if tt.problem != "" {
+				// The column counts from the line's begin, where the node's name is.
+				_, err := pairs(tt.line)
+				if err == nil || err.Error() != tt.problem {
+					t.Errorf("got %v, want %s", err, tt.problem)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, c.Nodes[0].Pairs[1:]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestControllers: who the controllers are, in order, in the new keys and the old ones.
+func TestControllers(t *testing.T) {
+	const beside = "/c: ControlMachine and BackupController don't count beside SlurmctldHost"
+	tests := []struct {
+		name, text string
+		want       []Host
+		warning    string
+		problem    string
+	}{
+		{name: "in the file's order", text: "SlurmctldHost=b\nSlurmctldHost=a(10.0.0.1)", want: []Host{{"b", "b"}, {"a", "10.0.0.1"}}},
+		{name: "an address of IPv6", text: "SlurmctldHost=a(fd00::1)", want: []Host{{"a", "fd00::1"}}},
+		{name: "old", text: "ControlMachine=a", want: []Host{{"a", "a"}}},
+		{name: "old, with an address", text: "ControlMachine=a\nControlAddr=10.0.0.1", want: []Host{{"a", "10.0.0.1"}}},
+		{name: "an old pair", text: "BackupAddr=10.0.0.2\nControlMachine=a\nBackupController=b", want: []Host{{"a", "a"}, {"b", "10.0.0.2"}}},
+		{name: "several names of one machine", text: "ControlMachine=a,b\nControlAddr=ab", want: []Host{{"a", "ab"}}},
+		{name: "both", text: "ControlMachine=a\nBackupController=b\nSlurmctldHost=c", want: []Host{{"c", "c"}}, warning: beside},
+		{name: "addresses alone", text: "SlurmUser=s\nControlAddr=10.0.0.1\nBackupAddr=10.0.0.2", problem: "/c: SlurmctldHost is missing"},
+		{name: "a backup alone", text: "BackupController=b", problem: "/c: SlurmctldHost is missing"},
+		{name: "not a name", text: "ControlMachine=a/b", problem: "/c:2: ControlMachine: want the name or address of one machine"},
+		{name: "not an address", text: "SlurmctldHost=a()", problem: "/c:2: SlurmctldHost: want the name or address of one machine"},
+		{name: "text behind the address", text: "SlurmctldHost=a(b)c", problem: "/c:2: SlurmctldHost: want name or name(address)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, warnings, err := readCluster("/c", files{"/c": "ClusterName=c\n" + tt.text}.open)
+			if tt.problem != "" {
+				if err == nil || err.Error() != tt.problem {
+					t.Errorf("got %v, want %s", err, tt.problem)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, c.Controllers); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got := strings.Join(texts(warnings), "\n"); got != tt.warning {
+				t.Errorf("warned %q, want %q", got, tt.warning)
+			}
+			if !c.SlurmKeys || c.AuthType != "auth/munge" {
+				t.Errorf("Slurm's keys: %t, %s", c.SlurmKeys, c.AuthType)
+			}
+		})
+	}
+}
+
+// TestMunge: where munged is asked, and for how long its word is good.
+func TestMunge(t *testing.T) {
+	tests := []struct {
+		name, text string
+		socket     string // of a controller of ours
+		want       Munge
+		accounting string
+		warning    string
+		problem    string
+	}{
+		{name: "nothing said", want: munged.Munge},
+		{name: "a socket", text: "AuthInfo=socket=/run/m", want: Munge{Socket: "/run/m"}},
+		{name: "the old way", text: "AuthInfo=/run/m", want: Munge{Socket: "/run/m"}},
+		{name: "a time", text: "AuthInfo=cred_expire=600,ttl=60", want: Munge{munged.Munge.Socket, time.Minute}},
+		{name: "no time", text: "AuthInfo=ttl=soon", want: munged.Munge, warning: "/c:4: AuthInfo: ttl: want a number of seconds above 0; passed over"},
+		{name: "not absolute", text: "AuthInfo=socket=m", problem: "/c:4: AuthInfo: want an absolute path"},
+		{name: "another for accounting", text: "AccountingStoragePass=/run/global", want: munged.Munge, accounting: "/run/global"},
+		{name: "another for accounting, by name", text: "AccountingStoragePass=socket=/run/global", want: munged.Munge, accounting: "/run/global"},
+		{name: "a password", text: "AccountingStoragePass=secret,word", want: munged.Munge},
+		{name: "the controller's own socket", text: "AuthType=auth/cred\nAuthInfo=socket=/run/ctl,ttl=60", socket: "/run/ctl"},
+		{name: "no munge", text: "AuthType=auth/slurm\nAuthInfo=use_client_ids,ttl=60,socket=/run/m"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text := "ClusterName=c\nSlurmctldHost=h\nAccountingStorageType=accounting_storage/slurmdbd\n" + tt.text
+			c, warnings, err := readCluster("/c", files{"/c": text}.open)
+			if tt.problem != "" {
+				if err == nil || err.Error() != tt.problem {
+					t.Errorf("got %v, want %s", err, tt.problem)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Munge != tt.want || c.AuthSocket != tt.socket || c.Accounting.Munge != tt.accounting {
+				t.Errorf("munged %+v, socket %q, for accounting %q", c.Munge, c.AuthSocket, c.Accounting.Munge)
+			}
+			if got := strings.Join(texts(warnings), "\n"); got != tt.warning {
+				t.Errorf("warned %q, want %q", got, tt.warning)
+			}
+		})
+	}
+}
+
+// TestTLSType: what would have to be spoken inside TLS is refused, in both files.
+func TestTLSType(t *testing.T) {
+	for value, ok := range map[string]bool{"tls/none": true, "none": true, "TLS/None": true, "tls/s2n": false, "s2n": false, "tls/openssl": false} {
+		_, _, err := readCluster("/c", files{"/c": minimal + "TLSType=" + value}.open)
+		_, _, dbd := readDbd("/c", files{"/c": "StorageLoc=/s\n\nTLSType=" + value}.open)
+		for _, err := range []error{err, dbd} {
+			if (err == nil) != ok || err != nil && !strings.HasPrefix(err.Error(), "/c:3: TLSType: want tls/none") {
+				t.Errorf("%s: %v", value, err)
+			}
+		}
+	}
+}
+
+// TestIncludeNames: which files an Include reads.
+func TestIncludeNames(t *testing.T) {
+	deep := files{}
+	for i := range 20 {
+		deep[fmt.Sprintf("/etc/%d", i)] = fmt.Sprintf("Include %d", i+1)
+	}
+	tests := []struct {
+		name, text string
+		more       files
+		read       []string
+		problem    string
+	}{
+		{name: "beside the first file, wherever the line is", text: "Include /site/a", more: files{"/site/a": "Include b", "/etc/b": ""}, read: []string{"/site/a", "/etc/b"}},
+		{name: "the cluster's name", text: "Include d/%c.conf", more: files{"/etc/d/c.conf": ""}, read: []string{"/etc/d/c.conf"}},
+		{name: "one file twice", text: "Include a\nInclude a", more: files{"/etc/a": "NodeName=n"}, read: []string{"/etc/a", "/etc/a"}},
+		{name: "signs that are no pattern to Slurm", text: "Include a[1]?", more: files{"/etc/a[1]?": ""}, read: []string{"/etc/a[1]?"}},
+		{name: "a comment behind it, blanks before", text: " \tinclude\ta # b", more: files{"/etc/a": ""}, read: []string{"/etc/a"}},
+		{name: "a pattern", text: "Include conf.d/*", problem: "/etc/c:3: Include takes the name of one file, and no pattern"},
+		{name: "itself", text: "Include c", problem: "/etc/c:3: /etc/c includes itself: /etc/c, /etc/c"},
+		{name: "too deep", text: "Include 0", more: deep, problem: "/etc/15:1: too many files included"},
+		{name: "too many", text: strings.Repeat("Include a\n", maxFiles), more: files{"/etc/a": ""}, problem: "/etc/c:1026: too many files included"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			all := files{"/etc/c": minimal + tt.text}
+			for path, text := range tt.more {
+				all[path] = text
+			}
+			c, _, err := readCluster("/etc/c", all.open)
+			if tt.problem != "" {
+				if err == nil || err.Error() != tt.problem {
+					t.Errorf("got %v, want %s", err, tt.problem)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.read, c.Files[1:], cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	_, _, err := readCluster("/etc/c", files{"/etc/c": "Include %c\n" + minimal, "/etc/c.conf": ""}.open)
+	if want := "/etc/c:1: %c in the name of a file stands for ClusterName, which is not given before"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestPassedLines: what is in a line that nobody here needs is nobody's business.
+func TestPassedLines(t *testing.T) {
+	for _, line := range []string{"NodeSet=a Nodes=", "DownNodes=a word", "FrontendName=a FrontendAddr", "SwitchName=s Switches=a, b", "BlockName=b Nodes="} {
+		c, warnings, err := readCluster("/c", files{"/c": minimal + line}.open)
+		if err != nil || len(warnings) > 0 || c.SlurmKeys {
+			t.Errorf("%s: %q, %v", line, warnings, err)
+		}
+	}
+}
