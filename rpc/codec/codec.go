@@ -81,8 +81,9 @@ const (
 type Codec struct {
 	mode    mode
 	version Version
-	buf     []byte // encoding: what was written; decoding: all of the input
-	off     int    // decoding: bytes consumed
+	buf     []byte // encoding: what was written; decoding: the piece of the input that is read
+	off     int    // decoding: bytes of buf consumed
+	pieces  pieces // decoding: what is not in buf
 	err     error
 	rng     *rand.Rand
 	rows    []Row
@@ -136,14 +137,14 @@ func (c *Codec) Err() error { return c.err }
 // Fail makes err the result unless an earlier error already is.
 func (c *Codec) Fail(name string, err error) {
 	if c.err == nil && err != nil {
-		c.err = fmt.Errorf("field %s at byte %d: %w", name, c.off, err)
+		c.err = fmt.Errorf("field %s at byte %d: %w", name, c.pieces.before+c.off, err)
 	}
 }
 
 // Finish is Err, or ErrLeftover when a decoder has not consumed all of its input.
 func (c *Codec) Finish() error {
-	if c.err == nil && c.mode == decoding && c.off < len(c.buf) {
-		c.err = fmt.Errorf("%d %w", len(c.buf)-c.off, ErrLeftover)
+	if c.err == nil && c.mode == decoding && c.left() > 0 {
+		c.err = fmt.Errorf("%d %w", c.left(), ErrLeftover)
 	}
 	return c.err
 }
@@ -156,7 +157,7 @@ func (c *Codec) Bytes() []byte {
 	return c.buf
 }
 
-// Rest is what a decoder has not read yet: views into its input.
+// Rest is what a decoder has not read yet of the piece it is in: views into its input.
 func (c *Codec) Rest() []byte {
 	if c.err != nil || c.mode != decoding {
 		return nil
@@ -164,17 +165,16 @@ func (c *Codec) Rest() []byte {
 	return c.buf[c.off:]
 }
 
-// take returns the next n bytes of the input, or nil after setting the error.
+// take returns the next n bytes of the input, until the next call, or nil after setting the error.
 func (c *Codec) take(name string, n int) []byte {
 	if c.err != nil {
 		return nil
 	}
 	if n > len(c.buf)-c.off {
-		c.Fail(name, ErrShort)
-		return nil
+		return c.join(name, n)
 	}
 	if c.trace != nil {
-		c.trace(name, c.off, n)
+		c.trace(name, c.pieces.before+c.off, n)
 	}
 	b := c.buf[c.off : c.off+n]
 	c.off += n

@@ -79,7 +79,7 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 
 // fits checks a count that was read against the bytes left: every element takes at least one.
 func (c *Codec) fits(name string, n uint64) bool {
-	if c.mode == decoding && n > uint64(len(c.buf)-c.off) {
+	if c.mode == decoding && n > uint64(c.left()) {
 		c.Fail(name, ErrCount)
 		return false
 	}

@@ -67,7 +67,7 @@ func (c *Codec) mem(name string) []byte {
 		return nil
 	}
 	n := binary.BigEndian.Uint32(b)
-	if uint64(n) > uint64(len(c.buf)-c.off) {
+	if uint64(n) > uint64(c.left()) {
 		c.Fail(name, ErrShort)
 		return nil
 	}

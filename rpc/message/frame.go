@@ -90,8 +90,14 @@ func encodeFront(header Header, credential *Credential) ([]byte, error) {
 // ParseFrame takes a message apart; b is without the length in front. The header is
 // returned as far as it was understood when the error is ErrVersion.
 func ParseFrame(b []byte) (Frame, error) {
+	return ParsePieces(b, 0)
+}
+
+// ParsePieces is ParseFrame for a message of which b is the first piece, with header and
+// credential, and later bytes follow: Body is what b has of it.
+func ParsePieces(b []byte, later int) (Frame, error) {
 	f, err := ParseFront(b)
-	if err == nil && uint64(len(f.Body)) != uint64(f.Header.BodyLength) {
+	if err == nil && uint64(len(f.Body))+uint64(later) != uint64(f.Header.BodyLength) {
 		err = fmt.Errorf("message %d: %w", f.Header.Type, ErrBodyLength)
 	}
 	return f, err
@@ -131,7 +137,16 @@ func (f *Frame) Decode(body Body) error {
 
 // DecodeBody reads b into body at protocol version v. t is for the error's text.
 func DecodeBody(v codec.Version, t Type, b []byte, body Body) error {
-	c := codec.NewDecoder(v, b)
+	return decode(codec.NewDecoder(v, b), t, body)
+}
+
+// DecodePieces is DecodeBody for one that is not in one piece: b is the first, and next gives
+// the others, later bytes in all, as codec.NewPiecesDecoder has it.
+func DecodePieces(v codec.Version, t Type, b []byte, next func() ([]byte, error), later int, body Body) error {
+	return decode(codec.NewPiecesDecoder(v, b, next, later), t, body)
+}
+
+func decode(c *codec.Codec, t Type, body Body) error {
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
 		return fmt.Errorf("message %d: %w", t, err)

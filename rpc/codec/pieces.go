@@ -1,0 +1,54 @@
+package codec
+
+// pieces is the input of a decoder that it has not in one piece.
+type pieces struct {
+	next   func() ([]byte, error)
+	before int    // bytes of the pieces that were read
+	later  int    // bytes of those to come
+	joined []byte // a value that lay in several
+}
+
+// NewPiecesDecoder makes a Codec that reads first, and then what next gives, later bytes in
+// all: counts and lengths are checked against these. A piece is done with when next is called
+// again. An error of next is the decoder's.
+func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), later int) *Codec {
+	return &Codec{mode: decoding, version: v, buf: first, pieces: pieces{next: next, later: later}}
+}
+
+// left is how many bytes of the input have not been read.
+func (c *Codec) left() int { return len(c.buf) - c.off + c.pieces.later }
+
+// join is take for what is not in one piece. Memory grows with the bytes that come.
+func (c *Codec) join(name string, n int) []byte {
+	if n > c.left() {
+		c.Fail(name, ErrShort)
+		return nil
+	}
+	p := &c.pieces
+	if c.trace != nil {
+		c.trace(name, p.before+c.off, n)
+	}
+	b := append(p.joined[:0], c.buf[c.off:]...)
+	for len(b) < n {
+		p.before += len(c.buf)
+		c.buf, c.off = nil, 0
+		piece, err := p.next()
+		if err == nil && (len(piece) == 0 || len(piece) > p.later) {
+			err = ErrShort // not as many as were announced
+		}
+		if err != nil {
+			c.Fail(name, err)
+			return nil
+		}
+		p.later -= len(piece)
+		c.buf, c.off = piece, min(n-len(b), len(piece))
+		b = append(b, piece[:c.off]...)
+	}
+	if p.joined = b; cap(b) > maxJoined {
+		p.joined = nil
+	}
+	return b
+}
+
+// maxJoined is the longest value whose memory is kept for the next.
+const maxJoined = 64 << 10

@@ -1,0 +1,70 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+	"testing/iotest"
+)
+
+func TestPieces(t *testing.T) {
+	for _, n := range []int{0, 1, PieceSize, PieceSize + 1, 5*PieceSize - 1} {
+		want := bytes.Repeat([]byte("0123456789abcdefg"), n)[:n]
+		p, err := Collect(iotest.HalfReader(bytes.NewReader(want)), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		left, most := n, 0
+		p.Gone = func(m int) { left -= m }
+		for {
+			if most = max(most, len(got)-(n-left)); most > PieceSize {
+				t.Fatalf("%d bytes were handed out and not given back", most)
+			}
+			piece, err := p.Next()
+			if err == io.EOF {
+				break
+			}
+			got = append(got, piece...)
+		}
+		if !bytes.Equal(want, got) || left != 0 {
+			t.Errorf("%d bytes: %d came, %d were not given back", n, len(got), left)
+		}
+	}
+}
+
+// What is not wanted any more is given back once.
+func TestDroppedPieces(t *testing.T) {
+	p, err := Collect(bytes.NewReader(make([]byte, 3*PieceSize)), 3*PieceSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := 0
+	p.Gone = func(n int) { gone += n }
+	if _, err := p.Next(); err != nil || gone != 0 {
+		t.Fatal(err, gone)
+	}
+	p.Drop()
+	p.Drop()
+	if _, err := p.Next(); err != io.EOF || gone != 3*PieceSize {
+		t.Errorf("%v, %d bytes given back", err, gone)
+	}
+}
+
+// A length that lies costs what really came.
+func TestPiecesThatDoNotCome(t *testing.T) {
+	come := bytes.NewReader(make([]byte, 3*PieceSize))
+	allocated := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			come.Seek(0, io.SeekStart)
+			if _, err := Collect(come, 1<<30); !errors.Is(err, io.ErrUnexpectedEOF) {
+				b.Fatal(err)
+			}
+		}
+	}).AllocedBytesPerOp()
+	if allocated > 5*PieceSize {
+		t.Errorf("%d bytes", allocated)
+	}
+}
