@@ -149,11 +149,13 @@ type session struct {
 	latency time.Duration // of the opening
 
 	owner   owner
-	expires time.Time   // of the token; zero: not known
-	reused  bool        // it waited before this question
-	alarm   *time.Timer // closes it while it waits
-	stop    func() bool // ends the limit of the question
-	close   func()      // the connection
+	expires time.Time       // of the token; zero: not known
+	ctx     context.Context // of the question
+	lent    bool            // to an answer that is read from it as it is used; it is closed afterwards
+	reused  bool            // it waited before this question
+	alarm   *time.Timer     // closes it while it waits
+	stop    func() bool     // ends the limit of the question
+	close   func()          // the connection
 }
 
 // shut closes s after its only question.
@@ -237,42 +239,57 @@ func (s *session) call(t message.Type, body message.Body, want message.Type, ans
 // exchange sends the message b and reads the answer. When want is AccountingRC,
 // number 0 is all there is to read, and answer is nil.
 func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
-	body, f := s.fetch(b, want)
-	if f != nil || answer == nil {
+	got, f := s.fetch(b, want, &room{budget: s.caller.cfg.Answers})
+	if f != nil {
 		return f
 	}
-	if err := message.DecodeBody(s.version, want, body, answer); err != nil {
+	defer got.release()
+	if answer == nil {
+		return nil
+	}
+	if err := got.decode(answer); err != nil {
 		return failed(garbled, err)
 	}
 	return nil
 }
 
-// fetch is exchange without the decoding: the body of an answer of type want.
-func (s *session) fetch(b []byte, want message.Type) ([]byte, *failure) {
+// fetch is exchange without the decoding: an answer of type want, in room.
+func (s *session) fetch(b []byte, want message.Type, room *room) (*reply, *failure) {
 	if n, err := s.nc.Write(b); err != nil {
 		return nil, failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
 	}
-	b, f := s.caller.receive(s.nc)
+	answer, f := s.caller.receive(s.ctx, s.nc, room, false)
 	if f != nil {
 		return nil, f
 	}
+	answer.done, s.lent = s.close, answer.flowing
+	if f := s.open(answer, want); f != nil {
+		answer.release()
+		return nil, f
+	}
+	return answer, nil
+}
+
+// open takes an answer apart, which is to be of type want.
+func (s *session) open(answer *reply, want message.Type) *failure {
+	b := answer.first
 	if len(b) < 2 {
-		return nil, failed(garbled, codec.ErrShort)
+		return failed(garbled, codec.ErrShort)
 	}
-	t, body := message.Type(binary.BigEndian.Uint16(b)), b[2:]
-	switch {
-	case t == message.AccountingRC:
-		return nil, s.verdict(body, want)
-	case t != want:
-		return nil, failed(garbled, fmt.Errorf("message %d instead of %d", t, want))
+	answer.version, answer.kind, answer.first = s.version, message.Type(binary.BigEndian.Uint16(b)), b[2:]
+	switch answer.kind {
+	case message.AccountingRC:
+		return s.verdict(answer, want)
+	case want:
+		return nil
 	}
-	return body, nil
+	return failed(garbled, fmt.Errorf("message %d instead of %d", answer.kind, want))
 }
 
 // verdict judges the daemon's short answer.
-func (s *session) verdict(body []byte, want message.Type) *failure {
+func (s *session) verdict(answer *reply, want message.Type) *failure {
 	var rc message.PersistRC
-	if err := message.DecodeBody(s.version, message.AccountingRC, body, &rc); err != nil {
+	if err := answer.decode(&rc); err != nil {
 		return failed(garbled, err)
 	}
 	switch {

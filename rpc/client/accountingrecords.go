@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"schedrestd/model"
-	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
@@ -78,23 +77,29 @@ type question struct {
 // only as long as nobody has been given any. Listed is the part of answer with the records.
 func list[T any](ctx context.Context, a *Accounting, cred model.Credential, q question,
 	answer message.Body, listed *message.Listed[T], each func(*T) error) error {
-	var body []byte
-	var v codec.Version
+	room := &room{budget: a.cfg.Answers}
+	if err := a.wait(ctx, room, q.kind); err != nil {
+		return err
+	}
+	defer func() { room.less(room.has) }()
+	var got *reply
 	err := a.account(ctx, cred, a.session, func(s *session) *failure {
 		b, err := message.EncodePersistent(s.version, q.kind, q.body)
 		if err != nil {
 			return failed(unreached, err)
 		}
 		var f *failure
-		body, f = s.fetch(b, q.want)
-		v = s.version
+		got, f = s.fetch(b, q.want, room)
 		return f
 	})
 	if err != nil {
 		return err
 	}
+	a.usual.note(q.kind, got)
+	got.follow(ctx)
+	defer got.release()
 	listed.Records.Each = pass(each)
-	if err := message.DecodeBody(v, q.want, body, answer); err != nil {
+	if err := got.decode(answer); err != nil {
 		return a.bad(err)
 	}
 	if listed.Code != 0 {

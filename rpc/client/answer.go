@@ -13,12 +13,14 @@ import (
 
 // query is do, then read: one request whose answer is of type want.
 func (c *Client) query(ctx context.Context, cred model.Credential, r request, want message.Type, body message.Body) error {
-	ctx, cancel := c.limit(ctx)
-	answer, err := c.do(ctx, cred, r)
+	limited, cancel := c.limit(ctx)
+	answer, err := c.do(limited, cred, r)
 	cancel()
 	if err != nil {
 		return err
 	}
+	answer.follow(ctx)
+	defer answer.release()
 	err = c.daemons.read(answer, want, body)
 	if !r.repeatable && errs.KindOf(err) == errs.BadAnswer && numberOf(err) == 0 {
 		return c.daemons.unknown(failed(garbled, err)) // an answer, but not one that says what was done
@@ -28,9 +30,9 @@ func (c *Client) query(ctx context.Context, cred model.Credential, r request, wa
 
 // read judges an answer: one of type want is read into body, an error number becomes
 // an error. When want is ResponseRC, number 0 is all there is to read, and body is nil.
-func (g *daemons) read(answer message.Frame, want message.Type, body message.Body) error {
-	if answer.Header.Type == want && want != message.ResponseRC {
-		return g.bad(answer.Decode(body))
+func (g *daemons) read(answer *reply, want message.Type, body message.Body) error {
+	if answer.kind == want && want != message.ResponseRC {
+		return g.bad(answer.decode(body))
 	}
 	rc, err := verdict(answer)
 	switch {
@@ -53,24 +55,24 @@ func unchanged(last model.Time, q model.Query) error {
 }
 
 // verdict is the number in an answer that has nothing else.
-func verdict(answer message.Frame) (rc message.RCMessage, err error) {
-	switch answer.Header.Type {
+func verdict(answer *reply) (rc message.RCMessage, err error) {
+	switch answer.kind {
 	case message.ResponseRC:
 		var short message.RC
-		err = answer.Decode(&short)
+		err = answer.decode(&short)
 		rc.Code = short.Code
 	case message.ResponseRCMessage:
-		err = answer.Decode(&rc)
+		err = answer.decode(&rc)
 	case message.ResponseJobArrayErrors: // the tasks of an array fared differently: the first that went wrong
 		var each message.JobArrayErrors
-		err = answer.Decode(&each)
+		err = answer.decode(&each)
 		for _, e := range each.Errors {
 			if e.Code != 0 {
 				return message.RCMessage{Code: e.Code, Message: e.JobIDs}, err
 			}
 		}
 	default:
-		err = fmt.Errorf("message %d was not expected", answer.Header.Type)
+		err = fmt.Errorf("message %d was not expected", answer.kind)
 	}
 	return rc, err
 }

@@ -11,8 +11,10 @@
 // sent again only when its kind says that doing it twice does no harm; a
 // job is never submitted twice, and the error's code is then outcome_unknown.
 //
-// An answer is read whole, at the controller's speed, before any of it is handed on:
-// a slow reader at the other end must not hold a controller's connection.
+// An answer is read whole, at the controller's speed, before any of it is handed on: a slow reader
+// at the other end must not hold a controller's connection. What that takes is bounded (Budget): past
+// it requests wait for their turn before they ask. One answer longer than the whole of it is
+// handed on as it comes.
 //
 // Errors are *errs.Error, with Number set when a daemon gave one. They never hold a token.
 package client
@@ -36,7 +38,9 @@ type Config struct {
 
 	Timeout        time.Duration // for a whole call; 0: 10 s. An earlier end of its context counts too
 	ConnectTimeout time.Duration // for one connection; 0: 2 s
+	Stall          time.Duration // for each next piece of an answer longer than Answers; 0: 60 s
 	MaxAnswer      int           // bytes of one answer; 0: 1 GiB, Slurm's own limit
+	Answers        *Budget       // for answers; nil: one of 256 MiB, shared with nobody
 
 	// Trusted tells whose daemon may be at the other end of a UNIX socket; nil: root's and
 	// this process's own user's. The path may lie where somebody else can bind it while
@@ -63,12 +67,14 @@ type Client struct{ caller }
 type caller struct {
 	cfg Config
 	*daemons
+	usual *sizes
 }
 
 // Defaults of Config.
 const (
 	defaultTimeout        = 10 * time.Second
 	defaultConnectTimeout = 2 * time.Second
+	defaultStall          = 60 * time.Second
 )
 
 // New makes a Client of cfg's controllers; nothing is dialled yet.
@@ -82,6 +88,12 @@ func newCaller(cfg Config, what string, addresses []Address) caller {
 	}
 	if cfg.ConnectTimeout <= 0 {
 		cfg.ConnectTimeout = defaultConnectTimeout
+	}
+	if cfg.Stall <= 0 {
+		cfg.Stall = defaultStall
+	}
+	if cfg.Answers == nil {
+		cfg.Answers = NewBudget(defaultAnswers)
 	}
 	if cfg.MaxAnswer <= 0 {
 		cfg.MaxAnswer = message.MaxLength
@@ -98,5 +110,5 @@ func newCaller(cfg Config, what string, addresses []Address) caller {
 			return d.DialContext(ctx, a.Network, a.Address)
 		}
 	}
-	return caller{cfg, group(what, addresses)}
+	return caller{cfg, group(what, addresses), &sizes{}}
 }

@@ -32,12 +32,14 @@ type daemon struct {
 
 	mu      sync.Mutex
 	version codec.Version // it speaks; 0: not known, or no longer sure
+	vain    []time.Time   // when it was last probed from the newest version to the oldest, and closed on each
 }
 
 // daemons is a primary and its backups.
 type daemons struct {
 	what string // for messages: "controller"
 	list []*daemon
+	now  func() time.Time
 
 	mu        sync.Mutex
 	preferred *daemon // a backup that answered, tried first until
@@ -49,7 +51,7 @@ const retryPrimary = 30 * time.Second
 
 // group makes one daemon of the addresses with the same name.
 func group(what string, addresses []Address) *daemons {
-	g := &daemons{what: what}
+	g := &daemons{what: what, now: time.Now}
 	for _, a := range addresses {
 		i := slices.IndexFunc(g.list, func(d *daemon) bool { return d.name == a.Name })
 		if i < 0 {
@@ -69,7 +71,7 @@ func group(what string, addresses []Address) *daemons {
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.preferred == nil || time.Now().After(g.until) {
+	if g.preferred == nil || g.now().After(g.until) {
 		return g.list
 	}
 	order := []*daemon{g.preferred}
@@ -88,19 +90,9 @@ func (g *daemons) answered(d *daemon) {
 	switch {
 	case d == g.list[0]:
 		g.preferred = nil
-	case d != g.preferred || time.Now().After(g.until):
-		g.preferred, g.until = d, time.Now().Add(retryPrimary)
+	case d != g.preferred || g.now().After(g.until):
+		g.preferred, g.until = d, g.now().Add(retryPrimary)
 	}
-}
-
-// dial is connect for what ctx limits: the connection breaks when that ends.
-func (c *caller) dial(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
-	nc, done, err := c.connect(ctx, d, cred)
-	if err != nil {
-		return nil, nil, err
-	}
-	stop := watch(ctx, nc)
-	return nc, func() { stop(); done() }, nil
 }
 
 // watch gives nc the deadline of ctx, and breaks it when ctx ends, until stop; false: it has ended.

@@ -8,5 +8,31 @@ const (
 	MaxIdleOne = maxIdleOne
 )
 
+// Clock is what c looks at instead of the time of day.
+func (c *Client) Clock(now func() time.Time) { c.now = now }
+
+// Free is how much of b nobody has.
+func (b *Budget) Free() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.free
+}
+
+// Waiting is how many wait for some of b.
+func (b *Budget) Waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queue)
+}
+
+// Bounds of probes in vain, for tests.
+const (
+	MaxVain = maxVain
+	VainFor = vainFor
+)
+
+// RetryPrimary is for how long a backup is remembered.
+const RetryPrimary = retryPrimary
+
 // WaitFor sets how long a session waits.
 func (a *Accounting) WaitFor(d time.Duration) { a.sessions.wait = d }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"schedrestd/errs"
@@ -22,33 +23,50 @@ type request struct {
 
 // do asks the controllers in turn until one answers: the next when one can't have done
 // anything, or when doing it twice does no harm.
-func (c *Client) do(ctx context.Context, cred model.Credential, r request) (message.Frame, error) {
+func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
+	room := &room{budget: c.cfg.Answers}
+	if err := c.wait(ctx, room, r.kind); err != nil {
+		return nil, err
+	}
 	var tried []*failure
 	order := g.order()
-	for i, d := range order {
-		answer, f := c.ask(ctx, d, cred, r, i < len(order)-1)
-		if f == nil && !standby(answer) {
+	for i := 0; i < len(order); {
+		d := order[i]
+		answer, f := c.ask(ctx, d, cred, r, room, i < len(order)-1)
+		switch {
+		case f == nil && !standby(answer):
 			g.answered(d)
+			c.usual.note(r.kind, answer)
 			return answer, nil
-		}
-		if f == nil {
+		case f == nil:
 			f = failed(unspoken, fault.Of(fault.Standby, ""))
+		case f.wants > 0:
+			if err := room.wait(ctx, f.wants+f.wants/slack); err != nil {
+				return nil, err
+			}
+			continue // the same one
 		}
 		if !f.undone() && !r.repeatable {
-			return message.Frame{}, g.unknown(f)
+			room.less(room.has)
+			return nil, g.unknown(f)
 		}
 		tried = append(tried, f)
 		if ctx.Err() != nil {
 			break
 		}
+		i++
 	}
-	return message.Frame{}, g.report(tried)
+	room.less(room.has)
+	return nil, g.report(tried)
 }
+
+// slack is which part of an answer it may be longer by when it is asked for again.
+const slack = 16
 
 // ask asks one controller. When others are left to be asked, it gets no more than half
 // of the time for what may be asked again.
-func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r request, others bool) (message.Frame, *failure) {
+func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r request, room *room, others bool) (*reply, *failure) {
 	half, cancel := share(ctx, others)
 	defer cancel()
 	within := ctx
@@ -59,21 +77,30 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 		v, f := c.speak(half, d, cred)
 		if f != nil {
 			f.probe = true
-			return message.Frame{}, f
+			return nil, f
 		}
 		if v < r.since {
-			return message.Frame{}, failed(unspoken, errs.New(errs.Unsupported,
+			return nil, failed(unspoken, errs.New(errs.Unsupported,
 				"the controller speaks the protocol of Slurm %s, and what is asked came with %s", v.Release(), r.since.Release()))
 		}
-		answer, f := c.exchange(within, d, v, cred, r.kind, r.body)
-		if f == nil {
-			return answer, nil
-		}
-		// It may have come back as another release: find out anew next time, and at
-		// once when nothing was done or may be done twice.
-		d.forget()
-		if again > 0 || f.stage != unspoken && (f.stage != silent || !r.repeatable) {
-			return message.Frame{}, f
+		answer, f := c.exchange(within, d, v, cred, r, room)
+		switch {
+		case f == nil || f.wants > 0:
+			return answer, f
+		case f.stage == silent:
+			if again > 0 || !r.repeatable {
+				return nil, f
+			}
+			if f := c.doubt(half, d, cred, v); f != nil {
+				return nil, f
+			}
+		case f.stage == unspoken && again == 0:
+			d.forget() // it came back as another release, and did nothing
+		default:
+			if !errors.Is(f.err, context.Canceled) {
+				d.forget() // it may come back as another release: find out anew next time
+			}
+			return nil, f
 		}
 	}
 	panic("unreachable")
@@ -94,10 +121,10 @@ func (c *caller) limit(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // standby tells whether the answer is that of a backup that is not in charge: it did nothing.
-func standby(answer message.Frame) bool {
-	if answer.Header.Type != message.ResponseRC {
+func standby(answer *reply) bool {
+	if answer.kind != message.ResponseRC {
 		return false
 	}
 	var rc message.RC
-	return answer.Decode(&rc) == nil && (rc.Code == fault.Standby || rc.Code == fault.StandbyUseBackup)
+	return answer.decode(&rc) == nil && (rc.Code == fault.Standby || rc.Code == fault.StandbyUseBackup)
 }

@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,11 +22,12 @@ func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 			return 0, f
 		}
 		start := time.Now()
-		answer, f := c.ask(ctx, d, cred, ping, false)
+		answer, f := c.ask(ctx, d, cred, ping, &room{budget: c.cfg.Answers}, false)
 		latency := time.Since(start)
 		if f != nil {
 			return latency, f
 		}
+		defer answer.release()
 		if err := c.daemons.read(answer, message.ResponseRC, nil); errs.KindOf(err) == errs.Unauthenticated {
 			return latency, err
 		}
@@ -50,11 +53,19 @@ func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *da
 	}
 	wait.Wait()
 	for _, err := range refusals {
+		if f, ok := errors.AsType[*failure](err); ok && f.stage == silent && accepted(pings) {
+			continue // it is out of order: where the credential was judged it was accepted
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	return pings, nil
+}
+
+// accepted tells whether one of the daemons took the credential.
+func accepted(pings []model.Ping) bool {
+	return slices.ContainsFunc(pings, func(p model.Ping) bool { return p.Responding })
 }
 
 // Vouch asks a controller whether it accepts the credential: nil, or errs.Unauthenticated,

@@ -135,11 +135,15 @@ func (p *sessions) forget(o owner) {
 }
 
 // begin makes s break when ctx ends.
-func (s *session) begin(ctx context.Context) { s.stop = watch(ctx, s.nc) }
+func (s *session) begin(ctx context.Context) { s.ctx, s.stop = ctx, watch(ctx, s.nc) }
 
 // end closes s, or keeps it for the next question: only when the last one has its whole answer, so
 // that nothing can come that would be taken for another's. f is what became of that.
 func (a *Accounting) end(s *session, f *failure) {
+	if s.lent {
+		s.stop()
+		return // it is closed with the answer
+	}
 	whole := f == nil || f.stage == answered && errs.KindOf(f.err) != errs.Unauthenticated
 	if !s.stop() || !whole || s.nc.SetDeadline(time.Time{}) != nil {
 		s.close()

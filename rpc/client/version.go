@@ -4,35 +4,122 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
+	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
-	"schedrestd/rpc/message"
 )
 
 // speak finds out which protocol version d speaks, with a ping: the newest first, then
 // downwards. It remembers what it found. The daemons have no way to negotiate;
-// they refuse a version each in its own way: 22.05 closes, 24.11 answers "not
+// they refuse a version each in its own way: up to 24.05 they close, 24.11 answers "not
 // authenticated" in its own version, 26.05 answers with HTTP text.
 //
-// A wrong credential is no obstacle: the refusal comes in the version of the ping.
+// A wrong credential is refused in the version of the ping, which is an answer, from 24.11 on.
+// Those before close on it as well: see find.
 func (c *Client) speak(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if v := d.known(); v != 0 {
 		return v, nil
 	}
+	return c.find(ctx, d, cred, 0)
+}
+
+// doubt finds out why d, which spoke v, closes on a question in v: nil when it goes on
+// answering, perhaps as another release.
+func (c *Client) doubt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) *failure {
+	_, f := c.find(ctx, d, cred, v)
+	if f != nil {
+		f.probe = true
+	}
+	return f
+}
+
+// closers are the newest protocols of which each release that closes on a wrong credential speaks one:
+// 22.05 to 23.11 the one, 24.05 the other.
+var closers = []codec.Version{codec.V2205, codec.V2405}
+
+// find is speak for a daemon of which is known that it spoke v; 0: nothing. One that closes on
+// each version does not accept the credential, or is none of Slurm's: what is remembered of it stays.
+//
+// Whoever sends such credentials must not have each of them cost a daemon a connection for each
+// version there is. When that has been in vain a few times, the next credential has to show in
+// the versions of closers alone that it is better.
+func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (codec.Version, *failure) {
 	select {
 	case d.probe <- struct{}{}:
 		defer func() { <-d.probe }()
 	case <-ctx.Done():
 		return 0, failed(unanswered, fmt.Errorf("wait for %s: %w", d.name, context.Cause(ctx)))
 	}
-	if v := d.known(); v != 0 {
-		return v, nil // found by the probe that was waited for
+	if found := d.known(); found != 0 && found != v {
+		return found, nil // by the probe that was waited for
 	}
-	return d.descend(func(v codec.Version) *failure {
-		_, f := c.exchange(ctx, d, v, cred, message.RequestPing, message.Empty{})
+	try := func(v codec.Version) *failure {
+		answer, f := c.exchange(ctx, d, v, cred, ping, &room{budget: c.cfg.Answers})
+		if f == nil {
+			answer.release()
+		}
 		return f
-	})
+	}
+	descend := d.descend
+	if d.tired(c.now()) {
+		descend = d.few
+	}
+	found, f := descend(try)
+	if f != nil && f.stage == silent {
+		d.note(c.now())
+		f.err = c.closed(v, f.err)
+	}
+	return found, f
+}
+
+// closed is the error for a daemon that spoke v, or 0, and closes on every version.
+func (g *daemons) closed(v codec.Version, err error) error {
+	if v > codec.V2405 {
+		return err // its release answers a wrong credential: this is something else
+	}
+	return errs.Wrap(err, errs.Unauthenticated, "the %s closes on every version: it does not accept the credential, or it speaks none of the protocols of Slurm %s to %s",
+		g.what, codec.Oldest.Release(), codec.Newest.Release())
+}
+
+// tired tells whether d was probed in vain so often that it is not to be for a while.
+func (d *daemon) tired(now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.vain = slices.DeleteFunc(d.vain, func(t time.Time) bool { return now.Sub(t) >= vainFor })
+	return len(d.vain) >= maxVain
+}
+
+// note remembers a probe in vain.
+func (d *daemon) note(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.vain) < maxVain {
+		d.vain = append(d.vain, now)
+	}
+}
+
+// A daemon is probed in vain so often in such a time.
+const (
+	maxVain = 6
+	vainFor = time.Minute
+)
+
+// few is descend where one of closers is tried first, so that a credential which d does not
+// accept costs no more than those.
+func (d *daemon) few(try func(codec.Version) *failure) (codec.Version, *failure) {
+	var f *failure
+	for _, v := range closers {
+		if f = try(v); f == nil || f.stage == unspoken {
+			return d.descend(try)
+		}
+		if f.stage != silent {
+			return 0, f
+		}
+	}
+	return 0, f
 }
 
 // descend tries versions until try succeeds with one, which is remembered.

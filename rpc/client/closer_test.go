@@ -1,0 +1,169 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// closer is a controller of Slurm up to 24.05: it closes on a version that it does not speak, and on a
+// credential that it does not accept alike.
+type closer struct {
+	client.Address
+	newest, oldest atomic.Uint32
+	opened         atomic.Int32 // connections
+}
+
+func newCloser(t *testing.T, newest, oldest codec.Version) *closer {
+	c := &closer{}
+	c.newest.Store(uint32(newest))
+	c.oldest.Store(uint32(oldest))
+	c.Address = client.Address{Name: "ctl", Network: "tcp", Address: listen(t, "tcp", func(nc net.Conn) {
+		c.opened.Add(1)
+		b, err := wire.Read(nc, 1<<20)
+		if err != nil {
+			return
+		}
+		f, _ := message.ParseFrame(b)
+		v := uint32(f.Header.Version)
+		if v > c.newest.Load() || v < c.oldest.Load() || f.Credential.Token != secret {
+			return
+		}
+		rc(nc, f.Header.Version, 0)
+	})}
+	return c
+}
+
+// connections is how many there were, and forgets it.
+func (c *closer) connections() int { return int(c.opened.Swap(0)) }
+
+// TestClosersRefuse: up to 24.05 a closed connection is all that a bad credential gets. It is 401
+// whatever is known of the controller, and takes nothing away from who has a good one.
+func TestClosersRefuse(t *testing.T) {
+	for _, v := range [][2]codec.Version{{codec.V2205, codec.V2205}, {codec.V2311, codec.V2205}, {codec.V2405, codec.V2302}} {
+		t.Run(v[0].Release(), func(t *testing.T) {
+			ctl := newCloser(t, v[0], v[1])
+			c := client.New(client.Config{Controllers: []client.Address{ctl.Address}})
+			ctx := context.Background()
+			refused := func(known string) {
+				t.Helper()
+				err := c.Vouch(ctx, eve)
+				if errs.KindOf(err) != errs.Unauthenticated || !strings.Contains(err.Error(), "accept") || !strings.Contains(err.Error(), "speaks none") {
+					t.Errorf("%s: forged: %v", known, err)
+				}
+				if _, err := c.Ping(ctx, eve); errs.KindOf(err) != errs.Unauthenticated {
+					t.Errorf("%s: ping, forged: %v", known, err)
+				}
+			}
+			refused("nothing known")
+			if err := c.Vouch(ctx, ann); err != nil {
+				t.Fatal(err)
+			}
+			refused("known")
+			ctl.connections()
+			if err := c.Vouch(ctx, ann); err != nil || ctl.connections() != 1 {
+				t.Errorf("what was known is lost: %v", err)
+			}
+		})
+	}
+}
+
+// TestForgedTokensAreCheap: many of them cost a controller few connections each, whether it was ever
+// asked by somebody with a good one or not, and neither keep that one out nor hide for long
+// that the controller has become another release.
+func TestForgedTokensAreCheap(t *testing.T) {
+	for name, known := range map[string]bool{"known": true, "nothing known": false} {
+		t.Run(name, func(t *testing.T) {
+			ctl := newCloser(t, codec.V2311, codec.V2205)
+			c := client.New(client.Config{Controllers: []client.Address{ctl.Address}})
+			now := time.Now()
+			c.Clock(func() time.Time { return now })
+			ctx := context.Background()
+			if known {
+				if err := c.Vouch(ctx, ann); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctl.connections()
+			const many = 50
+			for range many {
+				if err := c.Vouch(ctx, eve); errs.KindOf(err) != errs.Unauthenticated {
+					t.Fatal(err)
+				}
+			}
+			if n := ctl.connections(); n > many*3+client.MaxVain*8 {
+				t.Errorf("%d forged tokens took %d connections", many, n)
+			}
+			ctl.newest.Store(uint32(codec.V2302)) // among the closers another release
+			if err := c.Vouch(ctx, ann); err != nil {
+				t.Errorf("a good one is kept out: %v", err)
+			}
+			now = now.Add(client.VainFor)
+			ctl.connections()
+			if c.Vouch(ctx, eve); ctl.connections() < 8 {
+				t.Error("it is never probed again")
+			}
+		})
+	}
+}
+
+// TestSilenceOfOthers: a release that answers to bad credentials means something else when it closes.
+func TestSilenceOfOthers(t *testing.T) {
+	closes := atomic.Bool{}
+	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		if !closes.Load() {
+			rc(nc, r.Version, 0)
+		}
+	})
+	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
+	if err := c.Vouch(context.Background(), ann); err != nil {
+		t.Fatal(err)
+	}
+	closes.Store(true)
+	for range client.MaxVain + 2 {
+		if err := c.Vouch(context.Background(), ann); errs.KindOf(err) != errs.BadAnswer {
+			t.Errorf("got %v", err)
+		}
+	}
+	if pings, err := c.Ping(context.Background(), ann); err != nil || len(pings) != 1 || pings[0].Responding {
+		t.Errorf("ping: %+v, %v", pings, err)
+	}
+	closes.Store(false)
+	if err := c.Vouch(context.Background(), ann); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// A controller that only closes does not decide about the credential when another one accepts it.
+func TestSilentPrimary(t *testing.T) {
+	primary := script(t, "ctl", func(net.Conn, message.Header) {})
+	backup := script(t, "bak", func(nc net.Conn, r message.Header) {
+		code := uint32(fault.Standby)
+		if r.Type != message.RequestPing {
+			code = 0
+		}
+		rc(nc, r.Version, code)
+	})
+	c := client.New(client.Config{Controllers: []client.Address{primary.Address, backup.Address}})
+	pings, err := c.Ping(context.Background(), ann)
+	for i := range pings {
+		pings[i].Latency = 0
+	}
+	want := []model.Ping{{Hostname: "ctl", Mode: "primary", Primary: true}, {Hostname: "bak", Mode: "backup1", Responding: true}}
+	if diff := cmp.Diff(want, pings); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}

@@ -1,0 +1,162 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// reply is an answer: the first piece of its body, and where the others come from.
+type reply struct {
+	version codec.Version
+	kind    message.Type
+	first   []byte
+	later   int    // bytes behind first
+	rest    source // nil: there are none
+	room    *room  // that the rest takes
+	flowing bool   // the rest is still on the connection
+	done    func() // flowing: closes that
+	what    string // whose answer it is, for messages
+}
+
+// source gives the pieces of a message one by one. Each is done with at the next call.
+type source interface {
+	Next() ([]byte, error)
+	Drop() // no more of them is wanted
+}
+
+// decode reads the body. It can be done once, unless it is a single piece.
+func (a *reply) decode(body message.Body) error {
+	return message.DecodePieces(a.version, a.kind, a.first, a.next, a.later, body)
+}
+
+func (a *reply) next() ([]byte, error) {
+	if a.rest == nil {
+		return nil, codec.ErrShort
+	}
+	piece, err := a.rest.Next()
+	if err != nil {
+		return nil, &stopped{brokenOff(a.what, err)}
+	}
+	return piece, nil
+}
+
+// brokenOff is the error for an answer that ends, or stands still, in the middle.
+func brokenOff(what string, err error) error {
+	kind := errs.BadAnswer
+	if late(err) {
+		kind = errs.Timeout
+	}
+	return errs.Wrap(err, kind, "the %s's answer broke off", what)
+}
+
+// follow breaks a reply that is still on its connection when ctx ends.
+func (a *reply) follow(ctx context.Context) {
+	if !a.flowing {
+		return
+	}
+	done := a.done
+	stop := context.AfterFunc(ctx, done)
+	a.done = func() { stop(); done() }
+}
+
+// release gives back all that the reply has. It may be called twice.
+func (a *reply) release() {
+	if a.rest != nil {
+		a.rest.Drop()
+	}
+	if a.room != nil {
+		a.room.less(a.room.has)
+	}
+	if a.flowing {
+		a.done()
+	}
+	*a = reply{}
+}
+
+// receive reads an answer from nc, into room when it is long: all of it, unless there is more than any
+// room is for. Where there is no room at once the failure says how much is wanted; for one that
+// can't be asked for again it is waited for.
+func (c *caller) receive(ctx context.Context, nc net.Conn, room *room, again bool) (*reply, *failure) {
+	n, err := wire.Length(nc, c.cfg.MaxAnswer)
+	if err != nil {
+		return nil, unread(nil, err)
+	}
+	first, err := wire.Fill(nc, nil, min(n, wire.PieceSize))
+	if err != nil {
+		return nil, unread(first, err)
+	}
+	a := &reply{first: first, later: n - len(first), room: room, what: c.what}
+	switch {
+	case a.later > room.budget.size:
+		room.less(room.has)
+		a.rest, a.flowing = &flow{nc: nc, left: a.later, limit: c.cfg.Stall}, true
+		return a, nil
+	case room.set(a.later):
+	case again:
+		return nil, &failure{wants: a.later, err: errors.New("no room for the answer")}
+	default:
+		if err := room.wait(ctx, a.later); err != nil {
+			return nil, failed(unanswered, err)
+		}
+	}
+	if a.later == 0 {
+		return a, nil
+	}
+	rest, err := wire.Collect(nc, a.later)
+	if err != nil {
+		return nil, unread(first, err)
+	}
+	rest.Gone = room.less
+	a.rest = rest
+	return a, nil
+}
+
+// unread is the failure for err, when first came before it.
+func unread(first []byte, err error) *failure {
+	f := failed(unanswered, fmt.Errorf("read answer: %w", err))
+	switch {
+	case errors.Is(err, wire.ErrHTTP):
+		f.stage = unspoken
+	case errors.Is(err, wire.ErrLength):
+		f.stage = garbled
+	case errors.Is(err, wire.ErrNone), len(first) == 0 && errors.Is(err, syscall.ECONNRESET):
+		f.stage = silent
+	}
+	return f
+}
+
+// flow is the rest of an answer that is longer than any room for answers: it is read as it is
+// used, and the daemon waits for whoever uses it.
+type flow struct {
+	nc    net.Conn
+	left  int
+	limit time.Duration // for each piece
+	piece []byte
+}
+
+// Next reads the next piece.
+func (f *flow) Next() ([]byte, error) {
+	n := min(f.left, wire.PieceSize)
+	if n == 0 {
+		return nil, codec.ErrShort
+	}
+	if err := f.nc.SetReadDeadline(time.Now().Add(f.limit)); err != nil {
+		return nil, err
+	}
+	var err error
+	f.piece, err = wire.Fill(f.nc, f.piece[:0], n)
+	f.left -= len(f.piece)
+	return f.piece, err
+}
+
+// Drop does nothing: the connection is closed by whoever has it.
+func (f *flow) Drop() {}
