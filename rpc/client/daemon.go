@@ -67,11 +67,16 @@ func group(what string, addresses []Address) *daemons {
 	return g
 }
 
-// order is whom to ask, in turn.
+// order is whom to ask, in turn. One call alone looks after the primary when it is time: it may
+// have to wait for it, and all others need not.
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.preferred == nil || g.now().After(g.until) {
+	if g.preferred == nil {
+		return g.list
+	}
+	if now := g.now(); now.After(g.until) {
+		g.until = now.Add(retryPrimary)
 		return g.list
 	}
 	order := []*daemon{g.preferred}
@@ -83,14 +88,14 @@ func (g *daemons) order() []*daemon {
 	return order
 }
 
-// answered remembers who did. The date of a backup is not renewed, so that the primary has its turn again.
+// answered remembers who did. The date of a backup is order's, so that the primary has its turn again.
 func (g *daemons) answered(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case d == g.list[0]:
 		g.preferred = nil
-	case d != g.preferred || g.now().After(g.until):
+	case d != g.preferred:
 		g.preferred, g.until = d, g.now().Add(retryPrimary)
 	}
 }

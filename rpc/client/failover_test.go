@@ -1,0 +1,234 @@
+package client_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+)
+
+// state is how a controller is at the moment.
+type state int
+
+const (
+	works    state = iota
+	waits          // on standby
+	hangs          // takes connections and says nothing, as one that was stopped
+	refuses        // nobody listens
+	vanishes       // packets to it are lost
+)
+
+// cluster is controllers that change their state, and who was dialled.
+type cluster struct {
+	config client.Config
+
+	mu      sync.Mutex
+	states  map[string]state
+	dialled []string
+}
+
+func newCluster(t *testing.T, names ...string) *cluster {
+	c := &cluster{states: map[string]state{}}
+	c.config.Dial = func(ctx context.Context, a client.Address) (net.Conn, error) {
+		c.mu.Lock()
+		c.dialled = append(c.dialled, a.Name)
+		c.mu.Unlock()
+		switch c.is(a.Name) {
+		case refuses:
+			return nil, syscall.ECONNREFUSED
+		case vanishes:
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		var d net.Dialer
+		return d.DialContext(ctx, a.Network, a.Address)
+	}
+	for _, name := range names {
+		p := script(t, name, func(nc net.Conn, r message.Header) {
+			switch c.is(name) {
+			case works:
+				rc(nc, r.Version, 0)
+			case waits:
+				rc(nc, r.Version, fault.Standby)
+			case hangs:
+				io.Copy(io.Discard, nc)
+			}
+		})
+		c.config.Controllers = append(c.config.Controllers, p.Address)
+	}
+	return c
+}
+
+func (c *cluster) is(name string) state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.states[name]
+}
+
+func (c *cluster) set(name string, s state) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.states[name] = s
+}
+
+// who is who was dialled, without repeats, and forgets it.
+func (c *cluster) who() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := slices.Compact(c.dialled)
+	c.dialled = nil
+	return list
+}
+
+// TestOrder: whatever a controller does instead of answering, the next one in line is asked, and is
+// asked first from then on, until it is time to look after the primary.
+func TestOrder(t *testing.T) {
+	for name, s := range map[string]state{"standby": waits, "hangs": hangs, "refuses": refuses, "vanishes": vanishes} {
+		t.Run(name, func(t *testing.T) {
+			l := newCluster(t, "a", "b", "c")
+			l.config.Timeout, l.config.ConnectTimeout = 20*time.Second, 300*time.Millisecond
+			if s == hangs {
+				l.config.Timeout = 4 * time.Second // of which it gets a half
+			}
+			c := client.New(l.config)
+			now := time.Now()
+			c.Clock(func() time.Time { return now })
+			asked := func(when string, want ...string) {
+				t.Helper()
+				if err := c.Vouch(context.Background(), ann); err != nil {
+					t.Fatalf("%s: %v", when, err)
+				}
+				if diff := cmp.Diff(want, l.who()); diff != "" {
+					t.Errorf("%s: want -, asked +\n%s", when, diff)
+				}
+			}
+			asked("all work", "a")
+			l.set("a", s)
+			asked("the primary does not", "a", "b")
+			asked("remembered", "b")
+			l.set("b", refuses)
+			asked("the backup is gone, too", "b", "a", "c")
+			l.set("a", works)
+			l.set("b", works)
+			asked("the last one is remembered", "c")
+			now = now.Add(client.RetryPrimary + time.Second)
+			asked("it is time to look", "a")
+			asked("the primary again", "a")
+		})
+	}
+}
+
+// TestPrimaryIsLookedAfter: a primary that stays away is tried once in a while, not by every request.
+func TestPrimaryIsLookedAfter(t *testing.T) {
+	l := newCluster(t, "a", "b")
+	l.set("a", refuses)
+	c := client.New(l.config)
+	now := time.Now()
+	c.Clock(func() time.Time { return now })
+	tried := 0
+	for range 50 {
+		if err := c.Vouch(context.Background(), ann); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(l.who(), "a") {
+			tried++
+		}
+		now = now.Add(client.RetryPrimary / 10)
+	}
+	if tried < 4 || tried > 6 {
+		t.Errorf("tried %d times in five intervals", tried)
+	}
+}
+
+// TestOneLooksAfterThePrimary: it takes its time to be found dead, and only one request pays.
+func TestOneLooksAfterThePrimary(t *testing.T) {
+	l := newCluster(t, "a", "b")
+	l.set("a", refuses)
+	l.config.ConnectTimeout = 5 * time.Second
+	c := client.New(l.config)
+	now := time.Now()
+	c.Clock(func() time.Time { return now })
+	if err := c.Vouch(context.Background(), ann); err != nil {
+		t.Fatal(err)
+	}
+	l.who()
+	l.set("a", vanishes)
+	now = now.Add(client.RetryPrimary + time.Second)
+	var wait sync.WaitGroup
+	for range 10 {
+		wait.Go(func() {
+			if err := c.Vouch(context.Background(), ann); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(slices.DeleteFunc(l.dialled, func(name string) bool { return name != "a" })); n != 1 {
+		t.Errorf("%d looked after it", n)
+	}
+}
+
+// TestAllDown: while no controller can be reached it is 503, in time, whoever asks for what; and
+// nothing has to be done when they are back.
+func TestAllDown(t *testing.T) {
+	for name, s := range map[string]state{"refuse": refuses, "vanish": vanishes} {
+		t.Run(name, func(t *testing.T) {
+			l := newCluster(t, "a", "b")
+			l.config.ConnectTimeout = 100 * time.Millisecond
+			c := client.New(l.config)
+			if err := c.Vouch(context.Background(), ann); err != nil {
+				t.Fatal(err)
+			}
+			l.set("a", s)
+			l.set("b", s)
+			_, submit := c.Submit(context.Background(), ann, &model.JobDesc{Script: "x"})
+			_, list := c.Nodes(context.Background(), ann, model.Query{}, func(*model.Node) error { return nil })
+			for what, err := range map[string]error{"vouch": c.Vouch(context.Background(), ann), "submit": submit, "list": list} {
+				if errs.KindOf(err) != errs.Unavailable || code(err) == errs.OutcomeUnknown {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			l.set("b", works)
+			if err := c.Vouch(context.Background(), ann); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}
+
+// TestPingShowsEach: every controller with its place, whether it answers, and how fast.
+func TestPingShowsEach(t *testing.T) {
+	l := newCluster(t, "a", "b", "c", "d", "e")
+	l.config.Timeout, l.config.ConnectTimeout = time.Second, 100*time.Millisecond
+	for name, s := range map[string]state{"b": waits, "c": refuses, "d": hangs, "e": vanishes} {
+		l.set(name, s)
+	}
+	pings, err := client.New(l.config).Ping(context.Background(), ann)
+	for i := range pings {
+		if pings[i].Responding && pings[i].Latency <= 0 {
+			t.Errorf("%s: answers in no time", pings[i].Hostname)
+		}
+		pings[i].Latency = 0
+	}
+	want := []model.Ping{
+		{Hostname: "a", Mode: "primary", Primary: true, Responding: true}, {Hostname: "b", Mode: "backup1", Responding: true},
+		{Hostname: "c", Mode: "backup2"}, {Hostname: "d", Mode: "backup3", TimedOut: true}, {Hostname: "e", Mode: "backup4"},
+	}
+	if diff := cmp.Diff(want, pings); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
