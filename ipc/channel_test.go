@@ -33,13 +33,14 @@ func fullSetup() *Setup {
 		Book: BookVersion, Files: 436, Cluster: "tiny",
 		Controllers: []Address{{"a", "tcp", "192.0.2.1:6817"}, {"b", "unix", "/run/b"}},
 		Accounting:  []Address{{"dbd", "tcp", "[2001:db8::1]:6819"}},
-		AuthSocket:  "/run/sched/ctld.sock", JWT: true, Local: true, RequireUserName: true,
+		AuthSocket:  "/run/sched/ctld.sock", Munge: Munge{"/run/munge.socket", "/run/other", time.Minute},
+		JWT: true, Local: true, RequireUserName: true,
 		SchedUID: 990, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
 		Parsers: []Parser{{40, 1}, {43, 0}}, Content: ContentController | ContentAccounting, Statuses: []string{"200", "default"},
 		JSON: Pretty, YAML: NoTag, Requests: 62, Inetd: true,
 		LogLevel: -4,
 		Limits: Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
-			Call: 1500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20},
+			Call: 1500 * time.Millisecond, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20},
 	}
 }
 

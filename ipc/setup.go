@@ -26,7 +26,8 @@ type Setup struct {
 	Cluster     string
 	Controllers []Address // primary first
 	Accounting  []Address // empty: no accounting daemon
-	AuthSocket  string    // AuthInfo=socket=PATH; "" when there is none
+	AuthSocket  string    // of a controller of ours, whom the kernel vouches to; "" when there is none
+	Munge       Munge     // who vouches where the kernel's word does not reach
 
 	JWT             bool   // rest_auth/jwt is served
 	Local           bool   // rest_auth/local is served
@@ -52,6 +53,13 @@ type Address struct {
 	Name    string // as the configuration calls it
 	Network string // "tcp" or "unix"
 	Address string // host:port, or a path
+}
+
+// Munge is where munged vouches for the worker's user. Without a Socket it does not.
+type Munge struct {
+	Socket     string
+	Accounting string        // of the munged for the accounting daemon; "": the same
+	TTL        time.Duration // how long its word is good; 0: as munged says
 }
 
 // Names is which spellings of paths, headers and fields are served.
@@ -96,6 +104,7 @@ type Limits struct {
 	Idle       time.Duration // between two requests
 	Stall      time.Duration // an answer that makes no progress for so long is given up
 	Call       time.Duration // for one call to a daemon
+	Connect    time.Duration // for one connection to it
 	Drain      time.Duration // for what is being answered when the worker must go
 	Header     uint32        // bytes of a request's header
 	Body       uint32        // bytes of a request's body
@@ -108,7 +117,7 @@ func (l Limits) Check() error {
 		set  bool
 	}{
 		{"ReadHeader", l.ReadHeader > 0}, {"ReadBody", l.ReadBody > 0}, {"Idle", l.Idle > 0}, {"Stall", l.Stall > 0},
-		{"Call", l.Call > 0}, {"Drain", l.Drain > 0}, {"Header", l.Header > 0}, {"Body", l.Body > 0},
+		{"Call", l.Call > 0}, {"Connect", l.Connect > 0}, {"Drain", l.Drain > 0}, {"Header", l.Header > 0}, {"Body", l.Body > 0},
 	} {
 		if !one.set {
 			return fmt.Errorf("the limit %s is not set", one.name)
@@ -127,6 +136,7 @@ func (s *Setup) walk(w *walker) {
 	list(w, &s.Controllers, maxAddresses, 6, func(a *Address) { a.walk(w) })
 	list(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.walk(w) })
 	w.text(&s.AuthSocket, maxAddress)
+	s.Munge.walk(w)
 	w.flag(&s.JWT)
 	w.flag(&s.Local)
 	w.flag(&s.RequireUserName)
@@ -155,12 +165,19 @@ func (a *Address) walk(w *walker) {
 	w.text(&a.Address, maxAddress)
 }
 
+func (m *Munge) walk(w *walker) {
+	w.text(&m.Socket, maxAddress)
+	w.text(&m.Accounting, maxAddress)
+	w.span(&m.TTL)
+}
+
 func (l *Limits) walk(w *walker) {
 	w.span(&l.ReadHeader)
 	w.span(&l.ReadBody)
 	w.span(&l.Idle)
 	w.span(&l.Stall)
 	w.span(&l.Call)
+	w.span(&l.Connect)
 	w.span(&l.Drain)
 	w.u32(&l.Header)
 	w.u32(&l.Body)

@@ -145,7 +145,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-var testLimits = ipc.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience,
+var testLimits = ipc.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience, Connect: patience,
 	Drain: patience, Header: 32 << 10, Body: 1 << 20}
 
 // launch starts a parent and does not wait for it to serve.

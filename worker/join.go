@@ -15,18 +15,22 @@ import (
 	"schedrestd/plugin"
 	"schedrestd/release"
 	"schedrestd/rpc/client"
+	"schedrestd/rpc/munge"
 )
 
 // Join makes the service of a real worker out of its Setup: the handlers, on a client
 // of the site's daemons. It is the one place where those parts meet.
 func Join(setup ipc.Setup, tokens *Tokens) (http.Handler, error) {
 	daemons := client.Config{
-		Controllers: controllers(setup),
-		Accounting:  addresses(setup.Accounting),
-		Cluster:     setup.Cluster,
-		Timeout:     setup.Limits.Call,
-		Trusted:     func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
-		Log:         slog.Default(),
+		Controllers:    controllers(setup),
+		Accounting:     addresses(setup.Accounting),
+		Cluster:        setup.Cluster,
+		Timeout:        setup.Limits.Call,
+		ConnectTimeout: setup.Limits.Connect,
+		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
+		Munge:          munged(setup.Munge, setup.Munge.Socket),
+		MungeUID:       setup.SchedUID,
+		Log:            slog.Default(),
 	}
 	cfg := answers(setup)
 	cfg.Controller = client.New(daemons)
@@ -50,9 +54,20 @@ func Join(setup ipc.Setup, tokens *Tokens) (http.Handler, error) {
 		cfg.Auth.User = u.Name
 	}
 	if len(setup.Accounting) > 0 {
+		if socket := setup.Munge.Accounting; socket != "" {
+			daemons.Munge = munged(setup.Munge, socket)
+		}
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
+}
+
+// munged is the one who vouches for this worker's user, when he is asked at all.
+func munged(m ipc.Munge, socket string) *munge.Client {
+	if m.Socket == "" {
+		return nil
+	}
+	return &munge.Client{Socket: socket, TTL: m.TTL}
 }
 
 // answers says what answers look like. There is no daemon in it, and nobody who may ask one.
@@ -93,7 +108,8 @@ func privilegedNames(schedUID uint32) ([]string, error) {
 	return list, nil
 }
 
-// controllers are the ways to the controllers. A UNIX socket is another way to the
+// controllers are the ways to the controllers, in the order of the configuration: the primary, and
+// then who takes over from whom. A UNIX socket is another way to the
 // primary one, and the only one for who has no token: there the kernel is his witness. It comes
 // last because for who has one it may be closed, and trying it costs every request.
 func controllers(setup ipc.Setup) []client.Address {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -9,6 +10,7 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/ipc"
 	"schedrestd/plugin"
+	"schedrestd/rpc/client"
 )
 
 // TestSameWords: the book, the plugins and the tables each have their own words for what the command and
@@ -74,5 +76,27 @@ func TestSameFlags(t *testing.T) {
 		if diff := cmp.Diff(want, parsers(book)); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", e.Name, diff)
 		}
+	}
+}
+
+// TestControllers: controllers are asked in the configuration's order, and munged by whom it says.
+func TestControllers(t *testing.T) {
+	setup := ipc.Setup{Controllers: []ipc.Address{{Name: "b", Network: "tcp", Address: "192.0.2.2:1"}, {Name: "b", Network: "tcp", Address: "192.0.2.3:1"},
+		{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}}}
+	all := []client.Address{{Name: "b", Network: "tcp", Address: "192.0.2.2:1"}, {Name: "b", Network: "tcp", Address: "192.0.2.3:1"},
+		{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}}
+	if diff := cmp.Diff(all, controllers(setup)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	setup.AuthSocket = "/s"
+	if diff := cmp.Diff(append(all, client.Address{Name: "b", Network: "unix", Address: "/s"}), controllers(setup)); diff != "" {
+		t.Errorf("with a socket of the primary's: (-want +got):\n%s", diff)
+	}
+	if got := munged(ipc.Munge{}, ""); got != nil {
+		t.Errorf("nobody vouches, and %+v is asked", got)
+	}
+	got := munged(ipc.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, "/other")
+	if got == nil || got.Socket != "/other" || got.TTL != time.Minute {
+		t.Errorf("munged: %+v", got)
 	}
 }

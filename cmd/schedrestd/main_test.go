@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 		name        string
 		args        []string
 		env         map[string]string
-		drop        string // a key of the configuration
+		drop, more  string // a key of the configuration, and lines for it
 		error, hint string
 	}{
 		{name: "unknown switch", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_everyone"},
@@ -103,6 +103,9 @@ func TestRefusals(t *testing.T) {
 		{name: "jwt without the word", args: []string{"-a", "rest_auth/jwt", "127.0.0.1:0"}, error: "rest_auth/jwt can't be loaded: SCHED_JWT=daemon is not set", hint: "export"},
 		{name: "jwt without the key", args: []string{"-a", "jwt", "127.0.0.1:0"}, env: daemonEnv, drop: "AuthAltTypes", error: "no AuthAltTypes=auth/jwt", hint: "set it in"},
 		{name: "local without the socket", args: []string{"-a", "local", "unix:/nowhere/s"}, drop: "AuthInfo", error: "rest_auth/local can't be loaded", hint: "socket"},
+		{name: "local with Slurm's own credentials", args: []string{"-a", "local", "unix:/nowhere/s"}, more: "AuthType=auth/slurm\n", drop: "AuthType",
+			error: "rest_auth/local can't be loaded: under AuthType=auth/slurm", hint: "AuthAltTypes=auth/jwt"},
+		{name: "daemons within TLS", args: []string{"127.0.0.1:0"}, env: daemonEnv, more: "TLSType=tls/s2n\n", error: "TLSType: want tls/none"},
 		{name: "local over TCP alone", args: []string{"-a", "local", "127.0.0.1:0"}, env: daemonEnv, error: "nobody could be let in", hint: "unix:"},
 		{name: "scheddb without accounting", args: []string{"-s", "scheddb", "127.0.0.1:0"}, env: daemonEnv, drop: "AccountingStorageType", error: "openapi/scheddb can't be loaded", hint: "AccountingStorageType="},
 		{name: "become_user with jwt", args: []string{"unix:/nowhere/s"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_user"}, error: "become_user"},
@@ -116,7 +119,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			path := site(t, without(sample, tt.drop))
+			path := site(t, without(sample, tt.drop)+tt.more)
 			for name, value := range tt.env {
 				t.Setenv(name, value)
 			}

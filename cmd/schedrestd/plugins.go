@@ -75,6 +75,10 @@ func (o *options) authentication(c *conf.Cluster, s *ipc.Setup, m mode, log *slo
 	}
 	if s.Local {
 		s.AuthSocket = c.AuthSocket
+		s.Munge = ipc.Munge{Socket: c.Munge.Socket, TTL: c.Munge.TTL}
+		if c.Accounting != nil && s.Munge.Socket != "" {
+			s.Munge.Accounting = c.Accounting.Munge
+		}
 	}
 	return o.lettingIn(c, s, m)
 }
@@ -85,11 +89,8 @@ const daemon = "daemon"
 // lacks says why clients can't authenticate that way here; nil when they can.
 func (o *options) lacks(way plugin.Auth, c *conf.Cluster) error {
 	switch {
-	case way == plugin.Local && (c.AuthType != "auth/cred" || c.AuthSocket == ""):
-		return errs.New(errs.Invalid, "it needs AuthType=auth/cred and AuthInfo=socket=PATH, and the configuration has AuthType=%s", c.AuthType).
-			WithHint("set both in %s, with the controller's socket", c.Path)
 	case way == plugin.Local:
-		return nil
+		return lacksLocal(c)
 	case o.jwt != "" && o.jwt != daemon:
 		// It would be somebody's own, exported for the commands.
 		return errs.New(errs.Invalid, "SCHED_JWT is not %q", daemon).
@@ -98,6 +99,22 @@ func (o *options) lacks(way plugin.Auth, c *conf.Cluster) error {
 		return errs.New(errs.Invalid, "the configuration has no AuthAltTypes=auth/jwt").WithHint("set it in %s", c.Path)
 	case o.jwt == "":
 		return errs.New(errs.Invalid, "SCHED_JWT=daemon is not set").WithHint("export SCHED_JWT=daemon")
+	}
+	return nil
+}
+
+// lacksLocal says why nobody can vouch to the daemons for who connects to a UNIX socket: the
+// kernel can to a controller of this machine, munged to any.
+func lacksLocal(c *conf.Cluster) error {
+	switch {
+	case c.AuthType == "auth/munge":
+		return nil
+	case c.AuthType == "auth/slurm":
+		return errs.New(errs.Invalid, "under AuthType=auth/slurm whoever holds the cluster's key can be anybody, so that a gateway must not have it").
+			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", c.Path)
+	case c.AuthSocket == "":
+		return errs.New(errs.Invalid, "it needs AuthType=auth/cred and AuthInfo=socket=PATH, or AuthType=auth/munge, and the configuration has AuthType=%s alone", c.AuthType).
+			WithHint("set AuthInfo in %s, with the controller's socket", c.Path)
 	}
 	return nil
 }

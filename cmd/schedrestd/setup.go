@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"schedrestd/become"
@@ -99,31 +101,39 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 	if s.Content, err = o.served(c, log); err != nil {
 		return s, err
 	}
-	return s, daemons(c, &s)
+	return s, daemons(c, &s, log)
 }
 
-// daemons adds where the site's daemons are, by address.
-func daemons(c *conf.Cluster, s *ipc.Setup) (err error) {
-	for _, h := range c.Controllers {
-		if s.Controllers, err = addresses(s.Controllers, "SchedctldHost", h.Name, h.Address, c.ControllerPort); err != nil {
-			return err
-		}
+// daemons adds where the site's daemons are, by address, each kind in the order in which it is asked.
+func daemons(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) (err error) {
+	s.Controllers, err = addresses("SchedctldHost", shown(c), c.ControllerPort, log)
+	if err != nil || s.Content&ipc.ContentAccounting == 0 {
+		return err
 	}
-	if s.Content&ipc.ContentAccounting == 0 {
-		return nil
+	accounting := []conf.Host{{Name: c.Accounting.Host, Address: c.Accounting.Host}}
+	if backup := c.Accounting.BackupHost; backup != "" {
+		accounting = append(accounting, conf.Host{Name: backup, Address: backup})
 	}
-	for _, host := range []string{c.Accounting.Host, c.Accounting.BackupHost} {
-		if host == "" {
-			continue
-		}
-		if s.Accounting, err = addresses(s.Accounting, "AccountingStorageHost", host, host, c.Accounting.Port); err != nil {
-			return err
-		}
+	if s.Accounting, err = addresses("AccountingStorageHost", accounting, c.Accounting.Port, log); err != nil {
+		return err
 	}
 	if c.Accounting.Socket != "" { // the only way for who has no token
 		s.Accounting = append(s.Accounting, ipc.Address{Name: c.Accounting.Host, Network: "unix", Address: c.Accounting.Socket})
 	}
 	return nil
+}
+
+// shown is the controllers under the names that users are to see. To Slurm "localhost" is
+// no name of a machine.
+func shown(c *conf.Cluster) []conf.Host {
+	list := slices.Clone(c.Controllers)
+	own, err := os.Hostname()
+	for i := range list {
+		if c.SlurmKeys && err == nil && strings.EqualFold(list[i].Name, "localhost") {
+			list[i].Name, _, _ = strings.Cut(own, ".")
+		}
+	}
+	return list
 }
 
 // limits is what one client may cost. It is the one place where that is decided.
@@ -134,21 +144,32 @@ func (o *options) limits(c *conf.Cluster) ipc.Limits {
 		Idle:       60 * time.Second,
 		Stall:      60 * time.Second,
 		Call:       c.MessageTimeout,
+		Connect:    cmp.Or(c.ConnectTimeout, 2*time.Second), // Slurm's own default
 		Drain:      60 * time.Second,
 		Header:     32 << 10,
 		Body:       cmp.Or(uint32(o.body), 50<<20), // a job script may be 4 MB, an array of parts of a job several of them
 	}
 }
 
-// addresses appends the ways to one daemon. Names are resolved here, once, by a process
-// without privileges: what a worker is told are addresses.
-func addresses(list []ipc.Address, key, name, host string, port int) ([]ipc.Address, error) {
-	found, err := become.Host(host)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, host)
+// addresses are the ways to daemons. Names are resolved here, once, by a process
+// without privileges: what a worker is told are addresses. One whose name means nothing is left out,
+// as long as another is there: a backup that is being replaced keeps nobody from asking the primary.
+func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list []ipc.Address, err error) {
+	var lost []error
+	for _, h := range hosts {
+		found, err := become.Host(h.Address)
+		if err != nil {
+			lost = append(lost, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
+		}
+		for _, a := range found {
+			list = append(list, ipc.Address{Name: h.Name, Network: "tcp", Address: join(a, port)})
+		}
 	}
-	for _, a := range found {
-		list = append(list, ipc.Address{Name: name, Network: "tcp", Address: join(a, port)})
+	if len(list) == 0 && len(lost) > 0 {
+		return nil, lost[0]
+	}
+	for _, err := range lost {
+		log.Warn("left out, until the configuration is read again: " + err.Error())
 	}
 	return list, nil
 }
