@@ -78,6 +78,6 @@ var Endpoints = []*Endpoint{
 	GetNodes.Endpoint, GetNode.Endpoint,
 	GetPartitions.Endpoint, GetPartition.Endpoint,
 	GetJobs.Endpoint, GetJobStates.Endpoint, GetJob.Endpoint, DeleteJob.Endpoint, PostJobSubmit.Endpoint,
-	GetReservations.Endpoint, GetReservation.Endpoint, GetLicenses.Endpoint, GetShares.Endpoint,
+	GetReservations.Endpoint, GetReservation.Endpoint, GetLicenses.Endpoint, GetShares.Endpoint, GetDiag.Endpoint,
 	GetAccountingPing.Endpoint, GetAccountingDiag.Endpoint,
 }

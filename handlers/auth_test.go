@@ -110,7 +110,7 @@ func TestNoTokenInAnyLog(t *testing.T) {
 	}
 	log.Reset()
 	f := demo()
-	cfg.Controller, cfg.Accounting = f, f
+	cfg.Controller, cfg.Accounting = f, accounts{f}
 	for _, end := range []error{nil, errors.New("inner cause"), &errs.Error{Kind: errs.Unauthenticated, Message: "m"}} {
 		f.vouch = end
 		for _, path := range []string{"/sched/v0.0.42/nodes?token=" + token, "/sched/v0.0.42/ping", "/nowhere"} {

@@ -56,6 +56,9 @@ type Controller interface {
 	// trackable resources that its lists are of. No accounts, no users: all.
 	Shares(ctx context.Context, cred model.Credential, accounts, users []string, each func(tres []string, s *model.Share) error) (model.SharesTotals, error)
 
+	// Stats is what the controller counts about itself.
+	Stats(context.Context, model.Credential) (*model.ControllerStats, error)
+
 	// Submit queues a job. An error with Code errs.OutcomeUnknown says that it may have been queued.
 	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 

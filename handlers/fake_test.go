@@ -23,6 +23,7 @@ type fake struct {
 	jobs         []model.Job
 	reservations []model.Reservation
 	licenses     []model.License
+	counts       model.ControllerStats
 	shares       []model.Share
 	tresNames    []string
 	totalShares  uint64
@@ -153,8 +154,15 @@ func (f *fake) Kill(_ context.Context, cred model.Credential, id string, signal 
 	return f.asked("cancel", cred)
 }
 
-func (f *fake) Stats(_ context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
-	return &f.stats, f.pings, f.asked("stats", cred)
+func (f *fake) Stats(_ context.Context, cred model.Credential) (*model.ControllerStats, error) {
+	return &f.counts, f.asked("diag", cred)
+}
+
+// accounts is a fake as an accounting daemon, where its statistics are others than a controller's.
+type accounts struct{ *fake }
+
+func (a accounts) Stats(_ context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
+	return &a.stats, a.pings, a.asked("stats", cred)
 }
 
 func eachOf[T any](list []T, each func(*T) error, end error) error {
@@ -189,7 +197,7 @@ const token = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAw
 // config serves f in both spellings.
 func config(f *fake) Config {
 	return Config{
-		Controller: f, Accounting: f,
+		Controller: f, Accounting: accounts{f},
 		Auth:    auth.Options{JWT: true, Now: func() time.Time { return now }},
 		Names:   api.NamesBoth,
 		YAML:    schema.NoTag,

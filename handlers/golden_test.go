@@ -60,6 +60,14 @@ func demo() *fake {
 			{Name: "matlab", Total: 10, InUse: 3, LastDeficit: 2, Reserved: 1},
 			{Name: "ansys@server", Total: 2, InUse: 4_294_967_295, LastDeficit: 3, Remote: true, LastConsumed: 5, LastUpdate: 1_795_000_100},
 		},
+		counts: model.ControllerStats{
+			RequestTime: 1_795_000_200, StatsStart: 1_795_000_000, ServerThreads: 3, JobsSubmitted: 9, JobsStarted: 8, JobsCompleted: 7, JobsCanceled: 6, JobsFailed: 5, JobsPending: 4, JobsRunning: 2,
+			Schedule:    model.SchedulerStats{CycleMax: 90, CycleLast: 50, CycleSum: 1 << 33, CycleCounter: 10, CycleDepth: 25, Exits: []uint32{1, 2, 3, 4, 5, 6, 7}, QueueLen: 4},
+			Backfill:    model.BackfillStats{Jobs: 21, LastJobs: 22, CycleCounter: 4, CycleSum: 41, LastDepth: 23, DepthSum: 9, DepthTrySum: 8, QueueLenSum: 20, TableSizeSum: 12, Active: true, Exits: []uint32{11, 12, 13, 14}},
+			RPCTypes:    []model.RPCTypeStats{{Type: 1008, Count: 2, Time: 81, Queued: 1, Dropped: 2, CycleLast: 3, CycleMax: 4}, {Type: 9999, Count: 1}},
+			RPCUsers:    []model.RPCUserStats{{UserID: 0, Count: 3, Time: 10}, {UserID: 20001, Count: 1}},
+			PendingRPCs: []model.PendingRPCs{{Type: 1001, Count: 2}}, PendingHosts: []model.PendingHosts{{Type: 6009, Hosts: "n[1-2],m"}, {Type: 70000}},
+		},
 		tresNames:   []string{"cpu", "mem"},
 		totalShares: 7,
 		shares: []model.Share{
@@ -104,6 +112,7 @@ var goldens = []golden{
 	{"reservation", "GET", "/sched/VERSION/reservation/weekly", ""},
 	{"licenses", "GET", "/sched/VERSION/licenses", ""},
 	{"shares", "GET", "/sched/VERSION/shares", ""},
+	{"diag", "GET", "/sched/VERSION/diag", ""},
 	{"submit", "POST", "/sched/VERSION/job/submit", submission},
 	{"cancel", "DELETE", "/sched/VERSION/job/12", ""},
 	{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},

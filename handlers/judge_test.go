@@ -114,7 +114,7 @@ func TestJudgedFirst(t *testing.T) {
 func TestWordCounts(t *testing.T) {
 	ctl, dbd, clock := demo(), demo(), now
 	cfg := config(ctl)
-	cfg.Accounting = dbd
+	cfg.Accounting = accounts{dbd}
 	cfg.Auth.Now = func() time.Time { return clock }
 	cfg.Judge = &auth.Judge{Now: cfg.Auth.Now}
 	ask := func(path, name string) int {
@@ -179,7 +179,7 @@ func TestOneDaemonDown(t *testing.T) {
 			ctl, dbd := demo(), demo()
 			ctl.vouch, dbd.vouch = tt.ctl, tt.dbd
 			cfg := config(ctl)
-			cfg.Accounting = dbd
+			cfg.Accounting = accounts{dbd}
 			cfg.Judge = new(auth.Judge)
 			cfg.Judge.Now = cfg.Auth.Now
 			cfg.Log = slog.New(slog.NewTextHandler(&log, nil))

@@ -80,16 +80,19 @@ func captured(t *testing.T, file string) *fake {
 	decode("licenses", &licenses)
 	var shares message.Shares
 	decode("shares", &shares)
+	var stats message.ControllerStats
+	decode("stats", &stats)
 	return &fake{
 		nodes: nodes.Nodes.List, jobs: jobs.Jobs.List, partitions: partitions.Partitions.List,
 		reservations: reservations.Reservations.List, licenses: licenses.Licenses.List,
 		shares: shares.Shares.List, tresNames: shares.TRESNames, totalShares: shares.TotalShares,
+		counts:     stats.ControllerStats,
 		lastUpdate: jobs.LastUpdate, backfill: jobs.LastBackfill,
 	}
 }
 
-// sameMoment takes from an answer what is never twice the same: how long a ping took, and
-// the second of the last change.
+// sameMoment takes from an answer what is never twice the same: how long a ping took, the second
+// of the last change, and how often which request had come.
 func (f *fake) sameMoment(t *testing.T, answer json.RawMessage) {
 	var body struct {
 		Pings []struct {
@@ -98,11 +101,30 @@ func (f *fake) sameMoment(t *testing.T, answer json.RawMessage) {
 			Mode     string
 		}
 		LastUpdate struct{ Number model.Time } `json:"last_update"`
+		Statistics struct {
+			Types []struct {
+				ID    uint16 `json:"type_id"`
+				Count uint32
+				Time  uint64 `json:"total_time"`
+			} `json:"rpcs_by_message_type"`
+			Users []struct {
+				ID    uint32 `json:"user_id"`
+				Count uint32
+				Time  uint64 `json:"total_time"`
+			} `json:"rpcs_by_user"`
+		}
 	}
 	if err := json.Unmarshal(answer, &body); err != nil {
 		t.Fatal(err)
 	}
 	f.lastUpdate = body.LastUpdate.Number
+	f.counts.RPCTypes, f.counts.RPCUsers = nil, nil
+	for _, r := range body.Statistics.Types {
+		f.counts.RPCTypes = append(f.counts.RPCTypes, model.RPCTypeStats{Type: r.ID, Count: r.Count, Time: r.Time})
+	}
+	for _, r := range body.Statistics.Users {
+		f.counts.RPCUsers = append(f.counts.RPCUsers, model.RPCUserStats{UserID: r.ID, Count: r.Count, Time: r.Time})
+	}
 	f.pings = nil
 	for i, p := range body.Pings {
 		f.pings = append(f.pings, model.Ping{Hostname: p.Hostname, Latency: p.Latency, Mode: p.Mode, Responding: true, Primary: i == 0})

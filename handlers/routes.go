@@ -23,6 +23,7 @@ func (h *handler) routes() []route {
 			on(api.GetReservation, h.getReservation),
 			on(api.GetLicenses, h.getLicenses),
 			on(api.GetShares, h.getShares),
+			on(api.GetDiag, h.getDiag),
 			on(api.DeleteJob, h.deleteJob),
 			on(api.PostJobSubmit, h.postJobSubmit),
 		)

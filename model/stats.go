@@ -3,6 +3,7 @@ package model
 // ControllerStats is what the controller counts about itself: since StatsStart but for
 // what is "last" or a state of the moment. Durations are in microseconds.
 type ControllerStats struct {
+	Parts               bool // it says that all is there: up to 25.05 it does
 	RequestTime         Time // when it was asked
 	StatsStart          Time // since when it counts
 	ServerThreads       uint32

@@ -26,6 +26,7 @@ func (m *ControllerStats) Walk(c *codec.Codec) {
 	if c.Until(codec.V2511) {
 		parts := true
 		flag32(c, "parts_packed", &parts)
+		m.Parts = parts
 		if c.If("parts_packed", parts) {
 			m.walkCounts(c)
 		}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// ControllerStatsRow is what the controller counts, with names for its users' numbers.
+type ControllerStatsRow struct {
+	*model.ControllerStats
+	Users Users
+}
+
+type statsField = schema.Field[ControllerStatsRow]
+
+// ControllerStats is what the controller counts about itself.
+var ControllerStats = schema.Object("stats_msg",
+	schema.Show("parts_packed", schema.Int32, partsPacked, "1: nothing is left out, as controllers up to 25.05 say", schema.Bare, schema.Until(V43)),
+	schema.Show("parts_packed", schema.Int32, func(*ControllerStatsRow) int { return 0 }, "Nothing any more", schema.Bare, schema.Since(V43), schema.Deprecated(V43)),
+	schema.F("req_time", moment, func(s *ControllerStatsRow) *model.Time { return &s.RequestTime }, "When this was counted", schema.Unit(UnixTime)),
+	schema.F("req_time_start", moment, func(s *ControllerStatsRow) *model.Time { return &s.StatsStart }, "Since when it counts", schema.Unit(UnixTime)),
+	statsCount("server_thread_count", func(s *ControllerStatsRow) *uint32 { return &s.ServerThreads }, "Number of requests in progress"),
+	statsCount("agent_queue_size", func(s *ControllerStatsRow) *uint32 { return &s.AgentQueueSize }, "Number of messages to nodes that wait to be sent again"),
+	statsCount("agent_count", func(s *ControllerStatsRow) *uint32 { return &s.Agents }, "Number of messages to nodes on their way"),
+	statsCount("agent_thread_count", func(s *ControllerStatsRow) *uint32 { return &s.AgentThreads }, "Number of threads that send them"),
+	statsCount("dbd_agent_queue_size", func(s *ControllerStatsRow) *uint32 { return &s.AccountingQueueSize }, "Number of messages that wait for the accounting daemon"),
+	statsTime("gettimeofday_latency", func(s *ControllerStatsRow) *uint32 { return &s.GetTimeLatency }, "What 1000 looks at the clock took"),
+	statsTime("schedule_cycle_max", func(s *ControllerStatsRow) *uint32 { return &s.Schedule.CycleMax }, "Longest cycle of the main scheduler"),
+	statsTime("schedule_cycle_last", func(s *ControllerStatsRow) *uint32 { return &s.Schedule.CycleLast }, "Its last cycle"),
+	schema.F("schedule_cycle_sum", schema.Int32, func(s *ControllerStatsRow) *uint64 { return &s.Schedule.CycleSum }, "All its cycles", schema.Unit("µs"), schema.Since(V41), schema.Until(V43)),
+	schema.F("schedule_cycle_sum", schema.Int64, func(s *ControllerStatsRow) *uint64 { return &s.Schedule.CycleSum }, "All its cycles", schema.Unit("µs"), schema.Since(V43)),
+	statsCount("schedule_cycle_total", func(s *ControllerStatsRow) *uint32 { return &s.Schedule.CycleCounter }, "Number of its cycles"),
+	schema.Show("schedule_cycle_mean", schema.Int64, func(s *ControllerStatsRow) uint64 { return mean(s.Schedule.CycleSum, s.Schedule.CycleCounter) }, "A cycle on average", schema.Unit("µs")),
+	statsMean("schedule_cycle_mean_depth", func(s *ControllerStatsRow) (uint32, uint32) { return s.Schedule.CycleDepth, s.Schedule.CycleCounter }, "Number of jobs looked at in a cycle, on average"),
+	schema.Show("schedule_cycle_per_minute", schema.Int64, cyclesPerMinute, "Number of cycles in a minute, on average", schema.Count),
+	statsCount("schedule_cycle_depth", func(s *ControllerStatsRow) *uint32 { return &s.Schedule.CycleDepth }, "Number of jobs looked at in all cycles", schema.Since(V41)),
+	schema.F("schedule_exit", scheduleExit.Type, func(s *ControllerStatsRow) *[]uint32 { return &s.Schedule.Exits }, "Why its cycles ended"),
+	statsCount("schedule_queue_length", func(s *ControllerStatsRow) *uint32 { return &s.Schedule.QueueLen }, "Number of jobs that waited at its last cycle"),
+	statsCount("jobs_submitted", func(s *ControllerStatsRow) *uint32 { return &s.JobsSubmitted }, "Number of jobs submitted"),
+	statsCount("jobs_started", func(s *ControllerStatsRow) *uint32 { return &s.JobsStarted }, "Number of jobs started"),
+	statsCount("jobs_completed", func(s *ControllerStatsRow) *uint32 { return &s.JobsCompleted }, "Number of jobs that ended"),
+	statsCount("jobs_canceled", func(s *ControllerStatsRow) *uint32 { return &s.JobsCanceled }, "Number of jobs cancelled"),
+	statsCount("jobs_failed", func(s *ControllerStatsRow) *uint32 { return &s.JobsFailed }, "Number of jobs that failed for a fault of the cluster"),
+	statsCount("jobs_pending", func(s *ControllerStatsRow) *uint32 { return &s.JobsPending }, "Number of jobs that wait"),
+	statsCount("jobs_running", func(s *ControllerStatsRow) *uint32 { return &s.JobsRunning }, "Number of jobs that run"),
+	schema.F("job_states_ts", moment, func(s *ControllerStatsRow) *model.Time { return &s.JobStatesTime }, "When the last two were counted", schema.Unit(UnixTime)),
+	statsCount("bf_backfilled_jobs", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.Jobs }, "Number of jobs that backfill started, since the controller was"),
+	statsCount("bf_last_backfilled_jobs", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.LastJobs }, "Number of jobs that backfill started, since it counts"),
+	statsCount("bf_backfilled_het_jobs", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.HetJobs }, "Number of components of heterogeneous jobs that backfill started, since the controller was"),
+	statsCount("bf_cycle_counter", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.CycleCounter }, "Number of backfill's cycles"),
+	schema.Show("bf_cycle_mean", schema.Int64, func(s *ControllerStatsRow) uint64 { return mean(s.Backfill.CycleSum, s.Backfill.CycleCounter) }, "A cycle on average", schema.Unit("µs")),
+	statsMean("bf_depth_mean", func(s *ControllerStatsRow) (uint32, uint32) { return s.Backfill.DepthSum, s.Backfill.CycleCounter }, "Number of jobs looked at in a cycle, on average"),
+	statsMean("bf_depth_mean_try", func(s *ControllerStatsRow) (uint32, uint32) {
+		return s.Backfill.DepthTrySum, s.Backfill.CycleCounter
+	}, "Number of these that had a chance to start, on average"),
+	schema.F("bf_cycle_sum", schema.Int64, func(s *ControllerStatsRow) *uint64 { return &s.Backfill.CycleSum }, "All its cycles", schema.Unit("µs")),
+	statsTime("bf_cycle_last", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.CycleLast }, "Its last cycle"),
+	statsTime("bf_cycle_max", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.CycleMax }, "Its longest cycle", schema.Since(V41)),
+	schema.F("bf_exit", backfillExit.Type, func(s *ControllerStatsRow) *[]uint32 { return &s.Backfill.Exits }, "Why its cycles ended"),
+	statsCount("bf_last_depth", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.LastDepth }, "Number of jobs looked at in its last cycle"),
+	statsCount("bf_last_depth_try", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.LastDepthTry }, "Number of these that had a chance to start"),
+	statsCount("bf_depth_sum", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.DepthSum }, "Number of jobs looked at in all cycles"),
+	statsCount("bf_depth_try_sum", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.DepthTrySum }, "Number of these that had a chance to start"),
+	statsCount("bf_queue_len", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.QueueLen }, "Number of jobs that waited at its last cycle"),
+	statsMean("bf_queue_len_mean", queueLength, "Number of jobs that waited at a cycle, on average"),
+	statsCount("bf_queue_len_sum", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.QueueLenSum }, "Number of jobs that waited, in all cycles"),
+	statsCount("bf_table_size", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.TableSize }, "Number of time slots tried in its last cycle"),
+	statsCount("bf_table_size_sum", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.TableSizeSum }, "Number of time slots tried in all cycles", schema.Since(V41)),
+	statsMean("bf_table_size_mean", queueLength, "The same as bf_queue_len_mean: a number of jobs, whatever its name"),
+	schema.F("bf_when_last_cycle", moment, func(s *ControllerStatsRow) *model.Time { return &s.Backfill.WhenLastCycle }, "When its last cycle was", schema.Unit(UnixTime)),
+	schema.F("bf_active", schema.Boolean, func(s *ControllerStatsRow) *bool { return &s.Backfill.Active }, "Whether it is in a cycle now"),
+	schema.F("rpcs_by_message_type", rpcList("stats_msg_rpcs_by_type", rpcType), func(s *ControllerStatsRow) *[]model.RPCTypeStats { return &s.RPCTypes }, "Requests, by kind"),
+	schema.Show("rpcs_by_user", rpcList("stats_msg_rpcs_by_user", rpcUser), rpcUsers, "Requests, by user"),
+	schema.F("pending_rpcs", rpcList("stats_msg_rpcs_queue", rpcQueue), func(s *ControllerStatsRow) *[]model.PendingRPCs { return &s.PendingRPCs }, "Messages to nodes that wait, by kind", schema.Since(V41)),
+	schema.F("pending_rpcs_by_hostlist", rpcList("stats_msg_rpcs_dump", rpcDump), func(s *ControllerStatsRow) *[]model.PendingHosts { return &s.PendingHosts }, "Messages to nodes that wait, each with its nodes", schema.Since(V41)),
+)
+
+func statsCount(name string, at func(*ControllerStatsRow) *uint32, doc string, opts ...schema.Option) statsField {
+	return schema.F(name, schema.Int32, at, doc, append(opts, schema.Count)...)
+}
+
+func statsTime(name string, at func(*ControllerStatsRow) *uint32, doc string, opts ...schema.Option) statsField {
+	return schema.F(name, schema.Int32, at, doc, append(opts, schema.Unit("µs"))...)
+}
+
+// statsMean is a count by another.
+func statsMean(name string, of func(*ControllerStatsRow) (sum, times uint32), doc string) statsField {
+	return schema.Show(name, schema.Int64, func(s *ControllerStatsRow) uint64 {
+		sum, times := of(s)
+		return mean(uint64(sum), times)
+	}, doc, schema.Count)
+}
+
+func partsPacked(s *ControllerStatsRow) int {
+	if s.Parts {
+		return 1
+	}
+	return 0
+}
+
+// queueLength is what Slurm's gateway has its mean of the table's size from, too.
+func queueLength(s *ControllerStatsRow) (sum, times uint32) {
+	return s.Backfill.QueueLenSum, s.Backfill.CycleCounter
+}
+
+func mean(sum uint64, times uint32) uint64 { return sum / max(1, uint64(times)) }
+
+// cyclesPerMinute is 0 in the first minute.
+func cyclesPerMinute(s *ControllerStatsRow) uint64 {
+	minutes := (s.RequestTime - s.StatsStart) / 60
+	if minutes <= 0 {
+		return 0
+	}
+	return uint64(s.Schedule.CycleCounter) / uint64(minutes)
+}
+
+// exits is a table of how often something ended for which reason; reasons are the indexes they travel by.
+func exits(name string, fields ...schema.Field[[]uint32]) *schema.ObjectType[[]uint32] {
+	return schema.Object(name, fields...)
+}
+
+func exit(name string, reason int, doc string) schema.Field[[]uint32] {
+	return schema.Show(name, schema.Int32, func(counts *[]uint32) uint32 {
+		if reason < len(*counts) {
+			return (*counts)[reason]
+		}
+		return 0
+	}, "Number of cycles that ended "+doc, schema.Count)
+}
+
+var scheduleExit = exits("schedule_exit_fields",
+	exit("end_job_queue", 0, "at the end of the queue"),
+	exit("default_queue_depth", 1, "when enough jobs had been looked at"),
+	exit("max_job_start", 2, "when enough jobs had been started"),
+	exit("licenses", 3, "for want of licenses"),
+	exit("max_rpc_cnt", 4, "for requests that waited"),
+	exit("max_sched_time", 5, "when their time was over"),
+)
+
+var backfillExit = exits("bf_exit_fields",
+	exit("end_job_queue", 0, "at the end of the queue"),
+	exit("bf_max_job_start", 1, "when enough jobs had been started"),
+	exit("bf_max_job_test", 2, "when enough jobs had been looked at"),
+	exit("state_changed", 3, "because something changed"),
+	exit("bf_node_space_size", 4, "when the table was full"),
+	exit("bf_max_time", 5, "when their time was over"),
+)

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// Requests in what a controller counts. v0.0.40 has them as objects without names or promises, with plain
+// numbers.
+
+// rpcList is a list of them.
+func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[]T] {
+	return schema.Named(name, schema.List(func() schema.Type[T] {
+		return shaped[T]{row, func(v schema.View) *schema.Shape {
+			s := row.Shape(v)
+			if v.Version < V41 {
+				s.Name = ""
+			}
+			return s
+		}}
+	}))
+}
+
+// rpcNumber is the number of a message and its name.
+func rpcNumber[O any, T schema.Integer](at func(*O) *T) []schema.Field[O] {
+	return []schema.Field[O]{
+		schema.F("type_id", schema.Int32, at, "Number of the message", schema.Bare, schema.Required(V41)),
+		schema.Show("message_type", schema.String, func(o *O) string { return messageName(uint32(*at(o))) }, "Its name, or its number", schema.Required(V41)),
+	}
+}
+
+// rpcTimes are a count of requests and what they took.
+func rpcTimes[O any](count func(*O) *uint32, total func(*O) *uint64) []schema.Field[O] {
+	average := func(o *O) uint64 { return mean(*total(o), *count(o)) }
+	return []schema.Field[O]{
+		schema.F("count", schema.Int64, count, "Number of requests", schema.Count, schema.Until(V41)),
+		schema.F("count", schema.Int32, count, "Number of requests", schema.Count, schema.Since(V41), schema.Required(0)),
+		schema.F("total_time", schema.Int64, total, "What they took", schema.Unit("µs"), schema.Required(V41)),
+		schema.Show("average_time", schema.Int64, average, "What one took, on average", schema.Unit("µs"), schema.Until(V41)),
+		schema.Show("average_time", number, func(o *O) model.Opt[uint64] {
+			if *count(o) == 0 || *total(o) == 0 {
+				return model.Opt[uint64]{}
+			}
+			return model.Some(average(o))
+		}, "What one took, on average", schema.Unit("µs"), schema.Since(V41), schema.Required(0)),
+	}
+}
+
+var rpcType = schema.Object("stats_msg_rpc_type", append(append(
+	rpcNumber(func(r *model.RPCTypeStats) *uint16 { return &r.Type }),
+	rpcTimes(func(r *model.RPCTypeStats) *uint32 { return &r.Count }, func(r *model.RPCTypeStats) *uint64 { return &r.Time })...),
+	schema.F("queued", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.Queued }, "Number of requests that wait now", schema.Count, schema.Since(V41), schema.Required(0)),
+	schema.F("dropped", schema.Int64, func(r *model.RPCTypeStats) *uint64 { return &r.Dropped }, "Number of requests turned away", schema.Count, schema.Since(V41), schema.Required(0)),
+	schema.F("cycle_last", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleLast }, "Number of requests served in the queue's last turn", schema.Count, schema.Since(V41), schema.Required(0)),
+	schema.F("cycle_max", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleMax }, "Number of requests served in one turn, at most", schema.Count, schema.Since(V41), schema.Required(0)),
+)...)
+
+// rpcUserRow is a count of one user's requests with his name.
+type rpcUserRow struct {
+	name string
+	*model.RPCUserStats
+}
+
+var rpcUser = schema.Object("stats_msg_rpc_user", append([]schema.Field[rpcUserRow]{
+	schema.F("user_id", schema.Int32, func(r *rpcUserRow) *uint32 { return &r.UserID }, "Number of the user", schema.Bare, schema.Required(V41)),
+	schema.F("user", schema.String, func(r *rpcUserRow) *string { return &r.name }, "Name of the user", schema.Required(V41)),
+}, rpcTimes(func(r *rpcUserRow) *uint32 { return &r.Count }, func(r *rpcUserRow) *uint64 { return &r.Time })...)...)
+
+func rpcUsers(s *ControllerStatsRow) []rpcUserRow {
+	list := make([]rpcUserRow, len(s.RPCUsers))
+	for i := range s.RPCUsers {
+		list[i] = rpcUserRow{userName(s.Users, s.RPCUsers[i].UserID), &s.RPCUsers[i]}
+	}
+	return list
+}
+
+var rpcQueue = schema.Object("stats_msg_rpc_queue", append(
+	rpcNumber(func(p *model.PendingRPCs) *uint32 { return &p.Type }),
+	schema.F("count", schema.Int32, func(p *model.PendingRPCs) *uint32 { return &p.Count }, "Number of messages that wait", schema.Count, schema.Required(0)),
+)...)
+
+var rpcDump = schema.Object("stats_msg_rpc_dump", append(
+	rpcNumber(func(p *model.PendingHosts) *uint32 { return &p.Type }),
+	schema.Show("count", schema.Named("hostlist_string", schema.StreamOf(schema.String)), pendingHosts, "Nodes that it is for: names, no count", schema.Required(0)),
+)...)
+
+// mostHosts bounds what one host list expression may stand for: a few bytes can be billions.
+const mostHosts = 200_000
+
+func pendingHosts(p *model.PendingHosts) schema.Stream[string] {
+	return func(each func(*string) error) error {
+		seen := 0
+		for host := range model.Hosts(p.Hosts) {
+			if seen++; seen > mostHosts {
+				return errors.New("a message that waits has too many nodes")
+			}
+			if err := each(&host); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// DiagAnswer is the body of an answer with the controller's statistics.
+type DiagAnswer struct {
+	Stats ControllerStatsRow
+	Envelope
+}
+
+// Diag is the table of a DiagAnswer.
+var Diag = enveloped("openapi_diag_resp", func(a *DiagAnswer) *Envelope { return &a.Envelope },
+	schema.F("statistics", ControllerStats.Type, func(a *DiagAnswer) *ControllerStatsRow { return &a.Stats }, "What the controller counts", schema.Required(0)),
+)
+
+// GetDiag shows the controller's statistics.
+var GetDiag = declare(noParams, Endpoint{
+	Method: http.MethodGet, Path: "diag/", ID: "get_diag",
+	Doc: "Show what the controller counts about itself", Answer: Diag,
+	About:   "How often its schedulers ran and how long they took, what became of jobs, and how often which request came, by kind and by user, since the controller began to count.",
+	Returns: "The controller's figures about itself",
+})

@@ -1,0 +1,19 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+)
+
+// getDiag shows the controller's statistics.
+func (h *handler) getDiag(c *call, _ *api.NoParams) error {
+	stats, err := h.Controller.Stats(c.ctx, c.cred)
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, api.Diag, &api.DiagAnswer{
+		Stats:    api.ControllerStatsRow{ControllerStats: stats, Users: h.Users},
+		Envelope: c.envelope(),
+	})
+}
