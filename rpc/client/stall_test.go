@@ -1,0 +1,312 @@
+package client_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// lister is a controller with a long list of jobs, which counts its connections.
+type lister struct {
+	client.Address
+	open    atomic.Int32  // connections
+	lists   atomic.Int32  // lists that were asked for
+	length  int           // of the answer's body, about
+	cut     int           // bytes of the answer that are sent; 0: all
+	silence chan struct{} // after those that are sent, until it is closed; nil: the connection is closed
+}
+
+// aLongList is an answer with n jobs, as it travels.
+func aLongList(v codec.Version, n int) []byte {
+	list := &message.JobInfo{LastUpdate: 7}
+	for i := range n {
+		list.Jobs.List = append(list.Jobs.List, model.Job{StepID: model.StepID{JobID: uint32(i + 1)}, Name: fmt.Sprintf("job %d", i+1),
+			Comment: strings.Repeat("x", 400), Detailed: true})
+	}
+	b, err := message.Encode(v, 0, message.ResponseJobInfo, nil, list)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func newLister(t *testing.T, jobs int) *lister {
+	l := &lister{}
+	list := aLongList(codec.V2605, jobs)
+	l.length = len(list)
+	l.Address = script(t, "ctl", func(nc net.Conn, r message.Header) {
+		if r.Type == message.RequestPing {
+			rc(nc, r.Version, 0)
+			return
+		}
+		l.open.Add(1)
+		defer l.open.Add(-1)
+		l.lists.Add(1)
+		if l.cut == 0 {
+			nc.Write(list)
+			return
+		}
+		nc.Write(list[:l.cut])
+		if l.silence != nil {
+			<-l.silence
+		}
+	}).Address
+	return l
+}
+
+// soon waits until it is so.
+func soon(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not come to it that %s", what)
+		}
+	}
+}
+
+// slow is many who ask for the list, and take a few jobs of it and then no more until they are let go.
+type slow struct {
+	wait    sync.WaitGroup
+	letGo   chan struct{}
+	stalled atomic.Int32
+	mu      sync.Mutex
+	errs    []error
+	jobs    atomic.Int64
+}
+
+func ask100(c *client.Client) *slow {
+	s := &slow{letGo: make(chan struct{})}
+	for range 100 {
+		s.wait.Go(func() {
+			n := 0
+			_, err := c.Jobs(context.Background(), ann, model.Query{}, func(*model.Job) error {
+				if n++; n == 3 {
+					s.stalled.Add(1)
+					<-s.letGo
+				}
+				s.jobs.Add(1)
+				return nil
+			})
+			if err != nil {
+				s.mu.Lock()
+				s.errs = append(s.errs, err)
+				s.mu.Unlock()
+			}
+		})
+	}
+	return s
+}
+
+// TestSlowClients: a hundred who stop reading hold no connection to the controller, and what they have
+// is there once they go on.
+func TestSlowClients(t *testing.T) {
+	const jobs = 500
+	l := newLister(t, jobs)
+	budget := client.NewBudget(256 << 20)
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute})
+	s := ask100(c)
+	soon(t, "all stall", func() bool { return s.stalled.Load() == 100 })
+	soon(t, "no connection is open", func() bool { return l.open.Load() == 0 })
+	if used := 256<<20 - budget.Free(); used == 0 || used > 100*l.length {
+		t.Errorf("%d bytes are in use for a hundred answers of %d", used, l.length)
+	}
+	close(s.letGo)
+	s.wait.Wait()
+	if len(s.errs) > 0 || s.jobs.Load() != 100*jobs {
+		t.Errorf("%d jobs, %v", s.jobs.Load(), s.errs)
+	}
+	if budget.Free() != 256<<20 {
+		t.Errorf("%d bytes were not given back", 256<<20-budget.Free())
+	}
+}
+
+// TestMoreSlowClientsThanRoom: who has no room for his answer waits without a connection and in turn, and
+// is told to come back when that takes too long. Memory stays bounded all the time.
+func TestMoreSlowClientsThanRoom(t *testing.T) {
+	l := newLister(t, 2000)
+	size := 5 * l.length
+	budget := client.NewBudget(size)
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 3 * time.Second})
+	var before, during runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	s := ask100(c)
+	soon(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
+	soon(t, "no connection is open", func() bool { return l.open.Load() == 0 })
+	if n := s.stalled.Load(); n < 4 || n > 6 {
+		t.Errorf("%d have room, of a hundred; it is for five", n)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&during)
+	if grown := int64(during.HeapAlloc) - int64(before.HeapAlloc); grown > int64(size)+100*(100<<10) {
+		t.Errorf("%d bytes more than before, with room for %d", grown, size)
+	}
+	soon(t, "the others are sent away", func() bool { return budget.Waiting() == 0 })
+	s.mu.Lock()
+	for _, err := range s.errs {
+		if errs.KindOf(err) != errs.Unavailable {
+			t.Errorf("sent away with %v", err)
+		}
+	}
+	sent := len(s.errs)
+	s.mu.Unlock()
+	asked := l.lists.Load()
+	if asked > 200 {
+		t.Errorf("the controller was asked %d times", asked)
+	}
+	close(s.letGo)
+	s.wait.Wait()
+	if len(s.errs) != sent || budget.Free() != size {
+		t.Errorf("%d failed, then %d; %d of %d bytes free", sent, len(s.errs), budget.Free(), size)
+	}
+	// From now on it is known how long the list is: nobody asks who has no room.
+	l.lists.Store(0)
+	s = ask100(c)
+	soon(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
+	if n := l.lists.Load(); n != s.stalled.Load() {
+		t.Errorf("%d stall, and the controller was asked %d times", s.stalled.Load(), n)
+	}
+	close(s.letGo)
+	s.wait.Wait()
+	if len(s.errs) > 0 {
+		t.Errorf("%d were sent away while there was room: %v", len(s.errs), s.errs[0])
+	}
+}
+
+// longer is a client for which one list is longer than all the room for answers.
+func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
+	budget := client.NewBudget(100 << 10)
+	return client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 5 * time.Second, Stall: stall}), budget
+}
+
+// TestLongerThanTheRoom: such an answer is handed on as it comes; it takes a piece of memory and one
+// connection, and is not cut off by the limit for a call as long as it gets on.
+func TestLongerThanTheRoom(t *testing.T) {
+	l := newLister(t, 20_000)
+	c, budget := longer(l, time.Minute)
+	n, connections := 0, int32(0)
+	begun := time.Now()
+	_, err := c.Jobs(context.Background(), ann, model.Query{}, func(j *model.Job) error {
+		if n++; j.StepID.JobID != uint32(n) || j.Name != fmt.Sprintf("job %d", n) {
+			return fmt.Errorf("job %d is %+v", n, j.StepID)
+		}
+		if n == 10 {
+			connections = l.open.Load() // what is left of the answer can't be on its way
+			time.Sleep(6*time.Second - time.Since(begun))
+		}
+		return nil
+	})
+	if err != nil || n != 20_000 || connections != 1 {
+		t.Errorf("%d jobs, %d connections, %v", n, connections, err)
+	}
+	if free := budget.Free(); free != 100<<10 {
+		t.Errorf("%d bytes free", free)
+	}
+	soon(t, "the connection is closed", func() bool { return l.open.Load() == 0 })
+}
+
+// TestItEndsInTheMiddle: of an answer that is not whole nothing is taken for the end, and nothing is
+// kept. One that fits was not begun.
+func TestItEndsInTheMiddle(t *testing.T) {
+	tests := []struct {
+		name   string
+		small  bool // the room is
+		stands bool // it stands still instead
+		count  bool // it is whole, and its count is not
+		kind   errs.Kind
+		begun  bool
+	}{
+		{name: "breaks off", kind: errs.BadAnswer},
+		{name: "stands still", stands: true, kind: errs.Timeout},
+		{name: "counts wrongly", count: true, kind: errs.BadAnswer, begun: true},
+		{name: "breaks off, longer than the room", small: true, kind: errs.BadAnswer, begun: true},
+		{name: "stands still, longer than the room", small: true, stands: true, kind: errs.Timeout, begun: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLister(t, 2000)
+			l.cut = l.length - 100_000
+			if tt.stands {
+				l.silence = make(chan struct{})
+				defer close(l.silence)
+			}
+			c, budget := longer(l, 300*time.Millisecond)
+			free := 100 << 10
+			if !tt.small {
+				free = 16 << 20
+				budget = client.NewBudget(free)
+				c = client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Second})
+			}
+			if tt.count {
+				c = client.New(client.Config{Controllers: []client.Address{miscounting(t)}, Answers: budget})
+			}
+			n := 0
+			_, err := c.Jobs(context.Background(), ann, model.Query{}, func(*model.Job) error { n++; return nil })
+			if errs.KindOf(err) != tt.kind || (n > 0) != tt.begun {
+				t.Errorf("%d jobs, %v", n, err)
+			}
+			if budget.Free() != free {
+				t.Errorf("%d of %d bytes free", budget.Free(), free)
+			}
+		})
+	}
+}
+
+// miscounting is a controller that announces one job more than it sends.
+func miscounting(t *testing.T) client.Address {
+	list := aLongList(codec.V2605, 2000)
+	at := len(list) - len(bodyOf(t, list))
+	binary.BigEndian.PutUint32(list[at:], 2001)
+	return script(t, "ctl", func(nc net.Conn, r message.Header) {
+		if r.Type == message.RequestPing {
+			rc(nc, r.Version, 0)
+			return
+		}
+		nc.Write(list)
+	}).Address
+}
+
+func bodyOf(t *testing.T, b []byte) []byte {
+	f, err := message.ParseFrame(b[4:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Body
+}
+
+// TestNobodyWantsTheRest: when the one who asked goes away, or has enough, the controller is let go.
+func TestNobodyWantsTheRest(t *testing.T) {
+	for _, goes := range []bool{true, false} {
+		l := newLister(t, 2000)
+		l.cut, l.silence = l.length/2, make(chan struct{})
+		c, _ := longer(l, time.Hour)
+		ctx, cancel := context.WithCancel(context.Background())
+		enough := fmt.Errorf("enough")
+		_, err := c.Jobs(ctx, ann, model.Query{}, func(j *model.Job) error {
+			if j.StepID.JobID == 3 {
+				cancel()
+				if !goes {
+					return enough
+				}
+			}
+			return nil
+		})
+		if err == nil || !goes && err != enough {
+			t.Errorf("got %v", err)
+		}
+		close(l.silence)
+	}
+}
