@@ -110,6 +110,16 @@ var ours = map[string]string{
 	"pings":                           "the specification wants the accounting daemon's pings in diag",
 	"statistics.rollups[].last_run":   "what v0.0.40 really sends, beside what it documents",
 	"statistics.rollups[].last_cycle": "the same",
+
+	// Always sent, and in no document.
+	"jobs[].steps[].tres.requested.max[].task": "the task that it is of",
+	"jobs[].steps[].tres.requested.max[].node": "the task that it is of",
+	"jobs[].steps[].tres.requested.min[].task": "the task that it is of",
+	"jobs[].steps[].tres.requested.min[].node": "the task that it is of",
+	"jobs[].steps[].tres.consumed.max[].task":  "the task that it is of",
+	"jobs[].steps[].tres.consumed.max[].node":  "the task that it is of",
+	"jobs[].steps[].tres.consumed.min[].task":  "the task that it is of",
+	"jobs[].steps[].tres.consumed.min[].node":  "the task that it is of",
 }
 
 // undocumented are the bodies that Slurm's gateway sends and its documents don't have.

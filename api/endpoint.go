@@ -80,4 +80,7 @@ var Endpoints = []*Endpoint{
 	GetJobs.Endpoint, GetJobStates.Endpoint, GetJob.Endpoint, DeleteJob.Endpoint, PostJobSubmit.Endpoint,
 	GetReservations.Endpoint, GetReservation.Endpoint, GetLicenses.Endpoint, GetShares.Endpoint, GetDiag.Endpoint,
 	GetAccountingPing.Endpoint, GetAccountingDiag.Endpoint,
+	GetTRES.Endpoint, GetClusters.Endpoint, GetCluster.Endpoint, GetQOSList.Endpoint, GetQOS.Endpoint,
+	GetAccounts.Endpoint, GetAccount.Endpoint, GetUsers.Endpoint, GetUser.Endpoint,
+	GetAssociations.Endpoint, GetAssociation.Endpoint, GetAccountingJobs.Endpoint, GetAccountingJob.Endpoint,
 }

@@ -69,6 +69,11 @@ var unnamed = map[string]string{
 	"v0.0.40_power_mgmt_data":         "the same",
 }
 
+// renamed are the schemas that have a name of ours.
+var renamed = map[string]string{
+	"tres_of_task": "it has two fields more, which are always sent, than the one that documents name there",
+}
+
 // TestSchemaNames: schemas have the names that clients were generated with. v0.0.41 names next to
 // none, and v0.0.43 no sets of words; there the names are those of v0.0.42, for who wants them.
 func TestSchemaNames(t *testing.T) {
@@ -85,6 +90,12 @@ func TestSchemaNames(t *testing.T) {
 			for path, schemaName := range want {
 				if unnamed[schemaName] != "" {
 					delete(want, path)
+				}
+			}
+			for path, schemaName := range got {
+				if renamed[strings.TrimPrefix(schemaName, v.String()+"_")] != "" {
+					delete(want, path)
+					delete(got, path)
 				}
 			}
 			words := map[string]bool{}

@@ -33,6 +33,7 @@ type fake struct {
 	submitErr    error
 	midway       error // what a list ends with
 	stats        model.AccountingStats
+	recorded     recorded
 
 	calls     []string         // what was asked, in order
 	submitted []*model.JobDesc // what was submitted

@@ -32,6 +32,19 @@ func (h *handler) routes() []route {
 		routes = append(routes,
 			on(api.GetAccountingPing, h.getAccountingPing),
 			on(api.GetAccountingDiag, h.getAccountingDiag),
+			on(api.GetTRES, h.getTRES),
+			on(api.GetClusters, h.getClusters),
+			on(api.GetCluster, h.getCluster),
+			on(api.GetQOSList, h.getQOSList),
+			on(api.GetQOS, h.getQOS),
+			on(api.GetAccounts, h.getAccounts),
+			on(api.GetAccount, h.getAccount),
+			on(api.GetUsers, h.getUsers),
+			on(api.GetUser, h.getUser),
+			on(api.GetAssociations, h.getAssociations),
+			on(api.GetAssociation, h.getAssociations),
+			on(api.GetAccountingJobs, h.getAccountingJobs),
+			on(api.GetAccountingJob, h.getAccountingJob),
 		)
 	}
 	return routes

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// coordinators look after an account; or are the accounts that a user looks after.
+var coordinators = schema.Named("coord_list", schema.List(schema.Object("coord",
+	schema.F("name", schema.String, func(c *model.Coordinator) *string { return &c.Name }, "User, or account", schema.Required(0)),
+	schema.F("direct", optTruth, func(c *model.Coordinator) *model.Opt[uint16] { return &c.Direct }, "Whether of this account itself, not only of one above it"),
+).Type))
+
+// accountFlags are the words of an account's flags.
+var accountFlags = schema.Words("account_flags",
+	schema.Bit("DELETED", uint32(1)<<0),
+	schema.Bit("WithAssociations", uint32(1)<<1, schema.Since(V41)),
+	schema.Bit("WithCoordinators", uint32(1)<<2, schema.Since(V41)),
+	schema.Bit("NoUsersAreCoords", uint32(1)<<3, schema.Since(V41)),
+	schema.Bit("UsersAreCoords", uint32(1)<<16, schema.Since(V41)),
+)
+
+// Account is an account.
+var Account = schema.Object("account",
+	schema.F("associations", assocShorts, func(a *model.Account) *[]model.Association { return &a.Associations }, "Its associations, when they are asked for"),
+	schema.F("coordinators", coordinators, func(a *model.Account) *[]model.Coordinator { return &a.Coordinators }, "Users who look after it, when they are asked for"),
+	schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text", schema.Required(0)),
+	schema.F("name", schema.String, func(a *model.Account) *string { return &a.Name }, "Its name", schema.Required(0)),
+	schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization that it belongs to", schema.Required(0)),
+	schema.F("flags", accountFlags.Type, func(a *model.Account) *uint32 { return &a.Flags }, "About itself"),
+)
+
+// AccountsAnswer is the body of an answer with accounts.
+type AccountsAnswer struct {
+	Accounts schema.Stream[model.Account]
+	Envelope
+}
+
+// Accounts is the table of an AccountsAnswer.
+var Accounts = enveloped("openapi_accounts_resp", func(a *AccountsAnswer) *Envelope { return &a.Envelope },
+	schema.F("accounts", schema.Named("account_list", schema.StreamOf(Account.Type)), func(a *AccountsAnswer) *schema.Stream[model.Account] { return &a.Accounts }, "The accounts", schema.Required(0)),
+)
+
+// AccountsParams are the parameters of GetAccounts.
+type AccountsParams struct{ model.AccountFilter }
+
+func accountFlag(name string, bit model.AccountFilterFlags, doc string, opts ...schema.Option) schema.Field[AccountsParams] {
+	return flagText(name, doc, func(p *AccountsParams) *model.AccountFilterFlags { return &p.Flags }, bit, opts...)
+}
+
+var accountsParams = schema.Object("",
+	texts("description", "Descriptions", func(p *AccountsParams) *[]string { return &p.Descriptions }),
+	accountFlag("with_assocs", model.AccountWithAssocs, "Show their associations", schema.Until(V41)),
+	accountFlag("with_coords", model.AccountWithCoordinators, "Show who looks after them", schema.Until(V41)),
+	accountFlag("with_deleted", model.AccountWithDeleted, "Show deleted ones too", schema.Until(V41)),
+	accountFlag("WithAssociations", model.AccountWithAssocs, "Show their associations", schema.Since(V41)),
+	accountFlag("WithCoordinators", model.AccountWithCoordinators, "Show who looks after them", schema.Since(V41)),
+	accountFlag("DELETED", model.AccountWithDeleted, "Show deleted ones too", schema.Since(V41)),
+	schema.Ignore[AccountsParams]("NoUsersAreCoords", yes, "Says nothing to a list", schema.Since(V41)),
+	schema.Ignore[AccountsParams]("UsersAreCoords", yes, "Says nothing to a list", schema.Since(V41)),
+)
+
+// GetAccounts lists the accounts.
+var GetAccounts = declare(accountsParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "accounts/", ID: "get_accounts",
+	Doc: "List the accounts", Answer: Accounts,
+	About:   "The accounts that users have associations in. Every parameter that is given narrows the list, or says what else to show of each.",
+	Returns: "The accounts",
+})
+
+// AccountParams are the parameters of GetAccount.
+type AccountParams struct {
+	Name                                string
+	WithAssocs, WithCoords, WithDeleted bool
+}
+
+var accountParams = schema.Object("",
+	schema.F("account_name", someName("account"), func(p *AccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0)),
+	schema.F("with_assocs", yes, func(p *AccountParams) *bool { return &p.WithAssocs }, "Show its associations"),
+	schema.F("with_coords", yes, func(p *AccountParams) *bool { return &p.WithCoords }, "Show who looks after it"),
+	schema.F("with_deleted", yes, func(p *AccountParams) *bool { return &p.WithDeleted }, "Show it when it is deleted, too"),
+)
+
+// GetAccount shows one account.
+var GetAccount = declare(accountParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "account/{account_name}", ID: "get_account",
+	Doc: "Show one account", Answer: Accounts,
+	About:   "The account of that name.",
+	Returns: "The account, in a list",
+})

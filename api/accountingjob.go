@@ -1,0 +1,351 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// AccountingJobRow is a job of the accounting daemon with names for its numbers.
+type AccountingJobRow struct {
+	*model.AccountingJob
+	*Records
+}
+
+// accountedFlags are the words for how a job was scheduled.
+var accountedFlags = schema.Words("slurmdb_job_flags",
+	schema.Part("NONE", ^uint32(0), 0),
+	schema.Part("CLEAR_SCHEDULING", ^uint32(0), 15),
+	schema.Bit("NOT_SET", scheduledUnset),
+	schema.Bit("STARTED_ON_SUBMIT", scheduledOnSubmit),
+	schema.Bit("STARTED_ON_SCHEDULE", scheduledByMain),
+	schema.Bit("STARTED_ON_BACKFILL", scheduledByBackfill),
+	schema.Bit("START_RECEIVED", jobStarted),
+)
+
+// The bits of AccountingJob.Flags.
+const (
+	scheduledUnset uint32 = 1 << iota
+	scheduledOnSubmit
+	scheduledByMain
+	scheduledByBackfill
+	jobStarted
+)
+
+// cpuTime is time that processors worked.
+func cpuTime[O, S, U any](name, doc string, seconds func() schema.Type[S], micro func() schema.Type[U], sec func(*O) *S, usec func(*O) *U) schema.Field[O] {
+	return schema.Group(name, doc, []schema.Field[O]{
+		schema.F("seconds", seconds, sec, "Whole seconds of it", schema.Unit("s")),
+		schema.F("microseconds", micro, usec, "The rest", schema.Unit("µs")),
+	})
+}
+
+// AccountingJob is a job as the accounting daemon keeps it.
+var AccountingJob = schema.Object("job",
+	schema.F("account", schema.String, func(j *AccountingJobRow) *string { return &j.Account }, "Account"),
+	schema.Group("comment", "Comments", []schema.Field[AccountingJobRow]{
+		schema.F("administrator", schema.String, func(j *AccountingJobRow) *string { return &j.AdminComment }, "An administrator's"),
+		schema.F("job", schema.String, func(j *AccountingJobRow) *string { return &j.DerivedExitText }, "Its user's"),
+		schema.F("system", schema.String, func(j *AccountingJobRow) *string { return &j.SystemComment }, "The scheduler's"),
+	}),
+	schema.F("allocation_nodes", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.AllocNodes }, "Number of nodes it had", schema.Count),
+	schema.Group("array", "The array that it is of", []schema.Field[AccountingJobRow]{
+		schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ArrayJobID }, "The array's number; 0: it is of none", schema.Bare),
+		schema.Group("limits", "Limits", []schema.Field[AccountingJobRow]{
+			schema.Group("max", "At most", []schema.Field[AccountingJobRow]{
+				schema.Group("running", "That run", []schema.Field[AccountingJobRow]{
+					schema.F("tasks", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ArrayMaxTasks }, "Number of tasks at once; 0: no limit", schema.Count),
+				}),
+			}),
+		}),
+		schema.F("task_id", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.ArrayTaskID }, "Which task it is", schema.Bare),
+		schema.F("task", schema.String, func(j *AccountingJobRow) *string { return &j.ArrayTasks }, "Tasks that have not begun"),
+	}),
+	schema.Show("association", assocShort.Type, jobAssociation, "What it was submitted by"),
+	schema.F("block", schema.String, func(j *AccountingJobRow) *string { return &j.BlockID }, "Block of a machine of old"),
+	schema.F("cluster", schema.String, func(j *AccountingJobRow) *string { return &j.Cluster }, "Cluster"),
+	schema.F("constraints", schema.String, func(j *AccountingJobRow) *string { return &j.Constraints }, "Features that its nodes had to have"),
+	schema.F("container", schema.String, func(j *AccountingJobRow) *string { return &j.Container }, "OCI container bundle"),
+	schema.Show("derived_exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.DerivedExitCode) }, "The highest exit code of its steps"),
+	schema.Group("time", "Times", []schema.Field[AccountingJobRow]{
+		schema.F("elapsed", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.Elapsed }, "How long it ran", schema.Unit("s")),
+		schema.F("eligible", seconds, func(j *AccountingJobRow) *model.Time { return &j.EligibleTime }, "Since when it could run", schema.Unit(UnixTime)),
+		schema.F("end", seconds, func(j *AccountingJobRow) *model.Time { return &j.EndTime }, "When it ended", schema.Unit(UnixTime)),
+		schema.Show("planned", number, planned, "How long it waited since it could run", schema.Unit("s"), schema.Since(V41)),
+		schema.F("start", seconds, func(j *AccountingJobRow) *model.Time { return &j.StartTime }, "When it began", schema.Unit(UnixTime)),
+		schema.F("submission", seconds, func(j *AccountingJobRow) *model.Time { return &j.SubmitTime }, "When it was submitted", schema.Unit(UnixTime)),
+		schema.F("suspended", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.Suspended }, "How long it was suspended", schema.Unit("s")),
+		cpuTime("system", "Time in the kernel", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.SystemCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.SystemCPUUsec }),
+		schema.F("limit", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.TimeLimit }, "How long it may run", schema.Unit("min")),
+		cpuTime("total", "Time of its processors", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.TotalCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.TotalCPUUsec }),
+		cpuTime("user", "Time in its programs", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.UserCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.UserCPUUsec }),
+	}),
+	schema.Show("exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.ExitCode) }, "How it ended"),
+	schema.F("extra", schema.String, func(j *AccountingJobRow) *string { return &j.Extra }, "Text for node selection"),
+	schema.F("failed_node", schema.String, func(j *AccountingJobRow) *string { return &j.FailedNode }, "Node that failed it"),
+	schema.F("flags", accountedFlags.Type, func(j *AccountingJobRow) *uint32 { return &j.Flags }, "How it was scheduled"),
+	schema.Show("group", schema.String, func(j *AccountingJobRow) string { return groupName(j.Users, j.GroupID) }, "Group it ran as"),
+	schema.Group("het", "The heterogeneous job that it is of", []schema.Field[AccountingJobRow]{
+		schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.HetJobID }, "That job's number; 0: it is of none", schema.Bare),
+		schema.F("job_offset", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.HetJobOffset }, "Which part it is", schema.Bare),
+	}),
+	schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.JobID }, "Its number", schema.Bare),
+	schema.F("name", schema.String, func(j *AccountingJobRow) *string { return &j.Name }, "Its name"),
+	schema.F("licenses", schema.String, func(j *AccountingJobRow) *string { return &j.Licenses }, "Licenses it needed"),
+	schema.Group("mcs", "Multi-category security", []schema.Field[AccountingJobRow]{
+		schema.F("label", schema.String, func(j *AccountingJobRow) *string { return &j.MCSLabel }, "Its label"),
+	}),
+	schema.F("nodes", schema.String, func(j *AccountingJobRow) *string { return &j.Nodes }, "Its nodes, as a host list"),
+	schema.F("partition", schema.String, func(j *AccountingJobRow) *string { return &j.Partition }, "Partition"),
+	schema.Show("hold", schema.Boolean, func(j *AccountingJobRow) bool { return j.Priority.Set && j.Priority.Number == 0 }, "Whether it is held"),
+	schema.F("priority", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.Priority }, "Its priority; 0: it is held", schema.Bare),
+	schema.Show("qos", schema.String, func(j *AccountingJobRow) string { return j.qos(j.QOSID) }, "Quality of service"),
+	schema.F("qosreq", schema.String, func(j *AccountingJobRow) *string { return &j.QOSReq }, "Quality of service that was asked for", schema.Since(V42)),
+	schema.Group("required", "What it asked for", []schema.Field[AccountingJobRow]{
+		schema.F("CPUs", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ReqCPUs }, "Number of processors", schema.Count),
+		schema.Show("memory_per_cpu", number, func(j *AccountingJobRow) model.Opt[uint64] { return memory(j.ReqMem, true) }, "Memory for each processor", schema.Unit("MiB")),
+		schema.Show("memory_per_node", number, func(j *AccountingJobRow) model.Opt[uint64] { return memory(j.ReqMem, false) }, "Memory on each node", schema.Unit("MiB")),
+	}),
+	schema.Show("kill_request_user", schema.String, func(j *AccountingJobRow) string { return userName(j.Users, j.ReqUserID) }, "User who ended it"),
+	schema.F("restart_cnt", schema.Int32, func(j *AccountingJobRow) *uint16 { return &j.RestartCnt }, "Number of times it was begun again", schema.Count, schema.Since(V42)),
+	schema.Group("reservation", "Reservation", []schema.Field[AccountingJobRow]{
+		schema.F("id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ReservationID }, "Its number", schema.Bare),
+		schema.F("name", schema.String, func(j *AccountingJobRow) *string { return &j.Reservation }, "Its name"),
+		schema.F("requested", schema.String, func(j *AccountingJobRow) *string { return &j.ReservationReq }, "Those that were asked for", schema.Since(V43)),
+	}),
+	schema.F("script", schema.String, func(j *AccountingJobRow) *string { return &j.Script }, "Its script, when it is asked for"),
+	schema.F("segment_size", schema.Int32, func(j *AccountingJobRow) *uint16 { return &j.SegmentSize }, "Number of nodes that had to be together", schema.Count, schema.Since(V43)),
+	schema.Show("stdin_expanded", schema.String, func(j *AccountingJobRow) string { return accountedPath(j, j.StdIn) }, "Path its input came from", schema.Since(V41)),
+	schema.Show("stdout_expanded", schema.String, func(j *AccountingJobRow) string { return accountedPath(j, j.StdOut) }, "Path its output went to", schema.Since(V41)),
+	schema.Show("stderr_expanded", schema.String, func(j *AccountingJobRow) string { return accountedPath(j, j.StdErr) }, "Path its errors went to", schema.Since(V41)),
+	schema.F("stdout", schema.String, func(j *AccountingJobRow) *string { return &j.StdOut }, "Pattern of the path its output went to", schema.Since(V41)),
+	schema.F("stderr", schema.String, func(j *AccountingJobRow) *string { return &j.StdErr }, "Pattern of the path its errors went to", schema.Since(V41)),
+	schema.F("stdin", schema.String, func(j *AccountingJobRow) *string { return &j.StdIn }, "Pattern of the path its input came from", schema.Since(V41)),
+	schema.Group("state", "State", []schema.Field[AccountingJobRow]{
+		schema.F("current", jobStates.Type, func(j *AccountingJobRow) *model.JobState { return &j.State }, "Base state, then flags"),
+		schema.Show("reason", schema.String, func(j *AccountingJobRow) string { return reasonName(j.StateReason) }, "Why it last waited, or failed"),
+	}),
+	schema.Show("steps", schema.Named("step_list", schema.StreamOf(AccountingStep.Type)), accountedSteps, "Its steps"),
+	schema.F("submit_line", schema.String, func(j *AccountingJobRow) *string { return &j.SubmitLine }, "Command that submitted it"),
+	schema.Group("tres", "Trackable resources", []schema.Field[AccountingJobRow]{
+		schema.Show("allocated", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESAlloc) }, "What it had"),
+		schema.Show("requested", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESReq) }, "What it asked for"),
+	}),
+	schema.Show("used_gres", schema.String, func(*AccountingJobRow) string { return "" }, "Nothing any more: see tres"),
+	schema.Show("user", schema.String, accountedUser, "User it ran as"),
+	schema.Show("wckey", wckeyTag.Type, func(j *AccountingJobRow) string { return j.WCKey }, "Workload key"),
+	schema.F("working_directory", schema.String, func(j *AccountingJobRow) *string { return &j.WorkDir }, "Directory it ran in"),
+)
+
+// wckeyTag is a key with a mark before it when nobody asked for it.
+var wckeyTag = schema.Object("wckey_tag_struct",
+	schema.Show("wckey", schema.String, func(s *string) string { return strings.TrimPrefix(*s, "*") }, "The key", schema.Required(0)),
+	schema.Show("flags", schema.Words("wckey_tag_flags", schema.Bit("ASSIGNED_DEFAULT", uint8(1))).Type, func(s *string) (bits uint8) {
+		if strings.HasPrefix(*s, "*") {
+			bits = 1
+		}
+		return bits
+	}, "Where it comes from", schema.Required(0)),
+)
+
+// jobAssociation is what a job's record says of its association; the partition, where it is for one,
+// is not in it.
+func jobAssociation(j *AccountingJobRow) model.Association {
+	return model.Association{Account: j.Account, Cluster: j.Cluster, User: j.User, ID: j.AssocID}
+}
+
+func accountedUser(j *AccountingJobRow) string {
+	if j.User != "" {
+		return j.User
+	}
+	return userName(j.Users, j.UserID)
+}
+
+// planned is how long a job waited since it could run.
+func planned(j *AccountingJobRow) model.Opt[uint64] {
+	switch {
+	case j.EligibleTime <= 0 || j.EligibleTime == timeInfinite:
+		return model.Some[uint64](0)
+	case j.StartTime == timeNotSet && j.EndTime > 0:
+		return model.Some(uint64(max(j.EndTime-j.EligibleTime, 0)))
+	case j.StartTime > 0:
+		return model.Some(uint64(max(j.StartTime-j.EligibleTime, 0)))
+	}
+	return model.Opt[uint64]{} // it waits still
+}
+
+// memory is n when it is for each processor, or for each node, as perCPU says.
+func memory(n uint64, perCPU bool) model.Opt[uint64] {
+	if (n&model.MemPerCPU != 0) != perCPU {
+		return model.Opt[uint64]{}
+	}
+	return model.Some(n &^ model.MemPerCPU)
+}
+
+// accountedPath is the path that a pattern stands for, as the job's record has the words of it.
+func accountedPath(j *AccountingJobRow, pattern string) string {
+	if pattern == "" {
+		return ""
+	}
+	whole := model.Job{StepID: model.StepID{JobID: j.JobID}, ArrayJobID: j.ArrayJobID, ArrayTaskID: j.ArrayTaskID, Name: j.Name,
+		UserName: j.User, UserID: j.UserID, Nodes: j.Nodes, WorkDir: j.WorkDir}
+	return expandPath(&JobRow{Job: &whole, Users: j.Users}, pattern)
+}
+
+func accountedSteps(j *AccountingJobRow) schema.Stream[AccountingStepRow] {
+	return func(each func(*AccountingStepRow) error) error {
+		for i := range j.Steps {
+			if err := each(&AccountingStepRow{AccountingStep: &j.Steps[i], job: j}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// AccountingJobsAnswer is the body of an answer with jobs of the accounting daemon.
+type AccountingJobsAnswer struct {
+	Jobs schema.Stream[AccountingJobRow]
+	Envelope
+}
+
+// AccountingJobs is the table of an AccountingJobsAnswer.
+var AccountingJobs = enveloped("openapi_slurmdbd_jobs_resp", func(a *AccountingJobsAnswer) *Envelope { return &a.Envelope },
+	schema.F("jobs", schema.Named("job_list", schema.StreamOf(AccountingJob.Type)), func(a *AccountingJobsAnswer) *schema.Stream[AccountingJobRow] { return &a.Jobs }, "The jobs", schema.Required(0)),
+)
+
+// AccountingJobsParams are the parameters of GetAccountingJobs. Users, groups and QOS may be names.
+type AccountingJobsParams struct{ model.AccountingJobFilter }
+
+func jobFlag(name string, bit model.JobFilterFlags, doc string) schema.Field[AccountingJobsParams] {
+	return flagText(name, doc, func(p *AccountingJobsParams) *model.JobFilterFlags { return &p.AccountingJobFilter.Flags }, bit)
+}
+
+func scheduledFlag(name string, bit uint32, doc string) schema.Field[AccountingJobsParams] {
+	return schema.Take(name, yes, func(p *AccountingJobsParams, on bool) error {
+		if on {
+			p.JobFlags = model.Some(p.JobFlags.Or(0) | bit)
+		}
+		return nil
+	}, doc)
+}
+
+var accountingJobsParams = schema.Object("",
+	texts("account", "Accounts", func(p *AccountingJobsParams) *[]string { return &p.Accounts }),
+	texts("association", "Numbers of associations", func(p *AccountingJobsParams) *[]string { return &p.AssocIDs }),
+	texts("cluster", "Clusters; when missing, this one", func(p *AccountingJobsParams) *[]string { return &p.Clusters }),
+	texts("constraints", "Features", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.Constraints }),
+	schema.F("cpus_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMax }, "Greatest number of processors it had", schema.Count, schema.Until(V41)),
+	schema.F("cpus_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMin }, "Least number of processors it had", schema.Count, schema.Until(V41)),
+	scheduledFlag("scheduler_unset", scheduledUnset, "Whatever scheduled it"),
+	scheduledFlag("scheduled_on_submit", scheduledOnSubmit, "It began when it was submitted"),
+	scheduledFlag("scheduled_by_main", scheduledByMain, "The main scheduler began it"),
+	scheduledFlag("scheduled_by_backfill", scheduledByBackfill, "The backfill scheduler began it"),
+	scheduledFlag("job_started", jobStarted, "Its beginning was heard of"),
+	schema.F("exit_code", decimal, func(p *AccountingJobsParams) *uint32 { return &p.ExitCode }, "Exit code", schema.Bare),
+	jobFlag("show_duplicates", model.JobFilterDuplicates, "Show jobs whose number a later one has, too"),
+	jobFlag("skip_steps", model.JobFilterNoSteps, "Show no steps"),
+	jobFlag("disable_truncate_usage_time", model.JobFilterNoTruncation, "Do not cut times to those asked for"),
+	jobFlag("whole_hetjob", model.JobFilterWholeHetJob, "Show all parts of a heterogeneous job when one matches"),
+	jobFlag("disable_whole_hetjob", model.JobFilterNoWholeHetJob, "Show only parts that match"),
+	jobFlag("disable_wait_for_result", model.JobFilterNoWait, "Do not wait for a slow database"),
+	jobFlag("usage_time_as_submit_time", model.JobFilterNoDefaultUsage, "Take start_time for that of the submission"),
+	jobFlag("show_batch_script", model.JobFilterScript, "Show the script"),
+	jobFlag("show_job_environment", model.JobFilterEnvironment, "Ask for the environment, which no field shows"),
+	passedOver[AccountingJobsParams]("format"),
+	texts("groups", "Groups, by name or number", func(p *AccountingJobsParams) *[]string { return &p.GroupIDs }),
+	texts("job_name", "Names", func(p *AccountingJobsParams) *[]string { return &p.Names }),
+	schema.F("nodes_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMax }, "Greatest number of nodes it had", schema.Count, schema.Until(V41)),
+	schema.F("nodes_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMin }, "Least number of nodes it had", schema.Count, schema.Until(V41)),
+	texts("partition", "Partitions", func(p *AccountingJobsParams) *[]string { return &p.Partitions }),
+	texts("qos", "Qualities of service, by name or number", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.QOS }),
+	schema.F("reason", reasonNumbers, func(p *AccountingJobsParams) *[]string { return &p.Reasons }, "Why it last waited or failed, words with commas between them"),
+	texts("reservation", "Reservations", func(p *AccountingJobsParams) *[]string { return &p.Reservations }),
+	texts("reservation_id", "Numbers of reservations", func(p *AccountingJobsParams) *[]string { return &p.ReservationIDs }),
+	schema.F("state", stateNumbers, func(p *AccountingJobsParams) *[]string { return &p.States }, "States, words with commas between them"),
+	schema.F("step", selectedSteps, func(p *AccountingJobsParams) *[]model.SelectedStep { return &p.Steps }, "Jobs, tasks or steps, as 12, 12_3 or 12.batch, with commas between them"),
+	schema.Take("submit_time", instant, func(p *AccountingJobsParams, t model.Time) error {
+		p.UsageStart = t
+		p.AccountingJobFilter.Flags |= model.JobFilterNoDefaultUsage
+		return nil
+	}, "Submitted since then", schema.Unit(UnixTime), schema.Until(V41)),
+	schema.F("timelimit_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMax }, "Longest time limit", schema.Unit("min"), schema.Until(V41)),
+	schema.F("timelimit_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMin }, "Shortest time limit", schema.Unit("min"), schema.Until(V41)),
+	schema.F("end_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageEnd }, "There until then", schema.Unit(UnixTime)),
+	schema.F("start_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageStart }, "There since then; when missing, ever", schema.Unit(UnixTime)),
+	schema.F("node", schema.String, func(p *AccountingJobsParams) *string { return &p.UsedNodes }, "Nodes, as a host list, of which it had one"),
+	texts("users", "Users, by name or number", func(p *AccountingJobsParams) *[]string { return &p.UserIDs }),
+	texts("wckey", "Workload keys", func(p *AccountingJobsParams) *[]string { return &p.WCKeys }),
+)
+
+// AnySchedule in AccountingJobFilter.JobFlags lets every job through.
+const AnySchedule = scheduledUnset
+
+// stateNumbers are states as the daemon compares them.
+func stateNumbers() schema.Type[[]string] {
+	parse := jobStates.Parser(schema.View{Version: V43})
+	return asText(func(s string) ([]string, error) {
+		var list []string
+		for word := range strings.SplitSeq(s, ",") {
+			if n, err := strconv.ParseUint(word, 10, 32); err == nil {
+				list = append(list, strconv.FormatUint(n, 10))
+				continue
+			}
+			var state model.JobState
+			var report schema.Report
+			if !parse(&report, &schema.Value{Kind: schema.Text, Text: word, Untyped: true}, &state) {
+				return nil, noSuch("state", word)
+			}
+			list = append(list, strconv.FormatUint(uint64(state), 10))
+		}
+		return list, nil
+	})
+}
+
+// reasonNumbers are reasons likewise.
+func reasonNumbers() schema.Type[[]string] {
+	return asText(func(s string) ([]string, error) {
+		var list []string
+		for word := range strings.SplitSeq(s, ",") {
+			n, err := strconv.ParseUint(word, 10, 32)
+			if err != nil {
+				i := 0
+				for i < len(reasons) && (reasons[i] == "" || !strings.EqualFold(reasons[i], word)) {
+					i++
+				}
+				if i == len(reasons) {
+					return nil, noSuch("reason", word)
+				}
+				n = uint64(i)
+			}
+			list = append(list, strconv.FormatUint(n, 10))
+		}
+		return list, nil
+	})
+}
+
+// GetAccountingJobs lists jobs.
+var GetAccountingJobs = declare(accountingJobsParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "jobs/", ID: "get_jobs",
+	Doc: "List jobs that are recorded", Answer: AccountingJobs,
+	About:   "Jobs as the accounting daemon keeps them, long after the controller has forgotten them. Every parameter that is given narrows the list, or says what else to show of each. Whose jobs are shown is the daemon's to say.",
+	Returns: "The jobs",
+})
+
+// AccountingJobParams are the parameters of GetAccountingJob.
+type AccountingJobParams struct{ Job model.SelectedStep }
+
+var accountingJobParams = schema.Object("",
+	schema.F("job_id", selectedStep, func(p *AccountingJobParams) *model.SelectedStep { return &p.Job }, "Number of the job", schema.Required(0)),
+)
+
+// GetAccountingJob shows one job.
+var GetAccountingJob = declare(accountingJobParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "job/{job_id}", ID: "get_job",
+	Doc: "Show one job that is recorded", Answer: AccountingJobs,
+	About:   "The job of that number, a task of an array as 12_3; several when the number was given anew, or is an array's.",
+	Returns: "The job, in a list",
+})

@@ -1,0 +1,304 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// AccountingStepRow is a step of a job with names for its numbers.
+type AccountingStepRow struct {
+	*model.AccountingStep
+	job *AccountingJobRow
+}
+
+// AccountingStep is a step of a job.
+var AccountingStep = schema.Object("step",
+	schema.Group("time", "Times", []schema.Field[AccountingStepRow]{
+		schema.F("elapsed", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Elapsed }, "How long it ran", schema.Unit("s")),
+		schema.F("end", moment, func(s *AccountingStepRow) *model.Time { return &s.EndTime }, "When it ended", schema.Unit(UnixTime)),
+		schema.F("start", moment, func(s *AccountingStepRow) *model.Time { return &s.StartTime }, "When it began", schema.Unit(UnixTime)),
+		schema.F("suspended", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Suspended }, "How long it was suspended", schema.Unit("s")),
+		cpuTime("system", "Time in the kernel", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.SystemCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.SystemCPUUsec }),
+		schema.F("limit", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.TimeLimit }, "How long it may run", schema.Unit("min"), schema.Since(V43)),
+		cpuTime("total", "Time of its processors", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.TotalCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.TotalCPUUsec }),
+		cpuTime("user", "Time in its programs", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.UserCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.UserCPUUsec }),
+	}),
+	schema.Show("exit_code", exitCodeType.Type, func(s *AccountingStepRow) exitCode { return decodeExit(s.ExitCode) }, "How it ended"),
+	schema.Group("nodes", "Its nodes", []schema.Field[AccountingStepRow]{
+		schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NodeCount }, "How many", schema.Count),
+		schema.F("range", schema.String, func(s *AccountingStepRow) *string { return &s.Nodes }, "As a host list"),
+		schema.Show("list", schema.Named("hostlist", schema.StreamOf(schema.String)), stepNodes, "One by one"),
+	}),
+	schema.Group("tasks", "Its tasks", []schema.Field[AccountingStepRow]{
+		schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NumTasks }, "How many", schema.Count),
+	}),
+	schema.Show("pid", schema.String, func(*AccountingStepRow) string { return "" }, "Nothing any more", schema.Deprecated(V42)),
+	schema.Group("CPU", "Processors", []schema.Field[AccountingStepRow]{
+		schema.Group("requested_frequency", "Frequency it asked for", []schema.Field[AccountingStepRow]{
+			schema.F("min", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMin }, "At least", schema.Unit("kHz")),
+			schema.F("max", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMax }, "At most", schema.Unit("kHz")),
+		}),
+		schema.Show("governor", schema.String, func(s *AccountingStepRow) string { return governor(s.CPUFreqGov) }, "Governor it asked for"),
+	}),
+	schema.Show("kill_request_user", schema.String, func(s *AccountingStepRow) string { return userName(s.job.Users, s.ReqUserID) }, "User who ended it"),
+	schema.F("state", jobStates.Type, func(s *AccountingStepRow) *model.JobState { return &s.State }, "Base state, then flags"),
+	schema.Group("statistics", "What it used", []schema.Field[AccountingStepRow]{
+		schema.Group("CPU", "Processors", []schema.Field[AccountingStepRow]{
+			schema.Show("actual_frequency", schema.Int64, func(s *AccountingStepRow) int64 { return int64(s.Stats.CPUFreq) }, "Mean frequency of all tasks", schema.Unit("kHz")),
+		}),
+		schema.Group("energy", "Energy", []schema.Field[AccountingStepRow]{
+			schema.F("consumed", number, func(s *AccountingStepRow) *model.Opt[uint64] { return &s.Stats.ConsumedEnergy }, "Of all tasks", schema.Unit("J")),
+		}),
+	}),
+	schema.Group("step", "Which it is", []schema.Field[AccountingStepRow]{
+		schema.Show("id", schema.String, func(s *AccountingStepRow) string { return stepID(&s.StepID) }, "The job's number and its own, as 12.batch"),
+		schema.F("name", schema.String, func(s *AccountingStepRow) *string { return &s.Name }, "Its name"),
+		schema.F("stderr", schema.String, func(s *AccountingStepRow) *string { return &s.StdErr }, "Pattern of the path its errors went to", schema.Since(V43)),
+		schema.F("stdin", schema.String, func(s *AccountingStepRow) *string { return &s.StdIn }, "Pattern of the path its input came from", schema.Since(V43)),
+		schema.F("stdout", schema.String, func(s *AccountingStepRow) *string { return &s.StdOut }, "Pattern of the path its output went to", schema.Since(V43)),
+		schema.Show("stderr_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdErr) }, "Path its errors went to", schema.Since(V43)),
+		schema.Show("stdin_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdIn) }, "Path its input came from", schema.Since(V43)),
+		schema.Show("stdout_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdOut) }, "Path its output went to", schema.Since(V43)),
+	}),
+	schema.Group("task", "Its tasks", []schema.Field[AccountingStepRow]{
+		schema.Show("distribution", schema.String, func(s *AccountingStepRow) string { return distribution(s.TaskDist) }, "How they are laid out"),
+	}),
+	schema.Group("tres", "Trackable resources", []schema.Field[AccountingStepRow]{
+		usedTRES("requested", "Read", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.In }),
+		usedTRES("consumed", "Written", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.Out }),
+		schema.Show("allocated", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(s.TRESAlloc) }, "What it had"),
+	}),
+)
+
+// usedTRES is one direction of what a step used. Its name is that of another thing, which it never was.
+func usedTRES(name, doc string, of func(*AccountingStepRow) *model.StepUsage) schema.Field[AccountingStepRow] {
+	schemas := map[string]string{"requested": "step_tres_req", "consumed": "step_tres_usage"}
+	extreme := func(which string) func() schema.Type[[]taskTRES] {
+		return schema.Named(schemas[name]+which, schema.List(taskTRESType.Type))
+	}
+	return schema.Group(name, doc, []schema.Field[AccountingStepRow]{
+		schema.Show("max", extreme("_max"), func(s *AccountingStepRow) []taskTRES {
+			u := of(s)
+			return taskAmounts(s, u.Max, u.MaxNode, u.MaxTask)
+		}, "Of the task that used most"),
+		schema.Show("min", extreme("_min"), func(s *AccountingStepRow) []taskTRES {
+			u := of(s)
+			return taskAmounts(s, u.Min, u.MinNode, u.MinTask)
+		}, "Of the task that used least"),
+		schema.Show("average", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(of(s).Average) }, "Of a task on average"),
+		schema.Show("total", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(of(s).Total) }, "Of all tasks"),
+	})
+}
+
+// taskTRES is an amount with the task that had it.
+type taskTRES struct {
+	model.TRES
+	task uint64
+	node string
+}
+
+// taskTRESType has two fields that documents do not, and that clients were always sent.
+var taskTRESType = schema.Object("tres_of_task",
+	schema.F("type", schema.String, func(t *taskTRES) *string { return &t.Type }, "Kind, as cpu or gres", schema.Required(0)),
+	schema.F("name", schema.String, func(t *taskTRES) *string { return &t.Name }, "Which of that kind, where there are several"),
+	schema.F("id", schema.Int32, func(t *taskTRES) *uint32 { return &t.ID }, "Its number", schema.Bare),
+	schema.Show("count", schema.Int64, func(t *taskTRES) int64 { return int64(t.Count) }, "Number of them, of MiB where it is memory", schema.Count),
+	schema.Show("task", schema.Int64, func(t *taskTRES) int64 { return int64(t.task) }, "Number of the task", schema.Bare, schema.Ours),
+	schema.F("node", schema.String, func(t *taskTRES) *string { return &t.node }, "Node of the task", schema.Ours),
+)
+
+// taskAmounts joins three texts by the ids in them; an entry of zeros alone is none.
+func taskAmounts(s *AccountingStepRow, counts, nodes, tasks string) []taskTRES {
+	var list []taskTRES
+	if counts == "" && nodes == "" && tasks == "" {
+		return nil
+	}
+	places, indices := byID(nodes), byID(tasks)
+	for _, t := range s.job.amounts(counts) {
+		one := taskTRES{TRES: t, task: indices[t.ID]}
+		if place, known := places[t.ID]; known {
+			one.node = nth(s.Nodes, place)
+		}
+		if one.Count != 0 || one.task != 0 || one.node != "" {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+func byID(s string) map[uint32]uint64 {
+	m := map[uint32]uint64{}
+	for part := range strings.SplitSeq(s, ",") {
+		if id, n, ok := amount(part); ok {
+			m[id] = n
+		}
+	}
+	return m
+}
+
+// maxNth is how far into a host list is looked.
+const maxNth = 1 << 17
+
+// nth is a name in a host list.
+func nth(list string, n uint64) string {
+	if n > maxNth {
+		return ""
+	}
+	for host := range model.Hosts(list) {
+		if n == 0 {
+			return host
+		}
+		n--
+	}
+	return ""
+}
+
+// stepNodes are a step's nodes, as many as it says it has.
+func stepNodes(s *AccountingStepRow) schema.Stream[string] {
+	return func(each func(*string) error) error {
+		left := min(s.NodeCount, maxNth)
+		for host := range model.Hosts(s.Nodes) {
+			if left == 0 {
+				return nil
+			}
+			left--
+			if err := each(&host); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// stepID is as 12, 12.batch, 12.3 or 12.3+1.
+func stepID(id *model.StepID) string {
+	s := strconv.FormatUint(uint64(id.JobID), 10)
+	if step := stepName(id.Step); step != "" {
+		s += "." + step
+	}
+	if id.HetComponent.Set {
+		s += "+" + strconv.FormatUint(uint64(id.HetComponent.Number), 10)
+	}
+	return s
+}
+
+// governor is the name of how a processor's frequency is chosen.
+func governor(n uint32) string {
+	switch n {
+	case 0x80000001:
+		return "Low"
+	case 0x80000002:
+		return "Medium"
+	case 0x80000003:
+		return "High"
+	case 0x80000004:
+		return "Highm1"
+	case 0x88000000:
+		return "Conservative"
+	case 0x84000000:
+		return "OnDemand"
+	case 0x82000000:
+		return "Performance"
+	case 0x81000000:
+		return "PowerSave"
+	case 0x80800000:
+		return "UserSpace"
+	case 0x80400000:
+		return "SchedUtil"
+	case nobody:
+		return ""
+	}
+	if n&0x80000000 != 0 {
+		return "Unknown"
+	}
+	return strconv.FormatUint(uint64(n), 10)
+}
+
+// distribution is how tasks are laid out, over nodes, sockets and cores.
+func distribution(n uint32) string {
+	words := [...]string{"", "Cyclic", "Block", "FCyclic"}
+	node, socket, core := n&0xf, n>>4&0xf, n>>8&0xf
+	s := "Unknown"
+	switch {
+	case n&0xf000 != 0 || socket > 3 || core > 3:
+	case node == 3 && socket == 0:
+		s = "arbitrary task distribution"
+	case node == 4 && socket == 0:
+		s = "Plane"
+	case (node == 1 || node == 2) && socket == 0:
+		s = words[node]
+	case node == 1 || node == 2:
+		s = words[node][:1] + words[socket] + words[core]
+	}
+	if n&0x800000 != 0 {
+		s += ",Pack"
+	}
+	if n&0x400000 != 0 {
+		s += ",NoPack"
+	}
+	return s
+}
+
+func noSuch(kind, word string) error {
+	return fmt.Errorf("there is no %s %q", kind, schema.Shorten(word))
+}
+
+// selectedStep is a job, a task or a step, as 12, 12_3, 12+1, 12.0 or 12.batch.
+func selectedStep() schema.Type[model.SelectedStep] { return asText(parseStep) }
+
+func selectedSteps() schema.Type[[]model.SelectedStep] {
+	return asText(func(s string) ([]model.SelectedStep, error) {
+		var list []model.SelectedStep
+		for part := range strings.SplitSeq(s, ",") {
+			one, err := parseStep(strings.TrimSpace(part))
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, one)
+		}
+		return list, nil
+	})
+}
+
+func parseStep(s string) (step model.SelectedStep, err error) {
+	bad := noSuch("job", s)
+	take := func(digits string) (n uint32, ok bool) {
+		big, err := strconv.ParseUint(digits, 10, 32)
+		return uint32(big), err == nil && big < nobody
+	}
+	job, name, stepped := strings.Cut(s, ".")
+	if stepped {
+		known := map[string]uint32{"batch": 0xfffffffb, "extern": 0xfffffffc, "interactive": 0xfffffffa}
+		n, ok := known[name]
+		if !ok {
+			if n, ok = take(name); !ok {
+				return step, bad
+			}
+		}
+		step.Step.Step = model.Some(n)
+	}
+	for _, part := range []struct {
+		mark string
+		into *model.Opt[uint32]
+	}{{"+", &step.HetOffset}, {"_", &step.ArrayTaskID}} {
+		front, digits, found := strings.Cut(job, part.mark)
+		if !found {
+			continue
+		}
+		n, ok := take(digits)
+		if !ok {
+			return step, bad
+		}
+		job, *part.into = front, model.Some(n)
+	}
+	n, ok := take(job)
+	if !ok || n == 0 {
+		return step, bad
+	}
+	step.Step.JobID = n
+	return step, nil
+}

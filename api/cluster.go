@@ -1,0 +1,106 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// ClusterRow is a cluster with names for its numbers.
+type ClusterRow struct {
+	*model.Cluster
+	*Records
+}
+
+// clusterFlags are the words of a cluster's flags.
+var clusterFlags = schema.Words("cluster_rec_flags",
+	schema.Bit("DELETED", clusterDeleted, schema.Since(V43)),
+	schema.Bit("REGISTERING", uint32(1)<<0),
+	schema.Bit("MULTIPLE_SLURMD", uint32(1)<<7),
+	schema.Bit("FRONT_END", uint32(1)<<9, schema.Until(V43)),
+	schema.Bit("FEDERATION", uint32(1)<<11),
+	schema.Bit("EXTERNAL", uint32(1)<<12),
+)
+
+const clusterDeleted uint32 = 1 << 1
+
+// Cluster is a cluster.
+var Cluster = schema.Object("cluster_rec",
+	schema.Group("controller", "Its controller", []schema.Field[ClusterRow]{
+		schema.F("host", schema.String, func(c *ClusterRow) *string { return &c.ControlHost }, "Machine; empty while it is not registered"),
+		schema.F("port", schema.Int32, func(c *ClusterRow) *uint32 { return &c.ControlPort }, "Port", schema.Bare),
+	}),
+	schema.F("flags", clusterFlags.Type, func(c *ClusterRow) *uint32 { return &c.Flags }, "About itself"),
+	schema.F("name", schema.String, func(c *ClusterRow) *string { return &c.Name }, "Its name"),
+	schema.F("nodes", schema.String, func(c *ClusterRow) *string { return &c.Nodes }, "Its nodes, as a host list"),
+	schema.Show("select_plugin", schema.String, func(*ClusterRow) string { return "" }, "Nothing any more", schema.Deprecated(V41)),
+	schema.Group("associations", "Of its associations", []schema.Field[ClusterRow]{
+		schema.F("root", assocShort.Type, func(c *ClusterRow) *model.Association { return &c.RootAssoc }, "The one above all others"),
+	}),
+	schema.F("rpc_version", schema.Int32, func(c *ClusterRow) *uint16 { return &c.RPCVersion }, "Protocol that its controller speaks, times 256", schema.Bare),
+	schema.Show("tres", amounts, func(c *ClusterRow) []model.TRES { return c.amounts(c.Cluster.TRES) }, "What it has"),
+)
+
+// ClustersAnswer is the body of an answer with clusters.
+type ClustersAnswer struct {
+	Clusters schema.Stream[ClusterRow]
+	Envelope
+}
+
+// Clusters is the table of a ClustersAnswer.
+var Clusters = enveloped("openapi_clusters_resp", func(a *ClustersAnswer) *Envelope { return &a.Envelope },
+	schema.F("clusters", schema.Named("cluster_rec_list", schema.StreamOf(Cluster.Type)), func(a *ClustersAnswer) *schema.Stream[ClusterRow] { return &a.Clusters }, "The clusters", schema.Required(0)),
+)
+
+// ClustersParams are the parameters of GetClusters.
+type ClustersParams struct{}
+
+var clustersParams = schema.Object("",
+	schema.Ignore[ClustersParams]("update_time", instant, "Clusters have no date of their last change", schema.Unit(UnixTime)),
+)
+
+// GetClusters lists the clusters.
+var GetClusters = declare(clustersParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "clusters/", ID: "get_clusters",
+	Doc: "List the clusters", Answer: Clusters,
+	About:   "Every cluster that the accounting daemon keeps records of.",
+	Returns: "The clusters",
+})
+
+// ClusterParams are the parameters of GetCluster.
+type ClusterParams struct {
+	Name string
+	model.ClusterFilter
+}
+
+// classifications are the words for what a cluster is for.
+var classifications = schema.Words("cluster_classification",
+	schema.Part("UNCLASSIFIED", ^uint16(0), 0),
+	schema.Part("CAPABILITY", ^uint16(0), 1),
+	schema.Part("CAPACITY", ^uint16(0), 2),
+	schema.Part("CAPAPACITY (both CAPABILITY and CAPACITY)", ^uint16(0), 3, schema.Until(V42)),
+	schema.Part("CAPAPACITY", ^uint16(0), 3, schema.Since(V42)),
+)
+
+var clusterParams = schema.Object("",
+	schema.F("cluster_name", someName("cluster"), func(p *ClusterParams) *string { return &p.Name }, "Name of the cluster", schema.Required(0)),
+	schema.F("classification", joined(classifications), func(p *ClusterParams) *uint16 { return &p.Classification }, "What it must be for"),
+	texts("cluster", "Names, of which it must have one", func(p *ClusterParams) *[]string { return &p.Names }),
+	texts("federation", "Federations, of which it must be in one", func(p *ClusterParams) *[]string { return &p.Federations }),
+	schema.Take("flags", joined(clusterFlags), func(p *ClusterParams, n uint32) error { p.Flags = model.Some(n); return nil }, "Flags, of which it must have one, with commas between them"),
+	passedOver[ClusterParams]("format"),
+	texts("rpc_version", "Protocols, of which its controller must speak one", func(p *ClusterParams) *[]string { return &p.RPCVersions }),
+	schema.F("usage_end", instant, func(p *ClusterParams) *model.Time { return &p.UsageEnd }, "Until when usage is asked for", schema.Unit(UnixTime)),
+	schema.F("usage_start", instant, func(p *ClusterParams) *model.Time { return &p.UsageStart }, "Since when usage is asked for", schema.Unit(UnixTime)),
+	schema.F("with_deleted", yes, func(p *ClusterParams) *bool { return &p.WithDeleted }, "Show it when it is deleted, too"),
+	schema.F("with_usage", yes, func(p *ClusterParams) *bool { return &p.WithUsage }, "Ask for usage, which no field shows"),
+)
+
+// GetCluster shows one cluster.
+var GetCluster = declare(clusterParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "cluster/{cluster_name}", ID: "get_cluster",
+	Doc: "Show one cluster", Answer: Clusters,
+	About:   "The cluster of that name.",
+	Returns: "The cluster, in a list",
+})

@@ -1,0 +1,182 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// QOSRow is a quality of service with names for its numbers.
+type QOSRow struct {
+	*model.QOS
+	*Records
+}
+
+// qosFlags are the words of its flags; the first three only travel to the daemon.
+var qosFlags = schema.Words("qos_flags",
+	schema.Bit("NOT_SET", uint32(1)<<28),
+	schema.Bit("ADD", uint32(1)<<29),
+	schema.Bit("REMOVE", uint32(1)<<30),
+	schema.Bit("DELETED", uint32(1)<<13, schema.Since(V43)),
+	schema.Bit("PARTITION_MINIMUM_NODE", uint32(1)<<0),
+	schema.Bit("PARTITION_MAXIMUM_NODE", uint32(1)<<1),
+	schema.Bit("PARTITION_TIME_LIMIT", uint32(1)<<2),
+	schema.Bit("ENFORCE_USAGE_THRESHOLD", uint32(1)<<3),
+	schema.Bit("NO_RESERVE", uint32(1)<<4),
+	schema.Bit("REQUIRED_RESERVATION", uint32(1)<<5),
+	schema.Bit("DENY_LIMIT", uint32(1)<<6),
+	schema.Bit("OVERRIDE_PARTITION_QOS", uint32(1)<<7),
+	schema.Bit("PARTITION_QOS", uint32(1)<<12, schema.Since(V43)),
+	schema.Bit("NO_DECAY", uint32(1)<<8),
+	schema.Bit("USAGE_FACTOR_SAFE", uint32(1)<<9),
+	schema.Bit("RELATIVE", uint32(1)<<10),
+)
+
+// qosPreemptModes are the words for what becomes of jobs that make room.
+var qosPreemptModes = schema.Words("qos_preempt_modes",
+	schema.Part("DISABLED", ^uint16(0), 0),
+	schema.Bit("SUSPEND", uint16(1)<<0),
+	schema.Bit("REQUEUE", uint16(1)<<1),
+	schema.Bit("CANCEL", uint16(1)<<3),
+	schema.Bit("GANG", uint16(1)<<15),
+)
+
+// QOS is a quality of service.
+var QOS = schema.Object("qos",
+	schema.F("description", schema.String, func(q *QOSRow) *string { return &q.Description }, "Any text"),
+	schema.F("flags", qosFlags.Type, func(q *QOSRow) *uint32 { return &q.Flags }, "About itself"),
+	schema.F("id", schema.Int32, func(q *QOSRow) *uint32 { return &q.ID }, "Its number", schema.Bare),
+	schema.Group("limits", "Limits", []schema.Field[QOSRow]{
+		schema.F("grace_time", schema.Int32, func(q *QOSRow) *uint32 { return &q.GraceTime }, "Time that a job has to end when it makes room", schema.Unit("s")),
+		schema.Group("max", "Limits", []schema.Field[QOSRow]{
+			schema.Group("active_jobs", "Of all its jobs that run", []schema.Field[QOSRow]{
+				schema.F("accruing", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
+				schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobs }, "Number of jobs that run", schema.Count),
+			}),
+			schema.Group("jobs", "Of jobs", []schema.Field[QOSRow]{
+				schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpSubmitJobs }, "Number of jobs that wait or run, of all together", schema.Count, schema.Since(V42)),
+				schema.Group("active_jobs", "That run", []schema.Field[QOSRow]{
+					schema.Group("per", "Of one", []schema.Field[QOSRow]{
+						schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPA }, "Number of an account's", schema.Count),
+						schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPU }, "Number of a user's", schema.Count),
+					}),
+				}),
+				schema.Group("per", "That wait or run, of one", []schema.Field[QOSRow]{
+					schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPA }, "Number of an account's", schema.Count),
+					schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPU }, "Number of a user's", schema.Count),
+				}),
+			}),
+			schema.Group("tres", "Of trackable resources", []schema.Field[QOSRow]{
+				schema.Show("total", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRES) }, "Of all its jobs together, at once"),
+				schema.Group("minutes", "Times minutes", []schema.Field[QOSRow]{
+					schema.Show("total", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRESMins) }, "Of all its jobs, ever", schema.Since(V42)),
+					schema.Group("per", "Of one", []schema.Field[QOSRow]{
+						schema.Show("qos", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRESRunMins) }, "Quality of service, that running jobs may still take"),
+						schema.Show("job", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESMinsPJ) }, "Job"),
+						schema.Show("account", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESRunMinsPA) }, "Account, that running jobs may still take"),
+						schema.Show("user", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESRunMinsPU) }, "User, that running jobs may still take"),
+					}),
+				}),
+				schema.Group("per", "Of one", []schema.Field[QOSRow]{
+					schema.Show("account", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESPA) }, "Account"),
+					schema.Show("job", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESPJ) }, "Job"),
+					schema.Show("node", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESPN) }, "Node of a job"),
+					schema.Show("user", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESPU) }, "User"),
+				}),
+			}),
+			schema.Group("wall_clock", "Of time", []schema.Field[QOSRow]{
+				schema.Group("per", "Of one", []schema.Field[QOSRow]{
+					schema.F("qos", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpWall }, "Quality of service: all its jobs together", schema.Unit("min")),
+					schema.F("job", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxWallPJ }, "Job", schema.Unit("min")),
+				}),
+			}),
+			schema.Group("accruing", "Of jobs that gain priority with age", []schema.Field[QOSRow]{
+				schema.Group("per", "Of one", []schema.Field[QOSRow]{
+					schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePA }, "Number of an account's", schema.Count),
+					schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePU }, "Number of a user's", schema.Count),
+				}),
+			}),
+		}),
+		schema.F("factor", double, func(q *QOSRow) *float64 { return &q.LimitFactor }, "What limits of associations are multiplied by", schema.Bare),
+		schema.Group("min", "What there must be at least", []schema.Field[QOSRow]{
+			schema.F("priority_threshold", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MinPrioThreshold }, "Priority of a job that resources are kept for", schema.Bare),
+			schema.Group("tres", "Of trackable resources", []schema.Field[QOSRow]{
+				schema.Group("per", "Of one", []schema.Field[QOSRow]{
+					schema.Show("job", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MinTRESPJ) }, "Job"),
+				}),
+			}),
+		}),
+	}),
+	schema.F("name", schema.String, func(q *QOSRow) *string { return &q.Name }, "Its name"),
+	schema.Group("preempt", "Whose jobs make room for its own, and how", []schema.Field[QOSRow]{
+		schema.Show("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preempted, "Qualities of service whose jobs do"),
+		schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "What becomes of its own jobs when they do"),
+		schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time that its own jobs run before", schema.Unit("s")),
+	}),
+	schema.F("priority", number, func(q *QOSRow) *model.Opt[uint32] { return &q.Priority }, "What its jobs' priority has of it", schema.Bare),
+	schema.F("usage_factor", double, func(q *QOSRow) *float64 { return &q.UsageFactor }, "What its jobs' usage is multiplied by", schema.Bare),
+	schema.F("usage_threshold", double, func(q *QOSRow) *float64 { return &q.UsageThreshold }, "Fair share that a job must have to begin", schema.Bare),
+)
+
+// preempted are names; a number that is nobody's any more is left out.
+func preempted(q *QOSRow) []string {
+	var list []string
+	for n := range members(&q.PreemptIDs) {
+		if name := q.Records.QOS[uint32(n)]; name != "" && n > 0 {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// QOSAnswer is the body of an answer with qualities of service.
+type QOSAnswer struct {
+	QOS schema.Stream[QOSRow]
+	Envelope
+}
+
+// QOSList is the table of a QOSAnswer.
+var QOSList = enveloped("openapi_slurmdbd_qos_resp", func(a *QOSAnswer) *Envelope { return &a.Envelope },
+	schema.F("qos", schema.Named("qos_list", schema.StreamOf(QOS.Type)), func(a *QOSAnswer) *schema.Stream[QOSRow] { return &a.QOS }, "The qualities of service", schema.Required(0)),
+)
+
+// QOSListParams are the parameters of GetQOSList. IDs may be names.
+type QOSListParams struct{ model.QOSFilter }
+
+var qosListParams = schema.Object("",
+	texts("description", "Descriptions", func(p *QOSListParams) *[]string { return &p.Descriptions }),
+	flagText("with_deleted", "Show deleted ones too", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Until(V42)),
+	flagText("Include deleted QOS", "Show deleted ones too", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Since(V42)),
+	passedOver[QOSListParams]("format"),
+	texts("id", "Numbers or names", func(p *QOSListParams) *[]string { return &p.IDs }),
+	texts("name", "Names", func(p *QOSListParams) *[]string { return &p.Names }),
+	schema.F("preempt_mode", joined(qosPreemptModes), func(p *QOSListParams) *uint16 { return &p.PreemptMode }, "What becomes of its jobs when they make room"),
+)
+
+// GetQOSList lists the qualities of service.
+var GetQOSList = declare(qosListParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "qos/", ID: "get_qos",
+	Doc: "List the qualities of service", Answer: QOSList,
+	About:   "What jobs may be limited by and preferred with beside their associations. Every parameter that is given narrows the list.",
+	Returns: "The qualities of service",
+})
+
+// QOSParams are the parameters of GetQOS.
+type QOSParams struct {
+	Name        string
+	WithDeleted bool
+}
+
+var qosParams = schema.Object("",
+	schema.F("qos", someName("quality of service"), func(p *QOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0)),
+	schema.F("with_deleted", yes, func(p *QOSParams) *bool { return &p.WithDeleted }, "Show it when it is deleted, too"),
+)
+
+// GetQOS shows one.
+var GetQOS = declare(qosParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "qos/{qos}", ID: "get_single_qos",
+	Doc: "Show one quality of service", Answer: QOSList,
+	About:   "The quality of service of that name.",
+	Returns: "The quality of service, in a list",
+})

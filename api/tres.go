@@ -1,0 +1,38 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// TRES is a trackable resource, or an amount of it.
+var TRES = schema.Object("tres",
+	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Kind, as cpu or gres", schema.Required(0)),
+	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Which of that kind, where there are several"),
+	schema.F("id", schema.Int32, func(t *model.TRES) *uint32 { return &t.ID }, "Its number", schema.Bare),
+	schema.Show("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, "Number of them, of MiB where it is memory; 0 when the resource is listed for itself", schema.Count),
+)
+
+// amounts are several, in memory.
+var amounts = schema.Named("tres_list", schema.List(TRES.Type))
+
+// TRESAnswer is the body of an answer with trackable resources.
+type TRESAnswer struct {
+	TRES schema.Stream[model.TRES]
+	Envelope
+}
+
+// TRESList is the table of a TRESAnswer.
+var TRESList = enveloped("openapi_tres_resp", func(a *TRESAnswer) *Envelope { return &a.Envelope },
+	schema.F("TRES", schema.Named("tres_list", schema.StreamOf(TRES.Type)), func(a *TRESAnswer) *schema.Stream[model.TRES] { return &a.TRES }, "The trackable resources", schema.Required(0)),
+)
+
+// GetTRES lists the trackable resources.
+var GetTRES = declare(noParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "tres/", ID: "get_tres",
+	Doc: "List the trackable resources", Answer: TRESList,
+	About:   "Everything whose use can be limited and is counted, with the number that other records have it by.",
+	Returns: "The trackable resources",
+})

@@ -1,0 +1,99 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// adminLevels are the words for what a user may do with the accounting daemon's records.
+var adminLevels = schema.Words("admin_lvl",
+	schema.Part("Not Set", ^uint16(0), 0),
+	schema.Part("None", ^uint16(0), 1),
+	schema.Part("Operator", ^uint16(0), 2),
+	schema.Part("Administrator", ^uint16(0), 3),
+)
+
+var userFlags = schema.Words("user_flags",
+	schema.Part("NONE", ^uint32(0), 0),
+	schema.Bit("DELETED", uint32(1)<<0),
+)
+
+// wckey is a key by which work is told apart.
+var wckey = schema.Object("wckey",
+	schema.F("accounting", usages, func(k *model.WCKey) *[]model.Usage { return &k.Usage }, "What was used with it, when it is asked for"),
+	schema.F("cluster", schema.String, func(k *model.WCKey) *string { return &k.Cluster }, "Cluster", schema.Required(0)),
+	schema.F("id", schema.Int32, func(k *model.WCKey) *uint32 { return &k.ID }, "Its number", schema.Bare),
+	schema.F("name", schema.String, func(k *model.WCKey) *string { return &k.Name }, "Its name", schema.Required(0)),
+	schema.F("user", schema.String, func(k *model.WCKey) *string { return &k.User }, "Whose it is", schema.Required(0)),
+	schema.F("flags", schema.Words("wckey_flags", schema.Bit("DELETED", uint32(1)<<0)).Type, func(k *model.WCKey) *uint32 { return &k.Flags }, "About itself"),
+)
+
+// User is a user of the accounting daemon.
+var User = schema.Object("user",
+	schema.F("administrator_level", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "What he may do with records"),
+	schema.F("associations", assocShorts, func(u *model.User) *[]model.Association { return &u.Associations }, "His associations, when they are asked for"),
+	schema.F("coordinators", coordinators, func(u *model.User) *[]model.Coordinator { return &u.Coordinates }, "Accounts that he looks after, when they are asked for"),
+	schema.Group("default", "What his jobs have that say nothing", []schema.Field[model.User]{
+		schema.F("account", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Account"),
+		schema.F("wckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Workload key"),
+	}),
+	schema.F("flags", userFlags.Type, func(u *model.User) *uint32 { return &u.Flags }, "About himself"),
+	schema.F("name", schema.String, func(u *model.User) *string { return &u.Name }, "His name", schema.Required(0)),
+	schema.F("old_name", schema.String, func(u *model.User) *string { return &u.OldName }, "His name before"),
+	schema.F("wckeys", schema.Named("wckey_list", schema.List(wckey.Type)), func(u *model.User) *[]model.WCKey { return &u.WCKeys }, "His workload keys, when they are asked for"),
+)
+
+// UsersAnswer is the body of an answer with users.
+type UsersAnswer struct {
+	Users schema.Stream[model.User]
+	Envelope
+}
+
+// UserList is the table of a UsersAnswer.
+var UserList = enveloped("openapi_users_resp", func(a *UsersAnswer) *Envelope { return &a.Envelope },
+	schema.F("users", schema.Named("user_list", schema.StreamOf(User.Type)), func(a *UsersAnswer) *schema.Stream[model.User] { return &a.Users }, "The users", schema.Required(0)),
+)
+
+// UsersParams are the parameters of GetUsers, and with Name of GetUser.
+type UsersParams struct {
+	Name            string
+	WithoutDefaults bool
+	model.UserFilter
+}
+
+// shownOfUsers is what else is shown of a user.
+var shownOfUsers = []schema.Field[UsersParams]{
+	schema.F("with_assocs", yes, func(p *UsersParams) *bool { return &p.WithAssocs }, "Show associations"),
+	schema.F("with_coords", yes, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Show accounts looked after"),
+	schema.F("with_deleted", yes, func(p *UsersParams) *bool { return &p.WithDeleted }, "Show who is deleted, too"),
+	schema.F("with_wckeys", yes, func(p *UsersParams) *bool { return &p.WithWCKeys }, "Show workload keys"),
+}
+
+var usersParams = schema.Object("", append([]schema.Field[UsersParams]{
+	schema.F("admin_level", joined(adminLevels), func(p *UsersParams) *uint16 { return &p.AdminLevel }, "What they may do with records"),
+	texts("default_account", "Default accounts", func(p *UsersParams) *[]string { return &p.DefaultAccounts }),
+	texts("default_wckey", "Default workload keys", func(p *UsersParams) *[]string { return &p.DefaultWCKeys }),
+	schema.F("without_defaults", yes, func(p *UsersParams) *bool { return &p.WithoutDefaults }, "Do not show defaults"),
+}, shownOfUsers...)...)
+
+// GetUsers lists the users.
+var GetUsers = declare(usersParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "users/", ID: "get_users",
+	Doc: "List the users", Answer: UserList,
+	About:   "The users that the accounting daemon knows. Every parameter that is given narrows the list, or says what else to show of each. Defaults come with associations.",
+	Returns: "The users",
+})
+
+var userParams = schema.Object("", append([]schema.Field[UsersParams]{
+	schema.F("name", someName("user"), func(p *UsersParams) *string { return &p.Name }, "Name of the user", schema.Required(0)),
+}, shownOfUsers...)...)
+
+// GetUser shows one user.
+var GetUser = declare(userParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "user/{name}", ID: "get_user",
+	Doc: "Show one user", Answer: UserList,
+	About:   "The user of that name.",
+	Returns: "The user, in a list",
+})

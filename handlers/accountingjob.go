@@ -1,0 +1,114 @@
+package handlers
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// everyJob is how jobs are looked up unless the client says otherwise.
+const everyJob = model.JobFilterDuplicates | model.JobFilterNoTruncation
+
+// getAccountingJobs lists jobs that are recorded. A client that narrows the list means this cluster,
+// unless it names others.
+func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error {
+	r, err := h.records(c)
+	if err != nil {
+		return err
+	}
+	filter := p.AccountingJobFilter
+	if filter.QOS, err = qosNumbers(r, filter.QOS, "qos"); err != nil {
+		return err
+	}
+	if filter.Flags == 0 {
+		filter.Flags = everyJob
+	}
+	if !filter.JobFlags.Set {
+		filter.JobFlags = model.Some(api.AnySchedule)
+	}
+	if len(filter.Clusters) == 0 && h.Cluster != "" && c.r.URL.RawQuery != "" {
+		filter.Clusters = []string{h.Cluster}
+	}
+	// The daemon compares numbers, and only some gateways can find the number of a name. Whose name it
+	// is is in the record: who is asked for by name is picked here.
+	users, groups := byName(&filter.UserIDs), byName(&filter.GroupIDs)
+	list := func(each func(*model.AccountingJob) error) error {
+		return h.Accounting.Jobs(c.ctx, c.cred, filter, func(j *model.AccountingJob) error {
+			if !has(users, j.User, j.UserID, h.Users.User) || !has(groups, "", j.GroupID, h.Users.Group) {
+				return nil
+			}
+			return each(j)
+		})
+	}
+	return h.sendAccountingJobs(c, r, list)
+}
+
+// byName takes a list out of the filter when there is a name in it.
+func byName(list *[]string) (all []string) {
+	isName := func(s string) bool {
+		_, err := strconv.ParseUint(s, 10, 32)
+		return err != nil
+	}
+	if slices.ContainsFunc(*list, isName) {
+		all, *list = *list, nil
+	}
+	return all
+}
+
+// has tells whether someone is in a list of names and numbers; everybody is in none.
+func has(list []string, name string, number uint32, nameOf func(uint32) string) bool {
+	if list == nil {
+		return true
+	}
+	if name == "" {
+		name = nameOf(number)
+	}
+	return slices.Contains(list, name) || slices.Contains(list, strconv.FormatUint(uint64(number), 10))
+}
+
+// getAccountingJob shows one job: several entries when its number was given anew, or is an array's.
+func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
+	r, err := h.records(c)
+	if err != nil {
+		return err
+	}
+	filter := model.AccountingJobFilter{Flags: everyJob, JobFlags: model.Some(api.AnySchedule), Steps: []model.SelectedStep{p.Job}}
+	if h.Cluster != "" {
+		filter.Clusters = []string{h.Cluster}
+	}
+	var jobs []model.AccountingJob
+	err = h.Accounting.Jobs(c.ctx, c.cred, filter, func(j *model.AccountingJob) error {
+		jobs = append(jobs, *j)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(jobs) == 0 {
+		return errs.New(errs.NotFound, "there is no job %d in the records", p.Job.Step.JobID)
+	}
+	return h.sendAccountingJobs(c, r, func(each func(*model.AccountingJob) error) error {
+		for i := range jobs {
+			if err := each(&jobs[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (h *handler) sendAccountingJobs(c *call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {
+	body := api.AccountingJobsAnswer{Envelope: c.envelope()}
+	body.Jobs = func(each func(*api.AccountingJobRow) error) error {
+		row := api.AccountingJobRow{Records: r}
+		return list(func(j *model.AccountingJob) error {
+			row.AccountingJob = j
+			return each(&row)
+		})
+	}
+	return send(c, http.StatusOK, api.AccountingJobs, &body)
+}

@@ -1,0 +1,110 @@
+package handlers
+
+import (
+	"context"
+	"slices"
+
+	"schedrestd/model"
+)
+
+// recorded is what a fake accounting daemon has; only names narrow its lists.
+type recorded struct {
+	jobs         []model.AccountingJob
+	associations []model.Association
+	accounts     []model.Account
+	users        []model.User
+	qos          []model.QOS
+	clusters     []model.Cluster
+	tres         []model.TRES
+
+	filters []any // what was asked for
+}
+
+// listed gives those of list that want lets through, as they are only while each has them.
+func listed[T any](a accounts, call string, cred model.Credential, filter any, list []T, want func(*T) bool, each func(*T) error) error {
+	a.recorded.filters = append(a.recorded.filters, filter)
+	if err := a.asked(call, cred); err != nil {
+		return err
+	}
+	var reused T
+	for i := range list {
+		if reused = list[i]; !want(&reused) {
+			continue
+		}
+		if err := each(&reused); err != nil {
+			return err
+		}
+	}
+	var none T
+	reused = none
+	return a.midway
+}
+
+func oneOf(names []string, name string) bool { return names == nil || slices.Contains(names, name) }
+
+func (a accounts) Jobs(_ context.Context, cred model.Credential, f model.AccountingJobFilter, each func(*model.AccountingJob) error) error {
+	return listed(a, "recorded jobs", cred, f, a.recorded.jobs, func(j *model.AccountingJob) bool {
+		return (len(f.Steps) == 0 || f.Steps[0].Step.JobID == j.JobID) && oneOf(f.Clusters, j.Cluster)
+	}, each)
+}
+
+func (a accounts) Associations(_ context.Context, cred model.Credential, f model.AssocFilter, each func(*model.Association) error) error {
+	return listed(a, "associations", cred, f, a.recorded.associations, func(r *model.Association) bool { return oneOf(f.Users, r.User) }, each)
+}
+
+func (a accounts) Accounts(_ context.Context, cred model.Credential, f model.AccountFilter, each func(*model.Account) error) error {
+	return listed(a, "accounts", cred, f, a.recorded.accounts, func(r *model.Account) bool {
+		if f.Flags&model.AccountWithAssocs == 0 {
+			r.Associations = nil
+		}
+		return oneOf(f.Assoc.Accounts, r.Name)
+	}, each)
+}
+
+func (a accounts) Users(_ context.Context, cred model.Credential, f model.UserFilter, each func(*model.User) error) error {
+	return listed(a, "users", cred, f, a.recorded.users, func(u *model.User) bool {
+		if !f.WithAssocs { // a user's defaults are those of his associations
+			u.Associations, u.DefaultAccount = nil, ""
+		}
+		return oneOf(f.Assoc.Users, u.Name)
+	}, each)
+}
+
+func (a accounts) QOS(_ context.Context, cred model.Credential, f model.QOSFilter, each func(*model.QOS) error) error {
+	return listed(a, "qos", cred, f, a.recorded.qos, func(q *model.QOS) bool { return oneOf(f.Names, q.Name) }, each)
+}
+
+func (a accounts) Clusters(_ context.Context, cred model.Credential, f model.ClusterFilter, each func(*model.Cluster) error) error {
+	return listed(a, "clusters", cred, f, a.recorded.clusters, func(c *model.Cluster) bool { return oneOf(f.Names, c.Name) }, each)
+}
+
+func (a accounts) TRES(_ context.Context, cred model.Credential, f model.TRESFilter, each func(*model.TRES) error) error {
+	return listed(a, "tres", cred, f, a.recorded.tres, func(*model.TRES) bool { return true }, each)
+}
+
+// demoRecorded has one of everything that is shown in its own way.
+func demoRecorded() recorded {
+	none, some := model.Infinite[uint32](), model.Some[uint32]
+	assoc := model.Association{Account: "lab", Cluster: "demo", User: "alice", Partition: "debug", ID: 4, Flags: 1 | 1<<16, Shares: 1, IsDefault: model.Some[uint16](1), Lineage: "/lab/0-alice/",
+		DefaultQOSID: 2, QOSIDs: []string{"1", "+2", "-9"}, GrpTRES: "1=4,1001=2,7=9", MaxTRESPJ: "2=18446744073709551614", GrpJobs: some(3), MaxJobs: none, MaxWallPJ: some(60), Priority: some(7), Comment: "c",
+		Usage: []model.Usage{{AllocSecs: 90, TRES: model.TRES{ID: 1, Type: "cpu", Count: 3}, ID: 4, PeriodStart: 1_795_000_000}}}
+	return recorded{
+		tres:         []model.TRES{{ID: 1, Type: "cpu"}, {ID: 2, Type: "mem"}, {ID: 4, Type: "node"}, {ID: 1001, Type: "gres", Name: "gpu"}},
+		clusters:     []model.Cluster{{Name: "demo", ControlHost: "ctl1", ControlPort: 6817, Flags: 1 | 1<<7 | 1<<9, Nodes: "n[1-2]", RPCVersion: 42 << 8, TRES: "1=12,4=2", RootAssoc: model.Association{Account: "root", Cluster: "demo", ID: 1}}, {Name: "other", Flags: 2}},
+		associations: []model.Association{{Account: "lab", Cluster: "demo", ID: 3, ParentAccount: "root", GrpWall: some(9), MinPrioThreshold: some(5)}, assoc},
+		accounts: []model.Account{{Name: "lab", Description: "the lab", Organization: "uni", Flags: 1 | 4 | 1<<16, Associations: []model.Association{assoc},
+			Coordinators: []model.Coordinator{{Name: "bob", Direct: model.Some[uint16](1)}, {Name: "eve"}}}},
+		users: []model.User{{Name: "alice", AdminLevel: 2, DefaultAccount: "lab", DefaultWCKey: "k", Associations: []model.Association{assoc}, Coordinates: []model.Coordinator{{Name: "lab", Direct: model.Some[uint16](1)}},
+			WCKeys: []model.WCKey{{Name: "k", Cluster: "demo", User: "alice", ID: 5, Flags: 1, Usage: assoc.Usage}}}, {Name: "bob", Flags: 1, AdminLevel: 1}},
+		qos: []model.QOS{{ID: 1, Name: "normal", MaxWallPJ: none, Priority: some(0), UsageFactor: 1, UsageThreshold: model.FloatInfinite, LimitFactor: model.FloatNotSet},
+			{ID: 2, Name: "fast", Description: "first", Flags: 1<<2 | 1<<12, PreemptMode: 0x8002, PreemptIDs: model.Bitmap{Len: 8, Set: true, Bits: []byte{0b0100_0010}}, GrpTRESMins: "1=600", MaxTRESPU: "1001=1",
+				GrpSubmitJobs: some(5), MaxJobsPU: some(2), PreemptExemptTime: some(30), GraceTime: 10, UsageFactor: 0.5}},
+		jobs: []model.AccountingJob{{JobID: 12, Name: "old", Account: "lab", Cluster: "demo", AssocID: 4, User: "alice", UserID: 20001, GroupID: 20002, QOSID: 2, ArrayJobID: 12, ArrayTaskID: some(3), ArrayTasks: "0x492", ArrayMaxTasks: 2,
+			SubmitTime: 1_794_000_000, EligibleTime: 1_794_000_010, StartTime: 1_794_000_025, EndTime: 1_794_000_030, Elapsed: 5, TimeLimit: none, State: model.JobFailed, StateReason: 24, ExitCode: 3 << 8, DerivedExitCode: 9,
+			ReqMem: 512 | model.MemPerCPU, ReqCPUs: 2, ReqUserID: 20002, Flags: 4 | 16, Priority: some(0), TRESAlloc: "1=2,1001=1,99=7", TRESReq: "1=2", WCKey: "*k", Nodes: "n[1-2]", AllocNodes: 2,
+			StdOut: "out-%A_%a-%u-%x", WorkDir: "/home/alice", DerivedExitText: "it failed", SubmitLine: "sbatch x", RestartCnt: 1, SegmentSize: 2, ReservationReq: "r1,r2",
+			Steps: []model.AccountingStep{{Name: "batch", StepID: model.StepID{JobID: 12, Step: some(0xfffffffb)}, Nodes: "n[1-2]", NodeCount: 1, NumTasks: 1, State: model.JobFailed, TaskDist: 0x112, CPUFreqGov: 0x84000000, TimeLimit: none, ReqUserID: 0xffffffff,
+				StdErr: "err-%j", TRESAlloc: "1=1", Stats: model.StepStats{CPUFreq: 2000.5, ConsumedEnergy: model.Some[uint64](7), In: model.StepUsage{Average: "2=5", Max: "1=0,2=9", MaxNode: "1=0,2=1", MaxTask: "1=0,2=3", Total: "2=10"}}}}},
+			{JobID: 13, Name: "waits", Cluster: "demo", UserID: 20002, EligibleTime: 1_794_000_010, ReqUserID: 0xffffffff, ReqMem: 100, Priority: some(1)}},
+	}
+}
