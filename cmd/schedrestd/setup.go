@@ -27,7 +27,7 @@ func judge(c *conf.Cluster) error {
 	if c.User != "" {
 		u, _, err := become.ParseUser(c.User)
 		if err != nil {
-			return errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", c.User)
+			return errs.Wrap(err, errs.KindOf(err), "%s=%s", spelled(c, "SchedUser"), c.User)
 		}
 		trust.Owners = append(trust.Owners, u.UID)
 	}
@@ -106,7 +106,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 
 // daemons adds where the site's daemons are, by address, each kind in the order in which it is asked.
 func daemons(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) (err error) {
-	s.Controllers, err = addresses("SchedctldHost", shown(c), c.ControllerPort, log)
+	s.Controllers, err = addresses(spelled(c, "SchedctldHost"), shown(c), c.ControllerPort, log)
 	if err != nil || s.Content&ipc.ContentAccounting == 0 {
 		return err
 	}
@@ -121,6 +121,14 @@ func daemons(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) (err error) {
 		s.Accounting = append(s.Accounting, ipc.Address{Name: c.Accounting.Host, Network: "unix", Address: c.Accounting.Socket})
 	}
 	return nil
+}
+
+// spelled is a key as a person finds it in the file.
+func spelled(c *conf.Cluster, key string) string {
+	if c.SlurmKeys {
+		return strings.Replace(key, "Sched", "Slurm", 1)
+	}
+	return key
 }
 
 // shown is the controllers under the names that users are to see. To Slurm "localhost" is

@@ -103,7 +103,7 @@ func TestLostController(t *testing.T) {
 	if err != nil || len(s.Controllers) != 2 || s.Controllers[0].Name != "two" || len(s.Accounting) != 1 {
 		t.Errorf("%v, %v: %v", s.Controllers, s.Accounting, err)
 	}
-	for _, key := range []string{"SchedctldHost=", "AccountingStorageHost="} {
+	for _, key := range []string{"SlurmctldHost=", "AccountingStorageHost="} {
 		if !strings.Contains(log, "left out, until the configuration is read again: "+key+lost) {
 			t.Errorf("%s%s is not in the log:\n%s", key, lost, log)
 		}
@@ -111,6 +111,17 @@ func TestLostController(t *testing.T) {
 	_, _, err = slurmSetup(t, "ClusterName=c\nSlurmctldHost="+lost+"\nAuthAltTypes=auth/jwt\n")
 	if errs.KindOf(err) != errs.NotFound || !strings.Contains(err.Error(), lost) {
 		t.Errorf("no controller at all: %v", err)
+	}
+}
+
+// TestNoSuchUser: what is wrong is named as it stands in the file.
+func TestNoSuchUser(t *testing.T) {
+	for _, key := range []string{"SlurmUser", "SchedUser"} {
+		path := site(t, "ClusterName=c\n"+strings.Replace(key, "User", "ctldHost", 1)+"=127.0.0.1\n"+key+"=nobody-has-this-name\n")
+		_, err := configuration(path, discard)
+		if errs.KindOf(err) != errs.NotFound || !strings.HasPrefix(err.Error(), key+"=nobody-has-this-name: ") {
+			t.Errorf("%s: %v", key, err)
+		}
 	}
 }
 
