@@ -21,7 +21,8 @@ type Endpoint struct {
 	Params     Described
 	Request    Described // nil: no body
 	Answer     Described
-	Since      schema.Version // 0: all versions
+	Since      schema.Version // 0: from the first version on
+	Until      schema.Version // gone from that version on; 0: never
 	Ours       schema.Version // Slurm's gateway has it from this version on; 0: in all
 }
 
@@ -70,14 +71,16 @@ func (e *Endpoint) InPath(name string) bool {
 }
 
 // In tells whether the endpoint exists in v.
-func (e *Endpoint) In(v schema.Version) bool { return v >= e.Since }
+func (e *Endpoint) In(v schema.Version) bool {
+	return v >= e.Since && (e.Until == 0 || v < e.Until)
+}
 
 // Endpoints is every endpoint there is. Paths and IDs follow what clients of slurmrestd know.
 var Endpoints = []*Endpoint{
 	GetPing.Endpoint,
 	GetNodes.Endpoint, GetNode.Endpoint,
 	GetPartitions.Endpoint, GetPartition.Endpoint,
-	GetJobs.Endpoint, GetJobStates.Endpoint, GetJob.Endpoint, DeleteJob.Endpoint, PostJobSubmit.Endpoint,
+	GetJobs.Endpoint, GetJobStates.Endpoint, GetJob.Endpoint, DeleteJob.Endpoint, OldDeleteJob.Endpoint, PostJobSubmit.Endpoint,
 	GetReservations.Endpoint, GetReservation.Endpoint, GetLicenses.Endpoint, GetShares.Endpoint, GetDiag.Endpoint,
 	GetAccountingPing.Endpoint, GetAccountingDiag.Endpoint,
 	GetTRES.Endpoint, GetClusters.Endpoint, GetCluster.Endpoint, GetQOSList.Endpoint, GetQOS.Endpoint,

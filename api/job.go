@@ -227,24 +227,3 @@ var GetJob = declare(jobParams, Endpoint{
 	About:   "The job of that number, or the tasks of an array when it is an array's. A number that no job has is answered with 404.",
 	Returns: "The job, in a list",
 })
-
-// KillParams are the parameters of DeleteJob.
-type KillParams struct {
-	Job    string
-	Signal model.Opt[uint16]
-	Flags  model.Kill
-}
-
-var killParams = schema.Object("",
-	schema.F("job_id", jobName, func(p *KillParams) *string { return &p.Job }, "Number of the job, or of a task as \"12_3\"", schema.Required(0)),
-	schema.F("signal", signalNumber, func(p *KillParams) *model.Opt[uint16] { return &p.Signal }, "Name or number of the signal to send; when missing: KILL, which cancels it"),
-	schema.F("flags", joined(warnFlags), func(p *KillParams) *uint16 { return (*uint16)(&p.Flags) }, "What the signal goes to, words with commas between them"),
-)
-
-// DeleteJob cancels a job.
-var DeleteJob = declare(killParams, Endpoint{
-	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
-	Doc: "Cancel a job", Answer: Empty,
-	About:   "Ends a job, a task of an array or all of it; or, with signal, sends a signal and leaves the rest to the job. The answer comes when the controller has taken the request, not when the job has ended.",
-	Returns: "Nothing but the envelope: the controller has taken the request",
-})

@@ -64,6 +64,10 @@ type Controller interface {
 
 	// Kill sends a signal to the job that id names, "12", a task "12_3", a part "12+1"; 9 ends it.
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
+
+	// KillEach is Kill, with what became of each job that id names, as far as the controller says so; one job
+	// by itself that failed is the error.
+	KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error)
 }
 
 // Accounting is the daemon that keeps the records. As Controller in all else.

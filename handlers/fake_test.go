@@ -35,12 +35,13 @@ type fake struct {
 	stats        model.AccountingStats
 	recorded     recorded
 
-	calls     []string         // what was asked, in order
-	submitted []*model.JobDesc // what was submitted
-	cancelled []string
-	killed    [][2]uint16 // signal and flags of each of them
-	queries   []model.Query
-	creds     []model.Credential
+	calls       []string         // what was asked, in order
+	submitted   []*model.JobDesc // what was submitted
+	cancelled   []string
+	killResults []model.KillResult
+	killed      [][2]uint16 // signal and flags of each of them
+	queries     []model.Query
+	creds       []model.Credential
 
 	partitionQueries []model.Query
 	selected         [][]model.JobSelection
@@ -153,6 +154,10 @@ func (f *fake) Kill(_ context.Context, cred model.Credential, id string, signal 
 	f.cancelled = append(f.cancelled, id)
 	f.killed = append(f.killed, [2]uint16{signal, uint16(flags)})
 	return f.asked("cancel", cred)
+}
+
+func (f *fake) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
+	return f.killResults, f.Kill(ctx, cred, id, signal, flags)
 }
 
 func (f *fake) Stats(_ context.Context, cred model.Credential) (*model.ControllerStats, error) {

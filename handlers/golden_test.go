@@ -68,6 +68,11 @@ func demo() *fake {
 			RPCUsers:    []model.RPCUserStats{{UserID: 0, Count: 3, Time: 10}, {UserID: 20001, Count: 1}},
 			PendingRPCs: []model.PendingRPCs{{Type: 1001, Count: 2}}, PendingHosts: []model.PendingHosts{{Type: 6009, Hosts: "n[1-2],m"}, {Type: 70000}},
 		},
+		killResults: []model.KillResult{
+			{Code: 2021, Reason: "the job has already ended", Message: "too late", ID: model.SelectedStep{Step: model.StepID{JobID: 12}, ArrayTaskID: model.Some[uint32](3)}, RealJobID: model.Some[uint32](15), Sibling: "west"},
+			{Reason: "No error", ID: model.SelectedStep{Step: model.StepID{JobID: 12}, HetOffset: model.Some[uint32](1)}},
+			{ID: model.SelectedStep{Step: model.StepID{JobID: 12, Step: model.Some[uint32](4)}, ArrayTasks: model.Bitmap{Len: 8, Set: true, Bits: []byte{0b1110_0010}}}},
+		},
 		tresNames:   []string{"cpu", "mem"},
 		totalShares: 7,
 		shares: []model.Share{

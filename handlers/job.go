@@ -43,8 +43,25 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 
 // deleteJob cancels a job, or sends it another signal.
 func (h *handler) deleteJob(c *call, p *api.KillParams) error {
-	if err := h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), p.Flags); err != nil {
+	results, err := h.Controller.KillEach(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
+}
+
+// oldDeleteJob is deleteJob as it was before v0.0.42.
+func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
+	if err := h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p)); err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
+}
+
+// killFlags has the signal go to all of the job, unless the client says what to.
+func killFlags(p *api.KillParams) model.Kill {
+	if p.Flags == 0 {
+		return model.KillFullJob
+	}
+	return p.Flags
 }

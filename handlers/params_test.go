@@ -91,17 +91,19 @@ func TestSignal(t *testing.T) {
 		path string
 		want [2]uint16
 	}{
-		{"job/12", [2]uint16{9, 0}},
-		{"job/12?signal=SIGUSR1", [2]uint16{10, 0}},
+		{"job/12", [2]uint16{9, 8}},
+		{"job/12?signal=SIGUSR1", [2]uint16{10, 8}},
 		{"job/12?signal=15&flags=BATCH_JOB,FULL_JOB", [2]uint16{15, 9}},
-		{"job/12?signal=0", [2]uint16{0, 0}},
+		{"job/12?signal=0", [2]uint16{0, 8}},
 	}
 	for _, tt := range tests {
 		f := demo()
-		if w := serve(t, config(f), request(http.MethodDelete, "/sched/v0.0.42/"+tt.path, "")); w.Code != http.StatusOK {
-			t.Fatalf("%s: status %d: %s", tt.path, w.Code, w.Body)
+		for _, version := range []string{"v0.0.41", "v0.0.42"} {
+			if w := serve(t, config(f), request(http.MethodDelete, "/sched/"+version+"/"+tt.path, "")); w.Code != http.StatusOK {
+				t.Fatalf("%s: status %d: %s", tt.path, w.Code, w.Body)
+			}
 		}
-		if d := cmp.Diff([][2]uint16{tt.want}, f.killed); d != "" {
+		if d := cmp.Diff([][2]uint16{tt.want, tt.want}, f.killed); d != "" {
 			t.Errorf("%s: %s", tt.path, d)
 		}
 	}

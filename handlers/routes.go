@@ -25,6 +25,7 @@ func (h *handler) routes() []route {
 			on(api.GetShares, h.getShares),
 			on(api.GetDiag, h.getDiag),
 			on(api.DeleteJob, h.deleteJob),
+			on(api.OldDeleteJob, h.oldDeleteJob),
 			on(api.PostJobSubmit, h.postJobSubmit),
 		)
 	}

@@ -24,10 +24,14 @@ type KillJobs struct {
 type KillResult struct {
 	Code      uint32 // 0, or one of Slurm's error numbers
 	Message   string
+	Reason    string // what Code means, for people; it does not travel
 	ID        SelectedStep
 	RealJobID Opt[uint32]
 	Sibling   string // the cluster of a federation that it is of
 }
+
+// KillFullJob sends the signal to all of the job: to its script and to every step.
+const KillFullJob Kill = 8
 
 // KillVerbose asks for a KillResult of each job, of those too where all went well.
 const KillVerbose Kill = 0x800

@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 
+	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
 
@@ -15,4 +17,31 @@ func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.K
 	answer := message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{Each: pass(each)}}
 	r := request{kind: message.RequestKillJobs, body: &message.KillJobs{KillJobs: *k}, since: codec.V2405}
 	return c.query(ctx, cred, r, message.ResponseKillJobs, &answer)
+}
+
+// KillEach is Kill, by the message that has what became of each job that id names: without
+// model.KillVerbose of those alone that failed. One job by itself that failed is the error. A controller that
+// does not know that message, as Slurm's before 24.05, has done nothing, and is sent the one of Kill: then
+// nothing is said of each.
+func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
+	var results []model.KillResult
+	err := c.KillJobs(ctx, cred, &model.KillJobs{Jobs: []string{id}, Signal: signal, Flags: flags}, func(r *model.KillResult) error {
+		results = append(results, *r)
+		return nil
+	})
+	switch {
+	case errs.KindOf(err) == errs.Unsupported:
+		return nil, c.Kill(ctx, cred, id, signal, flags)
+	case err != nil:
+		return nil, err
+	case len(results) == 1 && results[0].Code != 0:
+		return nil, fault.Of(results[0].Code, results[0].Message)
+	}
+	for i := range results {
+		results[i].Reason = "No error"
+		if code := results[i].Code; code != 0 {
+			results[i].Reason = fault.Of(code, "").Message
+		}
+	}
+	return results, nil
 }

@@ -1,0 +1,95 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// killers is a controller that tells what became of each job as results says; nil: it does not know the message. The
+// requests that it had are counted, those to one job and those to many.
+func killers(results func() ([]model.KillResult, error)) (s *server.Server, one, many *int) {
+	s, one, many = controller(), new(int), new(int)
+	s.Handlers[message.RequestKillJob] = decoded(message.ResponseRC, func(r *message.KillJob) (message.Body, error) {
+		*one++
+		if r.JobText != "12_3" || r.Signal != 10 || r.Flags != 8 {
+			return nil, errs.New(errs.Internal, "%+v", r)
+		}
+		return &message.RC{}, nil
+	})
+	if results != nil {
+		s.Handlers[message.RequestKillJobs] = decoded(message.ResponseKillJobs, func(r *message.KillJobs) (message.Body, error) {
+			*many++
+			if !cmp.Equal(r.KillJobs, model.KillJobs{Jobs: []string{"12_3"}, Signal: 10, Flags: 8}) {
+				return nil, errs.New(errs.Internal, "%+v", r)
+			}
+			list, err := results()
+			answer := &message.KillJobsResponse{}
+			answer.Jobs.List = list
+			return answer, err
+		})
+	}
+	return s, one, many
+}
+
+func TestKillEach(t *testing.T) {
+	ended := model.KillResult{Code: fault.AlreadyDone}
+	for _, tt := range []struct {
+		name      string
+		results   func() ([]model.KillResult, error)
+		want      []string // the reasons
+		kind      errs.Kind
+		one, many int
+	}{
+		{name: "all went well", results: func() ([]model.KillResult, error) { return nil, nil }, many: 1},
+		{name: "said so", results: func() ([]model.KillResult, error) { return []model.KillResult{{}}, nil }, want: []string{"No error"}, many: 1},
+		{name: "one that failed", results: func() ([]model.KillResult, error) { return []model.KillResult{{Code: fault.InvalidJobID}}, nil }, kind: errs.NotFound, many: 1},
+		{name: "several", results: func() ([]model.KillResult, error) { return []model.KillResult{ended, {}, ended}, nil },
+			want: []string{fault.Of(fault.AlreadyDone, "").Message, "No error", fault.Of(fault.AlreadyDone, "").Message}, many: 1},
+		{name: "refused", results: func() ([]model.KillResult, error) { return nil, fault.Of(fault.AccessDenied, "") }, kind: errs.Denied, many: 1},
+		{name: "unknown message", one: 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, one, many := killers(tt.results)
+			c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", s)}})
+			results, err := c.KillEach(context.Background(), ann, "12_3", 10, model.KillFullJob)
+			if e, failed := errors.AsType[*errs.Error](err); (tt.kind != 0) != failed || failed && e.Kind != tt.kind {
+				t.Errorf("got %v", err)
+			}
+			var reasons []string
+			for _, r := range results {
+				reasons = append(reasons, r.Reason)
+			}
+			if d := cmp.Diff(tt.want, reasons); d != "" {
+				t.Error(d)
+			}
+			if *one != tt.one || *many != tt.many {
+				t.Errorf("asked %d times for one, %d times for many", *one, *many)
+			}
+		})
+	}
+}
+
+// TestKillEachOnce: a signal that may have arrived is not sent by the other message.
+func TestKillEachOnce(t *testing.T) {
+	p := script(t, "ctl", func(nc net.Conn, request message.Header) {
+		if request.Type == message.RequestPing {
+			rc(nc, request.Version, 0)
+		}
+	})
+	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
+	_, err := c.KillEach(context.Background(), ann, "12_3", 10, model.KillFullJob)
+	if code(err) != errs.OutcomeUnknown || p.count(message.RequestKillJobs) != 1 || p.count(message.RequestKillJob) != 0 {
+		t.Errorf("got %v; sent %d and %d times", err, p.count(message.RequestKillJobs), p.count(message.RequestKillJob))
+	}
+}
