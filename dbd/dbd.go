@@ -3,10 +3,10 @@
 // connections that stay, so that the gateway has one client for it and for a
 // site's slurmdbd; jobs come in by a message of our own (message.RecordJobs).
 //
-// It is no accounting for clusters: no associations, no limits, no sums over time.
-// Requests that need those are answered "not known here", not with empty lists.
+// It is no accounting for clusters: no associations, no limits, no sums over time. Lists of what it
+// has none of are empty; a question that needs it is refused, not answered as if it had not been asked.
 //
-// A request is one file (stats.go, record.go, end.go); store.go is the database; serve.go
+// A request is one file (stats.go, record.go, jobs.go, end.go; lists.go has the short ones); store.go is the database; serve.go
 // joins it with what both daemons have in common (package daemon).
 package dbd
 
@@ -37,6 +37,14 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 		message.AccountingGetStats:   d.stats,
 		message.AccountingRecordJobs: d.record,
 		message.AccountingFini:       d.end,
+
+		message.AccountingGetJobs:     d.jobs,
+		message.AccountingGetTRES:     d.tres,
+		message.AccountingGetClusters: d.clusters,
+		message.AccountingGetAssocs:   d.associations,
+		message.AccountingGetAccounts: d.accounts,
+		message.AccountingGetUsers:    d.users,
+		message.AccountingGetQOS:      d.qos,
 	}
 	for t, h := range handlers {
 		handlers[t] = d.counted(h)
