@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"runtime"
 	"strings"
@@ -57,6 +58,7 @@ func newLister(t *testing.T, jobs int) *lister {
 		l.lists.Add(1)
 		if l.cut == 0 {
 			nc.Write(list)
+			io.Copy(io.Discard, nc) // until the other side closes
 			return
 		}
 		nc.Write(list[:l.cut])
@@ -87,12 +89,12 @@ type slow struct {
 	jobs    atomic.Int64
 }
 
-func ask100(c *client.Client) *slow {
+func ask100(ctx context.Context, c *client.Client) *slow {
 	s := &slow{letGo: make(chan struct{})}
 	for range 100 {
 		s.wait.Go(func() {
 			n := 0
-			_, err := c.Jobs(context.Background(), ann, model.Query{}, func(*model.Job) error {
+			_, err := c.Jobs(ctx, ann, model.Query{}, func(*model.Job) error {
 				if n++; n == 3 {
 					s.stalled.Add(1)
 					<-s.letGo
@@ -117,7 +119,7 @@ func TestSlowClients(t *testing.T) {
 	l := newLister(t, jobs)
 	budget := client.NewBudget(256 << 20)
 	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute})
-	s := ask100(c)
+	s := ask100(context.Background(), c)
 	soon(t, "all stall", func() bool { return s.stalled.Load() == 100 })
 	soon(t, "no connection is open", func() bool { return l.open.Load() == 0 })
 	if used := 256<<20 - budget.Free(); used == 0 || used > 100*l.length {
@@ -133,19 +135,41 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
+// TestRoomIsGivenBackOnTheWay: what was decoded of an answer takes no room any more.
+func TestRoomIsGivenBackOnTheWay(t *testing.T) {
+	const jobs = 2000
+	l := newLister(t, jobs)
+	budget := client.NewBudget(16 << 20)
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget})
+	_, err := c.Jobs(context.Background(), ann, model.Query{}, func(j *model.Job) error {
+		used, left := 16<<20-budget.Free(), l.length-l.length*int(j.StepID.JobID)/jobs
+		if used < left-200<<10 || used > left+200<<10 {
+			return fmt.Errorf("at job %d %d bytes are in use, and %d to come", j.StepID.JobID, used, left)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMoreSlowClientsThanRoom: who has no room for his answer waits without a connection and in turn, and
-// is told to come back when that takes too long. Memory stays bounded all the time.
+// is told to come back when he gives up. Memory stays bounded all the time.
 func TestMoreSlowClientsThanRoom(t *testing.T) {
 	l := newLister(t, 2000)
 	size := 5 * l.length
 	budget := client.NewBudget(size)
-	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 3 * time.Second})
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute})
 	var before, during runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	s := ask100(c)
+	ctx, giveUp := context.WithCancel(context.Background())
+	s := ask100(ctx, c)
 	soon(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
 	soon(t, "no connection is open", func() bool { return l.open.Load() == 0 })
+	if budget.Waiting() == 0 {
+		t.Error("none was open because nobody waited any more")
+	}
 	if n := s.stalled.Load(); n < 4 || n > 6 {
 		t.Errorf("%d have room, of a hundred; it is for five", n)
 	}
@@ -154,6 +178,7 @@ func TestMoreSlowClientsThanRoom(t *testing.T) {
 	if grown := int64(during.HeapAlloc) - int64(before.HeapAlloc); grown > int64(size)+100*(100<<10) {
 		t.Errorf("%d bytes more than before, with room for %d", grown, size)
 	}
+	giveUp()
 	soon(t, "the others are sent away", func() bool { return budget.Waiting() == 0 })
 	s.mu.Lock()
 	for _, err := range s.errs {
@@ -174,7 +199,7 @@ func TestMoreSlowClientsThanRoom(t *testing.T) {
 	}
 	// From now on it is known how long the list is: nobody asks who has no room.
 	l.lists.Store(0)
-	s = ask100(c)
+	s = ask100(context.Background(), c)
 	soon(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
 	if n := l.lists.Load(); n != s.stalled.Load() {
 		t.Errorf("%d stall, and the controller was asked %d times", s.stalled.Load(), n)
@@ -189,7 +214,7 @@ func TestMoreSlowClientsThanRoom(t *testing.T) {
 // longer is a client for which one list is longer than all the room for answers.
 func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 	budget := client.NewBudget(100 << 10)
-	return client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 5 * time.Second, Stall: stall}), budget
+	return client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 3 * time.Second, Stall: stall}), budget
 }
 
 // TestLongerThanTheRoom: such an answer is handed on as it comes; it takes a piece of memory and one
@@ -205,7 +230,7 @@ func TestLongerThanTheRoom(t *testing.T) {
 		}
 		if n == 10 {
 			connections = l.open.Load() // what is left of the answer can't be on its way
-			time.Sleep(6*time.Second - time.Since(begun))
+			time.Sleep(4*time.Second - time.Since(begun))
 		}
 		return nil
 	})

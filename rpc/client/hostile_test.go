@@ -1,0 +1,129 @@
+package client_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// drip sends an answer's beginning, and goes on byte by byte for ever.
+func drip(nc net.Conn, length string) {
+	io.WriteString(nc, length)
+	for {
+		if _, err := io.WriteString(nc, "\x2d"); err != nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// slowly is what a controller may do that takes its time, in addition to bad.
+var slowly = []struct {
+	name string
+	act  func(nc net.Conn, v codec.Version)
+}{
+	{"a byte now and then", func(nc net.Conn, _ codec.Version) { drip(nc, "\x00\x00\x10\x00") }},
+	{"a byte now and then, a gigabyte announced", func(nc net.Conn, _ codec.Version) { drip(nc, "\x3f\xff\xff\xff") }},
+	{"a byte of the length now and then", func(nc net.Conn, _ codec.Version) { drip(nc, "\x00") }},
+	{"as much as room is for is announced, half of a piece sent", func(nc net.Conn, v codec.Version) {
+		io.WriteString(nc, "\x00\x80\x00\x00")
+		nc.Write(make([]byte, 32<<10))
+		io.Copy(io.Discard, nc)
+	}},
+	{"as much as room is for is announced, two pieces sent", func(nc net.Conn, v codec.Version) {
+		io.WriteString(nc, "\x00\x80\x00\x00")
+		nc.Write(make([]byte, 128<<10))
+		io.Copy(io.Discard, nc)
+	}},
+}
+
+// TestHostileControllers: a thousand answers of every kind of bad ones leave nothing behind: no memory, no
+// goroutine, no place in the budget; and each has its end.
+func TestHostileControllers(t *testing.T) {
+	const times = 1000 / 20
+	var act func(nc net.Conn, v codec.Version)
+	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		if r.Type == message.RequestPing {
+			rc(nc, r.Version, 0)
+			return
+		}
+		act(nc, r.Version)
+	})
+	const room = 16 << 20
+	budget := client.NewBudget(room)
+	config := client.Config{Controllers: []client.Address{p.Address}, Answers: budget, Stall: 300 * time.Millisecond}
+	long := config
+	config.Timeout = 500 * time.Millisecond
+	quick, patient := client.New(config), client.New(long)
+	list := func(c *client.Client) error {
+		_, err := c.Nodes(context.Background(), ann, model.Query{}, func(*model.Node) error { return nil })
+		return err
+	}
+	var before, after runtime.MemStats
+	act = func(nc net.Conn, v codec.Version) { rc(nc, v, 4711) }
+	list(quick)
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	goroutines := runtime.NumGoroutine()
+	for _, tt := range bad {
+		act = tt.act
+		c := patient
+		if tt.kind == errs.Timeout {
+			c = quick
+		}
+		atOnce(times, func() {
+			if err := list(c); errs.KindOf(err) != tt.kind {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+		})
+	}
+	for _, tt := range slowly {
+		act = tt.act
+		atOnce(times, func() {
+			if err := list(quick); errs.KindOf(err) != errs.Timeout && errs.KindOf(err) != errs.Unavailable && errs.KindOf(err) != errs.BadAnswer {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+		})
+	}
+	soon(t, "nothing goes on", func() bool { return runtime.NumGoroutine() <= goroutines+5 })
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 4<<20 {
+		t.Errorf("%d bytes more than before", grown)
+	}
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 1000*(512<<10) {
+		t.Errorf("%d bytes were allocated", taken)
+	}
+	if budget.Free() != room || budget.Waiting() != 0 {
+		t.Errorf("%d of %d bytes free, %d wait", budget.Free(), room, budget.Waiting())
+	}
+	act = func(nc net.Conn, v codec.Version) { answer(nc, v, message.ResponseNodeInfo, &message.NodeInfo{}) }
+	if err := list(quick); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// atOnce calls f n times, a part of them at one time.
+func atOnce(n int, f func()) {
+	var wait sync.WaitGroup
+	places := make(chan struct{}, 25)
+	for range n {
+		places <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-places }()
+			f()
+		})
+	}
+	wait.Wait()
+}
