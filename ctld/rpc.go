@@ -9,15 +9,20 @@ import (
 // Handlers is the requests that the controller answers: its table of contents.
 func (c *Controller) Handlers() map[message.Type]server.Handler {
 	return map[message.Type]server.Handler{
-		message.RequestPing:           c.handlePing,
-		message.RequestNodeInfo:       c.handleNodes,
-		message.RequestNodeInfoSingle: c.handleNode,
-		message.RequestPartitionInfo:  c.handlePartitions,
-		message.RequestJobInfo:        c.handleJobs,
-		message.RequestJobInfoSingle:  c.handleJob,
-		message.RequestSubmitBatchJob: c.handleSubmit,
-		message.RequestKillJob:        c.handleKill,
-		message.RequestAuthToken:      c.handleToken,
+		message.RequestPing:            c.handlePing,
+		message.RequestNodeInfo:        c.handleNodes,
+		message.RequestNodeInfoSingle:  c.handleNode,
+		message.RequestPartitionInfo:   c.handlePartitions,
+		message.RequestJobInfo:         c.handleJobs,
+		message.RequestJobInfoSingle:   c.handleJob,
+		message.RequestSubmitBatchJob:  c.handleSubmit,
+		message.RequestKillJob:         c.handleKill,
+		message.RequestAuthToken:       c.handleToken,
+		message.RequestJobState:        c.handleJobStates,
+		message.RequestReservationInfo: c.handleReservations,
+		message.RequestLicenseInfo:     c.handleLicenses,
+		message.RequestShares:          c.handleShares,
+		message.RequestStats:           c.handleStats,
 	}
 }
 

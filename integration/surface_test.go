@@ -15,7 +15,10 @@ func TestSurface(t *testing.T) {
 		for _, slash := range []string{"", "/"} {
 			t.Run(v+slash, func(t *testing.T) {
 				l := &lab{Site: l.Site, t: t, url: l.url, work: l.work, userToken: l.userToken}
-				path := func(plugin, rest string) string { return "/" + plugin + "/" + v + "/" + rest + slash }
+				path := func(plugin, rest string) string {
+					rest, query, _ := strings.Cut(rest, "?")
+					return strings.TrimSuffix("/"+plugin+"/"+v+"/"+rest+slash+"?"+query, "?")
+				}
 
 				a := l.ask("GET", path("sched", "ping"), "").want(t, 200)
 				if a.get("pings", 0, "hostname") != l.Node || a.get("pings", 0, "pinged") != "UP" || a.get("pings", 0, "mode") != "primary" {
@@ -39,6 +42,31 @@ func TestSurface(t *testing.T) {
 				if a.get("jobs", 0, "job_id") != id || a.get("jobs", 0, "name") != "n"+v {
 					t.Errorf("job: %s", a.text)
 				}
+				a = l.ask("GET", path("sched", fmt.Sprintf("jobs/state?job_id=%v", id)), "").want(t, 200)
+				if a.get("jobs", 0, "job_id") != fmt.Sprint(id) || len(a.list("jobs", 0, "state")) == 0 {
+					t.Errorf("state: %s", a.text)
+				}
+				a = l.ask("GET", path("sched", "partitions"), "").want(t, 200)
+				name, _ := a.get("partitions", 0, "name").(string)
+				if a.get("partitions", 0, "nodes", "configured") != l.Node || a.get("partitions", 0, "partition", "state", 0) != "UP" {
+					t.Errorf("partitions: %s", a.text)
+				}
+				a = l.ask("GET", path("sched", "partition/"+name), "").want(t, 200)
+				if a.get("partitions", 0, "name") != name {
+					t.Errorf("partition %s: %s", name, a.text)
+				}
+				for _, nothing := range []string{"reservations", "licenses"} {
+					a = l.ask("GET", path("sched", nothing), "").want(t, 200)
+					if a.get(nothing) == nil || len(a.list(nothing)) != 0 || a.get("last_update", "set") != true {
+						t.Errorf("%s: %s", nothing, a.text)
+					}
+				}
+				if a = l.ask("GET", path("sched", "shares"), "").want(t, 200); a.get("shares", "shares") == nil {
+					t.Errorf("shares: %s", a.text)
+				}
+				if a = l.ask("GET", path("sched", "diag"), "").want(t, 200); a.get("statistics", "jobs_submitted") == 0.0 {
+					t.Errorf("diag: %s", a.text)
+				}
 				a = l.ask("GET", path("scheddb", "diag"), "").want(t, 200)
 				if len(a.list("pings")) != 1 || a.get("statistics") == nil {
 					t.Errorf("diag: %s", a.text)
@@ -58,6 +86,9 @@ func TestRequests(t *testing.T) {
 		source       string // of the first error
 	}{
 		{name: "unknown node", method: "GET", path: "/sched/v0.0.43/node/nobody-knows-it", status: 404},
+		{name: "unknown partition", method: "GET", path: "/sched/v0.0.43/partition/nobody-knows-it", status: 404},
+		{name: "unknown reservation", method: "GET", path: "/sched/v0.0.43/reservation/nobody-knows-it", status: 404},
+		{name: "not a job", method: "GET", path: "/sched/v0.0.43/jobs/state?job_id=all", status: 422, source: "query/job_id"},
 		{name: "unknown job", method: "GET", path: "/sched/v0.0.43/job/4000000", status: 404},
 		{name: "unknown path", method: "GET", path: "/sched/v0.0.43/nothing", status: 404},
 		{name: "unknown version", method: "GET", path: "/sched/v0.0.39/ping", status: 404},
