@@ -156,7 +156,7 @@ func TestPrimaryIsLookedAfter(t *testing.T) {
 func TestOneLooksAfterThePrimary(t *testing.T) {
 	l := newCluster(t, "a", "b")
 	l.set("a", refuses)
-	l.config.ConnectTimeout = 5 * time.Second
+	l.config.ConnectTimeout = 2 * time.Second
 	c := client.New(l.config)
 	now := time.Now()
 	c.Clock(func() time.Time { return now })

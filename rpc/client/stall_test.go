@@ -57,6 +57,7 @@ func newLister(t *testing.T, jobs int) *lister {
 		defer l.open.Add(-1)
 		l.lists.Add(1)
 		if l.cut == 0 {
+			nc.SetDeadline(time.Now().Add(5 * time.Minute)) // not he is to close it
 			nc.Write(list)
 			io.Copy(io.Discard, nc) // until the other side closes
 			return
