@@ -27,7 +27,7 @@ const module = "schedrestd/"
 // its own folder; a folder stands for all packages in it unless one has a line of its own.
 var floors = [][]string{
 	{"errs", "model", "release"},
-	{"api/schema", "become", "guard", "ipc", "plugin", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
+	{"api/schema", "become", "guard", "hmackey", "ipc", "plugin", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
 	{"api", "conf", "rpc/message"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
@@ -47,11 +47,12 @@ var beside = map[[2]string]string{
 var only = map[string][]string{
 	"privsep": {"become", "conf", "errs", "guard", "ipc", "security", "socket"}, // runs as root
 	"conf":    {"errs", "guard"},                                                // linked by what runs as root
-	"auth":    {"errs", "guard"},
+	"auth":    {"errs", "guard", "hmackey"},
 	"guard":   {"errs"},
+	"hmackey": {},
 	"ipc":     {"errs"},
-	"plugin":  {"errs"},                    // reads command lines in what runs as root
-	"keeper":  {"errs", "ipc", "security"}, // holds keys
+	"plugin":  {"errs"},                               // reads command lines in what runs as root
+	"keeper":  {"errs", "hmackey", "ipc", "security"}, // holds keys
 	"socket":  {"errs", "guard"},
 }
 
@@ -139,7 +140,7 @@ func TestNames(t *testing.T) {
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "plugin",
-		module + "rpc", module + "api", module + "handlers", module + "auth", module + "worker", module + "keeper", module + "ctld", module + "dbd"}
+		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "ctld", module + "dbd"}
 	decoders := []string{"encoding/json", "encoding/xml", "gopkg.in/yaml.v3"}
 	for _, p := range deps {
 		for _, r := range refused {

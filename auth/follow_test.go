@@ -49,7 +49,7 @@ func (f *followed) wants(t *testing.T, ids string, told ...string) {
 		switch {
 		case why == "" && err != nil, why != "" && (err == nil || !strings.Contains(err.Error(), why)):
 			t.Errorf("told %v, want %q", err, why)
-		case why != "" && (!strings.Contains(err.Error(), f.path) || !strings.Contains(errs.HintOf(err), "'"+f.path+"'") || !strings.Contains(err.Error(), "the one before stays")):
+		case why != "" && (!strings.Contains(err.Error(), f.path) || !strings.Contains(errs.HintOf(err), "'"+f.path) || !strings.Contains(err.Error(), "the one before stays")):
 			t.Errorf("told %v, hint %q; want the file, what is in use, and what mends it", err, errs.HintOf(err))
 		}
 	}

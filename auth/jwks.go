@@ -32,14 +32,15 @@ type KeySet struct {
 // LoadKeySet reads the key set in the file path and refuses one that others may write or swap. owners
 // are as for LoadKey, and so are the kinds of errors; every one has the command that mends it.
 func LoadKeySet(path string, owners ...uint32) (*KeySet, error) {
-	anew := fmt.Sprintf("curl --fail --output %s URL  # the identity provider's jwks_uri; its RS256 keys have %d bits or more", guard.Quote(path), minRSA)
+	anew := recipe{option: "jwks", command: "curl --fail --output %s URL",
+		remark: fmt.Sprintf("the identity provider's jwks_uri; its RS256 keys have %d bits or more", minRSA)}
 	data, facts, err := guard.Read(path, guard.Rule{What: "key set", Owners: orRoot(owners)}, MaxKeySet)
 	if err != nil {
-		return nil, mend(err, path, anew)
+		return nil, anew.mend(err, path)
 	}
 	set, err := ParseKeySet(data)
 	if err != nil {
-		return nil, mend(errs.Wrap(err, errs.Invalid, "key set %s", path), path, anew)
+		return nil, anew.mend(errs.Wrap(err, errs.Invalid, "key set %s", path), path)
 	}
 	set.warnings = facts.Warnings
 	return set, nil

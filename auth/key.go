@@ -1,19 +1,18 @@
 package auth
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
 	"schedrestd/errs"
 	"schedrestd/guard"
+	"schedrestd/hmackey"
 )
 
-// Bounds of an HS256 key in bytes. RFC 7518 3.2 wants at least as many bits as the
-// hash has: a shorter key can be guessed from any one token.
+// Bounds of an HS256 key in bytes.
 const (
-	minKey = 32
-	maxKey = 64 << 10
+	minKey = hmackey.Least
+	maxKey = hmackey.Most
 )
 
 // Key is the cluster's HS256 key: with it, anybody is whom he likes to be. It
@@ -43,44 +42,26 @@ func (k Key) secret() []byte {
 // normal at a gateway; errs.Invalid when it could but must not use it. Every one has the
 // command that mends it.
 func LoadKey(path string, owners ...uint32) (Key, error) {
-	anew := fmt.Sprintf("(umask 077; head -c %d /dev/urandom >%s)", minKey, guard.Quote(path))
+	anew := recipe{option: "jwt_key", command: fmt.Sprintf("(umask 077; head -c %d /dev/urandom >%%s)", minKey)}
 	data, facts, err := guard.Read(path, guard.Rule{What: "key file", Owners: orRoot(owners), Secret: true}, maxKey)
 	if err != nil {
-		return Key{}, mend(err, path, anew)
+		return Key{}, anew.mend(err, path)
+	}
+	if err := hmackey.Check(data); err != nil {
+		return Key{}, anew.mend(errs.Wrap(err, errs.Invalid, "key file %s", path), path)
 	}
 	key, err := NewKey(data)
-	if err == nil {
-		err = noSecret(data)
-	}
 	if err != nil {
-		return Key{}, mend(errs.Wrap(err, errs.Invalid, "key file %s", path), path, anew)
+		return Key{}, err
 	}
 	key.warnings = facts.Warnings
 	return key, nil
 }
 
-// publicTexts are how files begin that hold no secret.
-var publicTexts = []string{"-----BEGIN PUBLIC KEY", "-----BEGIN RSA PUBLIC KEY", "-----BEGIN CERTIFICATE", "ssh-rsa "}
-
-// noSecret says why everybody could know the key.
-func noSecret(data []byte) error {
-	begins := func(text string) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte(text)) }
-	set, _ := parseObject(data)
-	switch {
-	case slices.ContainsFunc(publicTexts, begins):
-		return errs.New(errs.Invalid, "a public key or a certificate, which is no secret")
-	case set["keys"] != nil:
-		return errs.New(errs.Invalid, "a key set, which is no secret: jwks= is for those")
-	case bytes.Count(data, data[:1]) == len(data):
-		return errs.New(errs.Invalid, "one byte %d times, which is no secret", len(data))
-	}
-	return nil
-}
-
 // NewKey makes a key of at least 32 bytes.
 func NewKey(secret []byte) (Key, error) {
 	if len(secret) < minKey {
-		return Key{}, errs.New(errs.Invalid, "%d bytes, HS256 needs at least %d", len(secret), minKey)
+		return Key{}, errs.New(errs.Invalid, "%v", hmackey.TooShort(len(secret)))
 	}
 	own := slices.Clone(secret)
 	return Key{bytes: func() []byte { return own }}, nil

@@ -105,6 +105,9 @@ func refusedFile(t *testing.T, err error, kind errs.Kind, path, why, command str
 		t.Errorf("got %v (%v), want %v because of %q", err, errs.KindOf(err), kind, why)
 	}
 	wrapped := fmt.Errorf("start: %w", errs.Wrap(err, kind, "read the configuration"))
+	if makes := strings.HasSuffix(command, ">") || strings.HasPrefix(command, "curl"); makes { // a new file, beside it
+		path += ".new"
+	}
 	if hint := errs.HintOf(wrapped); !strings.HasPrefix(hint, command+guard.Quote(path)) {
 		t.Errorf("hint %q, want %q and the path quoted", hint, command)
 	}

@@ -286,7 +286,7 @@ func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 		inetd            bool // found out there, too
 	}{
 		{"others read the key", key, strings.Repeat("k", 32), 0o644, "mode 0644 lets others in", "hint: chmod 0600 " + key, true},
-		{"a short key", key, "password", 0o600, "8 bytes, HS256 needs at least 32", "hint: (umask 077; head -c 32 /dev/urandom >" + key + ")", false},
+		{"a short key", key, "password", 0o600, "8 bytes, HS256 needs at least 32", "hint: (umask 077; head -c 32 /dev/urandom >" + key + ".new)  # then jwt_key=" + key + ".new", false},
 		{"others write the key set", set, "{}", 0o666, "mode 0666 lets others write it", "hint: chmod o-w " + set, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

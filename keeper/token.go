@@ -4,10 +4,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
+	"schedrestd/hmackey"
 	"schedrestd/ipc"
 )
 
@@ -17,23 +17,14 @@ type tokenKey struct {
 	followed bool // a newer one in the file's place is brought here, too
 }
 
-// Bounds of the key in bytes, as auth.NewKey has them for the daemons: RFC 7518 3.2 wants as many as the
-// hash has.
-const (
-	leastTokenKey = 32
-	mostTokenKey  = 64 << 10
-)
-
-// readTokenKey reads all bytes of f, which are the key.
+// readTokenKey reads all bytes of f, which are the key when the daemons would take them, too.
 func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
-	secret, err := io.ReadAll(io.NewSectionReader(f, 0, mostTokenKey+1))
-	switch {
-	case err != nil:
+	secret, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.Most+1))
+	if err != nil {
 		return nil, errors.New("can't be read")
-	case len(secret) < leastTokenKey:
-		return nil, fmt.Errorf("%d bytes, HS256 needs at least %d", len(secret), leastTokenKey)
-	case len(secret) > mostTokenKey:
-		return nil, fmt.Errorf("is longer than %d bytes", mostTokenKey)
+	}
+	if err := hmackey.Check(secret); err != nil {
+		return nil, err
 	}
 	return &tokenKey{secret, followed}, nil
 }

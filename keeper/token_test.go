@@ -48,8 +48,8 @@ func askToken(t *testing.T, c *ipc.Channel, id uint64, signed string, m [32]byte
 }
 
 var (
-	oneKey   = strings.Repeat("1", 32)
-	otherKey = strings.Repeat("2", 64)
+	oneKey   = strings.Repeat("1a", 16)
+	otherKey = strings.Repeat("2b", 32)
 )
 
 // TestVerify: the keeper says yes of its own key's signatures alone, and a no that is final only when it
@@ -105,18 +105,22 @@ func TestVerify(t *testing.T) {
 	want("after the refused one was mended", good, ipc.Forged)
 }
 
-// TestTokenKeys: what is a key and what is not.
+// TestTokenKeys: what is a key and what is not; auth.TestLoadKey has the daemons' side of it.
 func TestTokenKeys(t *testing.T) {
 	tests := []struct {
 		name, key, want string
 	}{
 		{"empty", "", "0 bytes"},
 		{"31 bytes", strings.Repeat("k", 31), "31 bytes"},
-		{"32 bytes", strings.Repeat("k", 32), ""},
-		{"zeros", strings.Repeat("\x00", 32), ""}, // bytes are bytes
-		{"longer than a block of the hash", strings.Repeat("k", 65), ""},
-		{"64 KiB", strings.Repeat("k", 64<<10), ""},
-		{"a byte more", strings.Repeat("k", 64<<10+1), "longer than"},
+		{"32 bytes", strings.Repeat("k1", 16), ""},
+		{"zero bytes within", "\x00\x00" + strings.Repeat("k1", 15), ""},
+		{"longer than a block of the hash", strings.Repeat("k1", 33), ""},
+		{"64 KiB", strings.Repeat("k1", 32<<10), ""},
+		{"a byte more", strings.Repeat("k1", 32<<10) + "k", "longer than"},
+		{"zeros", strings.Repeat("\x00", 32), "one byte 32 times"}, // and what follows is no secret to the daemons either
+		{"a public key", "-----BEGIN PUBLIC KEY-----\n" + strings.Repeat("k1", 32), "no secret"},
+		{"a certificate", "-----BEGIN CERTIFICATE-----\n" + strings.Repeat("k1", 32), "no secret"},
+		{"a key set", `{"keys": [{"kty": "RSA", "n": "k1k1", "e": "AQAB"}]}`, "no secret"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -211,6 +211,8 @@ func TestTokenKeysRefused(t *testing.T) {
 		{"a directory", func(v *vault) { os.Remove(v.Key); os.Mkdir(v.Key, 0o755) }, "not a regular file", "", false},
 		{"too short", func(v *vault) { v.put(v.Key, "secret", 0o600) }, "jwt.key: 6 bytes, HS256 needs at least 32", "head -c 32 /dev/urandom >", false},
 		{"empty", func(v *vault) { v.put(v.Key, "", 0o600) }, "jwt.key: 0 bytes", "head -c 32 /dev/urandom >", false},
+		{"zeros", func(v *vault) { v.put(v.Key, strings.Repeat("\x00", 32), 0o600) }, "jwt.key: one byte 32 times, which is no secret", "jwt.key.new)  # then jwt_key=", false},
+		{"a certificate", func(v *vault) { v.put(v.Key, "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ", 0o600) }, "jwt.key: a public key or a certificate", "jwt.key.new)  # then jwt_key=", false},
 		{"in everybody's directory", func(v *vault) { os.Chmod(filepath.Dir(v.Key), 0o777) }, "can be written by everybody", "chmod o-w", false},
 		{"others write the key set", func(v *vault) { os.Chmod(v.JWKS, 0o646) }, "lets others write it", "chmod o-w", false},
 		{"the key set is too long", func(v *vault) { v.put(v.JWKS, strings.Repeat(" ", maxCopied+1), 0o644) }, "longer than", "", false},
@@ -236,7 +238,7 @@ func TestTokenKeysRefused(t *testing.T) {
 			if !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {
 				t.Errorf("error %q, hint %q", text, hint)
 			}
-			if strings.Contains(tt.want, "bytes") {
+			if strings.Contains(tt.want, "jwt.key: ") {
 				return
 			}
 			c.Setup.JWT = false

@@ -56,9 +56,9 @@ func (k *keyring) offerTokenKey(f *os.File, fresh bool) error {
 	}
 	number := k.next()
 	err := k.keeper.offer(number, &ipc.TokenKeyFD{Number: number, Followed: fresh}, f)
-	if errs.KindOf(err) == errs.Invalid {
+	if errs.KindOf(err) == errs.Invalid { // what is there may be needed elsewhere, and be named here by a slip
 		return errs.New(errs.Invalid, "key file %s: %v", f.Name(), err).
-			WithHint("(umask 077; head -c 32 /dev/urandom >%s)", guard.Quote(f.Name()))
+			WithHint("(umask 077; head -c 32 /dev/urandom >%[1]s)  # then jwt_key=%[1]s", guard.Quote(f.Name()+".new"))
 	}
 	return err
 }
