@@ -125,7 +125,7 @@ func (l *lab) plain(b *testing.B, listen string) site.Part {
 		Content:     ipc.ContentController | ipc.ContentAccounting,
 		Requests:    124,
 		Limits: ipc.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: time.Minute,
-			Call: 10 * time.Second, Connect: 2 * time.Second, Drain: time.Minute, Header: 32 << 10, Body: 50 << 20},
+			Call: 10 * time.Second, Connect: 2 * time.Second, Drain: time.Minute, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
 	}})
 	must(b, err)
 	p := l.Schedrestd("", listen) // for how it answers

@@ -40,7 +40,7 @@ func fullSetup() *Setup {
 		JSON: Pretty, YAML: NoTag, Requests: 62, Inetd: true,
 		LogLevel: -4,
 		Limits: Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
-			Call: 1500 * time.Millisecond, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20},
+			Call: 1500 * time.Millisecond, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
 	}
 }
 

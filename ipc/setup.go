@@ -108,6 +108,7 @@ type Limits struct {
 	Drain      time.Duration // for what is being answered when the worker must go
 	Header     uint32        // bytes of a request's header
 	Body       uint32        // bytes of a request's body
+	Answers    uint32        // bytes of daemons' answers, in all, that wait for clients to take them
 }
 
 // Check refuses limits of which one is missing: a connection would have no end there.
@@ -118,6 +119,7 @@ func (l Limits) Check() error {
 	}{
 		{"ReadHeader", l.ReadHeader > 0}, {"ReadBody", l.ReadBody > 0}, {"Idle", l.Idle > 0}, {"Stall", l.Stall > 0},
 		{"Call", l.Call > 0}, {"Connect", l.Connect > 0}, {"Drain", l.Drain > 0}, {"Header", l.Header > 0}, {"Body", l.Body > 0},
+		{"Answers", l.Answers > 0},
 	} {
 		if !one.set {
 			return fmt.Errorf("the limit %s is not set", one.name)
@@ -181,4 +183,5 @@ func (l *Limits) walk(w *walker) {
 	w.span(&l.Drain)
 	w.u32(&l.Header)
 	w.u32(&l.Body)
+	w.u32(&l.Answers)
 }

@@ -146,7 +146,7 @@ func needRoot(t *testing.T) {
 }
 
 var testLimits = ipc.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience, Connect: patience,
-	Drain: patience, Header: 32 << 10, Body: 1 << 20}
+	Drain: patience, Header: 32 << 10, Body: 1 << 20, Answers: 1 << 20}
 
 // launch starts a parent and does not wait for it to serve.
 func launch(t *testing.T, as user, c Config) *gateway {

@@ -27,6 +27,8 @@ func Join(setup ipc.Setup, tokens *Tokens) (http.Handler, error) {
 		Cluster:        setup.Cluster,
 		Timeout:        setup.Limits.Call,
 		ConnectTimeout: setup.Limits.Connect,
+		Stall:          setup.Limits.Stall,
+		Answers:        client.NewBudget(int(setup.Limits.Answers)),
 		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
 		Munge:          munged(setup.Munge, setup.Munge.Socket),
 		MungeUID:       setup.SchedUID,

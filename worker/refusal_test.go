@@ -20,7 +20,7 @@ import (
 
 // limits of these tests: what should come comes at once, what should be late is soon.
 var raw = ipc.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
-	Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20}
+	Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20, Answers: 1 << 20}
 
 // stage is a server of plain HTTP whose handler counts and answers with an envelope.
 type stage struct {
@@ -284,7 +284,7 @@ func TestLateHeader(t *testing.T) {
 func TestGiveWay(t *testing.T) {
 	entered, leave := make(chan bool), make(chan bool)
 	st := newStage(t, ipc.Setup{Limits: ipc.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
-		Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1, Answers: 1}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		entered <- true
 		<-leave
 		w.Header().Set("X-Request-Id", "handler")

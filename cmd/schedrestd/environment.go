@@ -29,6 +29,7 @@ var variables = []variable{
 	{"SCHEDRESTD_JSON", setLayout(func(o *options) *ipc.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
 	{"SCHED_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
 	{"SCHEDRESTD_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
+	{"SCHEDRESTD_ANSWER_MEMORY", setAnswers},
 	{"SCHEDRESTD_AUTH_TYPES", setAsked(func(o *options) *asked { return &o.auth }, "SCHEDRESTD_AUTH_TYPES")},
 	{"SCHEDRESTD_DATA_PARSER_PLUGINS", setAsked(func(o *options) *asked { return &o.parsers }, "SCHEDRESTD_DATA_PARSER_PLUGINS")},
 	{"SCHEDRESTD_OPENAPI_PLUGINS", setAsked(func(o *options) *asked { return &o.content }, "SCHEDRESTD_OPENAPI_PLUGINS")},
@@ -106,6 +107,14 @@ func setConnections(o *options, v string) error {
 	}
 	if err := (number{&o.connections, 1, privsep.MostConnections}).Set(v); err != nil {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_MAX_CONNECTIONS=%s is %v", v, err)
+	}
+	return nil
+}
+
+// setAnswers takes how much of daemons' answers a worker may hold.
+func setAnswers(o *options, v string) error {
+	if err := o.answers.Set(v); err != nil {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_ANSWER_MEMORY=%s is %v", v, err)
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ type options struct {
 	names      string   // SCHEDRESTD_NAMES
 	jwt        string   // SCHED_JWT; only "daemon" is ever shown
 	debug      level    // SCHEDRESTD_DEBUG
+	answers    size     // SCHEDRESTD_ANSWER_MEMORY
 	debugFlags []string // SCHED_DEBUG_FLAGS; nil: the configuration's
 	json, yaml ipc.Layout
 	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES

@@ -85,6 +85,7 @@ func TestOptions(t *testing.T) {
 		{name: "YAML", env: "SLURM_YAML=pretty", got: func(c privsep.Config) any { return c.Setup.YAML }, want: ipc.Pretty},
 		{name: "YAML, without tags", env: "SCHEDRESTD_YAML=pretty,no_tag", got: func(c privsep.Config) any { return c.Setup.YAML }, want: ipc.NoTag},
 		{name: "statuses", env: "SCHEDRESTD_RESPONSE_STATUS_CODES=200,404,default,404", got: func(c privsep.Config) any { return c.Setup.Statuses }, want: []string{"200", "404", "default"}},
+		{name: "answers, default", got: func(c privsep.Config) any { return c.Setup.Limits.Answers }, want: uint32(256 << 20)},
 		{name: "names", env: "SCHEDRESTD_NAMES=slurm", got: func(c privsep.Config) any { return c.Setup.Names }, want: ipc.NamesSlurm},
 		{name: "names, of a file of Slurm's", conf: "SlurmctldTimeout=30\nSlurmUser=root", got: func(c privsep.Config) any { return c.Setup.Names }, want: ipc.NamesSched | ipc.NamesSlurm},
 		{name: "switches", env: "SCHEDRESTD_SECURITY=worker_per_connection", got: func(c privsep.Config) any { return c.Switches.WorkerPerConnection }, want: true},

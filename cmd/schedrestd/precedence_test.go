@@ -61,6 +61,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_MAX_CONNECTIONS":       {value: "7", want: 7, other: "8", args: "--max-connections 9", above: 9, got: config(func(c privsep.Config) any { return c.Connections })},
 		"SCHEDRESTD_RESPONSE_STATUS_CODES": {value: "200,404", want: []string{"200", "404"}, other: "200", got: setup(func(s ipc.Setup) any { return s.Statuses })},
 		"SCHEDRESTD_SECURITY":              {value: "worker_per_connection", want: true, other: "disable_user_check", got: config(func(c privsep.Config) any { return c.Switches.WorkerPerConnection })},
+		"SCHEDRESTD_ANSWER_MEMORY":         {value: "64M", want: uint32(64 << 20), other: "1", got: setup(func(s ipc.Setup) any { return s.Limits.Answers })},
 		"SCHEDRESTD_NAMES":                 {value: "sched", want: ipc.NamesSched, other: "slurm", line: "SlurmctldTimeout=30", got: setup(func(s ipc.Setup) any { return s.Names })},
 	}
 	for _, v := range variables {

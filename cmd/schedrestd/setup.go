@@ -155,7 +155,8 @@ func (o *options) limits(c *conf.Cluster) ipc.Limits {
 		Connect:    cmp.Or(c.ConnectTimeout, 2*time.Second), // Slurm's own default
 		Drain:      60 * time.Second,
 		Header:     32 << 10,
-		Body:       cmp.Or(uint32(o.body), 50<<20), // a job script may be 4 MB, an array of parts of a job several of them
+		Body:       cmp.Or(uint32(o.body), 50<<20),     // a job script may be 4 MB, an array of parts of a job several of them
+		Answers:    cmp.Or(uint32(o.answers), 256<<20), // twenty lists of 20 000 jobs
 	}
 }
 
