@@ -1,7 +1,10 @@
 package integration
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,7 +15,10 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/model"
+	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
 )
 
 // held is a job that waits until it is cancelled; a script makes it one that runs.
@@ -318,4 +324,79 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 		t.Error("what is certainly on the disk was not found")
 	}
 	must(t, d.controller("unix").Kill(t.Context(), model.Credential{}, fmt.Sprint(job.StepID.JobID+1), 9, 0))
+}
+
+// TestKeyTakenBack: a key that is taken out of the key set ends the sessions that were opened with it, at the next
+// question in them, however long their tokens would have lasted. Others stay.
+func TestKeyTakenBack(t *testing.T) {
+	d := newDaemons(t, "jwks=JWKS")
+	keys := issuerKeys()
+	lost, kept := issuer{key: keys[0], kid: "a"}, issuer{key: keys[1], kid: "b"}
+	d.publish(lost, kept)
+	d.up(d.dbd)
+	token := lost.token(d.Owner, 100*24*time.Hour)
+	ends, stays := d.session(token), d.session(kept.token(d.Owner, time.Hour))
+	for range 2 {
+		if err := errors.Join(ends.ask(), stays.ask()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.publish(kept)
+	eventually(t, "the key counts no more", func() bool { return d.accounting("tcp").Vouch(t.Context(), byToken(token)) != nil })
+	if err := ends.ask(); numberIn(err) != fault.Authentication {
+		t.Errorf("a session that was opened with the key: %v", err)
+	}
+	if err := ends.ask(); err == nil || numberIn(err) != 0 {
+		t.Errorf("the session is still open: %v", err)
+	}
+	if err := stays.ask(); err != nil {
+		t.Errorf("a session that was opened with another key: %v", err)
+	}
+}
+
+// session is a connection to the accounting daemon that stays.
+type session struct {
+	t  *testing.T
+	nc net.Conn
+}
+
+func (d *daemons) session(token string) *session {
+	d.t.Helper()
+	nc, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", d.Accounting))
+	must(d.t, err)
+	d.t.Cleanup(func() { nc.Close() })
+	must(d.t, nc.SetDeadline(time.Now().Add(time.Minute)))
+	s := &session{d.t, nc}
+	b, err := message.EncodeOpening(codec.V2411, message.Sealed(&message.Credential{Plugin: message.PluginJWT, Token: token}),
+		&message.PersistInit{Version: codec.V2411, ClusterName: "demo", PersistType: message.PersistToAccounting})
+	must(d.t, err)
+	must(d.t, s.send(b))
+	return s
+}
+
+// ask asks for the least that needs a credential.
+func (s *session) ask() error {
+	b, err := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
+	must(s.t, err)
+	return s.send(b)
+}
+
+// send sends a message; the error is the daemon's refusal, or the connection's end.
+func (s *session) send(b []byte) error {
+	if _, err := s.nc.Write(b); err != nil {
+		return err
+	}
+	answer, err := wire.Read(s.nc, 1<<20)
+	if err != nil {
+		return err
+	}
+	var rc message.PersistRC
+	if t := message.Type(binary.BigEndian.Uint16(answer)); t != message.AccountingRC {
+		return nil
+	}
+	must(s.t, message.DecodeBody(codec.V2411, message.AccountingRC, answer[2:], &rc))
+	if rc.Code != 0 {
+		return fault.Of(rc.Code, rc.Comment)
+	}
+	return nil
 }

@@ -144,12 +144,6 @@ func ending(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end fu
 		}
 		return Identity{UID: 100, GID: 100, Expires: expires}, nil
 	}
-	s.now = func() time.Time {
-		if late.Load() {
-			return expires.Add(time.Second)
-		}
-		return time.Now()
-	}
 	return start(t, s), verified, func() { late.Store(true) }
 }
 

@@ -14,8 +14,9 @@ import (
 )
 
 // persist serves a connection that stays. opening is the first message behind its number:
-// header, credential, PersistInit. The credential counts for the whole
-// connection, until the token ends.
+// header, credential, PersistInit. The credential counts for the whole connection, and is judged
+// again with each request: its token may have ended, its key been taken back, its user been
+// changed since, and a connection that stays must outlive none of these.
 func (c *conn) persist(opening []byte) error {
 	s, init, err := c.open(opening)
 	if err != nil {
@@ -37,9 +38,10 @@ func (c *conn) persist(opening []byte) error {
 // session is what was agreed for a connection that stays.
 type session struct {
 	*conn
-	version  codec.Version
-	identity Identity
-	cluster  string
+	version    codec.Version
+	credential message.Credential
+	identity   Identity
+	cluster    string
 }
 
 // open judges the first message. The session returned with an error can tell it to the peer.
@@ -54,7 +56,7 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	if err != nil {
 		return s, init, fault.Of(fault.IncompletePacket, "")
 	}
-	s.version = v
+	s.version, s.credential = v, f.Credential
 	if s.identity, err = c.identify(f.Credential); err != nil {
 		return s, init, err
 	}
@@ -86,7 +88,7 @@ func (s *session) next() error {
 		return err
 	}
 	t := message.Type(binary.BigEndian.Uint16(b))
-	give, err := s.room(t, s.identity, n-2)
+	give, err := s.let(t, n-2)
 	if err != nil {
 		number, text := fault.Number(err)
 		defer s.linger(n - 2)
@@ -101,10 +103,6 @@ func (s *session) next() error {
 	}
 	r := &Request{Type: t, Version: s.version, Identity: s.identity,
 		Cluster: s.cluster, Peer: s.peerName(), body: b[2:]}
-	if s.identity.expired(s.server.clock()) {
-		s.short(uint16(r.Type), fault.Authentication, "the token has ended")
-		return refused(errors.New("the token has ended"))
-	}
 	kind, answer, err := s.handle(s.server.Persistent, r)
 	if err != nil {
 		number, text := fault.Number(err)
@@ -114,6 +112,19 @@ func (s *session) next() error {
 		return s.short(uint16(r.Type), number, text)
 	}
 	return s.send(kind, answer)
+}
+
+// let lets a request of type t with n bytes in: its sender is still who he was, and there is room for it
+// until give is called.
+func (s *session) let(t message.Type, n int) (give func(), err error) {
+	id, err := s.identify(s.credential)
+	if err != nil {
+		return nil, err
+	}
+	if !id.same(s.identity) {
+		return nil, refused(errors.New("the credential stands for somebody else by now"))
+	}
+	return s.room(t, s.identity, n)
 }
 
 // short sends the daemon's short answer: number 0 is success.

@@ -116,26 +116,73 @@ func TestPersistentStays(t *testing.T) {
 	}
 }
 
-// A connection that stays must not outlive the token that opened it.
-func TestPersistentEndsWithTheToken(t *testing.T) {
-	ends := time.Now().Add(time.Hour)
-	f := start(t, &Server{
-		Persistent: map[message.Type]Handler{message.AccountingGetStats: whoami},
-		Verify: func(string, string) (Identity, error) {
-			return Identity{UID: 1, Expires: ends}, nil
-		},
-	})
-	ends = time.Now().Add(-time.Second)
-	nc := f.dial(t, "tcp")
-	if _, err := persistent(t, nc, codec.V2411, opening(t, codec.V2411, token, codec.V2411)); err != nil {
-		t.Fatal(err)
+// A connection that stays must not outlive what opened it: each request is refused that its token, sent
+// anew, would not open one with, and the connection ends with it.
+func TestPersistentIsJudgedEachTime(t *testing.T) {
+	ended := time.Now().Add(-time.Second) // and in its leeway, which is Verify's to give
+	ann := Identity{UID: 100, GID: 101, Name: "ann", By: "root", Expires: ended}
+	change := func(f func(*Identity)) Identity {
+		id := ann
+		f(&id)
+		return id
 	}
-	b, _ := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
-	rc, err := persistent(t, nc, codec.V2411, b)
-	if err != nil || rc.Code != fault.Authentication {
-		t.Errorf("got %+v, %v", rc, err)
-	}
-	if _, err := nc.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("stays open: %v", err)
+	for _, tt := range []struct {
+		name string
+		then Identity
+		err  error
+		want uint32
+	}{
+		{"as before", ann, nil, 0},
+		{"another end", change(func(id *Identity) { id.Expires = ended.Add(time.Hour) }), nil, 0},
+		{"refused by now", Identity{}, errors.New("its key was taken back"), fault.Authentication},
+		{"another uid", change(func(id *Identity) { id.UID++ }), nil, fault.Authentication},
+		{"another group", change(func(id *Identity) { id.GID++ }), nil, fault.Authentication},
+		{"another name", change(func(id *Identity) { id.Name = "bob" }), nil, fault.Authentication},
+		{"for himself", change(func(id *Identity) { id.By = "" }), nil, fault.Authentication},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var changed atomic.Bool
+			var answered atomic.Int32
+			f := start(t, &Server{
+				Persistent: map[message.Type]Handler{message.AccountingGetStats: func(context.Context, *Request) (message.Type, message.Body, error) {
+					answered.Add(1)
+					return message.AccountingRC, &message.PersistRC{}, nil
+				}},
+				Verify: func(token, _ string) (Identity, error) {
+					switch {
+					case token != secret:
+						return Identity{}, errors.New("forged")
+					case changed.Load():
+						return tt.then, tt.err
+					}
+					return ann, nil
+				},
+			})
+			nc := f.dial(t, "tcp")
+			if rc, err := persistent(t, nc, codec.V2411, opening(t, codec.V2411, token, codec.V2411)); err != nil || rc.Code != 0 {
+				t.Fatalf("%+v, %v", rc, err)
+			}
+			b, err := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rc, err := persistent(t, nc, codec.V2411, b); err != nil || rc.Code != 0 {
+				t.Fatalf("before: %+v, %v", rc, err)
+			}
+			changed.Store(true)
+			rc, err := persistent(t, nc, codec.V2411, b)
+			if err != nil || rc.Code != tt.want || answered.Load() != 1+map[bool]int32{true: 1}[tt.want == 0] {
+				t.Errorf("got %+v, %v; %d were answered", rc, err, answered.Load())
+			}
+			if tt.want == 0 {
+				return
+			}
+			if rc.Comment != "the credential is not accepted" {
+				t.Errorf("the peer is told %q", rc.Comment)
+			}
+			if _, err := nc.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("stays open: %v", err)
+			}
+		})
 	}
 }

@@ -58,8 +58,6 @@ type Server struct {
 	WriteTimeout time.Duration // for an answer
 	IdleTimeout  time.Duration // between requests of a connection that stays
 
-	now func() time.Time // nil: time.Now; tests have no time to wait for a token's end
-
 	bytes     budget
 	talk      throttle
 	mu        sync.Mutex
