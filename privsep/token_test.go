@@ -372,6 +372,12 @@ func TestKeySetChanges(t *testing.T) {
 	g.keeps("the key set of before", rs256(t, next), "good")
 	v.put(v.JWKS, setOf(v.rsa), 0o644)
 	g.comes(rs256(t, v.rsa), "good")
+	g.comes(rs256(t, strangersRSA()), "bad")
+	v.put(v.JWKS, "<html>", 0o644) // in place of one that was followed
+	g.comes(rs256(t, strangersRSA()), "unknown")
+	g.keeps("the key set of before the page", rs256(t, v.rsa), "good")
+	v.put(v.JWKS, setOf(v.rsa)+"\n", 0o644)
+	g.comes(rs256(t, strangersRSA()), "bad")
 	must(t, os.Remove(v.JWKS))
 	g.eventually(func() bool { return g.complaints("key set of RS256 tokens", "no such file") == 1 })
 	g.comes(rs256(t, next), "unknown")

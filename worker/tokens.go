@@ -48,8 +48,9 @@ func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
 	return answer
 }
 
-// hear takes the public keys that the parent brings. A set that can't be used leaves things as they
-// were: the daemons judge the file too, and say what is wrong with it where an administrator looks.
+// hear takes the public keys that the parent brings. When they can't be used those before them stay, which
+// are not the newest any more: what they don't verify is for the daemons to judge. They judge the
+// file too, and say what is wrong with it where an administrator looks.
 func (t *Tokens) hear(fd int, m *ipc.JWKSFD) {
 	f := os.NewFile(uintptr(fd), "key set")
 	defer f.Close()
@@ -60,6 +61,9 @@ func (t *Tokens) hear(fd int, m *ipc.JWKSFD) {
 	}
 	if err != nil {
 		slog.Error("the key set for tokens is not used, the one before stays", "error", err)
+		if old := t.keys.Load(); old != nil {
+			t.keys.Store(&publicKeys{set: old.set})
+		}
 		return
 	}
 	t.keys.Store(&publicKeys{set, m.Followed})

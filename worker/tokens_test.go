@@ -78,6 +78,8 @@ func TestKeySet(t *testing.T) {
 		}
 	}
 	want("no set", auth.Unknown, auth.Unknown)
+	bring(t, tokens, "no set", true)
+	want("a broken one first", auth.Unknown, auth.Unknown)
 	bring(t, tokens, setOf(oneRSA()), true)
 	want("followed", auth.Good, auth.Bad)
 	bring(t, tokens, setOf(oneRSA()), false)
@@ -86,7 +88,9 @@ func TestKeySet(t *testing.T) {
 	want("another set", auth.Bad, auth.Good)
 	for _, broken := range []string{"no set", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`} {
 		bring(t, tokens, broken, true)
-		want(broken, auth.Bad, auth.Good)
+		want(broken, auth.Unknown, auth.Good) // a newer one is in its place, and nobody here knows it
+		bring(t, tokens, setOf(otherRSA()), true)
+		want(broken+", mended", auth.Bad, auth.Good)
 	}
 	bring(t, tokens, "", true)
 	want("an empty one", auth.Unknown, auth.Unknown)
