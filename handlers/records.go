@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -51,26 +50,23 @@ func qosNumbers(r *api.Records, names []string, parameter string) ([]string, err
 	return list, nil
 }
 
-// errFound ends a list whose only record of interest was found.
-var errFound = errors.New("found")
-
-// only is the one record of a list that is is true of, which is asked for by name; errs.NotFound.
+// only is the one record of a list that is is true of, which is asked for by name; errs.NotFound. The list
+// is heard to its end, where a daemon says what it thinks of the question.
 func only[T any](kind, name string, list func(each func(*T) error) error, is func(*T) bool) (found *T, err error) {
 	err = list(func(one *T) error {
-		if !is(one) {
-			return nil
+		if found == nil && is(one) {
+			kept := *one
+			found = &kept
 		}
-		kept := *one
-		found = &kept
-		return errFound
+		return nil
 	})
 	switch {
-	case errors.Is(err, errFound):
-		return found, nil
 	case err != nil:
 		return nil, err
+	case found == nil:
+		return nil, errs.New(errs.NotFound, "there is no %s %q", kind, name)
 	}
-	return nil, errs.New(errs.NotFound, "there is no %s %q", kind, name)
+	return found, nil
 }
 
 func (h *handler) getTRES(c *call, _ *api.NoParams) error {
