@@ -55,6 +55,8 @@ func demo() *fake {
 			{Name: "maint", Flags: 1<<0 | 1<<6 | 1<<15 | 1<<39, Nodes: "n[1-2]", NodeCount: 2, Cores: 12, StartTime: 1_795_001_000, EndTime: 1_795_002_000, Users: "alice,-bob", TRES: "cpu=12", PurgeCompleted: model.Some[uint32](300)},
 			{Name: "weekly", Flags: 1<<2 | 1<<4 | 1<<21 | 1<<23 | 1<<35, Accounts: "physics", Groups: "wheel", MaxStartDelay: 60, EndTime: 0xfffffffe,
 				CoreSpecializations: []model.CoreSpecialization{{Node: "n1", Cores: "0-1,3"}}},
+			{Name: "every other flag", Flags: 0x5555_5555_5555_5555},
+			{Name: "two of four flags", Flags: 0x3333_3333_3333_3333},
 		},
 		licenses: []model.License{
 			{Name: "matlab", Total: 10, InUse: 3, LastDeficit: 2, Reserved: 1},
