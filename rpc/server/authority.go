@@ -30,7 +30,7 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	}
 	id := Identity{Name: user, Expires: expires}
 	if id.UID, id.GID, err = a.find(user); err != nil {
-		return Identity{}, errs.Wrap(err, errs.Unauthenticated, "the token's user")
+		return Identity{}, notFound(err, "the token's user")
 	}
 	if actAs == "" || actAs == user {
 		return id, nil
@@ -40,9 +40,18 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	}
 	id.Name, id.By = actAs, user
 	if id.UID, id.GID, err = a.find(actAs); err != nil {
-		return Identity{}, errs.Wrap(err, errs.Unauthenticated, "the user to act as")
+		return Identity{}, notFound(err, "the user to act as")
 	}
 	return id, nil
+}
+
+// notFound is a refusal of whom find did not find. A directory that is down is none: whoever
+// took it for one would tell every user to get a new token, and forget what he knows of the old ones.
+func notFound(err error, who string) error {
+	if errs.KindOf(err) == errs.Unavailable {
+		return errs.Wrap(err, errs.Unavailable, "%s can't be looked up now", who)
+	}
+	return errs.Wrap(err, errs.Unauthenticated, "%s", who)
 }
 
 // find looks name up. What Lookup says goes to the log with the name in it, so that one which is

@@ -111,6 +111,57 @@ func TestWhoActsForWhom(t *testing.T) {
 	}
 }
 
+// TestDirectoryIsDown: who can't be looked up is asked to come again, and not told that his credential is bad: over both
+// exchanges, at the opening of a connection that stays and later on it.
+func TestDirectoryIsDown(t *testing.T) {
+	var down atomic.Pointer[string] // whom the directory does not find now
+	lookup := func(name string) (uint32, uint32, error) {
+		if out := down.Load(); out != nil && *out == name {
+			return 0, 0, errs.New(errs.Unavailable, "getent did not answer")
+		}
+		u := accounts[name]
+		return u[0], u[1], nil
+	}
+	a := Authority{
+		Token:  func(string) (string, time.Time, error) { return "root", time.Time{}, nil },
+		Lookup: lookup, Super: func(uid uint32) bool { return uid == 0 },
+	}
+	f := start(t, &Server{
+		Verify:   a.Verify,
+		Handlers: map[message.Type]Handler{message.RequestPing: whoami},
+		Persistent: map[message.Type]Handler{message.AccountingGetStats: func(context.Context, *Request) (message.Type, message.Body, error) {
+			return message.AccountingRC, &message.PersistRC{}, nil
+		}},
+	})
+	stats, err := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := message.Credential{Plugin: message.PluginJWT, Token: "root's", ActAs: "alice"}
+	for _, name := range []string{"root", "alice"} {
+		down.Store(nil)
+		open := f.dial(t, "tcp")
+		if rc, err := persistent(t, open, codec.V2411, opening(t, codec.V2411, as, codec.V2411)); err != nil || rc.Code != 0 {
+			t.Fatalf("%+v, %v", rc, err)
+		}
+		down.Store(&name)
+		answer, err := f.ask(t, "tcp", encode(t, codec.V2411, message.RequestPing, &as, message.Empty{}))
+		if err != nil || fault.Of(code(t, answer), "").Kind != errs.Unavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+		rc, err := persistent(t, f.dial(t, "tcp"), codec.V2411, opening(t, codec.V2411, as, codec.V2411))
+		if err != nil || fault.Of(rc.Code, "").Kind != errs.Unavailable || strings.Contains(rc.Comment, "getent") {
+			t.Errorf("%s, at the opening: %+v, %v", name, rc, err)
+		}
+		if rc, err = persistent(t, open, codec.V2411, stats); err != nil || fault.Of(rc.Code, "").Kind != errs.Unavailable {
+			t.Errorf("%s, later: %+v, %v", name, rc, err)
+		}
+	}
+	if log := f.log.String(); !strings.Contains(log, "getent did not answer") {
+		t.Errorf("the log does not say why: %s", log)
+	}
+}
+
 // A name that NSS could take for a number or an option is nobody's, looked up as the daemons do.
 func TestNamesThatAreNumbers(t *testing.T) {
 	a := Authority{

@@ -35,6 +35,9 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 		return Identity{}, refused(errs.New(errs.Denied, "auth/cred on %s", c.nc.LocalAddr().Network()))
 	case cred.Plugin == message.PluginJWT && c.server.Verify != nil && cred.Token != "":
 		id, err := c.server.Verify(cred.Token, cred.ActAs)
+		if errs.KindOf(err) == errs.Unavailable {
+			return Identity{}, err
+		}
 		if err != nil {
 			return Identity{}, refused(err)
 		}
