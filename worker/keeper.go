@@ -15,7 +15,7 @@ import (
 // may die and be started again meanwhile: a handshake that was asked for is asked for again of the next
 // one, and clients notice nothing but the time it took.
 type remote struct {
-	room chan struct{} // has an element for each question that waits
+	signing, verifying chan struct{} // have an element for each question that waits: who waits for a signature holds up no token
 
 	mu   sync.Mutex
 	link *link         // nil: none now
@@ -32,7 +32,7 @@ type link struct {
 }
 
 const (
-	maxAsked    = 64               // questions at one time; far fewer than the channel has room for
+	maxAsked    = 64               // questions of one kind at one time; far fewer than the channel has room for
 	signLimit   = 10 * time.Second // longer than a keeper needs to be started again
 	verifyLimit = time.Second      // far longer than it takes; then a daemon is asked instead
 )
@@ -43,7 +43,7 @@ var (
 )
 
 func newRemote() *remote {
-	return &remote{room: make(chan struct{}, maxAsked), more: make(chan struct{})}
+	return &remote{signing: make(chan struct{}, maxAsked), verifying: make(chan struct{}, maxAsked), more: make(chan struct{})}
 }
 
 // connect takes over a channel to the keeper in place of the one before.
@@ -109,15 +109,15 @@ func (r *remote) sign(key uint32, scheme uint16, message []byte) ([]byte, error)
 	late := time.NewTimer(signLimit)
 	defer late.Stop()
 	select {
-	case r.room <- struct{}{}:
-		defer func() { <-r.room }()
+	case r.signing <- struct{}{}:
+		defer func() { <-r.signing }()
 	case <-late.C:
 		return nil, errNoKeeper
 	}
 	for {
 		l, more, id := r.next()
 		if l != nil {
-			answer, err := l.ask(id, &ipc.Sign{ID: id, Key: key, Scheme: scheme, Message: message}, late.C)
+			answer, err := l.ask(context.Background(), l.channel.Send, &ipc.Sign{ID: id, Key: key, Scheme: scheme, Message: message}, id, late.C)
 			if signed, ok := answer.(*ipc.Signed); ok && len(signed.Signature) > 0 {
 				return signed.Signature, nil
 			}
@@ -144,30 +144,32 @@ func (r *remote) next() (*link, chan struct{}, uint64) {
 	return r.link, r.more, r.last
 }
 
-// verify has the keeper verify a token's signature. Without a keeper that answers at once there
-// is no answer.
+// verify has the keeper verify a token's signature. Where there is no keeper there is no answer, at once; one
+// that does not answer is waited for, verifyLimit at the most.
 func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 	question := &ipc.Verify{Signed: []byte(s.Signed)}
 	if len(s.Bytes) != len(question.MAC) {
 		return auth.Bad
 	}
 	copy(question.MAC[:], s.Bytes)
-	late := time.NewTimer(verifyLimit)
-	defer late.Stop()
-	select {
-	case r.room <- struct{}{}:
-		defer func() { <-r.room }()
-	case <-late.C:
-		return auth.Unknown
-	case <-ctx.Done():
-		return auth.Unknown
-	}
 	l, _, id := r.next()
 	if l == nil {
 		return auth.Unknown
 	}
 	question.ID = id
-	answer, err := l.ask(id, question, late.C)
+	late := time.NewTimer(verifyLimit)
+	defer late.Stop()
+	select {
+	case r.verifying <- struct{}{}:
+		defer func() { <-r.verifying }()
+	case <-l.gone:
+		return auth.Unknown
+	case <-late.C:
+		return auth.Unknown
+	case <-ctx.Done():
+		return auth.Unknown
+	}
+	answer, err := l.ask(ctx, l.channel.TrySend, question, id, late.C)
 	if verified, ok := answer.(*ipc.Verified); ok && err == nil {
 		return map[ipc.Verdict]auth.Answer{ipc.Genuine: auth.Good, ipc.Forged: auth.Bad}[verified.Verdict]
 	}
@@ -176,8 +178,8 @@ func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 
 var errGone = errors.New("the keeper is gone")
 
-// ask asks once. id is the question's number.
-func (l *link) ask(id uint64, question ipc.Message, late <-chan time.Time) (ipc.Message, error) {
+// ask asks once, by send. id is the question's number.
+func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, question ipc.Message, id uint64, late <-chan time.Time) (ipc.Message, error) {
 	answer := make(chan ipc.Message, 1)
 	l.mu.Lock()
 	l.waiting[id] = answer
@@ -187,8 +189,8 @@ func (l *link) ask(id uint64, question ipc.Message, late <-chan time.Time) (ipc.
 		delete(l.waiting, id)
 		l.mu.Unlock()
 	}()
-	if err := l.channel.Send(question); err != nil {
-		if _, ours := errors.AsType[*ipc.Violation](err); ours {
+	if err := send(question); err != nil {
+		if _, ours := errors.AsType[*ipc.Violation](err); ours || err == ipc.ErrFull {
 			return nil, err
 		}
 		// listen sees the same end, below
@@ -200,5 +202,7 @@ func (l *link) ask(id uint64, question ipc.Message, late <-chan time.Time) (ipc.
 		return nil, errGone
 	case <-late:
 		return nil, errNoKeeper
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }

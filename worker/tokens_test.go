@@ -12,8 +12,10 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -204,6 +206,77 @@ func TestKeeperGoes(t *testing.T) {
 				t.Errorf("answer %d", got)
 			}
 		})
+	}
+}
+
+// TestTokensWaitForNoHandshake: as many handshakes as may wait for a keeper that is not there hold up no token.
+func TestTokensWaitForNoHandshake(t *testing.T) {
+	handshakes := func(r *remote) {
+		for range 2 * maxAsked {
+			go func() { _, _ = r.sign(1, 1, []byte("handshake")) }()
+		}
+	}
+	signature := auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)}
+	t.Run("no keeper", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRemote()
+			handshakes(r)
+			synctest.Wait()
+			began := time.Now()
+			if got := r.verify(t.Context(), signature); got != auth.Unknown || time.Since(began) != 0 {
+				t.Errorf("answer %d after %s", got, time.Since(began))
+			}
+			time.Sleep(2 * signLimit) // they give up
+		})
+	})
+	t.Run("a keeper that does not sign", func(t *testing.T) {
+		tokens := NewTokens()
+		c := keeperEnd(t, tokens)
+		handshakes(tokens.keeper)
+		answer := make(chan auth.Answer, 1)
+		for asked := 0; ; asked++ {
+			m, err := c.Receive()
+			if err != nil {
+				t.Fatalf("%v after %d handshakes, and nobody asked of the token", err, asked)
+			}
+			if q, ok := m.Message.(*ipc.Verify); ok {
+				_ = c.Send(&ipc.Verified{ID: q.ID, Verdict: ipc.Genuine})
+				break
+			}
+			if asked == maxAsked-1 { // no more of them have room
+				go func() {
+					answer <- tokens.keeper.verify(t.Context(), signature)
+					c.Close()
+				}()
+			}
+		}
+		if got := <-answer; got != auth.Good {
+			t.Errorf("answer %d", got)
+		}
+	})
+}
+
+// TestWhoLeavesWaitsForNoKeeper: not for its answer, nor for room in a channel that it does not read.
+func TestWhoLeavesWaitsForNoKeeper(t *testing.T) {
+	tokens := NewTokens()
+	keeperEnd(t, tokens)
+	l := tokens.keeper.link
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for id := uint64(1); ; id++ {
+		_, err := l.ask(gone, l.channel.TrySend, &ipc.Verify{ID: id, Signed: bytes.Repeat([]byte("a"), 8<<10)}, id, nil)
+		if errors.Is(err, ipc.ErrFull) {
+			break
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	if tokens.keeper.verify(t.Context(), auth.Signature{Signed: strings.Repeat("a", 8<<10), Bytes: make([]byte, 32)}) != auth.Unknown {
+		t.Error("an answer of a keeper that reads nothing")
+	}
+	if len(l.waiting) != 0 {
+		t.Errorf("%d are waited for", len(l.waiting))
 	}
 }
 
