@@ -85,7 +85,7 @@ func (st *stage) pair() (*net.TCPConn, *conn) {
 	return client.(*net.TCPConn), c
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

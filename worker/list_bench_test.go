@@ -1,0 +1,169 @@
+package worker
+
+import (
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// manyJobs is a list as a large cluster has it: 20 000 jobs, about 12 MB.
+func manyJobs(b testing.TB) []byte {
+	list := &message.JobInfo{LastUpdate: 1_700_000_000}
+	for i := range uint32(20_000) {
+		j := model.Job{
+			StepID: model.StepID{JobID: 1_000_000 + i}, Account: "physics", AllocNode: "login1", AllocSID: 4711, BatchFlag: 1, BatchHost: "n0123",
+			UserID: 1000, GroupID: 1000, UserName: "ann", State: 1, Name: fmt.Sprintf("simulation-%d", i), Partition: "batch", QOS: "normal", Cluster: "linux",
+			Command: "/home/ann/project/run.sh", WorkDir: "/home/ann/project", Nodes: "n[0123-0126]", Priority: 4_294_901_000, TimeLimit: model.Some[uint32](1440),
+			SubmitTime: 1_700_000_000, EligibleTime: 1_700_000_000, StartTime: 1_700_000_100, EndTime: 1_700_086_500, AccrueTime: 1_700_000_000,
+			TRESReq: "cpu=16,mem=64G,node=4,billing=16", TRESAlloc: "cpu=16,mem=64G,node=4,billing=16", NumCPUs: 16, NumNodes: 4, NumTasks: 16,
+			StdErr: "/home/ann/project/%j.err", StdIn: "/dev/null", StdOut: "/home/ann/project/%j.out", SubmitLine: "sbatch -N 4 run.sh", Detailed: true,
+			Nice: 1 << 31, Requeue: 1, CPUsPerTask: model.Some[uint16](1), MinCPUsPerNode: 1, MinMemory: 16384,
+		}
+		if i%4 == 0 {
+			j.State, j.Nodes, j.BatchHost, j.Dependency = 0, "", "", "afterok:999999(unfulfilled)"
+		}
+		list.Jobs.List = append(list.Jobs.List, j)
+	}
+	answer, err := message.Encode(codec.V2605, 0, message.ResponseJobInfo, nil, list)
+	must(b, err)
+	return answer
+}
+
+// listingController is a controller that has one answer.
+func listingController(b testing.TB, answer []byte) ipc.Address {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(b, err)
+	pong, err := message.Encode(codec.V2605, 0, message.ResponseRC, nil, &message.RC{})
+	must(b, err)
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wait.Go(func() {
+				defer nc.Close()
+				request, err := wire.Read(nc, 1<<20)
+				if err != nil {
+					return
+				}
+				if f, _ := message.ParseFrame(request); f.Header.Type == message.RequestPing {
+					nc.Write(pong)
+					return
+				}
+				nc.Write(answer)
+			})
+		}
+	})
+	b.Cleanup(func() { ln.Close(); wait.Wait() })
+	return ipc.Address{Name: "ctl", Network: "tcp", Address: ln.Addr().String()}
+}
+
+// eager takes all that is sent, and notes when the first of it came.
+type eager struct {
+	header http.Header
+	first  time.Time
+	bytes  int
+}
+
+func (e *eager) Header() http.Header { return e.header }
+func (e *eager) WriteHeader(int)     {}
+func (e *eager) Write(b []byte) (int, error) {
+	if e.bytes == 0 {
+		e.first = time.Now()
+	}
+	e.bytes += len(b)
+	return len(b), nil
+}
+
+// BenchmarkList is a list of 20 000 jobs, from the controller's connection to the client's: one at a time, and eight.
+func BenchmarkList(b *testing.B) {
+	log := slog.Default()
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	defer slog.SetDefault(log)
+	answer := manyJobs(b)
+	setup := ipc.Setup{
+		Controllers: []ipc.Address{listingController(b, answer)}, JWT: true, Names: ipc.NamesSched, Parsers: []ipc.Parser{{Version: 43}},
+		Content: ipc.ContentController, Limits: ipc.Limits{Call: time.Minute, Connect: time.Minute, Stall: time.Minute, Body: 1 << 20, Answers: 256 << 20},
+	}
+	h, err := Join(setup, NewTokens())
+	must(b, err)
+	word := base64.RawURLEncoding.EncodeToString
+	token := word([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + word(fmt.Appendf(nil, `{"exp":%d,"iat":1700000000,"sun":"ann"}`, time.Now().Add(time.Hour).Unix())) + "." + word(make([]byte, 32))
+	list := func() *eager {
+		r, err := http.NewRequest(http.MethodGet, "/sched/v0.0.43/jobs", nil)
+		must(b, err)
+		r.Header.Set("X-SCHED-USER-TOKEN", token)
+		e := &eager{header: http.Header{}}
+		h.ServeHTTP(e, r)
+		return e
+	}
+	for _, together := range []int{1, 8} {
+		b.Run(fmt.Sprint(together), func(b *testing.B) {
+			list()
+			peak := watchMemory(b)
+			b.SetBytes(int64(together * len(answer)))
+			b.ReportAllocs()
+			var first time.Duration
+			var bytes atomic.Int64
+			for b.Loop() {
+				var wait sync.WaitGroup
+				begun := time.Now()
+				for i := range together {
+					wait.Go(func() {
+						e := list()
+						bytes.Add(int64(e.bytes))
+						if i == 0 {
+							first = max(first, e.first.Sub(begun))
+						}
+					})
+				}
+				wait.Wait()
+			}
+			b.ReportMetric(float64(peak())/(1<<20), "peak-MB")
+			b.ReportMetric(float64(first.Microseconds())/1000, "first-ms")
+			b.ReportMetric(float64(bytes.Load())/1e6/b.Elapsed().Seconds(), "JSON-MB/s")
+			b.ReportMetric(float64(bytes.Load())/1e6/float64(b.N*together), "JSON-MB")
+		})
+	}
+}
+
+// watchMemory is called before something that takes memory; the result is how many bytes more were
+// resident at any time than before.
+func watchMemory(b *testing.B) (peak func() int) {
+	debug.FreeOSMemory()
+	must(b, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // the peak begins anew
+	before := resident(b, "VmRSS:")
+	return func() int { return resident(b, "VmHWM:") - before }
+}
+
+func resident(b *testing.B, name string) int {
+	text, err := os.ReadFile("/proc/self/status")
+	must(b, err)
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); f[0] == name {
+			kb, err := strconv.Atoi(f[1])
+			must(b, err)
+			return kb << 10
+		}
+	}
+	b.Fatal(name)
+	return 0
+}
