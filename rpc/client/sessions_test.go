@@ -291,6 +291,27 @@ func TestSessionBroken(t *testing.T) {
 			}
 		})
 	}
+	t.Run("speaks garbage and stays", func(t *testing.T) {
+		k, over := keeps(t), make(chan struct{})
+		defer close(over)
+		k.act = func(nc net.Conn, n int) bool {
+			if n > 0 {
+				nc.Write([]byte{0, 0, 0, 3, 1, 2, 3})
+				<-over
+			}
+			return n == 0
+		}
+		a := accountingOf(k.Address)
+		mustAsk(t, a, good)
+		if _, err := ask(a, good); errs.KindOf(err) != errs.BadAnswer {
+			t.Errorf("got %v", err)
+		}
+		k.openings()
+		mustAsk(t, a, good) // not in that session
+		if opened := k.openings(); len(opened) != 1 {
+			t.Errorf("sessions opened: %q", opened)
+		}
+	})
 	t.Run("closes at once, always", func(t *testing.T) {
 		k := keeps(t)
 		k.act = func(net.Conn, int) bool { return false }
