@@ -8,19 +8,19 @@ import (
 	"schedrestd/guard"
 )
 
-// followed is a file with a key of tokens. What stands in its place later is used from then on.
+// keyFile is a file with a key of tokens. What stands in its place later is used from then on.
 // That it is not there, or can't be read, is as good as having none. All but begin is called
 // while the keyring's changing is held.
-type followed struct {
-	what string                              // for the log
-	open func(path string) (*os.File, error) // nil for no path
-	use  func(f *os.File, fresh bool) error  // has f, or none, used in place of the one before
+type keyFile struct {
+	what string                                // for the log
+	open func(path string) (*os.File, error)   // nil for no path
+	use  func(f *os.File, followed bool) error // has f, or none, used in place of the one before
 	log  *slog.Logger
 
-	path  string
-	seen  string   // its stamp when it was last tried
-	file  *os.File // in use; nil: none
-	fresh bool     // … and no newer one can be there without being noticed
+	path     string
+	seen     string   // its stamp when it was last tried
+	file     *os.File // in use; nil: none
+	followed bool     // … and no newer one can be there without being noticed
 }
 
 // isAbsent tells whether err says no more than that there is nothing for this process.
@@ -30,7 +30,7 @@ func isAbsent(err error) bool {
 }
 
 // begin opens path for the first time, with all the rights that the start has. Nothing is used yet.
-func (f *followed) begin(path string) error {
+func (f *keyFile) begin(path string) error {
 	f.path, f.seen = path, guard.Stamp(path) // before it is opened: what changes meanwhile is seen next time
 	file, err := f.open(path)
 	if err != nil && !isAbsent(err) {
@@ -44,14 +44,14 @@ func (f *followed) begin(path string) error {
 }
 
 // settle finds out whether the file can still be opened when the capabilities are dropped.
-func (f *followed) settle() {
+func (f *keyFile) settle() {
 	if f.path == "" {
 		return
 	}
 	again, err := f.open(f.path)
 	if err == nil {
 		again.Close()
-		f.fresh = true
+		f.followed = true
 		return
 	}
 	f.seen = guard.Stamp(f.path) // with the eyes of later looks
@@ -63,7 +63,7 @@ func (f *followed) settle() {
 
 // look uses the file when it is another one than that which was tried last. One that can't be used is
 // complained of once. It leaves the one before in use, which then may not be the newest any more.
-func (f *followed) look() {
+func (f *keyFile) look() {
 	seen := guard.Stamp(f.path)
 	if seen == f.seen {
 		return
@@ -85,11 +85,11 @@ func (f *followed) look() {
 }
 
 // distrust has what is in use say nothing of signatures that don't match.
-func (f *followed) distrust() {
-	if f.file == nil || !f.fresh {
+func (f *keyFile) distrust() {
+	if f.file == nil || !f.followed {
 		return
 	}
-	f.fresh = false
+	f.followed = false
 	if err := f.use(f.file, false); err != nil { // it was written over, and who has it has its bytes still
 		f.log.Debug("the "+f.what+" of before can't be given again", "error", err)
 	}
@@ -97,7 +97,7 @@ func (f *followed) distrust() {
 
 // reload takes over path, on a signal. One that is there and must not be used is refused, and
 // changes nothing.
-func (f *followed) reload(path string) error {
+func (f *keyFile) reload(path string) error {
 	if path == f.path {
 		f.look()
 		return nil
@@ -117,7 +117,7 @@ func (f *followed) reload(path string) error {
 }
 
 // try opens and uses path.
-func (f *followed) try(path string) error {
+func (f *keyFile) try(path string) error {
 	file, err := f.open(path)
 	if err != nil {
 		return err
@@ -130,28 +130,28 @@ func (f *followed) try(path string) error {
 }
 
 // replace uses file in place of the one before.
-func (f *followed) replace(file *os.File, fresh bool) error {
-	if err := f.use(file, fresh); err != nil {
+func (f *keyFile) replace(file *os.File, followed bool) error {
+	if err := f.use(file, followed); err != nil {
 		return err
 	}
 	if f.file != nil && f.file != file {
 		f.file.Close()
 	}
-	f.file, f.fresh = file, fresh
+	f.file, f.followed = file, followed
 	return nil
 }
 
-func (f *followed) close() {
+func (f *keyFile) close() {
 	if f.file != nil {
 		f.file.Close()
 		f.file = nil
 	}
 }
 
-func (f *followed) sayUsed() {
-	f.log.Info("the "+f.what+" is in use", "file", f.path, "followed", f.fresh)
+func (f *keyFile) sayUsed() {
+	f.log.Info("the "+f.what+" is in use", "file", f.path, "followed", f.followed)
 }
 
-func (f *followed) sayAbsent(path string, err error) {
+func (f *keyFile) sayAbsent(path string, err error) {
 	f.log.Info("there is no "+f.what+" for this gateway: such tokens are vouched for by the daemons", "file", path, "because", err)
 }

@@ -20,8 +20,8 @@ type keyring struct {
 	running sync.WaitGroup
 
 	changing sync.Mutex // over what is longer than one message: one secret is offered at a time
-	tokenKey followed   // of HS256 tokens, for the keeper
-	jwks     followed   // of RS256 tokens, for the workers
+	tokenKey keyFile    // of HS256 tokens, for the keeper
+	jwks     keyFile    // of RS256 tokens, for the workers
 
 	mu       sync.Mutex
 	tls      TLS    // where the files are
@@ -38,9 +38,9 @@ type keyring struct {
 // newKeyring opens what can be opened once only, as long as all capabilities are there.
 func newKeyring(c Config, who service, listeners []*listener) (*keyring, error) {
 	k := &keyring{config: c, who: who, tls: c.TLS, quit: make(chan struct{}), greeted: map[uint32]*greeting{}}
-	k.tokenKey = followed{what: "key of HS256 tokens", log: c.Log, use: k.useTokenKey,
+	k.tokenKey = keyFile{what: "key of HS256 tokens", log: c.Log, use: k.useTokenKey,
 		open: func(path string) (*os.File, error) { return openTokenKey(path, who) }}
-	k.jwks = followed{what: "key set of RS256 tokens", log: c.Log, use: k.useKeySet,
+	k.jwks = keyFile{what: "key set of RS256 tokens", log: c.Log, use: k.useKeySet,
 		open: func(path string) (*os.File, error) { return openKeySet(path, who) }}
 	for _, l := range listeners {
 		k.https = k.https || l.tls
@@ -76,7 +76,7 @@ func (k *keyring) start(s *spawner) error {
 	k.tokenKey.settle()
 	k.jwks.settle()
 	if k.jwks.file != nil {
-		_ = k.useKeySet(k.jwks.file, k.jwks.fresh)
+		_ = k.useKeySet(k.jwks.file, k.jwks.followed)
 		k.jwks.sayUsed()
 	}
 	if k.https {
@@ -116,7 +116,7 @@ func (k *keyring) settle(first bool) error {
 			return err
 		}
 	}
-	err := k.offerTokenKey(k.tokenKey.file, k.tokenKey.fresh)
+	err := k.offerTokenKey(k.tokenKey.file, k.tokenKey.followed)
 	switch {
 	case err != nil && (first || errs.KindOf(err) == errs.Unavailable):
 		return err

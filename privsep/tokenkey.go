@@ -47,7 +47,7 @@ func openKeySet(path string, who service) (*os.File, error) {
 }
 
 // offerTokenKey has the keeper use f from now on; nil: it needs none. k.changing is held.
-func (k *keyring) offerTokenKey(f *os.File, fresh bool) error {
+func (k *keyring) offerTokenKey(f *os.File, followed bool) error {
 	if f == nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (k *keyring) offerTokenKey(f *os.File, fresh bool) error {
 		return err
 	}
 	number := k.next()
-	err := k.keeper.offer(number, &ipc.TokenKeyFD{Number: number, Followed: fresh}, f)
+	err := k.keeper.offer(number, &ipc.TokenKeyFD{Number: number, Followed: followed}, f)
 	if errs.KindOf(err) == errs.Invalid { // what is there may be needed elsewhere, and be named here by a slip
 		return errs.New(errs.Invalid, "key file %s: %v", f.Name(), err).
 			WithHint("(umask 077; head -c 32 /dev/urandom >%[1]s)  # then jwt_key=%[1]s", guard.Quote(f.Name()+".new"))
@@ -65,10 +65,10 @@ func (k *keyring) offerTokenKey(f *os.File, fresh bool) error {
 
 // useTokenKey has f verify HS256 tokens in place of the key before it, whose verdicts workers
 // forget. k.changing is held.
-func (k *keyring) useTokenKey(f *os.File, fresh bool) error {
+func (k *keyring) useTokenKey(f *os.File, followed bool) error {
 	if f == nil {
 		k.keeper.forget(k.https)
-	} else if err := k.offerTokenKey(f, fresh); err != nil {
+	} else if err := k.offerTokenKey(f, followed); err != nil {
 		k.keeper.need(k.needsKeeper())
 		return err
 	}
@@ -79,22 +79,22 @@ func (k *keyring) useTokenKey(f *os.File, fresh bool) error {
 }
 
 // useKeySet has workers verify RS256 tokens with f; nil: with none. k.changing is held.
-func (k *keyring) useKeySet(f *os.File, fresh bool) error {
+func (k *keyring) useKeySet(f *os.File, followed bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.set = keySet{number: k.set.number + 1, file: f, fresh: fresh}
+	k.set = keySet{number: k.set.number + 1, file: f, followed: followed}
 	return nil
 }
 
 // keySet is what workers verify RS256 tokens with.
 type keySet struct {
-	number uint32   // 0: there was none yet
-	file   *os.File // nil: none
-	fresh  bool     // a newer one would be noticed
+	number   uint32   // 0: there was none yet
+	file     *os.File // nil: none
+	followed bool     // a newer one would be noticed
 }
 
 // message says it to a worker.
-func (s keySet) message() *ipc.JWKSFD { return &ipc.JWKSFD{Followed: s.fresh} }
+func (s keySet) message() *ipc.JWKSFD { return &ipc.JWKSFD{Followed: s.followed} }
 
 // content is one more descriptor of the file, or an empty one for none; nil when there never was one.
 func (s keySet) content() (*os.File, error) {
