@@ -135,36 +135,66 @@ func (c *Codec) Float(name string, v *float64) {
 }
 
 // OptUint8 is a Uint8 of which 0xfe means "not set" and 0xff "unlimited".
-func (c *Codec) OptUint8(name string, v *model.Opt[uint8]) { opt(c, name, v, c.Uint8) }
+func (c *Codec) OptUint8(name string, v *model.Opt[uint8]) {
+	raw, walked := sent(c, v)
+	if walked {
+		c.Uint8(name, &raw)
+		received(c, v, raw)
+	}
+}
 
 // OptUint16 is a Uint16 of which 0xfffe means "not set" and 0xffff "unlimited".
-func (c *Codec) OptUint16(name string, v *model.Opt[uint16]) { opt(c, name, v, c.Uint16) }
+func (c *Codec) OptUint16(name string, v *model.Opt[uint16]) {
+	raw, walked := sent(c, v)
+	if walked {
+		c.Uint16(name, &raw)
+		received(c, v, raw)
+	}
+}
 
 // OptUint32 is a Uint32 of which 0xfffffffe means "not set" and 0xffffffff "unlimited".
-func (c *Codec) OptUint32(name string, v *model.Opt[uint32]) { opt(c, name, v, c.Uint32) }
+func (c *Codec) OptUint32(name string, v *model.Opt[uint32]) {
+	raw, walked := sent(c, v)
+	if walked {
+		c.Uint32(name, &raw)
+		received(c, v, raw)
+	}
+}
 
 // OptUint64 is a Uint64 whose two largest values mean "not set" and "unlimited".
-func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) { opt(c, name, v, c.Uint64) }
+func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
+	raw, walked := sent(c, v)
+	if walked {
+		c.Uint64(name, &raw)
+		received(c, v, raw)
+	}
+}
 
-func opt[T model.Unsigned](c *Codec, name string, v *model.Opt[T], walk func(string, *T)) {
+// sent is the number that stands for v on the wire; walked is false when there is nothing to be
+// walked: a filler has made v something that is no number. (The walk is no parameter of a function
+// for all widths: then each number would be an allocation, and a long list has a million of them.)
+func sent[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	infinite := ^T(0)
-	notSet := infinite - 1
-	raw := v.Number
 	switch {
 	case c.mode == filling && c.rng.IntN(4) == 0:
 		*v = [...]model.Opt[T]{{}, model.Infinite[T]()}[c.rng.IntN(2)]
-		return
+		return 0, false
 	case v.Infinite:
-		raw = infinite
+		return infinite, true
 	case !v.Set:
-		raw = notSet
+		return infinite - 1, true
 	}
-	walk(name, &raw)
+	return v.Number, true
+}
+
+// received makes v what raw stands for.
+func received[T model.Unsigned](c *Codec, v *model.Opt[T], raw T) {
+	infinite := ^T(0)
 	switch {
 	case c.mode == encoding:
 	case raw == infinite:
 		*v = model.Infinite[T]()
-	case raw == notSet:
+	case raw == infinite-1:
 		*v = model.Opt[T]{}
 	default:
 		*v = model.Some(raw)

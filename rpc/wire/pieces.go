@@ -1,18 +1,20 @@
 package wire
 
 import (
+	"fmt"
 	"io"
-	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // PieceSize is how long the pieces of a long message are.
 const PieceSize = 64 << 10
 
-// spare are pieces that are not in use.
-var spare = sync.Pool{New: func() any { return new([PieceSize]byte) }}
-
 // Pieces is the rest of a long message, in pieces that are given back one by one as they are
 // used. It is for one goroutine.
+//
+// They are the system's memory and not the garbage collector's, which would let as much garbage again
+// come together before it looks for any. Who drops none keeps them for good.
 type Pieces struct {
 	// Gone hears of each piece that was given back, and its bytes.
 	Gone func(n int)
@@ -25,7 +27,12 @@ type Pieces struct {
 func Collect(r io.Reader, n int) (*Pieces, error) {
 	p := &Pieces{}
 	for n > 0 {
-		piece, err := Fill(r, spare.Get().(*[PieceSize]byte)[:0], min(n, PieceSize))
+		room, err := unix.Mmap(-1, 0, PieceSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			p.Drop()
+			return nil, fmt.Errorf("memory for a message: %w", err)
+		}
+		piece, err := Fill(r, room[:0], min(n, PieceSize))
 		p.list = append(p.list, piece)
 		if err != nil {
 			p.Drop()
@@ -59,7 +66,7 @@ func (p *Pieces) free() {
 		return
 	}
 	n := len(p.last)
-	spare.Put((*[PieceSize]byte)(p.last[:PieceSize]))
+	_ = unix.Munmap(p.last[:PieceSize]) // whole, as it was got: it can't fail
 	if p.last = nil; p.Gone != nil {
 		p.Gone(n)
 	}
