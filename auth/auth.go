@@ -8,6 +8,10 @@
 // daemon that will serve. Until then the name in a token is nothing: no pool, cache,
 // limit or log identity may hang on it, or a forged token would share its victim's.
 //
+// An HS256 signature is verified in two places, on purpose: by Verifier in the daemons, and by package keeper at
+// the gateway, with a few lines of its own. The keeper holds the key on a machine that faces strangers: this
+// package, which parses what they send, is not to be linked into it.
+//
 // Every refusal has the one public text Refused, so that a guesser learns nothing;
 // the cause is wrapped for the log and never holds any part of a token.
 package auth
@@ -38,11 +42,12 @@ type Options struct {
 	NameNeeded func(user string) bool
 }
 
-func (o Options) now() time.Time {
-	if o.Now != nil {
-		return o.Now()
+// timeOf asks a clock; nil is this machine's.
+func timeOf(now func() time.Time) time.Time {
+	if now == nil {
+		return time.Now()
 	}
-	return time.Now()
+	return now()
 }
 
 // Peer is the other end of a connection as the kernel knows it.
@@ -83,6 +88,20 @@ type Credential struct {
 	Claims   Claims // of Token, not verified
 	Local    bool   // vouched for by the kernel as UID and GID
 	UID, GID uint32
+
+	proof *proof // of Token; nil when nobody has taken it apart yet
+}
+
+// takenApart is what c's token is judged by.
+func (c Credential) takenApart() (*proof, error) {
+	if c.proof != nil {
+		return c.proof, nil
+	}
+	p, err := parse(c.Token)
+	if err != nil {
+		return nil, refuse("token: %w", err)
+	}
+	return p.proof(c.Token), nil
 }
 
 // User is whom the credential claims to be, for logs alone: it may be a lie.

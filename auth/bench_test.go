@@ -59,7 +59,7 @@ func BenchmarkInspect(b *testing.B) {
 func BenchmarkGenuineRemembered(b *testing.B) {
 	j := Judge{Now: clock}
 	for i := range mostRemember - 1 {
-		j.memory.add(vouched{controller, hashOf(fmt.Sprint(i)), ""}, now.Add(time.Hour), now)
+		j.vouched.add(vouched{controller, hashOf(fmt.Sprint(i)), ""}, now.Add(time.Hour), now, 0)
 	}
 	c, asked := credentialOf(b, sign(goodHeader, goodClaims), "bob"), 0
 	ask := func(context.Context) error { asked++; return nil }

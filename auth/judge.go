@@ -19,7 +19,16 @@ type Judge struct {
 	RS256 func(context.Context, Signature) Answer // nil: no key set is here
 	Now   func() time.Time                        // nil: time.Now
 
-	memory memory
+	genuine memory[hash]    // tokens that a key said it of
+	vouched memory[vouched] // what daemons said yes to
+	asking  questions
+}
+
+// vouched is what a daemon vouches for: that token, acting as that name. The token itself is not kept.
+type vouched struct {
+	daemon string
+	token  hash
+	actAs  string
 }
 
 // Signature is what a token is verified by.
@@ -39,51 +48,63 @@ const (
 	Bad
 )
 
-// here is the daemon's place in the memory for what was verified without one.
-const here = ""
-
 // Genuine is nil when c is: by the kernel's word, by a key that is here, or by the word of the
-// daemon of that name, which is not empty. ask asks that one, and costs it as little as can be.
+// daemon of that name. ask asks that one, and costs it as little as can be; for one of several
+// requests with the same credential when they come together.
 // The error is errs.Unauthenticated, or why the daemon could not be asked.
 func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil
 	}
-	now := Options{Now: j.Now}.now()
-	yes := vouched{daemon, hashOf(c.Token), c.ActAs}
-	if j.memory.has(yes, now) {
+	p, err := c.takenApart()
+	if err != nil {
+		return err
+	}
+	now := timeOf(j.Now)
+	yes := vouched{daemon, p.hash, c.ActAs}
+	if j.vouched.has(yes, now) {
 		return nil
 	}
 	own := c.ActAs == "" || c.ActAs == c.Claims.User
-	if good, err := j.verified(ctx, c, now); err != nil || good && own {
+	if good, err := j.verified(ctx, p, c.Claims.Expires, now); err != nil || good && own {
 		return err
 	}
-	if err := ask(ctx); err != nil {
-		return err
-	}
-	j.memory.add(yes, c.Claims.Expires, now)
-	return nil
+	return j.asking.once(ctx, yes, func(ctx context.Context) error {
+		if j.vouched.has(yes, now) { // who asked has just been answered
+			return nil
+		}
+		asked := j.vouched.asking()
+		if err := ask(ctx); err != nil {
+			return err
+		}
+		j.vouched.add(yes, c.Claims.Expires, now, asked)
+		return nil
+	})
 }
 
 // Forget takes back what was remembered of c: the daemon of that name has just refused it.
 func (j *Judge) Forget(c Credential, daemon string) {
-	hash := hashOf(c.Token)
-	j.memory.drop(vouched{daemon, hash, c.ActAs})
-	j.memory.drop(vouched{here, hash, ""})
+	p, err := c.takenApart()
+	if c.Local || err != nil {
+		return
+	}
+	j.genuine.drop(p.hash)
+	j.vouched.drop(vouched{daemon, p.hash, c.ActAs})
+	j.asking.forget()
 }
 
-// ForgetAll is for new keys: what the ones before said counts no more.
-func (j *Judge) ForgetAll() { j.memory.clear() }
+// ForgetAll is for new keys: what the ones before said counts no more, nor what they are yet to
+// say of what was asked before.
+func (j *Judge) ForgetAll() {
+	j.genuine.clear()
+	j.vouched.clear()
+	j.asking.forget()
+}
 
-// verified tells whether a key that is here says that c's token is genuine.
-func (j *Judge) verified(ctx context.Context, c Credential, now time.Time) (bool, error) {
-	mine := vouched{here, hashOf(c.Token), ""}
-	if j.memory.has(mine, now) {
+// verified tells whether a key that is here says that p's token is genuine.
+func (j *Judge) verified(ctx context.Context, p *proof, expires, now time.Time) (bool, error) {
+	if j.genuine.has(p.hash, now) {
 		return true, nil
-	}
-	p, err := parse(c.Token)
-	if err != nil {
-		return false, refuse("token: %w", err)
 	}
 	verify := j.HS256
 	if p.alg == rs256 {
@@ -92,9 +113,10 @@ func (j *Judge) verified(ctx context.Context, c Credential, now time.Time) (bool
 	if verify == nil {
 		return false, nil
 	}
-	switch verify(ctx, Signature{KeyID: p.kid, Signed: p.signed, Bytes: p.signature}) {
+	asked := j.genuine.asking()
+	switch verify(ctx, p.Signature) {
 	case Good:
-		j.memory.add(mine, c.Claims.Expires, now)
+		j.genuine.add(p.hash, expires, now, asked)
 		return true, nil
 	case Bad:
 		return false, refuse("token: %w", errSignature)

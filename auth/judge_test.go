@@ -52,9 +52,9 @@ func (b *court) wants(t *testing.T, c Credential, daemon string, asked, looked i
 // credentialOf is what FromRequest makes of a token and a name.
 func credentialOf(t testing.TB, token, actAs string) Credential {
 	t.Helper()
-	claims, err := Inspect(token, Options{Now: clock})
+	claims, proof, err := inspect(token, Options{Now: clock})
 	must(t, err)
-	return Credential{Token: token, ActAs: actAs, Claims: claims}
+	return Credential{Token: token, ActAs: actAs, Claims: claims, proof: proof}
 }
 
 const (
@@ -247,6 +247,39 @@ func TestJudgeForget(t *testing.T) {
 	}
 }
 
+// An answer to what was asked before new keys came, or before a daemon refused after all, is for who asked alone.
+func TestJudgeForgetsMeanwhile(t *testing.T) {
+	alice, bob := credentialOf(t, sign(goodHeader, goodClaims), ""), credentialOf(t, sign(goodHeader, goodClaims), "bob")
+	good := Good
+	for name, forget := range map[string]func(*court){
+		"new keys": func(b *court) { b.ForgetAll() }, "refused after all": func(b *court) { b.Forget(bob, controller) },
+	} {
+		t.Run(name+", the daemon is asked", func(t *testing.T) {
+			b := newCourt(nil)
+			must(t, b.Genuine(context.Background(), bob, controller, func(context.Context) error { forget(b); return nil }))
+			b.wants(t, bob, controller, 1, 0)
+		})
+		t.Run(name+", a key is asked", func(t *testing.T) {
+			b := newCourt(&good)
+			says := b.HS256
+			b.HS256 = func(ctx context.Context, s Signature) Answer { forget(b); return says(ctx, s) }
+			must(t, b.genuine(alice, controller))
+			b.HS256 = says
+			b.wants(t, alice, controller, 0, 1)
+		})
+	}
+}
+
+// A credential that was made by hand, not of a request, is judged like any other.
+func TestJudgeOfNoRequest(t *testing.T) {
+	b, c := newCourt(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
+	c.proof = nil
+	b.wants(t, c, controller, 1, 0)
+	b.wants(t, credentialOf(t, c.Token, ""), controller, 0, 0)
+	b.Forget(c, controller)
+	b.wants(t, c, controller, 1, 0)
+}
+
 // Whose client has gone is asked about no further, and nothing is remembered of it.
 func TestJudgeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -260,7 +293,7 @@ func TestJudgeCancelled(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if len(j.memory.until) > 0 {
+	if len(j.vouched.until) > 0 {
 		t.Error("something is remembered")
 	}
 }

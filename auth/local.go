@@ -3,8 +3,9 @@ package auth
 import "net/http"
 
 // local is rest_auth/local: the client at the other end of a UNIX socket, or of the pipe,
-// file or terminal of an inetd run that nobody else may open, is this process's own user. The daemons behind see this process's uid, so that to serve
-// anybody else (root too) would be to lend them an identity that is not theirs.
+// file or terminal of an inetd run that nobody else may open, is this process's own user. The
+// daemons behind see this process's uid, so that to serve anybody else (root too) would be to
+// lend them an identity that is not theirs.
 func local(r *http.Request, name string, opt Options) (Credential, error) {
 	peer, ok := PeerFrom(r.Context())
 	switch {

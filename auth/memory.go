@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"crypto/sha256"
 	"maps"
 	"sync"
 	"time"
@@ -12,65 +11,68 @@ const (
 	mostRemember = 4096             // one entry has about 150 bytes
 )
 
-// vouched is one yes: who said it, of which token, acting as whom. The token itself is not kept.
-type vouched struct {
-	daemon string
-	token  [sha256.Size]byte
-	actAs  string
+// memory is the yeses that still count, by what they were said of. The zero memory is empty.
+type memory[Of comparable] struct {
+	mu       sync.Mutex
+	until    map[Of]time.Time
+	takeback uint64 // how often something was taken back
 }
 
-func hashOf(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
-
-// memory is the yeses that still count. The zero memory is empty.
-type memory struct {
-	mu    sync.Mutex
-	until map[vouched]time.Time
-}
-
-func (m *memory) has(v vouched, now time.Time) bool {
+func (m *memory[Of]) has(it Of, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return now.Before(m.until[v])
+	return now.Before(m.until[it])
 }
 
-// add remembers v until the token's end, and no longer than a minute. In a full memory some
+// asking is to be given to add by who is about to ask.
+func (m *memory[Of]) asking() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.takeback
+}
+
+// add remembers it until the token's end, and no longer than a minute. A yes that was asked for before
+// anything was taken back is not remembered: it may be of the keys of before. In a full memory some
 // others give way, those first that count no more: their tokens are asked about again.
-func (m *memory) add(v vouched, expires, now time.Time) {
-	until := now.Add(remembered)
-	if expires.Before(until) {
-		until = expires
-	}
+func (m *memory[Of]) add(it Of, expires, now time.Time, asked uint64) {
+	// Counted from now, whatever becomes of the clock: a token's end alone would move with one that is set back.
+	lasts := min(remembered, expires.Sub(now))
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if lasts <= 0 || asked != m.takeback {
+		return
+	}
 	if m.until == nil {
-		m.until = map[vouched]time.Time{}
+		m.until = map[Of]time.Time{}
 	}
 	if len(m.until) >= mostRemember {
 		m.makeRoom(now)
 	}
-	m.until[v] = until
+	m.until[it] = now.Add(lasts)
 }
 
 // makeRoom takes out what counts no more, and any others until an eighth is free: it looks at every
 // entry, which must not happen each time.
-func (m *memory) makeRoom(now time.Time) {
-	maps.DeleteFunc(m.until, func(_ vouched, until time.Time) bool { return !now.Before(until) })
-	for v := range m.until {
+func (m *memory[Of]) makeRoom(now time.Time) {
+	maps.DeleteFunc(m.until, func(_ Of, until time.Time) bool { return !now.Before(until) })
+	for it := range m.until {
 		if len(m.until) <= mostRemember*7/8 {
 			return
 		}
-		delete(m.until, v)
+		delete(m.until, it)
 	}
 }
 
-func (m *memory) drop(v vouched) {
+func (m *memory[Of]) drop(it Of) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.until, v)
+	m.takeback++
+	delete(m.until, it)
 }
 
-func (m *memory) clear() {
+func (m *memory[Of]) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.takeback++
 	clear(m.until)
 }

@@ -22,11 +22,11 @@ func TestMemory(t *testing.T) {
 		{"at the token's end", now.Add(10 * time.Second), 10 * time.Second, false},
 		{"a token that is in its leeway", now.Add(-time.Second), 0, false},
 	} {
-		var m memory
+		var m memory[vouched]
 		if m.has(it, now) {
 			t.Errorf("%s: an empty memory has it", test.name)
 		}
-		m.add(it, test.expires, now)
+		m.add(it, test.expires, now, m.asking())
 		if got := m.has(it, now.Add(test.after)); got != test.want {
 			t.Errorf("%s: got %v", test.name, got)
 		}
@@ -38,9 +38,9 @@ func TestMemory(t *testing.T) {
 
 // Each of the three counts.
 func TestMemoryTellsApart(t *testing.T) {
-	var m memory
+	var m memory[vouched]
 	it := vouched{"controller", hashOf("token"), "bob"}
-	m.add(it, now.Add(time.Hour), now)
+	m.add(it, now.Add(time.Hour), now, m.asking())
 	for name, other := range map[string]vouched{
 		"daemon":  {"accounting", it.token, it.actAs},
 		"token":   {it.daemon, hashOf("token "), it.actAs},
@@ -59,30 +59,69 @@ func TestMemoryTellsApart(t *testing.T) {
 	if m.has(it, now) {
 		t.Error("still there")
 	}
-	m.add(it, now.Add(time.Hour), now)
+	m.add(it, now.Add(time.Hour), now, m.asking())
 	m.clear()
 	if m.has(it, now) {
 		t.Error("still there after all were to be forgotten")
 	}
-	new(memory).clear()
-	new(memory).drop(it)
+	new(memory[vouched]).clear()
+	new(memory[vouched]).drop(it)
+}
+
+// What was asked before anything was taken back is not remembered after: it may be of the keys of before.
+func TestMemoryTakenBackMeanwhile(t *testing.T) {
+	it, other := vouched{"controller", hashOf("token"), "bob"}, vouched{"accounting", hashOf("another"), ""}
+	for name, takeBack := range map[string]func(*memory[vouched]){
+		"all":       func(m *memory[vouched]) { m.clear() },
+		"it":        func(m *memory[vouched]) { m.drop(it) },
+		"something": func(m *memory[vouched]) { m.drop(other) },
+	} {
+		var m memory[vouched]
+		asked := m.asking()
+		takeBack(&m)
+		m.add(it, now.Add(time.Hour), now, asked)
+		if m.has(it, now) {
+			t.Errorf("%s is taken back, and a yes of before counts", name)
+		}
+		m.add(it, now.Add(time.Hour), now, m.asking())
+		if !m.has(it, now) {
+			t.Errorf("%s is taken back, and a yes of after does not count", name)
+		}
+	}
+}
+
+// A clock that is set back makes nothing last longer: how long is counted by the clock that only runs.
+func TestMemoryAndTheClock(t *testing.T) {
+	var m memory[vouched]
+	it, now := vouched{"controller", hashOf("token"), "bob"}, time.Now()
+	for _, expires := range []time.Time{now.Round(0).Add(30 * time.Second), now.Round(0).Add(time.Hour)} {
+		m.add(it, expires, now, m.asking())
+		if until := m.until[it]; until == until.Round(0) {
+			t.Errorf("a token that ends %v from now is remembered by the clock on the wall", expires.Sub(now))
+		}
+	}
+	m.clear()
+	m.add(it, now.Round(0).Add(-time.Second), now, m.asking())
+	if len(m.until) > 0 {
+		t.Error("what counts no more takes room")
+	}
 }
 
 // However many tokens are sent, the table has its bound; the newest is always in it, and what
 // counts no more goes first.
 func TestMemoryIsBounded(t *testing.T) {
-	var m memory
+	var m memory[vouched]
 	one := func(i int) vouched { return vouched{"controller", hashOf(fmt.Sprint(i)), ""} }
 	long := now.Add(time.Hour)
 	for i := range mostRemember / 2 {
-		m.add(one(i), long, now)
+		m.add(one(i), long, now, m.asking())
 	}
 	for i := range mostRemember / 2 {
-		m.add(one(mostRemember+i), now.Add(time.Second), now)
+		m.add(one(mostRemember+i), now.Add(time.Second), now, m.asking())
 	}
 	later := now.Add(2 * time.Second) // the second half counts no more
 	for i := range mostRemember / 2 {
-		m.add(one(2*mostRemember+i), long, later)
+		m.add(one(2*mostRemember+i), long, later, m.asking())
 	}
 	for i := range mostRemember / 2 {
 		if !m.has(one(i), later) || !m.has(one(2*mostRemember+i), later) {
@@ -90,7 +129,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	}
 	for i := range 3 * mostRemember {
-		m.add(one(-i-1), long, later)
+		m.add(one(-i-1), long, later, m.asking())
 		if len(m.until) > mostRemember || !m.has(one(-i-1), later) {
 			t.Fatalf("%d in the table after %d more, of %d; the newest in it: %v", len(m.until), i+1, mostRemember, m.has(one(-i-1), later))
 		}

@@ -36,11 +36,11 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	case token != "" && !opt.JWT:
 		return Credential{}, refuse("a token, but rest_auth/jwt is not served")
 	case token != "":
-		claims, err := Inspect(token, opt)
+		claims, proof, err := inspect(token, opt)
 		if err != nil {
 			return Credential{}, err
 		}
-		if !opt.now().Before(claims.Expires) {
+		if !timeOf(opt.Now).Before(claims.Expires) {
 			// The daemons give it the leeway after its end: what they are asked for a request that was
 			// let in before is still answered, also when that takes several questions.
 			return Credential{}, refuse("token: expired")
@@ -48,7 +48,7 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		if name == "" && opt.NameNeeded != nil && opt.NameNeeded(claims.User) {
 			return Credential{}, refuse("the token needs the name of somebody to act as")
 		}
-		return Credential{Token: token, ActAs: name, Claims: claims}, nil
+		return Credential{Token: token, ActAs: name, Claims: claims, proof: proof}, nil
 	case opt.Local:
 		return local(r, name, opt)
 	}

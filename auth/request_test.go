@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"schedrestd/errs"
 )
@@ -130,13 +132,22 @@ func TestFromRequest(t *testing.T) {
 			got, err := FromRequest(request(t, test.peer, test.header), test.opt)
 			if test.want == nil {
 				refused(t, err, test.why, good)
-				if d := cmp.Diff(Credential{}, got); d != "" {
-					t.Errorf("refused, but gave %s", d)
+				if got != (Credential{}) {
+					t.Errorf("refused, but gave %#v", got)
 				}
 				return
 			}
-			if d := cmp.Diff(*test.want, got); d != "" || err != nil {
+			if d := cmp.Diff(*test.want, got, cmpopts.IgnoreUnexported(Credential{})); d != "" || err != nil {
 				t.Errorf("%v, -want +got\n%s", err, d)
+			}
+			var proof *proof // what the judge is to be told of the token, and of nothing else
+			if token := test.want.Token; token != "" {
+				p, err := parse(token)
+				must(t, err)
+				proof = p.proof(token)
+			}
+			if !reflect.DeepEqual(proof, got.proof) {
+				t.Errorf("proof %+v, want %+v", got.proof, proof)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func (v Verifier) Verify(token string) (Claims, error) {
 	if err := v.genuine(p); err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
-	return p.claims(v.UserClaimField, Options{Now: v.Now}.now())
+	return p.claims(v.UserClaimField, timeOf(v.Now))
 }
 
 var (

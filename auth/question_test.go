@@ -1,0 +1,209 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"schedrestd/errs"
+)
+
+// together has n requests ask for c at once; ask answers whoever comes through, when all who can wait do.
+func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Context) error) (answers []error) {
+	t.Helper()
+	answers = make([]error, n)
+	for i := range n {
+		go func() { answers[i] = j.Genuine(context.Background(), c, controller, ask) }()
+	}
+	synctest.Wait()
+	return answers
+}
+
+// One new token that comes many times at once costs its daemon one question, whatever the answer. Another name
+// to act as is another question, and so is another token, and another daemon.
+func TestOneQuestion(t *testing.T) {
+	token := sign(goodHeader, goodClaims)
+	alice := credentialOf(t, token, "")
+	for name, word := range map[string]error{
+		"yes": nil, "no": errs.New(errs.Unauthenticated, Refused), "down": errs.New(errs.Unavailable, "the controller is down"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j, answer := &Judge{Now: clock}, make(chan struct{})
+				var asked atomic.Int64
+				ask := func(context.Context) error { asked.Add(1); <-answer; return word }
+				answers := together(t, j, 100, alice, ask)
+				if n := asked.Load(); n != 1 {
+					t.Errorf("asked %d times", n)
+				}
+				for _, other := range []Credential{credentialOf(t, token, "bob"), credentialOf(t, sign(`{"alg":"HS256"}`, goodClaims), "")} {
+					go j.Genuine(context.Background(), other, controller, ask)
+				}
+				go j.Genuine(context.Background(), alice, accounting, ask)
+				synctest.Wait()
+				if n := asked.Load(); n != 4 {
+					t.Errorf("with others: asked %d times", n)
+				}
+				close(answer)
+				synctest.Wait()
+				for i, err := range answers {
+					if !errors.Is(err, word) {
+						t.Errorf("%d: %v", i, err)
+					}
+				}
+				if len(j.asking.asked) > 0 {
+					t.Errorf("%d questions are left", len(j.asking.asked))
+				}
+			})
+		})
+	}
+}
+
+// Whose client goes away while he asks for all takes nobody with him: another asks. And who only waits
+// waits no longer than his own client does.
+func TestAnotherAsks(t *testing.T) {
+	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
+	synctest.Test(t, func(t *testing.T) {
+		j, answer := &Judge{Now: clock}, make(chan struct{})
+		var asked atomic.Int64
+		ask := func(ctx context.Context) error {
+			asked.Add(1)
+			select {
+			case <-answer:
+				return nil
+			case <-ctx.Done():
+				return errs.Wrap(ctx.Err(), errs.Unavailable, "the controller can't be reached")
+			}
+		}
+		gone, leave := context.WithCancel(context.Background())
+		first := make(chan error, 1)
+		go func() { first <- j.Genuine(gone, alice, controller, ask) }()
+		synctest.Wait()
+		answers := together(t, j, 10, alice, ask)
+		waiting, stop := context.WithCancel(context.Background())
+		second := make(chan error, 1)
+		go func() { second <- j.Genuine(waiting, alice, controller, ask) }()
+		synctest.Wait()
+		stop()
+		if err := <-second; !errors.Is(err, context.Canceled) || errs.KindOf(err) != errs.Unavailable || asked.Load() != 1 {
+			t.Errorf("who waits no longer: %v, asked %d times", err, asked.Load())
+		}
+		leave()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Errorf("who went away: %v", err)
+		}
+		synctest.Wait()
+		if n := asked.Load(); n != 2 {
+			t.Errorf("asked %d times", n)
+		}
+		close(answer)
+		synctest.Wait()
+		for i, err := range answers {
+			if err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+	})
+}
+
+// Who asks and falls over leaves nobody waiting.
+func TestAskerFallsOver(t *testing.T) {
+	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
+	synctest.Test(t, func(t *testing.T) {
+		j, fall, fell := &Judge{Now: clock}, make(chan struct{}), make(chan any, 1)
+		go func() {
+			defer func() { fell <- recover() }()
+			j.Genuine(context.Background(), alice, controller, func(context.Context) error { <-fall; panic("in the client") })
+		}()
+		synctest.Wait()
+		answers := together(t, j, 1, alice, func(context.Context) error { return errAsked })
+		close(fall)
+		synctest.Wait()
+		if p := <-fell; p == nil || !errors.Is(answers[0], errAsked) {
+			t.Errorf("%v; the other: %v", p, answers[0])
+		}
+	})
+}
+
+var errAsked = errors.New("the daemon was asked")
+
+// After new keys nobody waits for an answer that may be of the old ones.
+func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
+	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
+	for name, forget := range map[string]func(*Judge){
+		"new keys": (*Judge).ForgetAll, "refused after all": func(j *Judge) { j.Forget(alice, controller) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j, answer := &Judge{Now: clock}, make(chan struct{})
+				before := together(t, j, 2, alice, func(context.Context) error { <-answer; return nil })
+				forget(j)
+				refusal := errs.New(errs.Unauthenticated, Refused)
+				for _, err := range together(t, j, 2, alice, func(context.Context) error { return refusal }) {
+					if !errors.Is(err, refusal) {
+						t.Errorf("after: %v", err)
+					}
+				}
+				close(answer)
+				synctest.Wait()
+				if err := errors.Join(before...); err != nil {
+					t.Errorf("before: %v", err)
+				}
+				if j.vouched.has(vouched{controller, hashOf(alice.Token), ""}, now) {
+					t.Error("the answer of before is remembered")
+				}
+			})
+		})
+	}
+}
+
+// Of however many tokens that nobody has seen before, so many are asked about at a time, of each daemon; the others wait,
+// as long as their clients do.
+func TestQuestionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, answer := &Judge{Now: clock}, make(chan struct{})
+		var now, most, all atomic.Int64
+		ask := func(context.Context) error {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			all.Add(1)
+			<-answer
+			now.Add(-1)
+			return nil
+		}
+		one := func(i int) Credential {
+			return credentialOf(t, sign(fmt.Sprintf(`{"alg":"HS256","kid":"%d"}`, i), goodClaims), "")
+		}
+		const tokens = 3 * mostAsked
+		errors := make(chan error, tokens)
+		for i := range tokens {
+			go func() { errors <- j.Genuine(context.Background(), one(i), controller, ask) }()
+		}
+		synctest.Wait()
+		if n := now.Load(); n != mostAsked {
+			t.Errorf("%d are asked at a time", n)
+		}
+		gone, leave := context.WithCancel(context.Background())
+		leave()
+		if err := j.Genuine(gone, one(tokens), controller, ask); errs.KindOf(err) != errs.Unavailable {
+			t.Errorf("whose client has gone: %v", err)
+		}
+		if err := j.Genuine(context.Background(), one(0), accounting, func(context.Context) error { return nil }); err != nil {
+			t.Errorf("the other daemon: %v", err)
+		}
+		close(answer)
+		synctest.Wait()
+		for range tokens {
+			if err := <-errors; err != nil {
+				t.Error(err)
+			}
+		}
+		if all.Load() != tokens {
+			t.Errorf("%d of %d were asked", all.Load(), tokens)
+		}
+	})
+}
