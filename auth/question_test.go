@@ -109,6 +109,17 @@ func TestAnotherAsks(t *testing.T) {
 	})
 }
 
+// Who comes to ask when just that has been answered does not ask again.
+func TestJustAnswered(t *testing.T) {
+	b, alice := newCourt(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
+	b.HS256 = func(context.Context, Signature) Answer {
+		b.HS256 = nil
+		must(t, b.genuine(alice, controller)) // another request, meanwhile
+		return Unknown
+	}
+	b.wants(t, alice, controller, 1, 0)
+}
+
 // Who asks and falls over leaves nobody waiting.
 func TestAskerFallsOver(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
