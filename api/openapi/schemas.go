@@ -66,15 +66,25 @@ func (s *schemas) count(v schema.View, shape *schema.Shape) {
 }
 
 // name gives the schemas that are to be referred to their names in the document. What both
-// spellings have alike is there once. What they have not alike can't have one name in one
+// spellings have alike is there once, by the name of the first, also where its name is spelled: what is
+// around it may be there once, too, and refers to one name. What they have not alike can't have one name in one
 // document: ours keeps it, as it has it in a document of ours alone, and Slurm's gets
 // "slurm_" before it; a document of Slurm's spelling alone has the names as clients know them.
 func (s *schemas) name() {
-	taken := map[string]*used{}
+	type inner struct {
+		version schema.Version
+		name    string // as tables have it
+	}
+	taken, ours := map[string]*used{}, map[inner]*used{}
 	for _, u := range s.order {
 		if !u.body && !s.policies[u.view.Version].names(u.shape, u.uses) {
 			continue
 		}
+		if alike := ours[inner{u.view.Version, u.name}]; !u.body && alike != nil && reflect.DeepEqual(alike.shape, u.shape) {
+			u.as = alike.as
+			continue
+		}
+		ours[inner{u.view.Version, u.name}] = u
 		u.as = api.SchemaName(u.name, u.view)
 		other := taken[u.as]
 		if other != nil && !reflect.DeepEqual(other.shape, u.shape) {
