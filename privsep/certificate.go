@@ -20,6 +20,7 @@ import (
 type pair struct {
 	number       uint32
 	tls          TLS
+	seen         string // the files' stamp before they were opened
 	key          *os.File
 	certificates *os.File
 	authorities  *os.File // empty when clients need no certificate

@@ -90,30 +90,66 @@ func (f *keyFile) distrust() {
 		return
 	}
 	f.followed = false
-	if err := f.use(f.file, false); err != nil { // it was written over, and who has it has its bytes still
+	f.again()
+}
+
+// again says once more what is in use, to who was told of something else.
+func (f *keyFile) again() {
+	if f.file == nil {
+		return
+	}
+	if err := f.use(f.file, f.followed); err != nil { // it was written over, and who has it has its bytes still
 		f.log.Debug("the "+f.what+" of before can't be given again", "error", err)
 	}
 }
 
-// reload takes over path, on a signal. One that is there and must not be used is refused, and
-// changes nothing.
-func (f *keyFile) reload(path string) error {
+// successor is a file that is to take the place of the one in use: open, and not used yet.
+type successor struct {
+	path   string
+	seen   string   // its stamp before it was opened
+	file   *os.File // nil: none
+	absent error    // why there is none
+}
+
+// prepare opens path, on a signal. One that is there and must not be used is refused.
+func (f *keyFile) prepare(path string) (s successor, err error) {
+	s.path = path
 	if path == f.path {
+		return s, nil // take looks at it
+	}
+	s.seen = guard.Stamp(path)
+	if s.file, err = f.open(path); isAbsent(err) {
+		s.absent = err
+		return s, nil
+	}
+	return s, err
+}
+
+// take uses s. When it can't be used nothing has changed, and s is closed.
+func (f *keyFile) take(s successor) error {
+	if s.path == f.path {
 		f.look()
 		return nil
 	}
-	seen := guard.Stamp(path)
-	err := f.try(path)
-	if isAbsent(err) {
-		f.sayAbsent(path, err)
-		err = f.replace(nil, false)
-	} else if err == nil && path != "" {
-		defer f.sayUsed()
+	if err := f.replace(s.file, s.file != nil); err != nil {
+		s.close()
+		f.again()
+		return err
 	}
-	if err == nil {
-		f.path, f.seen = path, seen
+	f.path, f.seen = s.path, s.seen
+	switch {
+	case s.absent != nil:
+		f.sayAbsent(s.path, s.absent)
+	case s.path != "":
+		f.sayUsed()
 	}
-	return err
+	return nil
+}
+
+func (s successor) close() {
+	if s.file != nil {
+		s.file.Close()
+	}
 }
 
 // try opens and uses path.

@@ -130,7 +130,8 @@ func (k *keyring) settle(first bool) error {
 	return nil
 }
 
-// reload takes over the secrets of c, on a signal. When they can't be used all stays as it is.
+// reload takes over the secrets of c, on a signal: all of them or none. All files are opened, and what
+// the keeper may refuse is offered to it, before the first is used.
 func (k *keyring) reload(c Config) error {
 	tokens, err := c.tokens(k.who)
 	if err != nil {
@@ -139,16 +140,39 @@ func (k *keyring) reload(c Config) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
 	defer k.tellAll()
+	set, err := k.jwks.prepare(tokens.JWKS)
+	if err != nil {
+		return err
+	}
+	if err := k.reloadSecret(c.TLS, tokens.Key); err != nil {
+		set.close()
+		return err
+	}
+	return k.jwks.take(set) // which the workers have to like
+}
+
+// reloadSecret takes over what is for the keeper, or changes nothing.
+func (k *keyring) reloadSecret(t TLS, path string) error {
+	key, err := k.tokenKey.prepare(path)
+	if err != nil {
+		return err
+	}
+	var p *pair
 	if k.https {
-		if err := k.reloadPair(c.TLS); err != nil {
+		if p, err = k.preparePair(t); err != nil {
+			key.close()
 			return err
 		}
 	}
-	if err := k.jwks.reload(tokens.JWKS); err != nil {
-		return err
-	}
-	err = k.tokenKey.reload(tokens.Key)
+	err = k.tokenKey.take(key)
 	k.keeper.need(k.needsKeeper())
+	switch {
+	case p == nil:
+	case err != nil:
+		k.withdraw(p)
+	default:
+		k.usePair(p)
+	}
 	return err
 }
 

@@ -22,18 +22,35 @@ func (k *keyring) settlePair() error {
 	return k.load(t)
 }
 
-// reloadPair takes over t. When its files can't be used all stays as it is.
-func (k *keyring) reloadPair(t TLS) error {
+// preparePair has the keeper know the pair of t, which is not in use yet; nil when that one is in use already.
+func (k *keyring) preparePair(t TLS) (*pair, error) {
 	if err := t.check(); err != nil {
-		return err
+		return nil, err
 	}
 	k.mu.Lock()
 	same := k.pair != nil && t == k.pair.tls && t.stamp() == k.seen
 	k.mu.Unlock()
 	if same {
-		return nil
+		return nil, nil
 	}
-	return k.load(t)
+	return k.open(t)
+}
+
+// withdraw forgets a pair that was prepared. The keeper forgets the oldest first: it is given the one in use again.
+func (k *keyring) withdraw(p *pair) {
+	p.close()
+	k.mu.Lock()
+	old := k.pair
+	if p.tls == k.tls {
+		k.seen = "" // a look uses it yet: its files are in the place of the ones in use
+	}
+	k.mu.Unlock()
+	if old == nil {
+		return
+	}
+	if err := k.offerPair(old); err != nil { // it was written over, and the keeper knows it still
+		k.config.Log.Debug("the certificates in use can't be given again", "error", err)
+	}
 }
 
 // lookForRenewed takes over files that are other ones than those that were tried last.
@@ -50,9 +67,17 @@ func (k *keyring) lookForRenewed() {
 	}
 }
 
-// load opens the files of t and has the keeper take them. From then on they are the ones in use;
-// until then nothing changes.
+// load has the files of t used. When they can't be nothing changes.
 func (k *keyring) load(t TLS) error {
+	p, err := k.open(t)
+	if err == nil {
+		k.usePair(p)
+	}
+	return err
+}
+
+// open opens the files of t and has the keeper take them.
+func (k *keyring) open(t TLS) (*pair, error) {
 	seen := t.stamp() // before they are opened: what changes while they are read is seen next time
 	k.mu.Lock()
 	if t == k.tls {
@@ -61,22 +86,26 @@ func (k *keyring) load(t TLS) error {
 	k.mu.Unlock()
 	p, err := openPair(t, k.who)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.number = k.next()
+	p.number, p.seen = k.next(), seen
 	if err := k.offerPair(p); err != nil {
 		p.close()
-		return errs.Wrap(err, errs.KindOf(err), "key file %s, certificate file %s", t.Key, t.Certificate)
+		return nil, errs.Wrap(err, errs.KindOf(err), "key file %s, certificate file %s", t.Key, t.Certificate)
 	}
+	return p, nil
+}
+
+// usePair has workers show p, which the keeper knows.
+func (k *keyring) usePair(p *pair) {
 	k.mu.Lock()
 	old := k.pair
-	k.pair, k.tls, k.seen = p, t, seen
+	k.pair, k.tls, k.seen = p, p.tls, p.seen
 	k.mu.Unlock()
 	if old != nil {
 		old.close()
 	}
-	k.config.Log.Info("certificate is in use", "file", t.Certificate, "number", p.number, "client_certificates", t.ClientCA != "")
-	return nil
+	k.config.Log.Info("certificate is in use", "file", p.tls.Certificate, "number", p.number, "client_certificates", p.tls.ClientCA != "")
 }
 
 // offerPair gives p to the keeper.

@@ -94,6 +94,78 @@ func TestTokenKeyByReload(t *testing.T) {
 	g.verifies(v)
 }
 
+// TestSecretsTogether: of a configuration in which one file of keys can't be used none is. What was in use stays,
+// with the promise that comes with it.
+func TestSecretsTogether(t *testing.T) {
+	as := plain(t)
+	v, s := newVault(t, as), newSite(t, as)
+	c := v.config(Config{Listen: []string{"127.0.0.1:0", "https://127.0.0.2:0"}})
+	c.TLS = s.TLS
+	write := rereadingSecrets(t)
+	g := serve(t, as, c)
+	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
+	// The next configuration has the keys that are a stranger's in this one.
+	w, next := newVault(t, as), newSite(t, as)
+	good := func() {
+		w.put(w.Key, string(strangersKey), 0o600)
+		w.put(w.JWKS, setOf(strangersRSA()), 0o644)
+		next.renew()
+	}
+	write(ipc.Setup{JWT: true}, Secrets{TLS: next.TLS, Tokens: w.Tokens})
+	refusals := 0
+	for what, spoil := range map[string]func(){
+		"a short key":                 func() { w.put(w.Key, "short", 0o600) },
+		"a key that others read":      func() { w.put(w.Key, string(strangersKey), 0o644) },
+		"a key set that others write": func() { w.put(w.JWKS, setOf(strangersRSA()), 0o666) },
+		"another's certificate":       func() { w := newSite(t, as); next.put(next.Certificate, mustRead(t, w.Certificate), 0o644) },
+	} {
+		for range 4 { // more often than the keeper knows pairs
+			good()
+			spoil()
+			g.cmd.Process.Signal(syscall.SIGHUP)
+			refusals++
+			g.awaitMany("nothing is changed: the configuration that was reread can't be used", refusals)
+		}
+		g.verifies(v)
+		if _, _, err := secured(s.client(secure), "/pid"); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	good()
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	g.await("configuration is reread", nil)
+	g.keeps("the next key", hs256(strangersKey), "good")
+	g.keeps("the next key set", rs256(t, strangersRSA()), "good")
+	if _, _, err := secured(next.client(secure), "/pid"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRenewalWithABadKey: files that were renewed in their places are used though the rest of the configuration can't
+// be: they are looked at without any signal.
+func TestRenewalWithABadKey(t *testing.T) {
+	as := plain(t)
+	v, s := newVault(t, as), newSite(t, as)
+	c := v.config(Config{Listen: []string{"127.0.0.1:0", "https://127.0.0.2:0"}})
+	c.TLS, c.Watch = s.TLS, time.Second
+	write := rereadingSecrets(t)
+	g := serve(t, as, c)
+	secure := g.await("serving", nil)["listen"].([]any)[1].(string)
+	v.put(v.Key+".other", "short", 0o600)
+	write(ipc.Setup{JWT: true}, Secrets{TLS: s.TLS, Tokens: Tokens{Key: v.Key + ".other", JWKS: v.JWKS}})
+	s.renew()
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	g.await("nothing is changed: the configuration that was reread can't be used", nil)
+	g.eventually(func() bool { _, _, err := secured(s.client(secure), "/pid"); return err == nil })
+}
+
+func mustRead(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	return string(text)
+}
+
 // TestTokenKeyWithoutKeeper: a key that nobody can be given is refused; at the start, and on a SIGHUP.
 func TestTokenKeyWithoutKeeper(t *testing.T) {
 	as := plain(t)
