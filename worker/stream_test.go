@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"testing"
@@ -27,6 +28,31 @@ func TestStalledStream(t *testing.T) {
 		}
 		ended <- err
 	}))
+	r := st.getHTTP2(t)
+	defer r.Body.Close() // nobody reads it
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("it is answered for ever")
+	}
+}
+
+// TestBrokenStream: an answer over HTTP/2 that is given up in the middle has no end.
+func TestBrokenStream(t *testing.T) {
+	st := newStage(t, ipc.Setup{Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write(make([]byte, 100<<10))
+		panic(http.ErrAbortHandler)
+	}))
+	r := st.getHTTP2(t)
+	defer r.Body.Close()
+	if b, err := io.ReadAll(r.Body); err == nil {
+		t.Errorf("%d bytes, and that is the end", len(b))
+	}
+}
+
+// getHTTP2 asks over a connection of its own.
+func (st *stage) getHTTP2(t *testing.T) *http.Response {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	leaf, _ := selfSigned(t, key)
@@ -37,13 +63,8 @@ func TestStalledStream(t *testing.T) {
 		DialContext:     func(context.Context, string, string) (net.Conn, error) { return near, nil }}}
 	r, err := client.Get("https://gateway/")
 	must(t, err)
-	defer r.Body.Close() // nobody reads it
 	if r.ProtoMajor != 2 {
 		t.Fatal(r.Proto)
 	}
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Fatal("it is answered for ever")
-	}
+	return r
 }
