@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"schedrestd/errs"
 )
@@ -178,5 +179,21 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRests: a time that lies in the future far off is somebody's choice; one that is near is a fast clock's.
+func TestRests(t *testing.T) {
+	path := t.TempDir() + "/file"
+	if !Rests(path, time.Hour) {
+		t.Error("what is not there is being written")
+	}
+	must(t, os.WriteFile(path, nil, 0o600))
+	for age, want := range map[time.Duration]bool{0: false, time.Minute: false, -time.Minute: false, 2 * time.Hour: true, -2 * time.Hour: true} {
+		then := time.Now().Add(-age)
+		must(t, os.Chtimes(path, then, then))
+		if got := Rests(path, time.Hour); got != want {
+			t.Errorf("written %s ago: rests is %v", age, got)
+		}
 	}
 }

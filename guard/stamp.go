@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,4 +24,14 @@ func Stamp(paths ...string) string {
 		fmt.Fprintf(&b, "%d %d %d %d %o %d %d;", st.Dev, st.Ino, st.Size, st.Uid, st.Mode, st.Mtim.Nano(), st.Ctim.Nano())
 	}
 	return b.String()
+}
+
+// Rests tells whether nobody has written the file at path for long, so that it is likely whole. One that is not there
+// rests. A time that is as near in the future is one of a file server whose clock is fast.
+func Rests(path string, long time.Duration) bool {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return true
+	}
+	return time.Since(time.Unix(st.Mtim.Unix())).Abs() >= long
 }

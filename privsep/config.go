@@ -39,6 +39,7 @@ type Config struct {
 
 	Secrets
 	Watch     time.Duration // how often newer keys and certificates are looked for: 10 s
+	Still     time.Duration // … and for how long a key of tokens must not have been written before it is used: 2 s
 	Rotate    time.Duration // how often there is a new key for session tickets: 1 h
 	Activated []*os.File    // listening sockets that the service manager passed; they come before Listen
 	Reload    Reloader      // for SIGHUP; nil: it changes nothing
@@ -92,6 +93,7 @@ func (c Config) complete() (Config, error) {
 	c.HandLimit = cmp.Or(c.HandLimit, 10*time.Second)
 	c.Silence = cmp.Or(c.Silence, 10*time.Second)
 	c.Watch = cmp.Or(c.Watch, 10*time.Second)
+	c.Still = cmp.Or(c.Still, 2*time.Second)
 	c.Rotate = cmp.Or(c.Rotate, time.Hour)
 	c.LogBurst = cmp.Or(c.LogBurst, 20_000)
 	c.LogRate = cmp.Or(c.LogRate, 10_000)

@@ -3,6 +3,7 @@ package privsep
 import (
 	"log/slog"
 	"os"
+	"time"
 
 	"schedrestd/errs"
 	"schedrestd/guard"
@@ -12,10 +13,11 @@ import (
 // That it is not there, or can't be read, is as good as having none. All but begin is called
 // while the keyring's changing is held.
 type keyFile struct {
-	what string                                // for the log
-	open func(path string) (*os.File, error)   // nil for no path
-	use  func(f *os.File, followed bool) error // has f, or none, used in place of the one before
-	log  *slog.Logger
+	what  string                                // for the log
+	open  func(path string) (*os.File, error)   // nil for no path
+	use   func(f *os.File, followed bool) error // has f, or none, used in place of the one before
+	log   *slog.Logger
+	still time.Duration // one that was written later than that before a look may be half of what it will be
 
 	path     string
 	seen     string   // its stamp when it was last tried
@@ -61,13 +63,23 @@ func (f *keyFile) settle() {
 	}
 }
 
-// look uses the file when it is another one than that which was tried last. One that can't be used is
-// complained of once. It leaves the one before in use, which then may not be the newest any more.
+// look uses the file when it is another one than that which was tried last, and whole: any half of a key is a key.
 func (f *keyFile) look() {
-	seen := guard.Stamp(f.path)
-	if seen == f.seen {
-		return
+	if seen := guard.Stamp(f.path); seen != f.seen && guard.Rests(f.path, f.still) {
+		f.tryNew(seen)
 	}
+}
+
+// lookNow is look on a signal: whoever gives it has written what he wanted to.
+func (f *keyFile) lookNow() {
+	if seen := guard.Stamp(f.path); seen != f.seen {
+		f.tryNew(seen)
+	}
+}
+
+// tryNew uses the file, whose stamp is seen. One that can't be used is complained of once. It leaves the one
+// before in use, which then may not be the newest any more.
+func (f *keyFile) tryNew(seen string) {
 	f.seen = seen
 	err := f.try(f.path)
 	if err == nil {
@@ -128,7 +140,7 @@ func (f *keyFile) prepare(path string) (s successor, err error) {
 // take uses s. When it can't be used nothing has changed, and s is closed.
 func (f *keyFile) take(s successor) error {
 	if s.path == f.path {
-		f.look()
+		f.lookNow()
 		return nil
 	}
 	if err := f.replace(s.file, s.file != nil); err != nil {

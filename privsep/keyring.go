@@ -38,9 +38,9 @@ type keyring struct {
 // newKeyring opens what can be opened once only, as long as all capabilities are there.
 func newKeyring(c Config, who service, listeners []*listener) (*keyring, error) {
 	k := &keyring{config: c, who: who, tls: c.TLS, quit: make(chan struct{}), greeted: map[uint32]*greeting{}}
-	k.tokenKey = keyFile{what: "key of HS256 tokens", log: c.Log, use: k.useTokenKey,
+	k.tokenKey = keyFile{what: "key of HS256 tokens", log: c.Log, still: c.Still, use: k.useTokenKey,
 		open: func(path string) (*os.File, error) { return openTokenKey(path, who) }}
-	k.jwks = keyFile{what: "key set of RS256 tokens", log: c.Log, use: k.useKeySet,
+	k.jwks = keyFile{what: "key set of RS256 tokens", log: c.Log, still: c.Still, use: k.useKeySet,
 		open: func(path string) (*os.File, error) { return openKeySet(path, who) }}
 	for _, l := range listeners {
 		k.https = k.https || l.tls

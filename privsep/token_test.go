@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/hmac"
@@ -100,7 +101,7 @@ func (v *vault) config(c Config) Config {
 	c.Tokens = v.Tokens
 	c.SchedUser = strconv.Itoa(int(v.uid))
 	c.Setup.JWT = true
-	c.Watch = 20 * time.Millisecond
+	c.Watch, c.Still = 20*time.Millisecond, cmp.Or(c.Still, time.Nanosecond)
 	return c
 }
 
@@ -349,6 +350,34 @@ func TestTokenKeyChanges(t *testing.T) {
 	if n := g.count("keeper is ready"); n != 1 {
 		t.Errorf("%d keepers", n)
 	}
+}
+
+// TestTokenKeyInPieces: what is still being written is not used, though half of it would be a key, but by a signal.
+func TestTokenKeyInPieces(t *testing.T) {
+	as := plain(t)
+	v := newVault(t, as)
+	write := rereadingSecrets(t)
+	c := v.config(Config{Still: time.Hour})
+	write(ipc.Setup{JWT: true}, c.Secrets)
+	g := serve(t, as, c)
+	g.verifies(v)
+	half := []byte(strings.Repeat("half", 10))
+	must(t, os.WriteFile(v.Key, half, 0o600))
+	time.Sleep(200 * time.Millisecond) // ten looks
+	g.keeps("half of the next key", hs256(half), "bad")
+	g.keeps("the key of before", hs256(v.key), "good")
+	whole := append(half, strings.Repeat("whole", 5)...)
+	must(t, os.WriteFile(v.Key, whole, 0o600))
+	old := time.Now().Add(-2 * time.Hour)
+	must(t, os.Chtimes(v.Key, old, old))
+	g.comes(hs256(whole), "good")
+	for range 6 {
+		g.comes(hs256(half), "bad")
+	}
+	v.renew()
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	g.await("configuration is reread", nil)
+	g.verifies(v)
 }
 
 // TestKeySetChanges is the same for the key set.
