@@ -1,0 +1,310 @@
+// Package slurm drives the gateway in front of a real Slurm, side by side with Slurm's own gateway.
+// The script "cluster" makes the cluster from Debian's packages, as a machine of its own; the gateway
+// runs in there, and is asked over UNIX sockets, which are files of this machine, too.
+//
+// "make integration-slurm" runs it. SLURM_RELEASE says which release; without it all tests are skipped.
+package slurm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// machine is the one with the cluster.
+type machine struct {
+	release string // 24.11
+	root    string // its root directory, as this machine sees it
+	first   string // the number of its first process
+	token   string // alice's
+	admin   string // slurm's own, who may see everything
+}
+
+var (
+	cluster machine
+	skipped string // why there is no cluster
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	err := cluster.open(os.Getenv("SLURM_RELEASE"))
+	defer cluster.close()
+	if absent, ok := errors.AsType[missing](err); ok && os.Getenv("SLURM_REQUIRED") == "" {
+		skipped, err = absent.Error(), nil
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// missing says what this machine has not got.
+type missing struct{ what string }
+
+func (e missing) Error() string { return e.what }
+
+// real is the cluster, or the end of a test that has none.
+func real(t *testing.T) *machine {
+	t.Helper()
+	if skipped != "" {
+		t.Skip(skipped)
+	}
+	return &cluster
+}
+
+func (m *machine) open(release string) error {
+	if release == "" {
+		return missing{"SLURM_RELEASE names no release of Slurm to test with"}
+	}
+	if os.Geteuid() != 0 {
+		return missing{"needs root, to make a machine for Slurm and to be several users"}
+	}
+	for _, program := range []string{"debootstrap", "unshare", "nsenter", "ip"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return missing{program + " is not installed"}
+		}
+	}
+	if out, err := exec.Command("unshare", "--mount", "--pid", "--net", "--uts", "--fork", "true").CombinedOutput(); err != nil {
+		return missing{fmt.Sprintf("namespaces can't be made here: %s", bytes.TrimSpace(out))}
+	}
+	if out, err := exec.Command("make", "-s", "-C", "../..", "build").CombinedOutput(); err != nil {
+		return fmt.Errorf("make build: %w\n%s", err, out)
+	}
+	m.release = release
+	told, err := m.script("up")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(told) {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key {
+		case "root":
+			m.root = value
+		case "first":
+			m.first = value
+		}
+	}
+	if err := m.install("schedrestd", "schedrestd-worker", "schedrestd-keeper"); err != nil {
+		return err
+	}
+	if m.token, err = m.tokenOf("alice"); err != nil {
+		return err
+	}
+	m.admin, err = m.tokenOf("slurm")
+	return err
+}
+
+func (m *machine) close() {
+	if m.root != "" {
+		m.script("down")
+	}
+}
+
+// script runs "cluster". What it starts keeps none of its files open.
+func (m *machine) script(args ...string) (string, error) {
+	var out, said bytes.Buffer
+	cmd := exec.Command("./cluster", append([]string{m.release}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said, os.Stderr)
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("cluster %s %v: %w\n%s", m.release, args, err, &said)
+	}
+	return out.String(), nil
+}
+
+// install puts the binaries where the machine has its own.
+func (m *machine) install(programs ...string) error {
+	dir := filepath.Join(m.root, "opt/gateway")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range programs {
+		text, err := os.ReadFile(filepath.Join("../../bin", name))
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(dir, name)
+		os.Remove(file)
+		if err := os.WriteFile(file, text, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// command runs in the machine as one of its users, in a directory that is everybody's.
+func (m *machine) command(ctx context.Context, user string, args ...string) *exec.Cmd {
+	enter := []string{"--target", m.first, "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wd", "--",
+		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/tmp", "USER=" + user,
+		"setpriv", "--reuid=" + user, "--regid=" + user, "--init-groups", "env", "-C", "/tmp"}
+	return exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
+}
+
+// try is what a command prints.
+func (m *machine) try(user string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := m.command(ctx, user, args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s runs %v: %w\n%s", user, args, err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// run is what a command prints that has to succeed.
+func (m *machine) run(t *testing.T, user string, args ...string) string {
+	t.Helper()
+	out, err := m.try(user, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (m *machine) tokenOf(user string) (string, error) {
+	out, err := m.try("root", "scontrol", "token", "username="+user, "lifespan=86400")
+	return strings.TrimPrefix(out, "SLURM_JWT="), err
+}
+
+// daemon is a process in the machine.
+type daemon struct {
+	m   *machine
+	cmd *exec.Cmd
+	pid string // as the machine numbers it
+	log string // a file
+}
+
+// start starts a daemon of the test's, with settings of its environment, which serves the socket.
+func (m *machine) start(t *testing.T, name, socket string, env []string, args ...string) *daemon {
+	t.Helper()
+	file := filepath.Join(m.root, "run", name+".pid")
+	os.Remove(file)
+	os.Remove(filepath.Join(m.root, socket))
+	shell := []string{"sh", "-c", `echo $$ >/run/` + name + `.pid; exec env "$@"`, name}
+	d := &daemon{m: m, log: filepath.Join(m.root, "var/log/slurm", name+".log")}
+	log, err := os.Create(d.log)
+	must(t, err)
+	defer log.Close()
+	d.cmd = m.command(context.Background(), "root", append(append(shell, env...), args...)...)
+	d.cmd.Stdout, d.cmd.Stderr = log, log
+	must(t, d.cmd.Start())
+	t.Cleanup(func() { d.stop(t) })
+	eventually(t, name+" answers", func() bool {
+		nc, err := net.Dial("unix", filepath.Join(m.root, socket))
+		if err != nil {
+			return false
+		}
+		nc.Close()
+		text, _ := os.ReadFile(file)
+		d.pid = strings.TrimSpace(string(text))
+		return d.pid != ""
+	})
+	return d
+}
+
+func (d *daemon) stop(t *testing.T) {
+	if d.pid != "" {
+		d.m.try("root", "kill", "-TERM", d.pid)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.cmd.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Errorf("%v did not end", d.cmd.Args)
+		d.m.try("root", "kill", "-KILL", d.pid)
+	}
+	if text, _ := os.ReadFile(d.log); t.Failed() {
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		t.Logf("the last of its log:\n%s", strings.Join(lines[max(0, len(lines)-15):], "\n"))
+	}
+}
+
+const (
+	ourSocket   = "/run/gateway.sock"
+	theirSocket = "/run/rest/rest.sock"
+)
+
+// gateway starts ours.
+func (m *machine) gateway(t *testing.T, args ...string) *daemon {
+	t.Helper()
+	args = append([]string{"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf"}, args...)
+	return m.start(t, "gateway", ourSocket, []string{"SLURM_JWT=daemon"}, append(args, "unix:"+ourSocket)...)
+}
+
+// reference starts Slurm's own.
+func (m *machine) reference(t *testing.T) *daemon {
+	t.Helper()
+	return m.start(t, "reference", theirSocket, []string{"SLURM_JWT=daemon"},
+		"setpriv", "--reuid=rest", "--regid=rest", "--init-groups", "slurmrestd", "-a", "rest_auth/jwt", "unix:"+theirSocket)
+}
+
+// client asks over a socket of the machine.
+func (m *machine) client(socket string) *http.Client {
+	var d net.Dialer
+	return &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", filepath.Join(m.root, socket))
+		},
+	}}
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// ask sends a request with headers as "Name: value".
+func ask(c *http.Client, method, path, body string, headers ...string) (answer, error) {
+	r, err := http.NewRequest(method, "http://gateway"+path, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	w, err := c.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer w.Body.Close()
+	text, err := io.ReadAll(w.Body)
+	return answer{w.StatusCode, w.Header, text}, err
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for something that is bound to happen. How long it takes is not judged.
+func eventually(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("did not happen: %s", what)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package slurm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDifferential sends every GET that both gateways serve to both, before the same controller with
+// the same token, and compares every field. What may differ is in docs/DIFFERENCES.md.
+func TestDifferential(t *testing.T) {
+	m := real(t)
+	m.furnish(t)
+	m.reference(t)
+	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	excepted := readExceptions(t, "../../docs/DIFFERENCES.md")
+	theirs, ours := m.client(theirSocket), m.client(ourSocket)
+	their, our := m.document(t, theirs), m.document(t, ours)
+
+	seen, count, requests, endpoints := map[string]fields{}, 0, 0, map[string]bool{}
+	unexpected := map[string]*unexplained{}
+	for _, path := range slices.Sorted(maps.Keys(our)) {
+		operation, ok := their[path]
+		version, bare := cutVersion(path)
+		if !ok || version == "" {
+			continue
+		}
+		endpoints[path] = true
+		for _, request := range m.requests(t, path, bare, operation) {
+			requests++
+			if seen[bare] == nil {
+				seen[bare] = fields{}
+			}
+			found, n := m.differ(t, seen[bare], theirs, ours, request)
+			count += n
+			for _, d := range found {
+				if excepted.allowed(m.release, version, bare, d) {
+					continue
+				}
+				at := bare + " " + d.field + " " + d.how
+				if unexpected[at] == nil {
+					unexpected[at] = &unexplained{first: fmt.Sprintf("%s: %v", request, d)}
+				}
+				unexpected[at].add(version)
+			}
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(unexpected)) {
+		u := unexpected[at]
+		t.Errorf("%s, %d times, %v, first %s", at, u.times, u.versions, u.first)
+	}
+	t.Logf("%d endpoints (versions counted), %d requests, %d fields compared", len(endpoints), requests, count)
+	if len(endpoints) < 20 {
+		t.Errorf("only %d endpoints are served by both", len(endpoints))
+	}
+	for _, bare := range slices.Sorted(maps.Keys(seen)) {
+		var silent []string
+		for _, field := range slices.Sorted(maps.Keys(seen[bare])) {
+			if !seen[bare][field] {
+				silent = append(silent, field)
+			}
+		}
+		t.Logf("%s: of %d fields %d never took another value than the default: %s",
+			bare, len(seen[bare]), len(silent), strings.Join(silent, " "))
+	}
+	for _, e := range excepted {
+		if has(e.releases, m.release) && !e.needed && e.how != "moves" {
+			t.Errorf("docs/DIFFERENCES.md:%d: no longer needed with %s: %s of %s", e.line, m.release, e.field, e.path)
+		}
+	}
+}
+
+// unexplained is a difference that the page does not name.
+type unexplained struct {
+	versions []string
+	times    int
+	first    string
+}
+
+func (u *unexplained) add(version string) {
+	u.times++
+	if !slices.Contains(u.versions, version) {
+		u.versions = append(u.versions, version)
+	}
+}
+
+// operation is what a document says about a GET.
+type operation struct {
+	Parameters []struct {
+		Name   string
+		In     string
+		Schema struct{ Enum []string }
+	}
+}
+
+// document has a gateway's GETs by path.
+func (m *machine) document(t *testing.T, c *http.Client) map[string]operation {
+	t.Helper()
+	a, err := ask(c, "GET", "/openapi/v3", "", "X-SLURM-USER-TOKEN: "+m.token)
+	must(t, err)
+	var document struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(a.body, &document); err != nil || len(document.Paths) == 0 {
+		t.Fatalf("status %d, %v: %.300s", a.status, err, a.body)
+	}
+	list := map[string]operation{}
+	for path, methods := range document.Paths {
+		if text, ok := methods["get"]; ok {
+			var o operation
+			must(t, json.Unmarshal(text, &o))
+			list[strings.TrimSuffix(path, "/")] = o
+		}
+	}
+	return list
+}
+
+var versioned = regexp.MustCompile(`^(/slurm(?:db)?)/(v0\.0\.\d+)(/.*)$`)
+
+func cutVersion(path string) (version, bare string) {
+	if s := versioned.FindStringSubmatch(path); s != nil {
+		return s[2], s[1] + s[3]
+	}
+	return "", path
+}
+
+// named are things to ask for by name.
+func (m *machine) named() map[string][]string {
+	ids := slices.Sorted(maps.Values(jobs))
+	return map[string][]string{
+		"/slurm/job/{job_id}":                   append(slices.Clone(ids), jobs["array"]+"_2"),
+		"/slurmdb/job/{job_id}":                 ids,
+		"/slurm/node/{node_name}":               {"node1", "n01", "n02", "c1", "n[03-04]"},
+		"/slurm/partition/{partition_name}":     {"debug", "fake", "hidden", "cloud"},
+		"/slurm/reservation/{reservation_name}": {"upgrade", "daily"},
+		"/slurmdb/account/{account_name}":       {"physics", "root"},
+		"/slurmdb/user/{name}":                  {"alice", "root"},
+		"/slurmdb/qos/{qos}":                    {"quick", "normal"},
+		"/slurmdb/cluster/{cluster_name}":       {"lab"},
+	}
+}
+
+// asked are values for parameters, by name.
+var asked = map[string][]string{
+	"update_time":         {"uts1000", "now+1hour"},
+	"users":               {"alice", "alice,bob"},
+	"user":                {"alice"},
+	"account":             {"physics", "physics,optics"},
+	"job_name":            {"done"},
+	"state":               {"COMPLETED", "failed,cancelled"},
+	"start_time":          {"now-1hour", "uts0"},
+	"partition":           {"debug"},
+	"qos":                 {"quick", "normal"},
+	"cluster":             {"lab"},
+	"name":                {"quick", "alice"},
+	"node":                {"node1"},
+	"description":         {"light"},
+	"accounts":            {"physics"},
+	"default_account":     {"optics"},
+	"admin_level":         {"Administrator"},
+	"with_deleted":        {"true"},
+	"with_assocs":         {"true"},
+	"with_coords":         {"1"},
+	"WithAssociations":    {"true"},
+	"WithCoordinators":    {"true"},
+	"with_users":          {"true"},
+	"skip_steps":          {"true"},
+	"show_duplicates":     {"true"},
+	"Include deleted QOS": {"true"},
+	"Include usage":       {"true"},
+}
+
+// requests are the ways to ask for a path: with each name, and with one parameter each.
+func (m *machine) requests(t *testing.T, path, bare string, o operation) (list []string) {
+	plain := []string{path}
+	if before, after, ok := strings.Cut(path, "{"); ok {
+		_, after, _ = strings.Cut(after, "}")
+		names := m.named()[bare]
+		if names == nil {
+			t.Errorf("nothing to ask %s for", path)
+		}
+		plain = nil
+		for _, name := range names {
+			plain = append(plain, before+url.PathEscape(name)+after)
+		}
+	}
+	list = append(list, plain...)
+	for _, p := range o.Parameters {
+		if p.In != "query" {
+			continue
+		}
+		values := asked[p.Name]
+		if len(p.Schema.Enum) > 0 {
+			values = p.Schema.Enum
+		}
+		for _, value := range values {
+			list = append(list, plain[0]+"?"+url.QueryEscape(p.Name)+"="+url.QueryEscape(value))
+		}
+	}
+	return list
+}
+
+var unwritable = regexp.MustCompile(`: *(-?Infinity|NaN)\b`)
+
+// differ asks both, theirs before and after ours: a field that is as in one of the two is the same.
+func (m *machine) differ(t *testing.T, seen fields, theirs, ours *http.Client, request string) ([]difference, int) {
+	t.Helper()
+	header := "X-SLURM-USER-TOKEN: " + m.admin
+	get := func(c *http.Client) (status any, body any) {
+		a, err := ask(c, "GET", request, "", header)
+		must(t, err)
+		// Slurm's own writes numbers that JSON has not got.
+		d := json.NewDecoder(bytes.NewReader(unwritable.ReplaceAll(a.body, []byte(`: "$1"`))))
+		d.UseNumber() // 2.0 is not 2
+		if err := d.Decode(&body); err != nil && len(a.body) > 0 {
+			t.Fatalf("status %d, %v: %.300s", a.status, err, a.body)
+		}
+		return json.Number(fmt.Sprint(a.status)), body
+	}
+	status, before := get(theirs)
+	mine, body := get(ours)
+	_, after := get(theirs)
+	if status != mine {
+		return []difference{{"status", "value", status, mine}}, 1
+	}
+	found, n := seen.compare("", before, body)
+	again, _ := seen.compare("", after, body)
+	still := map[string]bool{}
+	for _, d := range again {
+		still[d.field+d.how] = true
+	}
+	return slices.DeleteFunc(found, func(d difference) bool { return !still[d.field+d.how] }), n
+}
