@@ -22,6 +22,7 @@ type keyring struct {
 	changing sync.Mutex // over what is longer than one message: one secret is offered at a time
 	tokenKey keyFile    // of HS256 tokens, for the keeper
 	jwks     keyFile    // of RS256 tokens, for the workers
+	saidOpen string     // path of the token key that was last said to be open to workers
 
 	mu       sync.Mutex
 	tls      TLS    // where the files are

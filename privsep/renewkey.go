@@ -33,7 +33,7 @@ func (k *keyring) preparePair(t TLS) (*pair, error) {
 	if same {
 		return nil, nil
 	}
-	return k.open(t)
+	return k.openAndOffer(t)
 }
 
 // withdraw forgets a pair that was prepared. The keeper forgets the oldest first: it is given the one in use again.
@@ -69,15 +69,15 @@ func (k *keyring) lookForRenewed() {
 
 // load has the files of t used. When they can't be nothing changes.
 func (k *keyring) load(t TLS) error {
-	p, err := k.open(t)
+	p, err := k.openAndOffer(t)
 	if err == nil {
 		k.usePair(p)
 	}
 	return err
 }
 
-// open opens the files of t and has the keeper take them.
-func (k *keyring) open(t TLS) (*pair, error) {
+// openAndOffer opens the files of t and has the keeper take them.
+func (k *keyring) openAndOffer(t TLS) (*pair, error) {
 	seen := t.stamp() // before they are opened: what changes while they are read is seen next time
 	k.mu.Lock()
 	if t == k.tls {

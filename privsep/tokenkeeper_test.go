@@ -94,6 +94,30 @@ func TestTokenKeyByReload(t *testing.T) {
 	g.verifies(v)
 }
 
+// TestTokenKeyOpenToWorkers: a gateway that was not started as root says that its workers can open the key
+// as it does itself; with root they can't.
+func TestTokenKeyOpenToWorkers(t *testing.T) {
+	says := "whoever captures a worker can read the key of HS256 tokens by its path: without root workers run as who started the gateway"
+	as := plain(t)
+	v := newVault(t, as)
+	g := serve(t, as, v.config(Config{}))
+	r := g.await(says, nil)
+	if r["level"] != "WARN" || r["file"] != v.Key || !strings.Contains(r["hint"].(string), "start as root with -u") {
+		t.Errorf("%v", r)
+	}
+	v.renew()
+	g.comes(hs256(v.key), "good")
+	if n := g.count(says); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+	needRoot(t)
+	g = serve(t, nil, newVault(t, nil).config(Config{User: "65534", Group: "65534"}))
+	g.want("as root", hs256(strangersKey), "bad")
+	if g.count(says) != 0 {
+		t.Error("said of a gateway that was started as root")
+	}
+}
+
 // TestSecretsTogether: of a configuration in which one file of keys can't be used none is. What was in use stays,
 // with the promise that comes with it.
 func TestSecretsTogether(t *testing.T) {

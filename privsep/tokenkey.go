@@ -60,7 +60,20 @@ func (k *keyring) offerTokenKey(f *os.File, followed bool) error {
 		return errs.New(errs.Invalid, "key file %s: %v", f.Name(), err).
 			WithHint("(umask 077; head -c 32 /dev/urandom >%[1]s)  # then jwt_key=%[1]s", guard.Quote(f.Name()+".new"))
 	}
+	if err == nil {
+		k.warnOpen(f.Name())
+	}
 	return err
+}
+
+// warnOpen says, once for each path, that a keeper keeps from nobody what workers can open themselves.
+func (k *keyring) warnOpen(path string) {
+	if k.who.root || k.saidOpen == path {
+		return
+	}
+	k.saidOpen = path
+	k.config.Log.Warn("whoever captures a worker can read the key of HS256 tokens by its path: without root workers run as who started the gateway",
+		"file", path, "uid", k.who.UID, "hint", "start as root with -u; or name no jwt_key= that "+k.who.Name+" can read, and the daemons vouch")
 }
 
 // useTokenKey has f verify HS256 tokens in place of the key before it, whose verdicts workers
