@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,13 +52,14 @@ var slowly = []struct {
 // goroutine, no place in the budget; and each has its end.
 func TestHostileControllers(t *testing.T) {
 	const times = 1000 / 20
-	var act func(nc net.Conn, v codec.Version)
+	type way func(nc net.Conn, v codec.Version)
+	var act atomic.Value // of a way; a connection that is not wanted any more may still be at its
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		if r.Type == message.RequestPing {
 			rc(nc, r.Version, 0)
 			return
 		}
-		act(nc, r.Version)
+		act.Load().(way)(nc, r.Version)
 	})
 	const room = 16 << 20
 	budget := client.NewBudget(room)
@@ -70,13 +72,13 @@ func TestHostileControllers(t *testing.T) {
 		return err
 	}
 	var before, after runtime.MemStats
-	act = func(nc net.Conn, v codec.Version) { rc(nc, v, 4711) }
+	act.Store(way(func(nc net.Conn, v codec.Version) { rc(nc, v, 4711) }))
 	list(quick)
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	goroutines := runtime.NumGoroutine()
 	for _, tt := range bad {
-		act = tt.act
+		act.Store(way(tt.act))
 		c := patient
 		if tt.kind == errs.Timeout {
 			c = quick
@@ -88,7 +90,7 @@ func TestHostileControllers(t *testing.T) {
 		})
 	}
 	for _, tt := range slowly {
-		act = tt.act
+		act.Store(way(tt.act))
 		atOnce(times, func() {
 			if err := list(quick); errs.KindOf(err) != errs.Timeout && errs.KindOf(err) != errs.Unavailable && errs.KindOf(err) != errs.BadAnswer {
 				t.Errorf("%s: %v", tt.name, err)
@@ -108,7 +110,7 @@ func TestHostileControllers(t *testing.T) {
 	if budget.Free() != room || budget.Waiting() != 0 {
 		t.Errorf("%d of %d bytes free, %d wait", budget.Free(), room, budget.Waiting())
 	}
-	act = func(nc net.Conn, v codec.Version) { answer(nc, v, message.ResponseNodeInfo, &message.NodeInfo{}) }
+	act.Store(way(func(nc net.Conn, v codec.Version) { answer(nc, v, message.ResponseNodeInfo, &message.NodeInfo{}) }))
 	if err := list(quick); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
