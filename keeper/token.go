@@ -30,7 +30,8 @@ func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 }
 
 // judge says whether the signature is this key's. It parses nothing: what a token says is for
-// those who don't have the key.
+// those who don't have the key. So HS256 is verified in two places, here and in auth for the daemons, and both are
+// held to the same vectors.
 func (k *tokenKey) judge(v *ipc.Verify) ipc.Verdict {
 	if k == nil {
 		return ipc.NoVerdict
