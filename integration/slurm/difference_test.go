@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
@@ -150,7 +151,7 @@ func (seen fields) compare(at string, theirs, ours any) (found []difference, cou
 	if a, b := fmt.Sprintf("%T", theirs), fmt.Sprintf("%T", ours); a != b {
 		return []difference{{at, "type", theirs, ours}}, 1
 	}
-	if theirs != ours {
+	if theirs != ours && !sameNumber(theirs, ours) {
 		return []difference{{at, "value", theirs, ours}}, 1
 	}
 	return nil, 1
@@ -159,4 +160,17 @@ func (seen fields) compare(at string, theirs, ours any) (found []difference, cou
 // said tells whether a value is more than a default.
 func said(v any) bool {
 	return !slices.Contains([]string{"<nil>", "", "0", "0.0", "false"}, fmt.Sprint(v))
+}
+
+// sameNumber tells whether two fractions are written differently only: theirs with 17 digits, ours with
+// as many as tell it apart from every other.
+func sameNumber(theirs, ours any) bool {
+	a, ok := theirs.(json.Number)
+	b, _ := ours.(json.Number)
+	if !ok || strings.ContainsAny(string(a), ".e") != strings.ContainsAny(string(b), ".e") {
+		return false
+	}
+	x, err := a.Float64()
+	y, wrong := b.Float64()
+	return err == nil && wrong == nil && strings.ContainsAny(string(a), ".e") && x == y
 }
