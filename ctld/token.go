@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
+	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
@@ -28,7 +29,7 @@ const lifespanUnset = 0xfffffffe
 // looked up, and who was refused is logged as who was not.
 //
 // 6009: this controller makes none. 2002: for another, or users may not have any. 2051: for longer
-// than it may last. 2166: no such user.
+// than it may last. 2165: for whom no daemon would believe it. 2166: no such user.
 func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.TokenRequest
 	if err := r.Decode(&q); err != nil {
@@ -68,7 +69,7 @@ func (c *Controller) tokenUser(who server.Identity, name string) (string, error)
 		if err != nil {
 			return "", refuse(errs.Invalid, fault.UnknownUser, "the user %q is not known", name)
 		}
-		return user.Name, nil
+		return user.Name, believable(user)
 	}
 	own, err := c.cfg.Users.LookupUID(who.UID)
 	if err != nil {
@@ -80,7 +81,16 @@ func (c *Controller) tokenUser(who server.Identity, name string) (string, error)
 	case c.cfg.Tokens.Private && !c.super(who.UID):
 		return "", refuse(errs.Denied, fault.AccessDenied, "users may not create tokens on this cluster")
 	}
-	return own.Name, nil
+	return own.Name, believable(own)
+}
+
+// believable refuses a token that no daemon would take: rpc/server's Authority knows nobody by one whom
+// it would not know on a UNIX socket.
+func believable(u become.User) error {
+	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Vouch() == nil {
+		return nil
+	}
+	return refuse(errs.Invalid, fault.BadUser, "no token of %s counts: uid %d and gid %d stand for no user of the cluster", u.Name, u.UID, u.GID)
 }
 
 // lifespan is how long who's token is good for when he asked for so many seconds. Who was known by a

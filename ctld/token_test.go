@@ -45,11 +45,35 @@ func testKey(t *testing.T) auth.Key {
 	return key
 }
 
+// odd knows users by whose tokens nobody is known, too.
+type odd struct{ known }
+
+func (o odd) LookupUser(name string) (become.User, error) {
+	for _, uid := range []uint32{1101, 1102, 65534} {
+		if u, _ := o.LookupUID(uid); u.Name == name {
+			return u, nil
+		}
+	}
+	return o.known.LookupUser(name)
+}
+
+func (o odd) LookupUID(uid uint32) (become.User, error) {
+	switch uid {
+	case 1101:
+		return become.User{Name: "stray", UID: uid, GID: 65534}, nil
+	case 1102:
+		return become.User{Name: "wheel", UID: uid}, nil
+	case 65534:
+		return become.User{Name: "nobody", UID: uid, GID: uid}, nil
+	}
+	return o.known.LookupUID(uid)
+}
+
 // TestTokens: who may have a token for whom, and for how long.
 func TestTokens(t *testing.T) {
 	key := testKey(t)
 	verifier := auth.Verifier{Key: key}
-	const denied, unknown, tooLong = fault.AccessDenied, fault.UnknownUser, fault.InvalidTimeLimit
+	const denied, unknown, tooLong, bad = fault.AccessDenied, fault.UnknownUser, fault.InvalidTimeLimit, fault.BadUser
 	tests := []struct {
 		name     string
 		uid      uint32
@@ -85,10 +109,16 @@ func TestTokens(t *testing.T) {
 		{name: "the scheduler's user may", uid: 1002, user: "ann", private: true, want: "ann", seconds: 1800},
 		{name: "the scheduler's user may for itself", uid: 1002, private: true, want: "sched", seconds: 1800},
 		{name: "who has no name", uid: 5, number: unknown},
+		{name: "nobody's", uid: 0, user: "nobody", number: bad},
+		{name: "one's in group 0", uid: 0, user: "wheel", number: bad},
+		{name: "one's in nobody's group", uid: 1002, user: "stray", number: bad},
+		{name: "own, of one in group 0", uid: 1102, number: bad},
+		{name: "own, of one in group 0, by name", uid: 1102, user: "wheel", number: bad},
+		{name: "nobody's, for another", uid: 1000, user: "nobody", number: denied}, // what one may not have is not judged
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := &Controller{log: quiet, cfg: Config{Users: known{}, SchedUser: 1002,
+			c := &Controller{log: quiet, cfg: Config{Users: odd{}, SchedUser: 1002,
 				Tokens: &Tokens{Key: key, Private: tt.private, Longest: 2 * time.Hour}}}
 			token, _, _, err := c.token(server.Identity{UID: tt.uid, Kernel: true}, &message.TokenRequest{Username: tt.user, Lifespan: tt.lifespan})
 			if tt.want == "" {

@@ -50,7 +50,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 		u, _ = twoUsers(t)
 	}
 	whole := regexp.MustCompile(`^SCHED_JWT=[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\n$`)
-	out, errOut, status := d.run(u, nil, "token")
+	out, errOut, status := d.run(u, nil, "token", "lifespan=7200") // that those it asks for end before it
 	if status != 0 || errOut != "" || !whole.MatchString(out) {
 		t.Fatalf("token: status %d, printed %q, said %q", status, out, errOut)
 	}
@@ -62,7 +62,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 		{"the kernel's word", nil},
 		{"a token", []string{"SCHED_JWT=" + tokens[0]}},
 		{"a token in the other spelling", []string{"SLURM_JWT=" + tokens[0]}},
-		{"a token of another tool", []string{"SCHED_JWT=" + d.hs256().token(u.name, time.Minute)}},
+		{"a token of another tool", []string{"SCHED_JWT=" + d.hs256().token(u.name, time.Hour)}},
 	} {
 		t.Run(by.name, func(t *testing.T) {
 			// The way that is not to be taken leads nowhere.

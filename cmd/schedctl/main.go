@@ -25,6 +25,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"schedrestd/conf"
 	"schedrestd/demo"
 	"schedrestd/errs"
 	"schedrestd/release"
@@ -90,7 +91,8 @@ func explain(w io.Writer, err error) {
 	}
 	hint := errs.HintOf(err)
 	if hint == "" && errs.KindOf(err) == errs.Unauthenticated {
-		hint = "the controller's log says why; with a token of before a change of its key: " + newToken
+		token, _ := conf.Env("SCHED_JWT")
+		hint = whyRefused(token != "", os.Geteuid(), os.Getegid())
 	}
 	if hint != "" {
 		fmt.Fprintf(w, "hint: %s\n", hint)

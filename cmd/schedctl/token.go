@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,19 @@ func tokenCommand(to connector) *cobra.Command {
 	return &cobra.Command{
 		Use:   "token [username=USER] [lifespan=SECONDS]",
 		Short: "Create a token and print it as SCHED_JWT=TOKEN",
+		Long: `Create a token and print it as SCHED_JWT=TOKEN.
+
+It lasts for 1800 seconds, or what lifespan= says. There are two limits:
+
+  max_token_lifespan= of the controller's AuthAltParameters, 2592000 seconds (30 days)
+  unless it is set: a longer lifespan is refused;
+
+  the token that asks, when SCHED_JWT holds one: the new one ends with it at the latest,
+  and a warning says when. To have a longer one, unset SCHED_JWT and ask where the
+  controller runs.
+
+No token is made for nobody and for who is in group 0 or in nobody's: no daemon would
+believe it.`,
 		Example: `  schedctl token
   export $(schedctl token lifespan=3600)
   schedctl token username=alice          as root or the scheduler's user`,
@@ -38,10 +52,25 @@ func tokenCommand(to connector) *cobra.Command {
 			if err != nil {
 				return whyNoToken(err, user, c.auth)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token)
+			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token); err == nil && c.credential.Token != "" {
+				warnOfItsEnd(cmd.ErrOrStderr(), token, c.auth.UserClaimField, lifespan)
+			}
 			return err
 		},
 	}
+}
+
+// warnOfItsEnd tells who asked by a token when the new one, made for that lifespan, ends before it is over: with
+// the one that asked for it.
+func warnOfItsEnd(w io.Writer, token, field string, lifespan time.Duration) {
+	c, err := auth.Inspect(token, auth.Options{UserClaimField: field})
+	lasts := c.Expires.Sub(c.IssuedAt)
+	if err != nil || lasts >= lifespan {
+		return
+	}
+	fmt.Fprintf(w, "warning: the new token ends with the token that asked for it: at %s, after %d seconds and not %d\n",
+		c.Expires.Format(time.RFC3339), lasts/time.Second, lifespan/time.Second)
+	fmt.Fprintf(w, "hint: for a longer one %s\n", newToken)
 }
 
 // tokenWords reads the arguments of token: key=value words, in any order, each once. Lifespan 0 is not set.
@@ -108,6 +137,12 @@ func whyNoToken(err error, user string, a conf.Auth) error {
 				"only root and the scheduler's user may create tokens on this cluster")
 		}
 		return refused("leave username= out for a token of your own", "only root and the scheduler's user may have a token for another user")
+	case fault.BadUser:
+		whom := user
+		if whom == "" {
+			whom = "you"
+		}
+		return refused(notUsers, "there are no tokens for %s: no daemon would believe one", whom)
 	case fault.UnknownUser:
 		return refused("the name must be one of the users of the controller's machine", "the controller knows no such user")
 	case fault.NoToken:

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/auth"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/rpc/fault"
@@ -78,6 +79,8 @@ func TestWhyNoToken(t *testing.T) {
 		{fault.AccessDenied, "bea", conf.Auth{}, "may have a token for another user", "leave username= out"},
 		{fault.AccessDenied, "", conf.Auth{}, "may create tokens on this cluster", "disable_token_creation"},
 		{fault.AccessDenied, "ann", conf.Auth{DisableTokenCreation: true}, "may create tokens on this cluster", "disable_token_creation"},
+		{fault.BadUser, "nobody", conf.Auth{}, "no tokens for nobody: no daemon would believe one", "group 0"},
+		{fault.BadUser, "", conf.Auth{}, "no tokens for you", "65534"},
 		{fault.UnknownUser, "zoe", conf.Auth{}, "knows no such user", "users of the controller's machine"},
 		{fault.NoToken, "", conf.Auth{}, "creates no tokens", "jwt_key=PATH"},
 	}
@@ -90,6 +93,66 @@ func TestWhyNoToken(t *testing.T) {
 	other := fault.Of(fault.Authentication, "")
 	if err := whyNoToken(other, "", conf.Auth{}); err != error(other) {
 		t.Errorf("another refusal became %v", err)
+	}
+}
+
+// TestWhyRefused: only who has a token is told of old ones.
+func TestWhyRefused(t *testing.T) {
+	for _, tt := range []struct {
+		token    bool
+		uid, gid int
+		want     string
+	}{
+		{true, 1000, 1000, "with a token of before a change of its key: unset SCHED_JWT"},
+		{true, 65534, 65534, "with a token of before a change of its key: unset SCHED_JWT"},
+		{false, 65534, 65534, "you are uid 65534, gid 65534: refused are uid and gid 65534 (nobody)"},
+		{false, 1000, 65534, "you are uid 1000, gid 65534: "},
+		{false, 1000, 0, "you are uid 1000, gid 0: "},
+		{false, 1000, 1000, "the controller's log says why"},
+		{false, 0, 0, "the controller's log says why"},
+	} {
+		got := whyRefused(tt.token, tt.uid, tt.gid)
+		if !strings.Contains(got, tt.want) || strings.Contains(got, "token") != tt.token || strings.Contains(got, "you are") != strings.Contains(tt.want, "you are") {
+			t.Errorf("%t, %d, %d: %s", tt.token, tt.uid, tt.gid, got)
+		}
+	}
+}
+
+// TestWarnOfItsEnd: who asked for longer than his own token lasts is told when the new one ends.
+func TestWarnOfItsEnd(t *testing.T) {
+	now := time.Now().Unix()
+	for _, tt := range []struct {
+		token string
+		warns bool
+	}{
+		{made(fmt.Sprintf(`{"iat":%d,"exp":%d,"sun":"ann"}`, now, now+59)), true},
+		{made(fmt.Sprintf(`{"iat":%d,"exp":%d,"mail":"ann"}`, now, now+59)), true},
+		{made(fmt.Sprintf(`{"iat":%d,"exp":%d,"sun":"ann"}`, now, now+60)), false},
+		{made(fmt.Sprintf(`{"iat":%d,"exp":%d,"sun":"ann"}`, now, now+61)), false},
+		{"of another kind", false},
+	} {
+		var out bytes.Buffer
+		warnOfItsEnd(&out, tt.token, "mail", time.Minute)
+		text, ends := out.String(), time.Unix(now+59, 0).Format(time.RFC3339)
+		if tt.warns != (text != "") || tt.warns && (!strings.HasPrefix(text, "warning: the new token ends with the token that asked for it: at "+ends+", after 59 seconds and not 60\nhint: ") ||
+			strings.Count(text, "\n") != 2) || strings.Contains(text, tt.token) {
+			t.Errorf("said %q", text)
+		}
+	}
+}
+
+// TestTokenHelp: both limits are where people look for them.
+func TestTokenHelp(t *testing.T) {
+	var out, errOut bytes.Buffer
+	if status := run([]string{"token", "--help"}, &out, &errOut); status != 0 || errOut.Len() > 0 {
+		t.Fatalf("status %d, %s", status, errOut.Bytes())
+	}
+	longest := (&conf.Auth{}).LongestToken()
+	for _, want := range []string{fmt.Sprintf("for %d seconds", auth.DefaultLifespan/time.Second), "max_token_lifespan=",
+		fmt.Sprintf("%d seconds (%d days)", longest/time.Second, longest/(24*time.Hour)), "the token that asks"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.Bytes())
+		}
 	}
 }
 
@@ -135,7 +198,20 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 		{name: "expired", sched: expired, slurm: "-", fails: "the token in SCHED_JWT can't be used: expired ", hint: "unset SCHED_JWT SLURM_JWT; export $(schedctl token)"},
 		{name: "of tomorrow", sched: made(claims(86400, 90000, `"sun":"ann"`)), slurm: "-", fails: "issued 2", hint: "schedctl token"},
 		{name: "unsigned", sched: good[:strings.LastIndexByte(good, '.')+1], slurm: "-", fails: "signature: wrong length", hint: "schedctl token"},
-		{name: "a line end behind it", sched: good + "\n", slurm: "-", fails: "signature: not base64url", hint: "schedctl token"},
+		{name: "a line end behind it", sched: good + "\n", slurm: "-", fails: "there is a line end behind it", hint: "the token alone"},
+		{name: "a line end of another system behind it", sched: good + "\r\n", slurm: "-", fails: "there is a line end behind it", hint: "the token alone"},
+		{name: "a line end in front", sched: "\n" + good, slurm: "-", fails: "there is a line end in front of it", hint: "the token alone"},
+		{name: "a line end in it", sched: good[:40] + "\n" + good[40:], slurm: "-", fails: "there is a line end in it", hint: "the token alone"},
+		{name: "quotes around it", sched: `"` + good + `"`, slurm: "-", fails: `there is a quote (") in front of it`, hint: "the token alone"},
+		{name: "quotes and a line end", sched: "'" + good + "'\n", slurm: "-", fails: "there is a quote (') in front of it", hint: "the token alone"},
+		{name: "a word processor's quotes", sched: "“" + good + "”", slurm: "-", fails: "there is a quote (“) in front of it", hint: "the token alone"},
+		{name: "a quote behind it", sched: good + "”", slurm: "-", fails: "there is a quote (”) behind it", hint: "the token alone"},
+		{name: "a blank in front", sched: " " + good, slurm: "-", fails: "there is a blank in front of it", hint: "the token alone"},
+		{name: "a blank behind it", sched: good + " ", slurm: "-", fails: "there is a blank behind it", hint: "the token alone"},
+		{name: "a blank that does not break", sched: "\u00a0" + good, slurm: "-", fails: "there is a blank in front of it", hint: "the token alone"},
+		{name: "a blank in it", sched: good[:40] + " " + good[40:], slurm: "-", fails: "there is a blank in it", hint: "the token alone"},
+		{name: "its scheme", sched: "Bearer " + good, slurm: "-", fails: `there is "Bearer" in front of it`, hint: "the token alone"},
+		{name: "its scheme, in the other spelling", sched: "-", slurm: "bearer " + good, fails: `the token in SLURM_JWT can't be used: there is "Bearer" in front of it`, hint: "the token alone"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -39,6 +39,7 @@ const (
 	SubmissionsDisabled = 2105
 	NoEnvironment       = 2127
 	StandbyUseBackup    = 2131
+	BadUser             = 2165
 	UnknownUser         = 2166
 	IncompletePacket    = 5003
 	InvalidCredential   = 6000
@@ -173,7 +174,7 @@ var table = []row{
 	{2140, errs.Invalid, "the job id is not a number", ""},
 	{2163, errs.Invalid, "the group is not acceptable", ""},
 	{2164, errs.Invalid, "the group is not known to the controller", ""},
-	{2165, errs.Invalid, "the user is not acceptable", ""},
+	{BadUser, errs.Invalid, "the user is not acceptable", ""},
 	{UnknownUser, errs.Invalid, "the user is not known to the daemon", ""},
 	{2167, errs.Invalid, "the user has no association with the account", ""},
 	{2172, errs.Unavailable, "the job could not be signalled", "try again"},
