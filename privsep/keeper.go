@@ -155,45 +155,51 @@ func (k *keeper) live(first *chan<- error) error {
 		k.end(p, fmt.Sprintf("it was not ready within %s", k.config.StartLimit), func() bool { return !k.ready })
 	})
 	defer late.Stop()
-	settled := make(chan error, 1)
-	heard := make(chan error, 1)
-	begin := func() { settled <- k.settle(*first != nil) }
-	go func() { heard <- k.serveChannel(p, begin) }()
-	var why error
-	select {
-	case why = <-heard:
-	case err := <-settled:
-		if err != nil { // without its keys it is of no use; the next one finds what the files have then
-			k.end(p, err.Error(), nil)
-			<-heard
-			k.bury(p, 0)
-			return err
-		}
-		k.warned.Do(func() {
-			if !k.who.root {
-				k.log.Warn("the keeper has the workers' uid: a start as root gives it one of its own", "uid", k.who.UID)
-			}
-		})
-		if *first != nil {
-			*first <- nil
-			*first = nil
-		}
-		why = <-heard
-	}
+	why, unsettled := k.hear(p, first)
 	patience := lastWords
-	if !errors.Is(why, io.EOF) {
+	if unsettled != nil || !errors.Is(why, io.EOF) {
 		patience = 0
 	}
 	status := k.bury(p, patience)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
+	case unsettled != nil:
+		return unsettled
 	case k.ending != "":
 		return errs.New(errs.Unavailable, "the keeper was ended: %s", k.ending)
 	case errors.Is(why, io.EOF):
 		return errs.New(errs.Internal, "the keeper died: %s", status).WithHint("its last words are in the log above")
 	}
 	return why
+}
+
+// hear listens to p until its channel closes, and gives it its keys, of which first hears. One that does not
+// come to have them is of no use, and is ended: the next one finds what the files have then.
+func (k *keeper) hear(p *process, first *chan<- error) (why, unsettled error) {
+	settled := make(chan error, 1)
+	heard := make(chan error, 1)
+	begin := func() { settled <- k.settle(*first != nil) }
+	go func() { heard <- k.serveChannel(p, begin) }()
+	select {
+	case why = <-heard:
+		return why, nil
+	case unsettled = <-settled:
+	}
+	if unsettled != nil {
+		k.end(p, unsettled.Error(), nil)
+		return <-heard, unsettled
+	}
+	k.warned.Do(func() {
+		if !k.who.root {
+			k.log.Warn("the keeper has the workers' uid: a start as root gives it one of its own", "uid", k.who.UID)
+		}
+	})
+	if *first != nil {
+		*first <- nil
+		*first = nil
+	}
+	return <-heard, nil
 }
 
 func (k *keeper) bury(p *process, patience time.Duration) string {

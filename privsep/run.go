@@ -71,9 +71,13 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	defer keys.stop()
-	pools := newPools()
+	return work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), hello: keys.hello}, door, keys.reload)
+}
+
+// work has workers serve who comes to door, until a signal ends it.
+func work(signals <-chan os.Signal, c Config, who service, m means, door *door, secrets func(Config) error) error {
 	renewals := newRenewals(c, who)
-	host := newHost(c, who, means{spawner: spawner, slots: slots, pools: pools, hello: keys.hello}, renewals.ask)
+	host := newHost(c, who, m, renewals.ask)
 	if stopped, err := renewals.started(host, signals); stopped != nil || err != nil {
 		if stopped != nil {
 			c.Log.Info("stopped before it served", "signal", stopped.String())
@@ -81,15 +85,15 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	door.open(host)
-	c.Log.Info("serving", "listen", names(listeners))
+	c.Log.Info("serving", "listen", names(door.listeners))
 	notifyReady()
 
-	first := renewals.until(signals, host, keys.reload)
+	first := renewals.until(signals, host, secrets)
 	notifyStopping()
 	c.Log.Info("draining", "signal", first.String())
 	door.close()
 	host.stop()
-	return pools.finish(first, signals, c)
+	return m.pools.finish(first, signals, c)
 }
 
 // dropCapabilities drops what the parent no longer needs. As root it keeps SETUID and SETGID, for
