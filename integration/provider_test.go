@@ -31,7 +31,8 @@ type provider struct {
 	signs     string                     // kid of new tokens
 	set       string                     // served instead of the key set, when not empty
 	down      bool
-	polls     int // of the device grant
+	denies    bool // by device: the user says no there
+	polls     int  // of the device grant
 }
 
 const realm = "https://id.example.org/realms/hpc"
@@ -92,9 +93,15 @@ func (p *provider) device(w http.ResponseWriter, r *http.Request) {
 func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	fail := func(code string) {
 		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, `{"error":%q}`, code)
+		fmt.Fprintf(w, `{"error":%q,"error_description":"said in more words"}`, code)
 	}
+	p.mu.Lock()
+	down, denies := p.down, p.denies
+	p.mu.Unlock()
 	switch {
+	case down:
+		http.Error(w, "<html>out of order", http.StatusServiceUnavailable)
+		return
 	case r.PostFormValue("client_id") != "sched":
 		fail("invalid_client")
 		return
@@ -103,6 +110,9 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 			fail("invalid_grant")
 			return
 		}
+	case denies:
+		fail("access_denied")
+		return
 	case r.PostFormValue("grant_type") == "urn:ietf:params:oauth:grant-type:device_code" && r.PostFormValue("device_code") == "Gm+Rh/mn=":
 		p.mu.Lock()
 		p.polls++
@@ -136,14 +146,17 @@ type identified struct {
 	t *testing.T
 }
 
-// run runs a block of the document's, with input, and gives what it prints. before are commands ahead of it.
+// run runs a block of the document's, with input, and gives what it prints and then SCHED_JWT. before are commands ahead of it.
 func (i *identified) run(block, before, input string) (string, error) {
 	i.t.Helper()
 	text := codeBlock(i.t, "IDENTITY-PROVIDER.md", block)
+	if strings.HasPrefix(block, "by ") {
+		text = codeBlock(i.t, "IDENTITY-PROVIDER.md", "at first") + text
+	}
 	for old, instead := range map[string]string{"https://id.example.org": i.server.URL, "/etc/sched/": i.Dir + "/etc/", "http://127.0.0.1:6820": i.url} {
 		text = strings.ReplaceAll(text, old, instead)
 	}
-	cmd := exec.Command("bash", "-c", before+"\n"+text+"\nprintf '\\n%s' \"${SCHED_JWT-}\"")
+	cmd := exec.Command("bash", "-c", before+"\n"+text+"\nstatus=$?\nprintf '\\n%s' \"${SCHED_JWT-}\"\nexit $status")
 	cmd.Env = []string{"PATH=" + bin + ":/usr/bin:/bin", "SCHED_CONF=" + i.Conf(), "CURL_CA_BUNDLE=" + i.ca, "USER=" + i.provider.user}
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
@@ -231,9 +244,7 @@ func TestIdentityProvider(t *testing.T) {
 	pids := i.pids()
 
 	// A user logs in, in either way, asks, and submits.
-	if out, err := i.run("by password", "set -eo pipefail", "guess"); err == nil {
-		t.Fatalf("a wrong password gave %s", out)
-	}
+	i.notLoggedIn()
 	var token string
 	for block, input := range map[string]string{"by password": password + "\n", "by device": ""} {
 		token = i.login(block, input)
@@ -274,6 +285,37 @@ func TestIdentityProvider(t *testing.T) {
 		t.Errorf("the daemons are %s, were %s", got, pids)
 	}
 	i.ownTokensBeside()
+}
+
+// notLoggedIn: whoever gets no token is told why in a line or two, and his SCHED_JWT is what it was.
+func (i *identified) notLoggedIn() {
+	i.t.Helper()
+	for _, tt := range []struct {
+		name, block, input string
+		down, denies       bool
+		says               string // a regular expression of the whole
+	}{
+		{name: "a wrong password", block: "by password", input: "guess\n", says: `the provider gave no id_token: invalid_grant: said in more words\n`},
+		{name: "no password", block: "by password", input: "\n", says: `the provider gave no id_token: invalid_grant: said in more words\n`},
+		{name: "a provider that is down", block: "by password", input: "guess\n", down: true, says: `the provider gave no answer in JSON\n`},
+		{name: "no by device", block: "by device", denies: true, says: `open https://\S+\nthe provider gave no id_token: access_denied: said in more words\n`},
+		{name: "a provider that is down, by device", block: "by device", down: true,
+			says: `open https://\S+\nthe provider gave no answer in JSON\n`},
+	} {
+		i.provider.mu.Lock()
+		i.provider.down, i.provider.denies = tt.down, tt.denies
+		i.provider.mu.Unlock()
+		for before, has := range map[string]string{"": "none", "set -eo pipefail": "none", "export SCHED_JWT=old": "old"} {
+			show := `trap 'bash -c "echo it has \${SCHED_JWT-none}"' EXIT` + "\n"
+			says := regexp.MustCompile(`^(?:` + tt.says + `)(?:bash: line \d+: token: was not given\n)?it has ` + has + `\n$`)
+			if out, err := i.run(tt.block, show+before, tt.input); err == nil || !says.MatchString(out) {
+				i.t.Errorf("%s, after %q: %v\n%s", tt.name, before, err, out)
+			}
+		}
+	}
+	i.provider.mu.Lock()
+	i.provider.down, i.provider.denies = false, false
+	i.provider.mu.Unlock()
 }
 
 // pids are the daemons' processes.
