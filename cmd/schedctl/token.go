@@ -31,8 +31,8 @@ It lasts for 1800 seconds, or what lifespan= says. There are two limits:
   and a warning says when. To have a longer one, unset SCHED_JWT and ask where the
   controller runs.
 
-No token is made for nobody and for who is in group 0 or in nobody's: no daemon would
-believe it.`,
+No token is made for nobody, for who is in nobody's group, and for who is in group 0 and
+not root: no daemon would believe it.`,
 		Example: `  schedctl token
   export $(schedctl token lifespan=3600)
   schedctl token username=alice          as root or the scheduler's user`,
