@@ -13,6 +13,7 @@ import (
 type AccountingJobRow struct {
 	*model.AccountingJob
 	*Records
+	Now model.Time // for jobs that wait
 }
 
 // accountedFlags are the words for how a job was scheduled.
@@ -174,7 +175,7 @@ func planned(j *AccountingJobRow) model.Opt[uint64] {
 	case j.StartTime > 0:
 		return model.Some(uint64(max(j.StartTime-j.EligibleTime, 0)))
 	}
-	return model.Opt[uint64]{} // it waits still
+	return model.Some(uint64(max(j.Now-j.EligibleTime, 0))) // it waits still
 }
 
 // memory is n when it is for each processor, or for each node, as perCPU says.

@@ -209,8 +209,6 @@ func governor(n uint32) string {
 		return "UserSpace"
 	case 0x80400000:
 		return "SchedUtil"
-	case nobody:
-		return ""
 	}
 	if n&0x80000000 != 0 {
 		return "Unknown"

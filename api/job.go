@@ -49,6 +49,17 @@ func threadSpec(j *JobRow) uint16 {
 // memoryNotSet is the RPC's mark in a 64-bit number; it has the per-CPU bit set too.
 const memoryNotSet = ^uint64(0) - 1
 
+// jobMemory is what a job asked for. With memory for each of some resource it is that of the first; what its
+// record says then is the partition's.
+func jobMemory(j *JobRow) uint64 {
+	first, _, _ := strings.Cut(j.MemPerTRES, ",")
+	n, err := strconv.ParseUint(first[strings.LastIndexAny(first, ":=")+1:], 10, 64)
+	if err != nil {
+		return j.MinMemory
+	}
+	return n
+}
+
 func memoryPerCPU(n uint64) model.Opt[uint64] {
 	if n >= memoryNotSet || n&model.MemPerCPU == 0 {
 		return model.Opt[uint64]{}

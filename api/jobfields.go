@@ -89,8 +89,8 @@ var jobFields = []jobField{
 	schema.F("tasks", rawNumber, func(j *JobRow) *uint32 { return &j.NumTasks }, "Number of tasks it asked for", schema.Count),
 	schema.F("partition", schema.String, func(j *JobRow) *string { return &j.Partition }, "Its partition"),
 	schema.F("prefer", schema.String, func(j *JobRow) *string { return &j.Prefer }, "Features its nodes should have"),
-	schema.Show("memory_per_cpu", number, func(j *JobRow) model.Opt[uint64] { return memoryPerCPU(j.MinMemory) }, "Memory for each processor", schema.Unit("MiB")),
-	schema.Show("memory_per_node", number, func(j *JobRow) model.Opt[uint64] { return memoryPerNode(j.MinMemory) }, "Memory on each node", schema.Unit("MiB")),
+	schema.Show("memory_per_cpu", number, func(j *JobRow) model.Opt[uint64] { return memoryPerCPU(jobMemory(j)) }, "Memory for each processor", schema.Unit("MiB")),
+	schema.Show("memory_per_node", number, func(j *JobRow) model.Opt[uint64] { return memoryPerNode(jobMemory(j)) }, "Memory on each node", schema.Unit("MiB")),
 	schema.F("minimum_cpus_per_node", rawNumber, func(j *JobRow) *uint16 { return &j.MinCPUsPerNode }, "Least number of processors that each node must have", schema.Count),
 	schema.F("minimum_tmp_disk_per_node", rawNumber, func(j *JobRow) *uint32 { return &j.MinTmpDisk }, "Temporary disk space that each node must have", schema.Unit("MiB")),
 	schema.Group("power", "Nothing any more", []jobField{

@@ -28,15 +28,12 @@ func stdout(j *JobRow) string {
 	return ""
 }
 
-// stderr is where errors go: where output goes when neither was said.
+// stderr is where errors go: where output goes unless said otherwise.
 func stderr(j *JobRow) string {
-	switch {
-	case j.StdErr != "":
+	if j.StdErr != "" {
 		return expandPath(j, j.StdErr)
-	case j.StdOut == "":
-		return stdout(j)
 	}
-	return ""
+	return stdout(j)
 }
 
 func stdin(j *JobRow) string {

@@ -14,6 +14,7 @@ type NodeRow struct {
 	*model.Node
 	Partitions []string
 	Users      Users
+	Unmixed    bool // a node that jobs have in part is ALLOCATED like others: the client did not ask
 }
 
 // Node is a compute node.
@@ -67,7 +68,7 @@ var Node = schema.Object("node",
 	schema.F("reservation", schema.String, func(n *NodeRow) *string { return &n.Reservation }, "Reservation that holds it"),
 	schema.F("alloc_memory", schema.Int64, func(n *NodeRow) *uint64 { return &n.AllocMemory }, "Memory allocated to jobs", schema.Unit("MiB")),
 	schema.F("alloc_cpus", schema.Int32, func(n *NodeRow) *uint16 { return &n.AllocCPUs }, "Number of processors allocated to jobs", schema.Count),
-	schema.Show("alloc_idle_cpus", schema.Int32, idleCPUs, "Number of processors that jobs may use and none does", schema.Count),
+	schema.Show("alloc_idle_cpus", schema.Int32, idleCPUs, "Number of processors that no job uses", schema.Count),
 	schema.F("tres_used", schema.String, func(n *NodeRow) *string { return &n.AllocTRES }, "Trackable resources allocated"),
 	schema.F("tres_weighted", schema.Float, func(n *NodeRow) *float64 { return &n.AllocTRESWeighted }, "Weight of what is allocated, for billing", schema.Bare, schema.Deprecated(V43)),
 	schema.F(fieldDaemonStart.sched, moment, func(n *NodeRow) *model.Time { return &n.DaemonStartTime }, "When its daemon was started", schema.Unit(UnixTime), schema.InSlurm(fieldDaemonStart.slurm)),
@@ -92,10 +93,10 @@ var Energy = schema.Object("acct_gather_energy",
 
 // idleCPUs never wraps around, whatever a controller says.
 func idleCPUs(n *NodeRow) uint16 {
-	if n.AllocCPUs > n.EffectiveCPUs {
+	if n.AllocCPUs > n.CPUs {
 		return 0
 	}
-	return n.EffectiveCPUs - n.AllocCPUs
+	return n.CPUs - n.AllocCPUs
 }
 
 // commaList splits a text at its commas; an empty text is an empty list.

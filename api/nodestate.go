@@ -48,7 +48,7 @@ var certFlags = schema.Words("", schema.Bit("TOKEN_SET", uint16(1)))
 // shownState is a node's state with what controllers leave to their clients: a
 // node that jobs have in part is MIXED.
 func shownState(n *NodeRow) model.NodeState {
-	if n.State.Base() == model.NodeAllocated && n.AllocCPUs > 0 && n.AllocCPUs < n.EffectiveCPUs {
+	if !n.Unmixed && n.State.Base() == model.NodeAllocated && n.AllocCPUs > 0 && n.AllocCPUs < n.EffectiveCPUs {
 		return n.State&^nodeBase | model.NodeMixed
 	}
 	return n.State

@@ -104,7 +104,7 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 func (h *handler) sendAccountingJobs(c *call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {
 	body := api.AccountingJobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.AccountingJobRow) error) error {
-		row := api.AccountingJobRow{Records: r}
+		row := api.AccountingJobRow{Records: r, Now: model.At(c.begun)}
 		return list(func(j *model.AccountingJob) error {
 			row.AccountingJob = j
 			return each(&row)

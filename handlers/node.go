@@ -17,9 +17,10 @@ func (h *handler) getNodes(c *call, p *api.ListParams) error {
 		return err
 	}
 	body := api.NodesAnswer{Envelope: c.envelope()}
+	query := p.Or(everything | model.ShowMixed)
 	body.Nodes = func(each func(*api.NodeRow) error) error {
-		row := api.NodeRow{Users: h.Users}
-		body.LastUpdate, err = h.Controller.Nodes(c.ctx, c.cred, p.Or(everything), func(n *model.Node) error {
+		row := api.NodeRow{Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0}
+		body.LastUpdate, err = h.Controller.Nodes(c.ctx, c.cred, query, func(n *model.Node) error {
 			row.Node, row.Partitions = n, members.partitions(n.Name)
 			return each(&row)
 		})
@@ -30,7 +31,8 @@ func (h *handler) getNodes(c *call, p *api.ListParams) error {
 
 // getNode shows one node.
 func (h *handler) getNode(c *call, p *api.NodeParams) error {
-	node, lastUpdate, err := h.Controller.Node(c.ctx, c.cred, p.Name, p.Or(everything))
+	query := p.Or(everything | model.ShowMixed)
+	node, lastUpdate, err := h.Controller.Node(c.ctx, c.cred, p.Name, query)
 	if err != nil {
 		return err
 	}
@@ -40,7 +42,7 @@ func (h *handler) getNode(c *call, p *api.NodeParams) error {
 	}
 	body := api.NodesAnswer{LastUpdate: lastUpdate, Envelope: c.envelope()}
 	body.Nodes = func(each func(*api.NodeRow) error) error {
-		return each(&api.NodeRow{Node: node, Partitions: partitions, Users: h.Users})
+		return each(&api.NodeRow{Node: node, Partitions: partitions, Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0})
 	}
 	return send(c, http.StatusOK, api.Nodes, &body)
 }

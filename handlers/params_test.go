@@ -18,14 +18,14 @@ func TestQuery(t *testing.T) {
 		want       model.Query
 		warned     []string
 	}{
-		{"nothing said", "nodes", model.Query{Flags: all}, nil},
+		{"nothing said", "nodes", model.Query{Flags: all | model.ShowMixed}, nil},
 		{"flags", "nodes?flags=DETAIL,mixed", model.Query{Flags: model.ShowDetail | model.ShowMixed}, nil},
 		{"flags, nothing in them", "jobs?flags=", model.Query{Flags: all}, nil},
 		{"flags, escaped", "node/n1?flags=ALL%2CFUTURE", model.Query{Flags: model.ShowAll | model.ShowFuture}, nil},
 		{"since", "jobs?update_time=1795000000", model.Query{Since: 1_795_000_000, Flags: all}, nil},
 		{"both", "job/12?update_time=7&flags=ALL", model.Query{Since: 7, Flags: model.ShowAll}, nil},
 		{"unknown", "nodes?color=red&flags=ALL", model.Query{Flags: model.ShowAll}, []string{"query/color"}},
-		{"a part of the path", "node/n1?node_name=n2", model.Query{Flags: all}, []string{"query/node_name"}},
+		{"a part of the path", "node/n1?node_name=n2", model.Query{Flags: all | model.ShowMixed}, []string{"query/node_name"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -72,7 +72,7 @@ func only[T any](kind, name string, list func(each func(*T) error) error, is fun
 func (h *handler) getTRES(c *call, _ *api.NoParams) error {
 	body := api.TRESAnswer{Envelope: c.envelope()}
 	body.TRES = func(each func(*model.TRES) error) error {
-		return h.Accounting.TRES(c.ctx, c.cred, model.TRESFilter{}, each)
+		return h.Accounting.TRES(c.ctx, c.cred, model.TRESFilter{WithDeleted: true}, each)
 	}
 	return send(c, http.StatusOK, api.TRESList, &body)
 }
