@@ -1,64 +1,206 @@
 package auth
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"schedrestd/errs"
 	"schedrestd/guard"
 )
 
-// TestHintsAreSafe pastes hints into a shell: none writes over a file that was named by a slip, and what the
-// daemons look at comes into its place whole.
-func TestHintsAreSafe(t *testing.T) {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
+// refusal is what is wrong with the key, or key set, in the file path.
+func refusal(secret bool, path string, trust guard.Trust) (err error) {
+	if secret {
+		_, err = LoadKey(path, trust)
+	} else {
+		_, err = LoadKeySet(path, trust)
+	}
+	return err
+}
+
+// paste runs a hint as it stands. Where it asks for a URL, set is there.
+func paste(t *testing.T, hint, set string) {
+	t.Helper()
+	hint = strings.ReplaceAll(hint, " URL ", " file://"+set+" ")
+	if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil || hint == "" {
+		t.Fatalf("%q: %v\n%s", hint, err, out)
+	}
+}
+
+// TestHintsMend pastes hints into a shell, of root where it is one and others are to have the file, one after the other until
+// there is nothing to refuse: then who has to read the file can.
+func TestHintsMend(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
 	}
-	path := filepath.Join(t.TempDir(), "a key")
-	_, err = LoadKey(path)
-	hint := errs.HintOf(err)
-	if !strings.Contains(hint, "&& mv "+guard.Quote(path+".new")+" "+guard.Quote(path)) {
-		t.Errorf("hint %q", hint)
+	self := os.Geteuid()
+	reader, others := self, []int{self}
+	if self == 0 {
+		reader, others = 31234, []int{0, 31234, 31237}
 	}
-	paste := func() {
-		t.Helper()
-		if out, err := exec.Command(sh, "-c", hint).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", hint, err, out)
+	good := keySet(jwk(&providerKey().PublicKey, ``))
+	set := filepath.Join(t.TempDir(), "published")
+	write(t, set, good, 0o644)
+	tests := map[string]struct {
+		of    string // "key" or "set"; "" both
+		root  bool   // only root can do that
+		spoil func(dir, path string)
+	}{
+		"nothing":                 {spoil: func(_, path string) { must(t, os.Remove(path)) }},
+		"no directory":            {spoil: func(dir, _ string) { must(t, os.RemoveAll(filepath.Dir(dir))) }},
+		"31 bytes":                {of: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("ab", 16)[1:], 0o600) }},
+		"zeros":                   {of: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("\x00", 32), 0o600) }},
+		"nobody may read it":      {spoil: func(_, path string) { must(t, os.Chmod(path, 0)) }},
+		"nobody may enter":        {spoil: func(dir, path string) { must(t, os.Chmod(path, 0)); must(t, os.Chmod(dir, 0)) }},
+		"others may write":        {spoil: func(dir, path string) { must(t, os.Chmod(path, 0o666)); must(t, os.Chmod(dir, 0o777)) }},
+		"a cut set":               {of: "set", spoil: func(_, path string) { write(t, path, good[:len(good)/2], 0o644) }},
+		"a page":                  {of: "set", spoil: func(_, path string) { write(t, path, "<html>", 0o644) }},
+		"empty":                   {spoil: func(_, path string) { write(t, path, "", 0o600) }},
+		"a stranger's directory":  {root: true, spoil: func(dir, _ string) { must(t, os.Chown(dir, 31237, 31237)); must(t, os.Chmod(dir, 0o700)) }},
+		"a group's directory":     {root: true, spoil: func(dir, _ string) { must(t, os.Chown(dir, 0, 31237)); must(t, os.Chmod(dir, 0o770)) }},
+		"a stranger's file":       {root: true, spoil: func(_, path string) { must(t, os.Chown(path, 31237, 31237)) }},
+		"root's, with its group":  {of: "key", root: true, spoil: func(_, path string) { must(t, os.Chown(path, 0, reader)); must(t, os.Chmod(path, 0o444)) }},
+		"short, root's, by group": {of: "key", root: true, spoil: func(_, path string) { write(t, path, "short", 0o440); must(t, os.Chown(path, 0, reader)) }},
+	}
+	for name, test := range tests {
+		for _, of := range []string{"key", "set"} {
+			for _, owner := range others {
+				if test.of != "" && test.of != of || test.root && self != 0 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s, %s of %d", name, of, owner), func(t *testing.T) {
+					top := t.TempDir()
+					must(t, os.Chmod(filepath.Dir(top), 0o755))
+					must(t, os.Chmod(top, 0o755))
+					dir := filepath.Join(top, "above", "it's a directory")
+					must(t, os.MkdirAll(dir, 0o755))
+					path := filepath.Join(dir, of)
+					write(t, path, map[string]string{"key": string(secret), "set": good}[of], map[string]os.FileMode{"key": 0o600, "set": 0o644}[of])
+					must(t, os.Chown(path, owner, -1))
+					must(t, os.Chown(dir, owner, -1))
+					test.spoil(dir, path)
+					said := 0
+					for ; said < 9; said++ {
+						hint := asked(t, reader, of, path)
+						if hint == "" {
+							break
+						}
+						paste(t, hint, set)
+					}
+					if said == 9 || said == 0 {
+						t.Errorf("%d hints", said)
+					}
+					if _, err := os.Lstat(path + ".new"); !os.IsNotExist(err) {
+						t.Errorf("the other one: %v", err)
+					}
+				})
+			}
 		}
 	}
-	paste()
-	if _, err := LoadKey(path); err != nil {
-		t.Errorf("after the hint: %v", err)
-	}
-	if _, err := os.Lstat(path + ".new"); !os.IsNotExist(err) {
-		t.Errorf("the other one: %v", err)
-	}
+}
 
+// asked is the hint that comes when the process of uid reads the file path; "" when it can.
+func asked(t *testing.T, uid int, of, path string) string {
+	t.Helper()
+	self, err := os.Open("/proc/self/exe") // which its user may not be able to reach
+	must(t, err)
+	defer self.Close()
+	c := exec.Command("/proc/self/fd/3", "-test.run=^TestAsks$")
+	c.ExtraFiles = []*os.File{self}
+	c.Dir = "/"
+	c.Env = []string{"ASKS_OF=" + of, "ASKS_FOR=" + path}
+	if uid != os.Geteuid() {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	_, hint, _ := strings.Cut(string(out), "hint: ")
+	hint, _, _ = strings.Cut(hint, "\n")
+	return hint
+}
+
+// TestAsks is the other process of asked.
+func TestAsks(t *testing.T) {
+	of, path := os.Getenv("ASKS_OF"), os.Getenv("ASKS_FOR")
+	if of == "" {
+		t.Skip("is started by TestHintsMend")
+	}
+	if err := refusal(of == "key", path, trusting()); err != nil {
+		fmt.Printf("%v\nhint: %s\n", err, errs.HintOf(err))
+	}
+}
+
+// TestHintsAreSafe: no hint writes over a file that was named by a slip.
+func TestHintsAreSafe(t *testing.T) {
 	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ\n-----END CERTIFICATE-----\n"
-	write(t, path, certificate, 0o600)
-	_, err = LoadKey(path)
-	if hint = errs.HintOf(err); !strings.Contains(hint, "  # then jwt_key="+guard.Quote(path+".new")) {
-		t.Errorf("hint %q", hint)
+	path := filepath.Join(t.TempDir(), "a key")
+	for _, text := range []string{certificate, strings.Repeat("x", maxKey+1), `{"keys":[{"kty":"RSA","d":"AQAB"}]} `} {
+		write(t, path, text, 0o600)
+		hint := errs.HintOf(refusal(true, path, trusting()))
+		if !strings.HasSuffix(hint, "  # then jwt_key="+guard.Quote(path+".new")) {
+			t.Errorf("hint %q", hint)
+		}
+		paste(t, hint, "")
+		if got, _ := os.ReadFile(path); string(got) != text {
+			t.Errorf("the file is now %.40q", got)
+		}
+		if err := refusal(true, path+".new", trusting()); err != nil {
+			t.Errorf("the new key: %v", err)
+		}
+		hint = errs.HintOf(refusal(false, path, trusting()))
+		if !strings.HasPrefix(hint, "curl --fail --output "+guard.Quote(path+".new")+" URL && ") || !strings.HasSuffix(hint, "; then jwks="+guard.Quote(path+".new")) {
+			t.Errorf("hint %q", hint)
+		}
 	}
-	paste()
-	if text, _ := os.ReadFile(path); string(text) != certificate {
-		t.Errorf("the certificate is now %q", text)
-	}
-	if _, err := LoadKey(path + ".new"); err != nil {
-		t.Errorf("the new key: %v", err)
-	}
+}
 
-	_, err = LoadKeySet(path)
-	hint = errs.HintOf(err)
-	if !strings.HasPrefix(hint, "curl --fail --output "+guard.Quote(path+".new")+" URL  # ") || !strings.HasSuffix(hint, "; then jwks="+guard.Quote(path+".new")) {
-		t.Errorf("hint %q", hint)
+// TestDirectoriesOfKeys: who owns a directory above, or may write it, could put a key of his own there.
+func TestDirectoriesOfKeys(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give a directory away")
 	}
-	_, err = LoadKeySet(path + ".none")
-	if hint = errs.HintOf(err); !strings.Contains(hint, " URL && mv ") {
-		t.Errorf("hint %q", hint)
+	const sched, alice, users = 31234, 31237, 31238
+	private := guard.Trust{Owners: []uint32{sched}, Private: func(owner, group uint32) bool { return owner == group }}
+	good := keySet(jwk(&providerKey().PublicKey, ``))
+	for _, test := range []struct {
+		uid, gid int
+		mode     os.FileMode
+		want     string // "" for accepted
+	}{
+		{0, 0, 0o755, ""},
+		{0, 0, 0o775, ""},
+		{sched, sched, 0o700, ""},
+		{sched, sched, 0o775, ""}, // a group of his own
+		{alice, alice, 0o700, "belongs to uid 31237, must belong to uid 0 or 31234"},
+		{alice, alice, 0o755, "belongs to uid 31237"},
+		{0, users, 0o770, "can be written by group 31238"},
+		{sched, users, 0o770, "can be written by group 31238"},
+	} {
+		for _, above := range []bool{false, true} {
+			for _, of := range []string{"key", "set"} {
+				top := filepath.Join(t.TempDir(), "top")
+				dir := filepath.Join(top, "dir")
+				must(t, os.MkdirAll(dir, 0o755))
+				path, changed := filepath.Join(dir, of), dir
+				if above {
+					changed = top
+				}
+				write(t, path, map[string]string{"key": string(secret), "set": good}[of], 0o600)
+				must(t, os.Chown(path, sched, sched))
+				must(t, os.Chown(changed, test.uid, test.gid))
+				must(t, os.Chmod(changed, test.mode))
+				err := refusal(of == "key", path, private)
+				if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), changed+" ")) {
+					t.Errorf("%s, %+v, above %v: got %v", of, test, above, err)
+				}
+			}
+		}
 	}
 }

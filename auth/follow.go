@@ -15,10 +15,10 @@ const lookEvery = time.Second
 // Followed is a key set in a file that is read anew when it changes. It is safe for
 // concurrent use.
 type Followed struct {
-	path   string
-	owners []uint32
-	told   func(error)
-	set    atomic.Pointer[KeySet]
+	path  string
+	trust guard.Trust
+	told  func(error)
+	set   atomic.Pointer[KeySet]
 
 	looking sync.Mutex // held by the one who looks; all others take what there is meanwhile
 	seen    string     // the file's stamp when it was last tried
@@ -28,10 +28,10 @@ type Followed struct {
 // FollowKeySet reads a key set as LoadKeySet does and follows its file from then on. When a new
 // one can't be used the one before stays, also when the file is gone; told hears of each new one that
 // was tried, with the error or nil, once, and may ask for the newest.
-func FollowKeySet(path string, told func(error), owners ...uint32) (*Followed, error) {
-	f := &Followed{path: path, owners: orRoot(owners), told: told}
+func FollowKeySet(path string, told func(error), trust guard.Trust) (*Followed, error) {
+	f := &Followed{path: path, trust: trust, told: told}
 	f.seen, f.looked = guard.Stamp(path), time.Now()
-	set, err := LoadKeySet(path, f.owners...)
+	set, err := LoadKeySet(path, f.trust)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (f *Followed) look() {
 		return
 	}
 	f.seen = seen
-	set, err := LoadKeySet(f.path, f.owners...)
+	set, err := LoadKeySet(f.path, f.trust)
 	if err != nil {
 		f.told(errs.Wrap(err, errs.KindOf(err), "the new key set is not used, the one before stays"))
 		return

@@ -23,7 +23,7 @@ func follow(t *testing.T, set string) *followed {
 	f := &followed{path: filepath.Join(t.TempDir(), "key set")}
 	write(t, f.path, set, 0o644)
 	var err error
-	f.Followed, err = FollowKeySet(f.path, func(err error) { f.told = append(f.told, err) })
+	f.Followed, err = FollowKeySet(f.path, func(err error) { f.told = append(f.told, err) }, trusting())
 	must(t, err)
 	return f
 }
@@ -162,7 +162,7 @@ func TestFollowKeySetTogether(t *testing.T) {
 	public := &providerKey().PublicKey
 	path := filepath.Join(t.TempDir(), "set")
 	write(t, path, keySet(jwk(public, ``)), 0o644)
-	f, err := FollowKeySet(path, func(error) {})
+	f, err := FollowKeySet(path, func(error) {}, trusting())
 	must(t, err)
 	var wait sync.WaitGroup
 	for range 8 {
@@ -186,11 +186,11 @@ func TestFollowKeySetTogether(t *testing.T) {
 
 func TestFollowKeySetNeedsAGoodOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "set")
-	if f, err := FollowKeySet(path, func(error) { t.Error("told") }); f != nil || errs.KindOf(err) != errs.NotFound {
+	if f, err := FollowKeySet(path, func(error) { t.Error("told") }, trusting()); f != nil || errs.KindOf(err) != errs.NotFound {
 		t.Errorf("absent: got %v, %v", f, err)
 	}
 	write(t, path, keySet(), 0o644)
-	if f, err := FollowKeySet(path, func(error) { t.Error("told") }); f != nil || errs.KindOf(err) != errs.Invalid {
+	if f, err := FollowKeySet(path, func(error) { t.Error("told") }, trusting()); f != nil || errs.KindOf(err) != errs.Invalid {
 		t.Errorf("without keys: got %v, %v", f, err)
 	}
 }

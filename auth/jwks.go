@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,21 +30,31 @@ type KeySet struct {
 	warnings []string
 }
 
-// LoadKeySet reads the key set in the file path and refuses one that others may write or swap. owners
-// are as for LoadKey, and so are the kinds of errors; every one has the command that mends it.
-func LoadKeySet(path string, owners ...uint32) (*KeySet, error) {
-	anew := recipe{option: "jwks", command: "curl --fail --output %s URL",
-		remark: fmt.Sprintf("the identity provider's jwks_uri; its RS256 keys have %d bits or more", minRSA)}
-	data, facts, err := guard.Read(path, guard.Rule{What: "key set", Owners: orRoot(owners)}, MaxKeySet)
+// LoadKeySet reads the key set in the file path and refuses one that others may write or swap. trust
+// is as for LoadKey, and so are the kinds of errors; every one has the command that mends it.
+func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
+	trust = orSelf(trust)
+	anew := recipe{
+		option: "jwks", command: "curl --fail --output %s URL", rights: " && chmod 0444 %[1]s",
+		room: "(umask 022; mkdir -p %[1]s)", unlock: "chmod a+r %[1]s",
+		remark: fmt.Sprintf("the identity provider's jwks_uri; its RS256 keys have %d bits or more", minRSA),
+	}
+	data, facts, err := guard.Read(path, rule("key set", trust), MaxKeySet)
 	if err != nil {
-		return nil, anew.mend(err, path)
+		return nil, anew.mend(err, path, false)
 	}
 	set, err := ParseKeySet(data)
 	if err != nil {
-		return nil, anew.mend(errs.Wrap(err, errs.Invalid, "key set %s", path), path)
+		return nil, anew.mend(errs.Wrap(err, errs.Invalid, "key set %s", path), path, badDownload(data))
 	}
 	set.warnings = facts.Warnings
 	return set, nil
+}
+
+// badDownload tells whether data is what is left of a key set that came by halves, or the page that came in its place.
+func badDownload(data []byte) bool {
+	text := bytes.TrimSpace(data)
+	return len(text) == 0 || text[0] == '<' || text[0] == '{' && !json.Valid(text)
 }
 
 // ParseKeySet reads a key set. Keys of other kinds and for other purposes are passed over, as an

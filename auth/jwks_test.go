@@ -196,7 +196,7 @@ func TestKeySetRefused(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "key set.json")
 			write(t, path, test.set, 0o644)
-			_, err = LoadKeySet(path)
+			_, err = LoadKeySet(path, trusting())
 			refusedFile(t, err, errs.Invalid, path, test.why, "curl --fail --output ")
 		})
 	}
@@ -220,7 +220,7 @@ func TestLoadKeySet(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "it's a set")
 			write(t, path, test.set, test.mode)
-			set, err := LoadKeySet(path)
+			set, err := LoadKeySet(path, trusting())
 			if test.want != "" {
 				refusedFile(t, err, errs.Invalid, path, test.want, test.hint)
 				return
@@ -236,15 +236,15 @@ func TestLoadKeySet(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "set")
 		write(t, path, good, 0o644)
-		if _, err := LoadKeySet(path, 4711); err != nil {
+		if _, err := LoadKeySet(path, trusting(4711)); err != nil {
 			t.Errorf("root's: %v", err)
 		}
 		must(t, os.Chown(path, 4711, 0))
-		if _, err := LoadKeySet(path, 4711); err != nil {
+		if _, err := LoadKeySet(path, trusting(4711)); err != nil {
 			t.Errorf("its user's: %v", err)
 		}
 		must(t, os.Chown(path, 4712, 0))
-		_, err := LoadKeySet(path, 4711)
+		_, err := LoadKeySet(path, trusting(4711))
 		refusedFile(t, err, errs.Invalid, path, "owned by uid 4712, must be owned by uid 4711 or 0", "chown 4711 ")
 	})
 }

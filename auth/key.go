@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -37,18 +38,32 @@ func (k Key) secret() []byte {
 // is refused: a public key, a certificate, a key set, or a single byte over and over,
 // which a crash may leave behind.
 //
-// owners are the uids that may own it, besides root; none means this process's own. The
-// error is errs.NotFound or errs.Denied when this process can't read the file, which is
-// normal at a gateway; errs.Invalid when it could but must not use it. Every one has the
-// command that mends it.
-func LoadKey(path string, owners ...uint32) (Key, error) {
-	anew := recipe{option: "jwt_key", command: fmt.Sprintf("(umask 077; head -c %d /dev/urandom >%%s)", minKey)}
-	data, facts, err := guard.Read(path, guard.Rule{What: "key file", Owners: orRoot(owners), Secret: true}, maxKey)
+// trust says who may own it and the directories above it, besides root, and whose group may write those; no owner means
+// this process's user. The first of them is who has to be able to read it. The error is errs.NotFound or errs.Denied
+// when this process can't read the file, errs.Invalid when it could but must not use it. Every
+// one has the command that mends it.
+func LoadKey(path string, trust guard.Trust) (Key, error) {
+	trust = orSelf(trust)
+	reader := trust.Owners[0]
+	anew := recipe{
+		option:  "jwt_key",
+		command: fmt.Sprintf("(umask 077; head -c %d /dev/urandom >%%s)", minKey),
+		room:    "(umask 022; mkdir -p -m 0700 %[1]s)",
+		unlock:  fmt.Sprintf("chown %d %%[1]s && chmod 0600 %%[1]s", reader),
+	}
+	if reader != 0 { // whoever pastes it
+		anew.rights = fmt.Sprintf(" && chown %d %%[1]s", reader)
+		anew.room += anew.rights
+	}
+	r := rule("key file", trust)
+	r.Secret = true
+	data, facts, err := guard.Read(path, r, maxKey)
 	if err != nil {
-		return Key{}, anew.mend(err, path)
+		return Key{}, anew.mend(err, path, false)
 	}
 	if err := hmackey.Check(data); err != nil {
-		return Key{}, anew.mend(errs.Wrap(err, errs.Invalid, "key file %s", path), path)
+		worthless := len(data) < minKey || bytes.Count(data, data[:1]) == len(data)
+		return Key{}, anew.mend(errs.Wrap(err, errs.Invalid, "key file %s", path), path, worthless)
 	}
 	key, err := NewKey(data)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/conf"
 	"schedrestd/errs"
+	"schedrestd/guard"
 	"schedrestd/rpc/server"
 )
 
@@ -40,9 +41,9 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user become.User, 
 			WithHint("AuthAltParameters=jwt_key=PATH for tokens of this cluster's own, jwks=PATH for an identity provider's")
 	}
 	k, tokens := Keys{JWKS: a.JWKS}, auth.Verifier{UserClaimField: a.UserClaimField}
-	owners := []uint32{user.UID, uint32(os.Geteuid())}
+	trust := guard.Trust{Owners: keyOwners(user), Private: become.PrivateGroup}
 	if a.JWTKey != "" {
-		key, err := auth.LoadKey(a.JWTKey, owners...)
+		key, err := auth.LoadKey(a.JWTKey, trust)
 		if err != nil {
 			return Keys{}, err
 		}
@@ -51,7 +52,7 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user become.User, 
 	}
 	if a.JWKS != "" {
 		var err error
-		if tokens.Keys, err = followKeySet(ctx, a.JWKS, log, owners); err != nil {
+		if tokens.Keys, err = followKeySet(ctx, a.JWKS, log, trust); err != nil {
 			return Keys{}, err
 		}
 	}
@@ -70,12 +71,21 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user become.User, 
 	return k, nil
 }
 
+// keyOwners are those who may have the files of keys, besides root. The first is who has to read them: the
+// scheduler's user, whichever daemon makes the hint, or, for who can't read what he owns, this process's own.
+func keyOwners(user become.User) []uint32 {
+	if self := uint32(os.Geteuid()); self != 0 {
+		return []uint32{self, user.UID}
+	}
+	return []uint32{user.UID}
+}
+
 // lookEvery is how often a key set is looked at that no token asks for: who replaced it by a
 // broken one is told soon, not when the first user is turned away.
 const lookEvery = 2 * time.Second
 
 // followKeySet reads the key set in the file path, and logs what becomes of it until ctx ends.
-func followKeySet(ctx context.Context, path string, log *slog.Logger, owners []uint32) (func() *auth.KeySet, error) {
+func followKeySet(ctx context.Context, path string, log *slog.Logger, trust guard.Trust) (func() *auth.KeySet, error) {
 	var followed *auth.Followed
 	told := func(err error) {
 		if err != nil {
@@ -86,7 +96,7 @@ func followKeySet(ctx context.Context, path string, log *slog.Logger, owners []u
 		log.Info("key set read", "file", path, "keys", set.String())
 		warnAll(log, set.Warnings())
 	}
-	followed, err := auth.FollowKeySet(path, told, owners...)
+	followed, err := auth.FollowKeySet(path, told, trust)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -221,7 +222,7 @@ func TestKeysAreRefused(t *testing.T) {
 		{"short", "", "31 bytes", "head -c 32 /dev/urandom"},
 		{"empty", "", "0 bytes", "head -c 32 /dev/urandom"},
 		{"open", "", "lets others in", "chmod 0600 "},
-		{"link", "", "symbolic link", "namei -l "},
+		{"link", "", "symbolic link", "readlink -f "},
 		{"", "absent", "no such file", "curl "},
 		{"", "garbage", "not a JSON object", "curl "},
 		{"", "no keys", "no RSA key", "curl "},
@@ -266,6 +267,37 @@ func TestOwnersOfKeys(t *testing.T) {
 			_, err := ReadKeys(t.Context(), "c", a, sched, quiet)
 			if (err == nil) != good || !good && !strings.Contains(errs.HintOf(err), "chown 30001 ") {
 				t.Errorf("%s of uid %d: %v, %s", file, uid, err, errs.HintOf(err))
+			}
+		}
+	}
+}
+
+// TestDirectoriesOfKeys: a directory of keys that is a stranger's, or that a group may write, is refused; a
+// directory of SchedUser's is not, nor one that his own group may write.
+func TestDirectoriesOfKeys(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory away")
+	}
+	k := newKeyring(t)
+	sched := become.User{Name: "sched", UID: 30001, GID: 30001}
+	for _, tt := range []struct {
+		uid, gid int
+		mode     os.FileMode
+		want     string
+	}{
+		{30001, 30001, 0o700, ""},
+		{0, 30001, 0o710, ""},
+		{0, 0, 0o775, ""},
+		{30002, 30002, 0o700, "belongs to uid 30002, must belong to uid 0 or 30001"},
+		{0, 30002, 0o770, "can be written by group 30002"},
+	} {
+		if err := errors.Join(os.Chown(k.dir, tt.uid, tt.gid), os.Chmod(k.dir, tt.mode)); err != nil {
+			t.Fatal(err)
+		}
+		for file, a := range map[string]*conf.Auth{"key": k.auth("key", ""), "jwks": k.auth("", "jwks")} {
+			_, err := ReadKeys(t.Context(), "c", a, sched, quiet)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s, %+v: %v", file, tt, err)
 			}
 		}
 	}

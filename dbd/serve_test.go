@@ -20,6 +20,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/conf"
 	"schedrestd/errs"
+	"schedrestd/guard"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
@@ -39,7 +40,7 @@ func newSite(t testing.TB) *site {
 	if err := os.WriteFile(filepath.Join(dir, "key"), secret, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	key, err := auth.LoadKey(filepath.Join(dir, "key"))
+	key, err := auth.LoadKey(filepath.Join(dir, "key"), guard.Trust{})
 	if err != nil {
 		t.Fatal(err)
 	}

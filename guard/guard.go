@@ -111,10 +111,13 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 	quoted, mode := Quote(path), st.Mode&0o7777
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return Facts{}, w.refuse(errs.Invalid, "not a regular file")
+		return Facts{}, w.irregular(path)
 	case w.rule.Owners != nil && !slices.Contains(w.rule.Owners, st.Uid):
 		return Facts{}, w.refuse(errs.Invalid, "owned by uid %d, must be owned by uid %s", st.Uid, oneOf(w.rule.Owners)).
 			WithHint("chown %d %s", w.rule.Owners[0], quoted)
+	case w.rule.Secret && mode&0o027 != 0 && len(w.rule.Owners) > 0 && st.Uid != w.rule.Owners[0]: // who may read it by its group
+		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others in", mode).
+			WithHint("chown %d %s && chmod 0600 %[2]s", w.rule.Owners[0], quoted)
 	case w.rule.Secret && mode&0o027 != 0:
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others in", mode).WithHint("chmod 0600 %s", quoted)
 	case mode&0o002 != 0:
@@ -132,10 +135,18 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 	return facts, nil
 }
 
+// irregular refuses what is no file.
+func (w *walk) irregular(path string) error {
+	return w.refuse(errs.Invalid, "not a regular file").WithHint("ls -ld %s  # name a file", Quote(path))
+}
+
+// oneOf says uids, each once.
 func oneOf(uids []uint32) string {
-	words := make([]string, len(uids))
-	for i, u := range uids {
-		words[i] = fmt.Sprint(u)
+	var words []string
+	for _, u := range uids {
+		if word := fmt.Sprint(u); !slices.Contains(words, word) {
+			words = append(words, word)
+		}
 	}
 	return strings.Join(words, " or ")
 }

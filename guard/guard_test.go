@@ -1,7 +1,9 @@
 package guard
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -32,9 +34,11 @@ func TestOpen(t *testing.T) {
 		{name: "key its group may write", rule: key, build: file("k", 0o660), kind: errs.Invalid, want: "lets others in", hint: "chmod 0600"},
 		{name: "key of somebody else", rule: Rule{What: "key file", Owners: []uint32{self + 7}, Secret: true}, build: file("k", 0o600),
 			kind: errs.Invalid, want: "owned by uid", hint: "chown"},
-		{name: "key behind a link", rule: key, build: link, kind: errs.Invalid, want: "symbolic link"},
+		{name: "an owner is named once", rule: Rule{What: "key file", Owners: []uint32{self + 7, self + 7, self + 8, self + 7}, Secret: true}, build: file("k", 0o600),
+			kind: errs.Invalid, want: fmt.Sprintf("must be owned by uid %d or %d", self+7, self+8)},
+		{name: "key behind a link", rule: key, build: link, kind: errs.Invalid, want: "symbolic link", hint: "readlink -f"},
 		{name: "key in a directory all may write", rule: key, build: inDir(0o777), kind: errs.Invalid, want: "can be written by everybody", hint: "chmod o-w"},
-		{name: "key in a sticky directory", rule: key, build: inDir(0o777 | os.ModeSticky), kind: errs.Invalid, want: "can be written by everybody"},
+		{name: "key in a sticky directory", rule: key, build: inDir(0o777 | os.ModeSticky), kind: errs.Invalid, want: "can be written by everybody", hint: "ls -ld"},
 		{name: "directory further up all may write", rule: key, build: deeper(0o777), kind: errs.Invalid, want: "can be written by everybody"},
 		{name: "sticky directory further up", rule: key, build: deeper(0o777 | os.ModeSticky)},
 		{name: "absent", rule: key, build: func(_ *testing.T, dir string) string { return dir + "/none" }, kind: errs.NotFound, want: "no such file"},
@@ -46,7 +50,7 @@ func TestOpen(t *testing.T) {
 		{name: "a named pipe", rule: key, build: func(t *testing.T, dir string) string {
 			must(t, syscall.Mkfifo(dir+"/p", 0o600))
 			return dir + "/p"
-		}, kind: errs.Invalid, want: "not a regular file"},
+		}, kind: errs.Invalid, want: "not a regular file", hint: "ls -ld"},
 		{name: "a device", rule: conf, build: func(*testing.T, string) string { return "/dev/zero" }, kind: errs.Invalid, want: "not a regular file"},
 		{name: "configuration all may read", rule: conf, build: file("c", 0o644)},
 		{name: "configuration all may write", rule: conf, build: file("c", 0o646), kind: errs.Invalid, want: "lets others write", hint: "chmod o-w"},
@@ -56,7 +60,7 @@ func TestOpen(t *testing.T) {
 			must(t, os.Symlink("b", dir+"/a"))
 			must(t, os.Symlink(dir+"/a", dir+"/b"))
 			return dir + "/a"
-		}, kind: errs.Invalid, want: "too many symbolic links"},
+		}, kind: errs.Invalid, want: "too many symbolic links", hint: "ls -l"},
 		{name: "dots after a link", rule: conf, build: func(t *testing.T, dir string) string {
 			must(t, os.MkdirAll(dir+"/far/away", 0o700))
 			must(t, os.Symlink("far/away", dir+"/near"))
@@ -79,8 +83,20 @@ func TestOpen(t *testing.T) {
 			if err == nil || errs.KindOf(err) != test.kind || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v (%v), want %v saying %q", err, errs.KindOf(err), test.kind, test.want)
 			}
-			if !strings.Contains(errs.HintOf(err), test.hint) {
-				t.Errorf("hint %q, want %q in it", errs.HintOf(err), test.hint)
+			hint := errs.HintOf(err)
+			if !strings.Contains(hint, test.hint) {
+				t.Errorf("hint %q, want %q in it", hint, test.hint)
+			}
+			if strings.HasPrefix(hint, "chown") && self != 0 {
+				return
+			}
+			if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil && !strings.Contains(test.want, "links") {
+				t.Errorf("pasted: %s: %v\n%s", hint, err, out)
+			}
+			if strings.HasPrefix(hint, "ch") {
+				if _, _, err := Read(path, test.rule, 100); err != nil {
+					t.Errorf("after %s: %v", hint, err)
+				}
 			}
 		})
 	}

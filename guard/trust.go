@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -27,18 +28,29 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool) error {
 	}
 	if t != nil && t.Owners != nil && st.Uid != 0 && !slices.Contains(t.Owners, st.Uid) {
 		return w.refuse(errs.Invalid, "%s belongs to uid %d, must belong to uid %s", what, st.Uid, oneOf(append([]uint32{0}, t.Owners...))).
-			WithHint("chown root %s", Quote(path))
+			WithHint("chown %s %s  # or choose another place", w.owner(), Quote(path))
 	}
 	if sticky {
 		return nil
 	}
 	if mode&0o002 != 0 {
-		return w.refuse(errs.Invalid, "%s can be written by everybody (mode %04o)", what, mode).
-			WithHint("chmod o-w %s, or choose another place", Quote(path))
+		err := w.refuse(errs.Invalid, "%s can be written by everybody (mode %04o)", what, mode)
+		if mode&unix.S_ISVTX != 0 { // it is meant to be, as /tmp
+			return err.WithHint("ls -ld %s  # choose another place", Quote(path))
+		}
+		return err.WithHint("chmod o-w %s  # or choose another place", Quote(path))
 	}
 	if t != nil && mode&0o020 != 0 && st.Gid != 0 && (t.Private == nil || !t.Private(st.Uid, st.Gid)) {
 		return w.refuse(errs.Invalid, "%s can be written by group %d (mode %04o)", what, st.Gid, mode).
-			WithHint("chmod g-w %s, or choose another place", Quote(path))
+			WithHint("chmod g-w %s  # or choose another place", Quote(path))
 	}
 	return nil
+}
+
+// owner is who is to have a directory that a stranger has: who is to have the file, else root.
+func (w *walk) owner() string {
+	if len(w.rule.Owners) > 0 && w.rule.Owners[0] != 0 {
+		return fmt.Sprint(w.rule.Owners[0])
+	}
+	return "root"
 }

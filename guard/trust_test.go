@@ -2,6 +2,7 @@ package guard
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -80,6 +81,9 @@ func TestTrust(t *testing.T) {
 				t.Helper()
 				if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) || !strings.Contains(errs.HintOf(err), tt.hint) {
 					t.Errorf("%s: got %v, hint %q; want %q, %q", what, err, errs.HintOf(err), tt.want, tt.hint)
+				}
+				if out, err := exec.Command("/bin/sh", "-nc", errs.HintOf(err)).CombinedOutput(); err != nil || strings.Contains(errs.HintOf(err), ", or") {
+					t.Errorf("pasted: %v\n%s", err, out)
 				}
 			}
 			dir, real, name, err := Parent(path+"/new", Rule{What: "socket", Trust: &tt.trust})

@@ -65,7 +65,7 @@ func (w *walk) to(path string, file bool) (int, error) {
 		}
 	}
 	if file {
-		return -1, w.refuse(errs.Invalid, "not a regular file")
+		return -1, w.irregular(path)
 	}
 	return -1, w.keepsEntries(w.rule.Secret)
 }
@@ -90,7 +90,8 @@ func (w *walk) file(name string) (fd int, target string, err error) {
 	}
 	defer unix.Close(fd)
 	if !w.rule.Links {
-		return -1, "", w.refuse(errs.Invalid, "a symbolic link; name the file itself")
+		return -1, "", w.refuse(errs.Invalid, "a symbolic link; name the file itself").
+			WithHint("readlink -f %s  # name the file itself", Quote(filepath.Join(w.dirName, name)))
 	}
 	target, err = w.follow(fd, name)
 	return -1, target, err
@@ -141,10 +142,13 @@ func (w *walk) follow(link int, name string) (string, error) {
 	}
 	never := w.rule.Trust != nil && slices.Contains(w.rule.Trust.Never, st.Uid)
 	if never || st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != w.dirStat.Uid {
-		return "", w.refuse(errs.Invalid, "leads through the symbolic link %s of uid %d", filepath.Join(w.dirName, name), st.Uid)
+		at := filepath.Join(w.dirName, name)
+		return "", w.refuse(errs.Invalid, "leads through the symbolic link %s of uid %d", at, st.Uid).
+			WithHint("readlink -f %s  # name a way without that link", Quote(at))
 	}
 	if w.links++; w.links > maxLinks {
-		return "", w.refuse(errs.Invalid, "leads through too many symbolic links")
+		return "", w.refuse(errs.Invalid, "leads through too many symbolic links").
+			WithHint("ls -l %s  # name the file itself", Quote(filepath.Join(w.dirName, name)))
 	}
 	buf := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(link, "", buf)

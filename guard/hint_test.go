@@ -1,0 +1,103 @@
+package guard
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// TestTrustedHints: pasted one after the other, until there is none, the hints make a file good that others had
+// in their hands by its mode, its directory and the one above.
+func TestTrustedHints(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: changes owners")
+	}
+	const owner, stranger = 31234, 31237
+	rules := map[string]Rule{"secret": {What: "key file", Secret: true}, "public": {What: "key set"}}
+	spoilt := map[string]func(top, dir, file string){
+		"a stranger's directory":        func(_, dir, _ string) { os.Chown(dir, stranger, 0); os.Chmod(dir, 0o700) },
+		"a stranger's directory above":  func(top, _, _ string) { os.Chown(top, stranger, 0); os.Chmod(top, 0o700) },
+		"a group's directory":           func(_, dir, _ string) { os.Chown(dir, 0, stranger); os.Chmod(dir, 0o770) },
+		"a group's directory above":     func(top, _, _ string) { os.Chown(top, 0, stranger); os.Chmod(top, 0o770) },
+		"everybody's directory":         func(_, dir, _ string) { os.Chmod(dir, 0o777) },
+		"a stranger's file":             func(_, _, file string) { os.Chown(file, stranger, 0) },
+		"a file of root for others too": func(_, _, file string) { os.Chmod(file, 0o666) },
+		"all of it": func(top, dir, file string) {
+			for _, at := range []string{top, dir, file} {
+				os.Chown(at, stranger, stranger)
+				os.Chmod(at, 0o777)
+			}
+		},
+	}
+	for kind, rule := range rules {
+		for name, spoil := range spoilt {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				rule.Owners = []uint32{owner, 0}
+				rule.Trust = &Trust{Owners: rule.Owners}
+				top := t.TempDir()
+				dir := top + "/a key's"
+				must(t, os.Mkdir(dir, 0o755))
+				path := file("k", 0o600)(t, dir)
+				if _, _, err := Read(path, rule, 100); err != nil {
+					t.Fatal(err)
+				}
+				spoil(top, dir, path)
+				said := 0
+				for ; ; said++ {
+					_, _, err := Read(path, rule, 100)
+					if err == nil {
+						break
+					}
+					hint := errs.HintOf(err)
+					if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil || said > 9 || hint == "" {
+						t.Fatalf("%q: %v\n%s", hint, err, out)
+					}
+				}
+				if said == 0 {
+					t.Error("nothing is refused")
+				}
+			})
+		}
+	}
+}
+
+// TestAnew: the new file has the rights of the one before, and is there at once.
+func TestAnew(t *testing.T) {
+	path := file("a file", 0o640)(t, t.TempDir())
+	hint := Anew(path, "(umask 077; echo next >%s)")
+	if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", hint, err, out)
+	}
+	var st unix.Stat_t
+	must(t, unix.Lstat(path, &st))
+	if text, _ := os.ReadFile(path); string(text) != "next\n" || st.Mode&0o7777 != 0o640 {
+		t.Errorf("%q of mode %o", text, st.Mode)
+	}
+	if _, err := os.Lstat(path + ".new"); !os.IsNotExist(err) {
+		t.Errorf("the other one: %v", err)
+	}
+}
+
+// TestClosed names the directory that keeps this process out, and no other.
+func TestClosed(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root enters everything")
+	}
+	top := t.TempDir()
+	must(t, os.MkdirAll(top+"/a/b/c", 0o700))
+	for closed, path := range map[string]string{"": top + "/a/b/none/k", top + "/a/b": top + "/a/b/c/k", top + "/a": top + "/a//b/c/k"} {
+		if closed != "" {
+			must(t, os.Chmod(closed, 0))
+		}
+		if got := Closed(path); got != closed {
+			t.Errorf("%s: %q, want %q", path, got, closed)
+		}
+		if closed != "" {
+			must(t, os.Chmod(closed, 0o700))
+		}
+	}
+}
