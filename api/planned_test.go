@@ -1,0 +1,40 @@
+package api
+
+import (
+	"testing"
+
+	"schedrestd/model"
+)
+
+// How long a job waited is known when it began or ended; else it is still waiting.
+func TestPlanned(t *testing.T) {
+	const now = 1000
+	for _, tt := range []struct {
+		name                 string
+		eligible, start, end model.Time
+		want                 uint64
+	}{
+		{"held", 0, 0, 0, 0},
+		{"never to run", timeInfinite, 0, 0, 0},
+		{"waits", 900, 0, 0, 100},
+		{"waits for its time", 1100, 0, 0, 0},
+		{"runs", 900, 930, 0, 30},
+		{"cancelled before it ran", 900, timeNotSet, 950, 50},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			j := model.AccountingJob{EligibleTime: tt.eligible, StartTime: tt.start, EndTime: tt.end}
+			if got := planned(&AccountingJobRow{AccountingJob: &j, Now: now}); got != model.Some(tt.want) {
+				t.Errorf("got %+v, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// Memory for each of a resource is what the record says of memory then.
+func TestJobMemory(t *testing.T) {
+	for perTRES, want := range map[string]uint64{"": 100, "gres/gpu:1024": 1024, "gres:gpu:tesla:512,gres:shard:7": 512, "gres/gpu": 100} {
+		if got := jobMemory(&JobRow{Job: &model.Job{MinMemory: 100, MemPerTRES: perTRES}}); got != want {
+			t.Errorf("%q: got %d, want %d", perTRES, got, want)
+		}
+	}
+}
