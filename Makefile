@@ -17,10 +17,10 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build demo test race fuzz golden lint openapi integration bench docs dist clean
+.PHONY: help build demo test race fuzz golden lint openapi integration bench bench-slurm docs dist clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## static binaries into bin/
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -68,7 +68,11 @@ integration: build ## the real binaries, driven as a user would
 	$(GO) test -count=1 -v ./integration/...
 
 bench: build ## speed, in one run, as a table
-	$(GO) test -count=1 -run '^$$' -bench . -benchtime $(BENCHTIME) ./bench/...
+	$(GO) test -count=1 -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^BenchmarkSlurm' ./bench/...
+
+bench-slurm: build ## beside Slurm's own gateway before a real Slurm (LAB_ENV=/PATH of its lab.env; takes minutes)
+	@test -n "$(LAB_ENV)" || echo 'hint: without LAB_ENV=/PATH of a running lab'\''s lab.env all of these are skipped' >&2
+	LAB_ENV="$(LAB_ENV)" $(GO) test -count=1 -v -timeout 30m -run '^$$' -bench '^BenchmarkSlurm' -benchtime $(BENCHTIME) ./bench/...
 
 dist: build ## an archive for this machine's architecture into dist/; it has a "make install" of its own
 	@rm -rf dist && mkdir -p dist/schedrestd-$(VERSION)/bin

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 	go launch()
 	status := m.Run()
 	theLab.close()
+	slurm.close()
 	printTables()
 	os.Exit(status)
 }

@@ -1,0 +1,195 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"schedrestd/demo/site"
+)
+
+// slurmVersion is one that this gateway and those of Slurm 24.11 and 26.05 serve.
+const slurmVersion = "/slurm/v0.0.42"
+
+// heldJob is the body of a job that waits until somebody releases it.
+const heldJob = `{"job":{"name":"held","hold":true,"script":"#!/bin/sh\ntrue\n","current_working_directory":"/tmp",` +
+	`"time_limit":{"set":true,"number":1},"environment":["PATH=/usr/bin:/bin"]}}`
+
+// slurmLab is a real Slurm that somebody has started: LAB_ENV names the file of shell variables that says
+// where. Both gateways are started beside it, and ended; jobs that were submitted stay.
+type slurmLab struct {
+	root     string // its root directory; below it the same paths as on a machine of its own
+	conf     string // slurm.conf
+	uid, gid string // who Slurm's gateway runs as
+	token    string
+	dir      string // logs
+	daemons  []*site.Daemon
+	both     []server // the same as daemons
+}
+
+var slurm slurmLab
+
+// open finds out where everything is, once.
+func (l *slurmLab) open(b *testing.B) *slurmLab {
+	b.Helper()
+	path := os.Getenv("LAB_ENV")
+	if path == "" {
+		b.Skip("LAB_ENV names no lab.env of a running Slurm")
+	}
+	if os.Geteuid() != 0 {
+		b.Skip("needs root, to start Slurm's gateway where Slurm is installed")
+	}
+	if l.root != "" {
+		return l
+	}
+	const script = `. "$0" && printf '%s\n' "$LAB_SLURM_VERSION" "$LAB_SLURM_CONF" \
+		"$(id -u "$LAB_SLURMRESTD_USER")" "$(id -g "$LAB_SLURMRESTD_USER")" "$($LAB_TOKEN_CMD)" "$LAB_ROOT"`
+	out, err := exec.Command("sh", "-c", script, path).Output()
+	must(b, err)
+	f := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(f) != 6 {
+		b.Fatalf("%s does not say enough: %q", path, f)
+	}
+	if strings.HasPrefix(f[0], "22.05") {
+		b.Skip("Slurm 22.05's gateway and this one serve no version in common")
+	}
+	l.dir, err = os.MkdirTemp("", "bench-slurm-")
+	must(b, err)
+	l.conf, l.uid, l.gid, l.token, l.root = f[1], f[2], f[3], strings.TrimPrefix(f[4], "SLURM_JWT="), f[5]
+	b.Logf("Slurm %s", f[0])
+	return l
+}
+
+// close ends both gateways that answer everything that is short.
+func (l *slurmLab) close() {
+	for _, d := range l.daemons {
+		_ = d.Stop()
+	}
+	os.RemoveAll(l.dir)
+}
+
+// pair is both of them.
+func (l *slurmLab) pair(b *testing.B) []server {
+	b.Helper()
+	if l.daemons == nil {
+		for _, p := range []site.Program{l.ourProgram(b), l.theirProgram()} {
+			d, s := l.start(b, p)
+			l.daemons, l.both = append(l.daemons, d), append(l.both, s)
+		}
+	}
+	return l.both
+}
+
+// ours and theirs are gateways of one benchmark's own.
+func (l *slurmLab) ours(b *testing.B) server   { return l.own(b, l.ourProgram(b)) }
+func (l *slurmLab) theirs(b *testing.B) server { return l.own(b, l.theirProgram()) }
+
+func (l *slurmLab) own(b *testing.B, p site.Program) server {
+	b.Helper()
+	d, s := l.start(b, p)
+	b.Cleanup(func() { _ = d.Stop() })
+	return s
+}
+
+// ourProgram is this gateway as a site starts it.
+func (l *slurmLab) ourProgram(b *testing.B) site.Program {
+	b.Helper()
+	path, err := filepath.Abs("../bin/schedrestd")
+	must(b, err)
+	return site.Program{Name: "schedrestd", Path: path, Env: []string{"SLURM_JWT=daemon"},
+		Args: []string{"-f", l.conf, "-u", site.Nobody, "-g", site.NobodyGroup()}}
+}
+
+// theirProgram is Slurm's, with its defaults but for local authentication. setpriv puts back what a
+// change of user takes away: that it ends when the benchmarks do.
+func (l *slurmLab) theirProgram() site.Program {
+	return site.Program{Name: "slurmrestd", Path: "/usr/sbin/chroot", Env: []string{"SLURM_JWT=daemon"}, Args: []string{l.root,
+		"setpriv", "--reuid=" + l.uid, "--regid=" + l.gid, "--clear-groups", "--pdeathsig=KILL", "slurmrestd", "-a", "rest_auth/jwt"}}
+}
+
+// start starts a gateway at a free port.
+func (l *slurmLab) start(b *testing.B, p site.Program) (*site.Daemon, server) {
+	b.Helper()
+	ports, err := site.FreePorts(1)
+	must(b, err)
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	p.Log, p.Args = filepath.Join(l.dir, p.Name), append(p.Args, address)
+	d := theLab.start(b, site.Part{Program: p, At: "http://" + address, Answers: func(ctx context.Context) error {
+		_, err := l.fetch(ctx, to(address), "/ping")
+		return err
+	}})
+	return d, serving(b, d, to(address))
+}
+
+// fetch is an answer's body.
+func (l *slurmLab) fetch(ctx context.Context, dial dialer, path string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+slurmVersion+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("X-SLURM-USER-TOKEN", l.token)
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return dial(0) },
+	}}
+	resp, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.300s", resp.Status, text)
+	}
+	return text, err
+}
+
+// peak is what the largest process of s took at most, in MB: a worker of ours, the only process of theirs.
+func (s server) peak(b *testing.B) float64 {
+	b.Helper()
+	var most float64
+	for _, pid := range s.pids {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		must(b, err)
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); f[0] == "VmHWM:" {
+				kb, err := strconv.Atoi(f[1])
+				must(b, err)
+				most = max(most, float64(kb)/1024)
+			}
+		}
+	}
+	return most
+}
+
+// fill submits held jobs until there are at least n.
+func (l *slurmLab) fill(b *testing.B, n int) {
+	b.Helper()
+	s := l.pair(b)[0]
+	if missing := n - l.jobs(b, s); missing > 0 {
+		b.Logf("submitting %d jobs first", missing)
+		volley{path: "/job/submit", body: heldJob, kept: true, count: missing}.ask(b, l, s)
+	}
+	if have := l.jobs(b, s); have < n {
+		b.Fatalf("the controller lists %d jobs after as many as were missing of %d were submitted", have, n)
+	}
+}
+
+// jobs is how many the controller lists.
+func (l *slurmLab) jobs(b *testing.B, s server) int {
+	b.Helper()
+	text, err := l.fetch(context.Background(), s.dial, "/jobs/state")
+	must(b, err)
+	var states struct{ Jobs []json.RawMessage }
+	must(b, json.Unmarshal(text, &states))
+	return len(states.Jobs)
+}

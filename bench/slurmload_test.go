@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// volley is a number of the same request to a gateway of a real Slurm: each path is of a version
+// that both serve, and starts behind it.
+type volley struct {
+	path, body string
+	kept       bool // on connections that stay; else one for each
+	count      int
+	record     string // what each record of the answer has once
+}
+
+// answered is how long an answer took, from before its connection was made, or from before its request was
+// sent where there was one.
+type answered struct {
+	first time.Duration // to the first byte of its body
+	took  time.Duration // to the last
+
+	size, records int
+}
+
+func firstByte(a answered) float64 { return a.first.Seconds() }
+func whole(a answered) float64     { return a.took.Seconds() }
+
+func percentileOf(list []answered, part float64, of func(answered) float64) float64 {
+	var values []float64
+	for _, a := range list {
+		values = append(values, of(a))
+	}
+	return percentile(values, part)
+}
+
+// metric is name as a benchmark's metric may be called.
+func metric(name string) string { return strings.ReplaceAll(name, " ", "-") }
+
+func (v volley) manner() string {
+	if v.kept {
+		return "kept alive"
+	}
+	return "a connection each"
+}
+
+// ask sends everything from several clients and reads the answers. Any other than 200 ends the benchmark.
+func (v volley) ask(b *testing.B, l *slurmLab, s server) []answered {
+	b.Helper()
+	text := v.text(l.token)
+	var left atomic.Int64
+	left.Store(int64(v.count))
+	lists := make([][]answered, min(clients, v.count))
+	failures := make([]error, len(lists))
+	var wait sync.WaitGroup
+	for i := range lists {
+		wait.Go(func() { lists[i], failures[i] = v.client(s.dial, text, &left) })
+	}
+	wait.Wait()
+	if err := errors.Join(failures...); err != nil {
+		b.Fatalf("%s: %v", s.name, err)
+	}
+	var all []answered
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	return all
+}
+
+func (v volley) text(token string) string {
+	headers := "X-SLURM-USER-TOKEN: " + token + "\r\n"
+	if !v.kept {
+		headers += "Connection: close\r\n"
+	}
+	request := get(slurmVersion + v.path)
+	if v.body != "" {
+		request = post(slurmVersion+v.path, v.body)
+	}
+	return fmt.Sprintf(request, headers)
+}
+
+// client is one of them: it asks until nothing is left to ask.
+func (v volley) client(dial dialer, text string, left *atomic.Int64) (list []answered, err error) {
+	var c net.Conn
+	var in *bufio.Reader
+	defer func() {
+		if c != nil {
+			c.Close()
+		}
+	}()
+	for left.Add(-1) >= 0 {
+		begun := time.Now()
+		if c == nil {
+			if c, err = dial(0); err != nil {
+				return nil, err
+			}
+			in = bufio.NewReaderSize(c, 256<<10)
+		}
+		a, err := v.converse(c, in, text, begun)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, a)
+		if !v.kept {
+			c.Close()
+			c = nil
+		}
+	}
+	return list, nil
+}
+
+// converse asks once and throws away what it is told.
+func (v volley) converse(c net.Conn, in *bufio.Reader, text string, begun time.Time) (a answered, err error) {
+	if _, err := io.WriteString(c, text); err != nil {
+		return a, err
+	}
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return a, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
+		return a, fmt.Errorf("status %s: %s", resp.Status, said)
+	}
+	body := tally{what: []byte(v.record)}
+	if _, err := io.CopyN(&body, resp.Body, 1); err != nil {
+		return a, err
+	}
+	a.first = time.Since(begun)
+	_, err = io.Copy(&body, resp.Body)
+	a.took, a.size, a.records = time.Since(begun), body.size, body.count
+	return a, err
+}
+
+// tally counts what, also where it comes in two pieces.
+type tally struct {
+	what, rest  []byte
+	size, count int
+}
+
+func (t *tally) Write(p []byte) (int, error) {
+	t.size += len(p)
+	if len(t.what) == 0 {
+		return len(p), nil
+	}
+	edge := append(t.rest, p[:min(len(p), len(t.what)-1)]...)
+	t.count += bytes.Count(edge, t.what) + bytes.Count(p, t.what)
+	tail := append(t.rest, p...)
+	if len(p) >= len(t.what)-1 {
+		tail = p
+	}
+	t.rest = append([]byte(nil), tail[max(0, len(tail)-len(t.what)+1):]...)
+	return len(p), nil
+}
