@@ -58,10 +58,7 @@ func (r recipe) mend(err error, path string, worthless bool) error {
 			hint = fmt.Sprintf(r.room, guard.Quote(dir)) + " && " + hint
 		}
 	case kind == errs.Denied:
-		hint, remark = fmt.Sprintf(r.unlock, quoted), fmt.Sprintf("uid %d, as whom this program runs, has to read it", os.Geteuid())
-		if dir := guard.Closed(path); dir != "" {
-			hint = "chmod a+x " + guard.Quote(dir) + " && " + hint
-		}
+		hint, remark = guard.Enter(path)+fmt.Sprintf(r.unlock, quoted), fmt.Sprintf("uid %d, as whom this program runs, has to read it", os.Geteuid())
 	case regular && worthless:
 		hint, remark = guard.Anew(path, r.command), r.remark
 	case regular:

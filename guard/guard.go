@@ -121,7 +121,7 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 	case w.rule.Secret && mode&0o027 != 0:
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others in", mode).WithHint("chmod 0600 %s", quoted)
 	case mode&0o002 != 0:
-		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others write it", mode).WithHint("chmod o-w %s", quoted)
+		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others write it", mode).WithHint("chmod %s %s", w.noWriting(&st), quoted)
 	}
 	if w.rule.Trust != nil {
 		if err := w.check(&st, "it", path, false); err != nil {

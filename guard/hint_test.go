@@ -82,22 +82,28 @@ func TestAnew(t *testing.T) {
 	}
 }
 
-// TestClosed names the directory that keeps this process out, and no other.
-func TestClosed(t *testing.T) {
+// TestEnter names the directory that keeps this process out and those below, and no other, and opens them.
+func TestEnter(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root enters everything")
 	}
 	top := t.TempDir()
 	must(t, os.MkdirAll(top+"/a/b/c", 0o700))
-	for closed, path := range map[string]string{"": top + "/a/b/none/k", top + "/a/b": top + "/a/b/c/k", top + "/a": top + "/a//b/c/k"} {
-		if closed != "" {
-			must(t, os.Chmod(closed, 0))
+	if got := Enter(top + "/a/b/none/k"); got != "" {
+		t.Errorf("nothing is closed: %q", got)
+	}
+	for _, closed := range [][]string{{"/a/b/c"}, {"/a/b", "/a/b/c"}, {"/a", "/a/b", "/a/b/c"}} {
+		want := "chmod a+x"
+		for i, dir := range closed {
+			want += " " + Quote(top+dir)
+			must(t, os.Chmod(top+closed[len(closed)-1-i], 0o600)) // the innermost first
 		}
-		if got := Closed(path); got != closed {
-			t.Errorf("%s: %q, want %q", path, got, closed)
+		got := Enter(top + "/a//b/c/k")
+		if got != want+" && " {
+			t.Errorf("got %q, want %q", got, want)
 		}
-		if closed != "" {
-			must(t, os.Chmod(closed, 0o700))
+		if out, err := exec.Command("/bin/sh", "-c", got+"ls "+Quote(top+"/a/b/c/.")).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", got, err, out)
 		}
 	}
 }

@@ -38,13 +38,27 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool) error {
 		if mode&unix.S_ISVTX != 0 { // it is meant to be, as /tmp
 			return err.WithHint("ls -ld %s  # choose another place", Quote(path))
 		}
-		return err.WithHint("chmod o-w %s  # or choose another place", Quote(path))
+		return err.WithHint("chmod %s %s  # or choose another place", w.noWriting(st), Quote(path))
 	}
-	if t != nil && mode&0o020 != 0 && st.Gid != 0 && (t.Private == nil || !t.Private(st.Uid, st.Gid)) {
+	if w.groupWrites(st) {
 		return w.refuse(errs.Invalid, "%s can be written by group %d (mode %04o)", what, st.Gid, mode).
 			WithHint("chmod g-w %s  # or choose another place", Quote(path))
 	}
 	return nil
+}
+
+// groupWrites tells whether a group may write that is not to.
+func (w *walk) groupWrites(st *unix.Stat_t) bool {
+	t := w.rule.Trust
+	return t != nil && st.Mode&0o020 != 0 && st.Gid != 0 && (t.Private == nil || !t.Private(st.Uid, st.Gid))
+}
+
+// noWriting is what of the mode is to change where everybody may write.
+func (w *walk) noWriting(st *unix.Stat_t) string {
+	if w.groupWrites(st) {
+		return "go-w"
+	}
+	return "o-w"
 }
 
 // owner is who is to have a directory that a stranger has: who is to have the file, else root.

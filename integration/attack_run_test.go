@@ -158,7 +158,7 @@ func (g *besieged) mustHave(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(g.daemon.Log)
 	must(t, err)
-	for key, says := range map[string]string{"jwt_key": "the key of HS256 tokens is in use", "jwks": "the key set of RS256 tokens is in use"} {
+	for key, says := range map[string]string{"jwt_key": "the key of HS256 tokens is in use", "jwks": "the key set of RS256 tokens is handed to the workers"} {
 		if want := strings.Contains(g.name, key); strings.Contains(string(text), says) != want {
 			t.Fatalf("%s: %q in its log is not %t:\n%s", g.name, says, want, text)
 		}

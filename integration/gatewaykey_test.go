@@ -260,7 +260,9 @@ func TestGatewayKeySet(t *testing.T) {
 		t.Errorf("the new set's token: status %d", status)
 	}
 	replace(t, set, []byte("{"), 0o644)
-	eventually(t, "a set that is none is complained of", func() bool { return strings.Contains(k.log(), "the key set for tokens is not used") })
+	eventually(t, "a set that is none is complained of", func() bool {
+		return strings.Contains(k.log(), "the key set that jwks= names is not used; the one before it stays")
+	})
 	if status := k.status(k.rs256(other)); status != http.StatusOK {
 		t.Errorf("after a broken set, the token of the one before: status %d", status)
 	}
@@ -286,7 +288,7 @@ func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 		inetd            bool // found out there, too
 	}{
 		{"others read the key", key, strings.Repeat("k", 32), 0o644, "mode 0644 lets others in", "hint: chmod 0600 " + key, true},
-		{"a short key", key, "password", 0o600, "8 bytes, HS256 needs at least 32", "hint: (umask 077; head -c 32 /dev/urandom >" + key + ".new)  # then jwt_key=" + key + ".new", false},
+		{"a short key", key, "password", 0o600, "8 bytes, HS256 needs at least 32", " && chmod 0600 " + key + ".new && mv " + key + ".new " + key, false},
 		{"others write the key set", set, "{}", 0o666, "mode 0666 lets others write it", "hint: chmod o-w " + set, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,16 +13,19 @@ import (
 // That it is not there, or can't be read, is as good as having none. All but begin is called
 // while the keyring's changing is held.
 type keyFile struct {
-	what  string                                // for the log
-	open  func(path string) (*os.File, error)   // nil for no path
-	use   func(f *os.File, followed bool) error // has f, or none, used in place of the one before
-	log   *slog.Logger
-	still time.Duration // one that was written later than that before a look may be half of what it will be
+	what   string                                // for the log
+	used   string                                // … and what becomes of it
+	option string                                // names it in the configuration
+	open   func(path string) (*os.File, error)   // nil for no path
+	unlock func(path string) string              // the command that lets this process read one that it can't; "": it is not meant to
+	use    func(f *os.File, followed bool) error // has f, or none, used in place of the one before
+	log    *slog.Logger
+	still  time.Duration // one that was written later than that before a look may be half of what it will be
 
 	path     string
 	seen     string   // its stamp when it was last tried
 	file     *os.File // in use; nil: none
-	followed bool     // … and no newer one can be there without being noticed
+	followed bool     // … and nothing newer is in its place, which can't be used
 }
 
 // isAbsent tells whether err says no more than that there is nothing for this process.
@@ -31,36 +34,24 @@ func isAbsent(err error) bool {
 	return err != nil && (kind == errs.NotFound || kind == errs.Denied)
 }
 
-// begin opens path for the first time, with all the rights that the start has. Nothing is used yet.
+// begin judges path, with all the rights that the start has: what lies open is refused, though it may be what can't be
+// read later. Nothing is used yet.
 func (f *keyFile) begin(path string) error {
-	f.path, f.seen = path, guard.Stamp(path) // before it is opened: what changes meanwhile is seen next time
-	file, err := f.open(path)
-	if err != nil && !isAbsent(err) {
-		return err
-	}
-	if err != nil {
-		f.sayAbsent(path, err)
-	}
-	f.file = file
-	return nil
+	f.path = path
+	return judged(f.open(path))
 }
 
-// settle finds out whether the file can still be opened when the capabilities are dropped.
-func (f *keyFile) settle() {
-	if f.path == "" {
-		return
+// settle opens the file, the capabilities dropped. One that can't be opened now is not used, though it could have been
+// opened before: a newer one could not be either, and what the old one signed would be genuine here for good.
+func (f *keyFile) settle() error {
+	f.seen = guard.Stamp(f.path) // before it is opened: what changes meanwhile is seen next time
+	file, err := f.open(f.path)
+	if isAbsent(err) {
+		f.sayAbsent(f.path, err)
+		return nil
 	}
-	again, err := f.open(f.path)
-	if err == nil {
-		again.Close()
-		f.followed = true
-		return
-	}
-	f.seen = guard.Stamp(f.path) // with the eyes of later looks
-	if f.file != nil {
-		f.log.Info("a change of the "+f.what+" will not be noticed: restart after it. A signature that does not match goes to the daemons",
-			"file", f.path, "because", err, "hint", "chown root "+guard.Quote(f.path)+", in a directory that root can enter without privileges")
-	}
+	f.file, f.followed = file, file != nil
+	return err
 }
 
 // look uses the file when it is another one than that which was tried last, and whole: any half of a key is a key.
@@ -92,7 +83,14 @@ func (f *keyFile) tryNew(seen string) {
 	if errs.KindOf(err) == errs.Unavailable { // there is no keeper to give it to: the next look tries again
 		f.seen = ""
 	}
-	f.log.Error("the new "+f.what+" is not used; the one before it, if any, stays", "error", err, "hint", errs.HintOf(err))
+	hint := errs.HintOf(err)
+	switch errs.KindOf(err) {
+	case errs.NotFound:
+		hint = "ls -l " + guard.Quote(f.path) + "  # put another one there, by mv; or take " + f.option + "= out of the configuration, and reload"
+	case errs.Denied:
+		hint = f.unlock(f.path)
+	}
+	f.log.Error("the new "+f.what+" is not used; the one before it, if any, stays", about(hint, "error", err)...)
 	f.distrust()
 }
 
@@ -143,7 +141,7 @@ func (f *keyFile) take(s successor) error {
 		f.lookNow()
 		return nil
 	}
-	if err := f.replace(s.file, s.file != nil); err != nil {
+	if err := f.replace(s.file); err != nil {
 		s.close()
 		f.again()
 		return err
@@ -170,7 +168,7 @@ func (f *keyFile) try(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.replace(file, true); err != nil {
+	if err := f.replace(file); err != nil {
 		file.Close()
 		return err
 	}
@@ -178,14 +176,14 @@ func (f *keyFile) try(path string) error {
 }
 
 // replace uses file in place of the one before.
-func (f *keyFile) replace(file *os.File, followed bool) error {
-	if err := f.use(file, followed); err != nil {
+func (f *keyFile) replace(file *os.File) error {
+	if err := f.use(file, file != nil); err != nil {
 		return err
 	}
 	if f.file != nil && f.file != file {
 		f.file.Close()
 	}
-	f.file, f.followed = file, followed
+	f.file, f.followed = file, file != nil
 	return nil
 }
 
@@ -196,10 +194,20 @@ func (f *keyFile) close() {
 	}
 }
 
-func (f *keyFile) sayUsed() {
-	f.log.Info("the "+f.what+" is in use", "file", f.path, "followed", f.followed)
-}
+func (f *keyFile) sayUsed() { f.log.Info("the "+f.what+" is "+f.used, "file", f.path) }
 
 func (f *keyFile) sayAbsent(path string, err error) {
-	f.log.Info("there is no "+f.what+" for this gateway: such tokens are vouched for by the daemons", "file", path, "because", err)
+	hint := ""
+	if errs.KindOf(err) == errs.Denied {
+		hint = f.unlock(path)
+	}
+	f.log.Info("there is no "+f.what+" for this gateway: such tokens are vouched for by the daemons", about(hint, "file", path, "because", err)...)
+}
+
+// about is what a line of the log says besides, with the hint if there is one.
+func about(hint string, args ...any) []any {
+	if hint != "" {
+		args = append(args, "hint", hint)
+	}
+	return args
 }

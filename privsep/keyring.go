@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"cmp"
 	"os"
 	"sync"
 	"time"
@@ -36,13 +37,13 @@ type keyring struct {
 	greeted  map[uint32]*greeting
 }
 
-// newKeyring opens what can be opened once only, as long as all capabilities are there.
+// newKeyring judges the files of tokens' keys as long as all capabilities are there.
 func newKeyring(c Config, who service, listeners []*listener) (*keyring, error) {
 	k := &keyring{config: c, who: who, tls: c.TLS, quit: make(chan struct{}), greeted: map[uint32]*greeting{}}
-	k.tokenKey = keyFile{what: "key of HS256 tokens", log: c.Log, still: c.Still, use: k.useTokenKey,
-		open: func(path string) (*os.File, error) { return openTokenKey(path, who) }}
-	k.jwks = keyFile{what: "key set of RS256 tokens", log: c.Log, still: c.Still, use: k.useKeySet,
-		open: func(path string) (*os.File, error) { return openKeySet(path, who) }}
+	k.tokenKey = keyFile{what: "key of HS256 tokens", used: "in use", option: "jwt_key", log: c.Log, still: c.Still,
+		open: func(path string) (*os.File, error) { return openTokenKey(path, who) }, unlock: who.unlockTokenKey, use: k.useTokenKey}
+	k.jwks = keyFile{what: "key set of RS256 tokens", used: "handed to the workers", option: "jwks", log: c.Log, still: c.Still,
+		open: func(path string) (*os.File, error) { return openKeySet(path, who) }, unlock: unlockKeySet, use: k.useKeySet}
 	for _, l := range listeners {
 		k.https = k.https || l.tls
 	}
@@ -62,9 +63,6 @@ func newKeyring(c Config, who service, listeners []*listener) (*keyring, error) 
 		return nil, err
 	}
 	k.keeper, err = newKeeper(c, who, k.settle)
-	if k.needsKeeper() && err == nil {
-		err = k.keeper.missing
-	}
 	return k, err
 }
 
@@ -74,8 +72,12 @@ func (k *keyring) needsKeeper() bool { return k.https || k.tokenKey.file != nil 
 // start starts the keeper, if there is something to keep, and returns when it keeps it. The capabilities
 // are dropped: what can be opened now can be opened again when it was renewed.
 func (k *keyring) start(s *spawner) error {
-	k.tokenKey.settle()
-	k.jwks.settle()
+	if err := cmp.Or(k.tokenKey.settle(), k.jwks.settle()); err != nil {
+		return err
+	}
+	if k.needsKeeper() && k.keeper.missing != nil {
+		return k.keeper.missing
+	}
 	if k.jwks.file != nil {
 		_ = k.useKeySet(k.jwks.file, k.jwks.followed)
 		k.jwks.sayUsed()

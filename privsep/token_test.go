@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -208,15 +209,27 @@ func TestTokenKeysRefused(t *testing.T) {
 	}{
 		{"others read it", func(v *vault) { os.Chmod(v.Key, 0o604) }, "mode 0604 lets others in", "chmod 0600", false},
 		{"its group writes it", func(v *vault) { os.Chmod(v.Key, 0o620) }, "mode 0620 lets others in", "chmod 0600", false},
-		{"a link", func(v *vault) { os.Rename(v.Key, v.Key+"1"); os.Symlink(v.Key+"1", v.Key) }, "link", "", false},
-		{"a directory", func(v *vault) { os.Remove(v.Key); os.Mkdir(v.Key, 0o755) }, "not a regular file", "", false},
+		{"a link", func(v *vault) { os.Rename(v.Key, v.Key+"1"); os.Symlink(v.Key+"1", v.Key) }, "link", "readlink -f", false},
+		{"a directory", func(v *vault) { os.Remove(v.Key); os.Mkdir(v.Key, 0o755) }, "not a regular file", "ls -ld", false},
 		{"too short", func(v *vault) { v.put(v.Key, "secret", 0o600) }, "jwt.key: 6 bytes, HS256 needs at least 32", "head -c 32 /dev/urandom >", false},
 		{"empty", func(v *vault) { v.put(v.Key, "", 0o600) }, "jwt.key: 0 bytes", "head -c 32 /dev/urandom >", false},
-		{"zeros", func(v *vault) { v.put(v.Key, strings.Repeat("\x00", 32), 0o600) }, "jwt.key: one byte 32 times, which is no secret", "jwt.key.new)  # then jwt_key=", false},
-		{"a certificate", func(v *vault) { v.put(v.Key, "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ", 0o600) }, "jwt.key: a public key or a certificate", "jwt.key.new)  # then jwt_key=", false},
-		{"in everybody's directory", func(v *vault) { os.Chmod(filepath.Dir(v.Key), 0o777) }, "can be written by everybody", "chmod o-w", false},
+		{"zeros", func(v *vault) { v.put(v.Key, strings.Repeat("\x00", 32), 0o600) }, "jwt.key: one byte 32 times, which is no secret", "jwt.key.new  # then jwt_key=", false},
+		{"a certificate", func(v *vault) { v.put(v.Key, "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ", 0o600) }, "jwt.key: a public key or a certificate", "jwt.key.new  # then jwt_key=", false},
+		{"in everybody's directory", func(v *vault) { os.Chmod(filepath.Dir(v.Key), 0o777) }, "can be written by everybody", "o-w", false},
 		{"others write the key set", func(v *vault) { os.Chmod(v.JWKS, 0o646) }, "lets others write it", "chmod o-w", false},
 		{"the key set is too long", func(v *vault) { v.put(v.JWKS, strings.Repeat(" ", maxCopied+1), 0o644) }, "longer than", "", false},
+		{"in another's directory", func(v *vault) { os.Chown(filepath.Dir(v.Key), 31237, 31237); os.Chmod(filepath.Dir(v.Key), 0o700) },
+			"belongs to uid 31237, must belong to uid 0 or 31234", "chown 31234", true},
+		{"in a group's directory", func(v *vault) { os.Chown(filepath.Dir(v.Key), 0, 31237); os.Chmod(filepath.Dir(v.Key), 0o770) },
+			"can be written by group 31237", "chmod g-w", true},
+		{"below another's directory", func(v *vault) { os.Chown(filepath.Dir(filepath.Dir(v.Key)), 31237, 31237) }, "belongs to uid 31237", "chown 31234", true},
+		{"the key set in another's directory", func(v *vault) { v.Key = ""; os.Chown(filepath.Dir(v.JWKS), 31237, 31237) }, "belongs to uid 31237", "chown 31234", true},
+		{"the key set in a group's directory", func(v *vault) {
+			v.Key = ""
+			os.Chown(filepath.Dir(v.JWKS), 0, 31237)
+			os.Chmod(filepath.Dir(v.JWKS), 0o770)
+		},
+			"can be written by group 31237", "chmod g-w", true},
 		{"another's", func(v *vault) { os.Chown(v.Key, 31237, 31237) }, "owned by uid 31237", "chown 31234", true},
 		{"the key set is another's", func(v *vault) { os.Chown(v.JWKS, 31237, 31237) }, "owned by uid 31237", "chown 31234", true},
 		{"the serving user's", func(v *vault) { os.Chown(v.Key, 65534, 0) }, "owned by uid 65534", "chown 31234", true},
@@ -236,15 +249,21 @@ func TestTokenKeysRefused(t *testing.T) {
 			}
 			c = v.config(c)
 			text, hint := launch(t, as, c).failure()
+			if !strings.Contains(tt.want, "jwt.key: ") {
+				c := c
+				c.Setup.JWT = false
+				if unserved, _ := launch(t, as, c).failure(); unserved != text {
+					t.Errorf("without rest_auth/jwt: error %q", unserved)
+				}
+			}
 			if !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {
 				t.Errorf("error %q, hint %q", text, hint)
 			}
-			if strings.Contains(tt.want, "jwt.key: ") {
-				return
+			if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil {
+				t.Errorf("pasted: %s: %v\n%s", hint, err, out)
 			}
-			c.Setup.JWT = false
-			if unserved, _ := launch(t, as, c).failure(); unserved != text {
-				t.Errorf("without rest_auth/jwt: error %q", unserved)
+			if mends := strings.HasPrefix(hint, "ch") || strings.Contains(hint, " && mv "); mends {
+				serve(t, as, c)
 			}
 		})
 	}
@@ -380,6 +399,32 @@ func TestTokenKeyInPieces(t *testing.T) {
 	g.verifies(v)
 }
 
+// TestBrokenKeySet: a set that can't be used from the start is said to be handed over, by who does not read it, and to be refused, by who
+// does; with what that means. Nobody says that there was one before.
+func TestBrokenKeySet(t *testing.T) {
+	as := plain(t)
+	for name, text := range map[string]string{"cut": setOf(rsaKey())[:100], "a page": "<html>", "none": `{"keys":[]}`, "private": `{"keys":[{"kty":"RSA","d":"AQAB"}]}`} {
+		t.Run(name, func(t *testing.T) {
+			v := newVault(t, as)
+			v.put(v.JWKS, text, 0o644)
+			g := serve(t, as, v.config(Config{}))
+			g.await("the key set of RS256 tokens is handed to the workers", func(r map[string]any) bool { return r["file"] == v.JWKS && r["level"] == "INFO" })
+			g.await("worker: the key set that jwks= names is not used; there is none before it: the daemons vouch for all RS256 tokens",
+				func(r map[string]any) bool {
+					return r["level"] == "ERROR" && strings.Contains(fmt.Sprint(r["hint"]), "daemons' log")
+				})
+			g.keeps("RS256", rs256(t, v.rsa), "unknown")
+			g.keeps("HS256", hs256(v.key), "good")
+			v.put(v.JWKS, setOf(v.rsa), 0o644)
+			g.comes(rs256(t, v.rsa), "good")
+			g.comes(rs256(t, strangersRSA()), "bad")
+			if g.count("the key set of RS256 tokens is in use") != 0 {
+				t.Error("the parent says that it is in use")
+			}
+		})
+	}
+}
+
 // TestKeySetChanges is the same for the key set.
 func TestKeySetChanges(t *testing.T) {
 	as := plain(t)
@@ -397,7 +442,7 @@ func TestKeySetChanges(t *testing.T) {
 	g.comes(rs256(t, strangersRSA()), "unknown")
 	g.keeps("the key set of before", rs256(t, next), "good")
 	v.put(v.JWKS, `{"keys": [`, 0o644) // the parent does not know
-	g.await("worker: the key set for tokens is not used, the one before stays", nil)
+	g.await("worker: the key set that jwks= names is not used; the one before it stays: the daemons vouch for RS256 tokens that it does not verify", nil)
 	g.keeps("the key set of before", rs256(t, next), "good")
 	v.put(v.JWKS, setOf(v.rsa), 0o644)
 	g.comes(rs256(t, v.rsa), "good")
@@ -408,7 +453,12 @@ func TestKeySetChanges(t *testing.T) {
 	v.put(v.JWKS, setOf(v.rsa)+"\n", 0o644)
 	g.comes(rs256(t, strangersRSA()), "bad")
 	must(t, os.Remove(v.JWKS))
-	g.eventually(func() bool { return g.complaints("key set of RS256 tokens", "no such file") == 1 })
+	r := g.await("the new key set of RS256 tokens is not used; the one before it, if any, stays", func(r map[string]any) bool {
+		return strings.Contains(fmt.Sprint(r["error"]), "no such file")
+	})
+	if hint := fmt.Sprint(r["hint"]); !strings.Contains(hint, v.JWKS) || !strings.Contains(hint, "take jwks= out of the configuration, and reload") {
+		t.Errorf("hint %q", hint)
+	}
 	g.comes(rs256(t, next), "unknown")
 	g.keeps("the key set of before", rs256(t, v.rsa), "good")
 }

@@ -1,25 +1,35 @@
 package privsep
 
 import (
+	"fmt"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/guard"
 	"schedrestd/ipc"
 )
 
-// mayOwnTokenKeys are those who may own the files of tokens' keys.
-func (s service) mayOwnTokenKeys() []uint32 { return slices.Compact([]uint32{s.schedUID, 0}) }
+// tokenFile is the rule for a file with keys of tokens: it is SchedUser's or root's, and so is each directory above, or, after a
+// start as somebody else, his own; and nobody else may write there.
+func (s service) tokenFile(what string) guard.Rule {
+	trust := guard.Trust{Owners: []uint32{s.schedUID}, Private: become.PrivateGroup}
+	if !s.root {
+		trust.Owners = append(trust.Owners, uint32(os.Geteuid()))
+	}
+	return guard.Rule{What: what, Owners: []uint32{s.schedUID, 0}, Trust: &trust}
+}
 
 // openTokenKey opens the key of HS256 tokens, for the keeper; nil for no path. It is not read here.
 func openTokenKey(path string, who service) (*os.File, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, _, err := guard.Open(path, guard.Rule{What: "key file", Secret: true, Owners: who.mayOwnTokenKeys()})
+	rule := who.tokenFile("key file")
+	rule.Secret = true
+	f, _, err := guard.Open(path, rule)
 	if err != nil || !who.root {
 		return f, err
 	}
@@ -32,8 +42,8 @@ func openTokenKey(path string, who service) (*os.File, error) {
 	}
 	if st.Gid == who.GID && st.Mode&0o040 != 0 {
 		f.Close()
-		return nil, errs.New(errs.Invalid, "key file %s: the group of %s, who serves, can read it", path, who.Name).
-			WithHint("chmod 0600 %s", guard.Quote(path))
+		hint, _ := who.shareTokenKey(path)
+		return nil, errs.New(errs.Invalid, "key file %s: the group of %s, who serves, can read it", path, who.Name).WithHint("%s", hint)
 	}
 	return f, nil
 }
@@ -43,8 +53,33 @@ func openKeySet(path string, who service) (*os.File, error) {
 	if path == "" {
 		return nil, nil
 	}
-	return sealedCopy(path, guard.Rule{What: "key set", Owners: who.mayOwnTokenKeys()})
+	return sealedCopy(path, who.tokenFile("key set"))
 }
+
+// unlockTokenKey is the command after which a parent that is root can read the key without capabilities, and SchedUser still
+// can; "" when there is none. Another parent is not to be made to.
+func (s service) unlockTokenKey(path string) string {
+	if command, both := s.shareTokenKey(path); s.root && both {
+		return guard.Enter(path) + command + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
+	}
+	return ""
+}
+
+// shareTokenKey is the command that gives the key to SchedUser, to root as well if it can, and to no worker.
+func (s service) shareTokenKey(path string) (command string, both bool) {
+	quoted := guard.Quote(path)
+	sched, err := become.LookupUID(s.schedUID)
+	switch {
+	case s.schedUID == 0:
+		return fmt.Sprintf("chown root %s && chmod 0600 %[1]s", quoted), true
+	case err != nil || sched.GID == s.GID:
+		return fmt.Sprintf("chown %d %s && chmod 0600 %[2]s", s.schedUID, quoted), false
+	}
+	return fmt.Sprintf("chown root:%d %s && chmod 0440 %[2]s", sched.GID, quoted), true
+}
+
+// unlockKeySet is the command after which everybody can read the key set, which is public.
+func unlockKeySet(path string) string { return guard.Enter(path) + "chmod a+r " + guard.Quote(path) }
 
 // offerTokenKey has the keeper use f from now on; nil: it needs none. k.changing is held.
 func (k *keyring) offerTokenKey(f *os.File, followed bool) error {
@@ -56,14 +91,23 @@ func (k *keyring) offerTokenKey(f *os.File, followed bool) error {
 	}
 	number := k.next()
 	err := k.keeper.offer(number, &ipc.TokenKeyFD{Number: number, Followed: followed}, f)
-	if errs.KindOf(err) == errs.Invalid { // what is there may be needed elsewhere, and be named here by a slip
-		return errs.New(errs.Invalid, "key file %s: %v", f.Name(), err).
-			WithHint("(umask 077; head -c 32 /dev/urandom >%[1]s)  # then jwt_key=%[1]s", guard.Quote(f.Name()+".new"))
+	if errs.KindOf(err) == errs.Invalid {
+		return errs.New(errs.Invalid, "key file %s: %v", f.Name(), err).WithHint("%s", newTokenKey(f))
 	}
 	if err == nil {
 		k.warnOpen(f.Name())
 	}
 	return err
+}
+
+// newTokenKey is the command that makes a key in place of f, which is none. What is long enough to be something else may be needed
+// elsewhere, and be named here by a slip: then it is made beside it.
+func newTokenKey(f *os.File) string {
+	const make = "(umask 077; head -c 32 /dev/urandom >%s)"
+	if info, err := f.Stat(); err == nil && info.Size() < 32 {
+		return guard.Anew(f.Name(), make)
+	}
+	return guard.Beside(f.Name(), make) + "  # then jwt_key=" + guard.Quote(f.Name()+".new")
 }
 
 // warnOpen says, once for each path, that a keeper keeps from nobody what workers can open themselves.

@@ -60,10 +60,13 @@ func (t *Tokens) hear(fd int, m *ipc.JWKSFD) {
 		set, err = auth.ParseKeySet(data)
 	}
 	if err != nil {
-		slog.Error("the key set for tokens is not used, the one before stays", "error", err)
-		if old := t.keys.Load(); old != nil {
+		stays := "there is none before it: the daemons vouch for all RS256 tokens"
+		if old := t.keys.Load(); old != nil && old.set != nil {
 			t.keys.Store(&publicKeys{set: old.set})
+			stays = "the one before it stays: the daemons vouch for RS256 tokens that it does not verify"
 		}
+		slog.Error("the key set that jwks= names is not used; "+stays, "error", err,
+			"hint", "the daemons' log has the command that mends the file, which they refuse as well")
 		return
 	}
 	t.keys.Store(&publicKeys{set, m.Followed})
