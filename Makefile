@@ -4,6 +4,7 @@ GO        ?= go
 GOARCH    ?= $(shell $(GO) env GOARCH)
 FUZZTIME  ?= 10s
 BENCHTIME ?= 15x
+SLURM_RELEASES ?= 24.11
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PROGRAMS   = schedrestd schedrestd-worker schedrestd-keeper schedctl schedctld scheddbd
 
@@ -17,7 +18,7 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build demo test race fuzz golden lint openapi integration bench bench-slurm docs dist clean
+.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm bench bench-slurm docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +67,11 @@ openapi: build ## foreign linters and generators on the OpenAPI documents (needs
 
 integration: build ## the real binaries, driven as a user would
 	$(GO) test -count=1 -v ./integration/...
+
+integration-slurm: build ## before real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
+	@set -e; for release in $(SLURM_RELEASES); do \
+		echo "== Slurm $$release"; SLURM_RELEASE=$$release $(GO) test -count=1 -v ./integration/slurm/...; \
+	done
 
 bench: build ## speed, in one run, as a table
 	$(GO) test -count=1 -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^BenchmarkSlurm' ./bench/...

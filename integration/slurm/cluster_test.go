@@ -188,6 +188,8 @@ type daemon struct {
 	cmd *exec.Cmd
 	pid string // as the machine numbers it
 	log string // a file
+
+	ended chan struct{}
 }
 
 // start starts a daemon of the test's, with settings of its environment, which serves the socket.
@@ -204,8 +206,18 @@ func (m *machine) start(t *testing.T, name, socket string, env []string, args ..
 	d.cmd = m.command(context.Background(), "root", append(append(shell, env...), args...)...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	must(t, d.cmd.Start())
+	d.ended = make(chan struct{})
+	go func() {
+		d.cmd.Wait()
+		close(d.ended)
+	}()
 	t.Cleanup(func() { d.stop(t) })
 	eventually(t, name+" answers", func() bool {
+		select {
+		case <-d.ended:
+			t.Fatalf("%v has ended", args)
+		default:
+		}
 		nc, err := net.Dial("unix", filepath.Join(m.root, socket))
 		if err != nil {
 			return false
@@ -222,17 +234,15 @@ func (d *daemon) stop(t *testing.T) {
 	if d.pid != "" {
 		d.m.try("root", "kill", "-TERM", d.pid)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- d.cmd.Wait() }()
 	select {
-	case <-ended:
+	case <-d.ended:
 	case <-time.After(30 * time.Second):
 		t.Errorf("%v did not end", d.cmd.Args)
 		d.m.try("root", "kill", "-KILL", d.pid)
 	}
 	if text, _ := os.ReadFile(d.log); t.Failed() {
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		t.Logf("the last of its log:\n%s", strings.Join(lines[max(0, len(lines)-15):], "\n"))
+		t.Logf("the last of its log:\n%s", strings.Join(lines[max(0, len(lines)-5):], "\n"))
 	}
 }
 

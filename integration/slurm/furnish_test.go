@@ -29,9 +29,9 @@ func (m *machine) furnish(t *testing.T) {
 	}
 	for _, reservation := range []string{
 		"ReservationName=upgrade StartTime=now+3days Duration=2:00:00 Nodes=n[03-04] Users=alice,bob Flags=maint,ignore_jobs Comment=new-kernel",
-		"ReservationName=daily StartTime=tomorrow Duration=60 NodeCnt=1 PartitionName=debug Accounts=physics Flags=daily",
+		"ReservationName=daily StartTime=now+2days Duration=60 NodeCnt=1 PartitionName=debug Accounts=physics Flags=daily",
 		"ReservationName=spare StartTime=now+5days Duration=1-0 Licenses=matlab:2 Users=bob Flags=any_nodes,license_only",
-		"ReservationName=small StartTime=now+9days Duration=30 NodeCnt=1 CoreCnt=2 PartitionName=debug Users=alice MaxStartDelay=60",
+		"ReservationName=small StartTime=now+9days Duration=30 Nodes=n06 Users=alice MaxStartDelay=60 PurgeComp=5:00",
 	} {
 		if out, err := m.try("root", append([]string{"scontrol", "create", "reservation"}, strings.Fields(reservation)...)...); err != nil {
 			t.Logf("not in %s: %v %s", m.release, err, out)
@@ -79,9 +79,11 @@ func (m *machine) furnish(t *testing.T) {
 			delete(jobs, name)
 		}
 	}
-	eventually(t, "a few jobs have ended", func() bool {
-		return strings.Count(m.run(t, "root", "squeue", "-h", "-t", "CD,F", "-o", "%T"), "\n") >= 2
-	})
+	for name, states := range map[string]string{"done": "COMPLETED FAILED", "failed": "FAILED", "signal": "FAILED", "gres": "RUNNING", "steps": "RUNNING"} {
+		eventually(t, "job "+name+" is "+states, func() bool {
+			return strings.Contains(states, m.run(t, "root", "squeue", "-h", "-t", "all", "-j", jobs[name], "-o", "%T"))
+		})
+	}
 	m.run(t, "bob", "scancel", jobs["cancel"])
 	m.run(t, "root", "scontrol", "suspend", jobs["gres"])
 	m.run(t, "root", "scontrol", "update", "JobId="+jobs["held"], "AdminComment=an-administrator's", "Priority=0")

@@ -1,0 +1,156 @@
+package slurm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// as asks over a socket of the machine as another user: the kernel says so.
+func (m *machine) as(uid, gid uint32, socket string) *http.Client {
+	path := filepath.Join(m.root, socket)
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return dialAs(uid, gid, path) },
+	}}
+}
+
+// dialAs connects as uid and gid: the kernel notes who connects, thread by thread.
+func dialAs(uid, gid uint32, path string) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends here, nobody else gets its uid
+		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {
+			if _, _, e := syscall.RawSyscall(set[0], ^uintptr(0), set[1], ^uintptr(0)); e != 0 {
+				err = e
+				return
+			}
+		}
+		fd, e := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err = e; err != nil {
+			return
+		}
+		f := os.NewFile(uintptr(fd), path)
+		defer f.Close()
+		if err = unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err == nil {
+			conn, err = net.FileConn(f)
+		}
+	}()
+	<-done
+	return conn, err
+}
+
+// users are accounts of the machine.
+var users = []struct {
+	name string
+	id   uint32 // uid and gid
+}{{"alice", 20001}, {"bob", 20002}}
+
+// submission is a job that writes who it is into a file.
+func submission(output string) string {
+	text, _ := json.Marshal(map[string]any{
+		"script": "#!/bin/sh\nid -un\n",
+		"job": map[string]any{"name": "who", "current_working_directory": "/tmp", "standard_output": output,
+			"environment": []string{"PATH=/usr/bin:/bin"}},
+	})
+	return string(text)
+}
+
+// handIn submits a job and returns its number.
+func handIn(t *testing.T, c *http.Client, output string, headers ...string) string {
+	t.Helper()
+	a, err := ask(c, "POST", "/slurm/v0.0.42/job/submit", submission(output), headers...)
+	must(t, err)
+	var body struct {
+		JobID int `json:"job_id"`
+	}
+	if err := json.Unmarshal(a.body, &body); err != nil || a.status != http.StatusOK || body.JobID == 0 {
+		t.Fatalf("status %d, %v: %s", a.status, err, a.body)
+	}
+	return fmt.Sprint(body.JobID)
+}
+
+// ranAs fails the test unless the job ran as the user and the file that it wrote is the user's.
+func (m *machine) ranAs(t *testing.T, job, user string, uid uint32, output string) {
+	t.Helper()
+	if got := m.run(t, "root", "squeue", "-h", "-t", "all", "-j", job, "-o", "%u %U"); got != fmt.Sprint(user, " ", uid) {
+		t.Errorf("squeue shows job %s of %q, want %s (%d)", job, got, user, uid)
+	}
+	eventually(t, "job "+job+" has ended", func() bool {
+		state := m.run(t, "root", "squeue", "-h", "-t", "all", "-j", job, "-o", "%T")
+		return state == "COMPLETED" || state == "FAILED"
+	})
+	file := filepath.Join(m.root, output)
+	text, err := os.ReadFile(file)
+	must(t, err)
+	info, err := os.Stat(file)
+	must(t, err)
+	if s := info.Sys().(*syscall.Stat_t); s.Uid != uid || strings.TrimSpace(string(text)) != user {
+		t.Errorf("the job ran as %q and its file is of uid %d, want %s (%d)", text, s.Uid, user, uid)
+	}
+}
+
+// TestBecomeUser: over a UNIX socket, without a token, each user's requests reach the controller as that user, who
+// munged vouches for; two users at the same time.
+func TestBecomeUser(t *testing.T) {
+	m := real(t)
+	m.start(t, "gateway", ourSocket, []string{"SCHEDRESTD_SECURITY=become_user"},
+		"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf", "-a", "rest_auth/local", "unix:"+ourSocket)
+	must(t, os.Chmod(filepath.Join(m.root, ourSocket), 0o666))
+	t.Run("users", func(t *testing.T) {
+		for _, u := range users {
+			t.Run(u.name, func(t *testing.T) {
+				t.Parallel()
+				c := m.as(u.id, u.id, ourSocket)
+				output := "/tmp/become-" + u.name
+				os.Remove(filepath.Join(m.root, output))
+				job := handIn(t, c, output)
+				m.ranAs(t, job, u.name, u.id, output)
+
+				a, err := ask(c, "GET", "/slurm/v0.0.42/job/"+job, "")
+				must(t, err)
+				if want := fmt.Sprintf(`"user_name":%q`, u.name); a.status != http.StatusOK || !strings.Contains(string(a.body), want) {
+					t.Errorf("status %d, want %s in %.2000s", a.status, want, a.body)
+				}
+				if a, err = ask(c, "GET", "/slurmdb/v0.0.42/jobs?users="+u.name, ""); err != nil || a.status != http.StatusOK {
+					t.Errorf("accounting: %v, status %d: %.500s", err, a.status, a.body)
+				}
+			})
+		}
+	})
+	t.Run("another's job", func(t *testing.T) {
+		output := "/tmp/become-held"
+		job := handIn(t, m.as(users[0].id, users[0].id, ourSocket), output)
+		a, err := ask(m.as(users[1].id, users[1].id, ourSocket), "DELETE", "/slurm/v0.0.42/job/"+job, "")
+		must(t, err)
+		if a.status == http.StatusOK {
+			t.Errorf("bob ended a job of alice's: %s", a.body)
+		}
+	})
+}
+
+// TestLocal: over a UNIX socket a gateway that serves as a user lets that user in without a token, and asks as him.
+func TestLocal(t *testing.T) {
+	m := real(t)
+	alice, bob := users[0], users[1]
+	m.gateway(t, "-u", alice.name, "-g", alice.name, "-a", "rest_auth/local,rest_auth/jwt")
+	must(t, os.Chmod(filepath.Join(m.root, ourSocket), 0o666))
+	output := "/tmp/local-alice"
+	os.Remove(filepath.Join(m.root, output))
+	job := handIn(t, m.as(alice.id, alice.id, ourSocket), output)
+	m.ranAs(t, job, alice.name, alice.id, output)
+	if a, err := ask(m.as(bob.id, bob.id, ourSocket), "GET", "/slurm/v0.0.42/ping", ""); err != nil || a.status != http.StatusUnauthorized {
+		t.Errorf("another user without a token: %v, status %d", err, a.status)
+	}
+}

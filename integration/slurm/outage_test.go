@@ -1,0 +1,146 @@
+package slurm
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// limit is more than any request may take, whatever became of the daemons: the gateway gives a controller
+// 10 seconds for an answer, unless MessageTimeout says otherwise.
+const limit = 45 * time.Second
+
+// signal sends a daemon of the cluster a signal.
+func (m *machine) signal(t *testing.T, name, signal string) {
+	t.Helper()
+	m.run(t, "root", "pkill", "-"+signal, "-x", name)
+}
+
+// restart starts a daemon of the cluster again.
+func (m *machine) restart(t *testing.T, name string) {
+	t.Helper()
+	_, err := m.script("start", name)
+	must(t, err)
+}
+
+// status is that of an answer and the code of its first error. It fails the test when it takes too long.
+func status(t *testing.T, c *http.Client, path, token string) (int, string) {
+	t.Helper()
+	begun := time.Now()
+	var headers []string
+	if token != "" {
+		headers = append(headers, "X-SLURM-USER-TOKEN: "+token)
+	}
+	a, err := ask(c, "GET", path, "", headers...)
+	must(t, err)
+	if took := time.Since(begun); took > limit {
+		t.Errorf("%s took %v", path, took)
+	}
+	var body struct{ Errors []struct{ Code string } }
+	if err := json.Unmarshal(a.body, &body); err != nil {
+		t.Fatalf("%s: status %d, %v: %.300s", path, a.status, err, a.body)
+	}
+	if a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") == "" {
+		t.Errorf("%s: status 503 without Retry-After", path)
+	}
+	if len(body.Errors) == 0 {
+		return a.status, ""
+	}
+	return a.status, body.Errors[0].Code
+}
+
+// TestOutage kills and stops the daemons behind a gateway that goes on: each outage has its status within the
+// limit, what does not need the daemon goes on, and service returns by itself.
+func TestOutage(t *testing.T) {
+	m := real(t)
+	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	c := m.client(ourSocket)
+	const jobs, accounts = "/slurm/v0.0.42/jobs", "/slurmdb/v0.0.42/accounts"
+	want := func(t *testing.T, path string, want int) {
+		t.Helper()
+		if got, code := status(t, c, path, m.token); got != want {
+			t.Errorf("%s: status %d (%s), want %d", path, got, code, want)
+		}
+	}
+	returns := func(t *testing.T, path string) {
+		t.Helper()
+		eventually(t, path+" is answered again", func() bool {
+			got, _ := status(t, c, path, m.token)
+			return got == http.StatusOK
+		})
+	}
+	returns(t, jobs)
+	returns(t, accounts)
+
+	t.Run("slurmctld is killed", func(t *testing.T) {
+		m.signal(t, "slurmctld", "KILL")
+		want(t, jobs, http.StatusServiceUnavailable)
+		a, err := ask(c, "POST", "/slurm/v0.0.42/job/submit", submission("/dev/null"), "X-SLURM-USER-TOKEN: "+m.token)
+		if err != nil || a.status != http.StatusServiceUnavailable {
+			t.Errorf("submit: %v, status %d: %.300s", err, a.status, a.body)
+		}
+		a, err = ask(c, "GET", "/slurm/v0.0.42/ping", "", "X-SLURM-USER-TOKEN: "+m.token)
+		if err != nil || !strings.Contains(string(a.body), "DOWN") && a.status == http.StatusOK {
+			t.Errorf("ping: %v, status %d: %.300s", err, a.status, a.body)
+		}
+		m.restart(t, "slurmctld")
+		returns(t, jobs)
+	})
+	t.Run("slurmctld is stopped", func(t *testing.T) {
+		m.signal(t, "slurmctld", "STOP")
+		defer func() {
+			m.signal(t, "slurmctld", "CONT")
+			returns(t, jobs)
+		}()
+		got, code := status(t, c, jobs, m.token)
+		if got != http.StatusServiceUnavailable && got != http.StatusGatewayTimeout && got != http.StatusBadGateway {
+			t.Errorf("status %d (%s)", got, code)
+		}
+	})
+	t.Run("slurmdbd is killed", func(t *testing.T) {
+		m.signal(t, "slurmdbd", "KILL")
+		want(t, accounts, http.StatusServiceUnavailable)
+		want(t, jobs, http.StatusOK)
+		m.restart(t, "slurmdbd")
+		returns(t, accounts)
+	})
+	t.Run("slurmdbd is stopped", func(t *testing.T) {
+		m.signal(t, "slurmdbd", "STOP")
+		defer func() {
+			m.signal(t, "slurmdbd", "CONT")
+			returns(t, accounts)
+		}()
+		got, code := status(t, c, accounts, m.token)
+		if got != http.StatusServiceUnavailable && got != http.StatusGatewayTimeout && got != http.StatusBadGateway {
+			t.Errorf("status %d (%s)", got, code)
+		}
+		want(t, jobs, http.StatusOK)
+	})
+	t.Run("munged is killed", func(t *testing.T) {
+		m.signal(t, "munged", "KILL")
+		want(t, jobs, http.StatusOK) // a token needs no munge
+		m.restart(t, "munged")
+		returns(t, jobs)
+	})
+}
+
+// TestMungedOutage: who is let in by munged's word is not while munged is away.
+func TestMungedOutage(t *testing.T) {
+	m := real(t)
+	alice := users[0]
+	m.gateway(t, "-u", alice.name, "-g", alice.name, "-a", "rest_auth/local")
+	c := m.as(alice.id, alice.id, ourSocket)
+	answered := func() int {
+		got, _ := status(t, c, "/slurm/v0.0.42/jobs", "")
+		return got
+	}
+	eventually(t, "the gateway answers", func() bool { return answered() == http.StatusOK })
+	m.signal(t, "munged", "KILL")
+	if got := answered(); got != http.StatusServiceUnavailable {
+		t.Errorf("without munged: status %d, want 503", got)
+	}
+	m.restart(t, "munged")
+	eventually(t, "service returns", func() bool { return answered() == http.StatusOK })
+}
