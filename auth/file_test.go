@@ -56,7 +56,7 @@ func TestHintsMend(t *testing.T) {
 		"31 bytes":                {of: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("ab", 16)[1:], 0o600) }},
 		"zeros":                   {of: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("\x00", 32), 0o600) }},
 		"nobody may read it":      {spoil: func(_, path string) { must(t, os.Chmod(path, 0)) }},
-		"nobody may enter":        {spoil: func(dir, path string) { must(t, os.Chmod(path, 0)); must(t, os.Chmod(dir, 0)) }},
+		"nobody may enter":        {spoil: func(dir, path string) { must(t, os.Chmod(path, 0)); must(t, os.Chmod(dir, 0o600)) }},
 		"others may write":        {spoil: func(dir, path string) { must(t, os.Chmod(path, 0o666)); must(t, os.Chmod(dir, 0o777)) }},
 		"a cut set":               {of: "set", spoil: func(_, path string) { write(t, path, good[:len(good)/2], 0o644) }},
 		"a page":                  {of: "set", spoil: func(_, path string) { write(t, path, "<html>", 0o644) }},
