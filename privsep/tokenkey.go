@@ -129,6 +129,11 @@ func (k *keyring) useTokenKey(f *os.File, followed bool) error {
 		k.keeper.need(k.needsKeeper())
 		return err
 	}
+	if f != nil && !k.https {
+		// It may have been started for this key, and settle waits for the end of this change: workers that
+		// are born meanwhile are to know of it.
+		k.keeper.present()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.keyRound++
