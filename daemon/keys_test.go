@@ -303,6 +303,24 @@ func TestDirectoriesOfKeys(t *testing.T) {
 	}
 }
 
+// TestKeysInAHome: where each user has a group of his own, what he makes with umask 002 is his alone.
+func TestKeysInAHome(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory away")
+	}
+	sched, err := become.LookupUID(1) // an account of the system
+	if err != nil || !become.PrivateGroup(sched.UID, sched.GID) {
+		t.Skip("uid 1 has no group of its own")
+	}
+	k := newKeyring(t)
+	if err := errors.Join(os.Chown(k.dir, int(sched.UID), int(sched.GID)), os.Chmod(k.dir, 0o775)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadKeys(t.Context(), "c", k.auth("key", "jwks"), sched, quiet); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestWaysIn: a configuration by which nobody could say who he is, and what else is wrong with the part.
 func TestWaysIn(t *testing.T) {
 	for _, tt := range []struct {

@@ -267,6 +267,9 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	g.keeps("the next key's", hs256(v.key), "unknown")
 
 	for what, hint := range hints {
+		if !strings.HasPrefix(hint, "chmod a+x "+filepath.Dir(v.Key)+" && ") {
+			t.Errorf("%s: %s", what, hint)
+		}
 		if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil {
 			t.Errorf("%s: %s: %v\n%s", what, hint, err, out)
 		}
