@@ -23,11 +23,11 @@ func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	return err
 }
 
-// paste runs a hint as it stands. Where it asks for a URL, set is there.
+// paste runs a hint as it stands, in the shell of a careful administrator. Where it asks for a URL, set is there.
 func paste(t *testing.T, hint, set string) {
 	t.Helper()
 	hint = strings.ReplaceAll(hint, " URL ", " file://"+set+" ")
-	if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil || hint == "" {
+	if out, err := exec.Command("/bin/sh", "-c", "umask 077; "+hint).CombinedOutput(); err != nil || hint == "" {
 		t.Fatalf("%q: %v\n%s", hint, err, out)
 	}
 }
