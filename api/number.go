@@ -21,11 +21,10 @@ func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
 
 type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
 
-func (w rawWrapper[T]) Renderer(v schema.View) func(schema.Encoder, *T) {
-	render := w.wrapper.Renderer(v)
+func (rawWrapper[T]) Renderer(schema.View) func(schema.Encoder, *T) {
 	return func(e schema.Encoder, n *T) {
 		o := optOf(*n)
-		render(e, &o)
+		renderWrapper(e, o.Set, o.Infinite, uint64(o.Number))
 	}
 }
 
@@ -69,15 +68,33 @@ func wrapperShape(v schema.View, of string, number *schema.Shape) *schema.Shape 
 }
 
 func (wrapper[T]) Renderer(schema.View) func(schema.Encoder, *model.Opt[T]) {
-	return func(e schema.Encoder, o *model.Opt[T]) {
-		beginWrapper(e, o.Set, o.Infinite)
-		if o.Set {
-			e.Uint(uint64(o.Number))
-		} else {
-			e.Uint(0)
-		}
-		e.EndObject()
+	return func(e schema.Encoder, o *model.Opt[T]) { renderWrapper(e, o.Set, o.Infinite, uint64(o.Number)) }
+}
+
+// renderWrapper writes a wrapper. A list of jobs is made of them for the most part.
+func renderWrapper(e schema.Encoder, set, infinite bool, n uint64) {
+	if !set {
+		n = 0
 	}
+	if j, ok := e.(*schema.JSONWriter); ok && j.Around(wrapperText(set, infinite), n, "}") {
+		return
+	}
+	beginWrapper(e, set, infinite)
+	e.Uint(n)
+	e.EndObject()
+}
+
+// wrapperText is what beginWrapper writes as compact JSON.
+func wrapperText(set, infinite bool) string {
+	switch {
+	case set && infinite:
+		return `{"set":true,"infinite":true,"number":`
+	case set:
+		return `{"set":true,"infinite":false,"number":`
+	case infinite:
+		return `{"set":false,"infinite":true,"number":`
+	}
+	return `{"set":false,"infinite":false,"number":`
 }
 
 // beginWrapper writes a wrapper up to its number.

@@ -27,7 +27,7 @@ func moment() schema.Type[model.Time] {
 			case timeInfinite, -1:
 				o = model.Infinite[uint64]()
 			}
-			renderMoment(e, &o)
+			renderWrapper(e, o.Set, o.Infinite, o.Number)
 		},
 		func(r *schema.Report, doc *schema.Value, into *model.Time) bool {
 			var o model.Opt[uint64]
@@ -42,10 +42,7 @@ func moment() schema.Type[model.Time] {
 		}), wrapper[uint64]{}.Shape}
 }
 
-var (
-	renderMoment = wrapper[uint64]{}.Renderer(schema.View{Version: V43})
-	parseMoment  = wrapper[uint64]{}.Parser(schema.View{Version: V43})
-)
+var parseMoment = wrapper[uint64]{}.Parser(schema.View{Version: V43})
 
 // seconds is a time as plain seconds since 1970.
 func seconds() schema.Type[model.Time] { return schema.Int64[model.Time]() }

@@ -8,9 +8,10 @@ import (
 )
 
 // pieceSize is how many bytes of JSON are collected before they go to the
-// connection: large enough that a write's cost is nothing beside its content,
-// small enough that many lists at once cost little memory.
-const pieceSize = 32 << 10
+// connection: large enough that a write's cost is nothing beside its content (two writes, since
+// net/http puts the size of a piece into a buffer of its own), small enough that many lists at once
+// cost little memory.
+const pieceSize = 64 << 10
 
 // JSONWriter is an Encoder of JSON (RFC 8259), Compact or Pretty, that appends to one buffer
 // and writes it out in pieces.
@@ -120,6 +121,20 @@ func (j *JSONWriter) Uint(n uint64) {
 	j.comma()
 	j.buf = strconv.AppendUint(j.buf, n, 10)
 	j.done()
+}
+
+// Around writes a value of ours whose text is there but for a number in it. It reports whether it did:
+// what is not Compact is written piece by piece. Lists are full of such values.
+func (j *JSONWriter) Around(before string, n uint64, after string) bool {
+	if j.pretty {
+		return false
+	}
+	j.comma()
+	j.buf = append(j.buf, before...)
+	j.buf = strconv.AppendUint(j.buf, n, 10)
+	j.buf = append(j.buf, after...)
+	j.done()
+	return true
 }
 
 // Float writes f so that it reads back as the same double; a whole number keeps its

@@ -78,11 +78,11 @@ func TestJSONWriterWritesInPieces(t *testing.T) {
 	var p pieces
 	j := NewJSONWriter(&p, Compact)
 	j.BeginArray()
-	for range 100 {
+	for range 200 {
 		j.String(strings.Repeat("x", 1021))
 	}
 	if len(p.sizes) != 3 {
-		t.Errorf("100 KiB in writes of %v, want one each 32 KiB", p.sizes)
+		t.Errorf("200 KiB in writes of %v, want one each 64 KiB", p.sizes)
 	}
 	if cap(j.buf) > 2*pieceSize {
 		t.Errorf("the buffer grew to %d", cap(j.buf))
