@@ -112,7 +112,7 @@ func (m *machine) open(release string) error {
 
 // close takes the machine down, unless somebody wants to look around in it.
 func (m *machine) close() {
-	if m.root != "" && os.Getenv("SLURM_KEEP") == "" {
+	if m.release != "" && os.Getenv("SLURM_KEEP") == "" {
 		m.script("down")
 	}
 }

@@ -17,6 +17,9 @@ import (
 // the same token, and compares every field. What may differ is in docs/DIFFERENCES.md.
 func TestDifferential(t *testing.T) {
 	m := real(t)
+	if m.release == "22.05" {
+		t.Skip("the gateway of 22.05 serves v0.0.36 to v0.0.38, none of which is served here")
+	}
 	m.furnish(t)
 	m.reference(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")

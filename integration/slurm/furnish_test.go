@@ -31,7 +31,7 @@ func (m *machine) furnish(t *testing.T) {
 		"ReservationName=upgrade StartTime=now+3days Duration=2:00:00 Nodes=n[03-04] Users=alice,bob Flags=maint,ignore_jobs Comment=new-kernel",
 		"ReservationName=daily StartTime=now+2days Duration=60 NodeCnt=1 PartitionName=debug Accounts=physics Flags=daily",
 		"ReservationName=spare StartTime=now+5days Duration=1-0 Licenses=matlab:2 Users=bob Flags=any_nodes,license_only",
-		"ReservationName=small StartTime=now+9days Duration=30 Nodes=n06 Users=alice MaxStartDelay=60 PurgeComp=5:00",
+		"ReservationName=small StartTime=now+9days Duration=30 Nodes=n06 Users=alice MaxStartDelay=60 Flags=purge_comp=5:00",
 	} {
 		if out, err := m.try("root", append([]string{"scontrol", "create", "reservation"}, strings.Fields(reservation)...)...); err != nil {
 			t.Logf("not in %s: %v %s", m.release, err, out)

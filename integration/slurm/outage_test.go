@@ -16,6 +16,17 @@ const limit = 45 * time.Second
 func (m *machine) signal(t *testing.T, name, signal string) {
 	t.Helper()
 	m.run(t, "root", "pkill", "-"+signal, "-x", name)
+	if signal != "STOP" {
+		return
+	}
+	eventually(t, name+" has stopped", func() bool { // each of its threads
+		for _, state := range strings.Fields(m.run(t, "root", "ps", "-L", "-C", name, "-o", "state=")) {
+			if state != "T" {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // restart starts a daemon of the cluster again.
