@@ -9,13 +9,10 @@ import (
 )
 
 // furnish fills the cluster with what an answer can show: jobs in many states, reservations, nodes
-// that are drained. It is done once; every entry is a command of Slurm's.
+// that are drained. Every entry is a command of Slurm's.
 func (m *machine) furnish(t *testing.T) {
 	t.Helper()
-	if furnished {
-		return
-	}
-	furnished = true
+	t.Cleanup(func() { m.run(t, "root", "scancel", "--user=alice"); m.run(t, "root", "scancel", "--user=bob") })
 	script := "#!/bin/sh\n# " + strings.Repeat("a long script ", 500) + "\nexit 0\n"
 	must(t, os.WriteFile(filepath.Join(m.root, "tmp/long.sh"), []byte(script), 0o755))
 	big := "BIG=" + strings.Repeat("x", 100_000)
@@ -93,7 +90,4 @@ func (m *machine) furnish(t *testing.T) {
 	time.Sleep(6 * time.Second) // until the accounting daemon was told, and schedulers ran
 }
 
-var (
-	furnished bool
-	jobs      map[string]string // their ids by name
-)
+var jobs map[string]string // their ids by name
