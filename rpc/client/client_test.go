@@ -74,7 +74,7 @@ func controller() *server.Server {
 				return message.ResponseRC, &message.RC{Code: fault.NoChange}, nil
 			}
 			return message.ResponseNodeInfo, &message.NodeInfo{LastUpdate: 50,
-				Nodes: codec.Stream[model.Node]{List: []model.Node{{Name: "n1"}, {Name: "n2"}}}}, nil
+				Nodes: codec.Stream[model.Node]{List: []model.Node{{Name: "n1"}, {}, {Name: "n2"}}}}, nil
 		},
 		message.RequestNodeInfoSingle: func(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 			var req message.NodeInfoSingleRequest

@@ -15,7 +15,12 @@ import (
 // last; errs.Unchanged: not since q.Since.
 func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error) {
 	req := message.NodeInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
-	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: pass(each)}}
+	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: pass(func(n *model.Node) error {
+		if n.Name == "" {
+			return nil // hidden from who asks; before 24.11 a blank record stands in its place
+		}
+		return each(n)
+	})}}
 	err = c.query(ctx, cred, request{kind: message.RequestNodeInfo, body: &req, repeatable: true}, message.ResponseNodeInfo, &answer)
 	return answer.LastUpdate, err
 }
