@@ -239,7 +239,11 @@ func (s *session) call(t message.Type, body message.Body, want message.Type, ans
 // exchange sends the message b and reads the answer. When want is AccountingRC,
 // number 0 is all there is to read, and answer is nil.
 func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
-	got, f := s.fetch(b, want, &room{budget: s.caller.cfg.Answers})
+	var long *room
+	if answer != nil {
+		long = &room{budget: s.caller.cfg.Answers}
+	}
+	got, f := s.fetch(b, want, long)
 	if f != nil {
 		return f
 	}

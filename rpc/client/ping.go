@@ -22,7 +22,7 @@ func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 			return 0, f
 		}
 		start := time.Now()
-		answer, f := c.ask(ctx, d, cred, ping, &room{budget: c.cfg.Answers}, false)
+		answer, f := c.ask(ctx, d, cred, ping, nil, false)
 		latency := time.Since(start)
 		if f != nil {
 			return latency, f

@@ -21,7 +21,7 @@ type reply struct {
 	first   []byte
 	later   int    // bytes behind first
 	rest    source // nil: there are none
-	room    *room  // that the rest takes
+	room    *room  // that the rest takes; nil: there is no rest
 	flowing bool   // the rest is still on the connection
 	done    func() // flowing: closes that
 	what    string // whose answer it is, for messages
@@ -84,11 +84,15 @@ func (a *reply) release() {
 
 // receive reads an answer from nc, into room when it is long: all of it, unless there is more than any
 // room is for. Where there is no room at once the failure says how much is wanted; for one that
-// can't be asked for again it is waited for.
+// can't be asked for again it is waited for. No room (nil) is for answers that are short: one
+// of more than a piece is not understood. What one that broke off had taken is given back.
 func (c *caller) receive(ctx context.Context, nc net.Conn, room *room, again bool) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if err != nil {
 		return nil, unread(nil, err)
+	}
+	if room == nil && n > wire.PieceSize {
+		return nil, failed(garbled, fmt.Errorf("an answer of %d bytes to a short question", n))
 	}
 	first, err := wire.Fill(nc, nil, min(n, wire.PieceSize))
 	if err != nil {
@@ -96,6 +100,8 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, room *room, again boo
 	}
 	a := &reply{first: first, later: n - len(first), room: room, what: c.what}
 	switch {
+	case room == nil:
+		return a, nil
 	case a.later > room.budget.size:
 		room.less(room.has)
 		a.rest, a.flowing = &flow{nc: nc, left: a.later, limit: c.cfg.Stall}, true
@@ -113,6 +119,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, room *room, again boo
 	}
 	rest, err := wire.Collect(nc, a.later)
 	if err != nil {
+		room.less(room.has)
 		return nil, unread(first, err)
 	}
 	rest.Gone = room.less

@@ -57,7 +57,7 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 		return found, nil // by the probe that was waited for
 	}
 	try := func(v codec.Version) *failure {
-		answer, f := c.exchange(ctx, d, v, cred, ping, &room{budget: c.cfg.Answers})
+		answer, f := c.exchange(ctx, d, v, cred, ping, nil)
 		if f == nil {
 			answer.release()
 		}

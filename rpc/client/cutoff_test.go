@@ -1,0 +1,50 @@
+package client_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/message"
+)
+
+// TestBudgetAfterBrokenAnswers: who announces megabytes as the answer to whatever short question, and
+// breaks off, takes nothing of the room for the answers of others.
+func TestBudgetAfterBrokenAnswers(t *testing.T) {
+	p := script(t, "daemon", func(nc net.Conn, _ message.Header) {
+		io.WriteString(nc, "\x00\x80\x00\x00")
+		nc.Write(make([]byte, 100<<10))
+	})
+	const room = 16 << 20
+	budget := client.NewBudget(room)
+	config := client.Config{Controllers: []client.Address{p.Address}, Accounting: []client.Address{p.Address},
+		Answers: budget, Timeout: 5 * time.Second}
+	c, a := client.New(config), client.NewAccounting(config)
+	ctx := context.Background()
+	questions := map[string]func() error{
+		"vouch":            func() error { return c.Vouch(ctx, ann) },
+		"ping":             func() error { _, err := c.Ping(ctx, ann); return err },
+		"submit":           func() error { _, err := c.Submit(ctx, ann, &model.JobDesc{}); return err },
+		"accounting vouch": func() error { return a.Vouch(ctx, ann) },
+		"accounting ping":  func() error { _, err := a.Ping(ctx, ann); return err },
+		"accounting diag":  func() error { _, _, err := a.Stats(ctx, ann); return err },
+		"accounting list": func() error {
+			return a.TRES(ctx, ann, model.TRESFilter{}, func(*model.TRES) error { return nil })
+		},
+	}
+	for name, ask := range questions {
+		t.Run(name, func(t *testing.T) {
+			_ = ask() // what it is told is not the matter here
+			if types, _ := p.requests(); len(types) == 0 {
+				t.Error("nothing was asked")
+			}
+			if budget.Free() != room || budget.Waiting() != 0 {
+				t.Errorf("%d of %d bytes free, %d wait", budget.Free(), room, budget.Waiting())
+			}
+		})
+	}
+}
