@@ -65,6 +65,8 @@ var (
 	ErrBitString = errors.New("bit string is not hexadecimal digits of its length")
 	ErrColumn    = errors.New("count is not that of the records")
 	ErrDecimal   = errors.New("text is not a decimal number")
+	ErrLong      = errors.New("value is longer than any that is sent")
+	ErrLarge     = errors.New("record needs more memory than any that is sent")
 )
 
 type mode uint8
@@ -84,6 +86,7 @@ type Codec struct {
 	buf     []byte // encoding: what was written; decoding: the piece of the input that is read
 	off     int    // decoding: bytes of buf consumed
 	pieces  pieces // decoding: what is not in buf
+	held    int    // decoding: bytes of memory of the elements of lists that are kept
 	err     error
 	rng     *rand.Rand
 	rows    []Row

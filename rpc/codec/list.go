@@ -1,5 +1,7 @@
 package codec
 
+import "reflect"
+
 // Record walks a record in place, as part of another. In a description it is one row
 // that names the record's table.
 func Record[T any](c *Codec, name, table string, v *T, walk func(*Codec, *T)) {
@@ -67,8 +69,9 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	// Grown as elements really arrive: an element in memory may be a hundred
 	// times its smallest form on the wire.
 	*v = make([]T, 0, min(n, 16))
+	size := sizeOf[T]()
 	for range n {
-		if c.err != nil {
+		if c.hold(name, size); c.err != nil {
 			return
 		}
 		var element T
@@ -76,6 +79,19 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 		*v = append(*v, element)
 	}
 }
+
+// maxHeld is how much memory the elements of lists may take, of one record when they are handed on one by
+// one: a list of empty texts takes four times and more what it is long.
+const maxHeld = 256 << 20
+
+// hold counts an element that is kept.
+func (c *Codec) hold(name string, size int) {
+	if c.held += size; c.held > maxHeld {
+		c.Fail(name, ErrLarge)
+	}
+}
+
+func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }
 
 // fits checks a count that was read against the bytes left: every element takes at least one.
 func (c *Codec) fits(name string, n uint64) bool {
@@ -172,12 +188,15 @@ func Next[T any](c *Codec, name, table string, s *Stream[T], walk func(*Codec, *
 	case c.mode == decoding && s.Each != nil:
 		var zero T
 		s.element = zero
+		before := c.held
 		if Record(c, name, table, &s.element, walk); c.err == nil {
 			c.err = s.Each(&s.element)
 		}
+		c.held = before
 	default:
 		var element T
 		if Record(c, name, table, &element, walk); c.mode != describing && c.err == nil {
+			c.hold(name, sizeOf[T]())
 			s.List = append(s.List, element)
 		}
 	}

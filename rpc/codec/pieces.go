@@ -20,8 +20,12 @@ func (c *Codec) left() int { return len(c.buf) - c.off + c.pieces.later }
 
 // join is take for what is not in one piece. Memory grows with the bytes that come.
 func (c *Codec) join(name string, n int) []byte {
-	if n > c.left() {
+	switch {
+	case n > c.left():
 		c.Fail(name, ErrShort)
+		return nil
+	case n > maxValue:
+		c.Fail(name, ErrLong)
 		return nil
 	}
 	p := &c.pieces
@@ -49,6 +53,10 @@ func (c *Codec) join(name string, n int) []byte {
 	}
 	return b
 }
+
+// maxValue is the longest value of a message in pieces. It lies in memory as a whole, twice for a moment,
+// whatever the bounds of what the message may take are.
+const maxValue = 16 << 20
 
 // maxJoined is the longest value whose memory is kept for the next.
 const maxJoined = 64 << 10

@@ -1,0 +1,50 @@
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+)
+
+// TestLongText: a text is not collected up to the limit of messages, just because so much may come.
+func TestLongText(t *testing.T) {
+	for _, n := range []uint32{maxValue, maxValue + 1, 1 << 29} {
+		given, piece := 0, make([]byte, 64<<10)
+		next := func() ([]byte, error) { given++; return piece, nil }
+		c := NewPiecesDecoder(Newest, binary.BigEndian.AppendUint32(nil, n), next, 1<<30)
+		var text string
+		c.String("text", &text)
+		if long := n > maxValue; long != errors.Is(c.Err(), ErrLong) || long && given > 0 {
+			t.Errorf("%d bytes: %v, %d pieces were read", n, c.Err(), given)
+		}
+	}
+}
+
+// TestListOfNothing: a list of empty texts takes more memory than bytes on the wire, and has an end. Those
+// of records that are handed on one by one do not come together.
+func TestListOfNothing(t *testing.T) {
+	const lists, long = 8, 1 << 10
+	var row, in []byte
+	row = append(binary.BigEndian.AppendUint32(row, long), make([]byte, 4*long)...)
+	in = binary.BigEndian.AppendUint32(in, lists)
+	for range lists {
+		in = append(in, row...)
+	}
+	room := int(2.5 * long * float64(sizeOf[string]())) // for two lists and a half
+	walk := func(c *Codec, texts *[]string) { c.Strings("texts", texts) }
+
+	c := NewDecoder(Newest, in)
+	c.held = maxHeld - room
+	var all [][]string
+	if Array(c, "lists", "list", &all, walk); !errors.Is(c.Err(), ErrLarge) || len(all) > 3 {
+		t.Errorf("kept: %v after %d lists", c.Err(), len(all))
+	}
+
+	c = NewDecoder(Newest, in)
+	c.held = maxHeld - room
+	came := 0
+	s := Stream[[]string]{Each: func(*[]string) error { came++; return nil }}
+	if StreamList(c, "lists", "list", &s, walk); c.Finish() != nil || came != lists {
+		t.Errorf("handed on: %v after %d lists", c.Err(), came)
+	}
+}
