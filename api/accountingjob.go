@@ -272,11 +272,11 @@ var accountingJobsParams = schema.Object("",
 		p.UsageStart = t
 		p.AccountingJobFilter.Flags |= model.JobFilterNoDefaultUsage
 		return nil
-	}, "Submitted since then", schema.Unit(UnixTime), schema.Until(V41)),
+	}, "Submitted since then", schema.Unit(TimeText), schema.Until(V41)),
 	schema.F("timelimit_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMax }, "Longest time limit", schema.Unit("min"), schema.Until(V41)),
 	schema.F("timelimit_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMin }, "Shortest time limit", schema.Unit("min"), schema.Until(V41)),
-	schema.F("end_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageEnd }, "There until then", schema.Unit(UnixTime)),
-	schema.F("start_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageStart }, "There since then; when missing, ever", schema.Unit(UnixTime)),
+	schema.F("end_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageEnd }, "There until then", schema.Unit(TimeText)),
+	schema.F("start_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageStart }, "There since then; when missing, ever", schema.Unit(TimeText)),
 	schema.F("node", schema.String, func(p *AccountingJobsParams) *string { return &p.UsedNodes }, "Nodes, as a host list, of which it had one"),
 	texts("users", "Users, by name or number", func(p *AccountingJobsParams) *[]string { return &p.UserIDs }),
 	texts("wckey", "Workload keys", func(p *AccountingJobsParams) *[]string { return &p.WCKeys }),

@@ -146,8 +146,8 @@ var associationParams = schema.Object("",
 	texts("parent_account", "Accounts above", func(p *AssociationParams) *[]string { return &p.ParentAccounts }),
 	texts("partition", "Partitions", func(p *AssociationParams) *[]string { return &p.Partitions }),
 	texts("qos", "Qualities of service, by name or number", func(p *AssociationParams) *[]string { return &p.QOSIDs }),
-	schema.F("usage_end", instant, func(p *AssociationParams) *model.Time { return &p.UsageEnd }, "Until when usage is shown", schema.Unit(UnixTime)),
-	schema.F("usage_start", instant, func(p *AssociationParams) *model.Time { return &p.UsageStart }, "Since when usage is shown", schema.Unit(UnixTime)),
+	schema.F("usage_end", instant, func(p *AssociationParams) *model.Time { return &p.UsageEnd }, "Until when usage is shown", schema.Unit(TimeText)),
+	schema.F("usage_start", instant, func(p *AssociationParams) *model.Time { return &p.UsageStart }, "Since when usage is shown", schema.Unit(TimeText)),
 	texts("user", "Users", func(p *AssociationParams) *[]string { return &p.Users }),
 )
 

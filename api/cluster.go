@@ -57,7 +57,7 @@ var Clusters = enveloped("openapi_clusters_resp", func(a *ClustersAnswer) *Envel
 type ClustersParams struct{}
 
 var clustersParams = schema.Object("",
-	schema.Ignore[ClustersParams]("update_time", instant, "Clusters have no date of their last change", schema.Unit(UnixTime)),
+	schema.Ignore[ClustersParams]("update_time", instant, "Clusters have no date of their last change", schema.Unit(TimeText)),
 )
 
 // GetClusters lists the clusters.
@@ -91,8 +91,8 @@ var clusterParams = schema.Object("",
 	schema.Take("flags", joined(clusterFlags), func(p *ClusterParams, n uint32) error { p.Flags = model.Some(n); return nil }, "Flags, of which it must have one, with commas between them"),
 	passedOver[ClusterParams]("format"),
 	texts("rpc_version", "Protocols, of which its controller must speak one", func(p *ClusterParams) *[]string { return &p.RPCVersions }),
-	schema.F("usage_end", instant, func(p *ClusterParams) *model.Time { return &p.UsageEnd }, "Until when usage is asked for", schema.Unit(UnixTime)),
-	schema.F("usage_start", instant, func(p *ClusterParams) *model.Time { return &p.UsageStart }, "Since when usage is asked for", schema.Unit(UnixTime)),
+	schema.F("usage_end", instant, func(p *ClusterParams) *model.Time { return &p.UsageEnd }, "Until when usage is asked for", schema.Unit(TimeText)),
+	schema.F("usage_start", instant, func(p *ClusterParams) *model.Time { return &p.UsageStart }, "Since when usage is asked for", schema.Unit(TimeText)),
 	schema.F("with_deleted", yes, func(p *ClusterParams) *bool { return &p.WithDeleted }, "Show it when it is deleted, too"),
 	schema.F("with_usage", yes, func(p *ClusterParams) *bool { return &p.WithUsage }, "Ask for usage, which no field shows"),
 )

@@ -33,7 +33,7 @@ var shownParams = schema.Object("",
 
 func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("update_time", instant, func(p *P) *model.Time { return &at(p).Since },
-		"Answer 304 when nothing changed since then", schema.Unit(UnixTime))
+		"Answer 304 when nothing changed since then", schema.Unit(TimeText))
 }
 
 func flags[P any](at func(*P) *model.Query) schema.Field[P] { return flagsOr("all there is", at) }
@@ -59,17 +59,6 @@ func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 			*into = value
 			return true
 		})
-}
-
-// instant is a time in seconds since 1970.
-func instant() schema.Type[model.Time] {
-	return asText(func(s string) (model.Time, error) {
-		n, err := strconv.ParseUint(s, 10, 62)
-		if err != nil {
-			return 0, fmt.Errorf("expected seconds since 1970, got %q", schema.Shorten(s))
-		}
-		return model.Time(n), nil
-	})
 }
 
 // signalNumber is a signal by name or number.

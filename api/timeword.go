@@ -1,0 +1,190 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// TimeText is the unit of a parameter that is a time.
+const TimeText = UnixTime + ", or in words: 2024-01-02T10:00, 01/02/24, 10:00, today, tomorrow, noon, midnight, now, now-1hour; " +
+	"in the gateway's time zone, unless the text ends with another"
+
+// Which time zone it is stands in a file that a worker may not open any more when the first word comes.
+var _, _ = time.Now().Zone()
+
+// instant is a time of a parameter.
+func instant() schema.Type[model.Time] {
+	return asText(func(s string) (model.Time, error) { return readTime(s, time.Now()) })
+}
+
+var (
+	timeSeconds = regexp.MustCompile(`^(?:[uU][tT][sS])?(\d{1,18})(?:\.\d*)?$`)
+	// A "+" that is not escaped is a blank once a query was read; nothing else can stand there.
+	timeNow    = regexp.MustCompile(`(?i)^now(?:\s*([-+ ])\s*(\d{1,10})\s*(seconds?|minutes?|hours?|days?|weeks?)?)?$`)
+	timeBlanks = regexp.MustCompile(`^[-\s]*(?:T?(\d.*)|(\D.*)|)$`)
+	timeWord   = regexp.MustCompile(`(?i)^(today|tomorrow|midnight|noon|elevenses|fika|teatime)`)
+	timeClock  = regexp.MustCompile(`(?i)^(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s*(am|pm))?`)
+	timeDate   = regexp.MustCompile(`^(\d{4})-(\d{1,2})-(\d{1,2})`)
+	timeShort  = regexp.MustCompile(`^(\d{1,2})[./]?(\d{1,2})(?:[./]?(\d\d))?`)
+)
+
+var (
+	timeUnits = map[string]int64{"": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400}
+	timeHours = map[string]int{"midnight": 0, "noon": 12, "elevenses": 11, "fika": 15, "teatime": 16}
+)
+
+// readTime reads what Slurm's commands take for a time, as its manuals describe it, and RFC 3339. A time of
+// the day alone is the next one, and so is a date without a year.
+//
+// Digits alone are seconds since 1970, never the date MMDDYY. What is said twice, or can't be, as the
+// 30th of February, is refused: Slurm's own takes the last, or another day.
+func readTime(s string, now time.Time) (model.Time, error) {
+	wrong := fmt.Errorf("expected a time as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
+	at, ok := time.Time{}, false
+	switch {
+	case timeSeconds.MatchString(s):
+		n, err := strconv.ParseInt(timeSeconds.FindStringSubmatch(s)[1], 10, 64)
+		at, ok = time.Unix(n, 0), err == nil
+	case timeNow.MatchString(s):
+		at, ok = fromNow(timeNow.FindStringSubmatch(s), now), true
+	case !strings.HasPrefix(s, "-"): // a number below zero is no date
+		var err error
+		if at, err = time.Parse(time.RFC3339, strings.Replace(s, " ", "+", 1)); err != nil {
+			at, err = dayAndHour(s, now)
+		}
+		ok = err == nil
+	}
+	if !ok || at.Unix() < 0 {
+		return 0, wrong
+	}
+	return model.At(at), nil
+}
+
+// fromNow is now, or so much later or earlier.
+func fromNow(m []string, now time.Time) time.Time {
+	n, _ := strconv.ParseInt(m[2], 10, 64) // ten digits at the most, or none
+	n *= timeUnits[strings.TrimSuffix(strings.ToLower(m[3]), "s")]
+	if m[1] == "-" {
+		n = -n
+	}
+	return time.Unix(now.Unix()+n, 0)
+}
+
+// dayAndHour puts together the day and the time of the day that s says, in any order.
+func dayAndHour(s string, now time.Time) (time.Time, error) {
+	p := timeParts{now: now}
+	for s != "" {
+		var err error
+		if s, err = p.take(timeBlanks.ReplaceAllString(s, "$1$2")); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return p.time()
+}
+
+// timeParts is what a text has said so far.
+type timeParts struct {
+	now                  time.Time
+	year, month, day     int // 0: not said
+	hour, minute, second int
+	days, hours          int // how often each was said
+}
+
+var errNoTime = errors.New("not a time")
+
+// take takes one part from the beginning of s.
+func (p *timeParts) take(s string) (rest string, err error) {
+	if s == "" {
+		return "", nil
+	}
+	number := func(s string) int { n, _ := strconv.Atoi(s); return n }
+	if m := timeWord.FindString(s); m != "" {
+		p.word(strings.ToLower(m))
+		return s[len(m):], nil
+	}
+	if m := timeClock.FindStringSubmatch(s); m != nil {
+		p.hour, p.minute, p.second = number(m[1]), number(m[2]), number(m[3])
+		p.hours++
+		return s[len(m[0]):], p.half(strings.ToLower(m[4]))
+	}
+	if m := timeDate.FindStringSubmatch(s); m != nil {
+		p.year, p.month, p.day = number(m[1]), number(m[2]), number(m[3])
+		p.days++
+		return s[len(m[0]):], nil
+	}
+	if m := timeShort.FindStringSubmatch(s); m != nil {
+		p.month, p.day = number(m[1]), number(m[2])
+		if m[3] != "" {
+			p.year = 2000 + number(m[3])
+		}
+		p.days++
+		return s[len(m[0]):], nil
+	}
+	return "", errNoTime
+}
+
+// word takes one that names a day or a time of the day.
+func (p *timeParts) word(word string) {
+	if hour, ok := timeHours[word]; ok {
+		p.hour, p.minute, p.second = hour, 0, 0
+		p.hours++
+		return
+	}
+	p.on(p.now)
+	if word == "tomorrow" {
+		p.on(p.now.AddDate(0, 0, 1))
+	}
+	p.days++
+}
+
+func (p *timeParts) on(day time.Time) {
+	year, month, mday := day.Date()
+	p.year, p.month, p.day = year, int(month), mday
+}
+
+// half takes what is said of which half of the day it is. Noon is 12:00 pm.
+func (p *timeParts) half(word string) error {
+	switch {
+	case word == "":
+	case p.hour > 12:
+		return errNoTime
+	case word == "pm" && p.hour < 12:
+		p.hour += 12
+	case word == "am" && p.hour == 12:
+		p.hour = 0
+	}
+	return nil
+}
+
+// time is the time that was said.
+func (p *timeParts) time() (time.Time, error) {
+	if p.days > 1 || p.hours > 1 || p.days+p.hours == 0 || p.hour > 23 || p.minute > 59 || p.second > 59 {
+		return time.Time{}, errNoTime
+	}
+	if p.days == 0 {
+		if p.on(p.now); !p.at().After(p.now) {
+			p.on(p.now.AddDate(0, 0, 1))
+		}
+	}
+	if p.year == 0 {
+		if p.year = p.now.Year(); !p.at().After(p.now) {
+			p.year++
+		}
+	}
+	at := p.at()
+	if _, month, day := at.Date(); int(month) != p.month || day != p.day {
+		return time.Time{}, errNoTime
+	}
+	return at, nil
+}
+
+func (p *timeParts) at() time.Time {
+	return time.Date(p.year, time.Month(p.month), p.day, p.hour, p.minute, p.second, 0, p.now.Location())
+}
