@@ -33,6 +33,8 @@ type daemon struct {
 	mu      sync.Mutex
 	version codec.Version // it speaks; 0: not known, or no longer sure
 	vain    []time.Time   // when it was last probed from the newest version to the oldest, and closed on each
+	misses  int           // how often a probe has not reached it
+	missed  failure       // the last of those
 }
 
 // daemons is a primary and its backups.

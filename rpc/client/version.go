@@ -46,7 +46,11 @@ var closers = []codec.Version{codec.V2205, codec.V2405}
 // Whoever sends such credentials must not have each of them cost a daemon a connection for each
 // version there is. When that has been in vain a few times, the next credential has to show in
 // the versions of closers alone that it is better.
+//
+// Who waits for a probe that does not reach d has its failure: one after the other they would wait for a
+// machine that is gone until no time is left.
 func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (codec.Version, *failure) {
+	misses, _ := d.missedSo()
 	select {
 	case d.probe <- struct{}{}:
 		defer func() { <-d.probe }()
@@ -55,6 +59,9 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 	}
 	if found := d.known(); found != 0 && found != v {
 		return found, nil // by the probe that was waited for
+	}
+	if n, missed := d.missedSo(); n != misses {
+		return 0, missed
 	}
 	try := func(v codec.Version) *failure {
 		answer, f := c.exchange(ctx, d, v, cred, ping, nil)
@@ -68,11 +75,22 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 		descend = d.few
 	}
 	found, f := descend(try)
-	if f != nil && f.stage == silent {
+	switch {
+	case f == nil:
+	case f.stage == silent:
 		d.note(c.now())
 		f.err = c.closed(v, f.err)
+	case c.lost(ctx, d, cred, f):
+		d.miss(f)
 	}
 	return found, f
+}
+
+// lost tells whether f says that nobody reaches d, and not that munged did not answer, or that
+// there was a way less or less time than there may be.
+func (c *Client) lost(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
+	_, other := errors.AsType[*errs.Error](f.err)
+	return f.stage == unreached && !other && ctx.Err() == nil && (!cred.Local() || c.munged(d))
 }
 
 // closed is the error for a daemon that spoke v, or 0, and closes on every version.
@@ -82,6 +100,21 @@ func (g *daemons) closed(v codec.Version, err error) error {
 	}
 	return errs.Wrap(err, errs.Unauthenticated, "the %s closes on every version: it does not accept the credential, or it speaks none of the protocols of Slurm %s to %s",
 		g.what, codec.Oldest.Release(), codec.Newest.Release())
+}
+
+// missedSo is how often a probe has not reached d, and the last one's failure.
+func (d *daemon) missedSo() (int, *failure) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.missed
+	return d.misses, &f
+}
+
+// miss remembers a probe that did not reach d by any way there is.
+func (d *daemon) miss(f *failure) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.misses, d.missed = d.misses+1, *f
 }
 
 // tired tells whether d was probed in vain so often that it is not to be for a while.

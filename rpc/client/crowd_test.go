@@ -1,0 +1,67 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/rpc/client"
+)
+
+// TestCrowdBeforeADeadController: when a machine does not even say that nobody listens, one of those who come at
+// the same time waits for it, and the others have it from him: 503, and none of them after a time limit.
+func TestCrowdBeforeADeadController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dialled := 0
+		c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: "192.0.2.1:6817"}},
+			Dial: func(ctx context.Context, a client.Address) (net.Conn, error) {
+				dialled++
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}})
+		begun := time.Now() // of the bubble's own clock
+		var wait sync.WaitGroup
+		for range 50 {
+			wait.Go(func() {
+				if err := c.Vouch(context.Background(), ann); errs.KindOf(err) != errs.Unavailable {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		wait.Wait()
+		if took := time.Since(begun); dialled != 1 || took != 2*time.Second {
+			t.Errorf("dialled %d times within %v", dialled, took)
+		}
+		if _ = c.Vouch(context.Background(), ann); dialled != 2 {
+			t.Error("who comes later has it from those before")
+		}
+	})
+}
+
+// TestCrowdBehindOneWhoLeft: that the one who was to find out has gone says nothing of the controller.
+func TestCrowdBehindOneWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dialled := 0
+		c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: "192.0.2.1:6817"}},
+			Dial: func(ctx context.Context, a client.Address) (net.Conn, error) {
+				dialled++
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}})
+		first, leave := context.WithCancel(context.Background())
+		var wait sync.WaitGroup
+		wait.Go(func() { _ = c.Vouch(first, ann) })
+		synctest.Wait()
+		wait.Go(func() { _ = c.Vouch(context.Background(), ann) })
+		synctest.Wait()
+		leave()
+		wait.Wait()
+		if dialled != 2 {
+			t.Errorf("dialled %d times", dialled)
+		}
+	})
+}
