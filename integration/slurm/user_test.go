@@ -2,71 +2,207 @@ package slurm
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
-// TestUser is a user's day at the gateway, with a token of the cluster's, in every API version: look, submit, look
-// again, cancel.
+// versions are those of the API.
+var versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43"}
+
+// backend is a cluster behind the gateway, as one of its users knows it.
+type backend struct {
+	conf  string   // the gateway's configuration, in the machine
+	token string   // alice's
+	nodes []string // those that are there
+}
+
+// slurm is the machine's Slurm.
+func (m *machine) slurm() backend {
+	nodes := []string{"n01", "n02", "n03", "n04", "n05", "n06", "node1"}
+	if m.release != "22.05" { // which shows no node of a cloud that is powered down
+		nodes = append([]string{"c1", "c2"}, nodes...)
+	}
+	return backend{"/etc/slurm/slurm.conf", m.token, nodes}
+}
+
+// shipped starts the daemons that come along, in the same machine.
+func (m *machine) shipped(t *testing.T) backend {
+	t.Helper()
+	must(t, m.install("schedctl", "schedctld", "scheddbd"))
+	const etc = "/etc/shipped"
+	for _, dir := range []string{etc, "/run/shipped", "/var/lib/shipped"} {
+		must(t, os.RemoveAll(filepath.Join(m.root, dir)))
+		must(t, os.Mkdir(filepath.Join(m.root, dir), 0o755))
+	}
+	must(t, os.CopyFS(filepath.Join(m.root, etc), os.DirFS("testdata/shipped")))
+	must(t, os.WriteFile(filepath.Join(m.root, etc, "jwt.key"), []byte(strings.Repeat("not a secret. ", 3)), 0o600))
+	for _, name := range []string{"scheddbd", "schedctld"} {
+		conf := etc + "/" + name + ".conf"
+		must(t, os.Chmod(filepath.Join(m.root, conf), 0o600)) // else whoever's umask it is may write it
+		m.start(t, name, "/run/shipped/"+name+".sock", nil, "/opt/gateway/"+name, "-f", conf)
+	}
+	token := m.run(t, "root", "/opt/gateway/schedctl", "-f", etc+"/schedctld.conf", "token", "username=alice", "lifespan=86400")
+	return backend{etc + "/schedctld.conf", strings.TrimPrefix(token, "SCHED_JWT="), []string{"head"}}
+}
+
+// TestUser is a user's day at the gateway, with a token of the cluster's, in every API version: look around, submit,
+// look again, cancel. It is the same day before Slurm and before the daemons that come along.
 func TestUser(t *testing.T) {
 	m := real(t)
-	m.gateway(t, "-u", "nobody", "-g", "nogroup")
-	c := m.client(ourSocket)
-	token := "X-SLURM-USER-TOKEN: " + m.token
-	for _, version := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43"} {
-		t.Run(version, func(t *testing.T) {
-			do := func(method, path, body string, want int, headers ...string) string {
-				t.Helper()
-				a, err := ask(c, method, "/slurm/"+version+path, body, headers...)
-				must(t, err)
-				if a.status != want {
-					t.Fatalf("%s %s: status %d, want %d: %.500s", method, path, a.status, want, a.body)
-				}
-				return string(a.body)
+	for _, cluster := range []struct {
+		name string
+		up   func(*testing.T) backend
+	}{
+		{"Slurm " + m.release, func(*testing.T) backend { return m.slurm() }},
+		{"shipped daemons", m.shipped},
+	} {
+		t.Run(cluster.name, func(t *testing.T) {
+			b := cluster.up(t)
+			m.start(t, "gateway", ourSocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_NAMES=slurm"},
+				"/opt/gateway/schedrestd", "-v", "-f", b.conf, "-u", "nobody", "-g", "nogroup", "unix:"+ourSocket)
+			for _, version := range versions {
+				t.Run(version, func(t *testing.T) {
+					d := day{t, m.client(ourSocket), version, "X-SLURM-USER-TOKEN: " + b.token}
+					d.looksAround(b.nodes)
+					d.submits(m.root)
+					d.cancels()
+					d.isRefused()
+				})
 			}
-			if body := do("GET", "/ping", "", 200, token); !strings.Contains(body, `"pinged":"UP"`) {
-				t.Errorf("ping: %s", body)
-			}
-			if body := do("GET", "/nodes", "", 200, token); strings.Count(body, `"slurmd_start_time"`) != 9 {
-				t.Errorf("nodes: %.1000s", body)
-			}
-			do("GET", "/node/node1", "", 200, token)
-			do("GET", "/node/none", "", 404, token)
-			output := "/tmp/day-" + version
-			os.Remove(filepath.Join(m.root, output))
-			var job string
-			if version == "v0.0.42" {
-				job = handIn(t, c, output, token)
-			} else {
-				var answer struct {
-					JobID json.Number `json:"job_id"`
-				}
-				must(t, json.Unmarshal([]byte(do("POST", "/job/submit", submission(output), 200, token)), &answer))
-				job = answer.JobID.String()
-			}
-			m.ranAs(t, job, "alice", 20001, output)
-			if body := do("GET", "/job/"+job, "", 200, token); !strings.Contains(body, `"COMPLETED"`) {
-				t.Errorf("job: %.2000s", body)
-			}
-			waits := m.run(t, "alice", "sbatch", "--parsable", "-H", "--wrap=exit")
-			do("DELETE", "/job/"+waits, "", 200, token)
-			if state := m.run(t, "root", "squeue", "-h", "-t", "all", "-j", waits, "-o", "%T"); state != "CANCELLED" {
-				t.Errorf("after DELETE job %s is %s", waits, state)
-			}
-			do("DELETE", "/job/4000000", "", 404, token)
-			do("GET", "/jobs", "", 401)
-			do("GET", "/jobs", "", 401, token[:len(token)-4]+"AAAA")
-			do("GET", "/jobs", "", 401, token, "X-SLURM-USER-NAME: root")
 		})
 	}
-	t.Run("no such partition", func(t *testing.T) {
-		text := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"who","partition":"none"`, 1)
-		a, err := ask(c, "POST", "/slurm/v0.0.42/job/submit", text, token)
-		must(t, err)
-		if a.status < 400 || a.status >= 500 || !strings.Contains(string(a.body), "artition") {
-			t.Errorf("status %d: %s", a.status, a.body)
-		}
+}
+
+// day is what one user does in one version of the API.
+type day struct {
+	t       *testing.T
+	c       *http.Client
+	version string
+	token   string // as a header
+}
+
+// shown is what is looked at in answers.
+type shown struct {
+	Errors []struct{ Error, Description string }
+	Pings  []struct{ Pinged string }
+	Nodes  []struct {
+		Name  string
+		State []string
+	}
+	Partitions []struct{ Name string }
+	Jobs       []struct {
+		UserName string `json:"user_name"`
+		Name     string
+		JobState []string `json:"job_state"`
+	}
+	JobID   json.Number `json:"job_id"`
+	UserMsg string      `json:"job_submit_user_msg"`
+}
+
+// ask sends a request, of path "/slurm/…/ping" for one, and fails the test unless it has the status.
+func (d day) ask(method, path, body string, status int, headers ...string) (s shown) {
+	d.t.Helper()
+	a, err := ask(d.c, method, strings.Replace(path, "…", d.version, 1), body, headers...)
+	must(d.t, err)
+	if a.status != status {
+		d.t.Fatalf("%s %s: status %d, want %d: %.500s", method, path, a.status, status, a.body)
+	}
+	if err := json.Unmarshal(a.body, &s); err != nil {
+		d.t.Fatalf("%s %s: %v: %.500s", method, path, err, a.body)
+	}
+	if failed := len(s.Errors) > 0; failed != (status >= 400) {
+		d.t.Errorf("%s %s: status %d with the errors %v", method, path, status, s.Errors)
+	}
+	return s
+}
+
+func (d day) get(path string) shown {
+	d.t.Helper()
+	return d.ask("GET", path, "", http.StatusOK, d.token)
+}
+
+func (d day) looksAround(nodes []string) {
+	d.t.Helper()
+	if s := d.get("/slurm/…/ping"); len(s.Pings) != 1 || s.Pings[0].Pinged != "UP" {
+		d.t.Errorf("ping: %v", s.Pings)
+	}
+	var names []string
+	for _, n := range d.get("/slurm/…/nodes").Nodes {
+		names = append(names, n.Name)
+	}
+	if slices.Sort(names); !slices.Equal(names, nodes) {
+		d.t.Errorf("nodes: %q, want %q", names, nodes)
+	}
+	last := nodes[len(nodes)-1]
+	if s := d.get("/slurm/…/node/" + last); len(s.Nodes) != 1 || s.Nodes[0].Name != last || slices.Contains(s.Nodes[0].State, "DOWN") {
+		d.t.Errorf("node %s: %v", last, s.Nodes)
+	}
+	if s := d.get("/slurm/…/partition/debug"); len(s.Partitions) != 1 || s.Partitions[0].Name != "debug" {
+		d.t.Errorf("partition debug: %v", s.Partitions)
+	}
+	for _, list := range []string{"jobs", "partitions", "reservations", "licenses", "shares", "diag"} {
+		d.get("/slurm/…/" + list)
+	}
+	for _, list := range []string{"ping", "jobs", "users", "accounts", "associations", "qos", "clusters", "tres"} {
+		d.get("/slurmdb/…/" + list)
+	}
+	d.ask("GET", "/slurm/…/node/none", "", http.StatusNotFound, d.token)
+	d.ask("GET", "/slurm/…/job/4000000", "", http.StatusNotFound, d.token)
+}
+
+// submits hands in a job and waits until it has run as alice, whose file it leaves.
+func (d day) submits(root string) {
+	d.t.Helper()
+	output := "/tmp/day-" + d.version
+	os.Remove(filepath.Join(root, output))
+	job := d.ask("POST", "/slurm/…/job/submit", submission(output), http.StatusOK, d.token).JobID
+	d.becomes(job, "COMPLETED")
+	s := d.get(fmt.Sprint("/slurm/…/job/", job))
+	if j := s.Jobs[0]; j.UserName != users[0].name || j.Name != "who" {
+		d.t.Errorf("job %s: %v", job, j)
+	}
+	text, err := os.ReadFile(filepath.Join(root, output))
+	must(d.t, err)
+	info, err := os.Stat(filepath.Join(root, output))
+	must(d.t, err)
+	if uid := info.Sys().(*syscall.Stat_t).Uid; uid != users[0].id || strings.TrimSpace(string(text)) != users[0].name {
+		d.t.Errorf("the job ran as %q and its file is of uid %d", text, uid)
+	}
+	nowhere := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"who","partition":"none"`, 1)
+	a, err := ask(d.c, "POST", "/slurm/"+d.version+"/job/submit", nowhere, d.token)
+	if err != nil || a.status < 400 || a.status >= 500 || !strings.Contains(string(a.body), "artition") {
+		d.t.Errorf("for a partition that is not there: %v, status %d: %s", err, a.status, a.body)
+	}
+}
+
+// becomes waits for a job's state.
+func (d day) becomes(job json.Number, state string) {
+	d.t.Helper()
+	eventually(d.t, fmt.Sprintf("job %s is %s", job, state), func() bool {
+		s := d.get(fmt.Sprint("/slurm/…/job/", job))
+		return len(s.Jobs) == 1 && slices.Contains(s.Jobs[0].JobState, state)
 	})
+}
+
+func (d day) cancels() {
+	d.t.Helper()
+	sleeps := strings.Replace(submission("/dev/null"), `id -un\n`, `sleep 1000\n`, 1)
+	job := d.ask("POST", "/slurm/…/job/submit", sleeps, http.StatusOK, d.token).JobID
+	d.becomes(job, "RUNNING")
+	d.ask("DELETE", fmt.Sprint("/slurm/…/job/", job), "", http.StatusOK, d.token)
+	d.becomes(job, "CANCELLED")
+	d.ask("DELETE", "/slurm/…/job/4000000", "", http.StatusNotFound, d.token)
+}
+
+func (d day) isRefused() {
+	d.t.Helper()
+	d.ask("GET", "/slurm/…/jobs", "", http.StatusUnauthorized)
+	d.ask("GET", "/slurm/…/jobs", "", http.StatusUnauthorized, d.token[:len(d.token)-4]+"AAAA")
+	d.ask("GET", "/slurm/…/jobs", "", http.StatusUnauthorized, d.token, "X-SLURM-USER-NAME: root")
 }

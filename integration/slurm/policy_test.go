@@ -1,0 +1,36 @@
+package slurm
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestSubmitPolicy: what the site's policy (testdata/conf/job_submit.lua) says about a job reaches who submits it, be
+// it accepted or refused, in every API version.
+func TestSubmitPolicy(t *testing.T) {
+	m := real(t)
+	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			d := day{t, m.client(ourSocket), version, "X-SLURM-USER-TOKEN: " + m.token}
+			submit := func(name string, status int) shown {
+				t.Helper()
+				named := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"`+name+`"`, 1)
+				return d.ask("POST", "/slurm/…/job/submit", named, status, d.token)
+			}
+			if s := submit("who", http.StatusOK); s.UserMsg != "" {
+				t.Errorf("of a job that the policy has no word for it says %q", s.UserMsg)
+			}
+			const praise = "grüße \"und\" Dank\nfor a job with a name"
+			if s := submit("praised", http.StatusOK); s.UserMsg != praise || s.JobID == "" {
+				t.Errorf("job %q is told %q, want %q", s.JobID, s.UserMsg, praise)
+			}
+			s := submit("refused", http.StatusUnprocessableEntity)
+			const reason = "no job of this name, see https://example.org/names"
+			if len(s.Errors) != 1 || !strings.Contains(s.Errors[0].Description, reason) {
+				t.Errorf("refused with %+v, want %q", s.Errors, reason)
+			}
+		})
+	}
+}
