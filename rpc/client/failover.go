@@ -87,8 +87,11 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 		switch {
 		case f == nil || f.wants > 0:
 			return answer, f
+		case f.stage == silent && !r.repeatable:
+			d.forget() // whether it came back as an older release is the next call's to find out
+			return nil, f
 		case f.stage == silent:
-			if again > 0 || !r.repeatable {
+			if again > 0 {
 				return nil, f
 			}
 			if f := c.doubt(half, d, cred, v); f != nil {

@@ -168,6 +168,9 @@ func TestVersionIsProbedAgain(t *testing.T) {
 				if code(err) != "outcome_unknown" {
 					t.Errorf("submit: %v", err)
 				}
+				if _, err := c.Submit(context.Background(), ann, &model.JobDesc{}); err != nil || submitted != 1 {
+					t.Errorf("submit again: %v, done %d times", err, submitted)
+				}
 			} else if err != nil || submitted != 1 {
 				t.Errorf("submit: %v, done %d times", err, submitted)
 			}
