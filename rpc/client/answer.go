@@ -34,6 +34,9 @@ func (g *daemons) read(answer *reply, want message.Type, body message.Body) erro
 	if answer.kind == want && want != message.ResponseRC {
 		return g.bad(answer.decode(body))
 	}
+	if answer.kind == message.ResponseReroute { // nothing was done, and where to go is no address of the configuration
+		return errs.New(errs.Unsupported, "the %s says that another cluster of the federation has to be asked", g.what)
+	}
 	rc, err := verdict(answer)
 	switch {
 	case err != nil:

@@ -213,6 +213,8 @@ var bad = []struct {
 		answer(nc, v, message.ResponseNodeInfo, raw("\xff\xff\xff\xfd\x00\x00\x00\x00\x00\x00\x00\x00"))
 	}, kind: errs.BadAnswer},
 	{name: "another message", act: func(nc net.Conn, v codec.Version) { answer(nc, v, 4711, message.Empty{}) }, kind: errs.BadAnswer},
+	{name: "sends to another cluster", act: func(nc net.Conn, v codec.Version) { answer(nc, v, message.ResponseReroute, raw("\x01somewhere")) },
+		kind: errs.Unsupported, clear: true},
 	{name: "success without an answer", act: func(nc net.Conn, v codec.Version) { rc(nc, v, 0) }, kind: errs.BadAnswer},
 	{name: "another version", act: func(nc net.Conn, v codec.Version) { answer(nc, v-1, message.ResponseNodeInfo, &message.NodeInfo{}) },
 		kind: errs.BadAnswer},
