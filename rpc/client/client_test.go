@@ -104,6 +104,11 @@ func controller() *server.Server {
 				e.Number = fault.NoScript
 				return 0, nil, e
 			}
+			if req.Desc.Name == "root" {
+				e := errs.New(errs.Invalid, "not a name for a job")
+				e.Number = 1<<32 - 1 // as a policy has it that returns an error
+				return 0, nil, e
+			}
 			answer := &message.SubmitResponse{Submitted: model.Submitted{UserMessage: "hello " + req.Desc.Name}}
 			answer.StepID.JobID = 42
 			return message.ResponseSubmitBatchJob, answer, nil
@@ -186,6 +191,10 @@ func requests(t *testing.T, c *client.Client) {
 	_, err = c.Submit(ctx, ann, &model.JobDesc{})
 	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Kind != errs.Invalid || e.Number != fault.NoScript || !strings.Contains(e.Message, "nothing to run") {
 		t.Errorf("Submit, refused: %#v", err)
+	}
+	_, err = c.Submit(ctx, ann, &model.JobDesc{Script: "#!/bin/sh\n", Name: "root"})
+	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Kind != errs.Invalid || e.Number != fault.Unspecified || !strings.Contains(e.Message, "not a name") {
+		t.Errorf("Submit, refused by a policy: %#v", err)
 	}
 	if err := c.Kill(ctx, ann, "42", 9, 0); err != nil {
 		t.Errorf("Kill: %v", err)

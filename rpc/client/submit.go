@@ -2,8 +2,11 @@ package client
 
 import (
 	"context"
+	"errors"
 
+	"schedrestd/errs"
 	"schedrestd/model"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
 
@@ -13,7 +16,19 @@ func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.
 	var answer message.SubmitResponse
 	r := request{kind: message.RequestSubmitBatchJob, body: &message.SubmitRequest{Desc: *desc}}
 	if err := c.query(ctx, cred, r, message.ResponseSubmitBatchJob, &answer); err != nil {
-		return nil, err
+		return nil, byPolicy(err)
 	}
 	return &answer.Submitted, nil
+}
+
+// byPolicy makes the job what is wrong when a controller gives no reason of its own: a site's submit policy refuses
+// jobs so, and its words, if it has any, are for who submits.
+func byPolicy(err error) error {
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok || e.Number != fault.Unspecified {
+		return err
+	}
+	refused := *e
+	refused.Kind = errs.Invalid
+	return &refused
 }

@@ -25,8 +25,8 @@ func Of(number uint32, text string) *errs.Error {
 	if r, ok := byNumber[number]; ok {
 		e.Kind, e.Message, e.Hint = r.kind, r.text, r.hint
 	} else {
-		e = errs.New(errs.BadAnswer, "the daemon refused with error number %d", number)
-		e.Number = int(number)
+		e = errs.New(errs.BadAnswer, "the daemon refused with error number %d", int32(number))
+		e.Number = int(int32(number))
 	}
 	switch text = clean(text); {
 	case text == "":

@@ -8,6 +8,7 @@ import (
 
 // Numbers that this project answers with, or treats specially.
 const (
+	Unspecified         = -1 // is not in the table: who asks may know more
 	UnexpectedMessage   = 1000
 	ProtocolVersion     = 1005
 	Authentication      = 1007
