@@ -221,12 +221,12 @@ var GetJobs = declare(listParams, Endpoint{
 
 // JobParams are the parameters of GetJob.
 type JobParams struct {
-	ID uint32
+	Job model.JobSelection
 	model.Query
 }
 
 var jobParams = schema.Object("",
-	schema.F("job_id", jobNumber, func(p *JobParams) *uint32 { return &p.ID }, "Number of the job", schema.Required(0)),
+	schema.F("job_id", oneJob, func(p *JobParams) *model.JobSelection { return &p.Job }, "Number of the job, of a task as \"12_3\", of a component as \"12+1\"", schema.Required(0)),
 	updateTime(func(p *JobParams) *model.Query { return &p.Query }),
 	flags(func(p *JobParams) *model.Query { return &p.Query }),
 )
@@ -235,6 +235,6 @@ var jobParams = schema.Object("",
 var GetJob = declare(jobParams, Endpoint{
 	Method: http.MethodGet, Path: "job/{job_id}", ID: "get_job",
 	Doc: "Show one job", Answer: Jobs,
-	About:   "The job of that number, or the tasks of an array when it is an array's. A number that no job has is answered with 404.",
+	About:   "The job of that number, or the tasks of an array when it is an array's. A task that still waits is shown with all that wait beside it, as one job. A number that no job has is answered with 404.",
 	Returns: "The job, in a list",
 })

@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"schedrestd/api/schema"
@@ -69,14 +68,14 @@ func signalNumber() schema.Type[model.Opt[uint16]] {
 	})
 }
 
-// jobNumber is the number of a job as a part of a path.
-func jobNumber() schema.Type[uint32] {
-	return asText(func(s string) (uint32, error) {
-		n, err := strconv.ParseUint(s, 10, 32)
+// oneJob is a job, a task "12_3" or a component "12+1" as a part of a path. "12_*" is all tasks.
+func oneJob() schema.Type[model.JobSelection] {
+	return asText(func(s string) (model.JobSelection, error) {
+		one, err := jobSelection(s)
 		if err != nil {
-			return 0, fmt.Errorf("there is no job %q", schema.Shorten(s))
+			err = fmt.Errorf("there is no job %q", schema.Shorten(s))
 		}
-		return uint32(n), nil
+		return one, err
 	})
 }
 

@@ -120,9 +120,15 @@ func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.
 	if err := f.asked("job", cred); err != nil {
 		return nil, model.JobTimes{}, err
 	}
+	var family []model.Job // as a controller answers: all of an array, and of a heterogeneous job
 	for i := range f.jobs {
-		if f.jobs[i].StepID.JobID == id {
-			return f.jobs[i : i+1], model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, nil
+		if j := &f.jobs[i]; j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id {
+			family = append(family, *j)
+		}
+	}
+	for i := range family {
+		if family[i].StepID.JobID == id {
+			return family, model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, nil
 		}
 	}
 	return nil, model.JobTimes{}, &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}

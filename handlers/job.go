@@ -1,10 +1,13 @@
 package handlers
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"syscall"
 
 	"schedrestd/api"
+	"schedrestd/errs"
 	"schedrestd/model"
 )
 
@@ -23,10 +26,14 @@ func (h *handler) getJobs(c *call, p *api.ListParams) error {
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
 
-// getJob shows one job: several entries when it is an array or heterogeneous.
+// getJob shows one job: several entries when it is an array or heterogeneous, and no task or component
+// of it was named.
 func (h *handler) getJob(c *call, p *api.JobParams) error {
-	jobs, times, err := h.Controller.Job(c.ctx, c.cred, p.ID, p.Or(model.ShowDetail))
+	jobs, times, err := h.Controller.Job(c.ctx, c.cred, p.Job.JobID, p.Or(everything))
 	if err != nil {
+		return err
+	}
+	if jobs, err = partOf(jobs, p.Job); err != nil {
 		return err
 	}
 	body := api.JobsAnswer{LastUpdate: times.LastUpdate, LastBackfill: times.LastBackfill, Envelope: c.envelope()}
@@ -40,6 +47,36 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 	}
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
+
+// partOf is the task or the component that is named, of jobs, which are all of an array or a heterogeneous
+// job. A task without a job of its own is in the one record of all that wait, as "scontrol show job 12_3" has it.
+func partOf(jobs []model.Job, named model.JobSelection) ([]model.Job, error) {
+	var what string
+	var is func(*model.Job) bool
+	switch task, offset := named.ArrayTaskID, named.HetOffset; {
+	case task.Set:
+		what = fmt.Sprintf("job %d with a task %d", named.JobID, task.Number)
+		is = func(j *model.Job) bool {
+			waiting := api.ArrayTasks(j)
+			return j.ArrayJobID == named.JobID && (j.ArrayTaskID == task || waiting.Has(int(task.Number)))
+		}
+	case offset.Set:
+		what = fmt.Sprintf("job %d with a component %d", named.JobID, offset.Number)
+		is = func(j *model.Job) bool { return j.HetJobID == named.JobID && j.HetJobOffset == offset.Number }
+	default:
+		return jobs, nil
+	}
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j model.Job) bool { return !is(&j) })
+	if len(jobs) == 0 {
+		missing := errs.New(errs.NotFound, "there is no %s", what)
+		missing.Number = invalidJobID
+		return nil, missing.WithSource(inPath + "job_id")
+	}
+	return jobs, nil
+}
+
+// invalidJobID is the number that Slurm has for a job that there is not.
+const invalidJobID = 2017
 
 // deleteJob cancels a job, or sends it another signal.
 func (h *handler) deleteJob(c *call, p *api.KillParams) error {
