@@ -58,7 +58,8 @@ func partOf(jobs []model.Job, named model.JobSelection) ([]model.Job, error) {
 		what = fmt.Sprintf("job %d with a task %d", named.JobID, task.Number)
 		is = func(j *model.Job) bool {
 			waiting := api.ArrayTasks(j)
-			return j.ArrayJobID == named.JobID && (j.ArrayTaskID == task || waiting.Has(int(task.Number)))
+			of := j.ArrayJobID == named.JobID || j.StepID.JobID == named.JobID // Slurm's commands take both
+			return of && (j.ArrayTaskID == task || waiting.Has(int(task.Number)))
 		}
 	case offset.Set:
 		what = fmt.Sprintf("job %d with a component %d", named.JobID, offset.Number)
