@@ -1,0 +1,305 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// page is docs/SLURM.md.
+func page(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/SLURM.md")
+	must(t, err)
+	return string(text)
+}
+
+// step is a block of commands of the page. Its first line says which it is and whose.
+type step struct{ name, user, text string }
+
+var (
+	steps   = regexp.MustCompile("(?ms)^```sh\n# ([AB][0-9](?: by hand)?), [^\n]*?(as root|as yourself|in the same shell)\n(.*?)^```$")
+	wanted  = regexp.MustCompile(`(?m)# → (.+)$`)
+	waiting = 2 * time.Minute
+)
+
+// walk gives the page's steps. What goes on in the same shell is one of them with what is before it.
+func walk(t *testing.T) map[string]step {
+	t.Helper()
+	found, last := map[string]step{}, ""
+	for _, b := range steps.FindAllStringSubmatch(page(t), -1) {
+		s := step{name: b[1], user: "root", text: b[3]}
+		if b[2] != "as root" {
+			s.user = "alice"
+		}
+		if b[2] == "in the same shell" {
+			s.text = found[last].text + s.text
+		}
+		last = s.name
+		found[last] = s
+	}
+	return found
+}
+
+// site is a machine on which an administrator follows the page.
+type site struct {
+	*machine
+	t     *testing.T
+	steps map[string]step
+}
+
+// follow runs a step and fails the test unless it shows all that the page says, in that order.
+func (s *site) follow(name string) string {
+	s.t.Helper()
+	b, ok := s.steps[name]
+	if !ok {
+		s.t.Fatalf("the page has no step %s", name)
+	}
+	var out strings.Builder
+	for _, piece := range pieces(b.text) {
+		if words := strings.Fields(piece); words[0] == "systemctl" {
+			s.systemctl(words[1:])
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), waiting)
+		cmd := s.command(ctx, b.user, "env", "-C", "/root/page", "HOME=/tmp/page-"+b.user, "USER="+b.user,
+			"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "bash", "-ec", piece)
+		text, err := cmd.CombinedOutput()
+		cancel()
+		if out.Write(text); err != nil {
+			s.t.Fatalf("step %s: %v\n%s\n%s", name, err, piece, text)
+		}
+	}
+	rest := out.String()
+	for _, w := range wanted.FindAllStringSubmatch(b.text, -1) {
+		_, after, ok := strings.Cut(rest, w[1])
+		if !ok {
+			s.t.Fatalf("step %s does not show %q:\n%s", name, w[1], out.String())
+		}
+		rest = after
+	}
+	return out.String()
+}
+
+// pieces cuts a step where the service manager is asked, which the machine has none of.
+func pieces(text string) (list []string) {
+	var piece strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "systemctl ") {
+			piece.WriteString(line)
+			continue
+		}
+		list = append(list, piece.String(), line)
+		piece.Reset()
+	}
+	return slices.DeleteFunc(append(list, piece.String()), func(p string) bool { return strings.TrimSpace(p) == "" })
+}
+
+// systemctl does what the service manager is asked for.
+func (s *site) systemctl(words []string) {
+	s.t.Helper()
+	switch request := strings.Join(words, " "); request {
+	case "daemon-reload":
+	case "restart slurmdbd slurmctld":
+		for _, name := range words[1:] {
+			s.signal(s.t, name, "TERM")
+			eventually(s.t, name+" has ended", func() bool {
+				_, err := s.try("root", "pgrep", "-x", name)
+				return err != nil
+			})
+			s.restart(s.t, name)
+		}
+	default:
+		name := strings.TrimSuffix(words[len(words)-1], ".service")
+		if request != fmt.Sprintf("enable --now %s.socket %[1]s.service", name) {
+			s.t.Fatalf("nothing here can do: systemctl %s", request)
+		}
+		s.activate(name)
+	}
+}
+
+// setting is what an installed unit has for a key, line by line.
+func (s *site) setting(unit, key string) (values []string) {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.root, "usr/local/lib/systemd/system", unit))
+	must(s.t, err)
+	for _, m := range regexp.MustCompile(`(?m)^`+key+`=(.*)$`).FindAllStringSubmatch(string(text), -1) {
+		values = append(values, m[1])
+	}
+	return values
+}
+
+// activate starts a service as its installed units say: its sockets opened by somebody else, its user, its
+// environment, its command. What confines it is not there.
+func (s *site) activate(name string) {
+	s.t.Helper()
+	args := []string{"systemd-socket-activate"}
+	var socket string
+	for _, address := range s.setting(name+".socket", "ListenStream") {
+		args = append(args, "-l", address)
+		if strings.HasPrefix(address, "/") {
+			socket = address
+		}
+	}
+	dir := filepath.Join(s.root, filepath.Dir(socket))
+	must(s.t, os.MkdirAll(dir, 0o755))
+	if user := s.setting(name+".service", "User"); len(user) == 1 {
+		args = append(args, "setpriv", "--reuid="+user[0], "--regid="+user[0], "--clear-groups")
+	}
+	args = append(append(args, "env"), s.setting(name+".service", "Environment")...)
+	command := strings.ReplaceAll(strings.Join(s.setting(name+".service", "ExecStart"), " "), "$SCHEDRESTD_OPTIONS", "")
+	// Started when the first client connects, which the machine's start does.
+	s.machine.start(s.t, name, socket, nil, append(args, strings.Fields(command)...)...)
+	must(s.t, os.Chmod(filepath.Join(s.root, socket), os.FileMode(octal(s.t, s.setting(name+".socket", "SocketMode")))))
+}
+
+func octal(t *testing.T, values []string) (mode uint32) {
+	t.Helper()
+	if len(values) != 1 {
+		t.Fatalf("no single mode in %v", values)
+	}
+	_, err := fmt.Sscanf(values[0], "%o", &mode)
+	must(t, err)
+	return mode
+}
+
+// unpacked makes the machine one on which nothing was done yet, with an archive in root's directory.
+func unpacked(t *testing.T) *site {
+	m := real(t)
+	s := &site{machine: m, t: t, steps: walk(t)}
+	work := filepath.Join(m.root, "root/page")
+	must(t, os.RemoveAll(work))
+	must(t, os.MkdirAll(work, 0o755))
+	must(t, os.Chmod(filepath.Join(m.root, "root"), 0o711)) // both walks have one directory
+	for _, user := range []string{"root", "alice"} {
+		home := "/tmp/page-" + user
+		m.run(t, "root", "rm", "-rf", home)
+		m.run(t, user, "mkdir", home)
+	}
+	archive(t, work)
+	t.Cleanup(func() {
+		m.try("root", "make", "-s", "-C", "/root/page/schedrestd-page", "uninstall")
+		os.RemoveAll(work)
+	})
+	return s
+}
+
+// archive packs what "make dist" does, and leaves the clone's own alone.
+func archive(t *testing.T, dir string) {
+	t.Helper()
+	from := t.TempDir()
+	top := filepath.Join(from, "schedrestd-page")
+	must(t, os.Mkdir(top, 0o755))
+	for _, name := range []string{"README.md", "CHANGELOG.md", "SECURITY.md", "docs", "deploy", "bin"} {
+		if out, err := exec.Command("cp", "-r", "../../"+name, top).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	must(t, os.Rename(filepath.Join(top, "deploy/install.mk"), filepath.Join(top, "Makefile")))
+	tar := exec.Command("tar", "-C", from, "--owner=0", "--group=0", "--numeric-owner", "-czf",
+		filepath.Join(dir, "schedrestd-page-linux-this.tar.gz"), "schedrestd-page")
+	if out, err := tar.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// withoutTokens takes from Slurm what step A1 sets up, and gives it back when the test ends.
+func (s *site) withoutTokens() {
+	s.t.Helper()
+	for _, name := range []string{"slurm.conf", "slurmdbd.conf"} {
+		file := filepath.Join(s.root, "etc/slurm", name)
+		before, err := os.ReadFile(file)
+		must(s.t, err)
+		s.t.Cleanup(func() { os.WriteFile(file, before, 0) })
+		after := regexp.MustCompile(`(?m)^AuthAlt.*\n`).ReplaceAll(before, nil)
+		must(s.t, os.WriteFile(file, after, 0)) // it keeps owner and mode
+	}
+	s.systemctl([]string{"restart", "slurmdbd", "slurmctld"})
+	if out, err := s.try("root", "scontrol", "token"); err == nil {
+		s.t.Fatalf("there are tokens before step A1: %s", out)
+	}
+}
+
+// TestPage follows docs/SLURM.md from a Slurm without tokens to jobs of a user's, in both walks.
+func TestPage(t *testing.T) {
+	s := unpacked(t)
+	alice := users[0]
+	for _, name := range []string{"A1", "A2", "A3", "A4", "A4 by hand", "A5", "A6", "B1", "B3", "B3 by hand", "B4", "B5"} {
+		if _, ok := s.steps[name]; !ok {
+			t.Errorf("the page has no step %s, or its first line says neither as root nor as yourself", name)
+		}
+	}
+	s.withoutTokens()
+	t.Cleanup(func() { // the machine's own are of the old key
+		cluster.token, _ = cluster.tokenOf("alice")
+		cluster.admin, _ = cluster.tokenOf("slurm")
+	})
+	s.follow("A1")
+	s.follow("A2")
+	s.follow("A3")
+	t.Run("tokens", func(t *testing.T) {
+		s := &site{s.machine, t, s.steps}
+		s.follow("A4")
+		s.follow("A5")
+		s.submitted("A6", alice.name, alice.id, "first")
+	})
+	t.Run("tokens, by hand", func(t *testing.T) {
+		s := &site{s.machine, t, s.steps}
+		s.byHand("A4 by hand", "curl -sS http://127.0.0.1:6820/readyz")
+		s.submitted("A6", alice.name, alice.id, "first")
+	})
+	t.Run("users", func(t *testing.T) {
+		s := &site{s.machine, t, s.steps}
+		s.follow("B1")
+		s.follow("B3")
+		s.submitted("B4", alice.name, alice.id, "second")
+		if out := s.follow("B5"); !regexp.MustCompile(`(?m)^root +schedrestd$`).MatchString(out) ||
+			!regexp.MustCompile(`(?m)^alice +schedrestd-work$`).MatchString(out) {
+			t.Errorf("not a parent of root's and a worker of alice's alone:\n%s", out)
+		}
+	})
+	t.Run("users, by hand", func(t *testing.T) {
+		s := &site{s.machine, t, s.steps}
+		s.byHand("B3 by hand", "setpriv --reuid=alice --regid=alice --init-groups curl -sS --unix-socket /run/schedrestd-users/socket http://x/readyz")
+		s.submitted("B4", alice.name, alice.id, "second")
+	})
+}
+
+// byHand runs a step that stays, until the test ends. Ready is a command that succeeds when it serves.
+func (s *site) byHand(name, ready string) {
+	s.t.Helper()
+	log, err := os.Create(filepath.Join(s.root, "var/log/slurm/byhand.log"))
+	must(s.t, err)
+	defer log.Close()
+	cmd := s.command(context.Background(), "root", "env", "PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/bin", "bash", "-c", s.steps[name].text)
+	cmd.Stdout, cmd.Stderr = log, log
+	must(s.t, cmd.Start())
+	s.t.Cleanup(func() {
+		s.try("root", "pkill", "-INT", "-x", "schedrestd") // in the machine alone
+		cmd.Wait()
+	})
+	eventually(s.t, name+" serves", func() bool {
+		_, err := s.try("root", "sh", "-c", ready)
+		return err == nil
+	})
+}
+
+// submitted follows a step that submits, and fails the test unless the job was the user's.
+func (s *site) submitted(name, user string, uid uint32, job string) {
+	s.t.Helper()
+	output := "/tmp/page-" + user + "/" + job + ".out"
+	os.Remove(filepath.Join(s.root, output))
+	out := s.follow(name)
+	m := regexp.MustCompile(`"job_id":(\d+)`).FindStringSubmatch(out)
+	if m == nil {
+		s.t.Fatalf("step %s shows no job: %s", name, out)
+	}
+	s.ranAs(s.t, m[1], user, uid, output)
+}
