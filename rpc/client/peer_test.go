@@ -420,6 +420,16 @@ func TestStandbyAnswersPings(t *testing.T) {
 	}
 }
 
+// TestPingOfAStranger: who answers a ping with something else is not up.
+func TestPingOfAStranger(t *testing.T) {
+	p := script(t, "ctl", func(nc net.Conn, r message.Header) { answer(nc, r.Version, 4711, message.Empty{}) })
+	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
+	pings, err := c.Ping(context.Background(), ann)
+	if err != nil || len(pings) != 1 || pings[0].Responding {
+		t.Errorf("got %+v, %v", pings, err)
+	}
+}
+
 // The end of a context ends a call that waits, long before the client's own limit.
 func TestCancel(t *testing.T) {
 	arrived := make(chan struct{}, 1)
