@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -33,7 +34,8 @@ func setAuthType(a *Auth, v string) error {
 	case "slurm", "sched":
 		a.AuthType = "auth/slurm"
 	default:
-		return wants("auth/cred, auth/munge or auth/slurm")
+		a.AuthType = "auth/" + name
+		return tolerated{wants("auth/cred, auth/munge or auth/slurm"), "not spoken here: tokens alone are served (AuthAltTypes=auth/jwt)"}
 	}
 	return nil
 }
@@ -41,20 +43,17 @@ func setAuthType(a *Auth, v string) error {
 // setAuthInfo takes the socket: munged's under auth/munge, the controller's own under
 // auth/cred; and how long munged's word is good. The other parameters are for Slurm's plugins.
 func setAuthInfo(a *Auth, v string) error {
-	var notes []string
+	var n notes
 	for _, p := range commas(v) {
 		if path, ok := socket(p); ok {
 			if err := setPath(&a.AuthSocket, path); err != nil {
 				return err
 			}
 		} else if name, value, _ := strings.Cut(p, "="); fold(name) == "ttl" && setSeconds(&a.Munge.TTL, value) != nil {
-			notes = append(notes, "ttl: want a number of seconds above 0; passed over")
+			n.add("ttl: want a number of seconds above 0; passed over")
 		}
 	}
-	if len(notes) > 0 {
-		return passedOver(strings.Join(notes, "; "))
-	}
-	return nil
+	return n.err()
 }
 
 // socket is the path in a parameter "socket=PATH", or PATH alone, as it was once written.
@@ -69,72 +68,95 @@ func socket(p string) (path string, ok bool) {
 // setAltTypes takes the other ways to authenticate. Those of Slurm's that a gateway has no use for as a second way
 // are passed over.
 func setAltTypes(a *Auth, v string) error {
-	var notes []string
+	var n notes
 	for _, t := range commas(v) {
 		switch name := plugin(t, "auth/"); name {
 		case "jwt":
 			a.JWT = true
 		case "munge", "slurm":
-			notes = append(notes, "auth/"+name+" counts as AuthType alone, passed over here")
+			n.add("auth/" + name + " counts as AuthType alone, passed over here")
 		default:
-			return wants("auth/jwt")
+			n.tolerate(wants("auth/jwt"), strconv.Quote(t)+" is not spoken here, passed over")
 		}
 	}
-	if len(notes) > 0 {
-		return passedOver(strings.Join(notes, "; "))
-	}
-	return nil
+	return n.err()
 }
 
 // setAltParameters takes what tokens are made and judged with. A parameter that comes twice is refused: which
-// of two keys counts must not be anybody's guess.
+// of two keys counts must not be anybody's guess. Slurm takes the first, and so it is in a site's file.
 func setAltParameters(a *Auth, v string) error {
-	var notes []string
+	var n notes
 	given := map[string]bool{}
 	for _, p := range commas(v) {
 		name, value, hasValue := strings.Cut(p, "=")
 		name = fold(strings.TrimSpace(name))
 		if given[name] {
-			return fmt.Errorf("%q is given twice", name)
+			n.tolerate(fmt.Errorf("%q is given twice", name), name+": given before; the first one counts")
+			continue
 		}
 		given[name] = true
-		note, err := a.setParameter(name, strings.TrimSpace(value), hasValue)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if note != "" {
-			notes = append(notes, note)
-		}
+		a.setParameter(name, strings.TrimSpace(value), hasValue, &n)
 	}
-	if len(notes) > 0 {
-		return passedOver(strings.Join(notes, "; "))
-	}
-	return nil
+	return n.err()
 }
 
-// setParameter sets one parameter; note is what the administrator should know.
-func (a *Auth) setParameter(name, value string, hasValue bool) (note string, err error) {
+// setParameter sets one parameter; n is told what the administrator should know.
+func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
+	pass := func(err error, what string) {
+		if err != nil {
+			n.tolerate(fmt.Errorf("%s: %w", name, err), name+": "+what)
+		}
+	}
+	const elsewhere = "not an absolute path, and means another file for each program; passed over here, and the daemons judge its tokens"
 	switch name {
 	case "jwt_key":
-		return "", setPath(&a.JWTKey, value)
+		pass(setPath(&a.JWTKey, value), elsewhere)
+		a.KeyElsewhere = a.JWTKey == ""
 	case "jwks":
-		return "", setPath(&a.JWKS, value)
+		pass(setPath(&a.JWKS, value), elsewhere)
+		a.KeyElsewhere = a.KeyElsewhere || a.JWKS == ""
 	case "userclaimfield":
-		return "", setClaim(&a.UserClaimField, value)
+		pass(setClaim(&a.UserClaimField, value), "no name of a claim that holds a user, passed over")
 	case "max_token_lifespan":
-		if err := setSeconds(&a.MaxTokenLifespan, value); err != nil || a.MaxTokenLifespan <= longestTokenLifespan {
-			return "", err
+		pass(setSeconds(&a.MaxTokenLifespan, value), "no number of seconds above 0, passed over")
+		if a.MaxTokenLifespan > longestTokenLifespan {
+			a.MaxTokenLifespan = longestTokenLifespan
+			n.add(fmt.Sprintf("max_token_lifespan: counts as %d, the most there is", longestTokenLifespan/time.Second))
 		}
-		a.MaxTokenLifespan = longestTokenLifespan
-		return fmt.Sprintf("max_token_lifespan: counts as %d, the most there is", longestTokenLifespan/time.Second), nil
 	case "disable_token_creation":
-		if hasValue {
-			return "", errors.New("takes no value: it counts when it is there") // "=no" would be read both ways
-		}
 		a.DisableTokenCreation = true
-		return "", nil
+		if hasValue { // "=no" would be read both ways
+			pass(errors.New("takes no value: it counts when it is there"), "counts, whatever its value")
+		}
+	case "use_jwt_client_ids": // Slurm's, for its daemons
+	default:
+		n.add(fmt.Sprintf("unknown parameter %q, passed over", name))
 	}
-	return fmt.Sprintf("unknown parameter %q, passed over", name), nil
+}
+
+// notes collects what is to be said of the parts of one value.
+type notes struct {
+	refusal error // of the first part that ours refuse
+	texts   []string
+}
+
+func (n *notes) add(text string) { n.texts = append(n.texts, text) }
+
+func (n *notes) tolerate(refusal error, text string) {
+	n.refusal = cmp.Or(n.refusal, refusal)
+	n.add(text)
+}
+
+// err is what a key's function returns.
+func (n *notes) err() error {
+	text := strings.Join(n.texts, "; ")
+	switch {
+	case n.refusal != nil:
+		return tolerated{n.refusal, text}
+	case text != "":
+		return passedOver(text)
+	}
+	return nil
 }
 
 // lostParameter is the answer to a parameter that is a key: a blank after a comma ended the value
@@ -184,7 +206,7 @@ func (a *Auth) complete(slurm bool, state string) {
 	default:
 		a.AuthSocket, a.Munge = "", Munge{}
 	}
-	if a.JWT && a.JWTKey == "" && a.JWKS == "" && state != "" {
+	if a.JWT && a.JWTKey == "" && a.JWKS == "" && state != "" && !a.KeyElsewhere {
 		a.JWTKey = filepath.Join(state, "jwt_hs256.key") // where Slurm looks, too
 	}
 }

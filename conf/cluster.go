@@ -25,8 +25,8 @@ var clusterGrammar = grammar[clusterDraft]{
 		{name: "ControlAddr", set: func(c *clusterDraft, v string) error { return setHost(&c.primary.Address, v) }},
 		{name: "BackupController", set: func(c *clusterDraft, v string) error { return setOldHost(&c.backup.Name, v) }},
 		{name: "BackupAddr", set: func(c *clusterDraft, v string) error { return setHost(&c.backup.Address, v) }},
-		{name: "SchedctldAddr", set: virtualAddress},
-		{name: "SchedctldPort", set: func(c *clusterDraft, v string) error { return setPort(&c.ControllerPort, v) }},
+		{name: "SchedctldAddr", set: func(c *clusterDraft, v string) error { return setHost(&c.Front, v) }},
+		{name: "SchedctldPort", set: func(c *clusterDraft, v string) error { return setPorts(&c.ControllerPort, &c.MorePorts, v) }},
 		{name: "SchedUser", set: func(c *clusterDraft, v string) error { return setUser(&c.User, v) }},
 		{name: "AccountingStorageType", set: setAccounting},
 		{name: "AccountingStorageHost", set: func(c *clusterDraft, v string) error { return setHost(&c.accounting.Host, v) }},
@@ -37,8 +37,8 @@ var clusterGrammar = grammar[clusterDraft]{
 		{name: "StateSaveLocation", set: func(c *clusterDraft, v string) error { return setPath(&c.StateSaveLocation, v) }},
 		{name: "TLSType", set: func(_ *clusterDraft, v string) error { return checkTLSType(v) }},
 		{name: "TLSParameters", set: setTLS},
-		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setSeconds(&c.MessageTimeout, v) }},
-		{name: "TCPTimeout", set: func(c *clusterDraft, v string) error { return setSeconds(&c.ConnectTimeout, v) }},
+		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.MessageTimeout, v, longestMessage) }},
+		{name: "TCPTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.ConnectTimeout, v, longestConnect) }},
 		{name: "DebugFlags", set: func(c *clusterDraft, v string) error { c.DebugFlags = commas(v); return nil }},
 	}, authKeys(func(c *clusterDraft) *Auth { return &c.Auth })...),
 	lines: map[string]func(*clusterDraft) *[]Line{
@@ -49,6 +49,7 @@ var clusterGrammar = grammar[clusterDraft]{
 		"frontendname":  nil,
 		"switchname":    nil, // of topology.conf, where it is included
 		"blockname":     nil,
+		"poweraction":   nil,
 	},
 	passed: passedCluster,
 }
@@ -105,22 +106,14 @@ func setOldHost(to *string, v string) error {
 	return setHost(to, name)
 }
 
-// virtualAddress is the address of whichever controller is in charge. It is not needed where each is asked in turn.
-func virtualAddress(_ *clusterDraft, v string) error {
-	var address string
-	if err := setHost(&address, v); err != nil {
-		return err
-	}
-	return passedOver("passed over; the controllers are asked at the addresses of SlurmctldHost")
-}
-
 func setAccounting(c *clusterDraft, v string) error {
 	switch plugin(v, "accounting_storage/") {
 	case "none":
 	case "scheddbd", "slurmdbd":
 		c.accounted = true
 	default:
-		return wants("accounting_storage/scheddbd, accounting_storage/slurmdbd or accounting_storage/none")
+		return tolerated{wants("accounting_storage/scheddbd, accounting_storage/slurmdbd or accounting_storage/none"),
+			"no daemon that could be asked; accounting is not served"}
 	}
 	return nil
 }
@@ -141,7 +134,8 @@ func setAccountingMunge(c *clusterDraft, v string) error {
 // to listen in the clear is not what was asked for.
 func checkTLSType(v string) error {
 	if name := plugin(v, "tls/"); name != "none" {
-		return errors.New("want tls/none: the daemons' protocol inside TLS (tls/s2n) is not spoken here")
+		return errors.New("want tls/none: the daemons' protocol inside TLS (tls/s2n) is not spoken here. " +
+			"Set TLSType=tls/none for the cluster, or use Slurm's own slurmrestd")
 	}
 	return nil
 }

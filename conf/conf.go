@@ -30,7 +30,9 @@ type Cluster struct {
 
 	ClusterName    string
 	Controllers    []Host // primary first
+	Front          string // SchedctldAddr: where whichever controller is in charge is asked; "": each at its own address
 	ControllerPort int
+	MorePorts      int    // how many ports after it the controllers listen at as well
 	User           string // SchedUser; "" is root
 	Auth
 	Accounting        *Accounting // nil: the cluster has no accounting daemon
@@ -61,7 +63,7 @@ type Dbd struct {
 
 // Auth is how clients prove who they are, the same in both files.
 type Auth struct {
-	AuthType             string        // "auth/cred", "auth/munge" or "auth/slurm"
+	AuthType             string        // "auth/cred", "auth/munge", "auth/slurm", or in a site's file one not spoken here
 	AuthSocket           string        // AuthInfo=socket= under auth/cred: the daemon's own
 	Munge                Munge         // under auth/munge
 	JWT                  bool          // AuthAltTypes has auth/jwt
@@ -70,6 +72,7 @@ type Auth struct {
 	UserClaimField       string        // … userclaimfield=
 	DisableTokenCreation bool          // … disable_token_creation
 	MaxTokenLifespan     time.Duration // … max_token_lifespan=; see LongestToken
+	KeyElsewhere         bool          // a key is named that can't be found from here: none is looked for
 }
 
 // Munge is munged, who vouches for processes under auth/munge.

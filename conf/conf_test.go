@@ -85,7 +85,7 @@ func TestReadCluster(t *testing.T) {
 			MessageTimeout=30 TCPTimeout=5
 			DebugFlags=Protocol,,Agent`,
 			want: base(func(c *Cluster) {
-				c.User, c.ControllerPort, c.StateSaveLocation = "sched", 6820, "/var/spool/sched"
+				c.User, c.ControllerPort, c.MorePorts, c.StateSaveLocation = "sched", 6820, 10, "/var/spool/sched"
 				c.Auth = Auth{AuthType: "auth/munge", Munge: Munge{Socket: "/run/munge.socket"}, JWT: true, JWTKey: "/k", JWKS: "/j",
 					UserClaimField: "preferred_username", DisableTokenCreation: true, MaxTokenLifespan: time.Minute}
 				c.Accounting = &Accounting{"db", "db2", 7, "/run/db", "/run/munge2"}

@@ -37,7 +37,7 @@ func TestCorpus(t *testing.T) {
 		})},
 		{file: "ha.conf", nodes: 3, partitions: 3, want: site(func(c *Cluster) {
 			c.ClusterName, c.Controllers = "aurora", []Host{{"ctl1", "10.4.0.11"}, {"ctl2", "10.4.0.12"}, {"ctl3", "2001:db8:4::13"}}
-			c.StateSaveLocation, c.MessageTimeout, c.ConnectTimeout = "/shared/slurm/state", time.Minute, 5*time.Second
+			c.StateSaveLocation, c.MessageTimeout, c.ConnectTimeout, c.MorePorts = "/shared/slurm/state", time.Minute, 5*time.Second, 3
 			c.Auth = Auth{AuthType: "auth/munge", Munge: Munge{"/var/run/munge/munge.socket.2", 2 * time.Minute}, JWT: true,
 				JWTKey: "/shared/slurm/state/jwt_hs256.key", MaxTokenLifespan: 7 * 24 * time.Hour}
 			c.Accounting = &Accounting{Host: "dbd1", BackupHost: "dbd2", Port: 6819}
@@ -59,7 +59,7 @@ func TestCorpus(t *testing.T) {
 			c.JWT, c.JWKS, c.UserClaimField, c.DisableTokenCreation = true, "/etc/slurm/jwks.json", "preferred_username", true
 			c.Accounting = &Accounting{Host: "localhost", Port: 6819}
 		})},
-		{file: "s2n.conf", problem: []string{"s2n.conf:4: TLSType: want tls/none: the daemons' protocol inside TLS (tls/s2n) is not spoken here"}},
+		{file: "s2n.conf", problem: []string{"s2n.conf:4: TLSType: want tls/none: the daemons' protocol inside TLS (tls/s2n) is not spoken here. Set TLSType=tls/none for the cluster, or use Slurm's own slurmrestd"}},
 		{file: "sack.conf", want: site(func(c *Cluster) {
 			c.ClusterName, c.Controllers = "keyed", []Host{{"ctl1", "ctl1"}, {"ctl2", "ctl2"}}
 			c.Auth = Auth{AuthType: "auth/slurm", JWT: true, JWTKey: "/var/spool/jwt_hs256.key"}
@@ -83,11 +83,10 @@ func TestCorpus(t *testing.T) {
 			c.JWT, c.JWTKey, c.Accounting = true, "/var/spool/jwt_hs256.key", &Accounting{Host: "DBD", Port: 6819}
 		})},
 		{file: "vip.conf", nodes: 1, want: site(func(c *Cluster) {
-			c.ClusterName, c.Controllers = "moving", []Host{{"a", "10.0.0.1"}, {"b", "10.0.0.2"}}
+			c.ClusterName, c.Controllers, c.Front = "moving", []Host{{"a", "10.0.0.1"}, {"b", "10.0.0.2"}}, "10.0.0.100"
 			c.JWT, c.JWTKey = true, "/var/spool/jwt_hs256.key"
 			c.Accounting = &Accounting{Host: "shared-dbd", Port: 6819, Munge: "/run/munge-global/munge.socket.2"}
 		}), warnings: []string{
-			"vip.conf:5: SlurmctldAddr: passed over; the controllers are asked at the addresses of SlurmctldHost",
 			"vip.conf:9: AuthAltTypes: auth/slurm counts as AuthType alone, passed over here",
 		}},
 		{file: "cut.conf", nodes: 1, want: site(func(c *Cluster) { c.ClusterName, c.StateSaveLocation = "cut", "/var/spool/slurm" }),

@@ -31,8 +31,9 @@ func Env(name string) (string, error) {
 }
 
 // DefaultPaths are where the cluster's configuration is looked for when neither
-// the command line nor the environment names it.
-var DefaultPaths = []string{"/etc/sched/sched.conf", "/etc/slurm/slurm.conf"}
+// the command line nor the environment names it. The last is where slurmd and sackd keep what they
+// fetch from the controller, on machines that have no file of their own.
+var DefaultPaths = []string{"/etc/sched/sched.conf", "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}
 
 // Find is the path of the cluster's configuration: flag when it is not empty, else
 // SCHED_CONF or SLURM_CONF, else the first of DefaultPaths that exists.

@@ -38,6 +38,7 @@ type reading[T any] struct {
 	to       *T
 	owner    uint32
 	slurm    bool
+	site     bool // Slurm's daemons read the file; see isSite
 	files    []string
 	opened   bool               // path is not the empty configuration, and could be opened
 	failed   error              // why it could not
@@ -61,8 +62,19 @@ func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
 	for _, e := range l.entries {
 		r.entry(e)
 	}
+	r.site = r.isSite()
 	r.apply()
 	return r
+}
+
+// isSite tells a file that a site's Slurm obeys from one of our daemons', which is written for us: ours
+// speak auth/cred alone, and Slurm's daemons do not.
+func (r *reading[T]) isSite() bool {
+	kind := ""
+	for _, v := range r.given["authtype"] {
+		kind = plugin(v.Value, "auth/")
+	}
+	return r.slurm && kind != "cred"
 }
 
 // entry sorts the pairs of one line by key.
@@ -109,6 +121,10 @@ func (r *reading[T]) apply() {
 			if !strings.Contains(v.Value, `"`) {
 				err = k.set(r.to, v.Value)
 			}
+			strict, ok := errors.AsType[tolerated](err)
+			if ok && r.site {
+				err = passedOver(strict.note)
+			}
 			if unknown, ok := errors.AsType[passedOver](err); ok {
 				r.warn(v, v.Key+": "+unknown.Error())
 			} else if err != nil {
@@ -135,6 +151,14 @@ var errStrayQuote = errors.New("a quote that is not closed, or has text behind i
 type passedOver string
 
 func (p passedOver) Error() string { return string(p) }
+
+// tolerated is a value that Slurm takes and ours refuse. In a file that Slurm's daemons read it is
+// warned about, and note says what becomes of it: a gateway that will not read what the whole cluster runs
+// on is of no use to anybody. In a file written for us it is a mistake, and nothing is lost by saying so.
+type tolerated struct {
+	error
+	note string
+}
 
 // choose picks the values that count: all of a list, the last of any other key,
 // and those of one spelling when both were given with the same meaning.

@@ -2,6 +2,7 @@ package conf
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -47,18 +48,27 @@ func setUser(to *string, v string) error {
 	return nil
 }
 
-// setPort takes a port, or a range of them. Slurm's controller listens on each, and its
-// commands take any, to spread them over more queues; the first will do.
+// setPort takes one port, or a range, of which the first is taken.
 func setPort(to *int, v string) error {
+	var more int
+	return setPorts(to, &more, v)
+}
+
+// setPorts takes a port, or a range of them. Slurm's controller listens on each, and whoever asks
+// takes any, so that they share more queues.
+func setPorts(first, more *int, v string) error {
 	low, high, ranged := strings.Cut(v, "-")
 	port, err := strconv.ParseUint(low, 10, 16)
 	if err != nil || port == 0 {
 		return wants("a port from 1 to 65535")
 	}
-	if last, err := strconv.ParseUint(high, 10, 16); ranged && (err != nil || last < port) {
-		return wants("a port from 1 to 65535")
+	last := port
+	if ranged {
+		if last, err = strconv.ParseUint(high, 10, 16); err != nil || last < port {
+			return wants("a port from 1 to 65535")
+		}
 	}
-	*to = int(port)
+	*first, *more = int(port), int(last-port)
 	return nil
 }
 
@@ -66,6 +76,30 @@ func setSeconds(to *time.Duration, v string) error {
 	n, err := strconv.ParseUint(v, 10, 32)
 	if err != nil || n == 0 {
 		return wants("a number of seconds above 0")
+	}
+	*to = time.Duration(n) * time.Second
+	return nil
+}
+
+// The longest that a daemon is waited for. Whoever asked is gone by then, and what waits takes the place
+// of others.
+const (
+	longestMessage = time.Hour
+	longestConnect = 2 * time.Minute // the kernel gives up about then
+)
+
+// setTimeout takes seconds as Slurm does: also in hexadecimal or octal, and for ever, which here is the longest. With 0
+// Slurm's commands would not wait at all; that is nobody's wish, and the default stays.
+func setTimeout(to *time.Duration, v string, longest time.Duration) error {
+	n, err := strconv.ParseUint(v, 0, 64)
+	switch endless := fold(v) == "infinite" || fold(v) == "unlimited"; {
+	case errors.Is(err, strconv.ErrRange), endless, err == nil && n > uint64(longest/time.Second):
+		*to = longest
+		return passedOver(fmt.Sprintf("counts as %d, the most there is", longest/time.Second))
+	case err != nil || strings.Contains(v, "_"):
+		return wants("a number of seconds above 0")
+	case n == 0:
+		return tolerated{wants("a number of seconds above 0"), "0 would be no time at all; the default counts"}
 	}
 	*to = time.Duration(n) * time.Second
 	return nil

@@ -15,6 +15,7 @@ type Trust struct {
 	Owners  []uint32                       // root is always among them; nil: anybody but Never
 	Never   []uint32                       // those who will serve, and must own nothing on the way
 	Private func(owner, group uint32) bool // is group the owner's alone? nil: none but root's is
+	Groups  []uint32                       // may change it as well, whoever is in them
 }
 
 // check refuses what a stranger owns or may change; what names it in the message, path
@@ -41,8 +42,11 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool) error {
 		return err.WithHint("chmod %s %s  # or choose another place", w.noWriting(st), Quote(path))
 	}
 	if w.groupWrites(st) {
-		return w.refuse(errs.Invalid, "%s can be written by group %d (mode %04o)", what, st.Gid, mode).
-			WithHint("chmod g-w %s  # or choose another place", Quote(path))
+		err := w.refuse(errs.Invalid, "%s can be written by group %d (mode %04o)", what, st.Gid, mode)
+		if len(t.Groups) > 0 {
+			return err.WithHint("chmod g-w %s  # or let group %d write it instead: chgrp %[2]d %[1]s", Quote(path), t.Groups[0])
+		}
+		return err.WithHint("chmod g-w %s  # or choose another place", Quote(path))
 	}
 	return nil
 }
@@ -50,7 +54,7 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool) error {
 // groupWrites tells whether a group may write that is not to.
 func (w *walk) groupWrites(st *unix.Stat_t) bool {
 	t := w.rule.Trust
-	return t != nil && st.Mode&0o020 != 0 && st.Gid != 0 && (t.Private == nil || !t.Private(st.Uid, st.Gid))
+	return t != nil && st.Mode&0o020 != 0 && st.Gid != 0 && !slices.Contains(t.Groups, st.Gid) && (t.Private == nil || !t.Private(st.Uid, st.Gid))
 }
 
 // noWriting is what of the mode is to change where everybody may write.

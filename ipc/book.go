@@ -22,7 +22,7 @@ var always = In(Serving, Draining)
 // book is the whole conversation. The rows of Dial and Dialed are promises: their
 // messages come with the cage, and are forbidden until then.
 var book = []Row{
-	{KindSetup, "Setup", Parent, Worker, In(Born), 85, MaxMessage - 1, 0, Told,
+	{KindSetup, "Setup", Parent, Worker, In(Born), 89, MaxMessage - 1, 0, Told,
 		"what the worker needs of the configuration; no secret"},
 	{KindPosture, "Posture", Parent, Worker | Keeper, In(Told), 2, 8 << 10, 0, Proving,
 		"what the kernel must say about the process"},

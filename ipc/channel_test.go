@@ -32,8 +32,9 @@ func fullSetup() *Setup {
 	return &Setup{
 		Book: BookVersion, Files: 436, Cluster: "tiny",
 		Controllers: []Address{{"a", "tcp", "192.0.2.1:6817"}, {"b", "unix", "/run/b"}},
-		Accounting:  []Address{{"dbd", "tcp", "[2001:db8::1]:6819"}},
-		AuthSocket:  "/run/sched/ctld.sock", Munge: Munge{"/run/munge.socket", "/run/other", time.Minute},
+		Front:       []Address{{"f", "tcp", "192.0.2.9:6817"}}, MorePorts: 3,
+		Accounting: []Address{{"dbd", "tcp", "[2001:db8::1]:6819"}},
+		AuthSocket: "/run/sched/ctld.sock", Munge: Munge{"/run/munge.socket", "/run/other", time.Minute},
 		JWT: true, Local: true, RequireUserName: true,
 		SchedUID: 990, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
 		Parsers: []Parser{{40, 1}, {43, 0}}, Content: ContentController | ContentAccounting, Statuses: []string{"200", "default"},

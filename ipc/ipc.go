@@ -21,7 +21,7 @@ const MaxMessage = 16 << 10
 
 // BookVersion is raised with every change of the book or of a walk. Both ends
 // compare it in Setup, so that a worker of another build is refused in words.
-const BookVersion = 6
+const BookVersion = 7
 
 // WorkerFD is the descriptor on which a worker finds its channel.
 const WorkerFD = 3

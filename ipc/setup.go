@@ -25,6 +25,8 @@ type Setup struct {
 
 	Cluster     string
 	Controllers []Address // primary first
+	Front       []Address // where whichever controller is in charge is asked; empty: each at its own
+	MorePorts   uint16    // ports after those of Controllers and Front at which they listen as well
 	Accounting  []Address // empty: no accounting daemon
 	AuthSocket  string    // of a controller of ours, whom the kernel vouches to; "" when there is none
 	Munge       Munge     // who vouches where the kernel's word does not reach
@@ -136,6 +138,8 @@ func (s *Setup) walk(w *walker) {
 	w.u32(&s.Files)
 	w.text(&s.Cluster, maxName)
 	list(w, &s.Controllers, maxAddresses, 6, func(a *Address) { a.walk(w) })
+	list(w, &s.Front, maxAddresses, 6, func(a *Address) { a.walk(w) })
+	w.u16(&s.MorePorts)
 	list(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.walk(w) })
 	w.text(&s.AuthSocket, maxAddress)
 	s.Munge.walk(w)

@@ -1,8 +1,11 @@
 package worker
 
 import (
+	"context"
 	"log/slog"
+	"math"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 
@@ -12,6 +15,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/handlers"
 	"schedrestd/ipc"
+	"schedrestd/model"
 	"schedrestd/plugin"
 	"schedrestd/release"
 	"schedrestd/rpc/client"
@@ -35,7 +39,7 @@ func Join(setup ipc.Setup, tokens *Tokens) (http.Handler, error) {
 		Log:            slog.Default(),
 	}
 	cfg := answers(setup)
-	cfg.Controller = client.New(daemons)
+	cfg.Controller = controller(setup, daemons)
 	cfg.Auth = auth.Options{
 		JWT:            setup.JWT,
 		Local:          setup.Local,
@@ -110,17 +114,58 @@ func privilegedNames(schedUID uint32) ([]string, error) {
 	return list, nil
 }
 
+// controller is who is asked about jobs and nodes: the controllers, or where one address stands for whichever of them is
+// in charge, that alone, as Slurm's commands do. How each of them is doing is asked at its own in any case.
+func controller(setup ipc.Setup, daemons client.Config) handlers.Controller {
+	each := client.New(daemons)
+	if len(setup.Front) == 0 {
+		return each
+	}
+	daemons.Controllers = withSocket(setup, spread(setup.Front, setup.MorePorts))
+	return fronted{client.New(daemons), each}
+}
+
+// fronted is controllers behind one address.
+type fronted struct {
+	*client.Client
+	each *client.Client
+}
+
+// Ping asks every controller.
+func (f fronted) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
+	return f.each.Ping(ctx, cred)
+}
+
 // controllers are the ways to the controllers, in the order of the configuration: the primary, and
-// then who takes over from whom. A UNIX socket is another way to the
+// then who takes over from whom.
+func controllers(setup ipc.Setup) []client.Address {
+	return withSocket(setup, spread(setup.Controllers, setup.MorePorts))
+}
+
+// withSocket adds a UNIX socket, which is another way to the
 // primary one, and the only one for who has no token: there the kernel is his witness. It comes
 // last because for who has one it may be closed, and trying it costs every request.
-func controllers(setup ipc.Setup) []client.Address {
-	list := addresses(setup.Controllers)
+func withSocket(setup ipc.Setup, list []client.Address) []client.Address {
 	if setup.AuthSocket == "" || len(list) == 0 {
 		return list
 	}
 	socket := client.Address{Name: list[0].Name, Network: "unix", Address: setup.AuthSocket}
 	return append(list, socket)
+}
+
+// spread takes, of the ports at which the controllers listen, one for this worker: they are many so that
+// not all ask at the same.
+func spread(list []ipc.Address, more uint16) []client.Address {
+	out := addresses(list)
+	for i, a := range out {
+		at, err := netip.ParseAddrPort(a.Address)
+		if err != nil || a.Network != "tcp" || int(at.Port())+int(more) > math.MaxUint16 {
+			continue
+		}
+		port := at.Port() + uint16(os.Getpid()%(int(more)+1))
+		out[i].Address = netip.AddrPortFrom(at.Addr(), port).String()
+	}
+	return out
 }
 
 func addresses(list []ipc.Address) []client.Address {

@@ -1,6 +1,13 @@
 package worker
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,6 +16,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/ipc"
+	"schedrestd/model"
 	"schedrestd/plugin"
 	"schedrestd/rpc/client"
 )
@@ -98,5 +106,45 @@ func TestControllers(t *testing.T) {
 	got := munged(ipc.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, "/other")
 	if got == nil || got.Socket != "/other" || got.TTL != time.Minute {
 		t.Errorf("munged: %+v", got)
+	}
+}
+
+// TestFront: behind one address it alone is asked, but for how each controller is doing.
+func TestFront(t *testing.T) {
+	var dialled []string
+	var mu sync.Mutex
+	daemons := client.Config{
+		Controllers: []client.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}, {Name: "b", Network: "tcp", Address: "192.0.2.2:1"}},
+		Dial: func(_ context.Context, a client.Address) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			dialled = append(dialled, a.Address)
+			return nil, errors.New("nobody is there")
+		},
+	}
+	setup := ipc.Setup{Front: []ipc.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:1"}}}
+	c := controller(setup, daemons)
+	cred := model.Credential{Token: "t"}
+	if err := c.Vouch(t.Context(), cred); err == nil || len(dialled) == 0 || slices.ContainsFunc(dialled, func(a string) bool { return a != "192.0.2.9:1" }) {
+		t.Errorf("asked %q, %v", dialled, err)
+	}
+	dialled = nil
+	c.Ping(t.Context(), cred)
+	slices.Sort(dialled)
+	if want := []string{"192.0.2.1:1", "192.0.2.2:1"}; !slices.Equal(slices.Compact(dialled), want) {
+		t.Errorf("to ping %q, want %q", dialled, want)
+	}
+}
+
+// TestSpread: a worker takes one port of a range, for every controller the same.
+func TestSpread(t *testing.T) {
+	list := []ipc.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:7000"}, {Name: "b", Network: "tcp", Address: "[2001:db8::1]:7000"}, {Name: "c", Network: "unix", Address: "/run/c"}}
+	port := fmt.Sprint(7000 + os.Getpid()%5)
+	want := []client.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:" + port}, {Name: "b", Network: "tcp", Address: "[2001:db8::1]:" + port}, {Name: "c", Network: "unix", Address: "/run/c"}}
+	if diff := cmp.Diff(want, spread(list, 4)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := spread(list, 0); got[0].Address != "192.0.2.1:7000" {
+		t.Errorf("without a range %s", got[0].Address)
 	}
 }

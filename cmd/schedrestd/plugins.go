@@ -108,9 +108,15 @@ func (o *options) lacks(way plugin.Auth, c *conf.Cluster) error {
 func lacksLocal(c *conf.Cluster) error {
 	switch {
 	case c.AuthType == "auth/munge":
+		if _, err := schedUser(c); err != nil {
+			return errs.New(errs.Invalid, "munged would vouch for a worker of his uid too, which is not known here: %v", err).WithHint("%s", makeUser(c))
+		}
 		return nil
 	case c.AuthType == "auth/slurm":
 		return errs.New(errs.Invalid, "under AuthType=auth/slurm whoever holds the cluster's key can be anybody, so that a gateway must not have it").
+			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", c.Path)
+	case c.AuthType != "auth/cred":
+		return errs.New(errs.Invalid, "AuthType=%s is not spoken here", c.AuthType).
 			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", c.Path)
 	case c.AuthSocket == "":
 		return errs.New(errs.Invalid, "it needs AuthType=auth/cred and AuthInfo=socket=PATH, or AuthType=auth/munge, and the configuration has AuthType=%s alone", c.AuthType).

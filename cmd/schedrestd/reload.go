@@ -122,5 +122,8 @@ func configuration(path string, log *slog.Logger) (*conf.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := schedUser(cluster); absent(cluster, err) {
+		log.Warn("he can own no file here and serve no socket: " + err.Error())
+	}
 	return cluster, judge(cluster)
 }

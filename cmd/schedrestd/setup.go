@@ -24,17 +24,48 @@ import (
 // says what root does, and where users' tokens are sent.
 func judge(c *conf.Cluster) error {
 	trust := guard.Trust{Private: become.PrivateGroup, Owners: []uint32{}}
-	if c.User != "" {
-		u, _, err := become.ParseUser(c.User)
-		if err != nil {
-			return errs.Wrap(err, errs.KindOf(err), "%s=%s", spelled(c, "SchedUser"), c.User)
-		}
+	u, err := schedUser(c)
+	if err != nil && !absent(c, err) {
+		return err
+	}
+	if err == nil && c.User != "" {
 		trust.Owners = append(trust.Owners, u.UID)
+		if c.SlurmKeys && u.GID != 0 {
+			trust.Groups = []uint32{u.GID} // docs/TRUST.md: who may write slurm.conf is root of that cluster
+		}
 	}
 	if os.Geteuid() != 0 {
 		return nil
 	}
 	return conf.Judge(c.Files, trust)
+}
+
+// schedUser finds SchedUser; none is root.
+func schedUser(c *conf.Cluster) (become.User, error) {
+	if c.User == "" {
+		return become.User{}, nil
+	}
+	u, _, err := become.ParseUser(c.User)
+	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", spelled(c, "SchedUser"), c.User)
+}
+
+// absent tells whether err says that a site's SlurmUser is nobody on this machine, as on one that runs no
+// daemon of Slurm's. Then nobody can serve in his name here, or own a file.
+func absent(c *conf.Cluster, err error) bool {
+	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
+}
+
+// makeUser is what helps where SlurmUser is needed and absent.
+func makeUser(c *conf.Cluster) string {
+	return "make the user " + c.User + " here, with the uid that he has where the controller runs, or write that number for him in " + c.Path
+}
+
+// knownUser is SchedUser where he is somebody, and else root.
+func knownUser(c *conf.Cluster) string {
+	if _, err := schedUser(c); absent(c, err) {
+		return ""
+	}
+	return c.User
 }
 
 // parent is all that the parent needs to serve this cluster.
@@ -53,7 +84,7 @@ func (o *options) parent(c *conf.Cluster, level slog.Level, m mode, log *slog.Lo
 		Listen:      o.listen,
 		User:        o.user,
 		Group:       o.group,
-		SchedUser:   c.User,
+		SchedUser:   knownUser(c),
 		Switches:    o.switches,
 		Setup:       setup,
 		Log:         log,
@@ -95,6 +126,9 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 	if s.Names, err = o.spelling(c); err != nil {
 		return s, err
 	}
+	if _, err := schedUser(c); err != nil && o.switches.RequireUserName {
+		return s, errs.New(errs.KindOf(err), "require_user_name holds for every name that he has: %v", err).WithHint("%s", makeUser(c))
+	}
 	if err := o.authentication(c, &s, m, log); err != nil {
 		return s, err
 	}
@@ -107,6 +141,13 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 // daemons adds where the site's daemons are, by address, each kind in the order in which it is asked.
 func daemons(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) (err error) {
 	s.Controllers, err = addresses(spelled(c, "SchedctldHost"), shown(c), c.ControllerPort, log)
+	if err == nil && c.Front != "" {
+		var lost error
+		if s.Front, lost = addresses(spelled(c, "SchedctldAddr"), []conf.Host{{Name: c.Front, Address: c.Front}}, c.ControllerPort, log); lost != nil {
+			log.Warn("each controller is asked at its own address, until the configuration is read again: " + lost.Error())
+		}
+	}
+	s.MorePorts = uint16(c.MorePorts)
 	if err != nil || s.Content&ipc.ContentAccounting == 0 {
 		return err
 	}

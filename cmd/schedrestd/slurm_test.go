@@ -2,14 +2,18 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"schedrestd/become"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -114,14 +118,76 @@ func TestLostController(t *testing.T) {
 	}
 }
 
-// TestNoSuchUser: what is wrong is named as it stands in the file.
+// TestNoSuchUser: what is wrong is named as it stands in the file. A site's SlurmUser may be nobody on this
+// machine; then what needs his uid is not served.
 func TestNoSuchUser(t *testing.T) {
-	for _, key := range []string{"SlurmUser", "SchedUser"} {
-		path := site(t, "ClusterName=c\n"+strings.Replace(key, "User", "ctldHost", 1)+"=127.0.0.1\n"+key+"=nobody-has-this-name\n")
-		_, err := configuration(path, discard)
-		if errs.KindOf(err) != errs.NotFound || !strings.HasPrefix(err.Error(), key+"=nobody-has-this-name: ") {
-			t.Errorf("%s: %v", key, err)
+	const ours = "ClusterName=c\nSchedctldHost=127.0.0.1\nSchedUser=nobody-has-this-name\n"
+	_, err := configuration(site(t, ours), discard)
+	if errs.KindOf(err) != errs.NotFound || !strings.HasPrefix(err.Error(), "SchedUser=nobody-has-this-name: ") {
+		t.Errorf("ours: %v", err)
+	}
+	text := strings.Replace(slurmSample, "SlurmUser=root", "SlurmUser=nobody-has-this-name", 1)
+	var logged bytes.Buffer
+	c, err := configuration(site(t, text), slog.New(slog.NewTextHandler(&logged, nil)))
+	if err != nil || !strings.Contains(logged.String(), "SlurmUser=nobody-has-this-name") {
+		t.Errorf("a site's: %v, logged %s", err, &logged)
+	}
+	if c != nil && knownUser(c) != "" {
+		t.Errorf("taken for %q", knownUser(c))
+	}
+	s, log, err := slurmSetup(t, text)
+	if err != nil || s.Local || !s.JWT || !strings.Contains(log, "rest_auth/local is not loaded: munged would vouch") {
+		t.Errorf("jwt %t, local %t, %v, logged %s", s.JWT, s.Local, err, log)
+	}
+	o := options{jwt: daemon}
+	o.switches.RequireUserName = true
+	if _, err = o.setup(c, listening, discard); err == nil || !strings.Contains(err.Error(), "require_user_name") || !strings.Contains(errs.HintOf(err), "make the user nobody-has-this-name") {
+		t.Errorf("with require_user_name: %v (%s)", err, errs.HintOf(err))
+	}
+}
+
+// TestFront: one address may stand for whichever controller is in charge, and a range of ports for one.
+func TestFront(t *testing.T) {
+	s, log, err := slurmSetup(t, slurmSample+"SlurmctldAddr=127.0.0.9\n")
+	want := []ipc.Address{{Name: "127.0.0.9", Network: "tcp", Address: "127.0.0.9:7001"}}
+	if diff := cmp.Diff(want, s.Front); err != nil || log != "" || diff != "" || len(s.Controllers) != 3 || s.MorePorts != 3 {
+		t.Errorf("%v, logged %s, %d controllers, %d more ports (-want +got):\n%s", err, log, len(s.Controllers), s.MorePorts, diff)
+	}
+	s, log, err = slurmSetup(t, slurmSample+"SlurmctldAddr=nobody-has-this-name.invalid\n")
+	if err != nil || len(s.Front) != 0 || !strings.Contains(log, "SlurmctldAddr=nobody-has-this-name.invalid") {
+		t.Errorf("a name that means nothing: %v, %v, logged %s", s.Front, err, log)
+	}
+}
+
+// TestGroupOfSlurm: who may write a site's slurm.conf by SlurmUser's group is obeyed; by another he is not.
+func TestGroupOfSlurm(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	u, err := become.LookupUser("nobody")
+	if err != nil || u.GID == 0 {
+		t.Skip("the user nobody is not here", err)
+	}
+	write := func(text string, gid int) error {
+		path := site(t, text)
+		if err := errors.Join(os.Chown(path, 0, gid), os.Chmod(path, 0o664), os.Chown(filepath.Dir(path), 0, gid), os.Chmod(filepath.Dir(path), 0o775)); err != nil {
+			t.Fatal(err)
 		}
+		_, err := configuration(path, discard)
+		return err
+	}
+	slurm, ours := "ClusterName=c\nSlurmctldHost=h\nSlurmUser=nobody\n", "ClusterName=c\nSchedctldHost=h\nSchedUser=nobody\n"
+	if err := write(slurm, int(u.GID)); err != nil {
+		t.Errorf("SlurmUser's group: %v", err)
+	}
+	if err := write(slurm, 0); err != nil {
+		t.Errorf("root's group: %v", err)
+	}
+	if err := write(slurm, 30003); err == nil || !strings.Contains(errs.HintOf(err), fmt.Sprintf("chgrp %d ", u.GID)) {
+		t.Errorf("a group of others: %v (%s)", err, errs.HintOf(err))
+	}
+	if err := write(ours, int(u.GID)); err == nil {
+		t.Error("a file written for us was obeyed")
 	}
 }
 

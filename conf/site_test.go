@@ -1,0 +1,141 @@
+package conf
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSite: what Slurm takes is taken from a file that Slurm's daemons read, with a warning, and refused in one
+// that is written for ours.
+func TestSite(t *testing.T) {
+	const key = "AuthAltTypes=auth/jwt\nAuthAltParameters="
+	tests := []struct {
+		name, line string
+		warning    string // the last line's, in a site's file
+		check      func(*Cluster) bool
+	}{
+		{"a key beside the daemon's directory", key + "jwt_key=jwt.key", "AuthAltParameters: jwt_key: not an absolute path",
+			func(c *Cluster) bool { return c.JWT && c.JWTKey == "" }},
+		{"a key set likewise", key + "jwks=jwks.json", "AuthAltParameters: jwks: not an absolute path", func(c *Cluster) bool { return c.JWKS == "" && c.JWTKey == "" }},
+		{"a key twice", key + "jwt_key=/a,jwt_key=/b", "AuthAltParameters: jwt_key: given before; the first one counts", func(c *Cluster) bool { return c.JWTKey == "/a" }},
+		{"a value where none is", key + "disable_token_creation=yes", "AuthAltParameters: disable_token_creation: counts, whatever its value", func(c *Cluster) bool { return c.DisableTokenCreation }},
+		{"a date as the user", key + "userclaimfield=exp", "AuthAltParameters: userclaimfield: no name of a claim", func(c *Cluster) bool { return c.UserClaimField == "" }},
+		{"no life", key + "max_token_lifespan=long", "AuthAltParameters: max_token_lifespan: no number", func(c *Cluster) bool { return c.MaxTokenLifespan == 0 }},
+		{"several", key + "jwt_key=k,new,jwks=/j", `AuthAltParameters: jwt_key: not an absolute path, and means another file for each program; ` +
+			`passed over here, and the daemons judge its tokens; unknown parameter "new", passed over`, func(c *Cluster) bool { return c.JWKS == "/j" }},
+		{"another way", "AuthAltTypes=auth/jwt,auth/kerberos", `AuthAltTypes: "auth/kerberos" is not spoken here`, func(c *Cluster) bool { return c.JWT }},
+		{"no proof at all", "AuthType=auth/none", "AuthType: not spoken here: tokens alone", func(c *Cluster) bool { return c.AuthType == "auth/none" && c.Munge.Socket == "" }},
+		{"records in a file", "AccountingStorageType=accounting_storage/filetxt", "AccountingStorageType: no daemon that could be asked", func(c *Cluster) bool { return c.Accounting == nil }},
+		{"no time", "MessageTimeout=0", "MessageTimeout: 0 would be no time at all", func(c *Cluster) bool { return c.MessageTimeout == defaultMessageTimeout }},
+		{"no time to connect", "TCPTimeout=0", "TCPTimeout: 0 would be no time at all", func(c *Cluster) bool { return c.ConnectTimeout == 0 }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, warnings, err := readCluster("/c", files{"/c": "ClusterName=c\nSlurmctldHost=h\n" + tt.line}.open)
+			if err != nil || !tt.check(c) {
+				t.Fatalf("%v, %+v", err, c)
+			}
+			if len(warnings) != 1 || !strings.Contains(warnings[0].String(), ": "+tt.warning) {
+				t.Errorf("warned %q", texts(warnings))
+			}
+			if _, _, err := readCluster("/c", files{"/c": minimal + tt.line}.open); err == nil {
+				t.Error("taken from a file of ours")
+			}
+			if strings.HasPrefix(tt.line, "AuthType=") {
+				return
+			}
+			if _, _, err := readCluster("/c", files{"/c": "ClusterName=c\nSlurmctldHost=h\nAuthType=auth/cred\n" + tt.line}.open); err == nil {
+				t.Error("taken from a file in Slurm's keys for our daemons")
+			}
+		})
+	}
+}
+
+// TestTimeouts: seconds as Slurm reads them, within bounds.
+func TestTimeouts(t *testing.T) {
+	const most = "MessageTimeout: counts as 3600, the most there is"
+	tests := []struct {
+		value   string
+		want    time.Duration
+		warning string
+		bad     bool
+	}{
+		{value: "100", want: 100 * time.Second},
+		{value: "3600", want: time.Hour},
+		{value: "0x1e", want: 30 * time.Second},
+		{value: "INFINITE", want: time.Hour, warning: most},
+		{value: "unlimited", want: time.Hour, warning: most},
+		{value: "65535", want: time.Hour, warning: most},
+		{value: "99999999999999999999", want: time.Hour, warning: most},
+		{value: "-1", bad: true},
+		{value: "10s", bad: true},
+		{value: "1_0", bad: true},
+	}
+	for _, tt := range tests {
+		c, warnings, err := readCluster("/c", files{"/c": "ClusterName=c\nSlurmctldHost=h\nMessageTimeout=" + tt.value}.open)
+		if (err != nil) != tt.bad || err == nil && c.MessageTimeout != tt.want {
+			t.Errorf("%s: %+v, %v", tt.value, c, err)
+		}
+		if got := strings.TrimPrefix(strings.Join(texts(warnings), "\n"), "/c:3: "); got != tt.warning {
+			t.Errorf("%s: warned %q, want %q", tt.value, got, tt.warning)
+		}
+	}
+	c, warnings, err := readCluster("/c", files{"/c": "ClusterName=c\nSlurmctldHost=h\nTCPTimeout=INFINITE"}.open)
+	if err != nil || c.ConnectTimeout != 2*time.Minute || len(warnings) != 1 {
+		t.Errorf("TCPTimeout: %+v, %q, %v", c, texts(warnings), err)
+	}
+}
+
+// TestOddFiles: files as editors, scripts and other systems leave them.
+func TestOddFiles(t *testing.T) {
+	const slurm = "ClusterName=c\nSlurmctldHost=h\n"
+	tests := []struct{ name, text, warning string }{
+		{"a node's line of many pieces", slurm + "NodeName=" + strings.Repeat("node000[1-9],", 20000) + "n \\\n" + strings.Repeat("Weight=1 \\\n", 2000) + "CPUs=4", ""},
+		{"many nodes", slurm + strings.Repeat("NodeName=n[1-64] CPUs=4\n", 20000), ""},
+		{"other ends of lines, other blanks", strings.ReplaceAll(slurm, "\n", " \t\r\n\r\n\v\f\r\n"), ""},
+		{"a mark of UTF-8", "\ufeff" + slurm, ""},
+		{"no end", strings.TrimSuffix(slurm, "\n"), ""},
+		{"a continued line at the end", slurm + "Licenses=a \\", "/c:3: the file ends within a continued line; is it whole?"},
+		{"a continued line and an end", slurm + "Licenses=a \\\n", "/c:3: the file ends within a continued line; is it whole?"},
+		{"keys twice that mean nothing here", slurm + "Prolog=/a\nProlog=/b\nTaskPlugin=task/cgroup\nTaskPlugin=task/affinity", ""},
+		{"what 26.05 brought", slurm + "PowerAction=off Location=slurmctld Program=/p Args=a,b c", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, warnings, err := readCluster("/c", files{"/c": tt.text}.open)
+			if err != nil || c.ClusterName != "c" || c.Controllers[0].Name != "h" {
+				t.Fatal(c, err)
+			}
+			if got := strings.Join(texts(warnings), "\n"); got != tt.warning {
+				t.Errorf("warned %q, want %q", got, tt.warning)
+			}
+		})
+	}
+}
+
+// TestFindOrder: a file that was fetched from the controller is found last.
+func TestFindOrder(t *testing.T) {
+	t.Setenv("SCHED_CONF", "")
+	t.Setenv("SLURM_CONF", "")
+	dir := t.TempDir()
+	kept := DefaultPaths
+	defer func() { DefaultPaths = kept }()
+	DefaultPaths = []string{dir + "/etc.conf", dir + "/run.conf"}
+	if _, err := Find(""); err == nil {
+		t.Error("found where nothing is")
+	}
+	for _, name := range []string{"/run.conf", "/etc.conf"} {
+		if err := os.WriteFile(dir+name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Find(""); got != dir+name || err != nil {
+			t.Errorf("got %s, %v, want %s", got, err, name)
+		}
+	}
+	t.Setenv("SLURM_CONF", "/named")
+	if got, err := Find(""); got != "/named" || err != nil {
+		t.Errorf("beside the environment %s, %v", got, err)
+	}
+}
