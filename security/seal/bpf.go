@@ -1,0 +1,106 @@
+package seal
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// A filter is a program of classic BPF. It reads the call's number, the architecture that it was
+// made in and six arguments of 64 bits, 32 bits at a time, and ends with a verdict. Jumps go
+// forward only; a conditional one reaches 255 instructions, which is why far ones hop over a "ja".
+
+// Where struct seccomp_data has what, on machines that are little-endian.
+const (
+	atNumber = 0
+	atArch   = 4
+	atArgs   = 16
+)
+
+// A label is a place in a program that need not be known yet; next is the instruction after the jump.
+type label int
+
+const next label = 0
+
+type instruction struct {
+	code   uint16
+	k      uint32
+	jt, jf label // where conditional jumps go; jt of a "ja"
+}
+
+// assembler collects instructions; link turns them into what the kernel takes.
+type assembler struct {
+	list   []instruction
+	places []int // of each label
+}
+
+func (a *assembler) emit(i instruction) { a.list = append(a.list, i) }
+
+func (a *assembler) label() label {
+	if a.places == nil {
+		a.places = []int{-1} // number 0 is next
+	}
+	a.places = append(a.places, -1)
+	return label(len(a.places) - 1)
+}
+
+// place says that l is the next instruction.
+func (a *assembler) place(l label) { a.places[l] = len(a.list) }
+
+func (a *assembler) load(offset uint32) {
+	a.emit(instruction{code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, k: offset})
+}
+
+func (a *assembler) and(mask uint32) {
+	if mask != ^uint32(0) {
+		a.emit(instruction{code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, k: mask})
+	}
+}
+
+func (a *assembler) equal(k uint32, yes, no label) {
+	a.emit(instruction{unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, k, yes, no})
+}
+
+func (a *assembler) atLeast(k uint32, yes, no label) {
+	a.emit(instruction{unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, k, yes, no})
+}
+
+func (a *assembler) jump(to label) {
+	a.emit(instruction{code: unix.BPF_JMP | unix.BPF_JA, jt: to})
+}
+
+func (a *assembler) end(verdict uint32) {
+	a.emit(instruction{code: unix.BPF_RET | unix.BPF_K, k: verdict})
+}
+
+// link puts distances in the place of labels.
+func (a *assembler) link() ([]unix.SockFilter, error) {
+	const most = 4096 // BPF_MAXINSNS
+	if len(a.list) > most {
+		return nil, fmt.Errorf("a filter of %d instructions: the kernel takes %d", len(a.list), most)
+	}
+	program := make([]unix.SockFilter, len(a.list))
+	for at, i := range a.list {
+		yes, no := a.distance(at, i.jt), a.distance(at, i.jf)
+		out := unix.SockFilter{Code: i.code, K: i.k}
+		switch {
+		case yes < 0 || no < 0:
+			return nil, fmt.Errorf("instruction %d jumps nowhere", at)
+		case i.code == unix.BPF_JMP|unix.BPF_JA:
+			out.K = uint32(yes)
+		case yes > 255 || no > 255:
+			return nil, fmt.Errorf("instruction %d jumps %d and %d far: 255 is the most", at, yes, no)
+		default:
+			out.Jt, out.Jf = uint8(yes), uint8(no)
+		}
+		program[at] = out
+	}
+	return program, nil
+}
+
+func (a *assembler) distance(from int, to label) int {
+	if to == next {
+		return 0
+	}
+	return a.places[to] - from - 1
+}

@@ -1,0 +1,224 @@
+package seal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// run is what the kernel does with a filter, written down again.
+func run(t *testing.T, program []unix.SockFilter, arch, number uint32, args [6]uint64) uint32 {
+	t.Helper()
+	data := make([]byte, 64)
+	binary.LittleEndian.PutUint32(data[0:], number)
+	binary.LittleEndian.PutUint32(data[4:], arch)
+	for i, v := range args {
+		binary.LittleEndian.PutUint64(data[16+8*i:], v)
+	}
+	var a uint32
+	for at := 0; at < len(program); at++ {
+		i := program[at]
+		var yes bool
+		switch i.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			a = binary.LittleEndian.Uint32(data[i.K:])
+			continue
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			a &= i.K
+			continue
+		case unix.BPF_RET | unix.BPF_K:
+			return i.K
+		case unix.BPF_JMP | unix.BPF_JA:
+			at += int(i.K)
+			continue
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			yes = a == i.K
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			yes = a >= i.K
+		default:
+			t.Fatalf("instruction %d has code %#x", at, i.Code)
+		}
+		if yes {
+			at += int(i.Jt)
+		} else {
+			at += int(i.Jf)
+		}
+	}
+	t.Fatal("the filter has no end")
+	return 0
+}
+
+// judged is what the table says, read row by row.
+func judged(table []row, number uint32, args [6]uint64) verdict {
+	for _, r := range table {
+		fits := uint32(r.call.number) == number
+		for _, w := range r.when {
+			one := false
+			for _, v := range w.any {
+				one = one || args[w.arg]&w.mask == v
+			}
+			fits = fits && one
+		}
+		if fits {
+			return r.do
+		}
+	}
+	return kill
+}
+
+var everyOption = map[string]Options{
+	"worker": {}, "worker that dials UNIX sockets": {Unix: true}, "keeper": {Keeper: true}, "keeper with a switch of workers": {Keeper: true, Unix: true},
+}
+
+// TestFilter: for each number, with arguments at and beside those that tables name, the filter says what the table does.
+func TestFilter(t *testing.T) {
+	for name, o := range everyOption {
+		t.Run(name, func(t *testing.T) {
+			rows := table(o, 4711)
+			program, err := compile(rows, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d rows, %d instructions", len(rows), len(program))
+			interesting := []uint64{0, 1, 2, 3, 4, 7, 4711, 4712, 1 << 32, 4711 | 1<<32, 1 << 63, ^uint64(0), 0xffffffff}
+			for _, r := range rows {
+				for _, w := range r.when {
+					for _, v := range w.any {
+						interesting = append(interesting, v, v|1<<32, v|w.mask, v+1, v^1<<29)
+					}
+				}
+			}
+			draw := rand.New(rand.NewPCG(1, 2))
+			for number := range uint32(520) {
+				for range 400 {
+					var args [6]uint64
+					for i := range args {
+						args[i] = interesting[draw.IntN(len(interesting))]
+					}
+					got := run(t, program, auditArch, number, args)
+					if want := judged(rows, number, args).action(false); got != want {
+						t.Fatalf("call %d with %#x: %#x, the table has %#x", number, args, got, want)
+					}
+				}
+				if got := run(t, program, auditArch^1, number, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
+					t.Fatalf("call %d in another architecture: %#x", number, got)
+				}
+				if got := run(t, program, auditArch, number|0x40000000, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
+					t.Fatalf("call %d as x32: %#x", number, got)
+				}
+			}
+		})
+	}
+}
+
+// TestAuditKillsNothingOfOurs: what kills is logged, and the rest stays as it is.
+func TestAuditKillsNothingOfOurs(t *testing.T) {
+	rows := table(Options{}, 1)
+	program, err := compile(rows, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for number := range uint32(1100) {
+		var args [6]uint64
+		got, want := run(t, program, auditArch, number, args), judged(rows, number, args).action(true)
+		if got != want || got == unix.SECCOMP_RET_KILL_PROCESS {
+			t.Errorf("call %d: %#x, want %#x", number, got, want)
+		}
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	long := make([]uint64, 300)
+	for i := range long {
+		long[i] = uint64(i)
+	}
+	tests := []struct {
+		name string
+		rows []row
+		want string
+	}{
+		{"a row after one that fits always", []row{{call: sys("x", 1), do: allow}, {call: sys("x", 1), do: eperm}}, "x: rows follow"},
+		{"no value", []row{{call: sys("x", 1), when: []test{is(0)}}}, "for 0 values"},
+		{"an argument that calls don't have", []row{{call: sys("x", 1), when: []test{is(6, 1)}}}, "argument 6"},
+		{"a value that the mask hides", []row{{call: sys("x", 1), when: []test{{arg: 0, mask: 1, any: []uint64{2}}}}}, "within the mask"},
+		{"upper halves that differ", []row{{call: sys("x", 1), when: []test{is(0, 1, 1<<32)}}}, "upper halves"},
+		{"too far a jump", []row{{call: sys("x", 1), when: []test{is(0, long...)}}}, "255 is the most"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := compile(tt.rows, false); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestTables keeps the tables in a form that a person can review. An architecture's own rows come from
+// its own machine: on others they are not looked at.
+func TestTables(t *testing.T) {
+	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Keeper: true}} {
+		t.Run(name, func(t *testing.T) {
+			path := "testdata/" + name + ".filter"
+			got := printed(o)
+			if *update {
+				if runtime.GOARCH != "amd64" {
+					t.Fatal("the pages are generated on amd64")
+				}
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want strings.Builder
+			for line := range strings.Lines(string(raw)) {
+				if !strings.Contains(line, onlyHere) || strings.Contains(line, onlyHere+runtime.GOARCH) {
+					want.WriteString(line)
+				}
+			}
+			if diff := cmp.Diff(want.String(), got); diff != "" {
+				t.Errorf("%s is stale: go test ./security/seal -update (-file +table):\n%s", path, diff)
+			}
+		})
+	}
+}
+
+const onlyHere = "; only "
+
+func printed(o Options) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, "# Generated by go test ./security/seal -update. What no line fits kills the process (SIGSYS).")
+	own := len(table(o, 1)) - len(only(o))
+	for i, r := range table(o, 1) {
+		words := make([]string, len(r.when))
+		for i, w := range r.when {
+			words[i] = strings.ReplaceAll(w.String(), fmt.Sprintf("%#x", uint64(threadFlags)), "THREAD")
+		}
+		why := r.why
+		if i >= own {
+			why += onlyHere + runtime.GOARCH
+		}
+		fmt.Fprintf(&b, "%-6s %-18s %-70s # %s\n", r.do, r.call.name, strings.Join(words, ", "), why)
+	}
+	return b.String()
+}
+
+// TestRowsHaveReasons: nobody allows anything without saying why.
+func TestRowsHaveReasons(t *testing.T) {
+	for name, o := range everyOption {
+		for _, r := range table(o, 1) {
+			if r.why == "" || r.call.name == "" || r.do == kill {
+				t.Errorf("%s: row %+v lacks a name, a verdict or a reason", name, r)
+			}
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package seal
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The rights that Landlock's versions knew, one bit each, and since which. A kernel is asked for its
+// version; bits that came after the last line are denied too (all), where nothing is allowed that they could take away.
+var landlockRights = []struct {
+	version               int
+	files, network, scope uint64
+	words                 string
+}{
+	{1, 1<<13 - 1, 0, 0, "files"},
+	{2, unix.LANDLOCK_ACCESS_FS_REFER, 0, 0, ""},
+	{3, unix.LANDLOCK_ACCESS_FS_TRUNCATE, 0, 0, ""},
+	{4, 0, unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, 0, "TCP"},
+	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, 0, 0, "devices"},
+	{6, 0, 0, unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, "abstract UNIX sockets"},
+}
+
+const (
+	sinceScope   = 6 // LANDLOCK_SCOPE_*
+	sinceTSync   = 8 // LANDLOCK_RESTRICT_SELF_TSYNC
+	sameThreads  = 2 // LANDLOCK_CREATE_RULESET_ERRATA: signals between threads of one process are let through
+	rulesetSize  = 24
+	olderRuleset = 8 // before version 4: files only
+)
+
+// DenyFiles takes from every thread of the process all that Landlock knows: to open, execute, make or remove any
+// file, to bind and connect TCP, to reach abstract UNIX sockets and processes of others. No rule
+// gives anything back; what is open stays open. It returns what is on, in words; an empty text means
+// that this kernel has no Landlock, or has it switched off. The process has no_new_privs already, and its threads are
+// all alike.
+func DenyFiles(o Options) (string, error) {
+	version, err := landlockVersion()
+	if err != nil || version == 0 {
+		return "", err
+	}
+	attr, words := landlockRuleset(o, version)
+	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size(version), 0)
+	if e != 0 {
+		return "", fmt.Errorf("make a Landlock ruleset of version %d: %w", version, e)
+	}
+	defer unix.Close(int(set))
+	if version >= sinceTSync {
+		_, _, e = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, unix.LANDLOCK_RESTRICT_SELF_TSYNC, 0)
+	} else {
+		_, _, e = syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0)
+	}
+	if errors.Is(e, syscall.ENOTSUP) {
+		return "", errors.New("enter a Landlock domain: this program was built with cgo, and can't do that on all threads")
+	}
+	if e != 0 {
+		return "", fmt.Errorf("enter a Landlock domain: %w", e)
+	}
+	return fmt.Sprintf("Landlock %d (%s)", version, strings.Join(words, ", ")), nil
+}
+
+// landlockVersion is 0 where there is none.
+func landlockVersion() (int, error) {
+	v, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	switch e {
+	case 0:
+		return int(v), nil
+	case unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM: // not built, switched off, or a container's filter
+		return 0, nil
+	}
+	return 0, fmt.Errorf("ask for Landlock's version: %w", e)
+}
+
+func size(version int) uintptr {
+	switch {
+	case version < 4:
+		return olderRuleset
+	case version < sinceScope:
+		return 2 * olderRuleset
+	}
+	return rulesetSize
+}
+
+// landlockRuleset is everything that this version can deny. Signals to others are denied only where the
+// kernel is known to tell the own threads from others (version 6 took each thread for a domain of its
+// own): the runtime signals its threads, and could not preempt them.
+func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, words []string) {
+	for _, r := range landlockRights {
+		if version < r.version {
+			continue
+		}
+		attr.Handled_access_fs |= r.files
+		attr.Handled_access_net |= r.network
+		attr.Scoped |= r.scope
+		if r.words != "" {
+			words = append(words, r.words)
+		}
+	}
+	if version >= sinceScope && threadsAreOne(version) {
+		attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
+		words = append(words, "signals")
+	}
+	if o.Unix {
+		return attr, words // a later right is the one to connect to UNIX sockets by their path
+	}
+	last := landlockRights[len(landlockRights)-1].version
+	if version > last {
+		attr.Handled_access_fs |= laterRights(attr.Handled_access_fs, func(a *unix.LandlockRulesetAttr) *uint64 { return &a.Handled_access_fs })
+		attr.Handled_access_net |= laterRights(attr.Handled_access_net, func(a *unix.LandlockRulesetAttr) *uint64 { return &a.Handled_access_net })
+	}
+	return attr, words
+}
+
+// threadsAreOne tells whether a signal to a thread of the same process is let through.
+func threadsAreOne(version int) bool {
+	if version >= sinceTSync {
+		return true
+	}
+	fixed, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_ERRATA)
+	return e == 0 && fixed&sameThreads != 0
+}
+
+// laterRights finds the bits after known that the kernel takes.
+func laterRights(known uint64, of func(*unix.LandlockRulesetAttr) *uint64) uint64 {
+	var found uint64
+	for bit := known + 1; bit != 0; bit <<= 1 {
+		var attr unix.LandlockRulesetAttr
+		*of(&attr) = bit
+		set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), rulesetSize, 0)
+		if e != 0 {
+			break // rights are numbered without gaps
+		}
+		_ = unix.Close(int(set))
+		found |= bit
+	}
+	return found
+}

@@ -1,0 +1,167 @@
+package seal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestDenyFiles: without any filter, no thread can open, make or execute a file, nor connect.
+func TestDenyFiles(t *testing.T) {
+	version, err := landlockVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version == 0 {
+		t.Skip("this kernel has no Landlock")
+	}
+	everyUser(t, func(t *testing.T, as *syscall.Credential) {
+		for _, o := range []Options{{}, {Unix: true}, {Keeper: true}} {
+			out, status := child(t, "files", o, as)
+			lived(t, out, status)
+			want := fmt.Sprintf("<nil>\non: Landlock %d (files", version)
+			if !strings.HasPrefix(out, want) || !strings.HasSuffix(out, ")\n<nil>\nend\n") {
+				t.Errorf("%+v: got %q, want %q…", o, out, want)
+			}
+			if version >= 4 && !strings.Contains(out, "TCP") {
+				t.Errorf("TCP is not denied: %q", out)
+			}
+		}
+	})
+}
+
+// reach tries on several threads at once what Landlock denies.
+func reach() error {
+	const threads = 4
+	results := make(chan error, threads)
+	for range threads {
+		go func() {
+			runtime.LockOSThread()
+			results <- reachOne()
+		}()
+	}
+	var list []error
+	for range threads {
+		list = append(list, <-results)
+	}
+	if version, _ := landlockVersion(); version >= 4 {
+		_, err := net.Dial("tcp", "127.0.0.1:9")
+		list = append(list, denied("connect", err))
+		_, err = net.Listen("tcp4", "127.0.0.1:0")
+		if !errors.Is(err, unix.EACCES) && !multipath() {
+			list = append(list, fmt.Errorf("listen: %v", err))
+		}
+	}
+	return errors.Join(list...)
+}
+
+func reachOne() error {
+	_, err := os.ReadFile("/etc/hostname")
+	_, err2 := os.ReadDir("/")
+	err3 := os.WriteFile(filepath.Join(os.TempDir(), "sealed"), nil, 0o600)
+	err4 := unix.Mkdir(filepath.Join(os.TempDir(), "sealed.d"), 0o700)
+	_, err5 := syscall.ForkExec("/bin/true", []string{"true"}, nil)
+	time.Sleep(time.Millisecond)
+	return errors.Join(denied("read", err), denied("list", err2), denied("write", err3), denied("make", err4), denied("execute", err5))
+}
+
+func denied(what string, err error) error {
+	if errors.Is(err, unix.EACCES) {
+		return nil
+	}
+	return fmt.Errorf("%s: %v", what, err)
+}
+
+// multipath tells whether Go's listeners are of Multipath TCP, which Landlock does not know.
+func multipath() bool {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err == nil
+}
+
+// TestReconnect: a TCP connection that was given can't be turned into another one, to where the giver
+// can go, by a worker that may connect UNIX sockets: the filter lets it through, and Landlock does not.
+func TestReconnect(t *testing.T) {
+	if version, _ := landlockVersion(); version < 4 {
+		t.Skip("this kernel's Landlock knows no TCP")
+	}
+	out, status := child(t, "reconnect", Options{}, nil)
+	lived(t, out, status)
+	if out != "before: <nil>; after: permission denied\nend\n" {
+		t.Errorf("got %q", out)
+	}
+}
+
+func reconnect() error {
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // which Landlock does not know: the parent's listeners are like this
+	ln, err := plain.Listen(context.Background(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	there := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}}
+	port := ln.Addr().(*net.TCPAddr).Port
+	there.Port = uint16(port<<8 | port>>8)
+	given := func() (int, error) { // an accepted one
+		if _, err := net.Dial("tcp4", ln.Addr().String()); err != nil {
+			return -1, err
+		}
+		return acceptOne(ln)
+	}
+	first, err := given()
+	if err != nil {
+		return err
+	}
+	second, err := given()
+	if err != nil {
+		return err
+	}
+	before := turn(first, there)
+	noNewPrivs()
+	o := Options{Unix: true}
+	if _, err := DenyFiles(o); err != nil {
+		return err
+	}
+	if err := Install(o); err != nil {
+		return err
+	}
+	after := turn(second, there)
+	return fmt.Errorf("before: %v; after: %v", before, after)
+}
+
+func acceptOne(ln net.Listener) (int, error) {
+	c, err := ln.Accept()
+	if err != nil {
+		return -1, err
+	}
+	f, err := c.(*net.TCPConn).File()
+	if err != nil {
+		return -1, err
+	}
+	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// turn undoes a connection and makes another one of it.
+func turn(fd int, there *unix.RawSockaddrInet4) error {
+	away := unix.RawSockaddr{Family: unix.AF_UNSPEC}
+	if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&away)), unsafe.Sizeof(away)); e != 0 {
+		return fmt.Errorf("undo: %w", e)
+	}
+	if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(there)), unsafe.Sizeof(*there)); e != 0 {
+		return e
+	}
+	return nil
+}

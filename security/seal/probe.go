@@ -1,0 +1,131 @@
+package seal
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// probe is one attempt at what is forbidden. Where nothing forbids it, it does no harm, and is answered with
+// anything but want.
+type probe struct {
+	name   string
+	number uintptr
+	args   [6]uintptr
+	want   unix.Errno
+	undo   func(got uintptr) // of an attempt that succeeded
+	unless func(Options) bool
+}
+
+// Texts and addresses that probes point to. They live as long as the program: the kernel gets their addresses as numbers.
+var (
+	slash     = [...]byte{'/', 0}
+	status    = append([]byte("/proc/self/status"), 0)
+	nothing   = [1]byte{}
+	loopback  = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: 1 << 8, Addr: [4]byte{127, 0, 0, 1}}
+	nowhere   = unix.RawSockaddrUnix{Family: unix.AF_UNIX, Path: [108]int8{'/'}}
+	twoFDs    [2]int32
+	noArgs    [1]uintptr
+	emptyHow  unix.OpenHow
+	addressOf = func(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
+)
+
+const none = ^uintptr(0) // no such descriptor, uid or pid
+
+// at is how openat and its like say: from the working directory.
+var at = uintptr(unix.AT_FDCWD & (1<<64 - 1))
+
+// probes is tried in this order. What a filter must not look at (an address, a path) may be anything.
+var probes = append([]probe{
+	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt},
+	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&status[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt},
+	{name: "openat2 /", number: unix.SYS_OPENAT2, args: [6]uintptr{at, addressOf(&slash[0]), uintptr(unsafe.Pointer(&emptyHow)), unsafe.Sizeof(emptyHow)}, undo: closeIt},
+	{name: "execute a program", number: unix.SYS_EXECVE, args: [6]uintptr{addressOf(&slash[0]), uintptr(unsafe.Pointer(&noArgs)), uintptr(unsafe.Pointer(&noArgs))}},
+	{name: "execute a program by descriptor", number: unix.SYS_EXECVEAT, args: [6]uintptr{none, addressOf(&nothing[0]), uintptr(unsafe.Pointer(&noArgs)), uintptr(unsafe.Pointer(&noArgs)), unix.AT_EMPTY_PATH}},
+	{name: "connect to 127.0.0.1", number: unix.SYS_CONNECT, args: [6]uintptr{none, uintptr(unsafe.Pointer(&loopback)), unsafe.Sizeof(loopback)}, unless: dials},
+	{name: "connect to a UNIX socket", number: unix.SYS_CONNECT, args: [6]uintptr{none, uintptr(unsafe.Pointer(&nowhere)), unsafe.Sizeof(nowhere)}, unless: dials},
+	socketProbe("IPv4", unix.AF_INET, unix.SOCK_STREAM),
+	socketProbe("IPv4 UDP", unix.AF_INET, unix.SOCK_DGRAM),
+	socketProbe("IPv6", unix.AF_INET6, unix.SOCK_STREAM),
+	socketProbe("netlink", unix.AF_NETLINK, unix.SOCK_RAW),
+	socketProbe("packet", unix.AF_PACKET, unix.SOCK_RAW),
+	socketProbe("vsock", unix.AF_VSOCK, unix.SOCK_STREAM),
+	socketProbe("kernel crypto", unix.AF_ALG, unix.SOCK_SEQPACKET),
+	socketProbe("UNIX datagram", unix.AF_UNIX, unix.SOCK_DGRAM),
+	unlessDials(socketProbe("UNIX", unix.AF_UNIX, unix.SOCK_STREAM)),
+	{name: "make a pair of sockets", number: unix.SYS_SOCKETPAIR, args: [6]uintptr{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0, uintptr(unsafe.Pointer(&twoFDs))}, undo: closeTwo},
+	{name: "become uid 0", number: unix.SYS_SETUID, args: [6]uintptr{0}},
+	{name: "set the three uids to what they are", number: unix.SYS_SETRESUID, args: [6]uintptr{none, none, none}}, // anybody may, where nothing forbids it
+	{name: "become gid 0", number: unix.SYS_SETGID, args: [6]uintptr{0}},
+	{name: "set the three gids to what they are", number: unix.SYS_SETRESGID, args: [6]uintptr{none, none, none}},
+	{name: "set supplementary groups", number: unix.SYS_SETGROUPS, args: [6]uintptr{none}},
+	{name: "debug a process", number: unix.SYS_PTRACE, args: [6]uintptr{unix.PTRACE_PEEKTEXT, 0}}, // not TRACEME: where it is let through, the process would stop for ever
+	{name: "map memory that can be written and executed", number: unix.SYS_MMAP, args: [6]uintptr{0, 4096, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC, unix.MAP_PRIVATE | unix.MAP_ANON, none}, undo: unmap},
+	{name: "make memory executable", number: unix.SYS_MPROTECT, args: [6]uintptr{0, 0, unix.PROT_EXEC}},
+	{name: "make memory executable by key", number: unix.SYS_PKEY_MPROTECT, args: [6]uintptr{0, 0, unix.PROT_EXEC, none}},
+	{name: "clone with arguments in memory", number: unix.SYS_CLONE3, want: unix.ENOSYS},
+}, onlyProbes...)
+
+func dials(o Options) bool { return o.Unix && !o.Keeper }
+
+func unlessDials(p probe) probe { p.unless = dials; return p }
+
+func socketProbe(name string, family, kind uintptr) probe {
+	return probe{name: "make a socket: " + name, number: unix.SYS_SOCKET, args: [6]uintptr{family, kind | unix.SOCK_CLOEXEC, 0}, undo: closeIt}
+}
+
+func closeIt(fd uintptr) { unix.RawSyscall(unix.SYS_CLOSE, fd, 0, 0) }
+
+func closeTwo(uintptr) {
+	for _, fd := range twoFDs {
+		closeIt(uintptr(fd))
+	}
+}
+
+func unmap(address uintptr) { unix.RawSyscall(unix.SYS_MUNMAP, address, 4096, 0) }
+
+// Try tries what is forbidden, each thing in a way that changes nothing where it is not, and tells which was not answered
+// as it has to be. It is for one caller at a time, after Install; with Audit, too: what answers EPERM is answered.
+func Try(o Options) error {
+	var wrong []string
+	for i := range probes {
+		p := &probes[i]
+		if p.unless != nil && p.unless(o) {
+			continue
+		}
+		want := p.want
+		if want == 0 {
+			want = unix.EPERM
+		}
+		got, _, e := unix.RawSyscall6(p.number, p.args[0], p.args[1], p.args[2], p.args[3], p.args[4], p.args[5])
+		switch {
+		case e == want:
+		case e != 0:
+			wrong = append(wrong, fmt.Sprintf("%s (answered %s, not %s)", p.name, unix.ErrnoName(e), unix.ErrnoName(want)))
+		default:
+			if p.undo != nil {
+				p.undo(got)
+			}
+			wrong = append(wrong, p.name+" (done)")
+		}
+	}
+	if len(wrong) > 0 {
+		return errs.New(errs.Denied, "%d of the things that this process must not be able to do are not forbidden: %s", len(wrong), strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// Probes is what Try tries with o, in words.
+func Probes(o Options) []string {
+	var list []string
+	for _, p := range probes {
+		if p.unless == nil || !p.unless(o) {
+			list = append(list, p.name)
+		}
+	}
+	return list
+}

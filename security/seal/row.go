@@ -1,0 +1,191 @@
+package seal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// row is one line of a table: this system call, when all tests hold, gets this verdict. Rows of one
+// call are tried in their order; a call that none of them fits gets what calls get that have no row.
+type row struct {
+	call call
+	do   verdict
+	when []test
+	why  string
+}
+
+// call is a system call, by its name for people and its number on this architecture.
+type call struct {
+	name   string
+	number uintptr
+}
+
+// test holds when an argument, without the bits outside mask, is one of these values. It looks at all
+// 64 bits, unless mask leaves some out: of an int the kernel reads 32, and whoever puts something into
+// the others means to deceive.
+type test struct {
+	arg  int
+	mask uint64
+	any  []uint64
+	name string // of the values, for people; else they are shown as numbers
+}
+
+// is holds when the argument is one of the values.
+func is(arg int, values ...uint64) test { return test{arg: arg, mask: ^uint64(0), any: values} }
+
+// without holds when the argument has none of the bits.
+func without(arg int, bits uint64) test { return test{arg: arg, mask: bits, any: []uint64{0}} }
+
+// called gives a test's values a name.
+func (t test) called(name string) test { t.name = name; return t }
+
+func (t test) String() string {
+	if t.name != "" {
+		return fmt.Sprintf("arg%d is %s", t.arg, t.name)
+	}
+	if len(t.any) == 1 && t.any[0] == 0 && t.mask != ^uint64(0) {
+		return fmt.Sprintf("arg%d has no %#x", t.arg, t.mask)
+	}
+	words := make([]string, len(t.any))
+	for i, v := range t.any {
+		words[i] = fmt.Sprintf("%#x", v)
+	}
+	if t.mask != ^uint64(0) {
+		return fmt.Sprintf("arg%d&%#x is %s", t.arg, t.mask, strings.Join(words, "|"))
+	}
+	return fmt.Sprintf("arg%d is %s", t.arg, strings.Join(words, "|"))
+}
+
+// verdict is what becomes of a call.
+type verdict uint8
+
+const (
+	kill   verdict = iota // of the whole process, by SIGSYS: what no row fits
+	allow                 //
+	eperm                 // what Try tries, and what Go's libraries do where they can do without
+	enosys                // what Go's runtime and libraries try first, and then do another way
+)
+
+func (v verdict) String() string { return [...]string{"kill", "allow", "EPERM", "ENOSYS"}[v] }
+
+// action is the verdict as the kernel knows it.
+func (v verdict) action(audit bool) uint32 {
+	switch v {
+	case allow:
+		return unix.SECCOMP_RET_ALLOW
+	case eperm:
+		return unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	case enosys:
+		return unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	}
+	if audit {
+		return unix.SECCOMP_RET_LOG
+	}
+	return unix.SECCOMP_RET_KILL_PROCESS
+}
+
+// compile makes the filter of a table: first the architecture (numbers mean other calls in another
+// one), then a balanced search for the number, then its rows in order. The kernel remembers for which
+// numbers the answer hangs on no argument, and does not run the filter for these any more.
+func compile(table []row, audit bool) ([]unix.SockFilter, error) {
+	var calls [][]row
+	for _, r := range slices.SortedStableFunc(slices.Values(table), func(a, b row) int { return cmp.Compare(a.call.number, b.call.number) }) {
+		if n := len(calls); n > 0 && calls[n-1][0].call.number == r.call.number {
+			calls[n-1] = append(calls[n-1], r)
+		} else {
+			calls = append(calls, []row{r})
+		}
+	}
+	a := &assembler{}
+	known, ours := a.label(), a.label()
+	a.load(atArch)
+	a.equal(auditArch, known, next)
+	a.end(unix.SECCOMP_RET_KILL_PROCESS) // in audit too: no program of ours makes such calls
+	a.place(known)
+	a.load(atNumber)
+	a.atLeast(firstForeign, next, ours) // x32 on amd64
+	a.end(unix.SECCOMP_RET_KILL_PROCESS)
+	a.place(ours)
+	if err := a.search(calls, audit); err != nil {
+		return nil, err
+	}
+	return a.link()
+}
+
+// search emits the halves of a sorted list, each after a comparison with the first number of the second.
+func (a *assembler) search(calls [][]row, audit bool) error {
+	if len(calls) == 1 {
+		found := a.label()
+		a.equal(uint32(calls[0][0].call.number), found, next)
+		a.end(kill.action(audit))
+		a.place(found)
+		return a.judge(calls[0], audit)
+	}
+	half := len(calls) / 2
+	lower, upper := a.label(), a.label()
+	a.atLeast(uint32(calls[half][0].call.number), next, lower)
+	a.jump(upper)
+	a.place(lower)
+	if err := a.search(calls[:half], audit); err != nil {
+		return err
+	}
+	a.place(upper)
+	return a.search(calls[half:], audit)
+}
+
+// judge emits the rows of one call.
+func (a *assembler) judge(rows []row, audit bool) error {
+	for i, r := range rows {
+		if len(r.when) == 0 {
+			if i+1 < len(rows) {
+				return fmt.Errorf("%s: rows follow one that fits always", r.call.name)
+			}
+			a.end(r.do.action(audit))
+			return nil
+		}
+		differs := a.label()
+		for _, t := range r.when {
+			if err := a.test(t, differs); err != nil {
+				return fmt.Errorf("%s: %w", r.call.name, err)
+			}
+		}
+		a.end(r.do.action(audit))
+		a.place(differs)
+	}
+	a.end(kill.action(audit))
+	return nil
+}
+
+// test goes on with the next instruction when t holds, else at differs.
+func (a *assembler) test(t test, differs label) error {
+	if len(t.any) == 0 || t.arg < 0 || t.arg > 5 {
+		return fmt.Errorf("a test of argument %d for %d values", t.arg, len(t.any))
+	}
+	upper := uint32(t.any[0] >> 32)
+	for _, v := range t.any {
+		if uint32(v>>32) != upper || v&^t.mask != 0 {
+			return fmt.Errorf("value %#x of argument %d: upper halves have to be the same, and within the mask", v, t.arg)
+		}
+	}
+	at := uint32(atArgs + 8*t.arg)
+	if mask := uint32(t.mask >> 32); mask != 0 {
+		a.load(at + 4)
+		a.and(mask)
+		a.equal(upper, next, differs)
+	}
+	if mask := uint32(t.mask); mask != 0 {
+		holds := a.label()
+		a.load(at)
+		a.and(mask)
+		for _, v := range t.any[:len(t.any)-1] {
+			a.equal(uint32(v), holds, next)
+		}
+		a.equal(uint32(t.any[len(t.any)-1]), next, differs)
+		a.place(holds)
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package seal
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestMain plays the child that is sealed: it can't be unsealed again.
+func TestMain(m *testing.M) {
+	role, rest, _ := strings.Cut(os.Getenv("SEAL_TEST_ROLE"), ":")
+	var o Options
+	if raw := os.Getenv("SEAL_TEST_OPTIONS"); raw != "" {
+		if err := json.Unmarshal([]byte(raw), &o); err != nil {
+			panic(err)
+		}
+	}
+	switch role {
+	case "":
+		flag.Parse()
+		os.Exit(m.Run())
+	case "bare":
+		say(Try(o))
+	case "sealed":
+		say(sealed(o), Try(o))
+	case "act":
+		say(sealed(o), Commit(rest))
+	case "acts in audit":
+		err := sealed(o)
+		for _, name := range Acts() {
+			if !strings.Contains(name, "x32") {
+				err = errors.Join(err, Commit(name))
+			}
+		}
+		say(err)
+	case "files":
+		noNewPrivs()
+		on, err := DenyFiles(o)
+		say(err, fmt.Errorf("on: %s", on), reach())
+	case "divided":
+		say(divided())
+	case "foreign":
+		say(foreign())
+	case "serve":
+		say(serve(o))
+	case "reconnect":
+		say(reconnect())
+	}
+}
+
+// say tells the test what came of it, and that the end was reached.
+func say(list ...error) {
+	for _, err := range list {
+		fmt.Println(err)
+	}
+	fmt.Println("end")
+	os.Exit(0)
+}
+
+func noNewPrivs() {
+	if _, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); e != 0 {
+		panic(e)
+	}
+}
+
+func sealed(o Options) error {
+	noNewPrivs()
+	return Install(o)
+}
+
+// child runs this binary in role, and gives what it said and how it ended.
+func child(t *testing.T, role string, o Options, as *syscall.Credential) (string, syscall.WaitStatus) {
+	t.Helper()
+	options, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{"SEAL_TEST_ROLE=" + role, "SEAL_TEST_OPTIONS=" + string(options), "GODEBUG=containermaxprocs=0"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setsid: true, Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // Pdeathsig is of the thread
+	defer runtime.UnlockOSThread()
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if strings.Contains(stderr.String(), "AllThreadsSyscall") {
+		t.Skip("this test binary was built with cgo: no_new_privs can't reach all threads")
+	}
+	return string(out) + stderr.String(), cmd.ProcessState.Sys().(syscall.WaitStatus)
+}
+
+// everyUser runs a test as who runs the tests, and as root as an ordinary user too.
+func everyUser(t *testing.T, test func(*testing.T, *syscall.Credential)) {
+	t.Run("as who runs the test", func(t *testing.T) { test(t, nil) })
+	if os.Geteuid() == 0 {
+		t.Run("as an ordinary user", func(t *testing.T) { test(t, &syscall.Credential{Uid: 4321, Gid: 4322}) })
+	}
+}
+
+func lived(t *testing.T, out string, status syscall.WaitStatus) {
+	t.Helper()
+	if !status.Exited() || status.ExitStatus() != 0 || !strings.HasSuffix(out, "end\n") {
+		t.Fatalf("ended with %v: %s", describe(status), out)
+	}
+}
+
+func describe(s syscall.WaitStatus) string {
+	if s.Signaled() {
+		return s.Signal().String()
+	}
+	return fmt.Sprint("status ", s.ExitStatus())
+}
+
+// TestTry: sealed, each probe is answered as it has to be; in audit too, and for each table.
+func TestTry(t *testing.T) {
+	everyUser(t, func(t *testing.T, as *syscall.Credential) {
+		for name, o := range everyOption {
+			for _, audit := range []bool{false, true} {
+				o.Audit = audit
+				out, status := child(t, "sealed", o, as)
+				lived(t, out, status)
+				if out != "<nil>\n<nil>\nend\n" {
+					t.Errorf("%s, audit %t: %s", name, audit, out)
+				}
+			}
+		}
+	})
+}
+
+// TestTryFinds: without the filter the probes say so, each but those that the kernel denies this user anyhow.
+func TestTryFinds(t *testing.T) {
+	everyUser(t, func(t *testing.T, as *syscall.Credential) {
+		out, status := child(t, "bare", Options{}, as)
+		lived(t, out, status)
+		mine := []string{"make a socket: packet", "make a socket: kernel crypto", "make a socket: vsock", "make a socket: netlink"} // the kernel may lack them, or deny them
+		if as != nil || os.Geteuid() != 0 {
+			mine = append(mine, "become uid 0", "become gid 0", "set supplementary groups")
+		}
+		for _, name := range Probes(Options{}) {
+			if !strings.Contains(out, name+" (") && !slices.Contains(mine, name) {
+				t.Errorf("%q was not found to be possible", name)
+			}
+		}
+	})
+}
+
+// TestActsKill: each is done by a process of its own, which has to die of SIGSYS.
+func TestActsKill(t *testing.T) {
+	tables := map[string]Options{"worker": {}, "keeper": {Keeper: true}}
+	if testing.Short() {
+		delete(tables, "keeper")
+	}
+	for table, o := range tables {
+		for _, name := range Acts() {
+			t.Run(table+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				out, status := child(t, "act:"+name, o, nil)
+				if !status.Signaled() || status.Signal() != unix.SIGSYS || out != "" {
+					t.Errorf("ended with %s: %s", describe(status), out)
+				}
+			})
+		}
+	}
+}
+
+// TestActsInAudit: with audit all are answered, and who does them lives on. So TestActsKill can fail, and a
+// parent's sacrifices harm nothing where the filter is missing.
+func TestActsInAudit(t *testing.T) {
+	everyUser(t, func(t *testing.T, as *syscall.Credential) {
+		out, status := child(t, "acts in audit", Options{Audit: true}, as)
+		lived(t, out, status)
+		for _, name := range Acts() {
+			if !strings.Contains(name, "x32") && !strings.Contains(out, name+" was answered") {
+				t.Errorf("%s: no answer", name)
+			}
+		}
+	})
+}
+
+// TestDivided: a thread with a filter of its own can't be given the others', and is named.
+func TestDivided(t *testing.T) {
+	out, status := child(t, "divided", Options{}, nil)
+	lived(t, out, status)
+	var thread int
+	if _, err := fmt.Sscanf(out, "install the system call filter: thread %d has one of its own", &thread); err != nil || thread == 0 {
+		t.Errorf("got %q", out)
+	}
+}
+
+// divided gives one thread a filter that allows everything, without the others.
+func divided() error {
+	noNewPrivs()
+	ready := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		all := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}
+		f := unix.SockFprog{Len: 1, Filter: &all[0]}
+		_, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&f)))
+		if e != 0 {
+			ready <- e
+		}
+		ready <- nil
+		select {}
+	}()
+	runtime.LockOSThread()
+	if err := <-ready; err != nil {
+		return err
+	}
+	return Install(Options{})
+}
+
+// TestForeign: a call in the machine's other architecture kills, whatever its number means there.
+func TestForeign(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("only amd64 can make such calls in the same process")
+	}
+	out, status := child(t, "foreign", Options{}, nil)
+	if !status.Signaled() || status.Signal() != unix.SIGSYS {
+		t.Errorf("ended with %s: %s", describe(status), out)
+	}
+}
+
+// foreign makes getpid of the 32-bit kind, by code in memory that was made executable before.
+func foreign() error {
+	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return err
+	}
+	copy(page, []byte{0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3}) // mov eax, 20; int 0x80; ret
+	code := &page[0]
+	call := *(*func())(unsafe.Pointer(&struct{ p unsafe.Pointer }{unsafe.Pointer(&code)}))
+	call() // so that what kills below is the filter
+	if err := sealed(Options{}); err != nil {
+		return err
+	}
+	call()
+	return errors.New("answered")
+}
+
+func BenchmarkTry(b *testing.B) {
+	for b.Loop() {
+		_ = Try(Options{})
+	}
+}

@@ -1,0 +1,179 @@
+package seal
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+func sys(name string, number uintptr) call { return call{name, number} }
+
+// goThread is runtime/os_linux.go's cloneFlags, as far as architectures agree.
+const goThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
+
+// looks is why calls that look at a file are answered: nothing needs them, but libraries do it in passing.
+const looks = "Go's libraries look at files in passing (resolver, time zones) and do without"
+
+// table is everything that is allowed or answered. pid is the process that it is for.
+func table(o Options, pid int) []row {
+	t := runtimeRows(pid)
+	t = append(t, memory...)
+	t = append(t, descriptors...)
+	switch {
+	case o.Keeper:
+		t = append(t, keeperRows...)
+	default:
+		t = append(t, connections...)
+	}
+	if o.Unix && !o.Keeper {
+		t = append(t, dialRows...)
+	}
+	t = append(t, answered(o)...)
+	return append(t, only(o)...)
+}
+
+// runtimeRows are threads, signals and clocks: what Go's runtime needs to run anything.
+func runtimeRows(pid int) []row {
+	own := is(0, uint64(pid)).called("the own process")
+	return []row{
+		{sys("futex", unix.SYS_FUTEX), allow, nil, "threads sleep and wake each other"},
+		{sys("nanosleep", unix.SYS_NANOSLEEP), allow, nil, "the runtime's usleep"},
+		{sys("clock_nanosleep", unix.SYS_CLOCK_NANOSLEEP), allow, nil, "the same, of a nanosleep that is restarted"},
+		{sys("restart_syscall", unix.SYS_RESTART_SYSCALL), allow, nil, "the kernel goes on with a sleep that was stopped (SIGSTOP, SIGCONT)"},
+		{sys("sched_yield", unix.SYS_SCHED_YIELD), allow, nil, "the runtime's osyield"},
+		{sys("sched_getaffinity", unix.SYS_SCHED_GETAFFINITY), allow, nil, "the runtime counts its processors"},
+		{sys("clock_gettime", unix.SYS_CLOCK_GETTIME), allow, nil, "the time, where the vDSO can't tell it"},
+		{sys("gettimeofday", unix.SYS_GETTIMEOFDAY), allow, nil, "the time, where the vDSO can't tell it"},
+		{sys("getrandom", unix.SYS_GETRANDOM), allow, nil, "crypto/rand, where the vDSO can't"},
+		{sys("getpid", unix.SYS_GETPID), allow, nil, "the runtime, for tgkill"},
+		{sys("gettid", unix.SYS_GETTID), allow, nil, "the runtime, for tgkill"},
+		{sys("getuid", unix.SYS_GETUID), allow, nil, "who asks munged and accounting: the own uid"},
+		{sys("geteuid", unix.SYS_GETEUID), allow, nil, "the same"},
+		{sys("getgid", unix.SYS_GETGID), allow, nil, "the same"},
+		{sys("getegid", unix.SYS_GETEGID), allow, nil, "the same"},
+		{sys("clone", unix.SYS_CLONE), allow, []test{is(0, threadFlags).called("a thread of Go's runtime")}, "threads, with exactly the runtime's flags; any other clone is a process"},
+		{sys("tgkill", unix.SYS_TGKILL), allow, []test{own}, "the runtime preempts its own threads with SIGURG"},
+		{sys("rt_sigreturn", unix.SYS_RT_SIGRETURN), allow, nil, "return from a signal"},
+		{sys("rt_sigprocmask", unix.SYS_RT_SIGPROCMASK), allow, nil, "around the start of a thread"},
+		{sys("rt_sigaction", unix.SYS_RT_SIGACTION), allow, nil, "a panic restores the signal that it ends with"},
+		{sys("sigaltstack", unix.SYS_SIGALTSTACK), allow, nil, "each thread has a stack for signals"},
+		{sys("prctl", unix.SYS_PRCTL), allow, []test{is(0, unix.PR_SET_VMA).called("PR_SET_VMA"), is(1, unix.PR_SET_VMA_ANON_NAME).called("PR_SET_VMA_ANON_NAME")}, "the runtime names its mappings"},
+		{sys("exit", unix.SYS_EXIT), allow, nil, "a thread ends"},
+		{sys("exit_group", unix.SYS_EXIT_GROUP), allow, nil, "the process ends"},
+	}
+}
+
+// memory is anonymous and never executable: what is written there can't be run.
+var memory = []row{
+	{sys("mmap", unix.SYS_MMAP), allow, []test{
+		without(2, unix.PROT_EXEC).called("not executable"),
+		is(3, unix.MAP_PRIVATE|unix.MAP_ANON, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE,
+			unix.MAP_DROPPABLE|unix.MAP_ANON).called("anonymous: private, fixed, droppable"),
+	}, "heap, stacks, pieces of answers; droppable is the state of the vDSO's getrandom"},
+	{sys("mmap", unix.SYS_MMAP), eperm, []test{is(2, executable...).called("executable")}, "probe: no executable memory"},
+	{sys("mprotect", unix.SYS_MPROTECT), allow, []test{without(2, unix.PROT_EXEC).called("not executable")}, "guard pages"},
+	{sys("mprotect", unix.SYS_MPROTECT), eperm, nil, "probe: no executable memory"},
+	{sys("pkey_mprotect", unix.SYS_PKEY_MPROTECT), eperm, nil, "probe: no executable memory"},
+	{sys("munmap", unix.SYS_MUNMAP), allow, nil, "memory is given back"},
+	{sys("madvise", unix.SYS_MADVISE), allow, []test{
+		is(2, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_COLLAPSE).called("DONTNEED|FREE|HUGEPAGE|NOHUGEPAGE|COLLAPSE"),
+	}, "the scavenger gives memory back"},
+}
+
+// executable is every protection that has PROT_EXEC.
+var executable = []uint64{
+	unix.PROT_EXEC, unix.PROT_EXEC | unix.PROT_READ, unix.PROT_EXEC | unix.PROT_WRITE, unix.PROT_EXEC | unix.PROT_READ | unix.PROT_WRITE,
+}
+
+// descriptors is what is done with those that a process has or is given.
+var descriptors = []row{
+	{sys("read", unix.SYS_READ), allow, nil, "connections, open files that were given, the runtime's eventfd"},
+	{sys("write", unix.SYS_WRITE), allow, nil, "connections, the log, the runtime's eventfd"},
+	{sys("writev", unix.SYS_WRITEV), allow, nil, "net.Buffers"},
+	{sys("pread64", unix.SYS_PREAD64), allow, nil, "open files that were given: keys, certificates"},
+	{sys("lseek", unix.SYS_LSEEK), allow, nil, "the same"},
+	{sys("fstat", unix.SYS_FSTAT), allow, nil, "os.NewFile and ReadAll ask what a descriptor is"},
+	{sys("close", unix.SYS_CLOSE), allow, nil, "and nothing is lost by it: numbers are not what is trusted"},
+	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL).called("DUPFD_CLOEXEC|GETFD|SETFD|GETFL")}, "net.FileConn; a descriptor's mode"},
+	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETFL).called("SETFL"), without(2, unix.O_ASYNC).called("without O_ASYNC")}, "non-blocking; no signals, and no owner to get them (SETOWN, SETSIG, SETLEASE, NOTIFY kill)"},
+	{sys("sendmsg", unix.SYS_SENDMSG), allow, []test{without(2, unix.MSG_FASTOPEN).called("without MSG_FASTOPEN")}, "the book's channels, with descriptors; fast open would connect"},
+	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the book's channels, with descriptors"},
+	{sys("getsockopt", unix.SYS_GETSOCKOPT), allow, []test{
+		is(1, unix.SOL_SOCKET).called("SOL_SOCKET"),
+		is(2, unix.SO_TYPE, unix.SO_ERROR, unix.SO_PEERCRED).called("TYPE|ERROR|PEERCRED"),
+	}, "ipc.Open and net.FileConn ask what was given; who serves a UNIX socket"},
+	{sys("epoll_ctl", unix.SYS_EPOLL_CTL), allow, nil, "the runtime's poller"},
+	{sys("epoll_pwait", unix.SYS_EPOLL_PWAIT), allow, nil, "the runtime's poller"},
+	{sys("epoll_create1", unix.SYS_EPOLL_CREATE1), allow, nil, "the runtime's poller, at its first use"},
+	{sys("eventfd2", unix.SYS_EVENTFD2), allow, nil, "the runtime's poller, at its first use"},
+}
+
+// connections is what a worker does with those that it is given.
+var connections = []row{
+	{sys("recvfrom", unix.SYS_RECVFROM), allow, nil, "is somebody still there? (MSG_PEEK)"},
+	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "CloseWrite, before a connection that is refused is closed"},
+	{sys("getsockname", unix.SYS_GETSOCKNAME), allow, nil, "net.FileConn"},
+	{sys("getpeername", unix.SYS_GETPEERNAME), allow, nil, "net.FileConn"},
+	{sys("ppoll", unix.SYS_PPOLL), allow, nil, "standard input and output of an inetd run are waited for"},
+	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
+		is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_KEEPALIVE, unix.SO_LINGER).called("KEEPALIVE|LINGER"),
+	}, "net; SO_ATTACH_FILTER and all the others kill"},
+	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
+		is(1, unix.IPPROTO_TCP).called("IPPROTO_TCP"),
+		is(2, unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT).called("NODELAY|KEEPIDLE|KEEPINTVL|KEEPCNT"),
+	}, "net"},
+	{sys("splice", unix.SYS_SPLICE), enosys, nil, "io.Copy between connections tries it first"},
+	{sys("sendfile", unix.SYS_SENDFILE), enosys, nil, "io.Copy of an open file tries it first"},
+	{sys("copy_file_range", unix.SYS_COPY_FILE_RANGE), enosys, nil, "io.Copy between files tries it first"},
+	{sys("pipe2", unix.SYS_PIPE2), enosys, nil, "io.Copy between connections, for splice"},
+}
+
+// keeperRows: it has channels and open files only, of which descriptors has all.
+var keeperRows []row
+
+// dialRows let a worker be asked for its own uid by who it connects to. A filter sees no address. Which UNIX sockets
+// there are is the mount namespace's to say. A TCP connection that it was given belongs to the network
+// namespace of who gave it, and connect(2) can undo it (AF_UNSPEC) and make it anew to anywhere: that is
+// for Landlock to deny (version 4), which knows TCP and not Multipath TCP. Without both, an escape remains.
+var dialRows = []row{
+	{sys("socket", unix.SYS_SOCKET), allow, []test{
+		is(0, unix.AF_UNIX).called("AF_UNIX"),
+		is(1, unix.SOCK_STREAM, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK).called("SOCK_STREAM"),
+		is(2, 0),
+	}, "munged and the controller want the worker's own uid as its credential"},
+	{sys("connect", unix.SYS_CONNECT), allow, nil, "the same"},
+	{sys("newfstatat", unix.SYS_NEWFSTATAT), allow, nil, "whose is the directory of munged's socket?"},
+}
+
+// answered is what says no instead of killing.
+func answered(o Options) []row {
+	t := []row{
+		{sys("openat", unix.SYS_OPENAT), eperm, nil, "probe: no file"},
+		{sys("openat2", unix.SYS_OPENAT2), eperm, nil, "probe: no file"},
+		{sys("execve", unix.SYS_EXECVE), eperm, nil, "probe: no program"},
+		{sys("execveat", unix.SYS_EXECVEAT), eperm, nil, "probe: no program"},
+		{sys("clone3", unix.SYS_CLONE3), enosys, nil, "its flags are in memory, where a filter can't look; who gets ENOSYS uses clone"},
+		{sys("ptrace", unix.SYS_PTRACE), eperm, nil, "probe: no debugging"},
+		{sys("socket", unix.SYS_SOCKET), eperm, nil, "probe: no sockets but those that were given"},
+		{sys("socketpair", unix.SYS_SOCKETPAIR), eperm, nil, "probe: the same"},
+		{sys("setuid", unix.SYS_SETUID), eperm, nil, "probe: no other user"},
+		{sys("setreuid", unix.SYS_SETREUID), eperm, nil, "probe: the same"},
+		{sys("setresuid", unix.SYS_SETRESUID), eperm, nil, "probe: the same"},
+		{sys("setfsuid", unix.SYS_SETFSUID), eperm, nil, "probe: the same"},
+		{sys("setgid", unix.SYS_SETGID), eperm, nil, "probe: no other group"},
+		{sys("setregid", unix.SYS_SETREGID), eperm, nil, "probe: the same"},
+		{sys("setresgid", unix.SYS_SETRESGID), eperm, nil, "probe: the same"},
+		{sys("setfsgid", unix.SYS_SETFSGID), eperm, nil, "probe: the same"},
+		{sys("setgroups", unix.SYS_SETGROUPS), eperm, nil, "probe: the same"},
+		{sys("statx", unix.SYS_STATX), eperm, nil, looks},
+		{sys("faccessat", unix.SYS_FACCESSAT), eperm, nil, looks},
+		{sys("faccessat2", unix.SYS_FACCESSAT2), eperm, nil, looks},
+		{sys("readlinkat", unix.SYS_READLINKAT), eperm, nil, looks},
+		{sys("uname", unix.SYS_UNAME), eperm, nil, "package net asks how old the kernel is, and takes no answer for old"},
+	}
+	if !o.Unix || o.Keeper {
+		t = append(t,
+			row{sys("connect", unix.SYS_CONNECT), eperm, nil, "probe: no connection but those that were given"},
+			row{sys("newfstatat", unix.SYS_NEWFSTATAT), eperm, nil, looks},
+		)
+	}
+	return t
+}
