@@ -14,6 +14,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(minimal)
 	f.Add("ClusterName=c\nSlurmctldHost=a(b)\\\nNodeName=n Comment=\"# x\" \\\nExtra=a\\#b # c\nInclude y\n=\n\"")
 	f.Add("AuthAltParameters=jwt_key=/k,jwks=,userclaimfield=sub\nAuthInfo=socket=/s\nTLSParameters=a=b,c")
+	f.Add("ClusterName=c\nSlurmctldHost=h\nSlurmctldAddr=v\nSlurmctldPort=1-9\nAuthType=auth/none\nAuthAltParameters=jwt_key=k,jwt_key=/k,new\nMessageTimeout=INFINITE\nTCPTimeout=0")
 	corpus, err := filepath.Glob("testdata/slurm/*.conf")
 	if err != nil || len(corpus) == 0 {
 		f.Fatal(corpus, err)
