@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -236,8 +237,8 @@ func scheduledFlag(name string, bit uint32, doc string) schema.Field[AccountingJ
 
 var accountingJobsParams = schema.Object("",
 	texts("account", "Accounts", func(p *AccountingJobsParams) *[]string { return &p.Accounts }),
-	texts("association", "Numbers of associations", func(p *AccountingJobsParams) *[]string { return &p.AssocIDs }),
-	texts("cluster", "Clusters; when missing, this one", func(p *AccountingJobsParams) *[]string { return &p.Clusters }),
+	numberTexts("association", "Numbers of associations", func(p *AccountingJobsParams) *[]string { return &p.AssocIDs }),
+	clusterTexts("cluster", "Clusters; when missing, this one", func(p *AccountingJobsParams) *[]string { return &p.Clusters }),
 	texts("constraints", "Features", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.Constraints }),
 	schema.F("cpus_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMax }, "Greatest number of processors it had", schema.Count, schema.Until(V41)),
 	schema.F("cpus_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMin }, "Least number of processors it had", schema.Count, schema.Until(V41)),
@@ -265,7 +266,7 @@ var accountingJobsParams = schema.Object("",
 	texts("qos", "Qualities of service, by name or number", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.QOS }),
 	schema.F("reason", reasonNumbers, func(p *AccountingJobsParams) *[]string { return &p.Reasons }, "Why it last waited or failed, words with commas between them"),
 	texts("reservation", "Reservations", func(p *AccountingJobsParams) *[]string { return &p.Reservations }),
-	texts("reservation_id", "Numbers of reservations", func(p *AccountingJobsParams) *[]string { return &p.ReservationIDs }),
+	numberTexts("reservation_id", "Numbers of reservations", func(p *AccountingJobsParams) *[]string { return &p.ReservationIDs }),
 	schema.F("state", stateNumbers, func(p *AccountingJobsParams) *[]string { return &p.States }, "States, words with commas between them"),
 	schema.F("step", selectedSteps, func(p *AccountingJobsParams) *[]model.SelectedStep { return &p.Steps }, "Jobs, tasks or steps, as 12, 12_3 or 12.batch, with commas between them"),
 	schema.Take("submit_time", instant, func(p *AccountingJobsParams, t model.Time) error {
@@ -277,7 +278,7 @@ var accountingJobsParams = schema.Object("",
 	schema.F("timelimit_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMin }, "Shortest time limit", schema.Unit("min"), schema.Until(V41)),
 	schema.F("end_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageEnd }, "There until then", schema.Unit(TimeText)),
 	schema.F("start_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageStart }, "There since then; when missing, ever", schema.Unit(TimeText)),
-	schema.F("node", schema.String, func(p *AccountingJobsParams) *string { return &p.UsedNodes }, "Nodes, as a host list, of which it had one"),
+	schema.F("node", hostList, func(p *AccountingJobsParams) *string { return &p.UsedNodes }, "Nodes, as a host list, of which it had one"),
 	texts("users", "Users, by name or number", func(p *AccountingJobsParams) *[]string { return &p.UserIDs }),
 	texts("wckey", "Workload keys", func(p *AccountingJobsParams) *[]string { return &p.WCKeys }),
 )
@@ -288,9 +289,10 @@ const AnySchedule = scheduledUnset
 // stateNumbers are states as the daemon compares them.
 func stateNumbers() schema.Type[[]string] {
 	parse := jobStates.Parser(schema.View{Version: V43})
+	known := strings.Join(jobStates.Shape(schema.View{Version: V43}).Items.Enum, ", ")
 	return asText(func(s string) ([]string, error) {
 		var list []string
-		for word := range strings.SplitSeq(s, ",") {
+		for _, word := range words(s) {
 			if n, err := strconv.ParseUint(word, 10, 32); err == nil {
 				list = append(list, strconv.FormatUint(n, 10))
 				continue
@@ -298,7 +300,7 @@ func stateNumbers() schema.Type[[]string] {
 			var state model.JobState
 			var report schema.Report
 			if !parse(&report, &schema.Value{Kind: schema.Text, Text: word, Untyped: true}, &state) {
-				return nil, noSuch("state", word)
+				return nil, fmt.Errorf("%w; there are %s", noSuch("state", word), known)
 			}
 			list = append(list, strconv.FormatUint(uint64(state), 10))
 		}
@@ -310,7 +312,7 @@ func stateNumbers() schema.Type[[]string] {
 func reasonNumbers() schema.Type[[]string] {
 	return asText(func(s string) ([]string, error) {
 		var list []string
-		for word := range strings.SplitSeq(s, ",") {
+		for _, word := range words(s) {
 			n, err := strconv.ParseUint(word, 10, 32)
 			if err != nil {
 				i := 0

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"schedrestd/api/schema"
 )
@@ -17,13 +19,73 @@ func texts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option
 
 func csv() schema.Type[[]string] {
 	return asText(func(s string) ([]string, error) {
-		var list []string
-		for part := range strings.SplitSeq(s, ",") {
-			if part = strings.TrimSpace(part); part != "" {
-				list = append(list, part)
-			}
+		if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+			return nil, fmt.Errorf("expected names with commas between them, got %q", schema.Shorten(s))
 		}
-		return list, nil
+		return words(s), nil
+	})
+}
+
+// clusterTexts is texts of names of clusters, which are parts of names of tables in the daemon's database.
+func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
+	names := func() schema.Type[[]string] {
+		return asText(func(s string) ([]string, error) {
+			list := words(s)
+			for _, one := range list {
+				if strings.Trim(one, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.") != "" {
+					return nil, fmt.Errorf("expected names of clusters with commas between them, got %q", schema.Shorten(one))
+				}
+			}
+			return list, nil
+		})
+	}
+	return schema.F(name, names, at, doc+", with commas between them", opts...)
+}
+
+// words are what stands between the commas of s; empty ones are none.
+func words(s string) (list []string) {
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// numberTexts is texts of numbers. They are held to be some here: a daemon may put them into a question to its
+// database as they are.
+func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
+	numbers := func() schema.Type[[]string] {
+		return asText(func(s string) (list []string, err error) {
+			for _, part := range words(s) {
+				n, err := strconv.ParseUint(part, 10, 32)
+				if err != nil {
+					return nil, fmt.Errorf("expected numbers with commas between them, got %q", schema.Shorten(part))
+				}
+				list = append(list, strconv.FormatUint(n, 10))
+			}
+			return list, nil
+		})
+	}
+	return schema.F(name, numbers, at, doc+", with commas between them", opts...)
+}
+
+// hostList is nodes as "node1,n[01-03]".
+func hostList() schema.Type[string] {
+	return asText(func(s string) (string, error) {
+		wrong := fmt.Errorf("expected nodes as node1,n[01-03], got %q", schema.Shorten(s))
+		open := false
+		for _, c := range s {
+			switch {
+			case c == '[' && open, c == ']' && !open, open && c != ']' && !strings.ContainsRune("0123456789-,", c):
+				return "", wrong
+			}
+			open = c == '[' || open && c != ']'
+		}
+		if open || strings.Contains(s, "[]") {
+			return "", wrong
+		}
+		return s, nil
 	})
 }
 
@@ -31,9 +93,9 @@ func csv() schema.Type[[]string] {
 func yes() schema.Type[bool] {
 	return asText(func(s string) (bool, error) {
 		switch strings.ToLower(s) {
-		case "true", "yes", "1":
+		case "true", "yes", "1", "on", "t", "y":
 			return true, nil
-		case "false", "no", "0":
+		case "false", "no", "0", "off", "f", "n":
 			return false, nil
 		}
 		return false, fmt.Errorf("expected true or false, got %q", schema.Shorten(s))

@@ -113,3 +113,25 @@ var GetJobStates = declare(jobStatesParams, Endpoint{
 	About:   "A small answer to those who ask often. Tasks of an array that wait are listed one by one. A number that no job has is left out.",
 	Returns: "The states",
 })
+
+// InTaskList tells whether a task is in a list as "1-3,7,10-20:2%5".
+func InTaskList(list string, task uint32) bool {
+	list, _, _ = strings.Cut(list, "%")
+	for part := range strings.SplitSeq(list, ",") {
+		part, step, stepped := strings.Cut(part, ":")
+		first, last, ranged := strings.Cut(part, "-")
+		if !ranged {
+			last = first
+		}
+		from, err := strconv.ParseUint(first, 10, 32)
+		to, wrong := strconv.ParseUint(last, 10, 32)
+		by := uint64(1)
+		if n, err := strconv.ParseUint(step, 10, 32); stepped && err == nil && n > 0 {
+			by = n
+		}
+		if n := uint64(task); err == nil && wrong == nil && from <= n && n <= to && (n-from)%by == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -89,11 +89,6 @@ func jobName() schema.Type[string] {
 	})
 }
 
-// commaWords are words in one text, with commas between them.
-func commaWords() schema.Type[[]string] {
-	return asText(func(s string) ([]string, error) { return commaList(s), nil })
-}
-
 // joined is a set of words as one text, with commas between them.
 func joined[T schema.Integer](set *schema.WordSet[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return joinedWords[T]{set} }
@@ -102,3 +97,15 @@ func joined[T schema.Integer](set *schema.WordSet[T]) func() schema.Type[T] {
 type joinedWords[T schema.Integer] struct{ *schema.WordSet[T] }
 
 func (w joinedWords[T]) Shape(v schema.View) *schema.Shape { return w.WordSet.Shape(v).Items }
+
+// Parser reads them, and says which there are.
+func (w joinedWords[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *T) bool {
+	parse, words := w.WordSet.Parser(v), strings.Join(w.Shape(v).Enum, ", ")
+	return func(r *schema.Report, doc *schema.Value, into *T) bool {
+		var found schema.Report
+		if !parse(&found, doc, into) {
+			return r.Error(doc, "%s; there are %s", found.Errors[0].Text, words)
+		}
+		return true
+	}
+}

@@ -152,8 +152,8 @@ type SharesParams struct {
 }
 
 var sharesParams = schema.Object("",
-	schema.F("accounts", commaWords, func(p *SharesParams) *[]string { return &p.Accounts }, "Accounts to show, with commas between them; when missing, all"),
-	schema.F("users", commaWords, func(p *SharesParams) *[]string { return &p.Users }, "Users to show, with commas between them; when missing, all"),
+	schema.F("accounts", csv, func(p *SharesParams) *[]string { return &p.Accounts }, "Accounts to show, with commas between them; when missing, all"),
+	schema.F("users", csv, func(p *SharesParams) *[]string { return &p.Users }, "Users to show, by name or number, with commas between them; when missing, all"),
 )
 
 // GetShares shows fair shares.

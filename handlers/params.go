@@ -51,8 +51,11 @@ const (
 	inQuery = "query/"
 )
 
+// fromPointer undoes what a JSON pointer makes of a name (RFC 6901, 4).
+var fromPointer = strings.NewReplacer("~1", "/", "~0", "~")
+
 func (c *call) paramSource(n schema.Note) string {
-	name := strings.TrimPrefix(n.Source, "#/")
+	name := fromPointer.Replace(strings.TrimPrefix(n.Source, "#/"))
 	if c.route.InPath(name) {
 		return inPath + name
 	}

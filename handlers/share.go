@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"strconv"
 
 	"schedrestd/api"
 	"schedrestd/model"
@@ -9,10 +10,18 @@ import (
 
 // getShares shows fair shares, one association at a time from the controller's answer to the client.
 func (h *handler) getShares(c *call, p *api.SharesParams) error {
+	var users []string
+	for _, user := range p.Users {
+		// The controller compares names.
+		if number, err := strconv.ParseUint(user, 10, 32); err == nil {
+			user = h.Users.User(uint32(number))
+		}
+		users = append(users, user)
+	}
 	body := api.SharesAnswer{Envelope: c.envelope()}
 	body.Shares = func(each func(*api.ShareRow) error) error {
 		row := api.ShareRow{}
-		totals, err := h.Controller.Shares(c.ctx, c.cred, p.Accounts, p.Users, func(tres []string, s *model.Share) error {
+		totals, err := h.Controller.Shares(c.ctx, c.cred, p.Accounts, users, func(tres []string, s *model.Share) error {
 			row.Share, row.TRES = s, tres
 			return each(&row)
 		})

@@ -12,6 +12,8 @@ func TestSharesFiltered(t *testing.T) {
 	for query, want := range map[string][2][]string{
 		"":                              {},
 		"?accounts=&users=":             {},
+		"?users=20001,bob,5":            {nil, {"alice", "bob", "5"}},
+		"?users=,%20alice%20,":          {nil, {"alice"}},
 		"?accounts=physics,chemistry":   {{"physics", "chemistry"}, nil},
 		"?users=alice&accounts=physics": {{"physics"}, {"alice"}},
 	} {

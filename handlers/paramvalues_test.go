@@ -1,0 +1,142 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+)
+
+// nameOf are names of a demo's things, by parameter.
+var nameOf = map[string]string{
+	"job_id": "12", "node_name": "n1", "partition_name": "long", "reservation_name": "upgrade", "cluster_name": "demo",
+	"qos": "fast", "account_name": "lab", "name": "alice",
+}
+
+// eachParameter calls what with every parameter in the query of every GET in every version.
+func eachParameter(what func(e *api.Endpoint, v schema.View, path string, p schema.Property)) {
+	for _, e := range api.Endpoints {
+		for _, version := range api.Versions {
+			if e.Method != http.MethodGet || !e.In(version) {
+				continue
+			}
+			view := schema.View{Version: version, Names: schema.Slurm}
+			path := e.URL(view)
+			for name, value := range nameOf {
+				path = strings.ReplaceAll(path, "{"+name+"}", value)
+			}
+			for _, p := range e.Params.Shape(view).Fields {
+				if !e.InPath(p.Name) {
+					what(e, view, path, p)
+				}
+			}
+		}
+	}
+}
+
+// telling are values that make a difference, by parameter; others take "true", or their second word.
+var telling = map[string]string{
+	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "submit_time": "1000",
+	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
+	"id": "7", "association": "7", "reservation_id": "7", "rpc_version": "7", "cpus_min": "7", "cpus_max": "7", "nodes_min": "7", "nodes_max": "7",
+	"timelimit_min": "7", "timelimit_max": "7", "exit_code": "7", "node": "n[1-2]", "users": "alice", "groups": "alice",
+}
+
+// without are parameters that make no difference to what is asked, each with its reason.
+var without = map[string]string{
+	"format":           "every field is shown in any case",
+	"NoUsersAreCoords": "says nothing to a list of accounts",
+	"UsersAreCoords":   "the same",
+	"scheduler_unset":  "jobs are let through however they were scheduled unless the client narrows that",
+	"get_clusters":     "clusters have no date of their last change",
+}
+
+// TestParametersCount: every parameter changes what a daemon is asked, or the answer.
+func TestParametersCount(t *testing.T) {
+	idle := map[string]bool{}
+	plain := map[string]string{}
+	ask := func(path string) string {
+		f := demo()
+		w := serve(t, config(f), request(http.MethodGet, path, ""))
+		if w.Code != http.StatusOK && w.Code != http.StatusNotFound && w.Code != http.StatusNotModified {
+			t.Errorf("%s: status %d: %.300s", path, w.Code, w.Body)
+		}
+		answer, _, _ := strings.Cut(w.Body.String(), `"warnings"`)
+		return fmt.Sprintf("%+v %+v %+v %+v %+v %s", f.queries, f.partitionQueries, f.selected, f.shareOf, f.recorded.filters, answer)
+	}
+	count := 0
+	eachParameter(func(e *api.Endpoint, v schema.View, path string, p schema.Property) {
+		count++
+		values := []string{telling[p.Name], "true"}
+		if p.Shape.Enum != nil {
+			values = p.Shape.Enum[1:2] // the first may be what is meant without
+		}
+		if plain[path] == "" {
+			plain[path] = ask(path)
+		}
+		values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
+		asked := ask(path + "?" + url.Values{p.Name: values[:1]}.Encode())
+		same := asked == plain[path]
+		// Jobs are of this cluster as soon as anything narrows the list.
+		if e == api.GetAccountingJobs.Endpoint {
+			same = asked == ask(path+"?format=true")
+		}
+		if !same {
+			return
+		}
+		for _, name := range []string{p.Name, e.ID} {
+			if without[name] != "" {
+				idle[name] = true
+				return
+			}
+		}
+		t.Errorf("%s: %s makes no difference", path, p.Name)
+	})
+	if count < 400 {
+		t.Errorf("only %d parameters", count)
+	}
+	for name, why := range without {
+		if why != "" && !idle[name] {
+			t.Errorf("%s makes a difference", name)
+		}
+	}
+}
+
+// TestStrangeValues: whatever stands in a parameter, it is taken or refused by its name.
+func TestStrangeValues(t *testing.T) {
+	strange := []string{
+		"", "%20", ",", ",,", "a,,b", "0", "-1", "007", "4294967296", "99999999999999999999", "1.5", "1e9", "%2B", "+", "null", "true", "%00", "a%00b",
+		"%C3%BC", "%FF%FE", "%0A", "a'b", "a%22b", "%5C", "%25", "%E2%80%AE", "[", "n[1-", "{}", "12_3", "12%2B1", "12_[1-3]", "12.batch", "now", "../..", strings.Repeat("x", 4000),
+	}
+	eachParameter(func(e *api.Endpoint, v schema.View, path string, p schema.Property) {
+		if v.Version != api.V43 && (v.Version != api.V40 || e != api.GetAccountingJobs.Endpoint) {
+			return // which has some that no other version has
+		}
+		for _, value := range strange {
+			f := demo()
+			w := serve(t, config(f), request(http.MethodGet, path+"?"+url.PathEscape(p.Name)+"="+value, ""))
+			switch w.Code {
+			case http.StatusOK, http.StatusNotFound, http.StatusNotModified:
+			case http.StatusUnprocessableEntity:
+				if errs := envelope(t, w.Body.Bytes()).Errors; len(errs) != 1 || errs[0].Source != inQuery+p.Name || errs[0].Description == "" {
+					t.Errorf("%s?%s=%s: %+v", path, p.Name, value, errs)
+				}
+			default:
+				t.Errorf("%s?%s=%.40s: status %d: %.300s", path, p.Name, value, w.Code, w.Body)
+			}
+		}
+		query := url.PathEscape(p.Name) + "=1"
+		if w := serve(t, config(demo()), request(http.MethodGet, path+"?"+query+"&"+query, "")); w.Code != http.StatusUnprocessableEntity {
+			t.Errorf("%s?%s twice: status %d", path, p.Name, w.Code)
+		}
+	})
+	long := "/slurmdb/v0.0.43/jobs?job_name=" + strings.Repeat("x", 100_000)
+	if w := serve(t, config(demo()), request(http.MethodGet, long, "")); w.Code != http.StatusRequestURITooLong {
+		t.Errorf("100 kB: status %d", w.Code)
+	}
+}
