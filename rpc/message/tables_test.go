@@ -157,3 +157,19 @@ func readTSV(t *testing.T, name string) [][]string {
 	}
 	return rows[1:]
 }
+
+// TestEveryTableHasAWalk: a table that is there for a walk is held against it.
+func TestEveryTableHasAWalk(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "tables", "*.tsv"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tables: %v", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".tsv")
+		switch _, has := walks[name]; {
+		case name == "rpc", name == "dbd_rpc", name == "errors": // lists of numbers
+		case !has:
+			t.Errorf("walks has none for %s", name)
+		}
+	}
+}
