@@ -313,8 +313,9 @@ func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes, Contiguous: d.Contiguous.Or(0),
 		NTasksPerNode: d.NTasksPerNode, Shared: d.Shared, StdOut: d.StdOut, StdErr: d.StdErr, StdIn: d.StdIn,
 		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // as long as the shell allowed; to look at
-		// Slurm's commands take "not set" for a number of these two.
-		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)),
+		// Slurm's commands take "not set" for a number of these.
+		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),
+		MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0),
 	}
 	if m.Name == "" {
 		m.Name = "sbatch" // what Slurm calls a script without a name

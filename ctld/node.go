@@ -57,7 +57,7 @@ func (c *Controller) node() model.Node {
 		BootTime: model.At(f.Boot), DaemonStartTime: model.At(c.started), LastBusy: idle,
 		AllocCPUs: uint16(min(used.CPUs, 0xfffd)), AllocMemory: used.Memory,
 		Architecture: f.Arch, OS: f.OS,
-		TRES: tres(total.CPUs, total.Memory), Topology: "",
+		TRES: tres(total.CPUs, total.Memory), Topology: "", SuspendTime: model.Infinite[uint32](), // it is never powered down
 	}
 	switch {
 	case used.CPUs >= total.CPUs:

@@ -8,13 +8,15 @@ import (
 
 // Handlers is the requests that the controller answers: its table of contents.
 func (c *Controller) Handlers() map[message.Type]server.Handler {
-	return map[message.Type]server.Handler{
+	handlers := map[message.Type]server.Handler{
 		message.RequestPing:            c.handlePing,
 		message.RequestNodeInfo:        c.handleNodes,
 		message.RequestNodeInfoSingle:  c.handleNode,
 		message.RequestPartitionInfo:   c.handlePartitions,
 		message.RequestJobInfo:         c.handleJobs,
 		message.RequestJobInfoSingle:   c.handleJob,
+		message.RequestJobUserInfo:     c.handleUserJobs,
+		message.RequestJobReady:        c.handleReady,
 		message.RequestSubmitBatchJob:  c.handleSubmit,
 		message.RequestKillJob:         c.handleKill,
 		message.RequestAuthToken:       c.handleToken,
@@ -24,6 +26,10 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 		message.RequestShares:          c.handleShares,
 		message.RequestStats:           c.handleStats,
 	}
+	for t := range unoffered {
+		handlers[t] = handleUnoffered
+	}
+	return handlers
 }
 
 // maxSubmit is the longest submission in bytes: the longest script, the largest environment, and

@@ -35,6 +35,8 @@ const (
 	RequestNodeInfoSingle   Type = 2040
 	RequestSubmitBatchJob   Type = 4003
 	ResponseSubmitBatchJob  Type = 4004
+	RequestJobReady         Type = 4019
+	ResponseJobReady        Type = 4020 // an RC whose number is bits
 	RequestKillJob          Type = 5032
 	RequestAuthToken        Type = 5039
 	ResponseAuthToken       Type = 5040
