@@ -45,6 +45,10 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 		message.AccountingGetAccounts: d.accounts,
 		message.AccountingGetUsers:    d.users,
 		message.AccountingGetQOS:      d.qos,
+		message.AccountingGetWCKeys:   d.wckeys,
+	}
+	for t := range unoffered {
+		handlers[t] = refuseUnoffered
 	}
 	for t, h := range handlers {
 		handlers[t] = d.counted(h)
