@@ -118,7 +118,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestAuditKillsNothingOfOurs: what kills is logged, and the rest stays as it is.
+// TestAuditKillsNothingOfOurs: what kills is logged, and the rest stays as it is. Calls that no program of ours can make
+// kill all the same.
 func TestAuditKillsNothingOfOurs(t *testing.T) {
 	rows := table(Options{}, 1)
 	program, err := compile(rows, true)
@@ -131,6 +132,9 @@ func TestAuditKillsNothingOfOurs(t *testing.T) {
 		if got != want || got == unix.SECCOMP_RET_KILL_PROCESS {
 			t.Errorf("call %d: %#x, want %#x", number, got, want)
 		}
+	}
+	if got := run(t, program, auditArch, 0x40000000|unix.SYS_GETPID, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
+		t.Errorf("a call of x32: %#x", got)
 	}
 }
 

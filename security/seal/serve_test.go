@@ -259,11 +259,17 @@ func threads() error {
 	var wg sync.WaitGroup
 	var all [][]byte
 	var lock sync.Mutex
-	for range 24 {
+	const many = 64 // more than the vDSO's getrandom has had memory for
+	var together sync.WaitGroup
+	together.Add(many)
+	for range many {
 		wg.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			for i := range 40 {
+			together.Done()
+			together.Wait()
+			rand.Read(make([]byte, 8))
+			for i := range 20 {
 				piece := make([]byte, 1<<18)
 				piece[i] = 1
 				lock.Lock()

@@ -9,6 +9,12 @@ func sys(name string, number uintptr) call { return call{name, number} }
 // goThread is runtime/os_linux.go's cloneFlags, as far as architectures agree.
 const goThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 
+// The two operations of runtime/os_linux.go, within one process.
+const (
+	futexWait = 0 | 128
+	futexWake = 1 | 128
+)
+
 // looks is why calls that look at a file are answered: nothing needs them, but libraries do it in passing.
 const looks = "Go's libraries look at files in passing (resolver, time zones) and do without"
 
@@ -34,7 +40,7 @@ func table(o Options, pid int) []row {
 func runtimeRows(pid int) []row {
 	own := is(0, uint64(pid)).called("the own process")
 	return []row{
-		{sys("futex", unix.SYS_FUTEX), allow, nil, "threads sleep and wake each other"},
+		{sys("futex", unix.SYS_FUTEX), allow, []test{is(1, futexWait, futexWake).called("WAIT_PRIVATE|WAKE_PRIVATE")}, "threads sleep and wake each other; priorities and robust lists, which went wrong before, kill"},
 		{sys("nanosleep", unix.SYS_NANOSLEEP), allow, nil, "the runtime's usleep"},
 		{sys("clock_nanosleep", unix.SYS_CLOCK_NANOSLEEP), allow, nil, "the same, of a nanosleep that is restarted"},
 		{sys("restart_syscall", unix.SYS_RESTART_SYSCALL), allow, nil, "the kernel goes on with a sleep that was stopped (SIGSTOP, SIGCONT)"},
@@ -65,7 +71,7 @@ func runtimeRows(pid int) []row {
 var memory = []row{
 	{sys("mmap", unix.SYS_MMAP), allow, []test{
 		without(2, unix.PROT_EXEC).called("not executable"),
-		is(3, unix.MAP_PRIVATE|unix.MAP_ANON, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE,
+		is(3, unix.MAP_PRIVATE|unix.MAP_ANON, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED,
 			unix.MAP_DROPPABLE|unix.MAP_ANON).called("anonymous: private, fixed, droppable"),
 	}, "heap, stacks, pieces of answers; droppable is the state of the vDSO's getrandom"},
 	{sys("mmap", unix.SYS_MMAP), eperm, []test{is(2, executable...).called("executable")}, "probe: no executable memory"},
@@ -89,9 +95,9 @@ var descriptors = []row{
 	{sys("write", unix.SYS_WRITE), allow, nil, "connections, the log, the runtime's eventfd"},
 	{sys("writev", unix.SYS_WRITEV), allow, nil, "net.Buffers"},
 	{sys("pread64", unix.SYS_PREAD64), allow, nil, "open files that were given: keys, certificates"},
-	{sys("lseek", unix.SYS_LSEEK), allow, nil, "the same"},
+	{sys("lseek", unix.SYS_LSEEK), allow, nil, "the same: io.Copy asks where they are"},
 	{sys("fstat", unix.SYS_FSTAT), allow, nil, "os.NewFile and ReadAll ask what a descriptor is"},
-	{sys("close", unix.SYS_CLOSE), allow, nil, "and nothing is lost by it: numbers are not what is trusted"},
+	{sys("close", unix.SYS_CLOSE), allow, nil, "whatever is done with"},
 	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL).called("DUPFD_CLOEXEC|GETFD|SETFD|GETFL")}, "net.FileConn; a descriptor's mode"},
 	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETFL).called("SETFL"), without(2, unix.O_ASYNC).called("without O_ASYNC")}, "non-blocking; no signals, and no owner to get them (SETOWN, SETSIG, SETLEASE, NOTIFY kill)"},
 	{sys("sendmsg", unix.SYS_SENDMSG), allow, []test{without(2, unix.MSG_FASTOPEN).called("without MSG_FASTOPEN")}, "the book's channels, with descriptors; fast open would connect"},

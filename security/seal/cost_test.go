@@ -1,0 +1,62 @@
+package seal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// BenchmarkSeal is what the seal costs: each round is a process that seals itself; of the rounds it is the middle one. A call that hangs on no
+// argument is one whose answer the kernel remembers; for others the filter runs.
+func BenchmarkSeal(b *testing.B) {
+	all := map[string][]float64{}
+	for b.Loop() {
+		out, status := child(b, "cost", Options{}, nil)
+		if !strings.HasSuffix(out, "end\n") {
+			b.Fatalf("%s: %s", describe(status), out)
+		}
+		for line := range strings.Lines(strings.TrimSuffix(out, "end\n")) {
+			var name string
+			var ns float64
+			if _, err := fmt.Sscanf(line, "%s %f", &name, &ns); err != nil {
+				b.Fatalf("%v in %q", err, line)
+			}
+			all[name] = append(all[name], ns)
+		}
+	}
+	for name, list := range all {
+		slices.Sort(list)
+		b.ReportMetric(list[len(list)/2], name)
+	}
+}
+
+func cost() error {
+	noNewPrivs()
+	var list []error
+	took := func(name string, what func() error) {
+		begun := time.Now()
+		err := what()
+		list = append(list, fmt.Errorf("%s-ns %d", name, time.Since(begun)), err)
+	}
+	each := func(name string, number, arg uintptr) {
+		const calls = 20000
+		begun := time.Now()
+		for range calls {
+			unix.RawSyscall(number, 0, arg, 0)
+		}
+		list = append(list, fmt.Errorf("%s-ns/call %d", name, time.Since(begun)/calls))
+	}
+	each("getuid-before", unix.SYS_GETUID, 0)
+	each("fcntl-before", unix.SYS_FCNTL, unix.F_GETFD)
+	took("landlock", func() error { _, err := DenyFiles(Options{}); return err })
+	took("filter", func() error { return Install(Options{}) })
+	took("try", func() error { return Try(Options{}) })
+	each("getuid-after", unix.SYS_GETUID, 0)
+	each("fcntl-after", unix.SYS_FCNTL, unix.F_GETFD)
+	return errors.Join(list...)
+}
