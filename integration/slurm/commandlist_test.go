@@ -1,0 +1,277 @@
+package slurm
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// verdict is how much of a command there is.
+type verdict string
+
+const (
+	works   verdict = "works"
+	partly  verdict = "partly"  // what is there is true, and not all that Slurm has
+	refused verdict = "refused" // as it has to be
+	cannot  verdict = "can't"
+)
+
+// commandLine is one that TestCommands asks, as whoever has that token.
+type commandLine struct {
+	whose, line string
+	verdict     verdict
+	why         string // of what is not there
+	wait        string // a line that has to print something first
+}
+
+func (c commandLine) title() string {
+	if c.whose == "alice" {
+		return c.line
+	}
+	return c.line + " (" + map[string]string{"root": "root", "forged": "a forged token", "expired": "a token that has ended", "none": "no token"}[c.whose] + ")"
+}
+
+const jobIs = "scontrol show job %d | grep -o JobState=%s"
+
+var commandLines = []commandLine{
+	{whose: "alice", line: "scontrol ping", verdict: works},
+	{whose: "alice", line: "sinfo", verdict: works},
+	{whose: "alice", line: "sinfo -N -l", verdict: works},
+	{whose: "alice", line: "sinfo -R", verdict: works},
+	{whose: "alice", line: "sinfo -o '%P %a %l %D %t %N %C'", verdict: works},
+	{whose: "alice", line: `sinfo --json | grep -c '"head"'`, verdict: works},
+	{whose: "alice", line: "squeue", verdict: works},
+
+	{whose: "alice", line: "sbatch --parsable -o /dev/null --wrap 'sleep 600'", verdict: works},
+	{whose: "alice", line: `printf '#!/bin/sh\nexit 3\n' | sbatch -o /dev/null -J three`, verdict: works},
+	{whose: "alice", line: "sbatch -H -o /dev/null --wrap hostname", verdict: works},
+	{whose: "alice", line: "sbatch --test-only --wrap hostname", verdict: cannot, why: "nothing is forecast"},
+	{whose: "alice", line: "sbatch --array=1-3 --wrap hostname", verdict: cannot, why: "there are no arrays"},
+	{whose: "alice", line: "sbatch -d afterok:1 --wrap hostname", verdict: cannot, why: "there are no dependencies"},
+	{whose: "alice", line: "sbatch --wrap hostname : --wrap hostname", verdict: cannot, why: "there are no heterogeneous jobs"},
+	{whose: "alice", line: "sbatch -p nowhere --wrap hostname", verdict: refused},
+	{whose: "alice", line: "sbatch -n 999 --wrap hostname", verdict: refused},
+
+	{whose: "alice", line: "squeue -o '%i %j %T %u %P'", verdict: works,
+		wait: fmt.Sprintf(jobIs, 1, "RUNNING") + " && " + fmt.Sprintf(jobIs, 2, "FAILED")},
+	{whose: "alice", line: "squeue -t all", verdict: works},
+	{whose: "alice", line: "squeue -l", verdict: works},
+	{whose: "alice", line: "squeue -j 1 -o '%i %T'", verdict: works},
+	{whose: "alice", line: "squeue --me -o '%i %T'", verdict: works},
+	{whose: "alice", line: "squeue -u bob -o '%i %T'", verdict: works},
+	{whose: "alice", line: "squeue --start -o '%i %S'", verdict: partly, why: "no start is forecast"},
+	{whose: "alice", line: `squeue --json | grep -c '"job_id"'`, verdict: works},
+	{whose: "alice", line: "squeue -s", verdict: cannot, why: "steps are not listed"},
+
+	{whose: "alice", line: "scontrol show node", verdict: works},
+	{whose: "alice", line: "scontrol show node nobody", verdict: refused},
+	{whose: "alice", line: "scontrol show partition", verdict: works},
+	{whose: "alice", line: "scontrol show job 1", verdict: works},
+	{whose: "alice", line: "scontrol show job 99", verdict: refused},
+	{whose: "alice", line: "scontrol show reservation", verdict: works},
+	{whose: "alice", line: "scontrol show licenses", verdict: works},
+	{whose: "alice", line: "scontrol wait_job 1", verdict: works},
+	{whose: "alice", line: "scontrol show config", verdict: cannot},
+	{whose: "alice", line: "scontrol show step", verdict: cannot},
+	{whose: "alice", line: "scontrol show assoc_mgr", verdict: cannot},
+	{whose: "alice", line: "scontrol show burstbuffer", verdict: cannot},
+	{whose: "alice", line: "scontrol show topology", verdict: cannot},
+	{whose: "alice", line: "scontrol write batch_script 1 -", verdict: cannot},
+	{whose: "alice", line: "scontrol hold 3", verdict: cannot},
+	{whose: "alice", line: "scontrol release 3", verdict: cannot},
+	{whose: "alice", line: "scontrol update JobId=3 TimeLimit=5", verdict: cannot},
+	{whose: "alice", line: "scontrol suspend 1", verdict: cannot},
+	{whose: "alice", line: "scontrol resume 1", verdict: cannot},
+	{whose: "alice", line: "scontrol requeue 1", verdict: cannot},
+	{whose: "alice", line: "scontrol top 1", verdict: cannot},
+	{whose: "alice", line: "scontrol notify 1 hello", verdict: cannot},
+	{whose: "root", line: "scontrol update NodeName=head State=DRAIN Reason=x", verdict: cannot},
+	{whose: "root", line: "scontrol update PartitionName=all State=DOWN", verdict: cannot},
+	{whose: "root", line: "scontrol create reservation StartTime=now Duration=10 Users=alice Nodes=head", verdict: cannot},
+	{whose: "root", line: "scontrol setdebug info", verdict: cannot},
+	{whose: "root", line: "scontrol reconfigure", verdict: cannot, why: "schedctld reads its configuration at its start"},
+	{whose: "root", line: "scontrol shutdown", verdict: cannot, why: "the service manager ends schedctld"},
+	{whose: "alice", line: "scontrol token", verdict: works},
+	{whose: "alice", line: "scontrol token username=root", verdict: refused, why: "only root and the scheduler's user may have one for another"},
+
+	{whose: "alice", line: "srun hostname", verdict: cannot, why: "there are no allocations"},
+	{whose: "alice", line: "salloc true", verdict: cannot, why: "there are no allocations"},
+	{whose: "alice", line: "sattach 1.0", verdict: cannot},
+	{whose: "alice", line: "sstat -j 1", verdict: cannot},
+	{whose: "alice", line: "strigger --get", verdict: cannot},
+	{whose: "alice", line: "sprio", verdict: cannot, why: "a priority has no factors: who comes first is first"},
+
+	{whose: "alice", line: "scancel 99", verdict: partly},
+	{whose: "alice", line: "scancel -s USR1 -b 3", verdict: partly, why: "a job that waits gets no signal"},
+	{whose: "alice", line: "scancel 3", verdict: works},
+	{whose: "alice", line: "scancel 1", verdict: works},
+	{whose: "alice", line: "scancel --me", verdict: works, wait: fmt.Sprintf(jobIs, 1, "CANCELLED")},
+	{whose: "alice", line: "squeue -t all -o '%i %T %r'", verdict: works},
+
+	{whose: "alice", line: "sdiag | sed -n '1,22p'", verdict: partly, why: "jobs are counted, and nothing of the scheduler"},
+	{whose: "root", line: "sdiag -r", verdict: cannot, why: "counts can't be reset"},
+	{whose: "alice", line: "sshare", verdict: works},
+
+	{whose: "alice", line: "sacct", verdict: works, wait: "sacct -n -X -j 1 -o state | grep CANCELLED"},
+	{whose: "alice", line: "sacct -X -a -o jobid,jobname,state,user,exitcode", verdict: works},
+	{whose: "alice", line: "sacct -j 2 -o jobid,state,exitcode", verdict: works},
+	{whose: "alice", line: "sacctmgr ping", verdict: partly, why: "22.05 has it not"},
+	{whose: "alice", line: "sacctmgr -P show tres", verdict: works},
+	{whose: "alice", line: "sacctmgr -P show cluster format=cluster,controlhost", verdict: works},
+	{whose: "alice", line: "sacctmgr -P show user", verdict: works},
+	{whose: "alice", line: "sacctmgr -P show account", verdict: works},
+	{whose: "alice", line: "sacctmgr -P show assoc format=cluster,account,user", verdict: works},
+	{whose: "alice", line: "sacctmgr -P show qos format=name", verdict: works},
+	{whose: "alice", line: "sacctmgr -P show wckey", verdict: works},
+	{whose: "root", line: "sacctmgr show stats | grep -oE 'DBD_GET_JOBS_COND|MsgType=30001|alice' | sort", verdict: works},
+	{whose: "alice", line: "sacctmgr show reservation", verdict: cannot},
+	{whose: "alice", line: "sacctmgr show event", verdict: cannot},
+	{whose: "alice", line: "sacctmgr show federation", verdict: cannot},
+	{whose: "alice", line: "sacctmgr show transaction", verdict: cannot},
+	{whose: "alice", line: "sacctmgr show runawayjobs", verdict: cannot},
+	{whose: "root", line: "sacctmgr -i add account x", verdict: cannot, why: "scheddbd keeps jobs, and nothing else"},
+	{whose: "root", line: "sacctmgr -i add qos x", verdict: cannot, why: "the same"},
+	{whose: "root", line: "sacctmgr -i delete account x", verdict: cannot, why: "the same"},
+
+	{whose: "forged", line: "squeue", verdict: refused},
+	{whose: "expired", line: "squeue", verdict: refused, wait: "squeue >/dev/null 2>&1 || echo it has ended"},
+	{whose: "none", line: "squeue", verdict: refused, why: "the command asks munged then, whom our daemons do not believe"},
+	{whose: "forged", line: "sbatch --wrap hostname", verdict: refused},
+	{whose: "none", line: "sbatch --wrap hostname", verdict: refused},
+	{whose: "forged", line: "sacct", verdict: refused},
+	{whose: "none", line: "sacct", verdict: refused},
+}
+
+// saying is what a command printed, and how it ended.
+type saying struct {
+	text string
+	code int
+}
+
+// indented is text as it stands in a golden file: what is not indented there is a title.
+func indented(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
+}
+
+var sayings = regexp.MustCompile(`(?m)^(\S.*)\nexit (\d+)\n((?:  .*\n|\n)*)`)
+
+// recordedIn reads a golden file.
+func recordedIn(t *testing.T, text string) map[string]saying {
+	t.Helper()
+	found := map[string]saying{}
+	for _, m := range sayings.FindAllStringSubmatch(text, -1) {
+		code, err := strconv.Atoi(m[2])
+		must(t, err)
+		lines := strings.Split(strings.Trim(m[3], "\n"), "\n")
+		for i := range lines {
+			lines[i] = strings.TrimPrefix(lines[i], "  ")
+		}
+		found[m[1]] = saying{strings.TrimRight(strings.Join(lines, "\n"), " \n"), code}
+	}
+	return found
+}
+
+const commandsPage = "../../docs/COMMANDS.md"
+
+// TestCommandsPage holds docs/COMMANDS.md to what was recorded; it needs no Slurm.
+func TestCommandsPage(t *testing.T) {
+	records := map[string]map[string]saying{}
+	for _, release := range []string{"22.05", "24.11", "26.05"} {
+		text, err := os.ReadFile(oursGolden + release + ".txt")
+		if os.IsNotExist(err) {
+			continue
+		}
+		must(t, err)
+		records[release] = recordedIn(t, string(text))
+	}
+	page := commandsText(records)
+	if updating() {
+		must(t, os.WriteFile(commandsPage, []byte(page), 0o644))
+		return
+	}
+	if text, err := os.ReadFile(commandsPage); err != nil || string(text) != page {
+		t.Errorf("docs/COMMANDS.md is not what was recorded (%v): make golden", err)
+	}
+}
+
+const commandsHead = `# Slurm's commands against schedctld and scheddbd
+
+With a slurm.conf that names the ports of our daemons and ` + "`AuthAltTypes=auth/jwt`" + `, and a token of ours in ` + "`SLURM_JWT`" + `, Slurm's own
+commands can be used. This page is what they printed, of %s, in this order and beginning without a job; unless it says otherwise alice
+asked. A test asks anew and compares. Times, figures of the machine and tokens are left out; ` + "`exit`" + ` is shown where it is not 0.
+
+*works*: as before Slurm's daemons. *partly*: what is shown is true, and not all that Slurm has. *refused*: as it has to be. *can't*: not offered,
+with the sentence that the command has for it.
+
+| command | | what is missing, and what is said |
+| --- | --- | --- |
+`
+
+func commandsText(records map[string]map[string]saying) string {
+	var releases []string
+	for _, r := range []string{"22.05", "24.11", "26.05"} {
+		if records[r] != nil {
+			releases = append(releases, r)
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, commandsHead, strings.Join(releases, ", "))
+	for _, c := range commandLines {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.ReplaceAll(c.title(), "|", `\|`), c.verdict, remark(c, releases, records))
+	}
+	for _, c := range commandLines {
+		fmt.Fprintf(&b, "\n## %s\n", strings.ReplaceAll(c.title(), "`", ""))
+		for _, group := range alike(c.title(), releases, records) {
+			s := records[group[0]][c.title()]
+			text := s.text
+			if s.code != 0 {
+				text = strings.TrimLeft(text+"\n", "\n") + "exit " + strconv.Itoa(s.code)
+			}
+			if len(group) < len(releases) {
+				fmt.Fprintf(&b, "\n%s:\n", strings.Join(group, ", "))
+			}
+			if text == "" {
+				b.WriteString("\nNothing.\n")
+				continue
+			}
+			fmt.Fprintf(&b, "\n```\n%s\n```\n", text)
+		}
+	}
+	return b.String()
+}
+
+// remark is what a row of the table says besides: why, and the last line that was printed of what can't be done.
+func remark(c commandLine, releases []string, records map[string]map[string]saying) string {
+	parts := []string{}
+	if c.why != "" {
+		parts = append(parts, c.why)
+	}
+	if len(releases) > 0 && (c.verdict == cannot || c.verdict == refused) {
+		lines := strings.Split(strings.TrimSpace(records[releases[len(releases)-1]][c.title()].text), "\n")
+		if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
+			parts = append(parts, "`"+strings.ReplaceAll(last, "|", `\|`)+"`")
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// alike groups the releases whose commands printed the same.
+func alike(title string, releases []string, records map[string]map[string]saying) (groups [][]string) {
+next:
+	for _, r := range releases {
+		for i, g := range groups {
+			if records[g[0]][title] == records[r][title] {
+				groups[i] = append(g, r)
+				continue next
+			}
+		}
+		groups = append(groups, []string{r})
+	}
+	return groups
+}

@@ -1,0 +1,256 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ours is schedctld and scheddbd in the machine, beside Slurm's own daemons, and a slurm.conf for commands that
+// leads to them.
+type ours struct {
+	m      *machine
+	ctld   *daemon
+	dbd    *daemon
+	tokens map[string]string // by whose, and "forged", "expired" and "none"
+}
+
+// oursFiles are the configurations in /opt/ours.
+var oursFiles = map[string]string{
+	"sched.conf": `ClusterName=ours
+SchedctldHost=head(127.0.0.1)
+SchedctldPort=7817
+SchedUser=slurm
+AuthType=auth/cred
+AuthInfo=socket=/run/ours/ctld
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key=/opt/ours/jwt.key
+AccountingStorageType=accounting_storage/scheddbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort=7819
+AccountingStorageSocket=/run/ours/dbd/socket
+StateSaveLocation=/var/lib/ours/ctld
+NodeName=head CPUs=2 RealMemory=1000
+PartitionName=all Nodes=head Default=YES
+`,
+	"scheddbd.conf": `DbdHost=127.0.0.1
+DbdPort=7819
+SchedUser=slurm
+StorageLoc=/var/lib/ours/dbd/accounting.db
+AuthType=auth/cred
+AuthInfo=socket=/run/ours/dbd/socket
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key=/opt/ours/jwt.key
+`,
+	"slurm.conf": `ClusterName=ours
+SlurmctldHost=head(127.0.0.1)
+SlurmctldPort=7817
+SlurmUser=slurm
+AuthType=auth/munge
+AuthInfo=socket=/run/munge/munge.socket.2
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key=/opt/ours/jwt.key
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort=7819
+StateSaveLocation=/var/lib/ours/unused
+NodeName=head CPUs=2 RealMemory=1000
+PartitionName=all Nodes=head Default=YES
+`,
+}
+
+// ourDaemons starts both on an empty state, and has schedctl make the tokens.
+func (m *machine) ourDaemons(t *testing.T) *ours {
+	t.Helper()
+	must(t, m.install("schedctld", "scheddbd", "schedctl"))
+	m.run(t, "root", "sh", "-ec", `rm -rf /opt/ours /var/lib/ours /run/ours
+		mkdir -p /opt/ours /var/lib/ours/ctld /var/lib/ours/dbd /run/ours/dbd
+		(umask 077; head -c 32 /dev/urandom >/opt/ours/jwt.key)
+		chmod 700 /var/lib/ours/ctld /var/lib/ours/dbd
+		chown slurm: /opt/ours/jwt.key /var/lib/ours/dbd /run/ours/dbd`)
+	for name, text := range oursFiles {
+		must(t, os.WriteFile(filepath.Join(m.root, "opt/ours", name), []byte(text), 0o644))
+	}
+	o := &ours{m: m, tokens: map[string]string{"none": ""}}
+	o.dbd = m.start(t, "scheddbd", "/run/ours/dbd/socket", nil, "/opt/gateway/scheddbd", "-f", "/opt/ours/scheddbd.conf")
+	o.ctld = m.start(t, "schedctld", "/run/ours/ctld", nil, "/opt/gateway/schedctld", "-f", "/opt/ours/sched.conf")
+	token := func(user, lifespan string) string {
+		out := m.run(t, "root", "/opt/gateway/schedctl", "-f", "/opt/ours/sched.conf", "token", "username="+user, "lifespan="+lifespan)
+		return strings.TrimPrefix(out, "SCHED_JWT=")
+	}
+	o.tokens["expired"] = token("alice", "1")
+	o.tokens["alice"], o.tokens["root"] = token("alice", "86400"), token("root", "86400")
+	good := o.tokens["alice"]
+	o.tokens["forged"] = good[:len(good)-8] + "AAAAAAAA"
+	return o
+}
+
+// ask runs a line of a shell with a token, as its user or as alice, and gives what it prints and how it ends.
+func (o *ours) ask(t *testing.T, whose, line string) (string, int) {
+	t.Helper()
+	user := whose
+	if whose != "root" {
+		user = "alice"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	env := []string{"env", "SLURM_CONF=/opt/ours/slurm.conf"}
+	if token := o.tokens[whose]; token != "" {
+		env = append(env, "SLURM_JWT="+token)
+	}
+	cmd := o.m.command(ctx, user, append(env, "timeout", "-k", "5", "90", "sh", "-c", line)...)
+	out, err := cmd.CombinedOutput()
+	code := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code, err = exit.ExitCode(), nil
+	}
+	must(t, err)
+	if code == 124 || code == 137 {
+		t.Errorf("%s as %s: did not end", line, whose)
+	}
+	return string(out), code
+}
+
+// moving is what differs from one machine, or one moment, to another.
+var moving = []struct {
+	is *regexp.Regexp
+	to string
+}{
+	{regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`), "TOKEN"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`), "TIME"},
+	{regexp.MustCompile(`\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}( \(\d+\))?`), "TIME"},
+	{regexp.MustCompile(`\d\d:\d\d:\d\d\.\d+|\[\d{4}-\S+\] `), ""},
+	{regexp.MustCompile(`(CPULoad|FreeMem|TmpDisk|Sockets|CoresPerSocket|ThreadsPerCore|Version|Arch)=\S+`), "$1=…"},
+	{regexp.MustCompile(`OS=.*`), "OS=…"},
+	{regexp.MustCompile(`(ave_time|total_time|count):\d+ *`), "$1:… "},
+	{regexp.MustCompile(`(?m)^(head +1 +all\* +\w+) .*`), "$1 …"},
+	{regexp.MustCompile(`RunTime=\S+`), "RunTime=…"},
+	{regexp.MustCompile(`(AllocNode:Sid=\S*?):\d+`), "$1:…"},
+	{regexp.MustCompile(` \d+:\d\d( |$)`), " M:SS$1"},
+	{regexp.MustCompile(`(?m)[ \t]+$`), ""},
+	{regexp.MustCompile(`\n{3,}`), "\n\n"},
+}
+
+func still(text string) string {
+	for _, r := range moving {
+		text = r.is.ReplaceAllString(text, r.to)
+	}
+	return strings.Trim(text, "\n")
+}
+
+// updating tells whether golden files are to be written anew.
+func updating() bool {
+	f := flag.Lookup("update")
+	return f != nil && f.Value.String() == "true"
+}
+
+const oursGolden = "testdata/commands/"
+
+// TestCommands asks our daemons by Slurm's own commands, in one order, beginning with nothing, and compares what they print. What
+// they are asked is commandLines; what they said is testdata/commands/RELEASE.txt, of which docs/COMMANDS.md is made.
+func TestCommands(t *testing.T) {
+	m := real(t)
+	o := m.ourDaemons(t)
+	var b strings.Builder
+	for _, c := range commandLines {
+		if c.wait != "" {
+			eventually(t, c.wait, func() bool {
+				out, _ := o.ask(t, c.whose, c.wait)
+				return strings.TrimSpace(out) != ""
+			})
+		}
+		out, code := o.ask(t, c.whose, c.line)
+		fmt.Fprintf(&b, "%s\nexit %d\n%s\n", c.title(), code, indented(still(out)))
+		switch {
+		case c.verdict == works && code != 0:
+			t.Errorf("%s: exit %d, and it is said to work:\n%s", c.title(), code, out)
+		case c.verdict == refused && code == 0:
+			t.Errorf("%s: exit 0, and it has to be refused:\n%s", c.title(), out)
+		case c.verdict == cannot && strings.Contains(out, "Unexpected message"):
+			t.Errorf("%s: not a sentence that says why:\n%s", c.title(), out)
+		}
+	}
+	o.alive(t)
+	file := oursGolden + m.release + ".txt"
+	if updating() {
+		must(t, os.MkdirAll(oursGolden, 0o755))
+		must(t, os.WriteFile(file, []byte(b.String()), 0o644))
+		return
+	}
+	want, err := os.ReadFile(file)
+	must(t, err)
+	compareSaid(t, recordedIn(t, string(want)), recordedIn(t, b.String()))
+}
+
+// alive fails the test when a command has brought one of the daemons down, or into a handler that panicked.
+func (o *ours) alive(t *testing.T) {
+	t.Helper()
+	for _, d := range []*daemon{o.ctld, o.dbd} {
+		select {
+		case <-d.ended:
+			t.Errorf("%v has ended", d.cmd.Args)
+		default:
+		}
+		if text, err := os.ReadFile(d.log); err != nil || strings.Contains(string(text), "panic") {
+			t.Errorf("%s: %v\n%s", d.log, err, text)
+		}
+	}
+	for _, line := range []string{"scontrol ping", "sacctmgr -n show tres"} {
+		if out, code := o.ask(t, "alice", line); code != 0 {
+			t.Errorf("at the end %s: exit %d: %s", line, code, out)
+		}
+	}
+}
+
+func compareSaid(t *testing.T, want, got map[string]saying) {
+	t.Helper()
+	for title, g := range got {
+		switch w, known := want[title]; {
+		case !known:
+			t.Errorf("%s: not recorded yet: SLURM_RELEASE=… go test ./integration/slurm -run TestCommands -update", title)
+		case w != g:
+			t.Errorf("%s:\nrecorded: exit %d\n%s\nnow: exit %d\n%s", title, w.code, w.text, g.code, g.text)
+		}
+	}
+	for title := range want {
+		if _, asked := got[title]; !asked {
+			t.Errorf("%s is recorded, and is not asked any more", title)
+		}
+	}
+}
+
+// TestGarbage asks with what no person would: the daemons must outlive it, and each command must end.
+func TestGarbage(t *testing.T) {
+	o := real(t).ourDaemons(t)
+	for _, whose := range []string{"alice", "root", "forged", "none"} {
+		for _, line := range []string{
+			"sbatch --array=0-4000000 --wrap hostname", "sbatch --array=0-19999 --wrap hostname",
+			"sbatch -n 4294967294 -c 65000 --mem=999999T -t 99999-0 --wrap hostname", "sbatch -N 1-4000000000 --wrap hostname",
+			`sbatch -J "$(head -c 100000 /dev/zero | tr '\0' x)" --wrap hostname`,
+			`sbatch --comment="$(printf '\033[2J\001\377')" -D "$(printf '/tmp/\377\n')" --wrap hostname`,
+			`head -c 5000000 /dev/zero | tr '\0' '#' >/tmp/huge; (echo '#!/bin/sh'; cat /tmp/huge) | sbatch`,
+			"head -c 1000 /dev/urandom | sbatch", "sbatch -w '[[[' --wrap hostname", "sbatch --gres=gpu:4000000000 --wrap hostname",
+			"scancel 4294967295 0 1_[0-4000000] 1+1", "scancel -s 255 1", "scontrol show job 4294967294",
+			`squeue -j "$(seq -s, 1 20000)"`, `squeue -u "$(seq -s, 1 5000)"`, `sinfo -n "n[0-60000]"`, `sacct -j "$(seq -s, 1 20000)"`,
+			`sacct -S 1970-01-01 -E now -u "$(seq -s, 1 5000)"`, "sacct --state=ALL -r " + strings.Repeat("x", 5000), "scontrol token lifespan=4294967295 username=root",
+			"scontrol update JobId=1_[0-4000000] Priority=4294967295", "sdiag --reset",
+		} {
+			out, _ := o.ask(t, whose, line)
+			if whose != "alice" && whose != "root" && regexp.MustCompile(`Submitted|TOKEN|eyJ`).MatchString(out) {
+				t.Errorf("%s, %s: %.300s", whose, line, out)
+			}
+		}
+	}
+	if out, _ := o.ask(t, "none", "SLURM_JWT= scontrol show nodes"); strings.Contains(out, "NodeName") {
+		t.Errorf("without a token: %s", out)
+	}
+	o.alive(t)
+}
