@@ -1,0 +1,213 @@
+package slurm
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// symptom is a row of the page's table that is provoked: what is done to which file or request, and what is seen of it.
+type symptom struct {
+	name   string
+	conf   func(string) string // what becomes of slurm.conf
+	mode   os.FileMode         // of the file, 0644 when zero
+	args   []string            // instead of those of a service with tokens
+	env    []string            // instead of SLURM_JWT=daemon
+	token  func(m *machine, t *testing.T) string
+	header string
+	path   string
+	as     uint32 // over the socket as this user
+	status int    // 0: it does not start
+	logged string // in the log, and between backquotes in the page
+}
+
+func appended(line string) func(string) string {
+	return func(c string) string { return c + line + "\n" }
+}
+
+func changed(old, instead string) func(string) string {
+	return func(c string) string { return regexp.MustCompile(old).ReplaceAllLiteralString(c, instead) }
+}
+
+// signed makes a token of alice's that is good from one time on to another, in seconds from now.
+func signed(issued, ends int64, forged bool) func(*machine, *testing.T) string {
+	return func(m *machine, t *testing.T) string {
+		key, err := os.ReadFile(filepath.Join(m.root, "etc/slurm/jwt_hs256.key"))
+		must(t, err)
+		if forged {
+			key = []byte(strings.Repeat("another key than theirs ", 2))
+		}
+		now := time.Now().Unix()
+		text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." +
+			base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"iat":%d,"exp":%d,"sun":"alice"}`, now+issued, now+ends))
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(text))
+		return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	}
+}
+
+func alices(m *machine, _ *testing.T) string { return m.token }
+
+const (
+	jobsPath     = "/slurm/v0.0.42/jobs"
+	accountsPath = "/slurmdb/v0.0.42/accounts"
+)
+
+var (
+	rest   = []string{"-u", "rest", "-g", "rest"}
+	locals = []string{"-a", "rest_auth/local"}
+	become = []string{"SCHEDRESTD_SECURITY=become_user"}
+)
+
+var symptoms = []symptom{
+	{name: "unreadable", mode: 0o600, args: []string{}, logged: "permission denied"},
+	{name: "writable", mode: 0o666, logged: "lets others write it"},
+	{name: "unknown host", conf: changed(`(?m)^SlurmctldHost=.*`, "SlurmctldHost=nowhere"), logged: "host nowhere does not exist"},
+	{name: "TLSType", conf: appended("TLSType=tls/s2n"), logged: "the daemons' protocol inside TLS (tls/s2n) is not spoken here"},
+	{name: "no AuthAltTypes", conf: changed(`(?m)^AuthAlt.*\n`, ""),
+		logged: "rest_auth/jwt is not loaded: the configuration has no AuthAltTypes=auth/jwt"},
+	{name: "no SLURM_JWT", env: []string{"NONE=1"},
+		logged: "rest_auth/jwt is not loaded: SCHED_JWT=daemon is not set"},
+	{name: "no AuthAltTypes, with a socket", conf: changed(`(?m)^AuthAlt.*\n`, ""), token: alices, path: jobsPath, status: 401,
+		logged: "rest_auth/jwt is not loaded: the configuration has no AuthAltTypes=auth/jwt"},
+	{name: "as root", args: []string{}, logged: "refusing to start: would serve as root"},
+
+	{name: "no token", path: jobsPath, status: 401, logged: "no valid credential was sent"},
+	{name: "expired", token: signed(-200, -100, false), path: jobsPath, status: 401, logged: "token: expired"},
+	{name: "of the future", token: signed(100, 400, false), path: jobsPath, status: 401, logged: "token: issued"},
+	{name: "forged", token: signed(0, 300, true), path: jobsPath, status: 401, logged: "the daemon does not accept the credential"},
+	{name: "acting for another", token: alices, header: "X-SLURM-USER-NAME: bob", path: jobsPath, status: 401,
+		logged: "the daemon does not accept the credential"},
+	{name: "version", token: alices, path: "/slurm/v0.0.39/jobs", status: 404, logged: "no such API version"},
+	{name: "wrong port", conf: appended("SlurmctldPort=6999"), token: alices, path: "/slurm/v0.0.42/ping", status: 503,
+		logged: "the controller can't be reached"},
+	{name: "wrong port of slurmdbd", conf: appended("AccountingStoragePort=6998"), token: alices, path: accountsPath, status: 503,
+		logged: "the accounting daemon can't be reached"},
+	{name: "wrong port of slurmdbd, jobs", conf: appended("AccountingStoragePort=6998"), token: alices, path: jobsPath, status: 200},
+
+	{name: "no munged", conf: changed(`munge\.socket\.2`, "nothing"), args: locals, env: become, as: 20001, path: jobsPath, status: 503,
+		logged: "munged can't be reached"},
+	{name: "munged of another key", conf: changed(`/run/munge/munge\.socket\.2`, "/run/munge-other/socket"), args: locals, env: become,
+		as: 20001, path: jobsPath, status: 401, logged: "the daemon does not accept the credential"},
+	{name: "root asks", args: locals, env: become, path: jobsPath, status: 403, logged: "its uid and gid stand for nobody"},
+}
+
+// TestPageSymptoms provokes what docs/SLURM.md says of a gateway that does not answer: what a client gets, and
+// what the log has.
+func TestPageSymptoms(t *testing.T) {
+	m := real(t)
+	text := page(t)
+	m.otherMunged(t)
+	for _, s := range symptoms {
+		t.Run(s.name, func(t *testing.T) {
+			if s.logged != "" && !strings.Contains(text, s.logged+"`") && !strings.Contains(text, "`"+s.logged) {
+				t.Errorf("the page does not have %q", s.logged)
+			}
+			log := m.provoke(t, s)
+			if !strings.Contains(log, s.logged) {
+				t.Errorf("not logged: %q\n%s", s.logged, log)
+			}
+		})
+	}
+}
+
+// provoke runs a gateway with the row's mistake and returns all that was said of it, in the log and to the client.
+func (m *machine) provoke(t *testing.T, s symptom) string {
+	t.Helper()
+	conf := m.faulty(t, s)
+	args, env := s.args, s.env
+	if args == nil {
+		args = rest
+	}
+	if env == nil {
+		env = []string{"SLURM_JWT=daemon"}
+	}
+	gateway := append([]string{"/opt/gateway/schedrestd", "-v", "-f", conf}, args...)
+	if s.status == 0 {
+		return m.fails(t, s, append(append(env, gateway...), "127.0.0.1:6899"))
+	}
+	gateway = append(gateway, "unix:"+ourSocket)
+	d := m.start(t, "gateway", ourSocket, env, gateway...)
+	must(t, os.Chmod(filepath.Join(m.root, ourSocket), 0o666))
+	c := m.client(ourSocket)
+	if s.as != 0 {
+		c = m.as(s.as, s.as, ourSocket)
+	}
+	var headers []string
+	if s.token != nil {
+		headers = append(headers, "X-SLURM-USER-TOKEN: "+s.token(m, t))
+	}
+	if s.header != "" {
+		headers = append(headers, s.header)
+	}
+	a, err := ask(c, http.MethodGet, s.path, "", headers...)
+	must(t, err)
+	if a.status != s.status {
+		t.Errorf("status %d, want %d: %.500s", a.status, s.status, a.body)
+	}
+	var said string
+	eventually(t, "it is said that "+s.logged, func() bool { // the log comes by way of the parent
+		log, err := os.ReadFile(d.log)
+		must(t, err)
+		said = string(log) + string(a.body)
+		return strings.Contains(said, s.logged)
+	})
+	return said
+}
+
+// faulty writes the row's slurm.conf.
+func (m *machine) faulty(t *testing.T, s symptom) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(m.root, "etc/slurm/slurm.conf"))
+	must(t, err)
+	conf := string(text)
+	if s.conf != nil {
+		if conf = s.conf(conf); conf == string(text) {
+			t.Fatal("there is nothing to spoil in slurm.conf")
+		}
+	}
+	const name = "/etc/slurm/faulty.conf"
+	file := filepath.Join(m.root, name)
+	t.Cleanup(func() { os.Remove(file) })
+	must(t, os.WriteFile(file, []byte(conf), 0o644))
+	if s.mode != 0 {
+		must(t, os.Chmod(file, s.mode))
+	}
+	return name
+}
+
+// fails is what a gateway prints that does not start. Who can't read the file is not root.
+func (m *machine) fails(t *testing.T, s symptom, args []string) string {
+	t.Helper()
+	args = append([]string{"timeout", "60", "env"}, args...) // should it start nevertheless
+	if s.name == "unreadable" {
+		args = append([]string{"setpriv", "--reuid=rest", "--regid=rest", "--clear-groups"}, args...)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), waiting)
+	defer cancel()
+	out, err := m.command(ctx, "root", args...).CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("it started: %v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// otherMunged starts a second munged, with a key that the cluster does not have.
+func (m *machine) otherMunged(t *testing.T) {
+	t.Helper()
+	m.run(t, "root", "sh", "-ec", `install -d -o munge -g munge -m 755 /run/munge-other
+		install -o munge -g munge -m 400 /dev/null /run/munge-other/key
+		head -c 1024 /dev/urandom >/run/munge-other/key`)
+	m.start(t, "munged-other", "/run/munge-other/socket", nil, "setpriv", "--reuid=munge", "--regid=munge", "--clear-groups",
+		"munged", "--foreground", "--force", "--socket=/run/munge-other/socket", "--key-file=/run/munge-other/key",
+		"--pid-file=/run/munge-other/pid", "--seed-file=/run/munge-other/seed", "--log-file=/run/munge-other/log")
+}
