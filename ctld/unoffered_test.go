@@ -1,0 +1,27 @@
+package ctld
+
+import (
+	"testing"
+
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// TestUnoffered: what is known and not offered is refused by the number that says so, and nothing of it stands in the
+// way of a request that is answered.
+func TestUnoffered(t *testing.T) {
+	c, _ := controller(t, Config{Node: "here"})
+	handlers := c.Handlers()
+	for kind := range unoffered {
+		_, _, err := handlers[kind](t.Context(), &server.Request{Type: kind})
+		if number, text := fault.Number(err); number != fault.NotSupported || text == "this controller does not offer " {
+			t.Errorf("%d: %d %q", kind, number, text)
+		}
+	}
+	for _, kind := range []message.Type{message.RequestPing, message.RequestSubmitBatchJob, message.RequestJobUserInfo, message.RequestJobReady} {
+		if unoffered[kind] != "" {
+			t.Errorf("%d is answered, and listed as not offered", kind)
+		}
+	}
+}
