@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -123,8 +124,12 @@ func child(t testing.TB, role string, o Options, as *syscall.Credential) (string
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir() // sealed, it can't remove what it made
+	if err := errors.Join(os.Chmod(dir, 0o777), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{"SEAL_TEST_ROLE=" + role, "SEAL_TEST_OPTIONS=" + string(options), "GODEBUG=containermaxprocs=0"}
+	cmd.Env = []string{"SEAL_TEST_ROLE=" + role, "TMPDIR=" + dir, "SEAL_TEST_OPTIONS=" + string(options), "GODEBUG=containermaxprocs=0"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setsid: true, Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread() // Pdeathsig is of the thread
 	defer runtime.UnlockOSThread()
