@@ -3,6 +3,7 @@ package slurm
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,11 +63,23 @@ func status(t *testing.T, c *http.Client, path, token string) (int, string) {
 	return a.status, body.Errors[0].Code
 }
 
+// descriptors is how many files and sockets the gateway's processes have open.
+func (d *daemon) descriptors(t *testing.T) int {
+	t.Helper()
+	const count = `for p in $1 $(pgrep -P $1); do ls /proc/$p/fd; done | wc -l`
+	n, err := strconv.Atoi(d.m.run(t, "root", "sh", "-c", count, "sh", d.pid))
+	must(t, err)
+	if n < 10 {
+		t.Fatalf("the gateway has %d descriptors: they were not found", n)
+	}
+	return n
+}
+
 // TestOutage kills and stops the daemons behind a gateway that goes on: each outage has its status within the
-// limit, what does not need the daemon goes on, and service returns by itself.
+// limit, what does not need the daemon goes on, service returns by itself, and nothing stays open that was not before.
 func TestOutage(t *testing.T) {
 	m := real(t)
-	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	gateway := m.gateway(t, "-u", "nobody", "-g", "nogroup")
 	c := m.client(ourSocket)
 	const jobs, accounts = "/slurm/v0.0.42/jobs", "/slurmdb/v0.0.42/accounts"
 	want := func(t *testing.T, path string, want int) {
@@ -84,6 +97,29 @@ func TestOutage(t *testing.T) {
 	}
 	returns(t, jobs)
 	returns(t, accounts)
+	busy := func() {
+		t.Helper()
+		for range 20 { // each worker gets some, and what it keeps open is open
+			one := m.client(ourSocket)
+			for _, path := range []string{jobs, accounts} {
+				if got, code := status(t, one, path, m.token); got != http.StatusOK {
+					t.Errorf("%s: status %d (%s)", path, got, code)
+				}
+			}
+			one.CloseIdleConnections()
+		}
+	}
+	busy()
+	before := gateway.descriptors(t)
+	defer func() { // when the subtests are through
+		busy()
+		var after int
+		eventually(t, "the gateway has as few descriptors as before", func() bool {
+			after = gateway.descriptors(t)
+			return after <= before
+		})
+		t.Logf("%d descriptors before the outages, %d after", before, after)
+	}()
 
 	t.Run("slurmctld is killed", func(t *testing.T) {
 		m.signal(t, "slurmctld", "KILL")
