@@ -216,7 +216,7 @@ func TestStatus(t *testing.T) {
 		{"wrapped", errs.Wrap(os.ErrPermission, errs.Unavailable, "m"), 503, "unavailable", true, [2]string{}},
 		{"internal", errs.New(errs.Internal, "secret"), 500, "internal", false, [2]string{}},
 		{"nobody classified it", os.ErrPermission, 500, "internal", false, [2]string{}},
-		{"outcome unknown", &errs.Error{Kind: errs.Timeout, Message: "m", Code: errs.OutcomeUnknown}, 504, "outcome_unknown", false, [2]string{}},
+		{"outcome unknown", &errs.Error{Kind: errs.BadAnswer, Message: "m", Code: errs.OutcomeUnknown}, 502, "outcome_unknown", false, [2]string{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

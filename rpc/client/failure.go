@@ -88,13 +88,10 @@ func (g *daemons) report(tried []*failure) error {
 	return e
 }
 
-// unknown is report for a request that was sent, must not be sent again, and was not answered.
+// unknown is report for a request that was sent, must not be sent again, and was not answered. However
+// the answer failed to come, it is one kind: a timeout may be tried again, and this must not.
 func (g *daemons) unknown(f *failure) error {
-	kind := errs.BadAnswer
-	if late(f.err) || errors.Is(f.err, context.Canceled) {
-		kind = errs.Timeout
-	}
-	return &errs.Error{Kind: kind, Code: errs.OutcomeUnknown, Err: f,
+	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: f,
 		Message: fmt.Sprintf("the request was sent, but the %s's answer did not come: it may have been carried out", g.what),
 		Hint:    "look before you send it again: a submitted job is found by its name in the list of jobs"}
 }

@@ -295,7 +295,7 @@ func TestOutcomeUnknown(t *testing.T) {
 				}
 				return
 			}
-			if code(err) != "outcome_unknown" || errs.HintOf(err) == "" {
+			if code(err) != "outcome_unknown" || errs.KindOf(err) != errs.BadAnswer || errs.HintOf(err) == "" {
 				t.Errorf("got %#v", err)
 			}
 			if n := primary.count(message.RequestSubmitBatchJob) + backup.count(message.RequestSubmitBatchJob); n != 1 {
