@@ -99,6 +99,9 @@ func (a *Accounting) account(ctx context.Context, cred model.Credential, get get
 			a.answered(d)
 			return nil
 		}
+		if f.stage == unmade {
+			return a.report([]*failure{f}) // there is none for the next one either
+		}
 		if tried = append(tried, f); f.stage == answered || ctx.Err() != nil {
 			break
 		}
@@ -173,7 +176,7 @@ func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Cred
 	}
 	if v := d.known(); v != 0 {
 		f := try(v)
-		if f == nil || f.stage == answered || f.stage == unreached {
+		if f == nil || f.stage == answered || f.stage <= unreached {
 			return s, f
 		}
 		d.forget() // it may have come back as another release
@@ -191,7 +194,7 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 	init := &message.PersistInit{Version: v, ClusterName: a.cfg.Cluster, PersistType: message.PersistToAccounting}
 	opening, err := message.EncodeOpening(v, a.seal(ctx, d, cred), init)
 	if err != nil {
-		return nil, failed(unreached, err)
+		return nil, failed(unmade, err)
 	}
 	nc, done, err := a.connect(ctx, d, cred)
 	if err != nil {
@@ -231,7 +234,7 @@ func refusedOpening(f *failure, v codec.Version) *failure {
 func (s *session) call(t message.Type, body message.Body, want message.Type, answer message.Body) *failure {
 	b, err := message.EncodePersistent(s.version, t, body)
 	if err != nil {
-		return failed(unreached, err)
+		return failed(unmade, err)
 	}
 	return s.exchange(b, want, answer)
 }

@@ -86,7 +86,7 @@ func list[T any](ctx context.Context, a *Accounting, cred model.Credential, q qu
 	err := a.account(ctx, cred, a.session, func(s *session) *failure {
 		b, err := message.EncodePersistent(s.version, q.kind, q.body)
 		if err != nil {
-			return failed(unreached, err)
+			return failed(unmade, err)
 		}
 		var f *failure
 		got, f = s.fetch(b, q.want, room)

@@ -147,6 +147,44 @@ func TestSilenceOfOthers(t *testing.T) {
 	}
 }
 
+// TestNobodyBehind: what accepts connections and hangs up, as a balancer does whose controller is down, does not judge
+// a token: neither before the controller was ever heard, nor after its version was forgotten, however often it is asked.
+func TestNobodyBehind(t *testing.T) {
+	up := atomic.Bool{}
+	address := listen(t, "tcp", func(nc net.Conn) {
+		if !up.Load() {
+			return
+		}
+		if b, err := wire.Read(nc, 1<<20); err == nil {
+			f, _ := message.ParseFrame(b)
+			rc(nc, f.Header.Version, 0)
+		}
+	})
+	c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: address}}})
+	ctx := context.Background()
+	down := func(known string) {
+		t.Helper()
+		for range client.MaxVain + 2 {
+			if err := c.Vouch(ctx, ann); errs.KindOf(err) != errs.BadAnswer && errs.KindOf(err) != errs.Unavailable {
+				t.Errorf("%s: %v", known, err)
+			}
+		}
+		if pings, err := c.Ping(ctx, ann); err != nil || pings[0].Responding {
+			t.Errorf("%s: ping: %+v, %v", known, pings, err)
+		}
+	}
+	down("nothing known")
+	up.Store(true)
+	if err := c.Vouch(ctx, ann); err != nil {
+		t.Fatal(err)
+	}
+	up.Store(false)
+	if _, err := c.Submit(ctx, ann, &model.JobDesc{Script: "#!/bin/sh\n"}); errs.KindOf(err) == errs.Unauthenticated {
+		t.Errorf("submit: %v", err)
+	}
+	down("heard, and forgotten")
+}
+
 // A controller that only closes does not decide about the credential when another one accepts it.
 func TestSilentPrimary(t *testing.T) {
 	primary := script(t, "ctl", func(net.Conn, message.Header) {})

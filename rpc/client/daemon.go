@@ -32,7 +32,9 @@ type daemon struct {
 
 	mu      sync.Mutex
 	version codec.Version // it speaks; 0: not known, or no longer sure
+	spoke   codec.Version // the last that it was heard to speak; 0: it never was
 	vain    []time.Time   // when it was last probed from the newest version to the oldest, and closed on each
+	patient bool          // asked nothing, it then waited for a question
 	misses  int           // how often a probe has not reached it
 	missed  failure       // the last of those
 }
@@ -162,10 +164,19 @@ func (d *daemon) known() codec.Version {
 	return d.version
 }
 
+// heard tells whether d ever answered in a version.
+func (d *daemon) heard() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.spoke != 0
+}
+
 func (d *daemon) learn(v codec.Version) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.version = v
+	if d.version = v; v != 0 {
+		d.spoke = v
+	}
 }
 
 // forget makes the next call probe again: d may have come back as another release.

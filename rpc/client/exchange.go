@@ -17,7 +17,7 @@ import (
 func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request, room *room) (*reply, *failure) {
 	b, err := message.EncodeSealed(v, 0, r.kind, c.seal(ctx, d, cred), r.body)
 	if err != nil {
-		return nil, failed(unreached, err)
+		return nil, failed(unmade, err)
 	}
 	nc, done, err := c.connect(ctx, d, cred)
 	if err != nil {

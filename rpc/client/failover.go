@@ -47,6 +47,10 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 			}
 			continue // the same one
 		}
+		if f.stage == unmade {
+			room.less(room.has)
+			return nil, g.report([]*failure{f}) // there is none for the next one either
+		}
 		if !f.undone() && !r.repeatable {
 			room.less(room.has)
 			return nil, g.unknown(f)
@@ -100,7 +104,7 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 		case f.stage == unspoken && again == 0:
 			d.forget() // it came back as another release, and did nothing
 		default:
-			if !errors.Is(f.err, context.Canceled) {
+			if f.stage != unmade && !errors.Is(f.err, context.Canceled) {
 				d.forget() // it may come back as another release: find out anew next time
 			}
 			return nil, f

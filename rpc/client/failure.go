@@ -14,7 +14,8 @@ import (
 type stage uint8
 
 const (
-	unreached  stage = iota // no connection
+	unmade     stage = iota // there is no message to send, as when munged made no credential: no daemon had a part in it
+	unreached               // no connection
 	unsent                  // the daemon can't have the whole request
 	unspoken                // the daemon does not speak this version, and says so
 	silent                  // sent, then closed without a byte: an old release's way to say the same, or a crash
@@ -47,7 +48,7 @@ func late(err error) bool {
 // timedOut tells whether err is of a daemon that was reached and did not answer in time.
 func timedOut(err error) bool {
 	f, ok := errors.AsType[*failure](err)
-	return ok && f.stage != unreached && late(f.err)
+	return ok && f.stage > unreached && late(f.err)
 }
 
 // report makes an error for people of what the daemons of g failed in; the one that came
@@ -73,6 +74,8 @@ func (g *daemons) report(tried []*failure) error {
 		return e
 	}
 	switch {
+	case worst.stage == unmade:
+		e.Kind, e.Message = errs.Internal, "the request can't be put into words"
 	case worst.stage == unspoken:
 		e.Kind, e.Message = errs.Unsupported, fmt.Sprintf("the %s speaks none of the protocols of Slurm %s to %s",
 			g.what, codec.Oldest.Release(), codec.Newest.Release())

@@ -15,7 +15,7 @@ import (
 var ping = request{kind: message.RequestPing, body: message.Empty{}, repeatable: true}
 
 // Ping asks every controller at once whether it answers, primary first in the result. A backup
-// on standby counts as answering. The only error is that the credential is not accepted.
+// on standby counts as answering. The only errors are that the credential is not accepted, or that none can be made.
 func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
 	return c.pingAll(ctx, func(ctx context.Context, _ int, d *daemon) (time.Duration, error) {
 		if _, f := c.speak(ctx, d, cred); f != nil { // found out first: no part of the latency
@@ -47,18 +47,21 @@ func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *da
 		wait.Go(func() {
 			latency, err := one(ctx, i, d)
 			pings[i] = model.Ping{Hostname: d.name, Mode: d.mode, Primary: i == 0, Responding: err == nil, Latency: latency.Microseconds(), TimedOut: timedOut(err)}
-			if errs.KindOf(err) == errs.Unauthenticated {
+			if f, ok := errors.AsType[*failure](err); ok && f.stage == unmade || errs.KindOf(err) == errs.Unauthenticated {
 				refusals[i] = err
 			}
 		})
 	}
 	wait.Wait()
 	for _, err := range refusals {
-		if f, ok := errors.AsType[*failure](err); ok && f.stage == silent && accepted(pings) {
-			continue // it is out of order: where the credential was judged it was accepted
-		}
-		if err != nil {
+		f, failed := errors.AsType[*failure](err)
+		switch {
+		case err == nil:
+		case !failed:
 			return nil, err
+		case f.stage == silent && accepted(pings): // it is out of order: where the credential was judged it was accepted
+		default:
+			return nil, c.report([]*failure{f})
 		}
 	}
 	return pings, nil

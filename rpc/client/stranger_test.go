@@ -11,6 +11,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
+	"schedrestd/rpc/message"
 )
 
 // TestStrangerAtTheSocket: whoever binds the controller's path while it is away is told
@@ -44,5 +45,27 @@ func TestStrangerAtTheSocket(t *testing.T) {
 	}
 	if n := <-heard; n != 0 {
 		t.Errorf("the stranger was told %d bytes", n)
+	}
+}
+
+// TestStrangeAnswerToAPing: whoever answers a ping with something else is no controller, however well
+// he writes the version: he is told nothing more, and the next one is asked.
+func TestStrangeAnswerToAPing(t *testing.T) {
+	strange := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		answer(nc, r.Version, message.ResponseNodeInfo, &message.NodeInfo{})
+	})
+	backup := script(t, "bak", func(nc net.Conn, r message.Header) {
+		if r.Type == message.RequestPing {
+			rc(nc, r.Version, 0)
+			return
+		}
+		answer(nc, r.Version, message.ResponseSubmitBatchJob, &message.SubmitResponse{})
+	})
+	c := client.New(client.Config{Controllers: []client.Address{strange.Address, backup.Address}})
+	if _, err := c.Submit(context.Background(), ann, &model.JobDesc{Script: "x"}); err != nil {
+		t.Error(err)
+	}
+	if n := strange.count(message.RequestSubmitBatchJob); n != 0 {
+		t.Errorf("the stranger was told of the job %d times", n)
 	}
 }

@@ -40,8 +40,8 @@ func (c *Client) doubt(ctx context.Context, d *daemon, cred model.Credential, v 
 // 22.05 to 23.11 the one, 24.05 the other.
 var closers = []codec.Version{codec.V2205, codec.V2405}
 
-// find is speak for a daemon of which is known that it spoke v; 0: nothing. One that closes on
-// each version does not accept the credential, or is none of Slurm's: what is remembered of it stays.
+// find is speak for a daemon of which is known that it spoke v; 0: nothing, or no longer. One that closes on
+// each version does not accept the credential, or is none of Slurm's (see closed): what is remembered of it stays.
 //
 // Whoever sends such credentials must not have each of them cost a daemon a connection for each
 // version there is. When that has been in vain a few times, the next credential has to show in
@@ -65,21 +65,27 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 	}
 	try := func(v codec.Version) *failure {
 		answer, f := c.exchange(ctx, d, v, cred, ping, nil)
-		if f == nil {
-			answer.release()
+		if f != nil {
+			return f
 		}
-		return f
+		defer answer.release()
+		if _, err := verdict(answer); err != nil { // whoever says this to a ping is no controller, whatever version he wrote on it
+			return failed(garbled, fmt.Errorf("answer to a ping: %w", err))
+		}
+		return nil
 	}
-	descend := d.descend
-	if d.tired(c.now()) {
+	descend, tired := d.descend, d.tired(c.now())
+	if tired {
 		descend = d.few
 	}
 	found, f := descend(try)
 	switch {
 	case f == nil:
 	case f.stage == silent:
-		d.note(c.now())
-		f.err = c.closed(v, f.err)
+		if !tired {
+			d.note(c.now(), c.waits(ctx, d, cred))
+		}
+		f.err = c.closed(d, f.err)
 	case c.lost(ctx, d, cred, f):
 		d.miss(f)
 	}
@@ -93,13 +99,38 @@ func (c *Client) lost(ctx context.Context, d *daemon, cred model.Credential, f *
 	return f.stage == unreached && !other && ctx.Err() == nil && (!cred.Local() || c.munged(d))
 }
 
-// closed is the error for a daemon that spoke v, or 0, and closes on every version.
-func (g *daemons) closed(v codec.Version, err error) error {
-	if v > codec.V2405 {
-		return err // its release answers a wrong credential: this is something else
+// closed is the error for a daemon that closes on every version. Is it a refusal of the credential? Not by one whose
+// release answers a wrong credential, nor by what was never heard to be a daemon and waits for no question: that is a
+// balancer, say, whose daemon is down.
+func (g *daemons) closed(d *daemon, err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.spoke > codec.V2405 || d.spoke == 0 && !d.patient {
+		return err
 	}
 	return errs.Wrap(err, errs.Unauthenticated, "the %s closes on every version: it does not accept the credential, or it speaks none of the protocols of Slurm %s to %s",
 		g.what, codec.Oldest.Release(), codec.Newest.Release())
+}
+
+// patience is how long a daemon that is asked nothing has to wait for a question to be taken for one. Slurm's wait
+// for seconds.
+const patience = 300 * time.Millisecond
+
+// waits asks d nothing, and tells whether it waits for a question. Of one that was ever heard it is not asked.
+func (c *Client) waits(ctx context.Context, d *daemon, cred model.Credential) bool {
+	if d.heard() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	nc, done, err := c.connect(ctx, d, cred)
+	if err != nil {
+		return false
+	}
+	defer done()
+	defer watch(ctx, nc)()
+	_, err = nc.Read(make([]byte, 1))
+	return late(err)
 }
 
 // missedSo is how often a probe has not reached d, and the last one's failure.
@@ -125,13 +156,11 @@ func (d *daemon) tired(now time.Time) bool {
 	return len(d.vain) >= maxVain
 }
 
-// note remembers a probe in vain.
-func (d *daemon) note(now time.Time) {
+// note remembers a probe in vain, and whether d is patient.
+func (d *daemon) note(now time.Time, patient bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.vain) < maxVain {
-		d.vain = append(d.vain, now)
-	}
+	d.vain, d.patient = append(d.vain, now), patient
 }
 
 // A daemon is probed in vain so often in such a time.

@@ -1,0 +1,70 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/munge"
+)
+
+// TestMungeFails: a credential that munged does not make is nothing that another controller could do
+// better, says nothing of the one that would have been asked, and is no controller that does not answer.
+func TestMungeFails(t *testing.T) {
+	j, asked, fails := &journal{}, atomic.Int32{}, atomic.Bool{}
+	munged := func(nc net.Conn) {
+		asked.Add(1)
+		if !fails.Load() {
+			j.munged(nc)
+		}
+	}
+	one := func(network string) client.Address {
+		return client.Address{Name: network, Network: "tcp", Address: listen(t, "tcp", j.controller)}
+	}
+	cfg := client.Config{
+		Controllers: []client.Address{one("ctl"), one("bak")},
+		Accounting: []client.Address{
+			{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", j.accounting)},
+			{Name: "dbd2", Network: "tcp", Address: listen(t, "tcp", j.accounting)},
+		},
+		Munge: &munge.Client{Socket: filepath.Join(t.TempDir(), "none")},
+	}
+	cfg.Munge.Socket = listen(t, "unix", munged)
+	local := model.Credential{}
+	c, a := client.New(cfg), client.NewAccounting(cfg)
+	ways := map[string]func() error{
+		"submit":          func() error { _, err := c.Submit(context.Background(), local, &model.JobDesc{}); return err },
+		"vouch":           func() error { return c.Vouch(context.Background(), local) },
+		"ping":            func() error { _, err := c.Ping(context.Background(), local); return err },
+		"accounting":      func() error { return a.Vouch(context.Background(), local) },
+		"accounting ping": func() error { _, err := a.Ping(context.Background(), local); return err },
+	}
+	if err := ways["vouch"](); err != nil {
+		t.Fatal(err)
+	}
+	each := map[string]int32{}
+	fails.Store(true)
+	for name, ask := range ways {
+		asked.Store(0)
+		err := ask()
+		if e, ok := err.(*errs.Error); !ok || e.Kind != errs.Unavailable && e.Kind != errs.BadAnswer || e.Code != "" || e.Message[:6] != "munged" {
+			t.Errorf("%s: got %v", name, err)
+		}
+		each[name] = asked.Load()
+	}
+	if each["submit"] != each["vouch"] || each["submit"] != each["accounting"] || each["ping"] != 2*each["vouch"] {
+		t.Errorf("munged was asked so often: %v", each) // its client asks again by itself, but for one daemon alone
+	}
+	fails.Store(false)
+	j.mu.Lock()
+	j.requests = nil
+	j.mu.Unlock()
+	if err := ways["vouch"](); err != nil || len(j.requests) != 1 {
+		t.Errorf("afterwards: %v, and the controller heard %d requests: its version was forgotten", err, len(j.requests))
+	}
+}
