@@ -86,6 +86,12 @@ const (
 	JobStageOut     JobState = 0x800000
 )
 
+// Two of a job's flags (Job.Flags), which stand for different runs.
+const (
+	JobBackfillTried     uint64 = 1 << 32 // backfill scheduling looked at it, whenever
+	JobBackfillTriedLast uint64 = 1 << 33 // and did so in its last run; no controller sends this one
+)
+
 // Base is the state without its flags.
 func (s JobState) Base() JobState { return s & 0xff }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"slices"
@@ -70,7 +71,7 @@ func (o *options) authentication(c *conf.Cluster, s *ipc.Setup, m mode, log *slo
 		case o.auth.from != "" || o.jwt != "" && o.jwt != daemon && e.Auth == plugin.JWT:
 			return errs.New(errs.Invalid, "%s can't be loaded: %v", e.Name, err).WithHint("%s", errs.HintOf(err))
 		default:
-			log.Info(e.Name + " is not loaded: " + err.Error())
+			log.Log(context.Background(), o.regret(e.Auth, c), e.Name+" is not loaded: "+err.Error())
 		}
 	}
 	if s.Local {
@@ -81,6 +82,15 @@ func (o *options) authentication(c *conf.Cluster, s *ipc.Setup, m mode, log *slo
 		}
 	}
 	return o.lettingIn(c, s, m)
+}
+
+// regret is how loudly the log says that a way is left out. SCHED_JWT=daemon, which the shipped unit has, says that
+// tokens are expected: each of them is going to be refused then.
+func (o *options) regret(way plugin.Auth, c *conf.Cluster) slog.Level {
+	if way == plugin.JWT && o.jwt == daemon && !c.JWT {
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
 }
 
 // daemon is the value of SCHED_JWT that says that this is no command of a user's.

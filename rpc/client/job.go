@@ -5,7 +5,6 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/model"
-	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
@@ -13,7 +12,11 @@ import (
 // Jobs gives each job to each, as Nodes does.
 func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	req := message.JobInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
-	answer := message.JobInfo{Jobs: codec.Stream[model.Job]{Each: pass(each)}}
+	var answer message.JobInfo
+	answer.Jobs.Each = pass(func(j *model.Job) error {
+		attempted(j, answer.LastBackfill)
+		return each(j)
+	})
 	err := c.query(ctx, cred, request{kind: message.RequestJobInfo, body: &req, repeatable: true}, message.ResponseJobInfo, &answer)
 	return model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
@@ -36,5 +39,16 @@ func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q mo
 	if err != nil {
 		return nil, times, err
 	}
+	for i := range answer.Jobs.List {
+		attempted(&answer.Jobs.List[i], answer.LastBackfill)
+	}
 	return answer.Jobs.List, times, nil
+}
+
+// attempted sets the flag of a waiting job that the last run of backfill scheduling looked at. A controller leaves
+// that to be found out by whom it answers.
+func attempted(j *model.Job, last model.Time) {
+	if last != 0 && j.State.Base() == model.JobPending && j.Flags&model.JobBackfillTried != 0 && j.LastSchedEval >= last {
+		j.Flags |= model.JobBackfillTriedLast
+	}
 }

@@ -145,7 +145,8 @@ func (c *Client) ask(ctx context.Context, request []byte, want kind) ([]byte, er
 	case sent != nil:
 		err = fmt.Errorf("send request: %w", sent)
 	}
-	return nil, errs.Wrap(err, errs.BadAnswer, "munged closed the connection without a whole answer")
+	// It ended, or is being started again: nothing was sent to any daemon yet, so that later is as good as now.
+	return nil, errs.Wrap(err, errs.Unavailable, "munged closed the connection without a whole answer")
 }
 
 // receive reads an answer of the kind want, and returns what follows its header.

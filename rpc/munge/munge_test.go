@@ -144,10 +144,10 @@ func TestBadMunged(t *testing.T) {
 		kind   errs.Kind
 		want   string // in the error's text
 	}{
-		{"closes at once", nil, errs.BadAnswer, "without a whole answer"},
-		{"closes within the header", good[:10], errs.BadAnswer, "without a whole answer"},
-		{"closes after the header", good[:11], errs.BadAnswer, "without a whole answer"},
-		{"closes within the credential", good[:len(good)-1], errs.BadAnswer, "without a whole answer"},
+		{"closes at once", nil, errs.Unavailable, "without a whole answer"},
+		{"closes within the header", good[:10], errs.Unavailable, "without a whole answer"},
+		{"closes after the header", good[:11], errs.Unavailable, "without a whole answer"},
+		{"closes within the credential", good[:len(good)-1], errs.Unavailable, "without a whole answer"},
 		{"other magic", edit(0, 1), errs.BadAnswer, "begins with 01606d4b"},
 		{"other version", edit(4, 5), errs.BadAnswer, "version 5 instead of 4"},
 		{"other message", decoded(1, ""), errs.BadAnswer, "message 5 instead of 3"},

@@ -1,0 +1,30 @@
+package client
+
+import (
+	"testing"
+
+	"schedrestd/model"
+)
+
+// TestAttempted: the flag that a client is to find out is set for a waiting job alone, which was looked at since backfill
+// scheduling last began.
+func TestAttempted(t *testing.T) {
+	const both = model.JobBackfillTried | model.JobBackfillTriedLast
+	for name, tt := range map[string]struct {
+		job  model.Job
+		last model.Time
+		want uint64
+	}{
+		"since":          {model.Job{Flags: model.JobBackfillTried | 1, LastSchedEval: 8}, 7, both | 1},
+		"at once":        {model.Job{Flags: model.JobBackfillTried, LastSchedEval: 7}, 7, both},
+		"before":         {model.Job{Flags: model.JobBackfillTried, LastSchedEval: 6}, 7, model.JobBackfillTried},
+		"by others":      {model.Job{LastSchedEval: 8}, 7, 0},
+		"it never ran":   {model.Job{Flags: model.JobBackfillTried, LastSchedEval: 8}, 0, model.JobBackfillTried},
+		"runs":           {model.Job{Flags: model.JobBackfillTried, LastSchedEval: 8, State: model.JobRunning}, 7, model.JobBackfillTried},
+		"waits, flagged": {model.Job{Flags: model.JobBackfillTried, LastSchedEval: 8, State: model.JobRequeued}, 7, both},
+	} {
+		if attempted(&tt.job, tt.last); tt.job.Flags != tt.want {
+			t.Errorf("%s: flags %x, want %x", name, tt.job.Flags, tt.want)
+		}
+	}
+}
