@@ -47,7 +47,7 @@ func serveSecure(text, dir string) error {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return err
 	}
-	handler, err := worker.Join(s.Setup, worker.NewTokens())
+	handler, err := worker.Join(s.Setup, worker.NewTokens(), nil)
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,7 @@ type Row struct {
 // always is where a message about a held connection may come.
 var always = In(Serving, Draining)
 
-// book is the whole conversation. The rows of Dial and Dialed are promises: their
-// messages come with the cage, and are forbidden until then.
+// book is the whole conversation.
 var book = []Row{
 	{KindSetup, "Setup", Parent, Worker, In(Born), 89, MaxMessage - 1, 0, Told,
 		"what the worker needs of the configuration; no secret"},
@@ -83,10 +82,16 @@ var book = []Row{
 	{KindKeyChanged, "KeyChanged", Parent, Worker, always, 0, 0, 0, Born,
 		"the keeper has another key of HS256 tokens, or none: forget who was vouched for"},
 
-	{KindDial, "Dial", Worker, Parent, 0, 9, 9, 0, Born,
-		"connect to a configured controller, by its index; never by an address"},
-	{KindDialed, "Dialed", Parent, Worker, 0, 8, 8 + maxReason, 1, Born,
-		"the connected descriptor"},
+	{KindDial, "Dial", Worker, Parent, always, 10, 10, 0, Born,
+		"open the way to a configured daemon, by its index; never by an address"},
+	{KindDialed, "Dialed", Parent, Worker, always, 12, 12, 1, Born,
+		"a TCP socket that is being connected, or the inode of a UNIX socket, which the worker connects to as who it is"},
+	{KindUndialed, "Undialed", Parent, Worker, always, 10, 10, 0, Born,
+		"that way can't be opened, and the kernel's number for why"},
+	{KindWho, "Who", Worker, Parent, always, 13, 13, 0, Born,
+		"the name of a user or a group, please"},
+	{KindKnown, "Known", Parent, Worker, always, 11, 11 + maxName, 0, Born,
+		"the name, or that there is none, or that nobody can be asked now"},
 }
 
 // byKind finds a row by the first byte of a frame.

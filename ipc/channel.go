@@ -198,7 +198,7 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 	return Received{Message: m, FDs: fds}, nil
 }
 
-// fresh is an empty message of kind k, nil for the rows that are promises.
+// fresh is an empty message of kind k.
 func fresh(k Kind) Message {
 	switch k {
 	case KindSetup:
@@ -259,6 +259,16 @@ func fresh(k Kind) Message {
 		return new(JWKSFD)
 	case KindKeyChanged:
 		return new(KeyChanged)
+	case KindDial:
+		return new(Dial)
+	case KindDialed:
+		return new(Dialed)
+	case KindUndialed:
+		return new(Undialed)
+	case KindWho:
+		return new(Who)
+	case KindKnown:
+		return new(Known)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func fullSetup() *Setup {
 		Accounting: []Address{{"dbd", "tcp", "[2001:db8::1]:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", Munge: Munge{"/run/munge.socket", "/run/other", time.Minute},
 		JWT: true, Local: true, RequireUserName: true,
-		SchedUID: 990, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
+		SchedUID: 990, User: "rest", Privileged: []string{"root", "toor"}, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
 		Parsers: []Parser{{40, 1}, {43, 0}}, Content: ContentController | ContentAccounting, Statuses: []string{"200", "default"},
 		JSON: Pretty, YAML: NoTag, Requests: 62, Inetd: true,
 		LogLevel: -4,
@@ -121,7 +121,7 @@ func TestReceiveIsStrict(t *testing.T) {
 		want  string
 	}{
 		{"unknown kind", []byte{250, 1, 2}, 0, "not in the book"},
-		{"promised kind", append([]byte{byte(KindDial)}, make([]byte, 9)...), 0, "not permitted"},
+		{"unknown way", append(append([]byte{byte(KindDial)}, make([]byte, 8)...), byte(ways), 0), 0, "has a way that is"},
 		{"parent's words", []byte{byte(KindDrain)}, 0, "not for a worker"},
 		{"leftover", append(done, 0), 0, "9 bytes"},
 		{"descriptor where none belongs", done, 1, "came with 1 descriptors"},

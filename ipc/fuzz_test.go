@@ -12,7 +12,8 @@ func seeds(f *testing.F) {
 		&Taken{ID: 7}, &Done{ID: 1 << 63}, &Ping{Number: 1}, &Pong{Number: 1}, &Drain{},
 		&Progress{ID: 3, Stage: Resting}, &Yield{ID: 3}, &Retire{}, &Streams{Connection{Network: Stdio}}, &KeeperSetup{Book: BookVersion}, &KeyFD{Number: 1}, &Kept{Number: 1, Reason: "no"},
 		&Client{Number: 2}, &KeeperFD{}, &Certificate{Number: 1}, &ClientCA{}, &Tickets{Keys: [][32]byte{{1}}}, &Sign{ID: 1, Message: []byte("m")}, &Signed{ID: 1},
-		&TokenKeyFD{Number: 2, Followed: true}, &Verify{ID: 1, Signed: []byte("a.b")}, &Verified{ID: 1, Verdict: Forged}, &JWKSFD{}, &KeyChanged{}} {
+		&TokenKeyFD{Number: 2, Followed: true}, &Verify{ID: 1, Signed: []byte("a.b")}, &Verified{ID: 1, Verdict: Forged}, &JWKSFD{}, &KeyChanged{},
+		&Dial{ID: 1, Way: WayAccounting, Index: 1}, &Dialed{ID: 1, Owner: NoID}, &Undialed{ID: 1, Errno: 111}, &Who{ID: 1, Group: true, Number: 9}, &Known{ID: 1, Sure: true, Name: "alice"}} {
 		frame, err := encode(m)
 		if err != nil {
 			f.Fatal(err)
@@ -21,7 +22,7 @@ func seeds(f *testing.F) {
 			f.Add(uint8(p), uint8(m.Kind()%2), frame)
 		}
 	}
-	f.Add(uint8(Serving), uint8(0), []byte{byte(KindDial), 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Add(uint8(Serving), uint8(0), []byte{byte(KindDial), 0, 0, 0, 0, 0, 0, 0, 0, byte(ways), 0})
 	f.Add(uint8(Serving), uint8(1), []byte{})
 	f.Add(uint8(Told), uint8(0), []byte{byte(KindPosture), 0xff, 0xff, 1, 0})
 }

@@ -125,6 +125,9 @@ const (
 	KindTickets     Kind = 38
 	KindTokenKeyFD  Kind = 39
 	KindKeyChanged  Kind = 40
+	KindUndialed    Kind = 41
+	KindWho         Kind = 42
+	KindKnown       Kind = 43
 )
 
 // String is the kind's name in the book, or its number when it isn't there.

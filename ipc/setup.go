@@ -13,6 +13,7 @@ const (
 	maxAddresses = 32
 	maxParsers   = 16
 	maxStatuses  = 64
+	maxNames     = 32
 )
 
 // Setup is what a worker needs of the flags and the configuration, and all that it
@@ -31,11 +32,13 @@ type Setup struct {
 	AuthSocket  string    // of a controller of ours, whom the kernel vouches to; "" when there is none
 	Munge       Munge     // who vouches where the kernel's word does not reach
 
-	JWT             bool   // rest_auth/jwt is served
-	Local           bool   // rest_auth/local is served
-	RequireUserName bool   // refuse a root token that names no user
-	SchedUID        uint32 // uid of SchedUser; privsep's
-	UserClaim       string // claim with the user's name; "" means the standard ones
+	JWT             bool     // rest_auth/jwt is served
+	Local           bool     // rest_auth/local is served
+	RequireUserName bool     // refuse a root token that names no user
+	SchedUID        uint32   // uid of SchedUser; privsep's
+	User            string   // name of the worker's uid, "" when it has none; privsep's
+	Privileged      []string // each name of root and SchedUser; privsep's
+	UserClaim       string   // claim with the user's name; "" means the standard ones
 	Names           Names
 
 	Parsers  []Parser // API versions that are served, oldest first
@@ -147,6 +150,8 @@ func (s *Setup) walk(w *walker) {
 	w.flag(&s.Local)
 	w.flag(&s.RequireUserName)
 	w.u32(&s.SchedUID)
+	w.text(&s.User, maxName)
+	list(w, &s.Privileged, maxNames, 2, func(t *string) { w.text(t, maxName) })
 	w.text(&s.UserClaim, maxName)
 	w.u8((*uint8)(&s.Names))
 	list(w, &s.Parsers, maxParsers, 2, func(p *Parser) {

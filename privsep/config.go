@@ -112,7 +112,7 @@ func (c Config) setup(who service) ipc.Setup {
 	s.Book = ipc.BookVersion
 	s.Files = uint32(c.files())
 	s.Requests = uint32(c.Connections) // of all workers together; each hears its share
-	s.SchedUID = who.schedUID
+	s.SchedUID, s.Privileged = who.schedUID, who.names
 	return s
 }
 

@@ -27,12 +27,13 @@ type means struct {
 	spawner *spawner
 	slots   *slots
 	pools   *pools
+	names   *directory
 	hello   func(*worker) error
 }
 
 func (m means) pool(c Config, who security.Identity) *pool {
 	p := newPool(c, who, m.spawner, m.slots)
-	p.hello = m.hello
+	p.names, p.hello = m.names, m.hello
 	return p
 }
 

@@ -22,7 +22,7 @@ func TestHostileWorkers(t *testing.T) {
 	}{
 		{part: "early", want: "Done of the worker is not permitted while proving"},
 		{part: "unknown kind", want: "kind 99 of the worker is not in the book"},
-		{part: "promised kind", want: "Dial of the worker is not"},
+		{part: "dial of nothing", want: "which the configuration has not"},
 		{part: "parent's kind", want: "Drain of the worker is not for a worker to say"},
 		{part: "ready twice", want: "Ready of the worker is not permitted while serving"},
 		{part: "done of nothing", want: "which it does not hold"},

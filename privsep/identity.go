@@ -3,6 +3,7 @@ package privsep
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"schedrestd/become"
 	"schedrestd/errs"
@@ -13,8 +14,9 @@ import (
 // service is who the workers run as, and whether the parent can make them so.
 type service struct {
 	security.Identity
-	root     bool   // started as root: identity and groups can be changed
-	schedUID uint32 // of SchedUser
+	root     bool     // started as root: identity and groups can be changed
+	schedUID uint32   // of SchedUser
+	names    []string // each name of root and SchedUser
 }
 
 // identify finds out who will serve and refuses whom must not.
@@ -48,9 +50,8 @@ func identify(c Config) (service, error) {
 	if err != nil {
 		return s, err
 	}
-	s.schedUID = accounts[1].UID
-	if c.Switches.DisableUserCheck {
-		return s, nil
+	if err := s.protect(accounts); err != nil || c.Switches.DisableUserCheck {
+		return s, err
 	}
 	return s, security.CheckIdentity(s.Identity, accounts...)
 }
@@ -64,9 +65,25 @@ func (s service) becoming(c Config) (service, error) {
 	}
 	accounts, err := protectedAccounts(c.SchedUser)
 	if err == nil {
-		s.schedUID = accounts[1].UID
+		err = s.protect(accounts)
 	}
 	return s, err
+}
+
+// protect notes by which number and which names root and SchedUser are known. They are looked up
+// once: the name in a token that nobody has verified must cost no look-up.
+func (s *service) protect(accounts []security.Account) error {
+	s.schedUID, s.names = accounts[1].UID, []string{"root"}
+	for _, uid := range []uint32{0, s.schedUID} {
+		names, err := become.NamesOf(uid)
+		if err != nil {
+			return err
+		}
+		s.names = append(s.names, names...)
+	}
+	slices.Sort(s.names)
+	s.names = slices.Compact(s.names)
+	return nil
 }
 
 // suitsBecoming refuses what does not go together with become_user.

@@ -105,7 +105,9 @@ func (s *standard) serveAs(c Config) (service, error) {
 	if err != nil {
 		return who, err
 	}
-	who.schedUID = accounts[1].UID
+	if err := who.protect(accounts); err != nil {
+		return who, err
+	}
 	if c.Switches.DisableUserCheck {
 		return who, nil
 	}
@@ -144,6 +146,7 @@ type visit struct {
 	client  *standard
 	keys    visitKeys
 	worker  *process
+	errands *errands
 	served  bool       // the worker has said Done
 	stopped bool       // by a signal
 	copied  chan error // gets the end of the relay to a regular file; nil without one
@@ -159,7 +162,11 @@ func (v *visit) start(s *spawner) error {
 		return err
 	}
 	expect := s.expect(v.who.Identity, v.config.files())
-	for _, m := range []ipc.Message{&v.config.Setup, &expect} {
+	names := newDirectory()
+	setup := &v.config.Setup
+	setup.User, _ = names.name(false, v.who.UID)
+	v.errands = newErrands(setup, v.worker.channel, names)
+	for _, m := range []ipc.Message{setup, &expect} {
 		if err := v.worker.channel.TrySend(m); err != nil {
 			v.worker.bury(0)
 			return errs.Wrap(err, errs.Internal, "tell the worker what it needs")
@@ -177,6 +184,12 @@ func (v *visit) hear() error {
 		m, err := v.worker.channel.Receive()
 		if err != nil {
 			return err
+		}
+		if done, err := v.errands.hear(m.Message); done {
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:

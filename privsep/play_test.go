@@ -38,7 +38,7 @@ func playWorker(part string) int {
 		}
 		return program.Main(goodHandler)
 	case "unbuilt":
-		return program.Main(func(ipc.Setup, *program.Tokens) (http.Handler, error) { return nil, fmt.Errorf("no\x1bhandlers") })
+		return program.Main(func(ipc.Setup, *program.Tokens, *program.Errands) (http.Handler, error) { return nil, fmt.Errorf("no\x1bhandlers") })
 	case "mute":
 		time.Sleep(time.Hour)
 	case "first gives no way":
@@ -60,7 +60,7 @@ func playWorker(part string) int {
 // refusedCluster is one that no worker serves.
 const refusedCluster = "refused"
 
-func goodHandler(s ipc.Setup, tokens *program.Tokens) (http.Handler, error) {
+func goodHandler(s ipc.Setup, tokens *program.Tokens, _ *program.Errands) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
@@ -119,8 +119,8 @@ func playHostile(part string) int {
 	switch part {
 	case "unknown kind":
 		sendRaw(99, 0, 0)
-	case "promised kind":
-		sendRaw(ipc.KindDial, 9, 0)
+	case "dial of nothing": // way 0, number 0x01: there is none
+		sendRaw(ipc.KindDial, 10, 0)
 	case "parent's kind":
 		sendRaw(ipc.KindDrain, 0, 0)
 	case "ready twice":

@@ -23,6 +23,7 @@ type pool struct {
 	spawner *spawner
 	slots   *slots
 	log     *slog.Logger
+	names   *directory
 	hello   func(*worker) error // tells a worker that is ready what else it needs, before its first connection; may be nil
 	lazy    bool                // a worker starts when a connection waits for it; when it can't, all who wait are told so
 	once    bool                // there is one connection, and the pool ends with it
@@ -247,6 +248,12 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 		m, err := w.channel.Receive()
 		if err != nil {
 			return err
+		}
+		if done, err := w.errands.hear(m.Message); done {
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:

@@ -7,8 +7,8 @@
 // captured: what it says is held against the book of package ipc, and whoever breaks
 // that is killed and logged, not answered.
 //
-// It refuses to parse HTTP, JSON or tokens, to dial anything, and to open what a
-// worker names. Of ours it imports become, errs, guard, ipc, security
+// It refuses to parse HTTP, JSON or tokens, to dial a UNIX socket, and to dial or open what a
+// worker names: it opens ways to the daemons of the configuration, by their index. Of ours it imports become, errs, guard, ipc, security
 // and socket, and nothing else. The way in is Run.
 package privsep
 
@@ -75,7 +75,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	defer keys.stop()
-	return work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), hello: keys.hello}, door, keys.reload)
+	return work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), names: newDirectory(), hello: keys.hello}, door, keys.reload)
 }
 
 // work has workers serve who comes to door, until a signal ends it.

@@ -13,6 +13,7 @@ type worker struct {
 	*process
 
 	requests int // that it may answer at one time
+	errands  *errands
 	ready    bool
 	ending   string                 // why the parent ended it; "" when it ended by itself
 	held     map[uint64]*connection // what it was given and has not said Done of
@@ -36,6 +37,8 @@ func (p *pool) spawn(i int) (*worker, error) {
 	w.reports = newBudget(1000+4*p.config.Connections, 40*p.config.Connections, time.Now())
 	setup := p.config.Setup
 	setup.Requests = uint32(w.requests)
+	setup.User, _ = p.names.name(false, p.who.UID)
+	w.errands = newErrands(&setup, w.channel, p.names)
 	expect := p.spawner.expect(p.who, p.config.files())
 	for _, m := range []ipc.Message{&setup, &expect} {
 		if err := w.channel.TrySend(m); err != nil {

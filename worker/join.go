@@ -3,11 +3,11 @@ package worker
 import (
 	"context"
 	"log/slog"
-	"math"
+	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -23,8 +23,9 @@ import (
 )
 
 // Join makes the service of a real worker out of its Setup: the handlers, on a client
-// of the site's daemons. It is the one place where those parts meet.
-func Join(setup ipc.Setup, tokens *Tokens) (http.Handler, error) {
+// of the site's daemons. It is the one place where those parts meet. Without errands the process dials
+// by itself and names nobody: a benchmark's, which has no parent and no cage.
+func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
 		Accounting:     addresses(setup.Accounting),
@@ -34,46 +35,55 @@ func Join(setup ipc.Setup, tokens *Tokens) (http.Handler, error) {
 		Stall:          setup.Limits.Stall,
 		Answers:        client.NewBudget(int(setup.Limits.Answers)),
 		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
-		Munge:          munged(setup.Munge, setup.Munge.Socket),
+		Munge:          errands.munged(setup.Munge, ipc.WayMunge, setup.Munge.Socket),
+		Dial:           errands.dialer(ipc.WayController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
 		Log:            slog.Default(),
 	}
 	cfg := answers(setup)
-	cfg.Controller = controller(setup, daemons)
+	cfg.Controller = controller(setup, daemons, errands)
 	cfg.Auth = auth.Options{
 		JWT:            setup.JWT,
 		Local:          setup.Local,
 		UID:            uint32(os.Getuid()),
+		User:           setup.User,
 		UserClaimField: setup.UserClaim,
 	}
 	cfg.Judge = tokens.Judge()
 	cfg.Ready = func() bool { return !leaving.Load() }
-	cfg.Users = newUsers()
+	cfg.Users = newUsers(errands)
 	if setup.RequireUserName {
-		names, err := privilegedNames(setup.SchedUID)
-		if err != nil {
-			return nil, err
-		}
-		cfg.Auth.NameNeeded = func(user string) bool { return slices.Contains(names, user) }
-	}
-	if u, err := become.LookupUID(cfg.Auth.UID); err == nil {
-		cfg.Auth.User = u.Name
+		cfg.Auth.NameNeeded = func(user string) bool { return slices.Contains(setup.Privileged, user) }
 	}
 	if len(setup.Accounting) > 0 {
 		if socket := setup.Munge.Accounting; socket != "" {
-			daemons.Munge = munged(setup.Munge, socket)
+			daemons.Munge = errands.munged(setup.Munge, ipc.WayAccountingMunge, socket)
 		}
+		daemons.Dial = errands.dialer(ipc.WayAccounting, setup.Accounting, "")
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
 }
 
-// munged is the one who vouches for this worker's user, when he is asked at all.
-func munged(m ipc.Munge, socket string) *munge.Client {
-	if m.Socket == "" {
+// munged is the one who vouches for this worker's user, when he is asked at all. He is root's, or of who
+// owns the directory of his socket.
+func (e *Errands) munged(m ipc.Munge, way ipc.Way, socket string) *munge.Client {
+	if m.Socket == "" || e == nil {
 		return nil
 	}
-	return &munge.Client{Socket: socket, TTL: m.TTL}
+	var owner atomic.Uint32
+	return &munge.Client{Socket: socket, TTL: m.TTL,
+		Dial: func(ctx context.Context, path string) (net.Conn, error) {
+			nc, uid, err := e.open(ctx, way, 0, client.Address{Network: "unix", Address: path})
+			if err == nil {
+				owner.Store(uid)
+			}
+			return nc, err
+		},
+		Trusted: func(uid uint32) bool {
+			return uid == 0 || uid == owner.Load() && uid != become.Overflow
+		},
+	}
 }
 
 // answers says what answers look like. There is no daemon in it, and nobody who may ask one.
@@ -100,28 +110,15 @@ func answers(setup ipc.Setup) handlers.Config {
 // unasked stands for an accounting daemon that is there.
 type unasked struct{ handlers.Accounting }
 
-// privilegedNames is every name of root and SchedUser, aliases too. They are looked up once:
-// the name in a token that nobody has verified must cost no look-up.
-func privilegedNames(schedUID uint32) ([]string, error) {
-	list := []string{"root"}
-	for _, uid := range []uint32{0, schedUID} {
-		names, err := become.NamesOf(uid)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, names...)
-	}
-	return list, nil
-}
-
 // controller is who is asked about jobs and nodes: the controllers, or where one address stands for whichever of them is
 // in charge, that alone, as Slurm's commands do. How each of them is doing is asked at its own in any case.
-func controller(setup ipc.Setup, daemons client.Config) handlers.Controller {
+func controller(setup ipc.Setup, daemons client.Config, errands *Errands) handlers.Controller {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {
 		return each
 	}
-	daemons.Controllers = withSocket(setup, spread(setup.Front, setup.MorePorts))
+	daemons.Controllers = withSocket(setup, addresses(setup.Front))
+	daemons.Dial = errands.dialer(ipc.WayFront, setup.Front, setup.AuthSocket)
 	return fronted{client.New(daemons), each}
 }
 
@@ -139,7 +136,7 @@ func (f fronted) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 // controllers are the ways to the controllers, in the order of the configuration: the primary, and
 // then who takes over from whom.
 func controllers(setup ipc.Setup) []client.Address {
-	return withSocket(setup, spread(setup.Controllers, setup.MorePorts))
+	return withSocket(setup, addresses(setup.Controllers))
 }
 
 // withSocket adds a UNIX socket, which is another way to the
@@ -151,21 +148,6 @@ func withSocket(setup ipc.Setup, list []client.Address) []client.Address {
 	}
 	socket := client.Address{Name: list[0].Name, Network: "unix", Address: setup.AuthSocket}
 	return append(list, socket)
-}
-
-// spread takes, of the ports at which the controllers listen, one for this worker: they are many so that
-// not all ask at the same.
-func spread(list []ipc.Address, more uint16) []client.Address {
-	out := addresses(list)
-	for i, a := range out {
-		at, err := netip.ParseAddrPort(a.Address)
-		if err != nil || a.Network != "tcp" || int(at.Port())+int(more) > math.MaxUint16 {
-			continue
-		}
-		port := at.Port() + uint16(os.Getpid()%(int(more)+1))
-		out[i].Address = netip.AddrPortFrom(at.Addr(), port).String()
-	}
-	return out
 }
 
 func addresses(list []ipc.Address) []client.Address {

@@ -28,9 +28,9 @@ import (
 	"schedrestd/security"
 )
 
-// Build makes what the worker serves out of its Setup, with a way to verify tokens. It runs in the
+// Build makes what the worker serves out of its Setup, with a way to verify tokens and one to have errands done. It runs in the
 // cage, so it can open nothing that needs more than the serving user has. Its log is slog.Default.
-type Build func(ipc.Setup, *Tokens) (http.Handler, error)
+type Build func(ipc.Setup, *Tokens, *Errands) (http.Handler, error)
 
 // Rename gives the process the name that ps and top show: executed by its descriptor it
 // would be "32". Call it from an init function, which Go runs on the first thread: the
@@ -91,13 +91,13 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := security.Prove(expect.Map()); err != nil {
 		return nil, err
 	}
-	tokens := NewTokens()
-	handler, err := build(*setup, tokens)
+	tokens, errands := NewTokens(), NewErrands(channel.Send)
+	handler, err := build(*setup, tokens, errands)
 	if err != nil {
 		return nil, err
 	}
 	if err := channel.Send(new(ipc.Ready)); err != nil {
 		return nil, err
 	}
-	return newServer(channel, setup, handler, tokens), nil
+	return newServer(channel, setup, handler, tokens, errands), nil
 }

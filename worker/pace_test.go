@@ -120,7 +120,7 @@ func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
 // TestBodyThatGetsOn: a body whose client sends is given more time, in proportion.
 func TestBodyThatGetsOn(t *testing.T) {
 	setup := ipc.Setup{Limits: raw}
-	g := newGate(newServer(nil, &setup, nil, NewTokens()), &setup, nil)
+	g := newGate(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
 	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*portion))
 	p := g.newPace(httptest.NewRecorder(), r, nil)
 	g.hurry(nil)

@@ -48,7 +48,7 @@ func newStage(t *testing.T, setup ipc.Setup, h http.Handler) *stage {
 		setup.Limits = raw
 	}
 	setup.Names, setup.Cluster = ipc.NamesSched, "tiny"
-	st.server = newServer(nil, &setup, h, NewTokens())
+	st.server = newServer(nil, &setup, h, NewTokens(), nil)
 	go st.http.Serve(st.queue)
 	t.Cleanup(func() { st.http.Close() })
 	return st

@@ -24,6 +24,7 @@ type server struct {
 	own     *refusals
 	secure  secure
 	tokens  *Tokens
+	errands *Errands
 	watch   *watch
 	retired atomic.Bool
 	stall   time.Duration
@@ -37,13 +38,14 @@ type server struct {
 	endShake context.CancelFunc
 }
 
-func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tokens *Tokens) *server {
+func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tokens *Tokens, errands *Errands) *server {
 	l := setup.Limits
 	s := &server{
 		channel: channel,
 		queue:   newQueue(),
 		own:     newRefusals(setup),
 		tokens:  tokens,
+		errands: errands,
 		secure:  secure{remote: tokens.keeper},
 		inetd:   setup.Inetd,
 		stall:   l.Stall,
@@ -114,6 +116,8 @@ func (s *server) hear() {
 			s.take(m.FDs[0], msg)
 		case *ipc.Streams:
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
+		case *ipc.Dialed, *ipc.Undialed, *ipc.Known:
+			s.errands.hear(m)
 		case *ipc.JWKSFD:
 			s.tokens.hear(m.FDs[0], msg)
 		case *ipc.KeyChanged:

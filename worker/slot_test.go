@@ -16,7 +16,7 @@ import (
 func gated(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
 	setup := ipc.Setup{Requests: requests, Limits: raw}
 	setup.Limits.Call = patience
-	return newServer(nil, &setup, h, NewTokens()).http.Handler
+	return newServer(nil, &setup, h, NewTokens(), nil).http.Handler
 }
 
 func visit(h http.Handler, path string) *httptest.ResponseRecorder {

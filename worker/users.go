@@ -5,11 +5,10 @@ import (
 	"time"
 
 	"schedrestd/api"
-	"schedrestd/become"
 	"schedrestd/errs"
 )
 
-// users names users and groups by the system's own databases. A list asks for the
+// users names users and groups by the system's own databases, which the parent asks. A list asks for the
 // same few names in every row, so they are kept; and a directory service that does
 // not answer costs one row its time limit, not every row: until it has had a pause,
 // unknown numbers stay numbers.
@@ -39,16 +38,10 @@ const (
 	maxNames  = 10_000 // past it all are forgotten
 )
 
-func newUsers() *users {
+func newUsers(e *Errands) *users {
 	return &users{
-		user: names{plain: api.Numbers{}.User, now: time.Now, look: func(uid uint32) (string, error) {
-			u, err := become.LookupUID(uid)
-			return u.Name, err
-		}},
-		group: names{plain: api.Numbers{}.Group, now: time.Now, look: func(gid uint32) (string, error) {
-			g, err := become.LookupGID(gid)
-			return g.Name, err
-		}},
+		user:  names{plain: api.Numbers{}.User, now: time.Now, look: func(uid uint32) (string, error) { return e.name(false, uid) }},
+		group: names{plain: api.Numbers{}.Group, now: time.Now, look: func(gid uint32) (string, error) { return e.name(true, gid) }},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"schedrestd/become"
@@ -144,13 +145,16 @@ func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) 
 
 // recognise closes a UNIX socket that a stranger serves: before a byte is said on it.
 func (c *caller) recognise(nc net.Conn) error {
-	unix, ok := nc.(*net.UnixConn)
-	if !ok {
+	if nc.RemoteAddr().Network() != "unix" {
 		return nil
 	}
-	peer, err := become.Peer(unix)
+	var peer become.Ucred
+	err := fmt.Errorf("%T: the kernel can't tell who is at the other end", nc)
+	if sc, ok := nc.(syscall.Conn); ok {
+		peer, err = become.Peer(sc)
+	}
 	if err == nil && !c.cfg.Trusted(peer.UID) {
-		err = fmt.Errorf("the socket %s is served by uid %d, who is neither root nor the scheduler's user", unix.RemoteAddr(), peer.UID)
+		err = fmt.Errorf("the socket %s is served by uid %d, who is neither root nor the scheduler's user", nc.RemoteAddr(), peer.UID)
 	}
 	if err != nil {
 		nc.Close()

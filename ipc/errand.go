@@ -1,0 +1,96 @@
+package ipc
+
+// Way is what a worker may have its parent open for it. Which daemon of several is an index
+// into the list of its Setup; an address never comes from a worker.
+type Way uint8
+
+// The ways.
+const (
+	WayController      Way = iota // Setup.Controllers[Index]
+	WayAccounting                 // Setup.Accounting[Index]
+	WaySocket                     // Setup.AuthSocket
+	WayMunge                      // Setup.Munge.Socket
+	WayAccountingMunge            // Setup.Munge.Accounting
+	ways
+)
+
+// Dial asks for a way to a daemon. A worker has no network and no file of its own.
+type Dial struct {
+	ID    uint64 // chosen by the worker; the answer has it too
+	Way   Way
+	Index uint8
+}
+
+// Kind is KindDial.
+func (*Dial) Kind() Kind { return KindDial }
+
+func (d *Dial) walk(w *walker) {
+	w.u64(&d.ID)
+	w.u8((*uint8)(&d.Way))
+	w.u8(&d.Index)
+	if d.Way >= ways {
+		w.fail("has a way that is %d", d.Way)
+	}
+}
+
+// Dialed is the answer to the Dial of the same ID. For a TCP address comes a socket that is being connected,
+// or is already. For a UNIX socket comes its inode, as an O_PATH descriptor, through which the worker connects
+// by itself: whom a daemon sees at the other end is who connected, and that must not be the parent.
+type Dialed struct {
+	ID    uint64
+	Owner uint32 // of the UNIX socket's directory, who may serve it beside root; NoID with TCP
+}
+
+// Kind is KindDialed.
+func (*Dialed) Kind() Kind { return KindDialed }
+
+func (d *Dialed) walk(w *walker) {
+	w.u64(&d.ID)
+	w.u32(&d.Owner)
+}
+
+// Undialed says that the Dial of the same ID came to nothing.
+type Undialed struct {
+	ID    uint64
+	Errno uint16 // as the kernel numbers it; EAGAIN: ask again in a moment, too many were asked for
+}
+
+// Kind is KindUndialed.
+func (*Undialed) Kind() Kind { return KindUndialed }
+
+func (u *Undialed) walk(w *walker) {
+	w.u64(&u.ID)
+	w.u16(&u.Errno)
+}
+
+// Who asks for the name of a user or a group: a worker can open no database and start no program.
+type Who struct {
+	ID     uint64 // chosen by the worker; the answer has it too
+	Group  bool
+	Number uint32
+}
+
+// Kind is KindWho.
+func (*Who) Kind() Kind { return KindWho }
+
+func (q *Who) walk(w *walker) {
+	w.u64(&q.ID)
+	w.flag(&q.Group)
+	w.u32(&q.Number)
+}
+
+// Known is the answer to the Who of the same ID.
+type Known struct {
+	ID   uint64
+	Sure bool   // false: the databases can't be asked now
+	Name string // "" when nobody has that number
+}
+
+// Kind is KindKnown.
+func (*Known) Kind() Kind { return KindKnown }
+
+func (k *Known) walk(w *walker) {
+	w.u64(&k.ID)
+	w.flag(&k.Sure)
+	w.text(&k.Name, maxName)
+}

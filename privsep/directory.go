@@ -1,0 +1,88 @@
+package privsep
+
+import (
+	"sync"
+	"time"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+)
+
+// directory names users and groups for all workers. The system's databases are asked by package
+// become: its files first, then getent, a process without privileges; what comes back is bounded.
+type directory struct {
+	user, group func(uint32) (string, error)
+	now         func() time.Time
+	asking      chan struct{} // holds an element for each look-up that runs
+
+	mu    sync.Mutex
+	known map[who]named
+}
+
+type who struct {
+	group  bool
+	number uint32
+}
+
+type named struct {
+	text  string
+	until time.Time
+}
+
+const (
+	keepNames   = time.Minute
+	maxNames    = 10_000 // past it all are forgotten
+	maxNameSize = 255    // bytes; a longer one is none
+	maxLookups  = 4      // at one time: each may be a process
+)
+
+func newDirectory() *directory {
+	return &directory{now: time.Now, asking: make(chan struct{}, maxLookups), known: map[who]named{},
+		user: func(uid uint32) (string, error) {
+			u, err := become.LookupUID(uid)
+			return u.Name, err
+		},
+		group: func(gid uint32) (string, error) {
+			g, err := become.LookupGID(gid)
+			return g.Name, err
+		}}
+}
+
+// name is the name of a user or group, "" when nobody has that number. sure is false when the databases
+// can't be asked.
+func (d *directory) name(group bool, number uint32) (text string, sure bool) {
+	q := who{group, number}
+	if text, ok := d.kept(q); ok {
+		return text, true
+	}
+	d.asking <- struct{}{}
+	defer func() { <-d.asking }()
+	if text, ok := d.kept(q); ok { // found while this one waited
+		return text, true
+	}
+	look := d.user
+	if group {
+		look = d.group
+	}
+	text, err := look(number)
+	if err != nil && errs.KindOf(err) != errs.NotFound {
+		return "", false
+	}
+	if len(text) > maxNameSize {
+		text = ""
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.known) >= maxNames {
+		clear(d.known)
+	}
+	d.known[q] = named{text, d.now().Add(keepNames)}
+	return text, true
+}
+
+func (d *directory) kept(q who) (string, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, ok := d.known[q]
+	return n.text, ok && d.now().Before(n.until)
+}

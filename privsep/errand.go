@@ -1,0 +1,109 @@
+package privsep
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// errands does for one worker what its cage keeps it from doing: it opens ways to the daemons of the
+// configuration, and asks who a number stands for. Nothing that a worker says is an address or a path.
+type errands struct {
+	setup   *ipc.Setup
+	channel *ipc.Channel
+	names   *directory
+	dials   *budget
+	asked   atomic.Int32 // names that are being looked up
+}
+
+// A worker opens one connection for each question that it asks a daemon. One that opens more than a worker
+// can ask would wear out the daemons' threads and this machine's ports, and is told to wait.
+const (
+	dialBurst = 4000
+	dialRate  = 10_000 // a second
+	mostAsked = 64     // names of one worker at one time; an honest one asks for fewer
+)
+
+func newErrands(setup *ipc.Setup, channel *ipc.Channel, names *directory) *errands {
+	return &errands{setup: setup, channel: channel, names: names, dials: newBudget(dialBurst, dialRate, time.Now())}
+}
+
+// hear does an errand. It never waits for anybody: a way is handed over while it is being connected, and
+// a name comes when it is known. done is false when the message is none of them.
+func (e *errands) hear(m ipc.Message) (done bool, err error) {
+	switch m := m.(type) {
+	case *ipc.Dial:
+		return true, e.dial(m)
+	case *ipc.Who:
+		return true, e.look(m)
+	}
+	return false, nil
+}
+
+// dial opens a way and hands it over. What is not in the configuration is no honest worker's wish.
+func (e *errands) dial(m *ipc.Dial) error {
+	to, err := e.address(m)
+	if err != nil {
+		return err
+	}
+	if ok, _ := e.dials.spend(time.Now()); !ok {
+		return e.say(&ipc.Undialed{ID: m.ID, Errno: again})
+	}
+	w, errno := open(to)
+	if errno != 0 {
+		return e.say(&ipc.Undialed{ID: m.ID, Errno: uint16(errno)})
+	}
+	defer w.close()
+	return e.say(&ipc.Dialed{ID: m.ID, Owner: w.owner}, w.fd)
+}
+
+// address is what a way is in the configuration.
+func (e *errands) address(m *ipc.Dial) (ipc.Address, error) {
+	var list []ipc.Address
+	unix := func(path string) {
+		if path != "" {
+			list = []ipc.Address{{Network: "unix", Address: path}}
+		}
+	}
+	switch m.Way {
+	case ipc.WayController:
+		list = e.setup.Controllers
+	case ipc.WayAccounting:
+		list = e.setup.Accounting
+	case ipc.WaySocket:
+		unix(e.setup.AuthSocket)
+	case ipc.WayMunge:
+		unix(e.setup.Munge.Socket)
+	case ipc.WayAccountingMunge:
+		unix(e.setup.Munge.Accounting)
+	}
+	if int(m.Index) >= len(list) {
+		return ipc.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", m.Way, m.Index)
+	}
+	return list[m.Index], nil
+}
+
+// look has a name looked up, which may take as long as a directory service does.
+func (e *errands) look(m *ipc.Who) error {
+	if e.asked.Add(1) > mostAsked {
+		return fmt.Errorf("it asked for more than %d names at one time", mostAsked)
+	}
+	go func() {
+		defer e.asked.Add(-1)
+		name, sure := e.names.name(m.Group, m.Number)
+		_ = e.say(&ipc.Known{ID: m.ID, Sure: sure, Name: name})
+	}()
+	return nil
+}
+
+// say answers. A worker that does not read its channel gets no answer, and nobody waits for it here.
+func (e *errands) say(m ipc.Message, fds ...int) error {
+	err := e.channel.TrySend(m, fds...)
+	if bad, ours := errors.AsType[*ipc.Violation](err); ours {
+		return bad
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package privsep
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// way is a descriptor for a worker: a TCP socket, perhaps still being connected, or the inode of a UNIX
+// socket.
+type way struct {
+	fd    int
+	owner uint32 // of the UNIX socket's directory; ipc.NoID with TCP
+}
+
+func (w way) close() { unix.Close(w.fd) }
+
+// again is the number of "ask again in a moment".
+const again = uint16(unix.EAGAIN)
+
+// open opens the way to a. It waits for nobody: a TCP connection is completed while the worker has it.
+//
+// A UNIX socket is never connected to here. The daemon at its other end takes who connected for who asks,
+// and that would be root. Its path is looked up for each connection, so that a socket or a
+// directory that a restarted service made anew is found.
+func open(a ipc.Address) (way, unix.Errno) {
+	var w way
+	var err error
+	if a.Network == "unix" {
+		w, err = inode(a.Address)
+	} else {
+		w, err = connecting(a.Address)
+	}
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
+		return w, errno
+	}
+	if err != nil {
+		return w, unix.EADDRNOTAVAIL
+	}
+	return w, 0
+}
+
+// connecting is a TCP socket on its way to address, an IP and a port.
+func connecting(address string) (way, error) {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return way{}, err
+	}
+	family, sa := sockaddr(to)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return way{}, err
+	}
+	// A request is one segment, and its answer begins when all of it is there.
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	for {
+		err = unix.Connect(fd, sa)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil && err != unix.EINPROGRESS {
+		unix.Close(fd)
+		return way{}, err
+	}
+	return way{fd, ipc.NoID}, nil
+}
+
+func sockaddr(to netip.AddrPort) (family int, sa unix.Sockaddr) {
+	ip := to.Addr().Unmap()
+	if ip.Is4() {
+		return unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: ip.As4()}
+	}
+	six := &unix.SockaddrInet6{Port: int(to.Port()), Addr: ip.As16()}
+	if zone := ip.Zone(); zone != "" {
+		if i, err := net.InterfaceByName(zone); err == nil {
+			six.ZoneId = uint32(i.Index)
+		}
+	}
+	return unix.AF_INET6, six
+}
+
+// inode is the UNIX socket at path, unopened.
+func inode(path string) (way, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return way{}, err
+	}
+	var st, dir unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		err = unix.ENOTSOCK
+	}
+	if err == nil {
+		err = unix.Stat(filepath.Dir(path), &dir)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return way{}, err
+	}
+	return way{fd, dir.Uid}, nil
+}

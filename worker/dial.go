@@ -1,0 +1,174 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/rpc/client"
+)
+
+// dialer dials the daemons of one list of the Setup, or the socket of AuthSocket.
+type dialer struct {
+	*Errands
+	way    ipc.Way
+	list   []ipc.Address
+	socket string // the other way to the first of them; "" when there is none
+}
+
+// dialer is how to dial the daemons of a list; nil without errands.
+func (e *Errands) dialer(way ipc.Way, list []ipc.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
+	if e == nil {
+		return nil
+	}
+	return dialer{e, way, list, socket}.dial
+}
+
+// dial connects to a, which is one of the list.
+func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
+	if a.Network == "unix" && a.Address == d.socket {
+		nc, _, err := d.open(ctx, ipc.WaySocket, 0, a)
+		return nc, err
+	}
+	i := slices.IndexFunc(d.list, func(b ipc.Address) bool { return b.Network == a.Network && b.Address == a.Address })
+	if i < 0 {
+		return nil, fmt.Errorf("dial %s: not a daemon of the configuration", a.Address)
+	}
+	nc, _, err := d.open(ctx, d.way, uint8(i), a)
+	return nc, err
+}
+
+// crowded is how long is waited before a way is asked for again that the parent does not open now.
+const crowded = 5 * time.Millisecond
+
+// open has the parent open a way and completes it. owner is that of a UNIX socket's directory.
+func (e *Errands) open(ctx context.Context, way ipc.Way, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
+	for {
+		r, err := e.do(ctx, func(id uint64) ipc.Message { return &ipc.Dial{ID: id, Way: way, Index: index} })
+		if err != nil {
+			return nil, 0, undialed(a, err)
+		}
+		switch m := r.Message.(type) {
+		case *ipc.Dialed:
+			nc, err := complete(ctx, r.FDs[0], a)
+			return nc, m.Owner, err
+		case *ipc.Undialed:
+			if unix.Errno(m.Errno) != unix.EAGAIN {
+				return nil, 0, undialed(a, os.NewSyscallError("connect", unix.Errno(m.Errno)))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, 0, undialed(a, ctx.Err())
+		case <-time.After(crowded):
+		}
+	}
+}
+
+func undialed(a client.Address, err error) error {
+	return &net.OpError{Op: "dial", Net: a.Network, Addr: placeOf(a), Err: err}
+}
+
+// complete makes a connection of what the parent opened: a TCP socket that may still be connecting, or the
+// inode of a UNIX socket.
+func complete(ctx context.Context, fd int, a client.Address) (nc net.Conn, err error) {
+	if a.Network == "unix" {
+		defer unix.Close(fd)
+		if fd, err = meet(fd); err != nil {
+			return nil, undialed(a, os.NewSyscallError("connect", err))
+		}
+	}
+	c := &daemonConn{File: os.NewFile(uintptr(fd), a.Address), to: a}
+	if a.Network == "unix" {
+		return c, nil
+	}
+	if err := c.await(ctx); err != nil {
+		c.Close()
+		return nil, undialed(a, err)
+	}
+	return c, nil
+}
+
+// meet connects to the UNIX socket with the inode that descriptor fd stands for.
+func meet(inode int) (int, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	for {
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(inode)})
+		if err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// daemonConn is a connection to a daemon. Package net can't take over a socket that is still connecting.
+type daemonConn struct {
+	*os.File
+	to client.Address
+}
+
+// await waits until the connection is there, or is refused.
+func (c *daemonConn) await(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = c.SetWriteDeadline(deadline)
+	}
+	defer c.SetWriteDeadline(time.Time{})
+	defer context.AfterFunc(ctx, func() { _ = c.SetWriteDeadline(time.Unix(1, 0)) })()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var answer error
+	err = raw.Write(func(fd uintptr) bool {
+		number, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
+		if err == nil && number != 0 {
+			err = unix.Errno(number)
+		}
+		if err == nil {
+			_, err = unix.Getpeername(int(fd))
+		}
+		if err == unix.ENOTCONN {
+			return false // still connecting
+		}
+		answer = os.NewSyscallError("connect", err)
+		return true
+	})
+	if err == nil {
+		err = answer
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// LocalAddr is not known, and nobody asks for it.
+func (c *daemonConn) LocalAddr() net.Addr { return place{network: c.to.Network} }
+
+// RemoteAddr is where the daemon is.
+func (c *daemonConn) RemoteAddr() net.Addr { return placeOf(c.to) }
+
+// place is where a daemon is, as package net has it.
+type place struct{ network, address string }
+
+func placeOf(a client.Address) place { return place{a.Network, a.Address} }
+
+// Network is "tcp" or "unix".
+func (p place) Network() string { return p.network }
+
+// String is the address or the path.
+func (p place) String() string { return p.address }

@@ -1,0 +1,125 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// Errands is what a worker has its parent do: open ways to the daemons, and name users. Its cage keeps it
+// from both.
+type Errands struct {
+	send func(ipc.Message, ...int) error
+	free chan struct{} // has an element for each errand that is out
+
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]chan ipc.Received // by number of the errand
+}
+
+// mostOut is how many errands are out at one time; the parent takes no more names than that, and the
+// channel has room for them.
+const mostOut = 48
+
+// NewErrands sends by send, which must not wait for room for ever.
+func NewErrands(send func(ipc.Message, ...int) error) *Errands {
+	return &Errands{send: send, free: make(chan struct{}, mostOut), waiting: map[uint64]chan ipc.Received{}}
+}
+
+// do has one errand done; question makes it of its number. Descriptors that come are the caller's.
+func (e *Errands) do(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
+	select {
+	case e.free <- struct{}{}:
+		defer func() { <-e.free }()
+	case <-ctx.Done():
+		return ipc.Received{}, ctx.Err()
+	}
+	answer := make(chan ipc.Received, 1)
+	e.mu.Lock()
+	e.last++
+	id := e.last
+	e.waiting[id] = answer
+	e.mu.Unlock()
+	if err := e.send(question(id)); err != nil {
+		e.forget(id)
+		return ipc.Received{}, err
+	}
+	select {
+	case r := <-answer:
+		return r, nil
+	case <-ctx.Done():
+	}
+	if !e.forget(id) { // it comes this very moment
+		closeAll((<-answer).FDs)
+	}
+	return ipc.Received{}, ctx.Err()
+}
+
+// forget has nobody wait for an errand any more. It reports false when its answer is on the way.
+func (e *Errands) forget(id uint64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, waits := e.waiting[id]
+	delete(e.waiting, id)
+	return waits
+}
+
+// hear takes an answer to who waits for it; nobody may.
+func (e *Errands) hear(r ipc.Received) {
+	e.mu.Lock()
+	who := e.waiting[errandID(r.Message)]
+	delete(e.waiting, errandID(r.Message))
+	e.mu.Unlock()
+	if who == nil {
+		closeAll(r.FDs)
+		return
+	}
+	who <- r
+}
+
+// closeAll closes descriptors that nobody waits for any more.
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+}
+
+func errandID(m ipc.Message) uint64 {
+	switch m := m.(type) {
+	case *ipc.Dialed:
+		return m.ID
+	case *ipc.Undialed:
+		return m.ID
+	case *ipc.Known:
+		return m.ID
+	}
+	return 0
+}
+
+// nameLimit is longer than a directory service is asked.
+const nameLimit = 10 * time.Second
+
+var errUnnamed = errors.New("the databases of users and groups can't be asked now")
+
+// name is the name of a user or group; "" when it has none.
+func (e *Errands) name(group bool, number uint32) (string, error) {
+	if e == nil {
+		return "", errUnnamed
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), nameLimit)
+	defer cancel()
+	r, err := e.do(ctx, func(id uint64) ipc.Message { return &ipc.Who{ID: id, Group: group, Number: number} })
+	if err != nil {
+		return "", err
+	}
+	known, ok := r.Message.(*ipc.Known)
+	if !ok || !known.Sure {
+		return "", errUnnamed
+	}
+	return known.Name, nil
+}
