@@ -19,6 +19,10 @@ package ipc
 // message of a hostile peer can make the reader hold.
 const MaxMessage = 16 << 10
 
+// AnchorMode is the last argument of a worker's program that serves nobody: it waits for the end of its
+// descriptor 3, as the first process of a PID namespace.
+const AnchorMode = "anchor"
+
 // BookVersion is raised with every change of the book or of a walk. Both ends
 // compare it in Setup, so that a worker of another build is refused in words.
 const BookVersion = 7

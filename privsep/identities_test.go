@@ -159,7 +159,9 @@ func children(t *testing.T, pid int) (list []int) {
 		_, rest, _ := strings.Cut(string(raw), ") ")
 		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) && f[0] != "Z" {
 			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			list = append(list, n)
+			if line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline"); !strings.HasSuffix(string(line), ipc.AnchorMode+"\x00") {
+				list = append(list, n)
+			}
 		}
 	}
 	return list

@@ -53,7 +53,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer keys.close()
-	spawner, err := startSpawner(c, who.root, program)
+	spawner, err := startSpawner(c, who.root, program, nil)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,11 @@ func (v *visit) start(s *spawner) error {
 	if v.worker, err = s.launch(born, v.config.Log, lines); err != nil {
 		return err
 	}
-	expect := s.expect(v.who.Identity, v.config.files())
+	expect, err := s.expect(v.worker.pid, v.who.Identity, v.config.files())
+	if err != nil {
+		v.worker.bury(0)
+		return err
+	}
 	names := newDirectory()
 	setup := &v.config.Setup
 	setup.User, _ = names.name(false, v.who.UID)

@@ -22,6 +22,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	program "schedrestd/worker"
 )
 
 // The test binary plays three parts: the tests, the parent (a process of its own, since
@@ -33,6 +34,8 @@ var binary string
 
 func TestMain(m *testing.M) {
 	switch {
+	case os.Args[0] == programName && os.Args[len(os.Args)-1] == ipc.AnchorMode:
+		os.Exit(program.Anchor())
 	case os.Args[0] == programName:
 		os.Exit(playWorker(os.Args[1]))
 	case os.Args[0] == keeperName:

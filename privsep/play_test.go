@@ -38,7 +38,9 @@ func playWorker(part string) int {
 		}
 		return program.Main(goodHandler)
 	case "unbuilt":
-		return program.Main(func(ipc.Setup, *program.Tokens, *program.Errands) (http.Handler, error) { return nil, fmt.Errorf("no\x1bhandlers") })
+		return program.Main(func(ipc.Setup, *program.Tokens, *program.Errands) (http.Handler, error) {
+			return nil, fmt.Errorf("no\x1bhandlers")
+		})
 	case "mute":
 		time.Sleep(time.Hour)
 	case "first gives no way":
@@ -64,8 +66,12 @@ func goodHandler(s ipc.Setup, tokens *program.Tokens, _ *program.Errands) (http.
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
+	pid, err := os.Readlink("/proc/self") // as the machine numbers it: that /proc is of no PID namespace
+	if err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) })
+	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, pid) })
 	mux.HandleFunc("/setup", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s) })
 	mux.HandleFunc("/verdict", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, verdict(r, tokens.Judge())) })
 	mux.HandleFunc("/peer", func(w http.ResponseWriter, r *http.Request) {

@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -62,7 +63,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
-	spawner, err := startSpawner(c, who.root, program)
+	spawner, err := startSpawner(c, who.root, program, keys.keeper.program)
 	if err != nil {
 		return err
 	}
@@ -71,11 +72,21 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	announce(c, who, spawner, listeners)
+	var lost atomic.Bool
+	spawner.anchor.watch(func() {
+		lost.Store(true)
+		c.Log.Error("the first process of the workers' PID namespace is gone, and with it all of them: the gateway ends, to be started again")
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+	})
 	if err := keys.start(spawner); err != nil {
 		return err
 	}
 	defer keys.stop()
-	return work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), names: newDirectory(), hello: keys.hello}, door, keys.reload)
+	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), names: newDirectory(), hello: keys.hello}, door, keys.reload)
+	if err == nil && lost.Load() {
+		err = errs.New(errs.Unavailable, "the workers' PID namespace has ended")
+	}
+	return err
 }
 
 // work has workers serve who comes to door, until a signal ends it.
@@ -133,10 +144,10 @@ func announce(c Config, who service, s *spawner, listeners []*listener) {
 	missing := s.missing
 	// A service manager that sets a group has it in the list, too.
 	if !who.root && slices.ContainsFunc(who.Groups, func(gid uint32) bool { return gid != who.GID }) {
-		missing = append(missing, "dropping of supplementary groups")
+		missing = append(missing, absent{"dropping of supplementary groups", unix.EPERM})
 	}
 	if len(missing) > 0 {
-		c.Log.Warn("part of the workers' confinement can't be had by this start", "left_out", missing)
+		c.Log.Warn("part of the workers' confinement can't be had by this start", "left_out", leftOut(missing))
 	}
 	switch {
 	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:

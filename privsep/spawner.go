@@ -1,10 +1,12 @@
 package privsep
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -17,24 +19,32 @@ import (
 )
 
 // spawner starts every worker from one thread, locked for ever. The thread has entered
-// the IPC namespace, emptied its bounding set and taken no_new_privs once; each worker
+// namespaces that hold nothing, emptied its bounding set and taken no_new_privs once; each worker
 // inherits that at no cost, before its first instruction. It must not end while
 // workers live: their death signal hangs on the thread.
 type spawner struct {
 	root      bool    // identities can be changed
 	flags     uintptr // what each worker unshares between fork and exec
+	null      *os.File
 	program   *os.File
 	argv      []string
+	space     *root   // their file system; nil: the machine's
+	anchor    *anchor // of their PID namespace; nil: it is the machine's
+	users     bool    // each process has a user namespace of its own, and with it those that need one
 	inherited security.Inheritance
-	missing   []string      // parts of the cage that can't be had here
+	missing   []absent      // parts of the cage that can't be had here
 	number    atomic.Uint32 // of the last worker, whatever its identity
 	jobs      chan func()
 	over      chan struct{} // closed by stop
 }
 
 // startSpawner prepares the thread. Whatever capability that needs is dropped after it.
-func startSpawner(c Config, root bool, program *os.File) (*spawner, error) {
-	s := &spawner{root: root, program: program, argv: c.Argv, jobs: make(chan func()), over: make(chan struct{})}
+func startSpawner(c Config, root bool, program, keeper *os.File) (*spawner, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
+	}
+	s := &spawner{root: root, null: null, program: program, argv: c.Argv, jobs: make(chan func()), over: make(chan struct{})}
 	if !c.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
 	}
@@ -44,7 +54,7 @@ func startSpawner(c Config, root bool, program *os.File) (*spawner, error) {
 	ready := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked
-		err := s.diverge(!c.Switches.DisableUnshareSysV)
+		err := s.diverge(c, keeper)
 		ready <- err
 		if err != nil {
 			return
@@ -71,18 +81,33 @@ func environ(threads int) []string {
 
 // diverge makes the calling thread the one that workers inherit from. What a start
 // without root can't have is noted in missing.
-func (s *spawner) diverge(sysv bool) error {
+func (s *spawner) diverge(c Config, keeper *os.File) error {
 	held, err := security.Held()
 	if err != nil {
 		return err
 	}
-	switch {
-	case !sysv: // switched off: not something that is missing
-	case !held.Has(unix.CAP_SYS_ADMIN):
-		s.missing = append(s.missing, "IPC namespace")
-	default:
-		if err := unix.Unshare(unix.CLONE_NEWIPC); err != nil {
-			return errs.Wrap(err, errs.Internal, "enter an IPC namespace")
+	if !s.root {
+		s.users = s.mayMakeUsers()
+	}
+	for _, layer := range []struct {
+		name  string
+		off   bool // switched off, or had otherwise: not something that is missing
+		enter func() error
+	}{
+		{"IPC namespace", c.Switches.DisableUnshareSysV || s.users, func() error { return unix.Unshare(unix.CLONE_NEWIPC) }},
+		{"network namespace", s.users, func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
+		{"root of their own", c.SharedRoot, func() error { return s.enterRoot(keeper) }},
+		{"PID namespace", c.Setup.Inetd, s.enterPIDs}, // one client's worker is not worth two processes
+	} {
+		if layer.off {
+			continue
+		}
+		err := error(unix.EPERM)
+		if held.Has(unix.CAP_SYS_ADMIN) {
+			err = layer.enter()
+		}
+		if err != nil {
+			s.missing = append(s.missing, absent{layer.name, err})
 		}
 	}
 	dropped, err := security.DropBounding()
@@ -90,7 +115,7 @@ func (s *spawner) diverge(sysv bool) error {
 		return err
 	}
 	if !dropped {
-		s.missing = append(s.missing, "empty capability bounding set")
+		s.missing = append(s.missing, absent{"empty capability bounding set", unix.EPERM})
 	}
 	if err := security.NoNewPrivsThread(); err != nil {
 		return err
@@ -99,57 +124,117 @@ func (s *spawner) diverge(sysv bool) error {
 	return err
 }
 
-// expect is the posture that a worker of who must find itself in.
-func (s *spawner) expect(who security.Identity, files uint64) ipc.Posture {
+// absent is a part of the cage that can't be had here.
+type absent struct {
+	part string
+	why  error
+}
+
+// String is how the log names it. That an ordinary user may not is no news.
+func (a absent) String() string {
+	if errors.Is(a.why, unix.EPERM) {
+		return a.part
+	}
+	return fmt.Sprintf("%s (%v)", a.part, a.why)
+}
+
+// leftOut lists what is absent, for the log.
+func leftOut(list []absent) string {
+	words := make([]string, len(list))
+	for i, a := range list {
+		words[i] = a.String()
+	}
+	return strings.Join(words, ", ")
+}
+
+// enterRoot moves the calling thread into a file system that has the programs and little else.
+func (s *spawner) enterRoot(keeper *os.File) error {
+	space := newRoot(map[string]*os.File{programName: s.program, keeperName: keeper})
+	defer space.close()
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return errs.Wrap(err, errs.Unsupported, "enter a mount namespace")
+	}
+	if err := space.enter(); err != nil {
+		return err
+	}
+	s.space = space
+	return nil
+}
+
+// expect is the posture that process pid, a worker of who, must find itself in.
+func (s *spawner) expect(pid int, who security.Identity, files uint64) (ipc.Posture, error) {
+	cage := security.Cage{Identity: who, Inherited: s.inherited, Files: files}
+	var err error
+	if s.users {
+		if cage.Inherited, err = s.ofUserNamespace(pid); err != nil {
+			return ipc.Posture{}, err
+		}
+	}
+	want := security.Expect(cage)
+	if s.users {
+		want["groups"] = munged(who)
+	}
 	var p ipc.Posture
-	for name, value := range security.Expect(security.Cage{Identity: who, Inherited: s.inherited, Files: files}) {
+	for name, value := range want {
 		p.Facts = append(p.Facts, ipc.Fact{Name: name, Value: value})
 	}
-	return p
+	return p, nil
 }
 
 // start starts a process with descriptor channel as its 3 and log as its 2. Started
 // without root there is one identity only, the starter's, and it is inherited.
 func (s *spawner) start(b birth, channel, log int) (pid, pidfd int, err error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return 0, -1, errs.Wrap(err, errs.Internal, "start a %s", b.role)
+	done := make(chan struct{})
+	job := func() {
+		defer close(done)
+		pid, pidfd, err = s.execute(b, channel, log)
 	}
-	defer null.Close()
+	select {
+	case s.jobs <- job:
+		<-done
+		return pid, pidfd, err
+	case <-s.over: // a signal ended the start that this belongs to
+		return 0, -1, errs.New(errs.Unavailable, "no process starts while the gateway stops")
+	}
+}
+
+// execute is start on the thread that processes inherit from.
+func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error) {
 	pidfd = -1
 	sys := &syscall.SysProcAttr{
 		Unshareflags: s.flags,
 		Setsid:       true, // a Ctrl-C at the terminal is for the parent, which drains
-		Pdeathsig:    syscall.SIGKILL,
 		PidFD:        &pidfd,
+	}
+	if s.anchor == nil {
+		sys.Pdeathsig = syscall.SIGKILL // package syscall would take a parent out of sight for a dead one
 	}
 	if s.root {
 		// Set between fork and exec, so that no instruction of the worker runs as root.
 		sys.Credential = become.Credential(b.who.UID, b.who.GID, nil)
 	}
+	if s.users {
+		inUserNamespace(sys)
+	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   environ(b.threads),
-		Files: []uintptr{null.Fd(), null.Fd(), uintptr(log), uintptr(channel)},
+		Files: []uintptr{s.null.Fd(), s.null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
 	}
-	program, err := outOfTheWay(b.program, attr.Files)
-	if err != nil {
-		return 0, -1, err
+	path := s.space.path(b.program)
+	if path == "" {
+		program, err := outOfTheWay(b.program, attr.Files)
+		if err != nil {
+			return 0, -1, err
+		}
+		defer unix.Close(program)
+		path = fmt.Sprintf("/proc/self/fd/%d", program) // resolved in the child
 	}
-	defer unix.Close(program)
-	path := fmt.Sprintf("/proc/self/fd/%d", program) // resolved in the child
-	done := make(chan struct{})
-	job := func() {
-		defer close(done)
-		pid, _, err = syscall.StartProcess(path, b.argv, attr)
+	if s.users {
+		defer showForStart()()
 	}
-	select {
-	case s.jobs <- job:
-		<-done
-	case <-s.over: // a signal ended the start that this belongs to
-		return 0, -1, errs.New(errs.Unavailable, "no process starts while the gateway stops")
-	}
+	pid, _, err = syscall.StartProcess(path, b.argv, attr)
 	if err == nil && pidfd < 0 {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return 0, -1, errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
@@ -166,4 +251,8 @@ func outOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 }
 
 // stop ends the thread, and with it whatever worker is left.
-func (s *spawner) stop() { close(s.over) }
+func (s *spawner) stop() {
+	s.anchor.stop()
+	close(s.over)
+	s.null.Close()
+}

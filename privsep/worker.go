@@ -39,7 +39,10 @@ func (p *pool) spawn(i int) (*worker, error) {
 	setup.Requests = uint32(w.requests)
 	setup.User, _ = p.names.name(false, p.who.UID)
 	w.errands = newErrands(&setup, w.channel, p.names)
-	expect := p.spawner.expect(p.who, p.config.files())
+	expect, err := p.spawner.expect(w.pid, p.who, p.config.files())
+	if err != nil {
+		return w, err
+	}
 	for _, m := range []ipc.Message{&setup, &expect} {
 		if err := w.channel.TrySend(m); err != nil {
 			return w, errs.Wrap(err, errs.Internal, "tell a worker what it needs")

@@ -26,6 +26,17 @@ func Caps(list ...int) Capabilities {
 	return c
 }
 
+// AllCapabilities is every capability that this kernel has.
+func AllCapabilities() (all Capabilities) {
+	for n := 0; n < 64; n++ {
+		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(n), 0, 0, 0); err != nil {
+			break
+		}
+		all |= 1 << n
+	}
+	return all
+}
+
 // Has tells whether capability n is in the set.
 func (c Capabilities) Has(n int) bool { return c&(1<<n) != 0 }
 

@@ -28,7 +28,17 @@ func Inherited() (Inheritance, error) {
 		return Inheritance{}, err
 	}
 	ns, err := readNamespaces("/proc/thread-self/ns/")
+	for _, name := range []string{"pid", "time"} { // a thread keeps its own, and its children get others
+		if id, err := os.Readlink("/proc/thread-self/ns/" + name + "_for_children"); err == nil {
+			ns[name] = id
+		}
+	}
 	return Inheritance{Bounding: status["CapBnd"], Seccomp: status["Seccomp"], Namespaces: ns}, err
+}
+
+// NamespacesOf is the namespaces of a process, as Inheritance has them.
+func NamespacesOf(pid int) (map[string]string, error) {
+	return readNamespaces(fmt.Sprintf("/proc/%d/ns/", pid))
 }
 
 // readNamespaces reads the links below dir; a kernel need not have each kind.
@@ -96,11 +106,14 @@ func (p Posture) measureProcess() error {
 		return fmt.Errorf("ask whether the process is dumpable: %w", err)
 	}
 	p["dumpable"] = strconv.Itoa(dumpable)
-	stat, err := os.ReadFile("/proc/self/stat")
+	session, err := unix.Getsid(0)
 	if err != nil {
-		return fmt.Errorf("read the process's status: %w", err)
+		return fmt.Errorf("ask for the session: %w", err)
 	}
-	p["session"] = sessionOf(string(stat), os.Getpid())
+	p["session"] = strconv.Itoa(session)
+	if session == os.Getpid() {
+		p["session"] = "own"
+	}
 	for name, which := range map[string]int{
 		"limit_core": unix.RLIMIT_CORE, "limit_file_size": unix.RLIMIT_FSIZE, "limit_files": unix.RLIMIT_NOFILE,
 	} {
@@ -111,19 +124,6 @@ func (p Posture) measureProcess() error {
 		p[name] = fmt.Sprintf("%d %d", l.Cur, l.Max)
 	}
 	return nil
-}
-
-// sessionOf finds the session id in /proc/PID/stat, where the program's name, in
-// parentheses, may hold anything: the fields are counted from the last ")".
-func sessionOf(stat string, pid int) string {
-	f := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // state, ppid, pgrp, session, …
-	if len(f) < 4 {
-		return "unknown"
-	}
-	if f[3] == strconv.Itoa(pid) {
-		return "own"
-	}
-	return f[3]
 }
 
 // openDescriptors lists what the process has open, without the Go runtime's own

@@ -239,17 +239,3 @@ func TestDropBounding(t *testing.T) {
 		t.Errorf("without the capability to (-want +got):\n%s", diff)
 	}
 }
-
-func TestSessionOf(t *testing.T) {
-	tests := []struct{ stat, want string }{
-		{"12 (worker) S 1 12 12 0 -1", "own"},
-		{"12 (wor) S 9 9 9) S 1 12 12 0 -1", "own"},
-		{"12 (worker) S 1 12 7 0 -1", "7"},
-		{"12 (worker)", "unknown"},
-	}
-	for _, tt := range tests {
-		if got := sessionOf(tt.stat, 12); got != tt.want {
-			t.Errorf("%q: %s, want %s", tt.stat, got, tt.want)
-		}
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 
+	"schedrestd/ipc"
 	"schedrestd/plugin"
 	"schedrestd/security"
 	"schedrestd/worker"
@@ -19,6 +20,9 @@ func init() { worker.Rename() }
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == plugin.TablesMode {
 		os.Exit(tables(os.Args[2:]))
+	}
+	if os.Args[len(os.Args)-1] == ipc.AnchorMode {
+		os.Exit(worker.Anchor())
 	}
 	os.Exit(worker.Main(worker.Join))
 }

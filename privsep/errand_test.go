@@ -1,0 +1,139 @@
+package privsep
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// TestOpenWay: a TCP way is a socket that connects, a UNIX way the inode of a socket and no connection to it.
+func TestOpenWay(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer tcp.Close()
+	w, errno := open(ipc.Address{Network: "tcp", Address: tcp.Addr().String()})
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	defer w.close()
+	c, err := tcp.Accept()
+	must(t, err)
+	defer c.Close()
+	if sa, err := unix.Getpeername(w.fd); err != nil || w.owner != ipc.NoID {
+		t.Errorf("%v, %v, owner %d", sa, err, w.owner)
+	}
+
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	must(t, err)
+	defer l.Close()
+	u, errno := open(ipc.Address{Network: "unix", Address: path})
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	defer u.close()
+	if flags, err := unix.FcntlInt(uintptr(u.fd), unix.F_GETFL, 0); err != nil || flags&unix.O_PATH == 0 || u.owner != uint32(os.Getuid()) {
+		t.Errorf("flags %#x, %v, owner %d", flags, err, u.owner)
+	}
+	must(t, l.SetDeadline(time.Now().Add(20*time.Millisecond)))
+	if c, err := l.Accept(); err == nil {
+		c.Close()
+		t.Error("the parent has connected to a UNIX socket")
+	}
+
+	file := filepath.Join(dir, "f")
+	must(t, os.WriteFile(file, nil, 0o600))
+	for _, tt := range []struct {
+		network, address string
+		want             unix.Errno
+	}{
+		{"unix", file, unix.ENOTSOCK},
+		{"unix", dir + "/none", unix.ENOENT},
+		{"tcp", "a.name:80", unix.EADDRNOTAVAIL},
+	} {
+		if w, errno := open(ipc.Address{Network: tt.network, Address: tt.address}); errno != tt.want {
+			t.Errorf("%s %s: %v, want %v", tt.network, tt.address, errno, tt.want)
+			if errno == 0 {
+				w.close()
+			}
+		}
+	}
+}
+
+// TestErrandAddresses: only what the configuration has can be asked for.
+func TestErrandAddresses(t *testing.T) {
+	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: "c"}}, Munge: ipc.Munge{Socket: "m"}}
+	e := newErrands(setup, nil, nil)
+	for _, tt := range []struct {
+		way   ipc.Way
+		index uint8
+		want  string // "": it is refused
+	}{
+		{ipc.WayController, 0, "c"}, {ipc.WayController, 1, ""}, {ipc.WayController, 255, ""}, {ipc.WayAccounting, 0, ""},
+		{ipc.WaySocket, 0, ""}, {ipc.WayMunge, 0, "m"}, {ipc.WayMunge, 1, ""}, {ipc.WayAccountingMunge, 0, ""},
+	} {
+		a, err := e.address(&ipc.Dial{Way: tt.way, Index: tt.index})
+		if a.Address != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("way %d number %d: %q, %v", tt.way, tt.index, a.Address, err)
+		}
+	}
+}
+
+// TestErrandFlood: a worker that asks for names without end is ended.
+func TestErrandFlood(t *testing.T) {
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	must(t, err)
+	defer parent.Close()
+	defer unix.Close(fd)
+	slow := make(chan struct{})
+	defer close(slow)
+	d := newDirectory()
+	d.user = func(uint32) (string, error) { <-slow; return "", nil }
+	e := newErrands(&ipc.Setup{Munge: ipc.Munge{Socket: "/nowhere/at/all"}}, parent, d)
+	for i := range mostAsked + 1 {
+		done, err := e.hear(&ipc.Who{ID: uint64(i), Number: uint32(i)})
+		if !done || (err == nil) != (i < mostAsked) {
+			t.Fatalf("name %d: %t, %v", i, done, err)
+		}
+	}
+}
+
+// TestDirectory: a name is looked up once while it is kept, and one that can't be asked for is not kept.
+func TestDirectory(t *testing.T) {
+	now, asked := time.Unix(1000, 0), 0
+	d := newDirectory()
+	d.now = func() time.Time { return now }
+	d.user = func(uid uint32) (string, error) {
+		asked++
+		switch uid {
+		case 1:
+			return "alice", nil
+		case 2:
+			return "", errs.New(errs.NotFound, "none")
+		}
+		return "", errs.New(errs.Unavailable, "down")
+	}
+	for _, tt := range []struct {
+		uid  uint32
+		text string
+		sure bool
+		all  int // questions so far
+	}{{1, "alice", true, 1}, {1, "alice", true, 1}, {2, "", true, 2}, {2, "", true, 2}, {3, "", false, 3}, {3, "", false, 4}} {
+		text, sure := d.name(false, tt.uid)
+		if text != tt.text || sure != tt.sure || asked != tt.all {
+			t.Errorf("uid %d: %q, %t after %d questions", tt.uid, text, sure, asked)
+		}
+	}
+	now = now.Add(keepNames)
+	if d.name(false, 1); asked != 5 {
+		t.Errorf("%d questions after a name grew old", asked)
+	}
+}

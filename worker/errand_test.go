@@ -1,0 +1,176 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/rpc/client"
+)
+
+// answering is a parent that answers each errand by f.
+func answering(f func(ipc.Message) ipc.Received) *Errands {
+	var e *Errands
+	e = NewErrands(func(m ipc.Message, _ ...int) error {
+		if r := f(m); r.Message != nil {
+			go e.hear(r)
+		}
+		return nil
+	})
+	return e
+}
+
+// connecting is a socket that was told to connect, as the parent hands it over.
+func connecting(t *testing.T, address string) int {
+	t.Helper()
+	a, err := net.ResolveTCPAddr("tcp", address)
+	must(t, err)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	must(t, err)
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: a.Port, Addr: [4]byte(a.IP.To4())}); err != nil && err != unix.EINPROGRESS {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+// TestDialTCP: what the parent hands over becomes a connection, also after it was told to come again.
+func TestDialTCP(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			io.Copy(c, c)
+			c.Close()
+		}
+	}()
+	tries := 0
+	e := answering(func(m ipc.Message) ipc.Received {
+		d := m.(*ipc.Dial)
+		if d.Way != ipc.WayAccounting || d.Index != 1 {
+			t.Errorf("asked for %+v", d)
+		}
+		if tries++; tries == 1 {
+			return ipc.Received{Message: &ipc.Undialed{ID: d.ID, Errno: uint16(unix.EAGAIN)}}
+		}
+		return ipc.Received{Message: &ipc.Dialed{ID: d.ID, Owner: ipc.NoID}, FDs: []int{connecting(t, l.Addr().String())}}
+	})
+	list := []ipc.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}, {Name: "b", Network: "tcp", Address: l.Addr().String()}}
+	dial := e.dialer(ipc.WayAccounting, list, "")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	nc, err := dial(ctx, client.Address{Network: "tcp", Address: l.Addr().String()})
+	must(t, err)
+	defer nc.Close()
+	_, err = nc.Write([]byte("hello"))
+	must(t, err)
+	b := make([]byte, 5)
+	if _, err := io.ReadFull(nc, b); err != nil || string(b) != "hello" {
+		t.Errorf("%q, %v", b, err)
+	}
+	must(t, nc.SetReadDeadline(time.Now().Add(time.Millisecond)))
+	if _, err := nc.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("past the deadline: %v", err)
+	}
+	if _, err := dial(ctx, client.Address{Network: "tcp", Address: "192.0.2.9:1"}); err == nil {
+		t.Error("dialled what is not configured")
+	}
+}
+
+// TestDialFails: a refusal has the kernel's number, before and after the descriptor came; one that is not
+// there in time is closed when it comes.
+func TestDialFails(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	nobody := l.Addr().String()
+	l.Close()
+	a := client.Address{Network: "tcp", Address: nobody}
+	list := []ipc.Address{{Network: "tcp", Address: nobody}}
+	e := answering(func(m ipc.Message) ipc.Received {
+		return ipc.Received{Message: &ipc.Undialed{ID: m.(*ipc.Dial).ID, Errno: uint16(unix.ENETUNREACH)}}
+	})
+	_, err = e.dialer(ipc.WayController, list, "")(context.Background(), a)
+	if !errors.Is(err, unix.ENETUNREACH) || !strings.Contains(err.Error(), "dial tcp "+nobody) {
+		t.Errorf("unreachable: %v", err)
+	}
+
+	var held ipc.Received
+	e = NewErrands(func(m ipc.Message, _ ...int) error {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		must(t, err)
+		held = ipc.Received{Message: &ipc.Dialed{ID: m.(*ipc.Dial).ID}, FDs: []int{fd}}
+		return nil
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	if _, err := e.dialer(ipc.WayController, list, "")(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without an answer: %v", err)
+	}
+	e.hear(held)
+	if _, err := unix.FcntlInt(uintptr(held.FDs[0]), unix.F_GETFD, 0); err != unix.EBADF {
+		t.Errorf("a descriptor that came late is open: %v", err)
+	}
+}
+
+// TestDialUnix: through an inode the worker itself connects, to what is behind it and to nothing else.
+func TestDialUnix(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	must(t, err)
+	defer l.Close()
+	e := answering(func(m ipc.Message) ipc.Received {
+		d := m.(*ipc.Dial)
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		must(t, err)
+		return ipc.Received{Message: &ipc.Dialed{ID: d.ID, Owner: 7}, FDs: []int{fd}}
+	})
+	nc, owner, err := e.open(context.Background(), ipc.WayMunge, 0, client.Address{Network: "unix", Address: path})
+	must(t, err)
+	defer nc.Close()
+	if owner != 7 || nc.RemoteAddr().String() != path || nc.RemoteAddr().Network() != "unix" {
+		t.Errorf("owner %d, %v", owner, nc.RemoteAddr())
+	}
+	c, err := l.Accept()
+	must(t, err)
+	c.Write([]byte("x"))
+	c.Close()
+	if b, err := io.ReadAll(nc); err != nil || string(b) != "x" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestErrandNames: a name comes, or none, or that nobody can say.
+func TestErrandNames(t *testing.T) {
+	e := answering(func(m ipc.Message) ipc.Received {
+		q := m.(*ipc.Who)
+		switch {
+		case q.Number == 1 && !q.Group:
+			return ipc.Received{Message: &ipc.Known{ID: q.ID, Sure: true, Name: "alice"}}
+		case q.Number == 2:
+			return ipc.Received{Message: &ipc.Known{ID: q.ID, Sure: true}}
+		}
+		return ipc.Received{Message: &ipc.Known{ID: q.ID}}
+	})
+	u := newUsers(e)
+	if got := u.User(1); got != "alice" {
+		t.Errorf("user 1: %q", got)
+	}
+	if got := u.Group(2); got != "2" {
+		t.Errorf("group 2: %q", got)
+	}
+	if got := u.Group(3); got != "3" {
+		t.Errorf("group 3: %q", got)
+	}
+	if _, err := e.name(true, 3); !errors.Is(err, errUnnamed) {
+		t.Errorf("group 3: %v", err)
+	}
+}
