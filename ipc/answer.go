@@ -2,13 +2,15 @@ package ipc
 
 import "strings"
 
-// Ready says that the worker's posture is as expected and that it serves.
-type Ready struct{}
+// Ready says that the posture is as expected, that the cage is closed and proven, and that the process serves.
+type Ready struct {
+	Sealed string // what the kernel has of the cage, for the log; as "seccomp, Landlock 7 (files, TCP)"
+}
 
 // Kind is KindReady.
 func (*Ready) Kind() Kind { return KindReady }
 
-func (*Ready) walk(*walker) {}
+func (r *Ready) walk(w *walker) { w.text(&r.Sealed, maxName) }
 
 // maxReason bounds what a worker may give as its reason, in bytes.
 const maxReason = 1024

@@ -21,12 +21,12 @@ var always = In(Serving, Draining)
 
 // book is the whole conversation.
 var book = []Row{
-	{KindSetup, "Setup", Parent, Worker, In(Born), 89, MaxMessage - 1, 0, Told,
+	{KindSetup, "Setup", Parent, Worker, In(Born), 94, MaxMessage - 1, 0, Told,
 		"what the worker needs of the configuration; no secret"},
 	{KindPosture, "Posture", Parent, Worker | Keeper, In(Told), 2, 8 << 10, 0, Proving,
 		"what the kernel must say about the process"},
-	{KindReady, "Ready", Worker | Keeper, Parent, In(Proving), 0, 0, 0, Serving,
-		"the posture is as expected and the process can serve"},
+	{KindReady, "Ready", Worker | Keeper, Parent, In(Proving), 2, 2 + maxName, 0, Serving,
+		"the posture is as expected, the cage is closed and proven, and the process can serve"},
 	{KindRefused, "Refused", Worker | Keeper, Parent, In(Told, Proving), 2, 2 + maxReason, 0, Over,
 		"the process will not serve, and why"},
 	{KindConnection, "Connection", Parent, Worker, In(Serving), 27, 27 + 2*maxAddress, 1, Born,
@@ -50,7 +50,7 @@ var book = []Row{
 	{KindDrain, "Drain", Parent, Worker, always, 0, 0, 0, Draining,
 		"finish what is being answered, close what is idle, exit"},
 
-	{KindKeeperSetup, "KeeperSetup", Parent, Keeper, In(Born), 7, 7, 0, Told,
+	{KindKeeperSetup, "KeeperSetup", Parent, Keeper, In(Born), 8, 8, 0, Told,
 		"what the keeper needs of the configuration; no secret"},
 	{KindKeyFD, "KeyFD", Parent, Keeper, In(Serving), 5, 5, 3, Born,
 		"a TLS key (owner and mode checked), its certificates and the clients' authorities as open files, and their number"},

@@ -38,7 +38,7 @@ func fullSetup() *Setup {
 		JWT: true, Local: true, RequireUserName: true,
 		SchedUID: 990, User: "rest", Privileged: []string{"root", "toor"}, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
 		Parsers: []Parser{{40, 1}, {43, 0}}, Content: ContentController | ContentAccounting, Statuses: []string{"200", "default"},
-		JSON: Pretty, YAML: NoTag, Requests: 62, Inetd: true,
+		JSON: Pretty, YAML: NoTag, Requests: 62, Inetd: true, Seal: SealAudit | SealUnix,
 		LogLevel: -4,
 		Limits: Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
 			Call: 1500 * time.Millisecond, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},

@@ -8,6 +8,7 @@ type Way uint8
 const (
 	WayController      Way = iota // Setup.Controllers[Index]
 	WayAccounting                 // Setup.Accounting[Index]
+	WayFront                      // Setup.Front[Index]
 	WaySocket                     // Setup.AuthSocket
 	WayMunge                      // Setup.Munge.Socket
 	WayAccountingMunge            // Setup.Munge.Accounting

@@ -16,6 +16,7 @@ type KeeperSetup struct {
 	Book     uint16 // BookVersion of the parent
 	Files    uint32 // its limit of open descriptors
 	LogLevel int8   // as slog.Level
+	Seal     Seal
 }
 
 // Kind is KindKeeperSetup.
@@ -27,6 +28,7 @@ func (s *KeeperSetup) walk(w *walker) {
 	level := uint8(s.LogLevel)
 	w.u8(&level)
 	s.LogLevel = int8(level)
+	w.u8((*uint8)(&s.Seal))
 }
 
 // KeyFD brings a private key, its certificates and the authorities of clients, three open files

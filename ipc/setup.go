@@ -27,7 +27,7 @@ type Setup struct {
 	Cluster     string
 	Controllers []Address // primary first
 	Front       []Address // where whichever controller is in charge is asked; empty: each at its own
-	MorePorts   uint16    // ports after those of Controllers and Front at which they listen as well
+	MorePorts   uint16    // ports after those of Controllers and Front at which they listen as well; privsep gives each worker one of them
 	Accounting  []Address // empty: no accounting daemon
 	AuthSocket  string    // of a controller of ours, whom the kernel vouches to; "" when there is none
 	Munge       Munge     // who vouches where the kernel's word does not reach
@@ -48,6 +48,7 @@ type Setup struct {
 	YAML     Layout
 	Requests uint32 // requests in progress at one time in this worker; privsep's
 	Inetd    bool   // one connection, and then the end; privsep's
+	Seal     Seal   // privsep's
 
 	LogLevel int8 // as slog.Level
 	Limits   Limits
@@ -82,6 +83,16 @@ type Parser struct {
 	Version uint8
 	Flags   uint8
 }
+
+// Seal is how a worker or the keeper closes its cage.
+type Seal uint8
+
+// How; they may be joined with |.
+const (
+	SealRequire Seal = 1 << iota // refuse to serve where the kernel has not got all of it
+	SealAudit                    // log what would kill
+	SealUnix                     // let it connect UNIX sockets, of which it is given the inode
+)
 
 // Content is which content plugins are served.
 type Content uint8
@@ -164,6 +175,7 @@ func (s *Setup) walk(w *walker) {
 	w.u8((*uint8)(&s.YAML))
 	w.u32(&s.Requests)
 	w.flag(&s.Inetd)
+	w.u8((*uint8)(&s.Seal))
 	level := uint8(s.LogLevel)
 	w.u8(&level)
 	s.LogLevel = int8(level)

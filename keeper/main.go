@@ -25,6 +25,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/security"
+	"schedrestd/security/seal"
 )
 
 // Rename gives the process the name that ps and top show. Call it from an init function, which
@@ -54,7 +55,7 @@ func Main() int {
 	return newKeeper(channel).run()
 }
 
-// begin goes from the first message to Ready, in this order: hear, confine, prove, say ready.
+// begin goes from the first message to Ready, in this order: hear, confine, prove, close the cage, say ready.
 func begin(channel *ipc.Channel) error {
 	setup, expect, err := ipc.HearBirth[*ipc.KeeperSetup](channel)
 	if err != nil {
@@ -70,7 +71,11 @@ func begin(channel *ipc.Channel) error {
 	if err := security.Prove(expect.Map()); err != nil {
 		return err
 	}
-	return channel.Send(new(ipc.Ready))
+	sealed, err := seal.Close(seal.Options{Keeper: true, Audit: setup.Seal&ipc.SealAudit != 0}, setup.Seal&ipc.SealRequire != 0)
+	if err != nil {
+		return err
+	}
+	return channel.Send(&ipc.Ready{Sealed: sealed})
 }
 
 // newLog writes lines as the parent reads them (privsep/logfmt.go): level first, without the time,

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -114,6 +115,34 @@ func (c Config) setup(who service) ipc.Setup {
 	s.Files = uint32(c.files())
 	s.Requests = uint32(c.Connections) // of all workers together; each hears its share
 	s.SchedUID, s.Privileged = who.schedUID, who.names
+	s.Seal = c.seal()
+	if !s.Local {
+		s = withoutSockets(s)
+	}
+	return s
+}
+
+// seal is how the cage of a worker is closed. A worker that connects UNIX sockets by itself, since it is its
+// user that counts there, is let do that and nothing more.
+func (c Config) seal() (s ipc.Seal) {
+	if c.Switches.RequireConfinement {
+		s |= ipc.SealRequire
+	}
+	if c.Switches.AuditConfinement {
+		s |= ipc.SealAudit
+	}
+	unix := func(a ipc.Address) bool { return a.Network == "unix" }
+	if c.Setup.Local && (c.Setup.AuthSocket != "" || c.Setup.Munge.Socket != "" || slices.ContainsFunc(c.Setup.Accounting, unix)) {
+		s |= ipc.SealUnix
+	}
+	return s
+}
+
+// withoutSockets leaves out the ways by which only a user is told: where tokens alone are served nobody
+// goes them.
+func withoutSockets(s ipc.Setup) ipc.Setup {
+	s.AuthSocket, s.Munge = "", ipc.Munge{}
+	s.Accounting = slices.DeleteFunc(slices.Clone(s.Accounting), func(a ipc.Address) bool { return a.Network == "unix" })
 	return s
 }
 

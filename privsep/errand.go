@@ -3,11 +3,29 @@ package privsep
 import (
 	"errors"
 	"fmt"
+	"math"
+	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"schedrestd/ipc"
 )
+
+// spread gives a worker one of the ports at which each controller listens: they are many so that not all
+// ask at the same.
+func spread(list []ipc.Address, more uint16, worker uint32) []ipc.Address {
+	list = slices.Clone(list)
+	for i, a := range list {
+		at, err := netip.ParseAddrPort(a.Address)
+		if err != nil || a.Network != "tcp" || int(at.Port())+int(more) > math.MaxUint16 {
+			continue
+		}
+		port := at.Port() + uint16(worker%(uint32(more)+1))
+		list[i].Address = netip.AddrPortFrom(at.Addr(), port).String()
+	}
+	return list
+}
 
 // errands does for one worker what its cage keeps it from doing: it opens ways to the daemons of the
 // configuration, and asks who a number stands for. Nothing that a worker says is an address or a path.
@@ -73,6 +91,8 @@ func (e *errands) address(m *ipc.Dial) (ipc.Address, error) {
 		list = e.setup.Controllers
 	case ipc.WayAccounting:
 		list = e.setup.Accounting
+	case ipc.WayFront:
+		list = e.setup.Front
 	case ipc.WaySocket:
 		unix(e.setup.AuthSocket)
 	case ipc.WayMunge:

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
@@ -135,5 +136,17 @@ func TestDirectory(t *testing.T) {
 	now = now.Add(keepNames)
 	if d.name(false, 1); asked != 5 {
 		t.Errorf("%d questions after a name grew old", asked)
+	}
+}
+
+// TestSpread: a worker takes one port of a range, for every controller the same.
+func TestSpread(t *testing.T) {
+	list := []ipc.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:7000"}, {Name: "b", Network: "tcp", Address: "[2001:db8::1]:7000"}, {Name: "c", Network: "unix", Address: "/run/c"}}
+	want := []ipc.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:7003"}, {Name: "b", Network: "tcp", Address: "[2001:db8::1]:7003"}, {Name: "c", Network: "unix", Address: "/run/c"}}
+	if diff := cmp.Diff(want, spread(list, 4, 13)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(list, spread(list, 0, 13)); diff != "" {
+		t.Errorf("without a range (-want +got):\n%s", diff)
 	}
 }

@@ -239,7 +239,7 @@ func (k *keeper) spawn() (p *process, err error) {
 		p.bury(0)
 		return nil, err
 	}
-	setup := ipc.KeeperSetup{Book: ipc.BookVersion, Files: uint32(files), LogLevel: k.config.Setup.LogLevel}
+	setup := ipc.KeeperSetup{Book: ipc.BookVersion, Files: uint32(files), LogLevel: k.config.Setup.LogLevel, Seal: k.config.Setup.Seal &^ ipc.SealUnix}
 	for _, m := range []ipc.Message{&setup, &expect} {
 		if err := p.channel.TrySend(m); err != nil {
 			p.bury(0)

@@ -261,7 +261,7 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 				err = p.hello(w)
 			}
 			if err == nil {
-				p.setReady(w)
+				p.setReady(w, printable(m.Sealed))
 				ready()
 			}
 		case *ipc.Refused:
@@ -283,12 +283,12 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 	}
 }
 
-func (p *pool) setReady(w *worker) {
+func (p *pool) setReady(w *worker, sealed string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.ready = true
 	p.dequeue()
-	p.mention("worker is ready", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "gid", p.who.GID,
+	p.mention("worker is ready", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "gid", p.who.GID, "sealed", sealed,
 		"took", time.Since(w.started).Round(10*time.Microsecond))
 }
 

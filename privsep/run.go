@@ -72,6 +72,9 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	announce(c, who, spawner, listeners)
+	if c.Switches.RequireConfinement && len(spawner.missing) > 0 {
+		return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", leftOut(spawner.missing))
+	}
 	var lost atomic.Bool
 	spawner.anchor.watch(func() {
 		lost.Store(true)

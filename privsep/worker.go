@@ -37,6 +37,8 @@ func (p *pool) spawn(i int) (*worker, error) {
 	w.reports = newBudget(1000+4*p.config.Connections, 40*p.config.Connections, time.Now())
 	setup := p.config.Setup
 	setup.Requests = uint32(w.requests)
+	setup.Controllers = spread(setup.Controllers, setup.MorePorts, w.number)
+	setup.Front = spread(setup.Front, setup.MorePorts, w.number)
 	setup.User, _ = p.names.name(false, p.who.UID)
 	w.errands = newErrands(&setup, w.channel, p.names)
 	expect, err := p.spawner.expect(w.pid, p.who, p.config.files())

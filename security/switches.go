@@ -15,6 +15,8 @@ type Switches struct {
 	BecomeUser          bool // each local peer is served by a worker of its own uid and gid
 	WorkerPerConnection bool // each connection has a worker of its own, which ends with it
 	RequireUserName     bool // a token of root or SchedUser must come with a user name
+	RequireConfinement  bool // don't start when a part of the cage can't be had
+	AuditConfinement    bool // log what the cage would kill for, and kill nobody
 }
 
 // switchTable names each switch.
@@ -22,10 +24,12 @@ var switchTable = []struct {
 	name string
 	of   func(*Switches) *bool
 }{
+	{"audit_confinement", func(s *Switches) *bool { return &s.AuditConfinement }},
 	{"become_user", func(s *Switches) *bool { return &s.BecomeUser }},
 	{"disable_unshare_files", func(s *Switches) *bool { return &s.DisableUnshareFiles }},
 	{"disable_unshare_sysv", func(s *Switches) *bool { return &s.DisableUnshareSysV }},
 	{"disable_user_check", func(s *Switches) *bool { return &s.DisableUserCheck }},
+	{"require_confinement", func(s *Switches) *bool { return &s.RequireConfinement }},
 	{"require_user_name", func(s *Switches) *bool { return &s.RequireUserName }},
 	{"worker_per_connection", func(s *Switches) *bool { return &s.WorkerPerConnection }},
 }

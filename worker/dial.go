@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -139,9 +140,9 @@ func (c *daemonConn) await(ctx context.Context) error {
 			err = unix.Errno(number)
 		}
 		if err == nil {
-			_, err = unix.Getpeername(int(fd))
+			_, err = syscall.Getpeername(int(fd)) // package unix's asks for more than the cage lets through
 		}
-		if err == unix.ENOTCONN {
+		if err == syscall.ENOTCONN {
 			return false // still connecting
 		}
 		answer = os.NewSyscallError("connect", err)

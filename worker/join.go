@@ -118,7 +118,9 @@ func controller(setup ipc.Setup, daemons client.Config, errands *Errands) handle
 		return each
 	}
 	daemons.Controllers = withSocket(setup, addresses(setup.Front))
-	daemons.Dial = errands.dialer(ipc.WayFront, setup.Front, setup.AuthSocket)
+	if errands != nil {
+		daemons.Dial = errands.dialer(ipc.WayFront, setup.Front, setup.AuthSocket)
+	}
 	return fronted{client.New(daemons), each}
 }
 

@@ -3,9 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -123,7 +121,7 @@ func TestFront(t *testing.T) {
 		},
 	}
 	setup := ipc.Setup{Front: []ipc.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:1"}}}
-	c := controller(setup, daemons)
+	c := controller(setup, daemons, nil)
 	cred := model.Credential{Token: "t"}
 	if err := c.Vouch(t.Context(), cred); err == nil || len(dialled) == 0 || slices.ContainsFunc(dialled, func(a string) bool { return a != "192.0.2.9:1" }) {
 		t.Errorf("asked %q, %v", dialled, err)
@@ -133,18 +131,5 @@ func TestFront(t *testing.T) {
 	slices.Sort(dialled)
 	if want := []string{"192.0.2.1:1", "192.0.2.2:1"}; !slices.Equal(slices.Compact(dialled), want) {
 		t.Errorf("to ping %q, want %q", dialled, want)
-	}
-}
-
-// TestSpread: a worker takes one port of a range, for every controller the same.
-func TestSpread(t *testing.T) {
-	list := []ipc.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:7000"}, {Name: "b", Network: "tcp", Address: "[2001:db8::1]:7000"}, {Name: "c", Network: "unix", Address: "/run/c"}}
-	port := fmt.Sprint(7000 + os.Getpid()%5)
-	want := []client.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:" + port}, {Name: "b", Network: "tcp", Address: "[2001:db8::1]:" + port}, {Name: "c", Network: "unix", Address: "/run/c"}}
-	if diff := cmp.Diff(want, spread(list, 4)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := spread(list, 0); got[0].Address != "192.0.2.1:7000" {
-		t.Errorf("without a range %s", got[0].Address)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
+	"schedrestd/security/seal"
 )
 
 // Build makes what the worker serves out of its Setup, with a way to verify tokens and one to have errands done. It runs in the
@@ -72,7 +73,7 @@ func reason(err error) string {
 }
 
 // begin goes from the first message to Ready, in this order: hear, confine, prove,
-// build, say ready.
+// build, close the cage, say ready.
 func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	setup, expect, err := ipc.HearBirth[*ipc.Setup](channel)
 	if err != nil {
@@ -96,7 +97,11 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := channel.Send(new(ipc.Ready)); err != nil {
+	sealed, err := seal.Close(seal.Options{Unix: setup.Seal&ipc.SealUnix != 0, Audit: setup.Seal&ipc.SealAudit != 0}, setup.Seal&ipc.SealRequire != 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := channel.Send(&ipc.Ready{Sealed: sealed}); err != nil {
 		return nil, err
 	}
 	return newServer(channel, setup, handler, tokens, errands), nil

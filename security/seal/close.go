@@ -1,0 +1,31 @@
+package seal
+
+import (
+	"time"
+
+	"schedrestd/errs"
+)
+
+// Close takes the three steps, and returns what the kernel has of them, in words for the log. With all it
+// refuses where something is missing.
+func Close(o Options, all bool) (string, error) {
+	time.Now().Zone() // the file with the local time is read once, and can't be later
+	what, err := DenyFiles(o)
+	if err != nil {
+		return "", err
+	}
+	if what == "" {
+		if all {
+			return "", errs.New(errs.Unsupported, "this kernel has no Landlock, and all of the confinement is required (require_confinement)")
+		}
+		what = "no Landlock"
+	}
+	if err := Install(o); err != nil {
+		return "", err
+	}
+	how := "seccomp"
+	if o.Audit {
+		how = "seccomp in audit"
+	}
+	return how + ", " + what, Try(o)
+}
