@@ -37,8 +37,12 @@ type Build func(ipc.Setup, *Tokens, *Errands) (http.Handler, error)
 // would be "32". Call it from an init function, which Go runs on the first thread: the
 // name of that one is the process's.
 func Rename() {
-	name, _ := unix.BytePtrFromString("schedrestd-work") // 15 bytes are kept
-	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(name)), 0, 0, 0)
+	name := "schedrestd-work" // 15 bytes are kept
+	if os.Args[len(os.Args)-1] == ipc.AnchorMode {
+		name = "schedrestd-anch"
+	}
+	text, _ := unix.BytePtrFromString(name)
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(text)), 0, 0, 0)
 }
 
 // Main is the whole life of a worker process and gives its exit status: 0 after it
