@@ -244,7 +244,8 @@ func (s *session) call(t message.Type, body message.Body, want message.Type, ans
 func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
 	var long *room
 	if answer != nil {
-		long = &room{budget: s.caller.cfg.Answers}
+		long = &room{budget: s.caller.cfg.Answers, who: s.owner}
+		long.who.daemon = nil
 	}
 	got, f := s.fetch(b, want, long)
 	if f != nil {

@@ -77,8 +77,8 @@ type question struct {
 // only as long as nobody has been given any. Listed is the part of answer with the records.
 func list[T any](ctx context.Context, a *Accounting, cred model.Credential, q question,
 	answer message.Body, listed *message.Listed[T], each func(*T) error) error {
-	room := &room{budget: a.cfg.Answers}
-	if err := a.wait(ctx, room, q.kind); err != nil {
+	room := a.room(cred)
+	if err := a.expect(ctx, room, q.kind); err != nil {
 		return err
 	}
 	defer func() { room.less(room.has) }()

@@ -2,12 +2,21 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/model"
 )
+
+// of is a room in b for whoever is called so.
+func (b *Budget) of(who string) *room { return &room{budget: b, who: owner{actAs: who}} }
+
+// free is what nobody has.
+func (b *Budget) free() int { return b.size - b.here.taken }
 
 // waiting waits until n are in the queue.
 func (b *Budget) waiting(t *testing.T, n int) {
@@ -25,82 +34,186 @@ func (b *Budget) waiting(t *testing.T, n int) {
 	}
 }
 
-// TestBudgetInOrder: who needs much is not overtaken for ever by those who need little.
+// taking is b.take at the side.
+func (b *Budget) taking(ctx context.Context, r *room, n int) chan error {
+	done := make(chan error, 1)
+	go func() { done <- b.take(ctx, r, n, true) }()
+	return done
+}
+
+// TestBudgetInOrder: who needs much is passed by those who need less, but not for ever.
 func TestBudgetInOrder(t *testing.T) {
-	b := NewBudget(10)
-	if !b.try(8) {
+	b := NewBudget(800) // 700 for long ones, up to 25 is short
+	first := b.of("a")
+	if !first.set(600) {
 		t.Fatal("no room in an empty budget")
 	}
-	var wait sync.WaitGroup
-	order := make(chan int, 3)
-	for i, n := range []int{7, 1, 2} {
-		wait.Go(func() {
-			if err := b.take(context.Background(), n); err != nil {
-				t.Error(err)
-			}
-			order <- n
-		})
-		b.waiting(t, i+1)
+	much := b.taking(context.Background(), b.of("b"), 300)
+	b.waiting(t, 1)
+	for i := range maxPassed {
+		r := b.of(fmt.Sprint("c", i))
+		if !r.set(50) {
+			t.Fatalf("%d did not get past", i)
+		}
+		r.less(50)
 	}
-	if b.try(1) {
-		t.Error("one who came later was served first")
+	late := b.of("d")
+	if late.set(50) {
+		t.Error("who waits is passed for ever")
 	}
-	b.give(5)
-	if got := <-order; got != 7 {
-		t.Errorf("%d was served first", got)
+	if !late.set(25) {
+		t.Error("a short one has to wait")
 	}
-	b.waiting(t, 2)
-	b.give(3)
-	wait.Wait()
-	if b.free != 10-7-1-2+0 {
-		t.Errorf("%d are free", b.free)
+	first.less(600)
+	if err := <-much; err != nil || b.free() != 800-300-25 {
+		t.Errorf("%v, %d are free", err, b.free())
+	}
+}
+
+// TestBudgetKeepsSomeForShortOnes: whatever long answers take, there is room for short ones.
+func TestBudgetKeepsSomeForShortOnes(t *testing.T) {
+	b := NewBudget(800)
+	for i := range 7 {
+		if !b.of(fmt.Sprint(i)).set(100) {
+			t.Fatal(i)
+		}
+	}
+	if b.of("late").set(26) {
+		t.Error("a long one has what is for short ones")
+	}
+	for i := range 4 {
+		if !b.of(fmt.Sprint("short", i)).set(25) {
+			t.Errorf("no room for short answer %d", i)
+		}
+	}
+	if b.of("late").set(1) {
+		t.Error("there is more than there is")
+	}
+}
+
+// TestBudgetIsShared: one credential has one answer of any length, or several in one half.
+func TestBudgetIsShared(t *testing.T) {
+	b := NewBudget(800)
+	one, more := b.of("ann"), b.of("ann")
+	if !one.set(700) || more.set(10) {
+		t.Fatalf("%d are free", b.free())
+	}
+	one.less(400) // 300 are left
+	if !more.set(100) || b.of("ann").set(1) {
+		t.Errorf("%d are free", b.free())
+	}
+	ann := b.taking(context.Background(), b.of("ann"), 200)
+	b.waiting(t, 1)
+	for i := range 3 * maxPassed { // she waits for herself, and keeps nobody waiting
+		r := b.of(fmt.Sprint(i))
+		if !r.set(200) {
+			t.Fatal("others don't get the other half")
+		}
+		r.less(200)
+	}
+	if one.less(300); <-ann != nil {
+		t.Error("her turn did not come")
 	}
 }
 
 // TestBudgetIsGivenUp: who waited in vain is told to come back, takes nothing, and is in nobody's way.
 func TestBudgetIsGivenUp(t *testing.T) {
-	b := NewBudget(10)
-	b.try(8)
+	b := NewBudget(800)
+	b.of("a").set(500)
 	ctx, cancel := context.WithCancel(context.Background())
-	gave := make(chan error)
-	go func() { gave <- b.take(ctx, 5) }()
+	gave := b.taking(ctx, b.of("b"), 300)
 	b.waiting(t, 1)
-	small := make(chan error)
-	go func() { small <- b.take(context.Background(), 2) }()
+	b.queue[0].passed = maxPassed
+	less := b.taking(context.Background(), b.of("c"), 200)
 	b.waiting(t, 2)
 	cancel()
 	if err := <-gave; errs.KindOf(err) != errs.Unavailable {
 		t.Error(err)
 	}
-	if err := <-small; err != nil || b.free != 0 {
-		t.Errorf("%v, %d are free", err, b.free)
+	if err := <-less; err != nil || b.free() != 100 {
+		t.Errorf("%v, %d are free", err, b.free())
 	}
+}
+
+// TestBudgetOfExpectations: what is only expected holds others back for a moment, and what has come for as
+// long as it is there.
+func TestBudgetOfExpectations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(800)
+		begun := time.Now() // of the bubble's own clock
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		var wait sync.WaitGroup
+		rooms := make([]*room, 50) // before a daemon that says nothing
+		for i := range rooms {
+			rooms[i] = b.of(fmt.Sprint(i))
+			wait.Go(func() {
+				if err := rooms[i].wait(ctx, 600, false); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		if took := time.Since(begun); took > expectFor {
+			t.Errorf("they waited for %v while nothing was held", took)
+		}
+		if !rooms[7].set(600) || rooms[0].set(600) || rooms[8].set(200) {
+			t.Errorf("%d are free", b.free())
+		}
+		wait.Go(func() {
+			if err := rooms[8].wait(ctx, 200, false); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(10 * expectFor)
+		if len(b.queue) != 1 {
+			t.Error("it did not wait for what is held")
+		}
+		for _, r := range rooms {
+			if r != rooms[8] {
+				r.less(r.has)
+			}
+		}
+		wait.Wait()
+		if rooms[8].less(200); b.here.taken != 0 || b.all.taken != 0 || len(b.here.of)+len(b.all.of) != 0 {
+			t.Errorf("afterwards: %+v %+v", b.here, b.all)
+		}
+	})
 }
 
 // TestRoom: room grows at once or not at all, and for more than there is nobody holds what others wait for.
 func TestRoom(t *testing.T) {
-	b := NewBudget(10)
-	one, other := &room{budget: b}, &room{budget: b}
-	if !one.set(6) || !other.set(4) || one.set(7) || !other.set(3) || !one.set(7) {
-		t.Fatalf("%d and %d, %d free", one.has, other.has, b.free)
+	b := NewBudget(800)
+	one, other := b.of("a"), b.of("b")
+	if !one.set(400) || !other.set(300) || one.set(500) || !other.set(200) || !one.set(500) {
+		t.Fatalf("%d and %d, %d free", one.has, other.has, b.free())
 	}
 	done := make(chan error)
-	go func() { done <- one.wait(context.Background(), 9) }()
+	go func() { done <- one.wait(context.Background(), 600, true) }()
 	b.waiting(t, 1)
-	if err := other.wait(context.Background(), 0); err != nil {
+	if err := other.wait(context.Background(), 0, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err != nil || one.has != 9 || b.free != 1 {
-		t.Errorf("%v, has %d, %d free", err, one.has, b.free)
+	if err := <-done; err != nil || one.has != 600 || b.free() != 200 {
+		t.Errorf("%v, has %d, %d free", err, one.has, b.free())
 	}
-	if err := other.wait(context.Background(), 0); err != nil || one.has != 9 {
-		t.Error(err)
-	}
-	one.less(20)
-	if err := one.wait(context.Background(), 1000); err != nil || one.has != 10 {
+	one.less(2000)
+	if err := one.wait(context.Background(), 100_000, true); err != nil || one.has != 700 {
 		t.Errorf("more than there is: %v, has %d", err, one.has)
 	}
-	if one.less(1000); b.free != 10 {
-		t.Errorf("%d free", b.free)
+	if one.less(1000); b.free() != 800 {
+		t.Errorf("%d free", b.free())
+	}
+}
+
+// TestHold: what is kept for an answer besides counts for whoever is to have it.
+func TestHold(t *testing.T) {
+	b, ann := NewBudget(800), model.Credential{Token: "ann"}
+	if !b.Hold(ann, 600) || b.Hold(ann, 1) || !b.Hold(model.Credential{Token: "bob"}, 100) {
+		t.Errorf("%d free", b.free())
+	}
+	b.Release(ann, 600)
+	if b.free() != 700 || !b.Hold(ann, 300) {
+		t.Errorf("%d free", b.free())
 	}
 }

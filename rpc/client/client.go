@@ -12,8 +12,8 @@
 // job is never submitted twice, and the error's code is then outcome_unknown.
 //
 // An answer is read whole, at the controller's speed, before any of it is handed on: a slow reader
-// at the other end must not hold a controller's connection. What that takes is bounded (Budget): past
-// it requests wait for their turn before they ask. One answer longer than the whole of it is
+// at the other end must not hold a controller's connection. What that takes is bounded (Budget), and shared out: past
+// it requests wait for their turn before they ask. One answer longer than any room there is
 // handed on as it comes.
 //
 // Errors are *errs.Error, with Number set when a daemon gave one. They never hold a token.

@@ -15,7 +15,7 @@ func (c *Client) Clock(now func() time.Time) { c.now = now }
 func (b *Budget) Free() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.free
+	return b.size - b.here.taken
 }
 
 // Waiting is how many wait for some of b.

@@ -25,8 +25,8 @@ type request struct {
 // anything, or when doing it twice does no harm.
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
-	room := &room{budget: c.cfg.Answers}
-	if err := c.wait(ctx, room, r.kind); err != nil {
+	room := c.room(cred)
+	if err := c.expect(ctx, room, r.kind); err != nil {
 		return nil, err
 	}
 	var tried []*failure
@@ -42,7 +42,7 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 		case f == nil:
 			f = failed(unspoken, fault.Of(fault.Standby, ""))
 		case f.wants > 0:
-			if err := room.wait(ctx, f.wants+f.wants/slack); err != nil {
+			if err := room.wait(ctx, f.wants+f.wants/slack, false); err != nil {
 				return nil, err
 			}
 			continue // the same one

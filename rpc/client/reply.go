@@ -102,7 +102,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, room *room, again boo
 	switch {
 	case room == nil:
 		return a, nil
-	case a.later > room.budget.size:
+	case a.later > room.budget.longest():
 		room.less(room.has)
 		a.rest, a.flowing = &flow{nc: nc, left: a.later, limit: c.cfg.Stall}, true
 		return a, nil
@@ -110,7 +110,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, room *room, again boo
 	case again:
 		return nil, &failure{wants: a.later, err: errors.New("no room for the answer")}
 	default:
-		if err := room.wait(ctx, a.later); err != nil {
+		if err := room.wait(ctx, a.later, true); err != nil {
 			return nil, failed(unanswered, err)
 		}
 	}

@@ -92,10 +92,11 @@ type slow struct {
 
 func ask100(ctx context.Context, c *client.Client) *slow {
 	s := &slow{letGo: make(chan struct{})}
-	for range 100 {
+	for i := range 100 {
 		s.wait.Go(func() {
 			n := 0
-			_, err := c.Jobs(ctx, ann, model.Query{}, func(*model.Job) error {
+			cred := model.Credential{Token: fmt.Sprintf("%s of %d", ann.Token, i)} // one alone may not fill the room
+			_, err := c.Jobs(ctx, cred, model.Query{}, func(*model.Job) error {
 				if n++; n == 3 {
 					s.stalled.Add(1)
 					<-s.letGo
@@ -158,7 +159,7 @@ func TestRoomIsGivenBackOnTheWay(t *testing.T) {
 // is told to come back when he gives up. Memory stays bounded all the time.
 func TestMoreSlowClientsThanRoom(t *testing.T) {
 	l := newLister(t, 2000)
-	size := 5 * l.length
+	size := 5 * l.length * 8 / 7 // an eighth is for short answers
 	budget := client.NewBudget(size)
 	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute})
 	var before, during runtime.MemStats

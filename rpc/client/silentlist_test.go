@@ -1,0 +1,57 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// TestSilentAfterALongList: that the last list was long is no reason to keep people from a controller that says
+// nothing, and to tell them that others are being sent long answers: nobody is.
+func TestSilentAfterALongList(t *testing.T) {
+	var silent atomic.Bool
+	var lists atomic.Int32
+	list, over := aLongList(codec.V2605, 2000), make(chan struct{})
+	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		switch {
+		case r.Type == message.RequestPing:
+			rc(nc, r.Version, 0)
+		case silent.Load():
+			lists.Add(1)
+			<-over
+		default:
+			nc.Write(list)
+		}
+	})
+	defer close(over)
+	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: client.NewBudget(len(list) * 3 / 2), Timeout: 5 * time.Second})
+	ask := func() error {
+		_, err := c.Jobs(context.Background(), ann, model.Query{}, func(*model.Job) error { return nil })
+		return err
+	}
+	if err := ask(); err != nil {
+		t.Fatal(err)
+	}
+	silent.Store(true)
+	var wait sync.WaitGroup
+	for range 50 {
+		wait.Go(func() {
+			if err := ask(); errs.KindOf(err) != errs.Timeout {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	wait.Wait()
+	if n := lists.Load(); n != 50 {
+		t.Errorf("%d came as far as the controller", n)
+	}
+}
