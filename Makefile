@@ -70,7 +70,7 @@ integration: build ## the real binaries, driven as a user would
 
 integration-slurm: build ## before real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
 	@set -e; for release in $(SLURM_RELEASES); do \
-		echo "== Slurm $$release"; SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 30m ./integration/slurm/...; \
+		echo "== Slurm $$release"; SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 12m ./integration/slurm/...; \
 	done
 
 bench: build ## speed, in one run, as a table

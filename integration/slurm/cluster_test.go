@@ -153,7 +153,9 @@ func (m *machine) command(ctx context.Context, user string, args ...string) *exe
 	enter := []string{"--target", m.first, "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wd", "--",
 		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/tmp", "USER=" + user,
 		"setpriv", "--reuid=" + user, "--regid=" + user, "--init-groups", "env", "-C", "/tmp"}
-	return exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
+	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
+	cmd.WaitDelay = 10 * time.Second // for its children, which may hold its output open
+	return cmd
 }
 
 // try is what a command prints.

@@ -10,11 +10,23 @@ import (
 // that are drained, limits. Every entry is a command of Slurm's. What a release does not know yet is logged.
 func (m *machine) furnish(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() { m.run(t, "root", "scancel", "--user=alice"); m.run(t, "root", "scancel", "--user=bob") })
+	t.Cleanup(func() { m.quiet(t) })
 	m.furnishAccounting(t)
 	m.furnishNodes(t)
 	m.furnishJobs(t)
 	time.Sleep(6 * time.Second) // until the accounting daemon was told, and schedulers ran
+}
+
+// quiet cancels all jobs and waits for their end. A controller that was killed may know again of some that had been
+// cancelled: it writes down what it knows every few seconds.
+func (m *machine) quiet(t *testing.T) {
+	t.Helper()
+	eventually(t, "no job is left", func() bool {
+		m.try("root", "scancel", "--user=alice")
+		m.try("root", "scancel", "--user=bob")
+		left, err := m.try("root", "squeue", "--all", "--noheader")
+		return err == nil && left == ""
+	})
 }
 
 // attempt runs what not every release knows.

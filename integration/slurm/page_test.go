@@ -27,7 +27,7 @@ type step struct{ name, user, text string }
 var (
 	steps   = regexp.MustCompile("(?ms)^```sh\n# ([AB][0-9](?: by hand)?), [^\n]*?(as root|as yourself|in the same shell)\n(.*?)^```$")
 	wanted  = regexp.MustCompile(`(?m)# → (.+)$`)
-	waiting = 2 * time.Minute
+	waiting = 90 * time.Second // for a step, which has to come to its end
 )
 
 // walk gives the page's steps. What goes on in the same shell is one of them with what is before it.
@@ -68,12 +68,16 @@ func (s *site) follow(name string) string {
 			s.systemctl(words[1:])
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), waiting)
-		cmd := s.command(ctx, b.user, "env", "-C", "/root/page", "HOME=/tmp/page-"+b.user, "USER="+b.user,
+		// In the machine it is ended with all that it started; out here there is only who entered it.
+		ctx, cancel := context.WithTimeout(context.Background(), waiting+20*time.Second)
+		cmd := s.command(ctx, b.user, "timeout", "--kill-after=5", fmt.Sprint(waiting.Seconds()), "env", "-C", "/root/page", "HOME=/tmp/page-"+b.user, "USER="+b.user,
 			"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "bash", "-ec", piece)
+		begun := time.Now()
 		text, err := cmd.CombinedOutput()
 		cancel()
-		if out.Write(text); err != nil {
+		if out.Write(text); err != nil && time.Since(begun) >= waiting {
+			s.t.Fatalf("step %s did not end within %v\n%s\n%s\nthe jobs:\n%s", name, waiting, piece, text, s.queue())
+		} else if err != nil {
 			s.t.Fatalf("step %s: %v\n%s\n%s", name, err, piece, text)
 		}
 	}
@@ -86,6 +90,15 @@ func (s *site) follow(name string) string {
 		rest = after
 	}
 	return out.String()
+}
+
+// queue is what Slurm says of all jobs.
+func (m *machine) queue() string {
+	out, err := m.try("root", "squeue", "--all")
+	if err != nil {
+		return err.Error()
+	}
+	return out
 }
 
 // pieces cuts a step where the service manager is asked, which the machine has none of.
@@ -173,6 +186,7 @@ func octal(t *testing.T, values []string) (mode uint32) {
 // unpacked makes the machine one on which nothing was done yet, with an archive in root's directory.
 func unpacked(t *testing.T) *site {
 	m := real(t)
+	m.quiet(t)
 	s := &site{machine: m, t: t, steps: walk(t)}
 	work := filepath.Join(m.root, "root/page")
 	must(t, os.RemoveAll(work))
@@ -278,12 +292,18 @@ func (s *site) byHand(name, ready string) {
 	log, err := os.Create(filepath.Join(s.root, "var/log/slurm/byhand.log"))
 	must(s.t, err)
 	defer log.Close()
-	cmd := s.command(context.Background(), "root", "env", "PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/bin", "bash", "-c", s.steps[name].text)
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := s.command(ctx, "root", "env", "PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/bin", "bash", "-c", s.steps[name].text)
 	cmd.Stdout, cmd.Stderr = log, log
 	must(s.t, cmd.Start())
 	s.t.Cleanup(func() {
 		s.try("root", "pkill", "-INT", "-x", "schedrestd") // in the machine alone
+		defer time.AfterFunc(waiting, cancel).Stop()
 		cmd.Wait()
+		if ctx.Err() != nil {
+			s.t.Errorf("step %s did not end within %v of Ctrl-C", name, waiting)
+			s.try("root", "pkill", "-KILL", "-x", "schedrestd")
+		}
 	})
 	eventually(s.t, name+" serves", func() bool {
 		_, err := s.try("root", "sh", "-c", ready)
