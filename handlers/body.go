@@ -58,11 +58,16 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 // unread body before it sends the answer, and a stranger who sends one byte of a
 // thousand would keep his slot for good. A connection that is to end in any case (its worker is
 // retired, or somebody waits for its slot) ends with this answer, read or not.
+//
+// So does one with a body in chunks, or of HTTP/1.0. net/http passes over a length beside the chunks, and over
+// chunks of HTTP/1.0, without a word; whoever stands before us may go by the other of the two, and what is a body
+// to him would be the next request here, with his client's choice of headers (RFC 9112, 6.1 and 11.2).
 func (c *call) closeUnlessRead() {
 	h := c.w.Header()
-	if c.r.ContentLength != 0 && h.Get("Connection") == "" {
+	modern := c.r.ProtoAtLeast(1, 1)
+	if (c.r.ContentLength != 0 || !modern) && h.Get("Connection") == "" {
 		h.Set("Connection", "close")
-		c.stays = true
+		c.stays = modern && len(c.r.TransferEncoding) == 0
 	}
 }
 

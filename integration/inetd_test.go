@@ -130,8 +130,8 @@ func TestInetdPipe(t *testing.T) {
 		{"no credential", "GET http://localhost/sched/v0.0.41/ping HTTP/1.1\n\n" + ping("\n"), "[401 200]"},
 		{"unknown path", strings.Replace(ping("\n"), "ping", "pong", 1), "[404]"},
 		{"body", post + "Content-Length: " + strconv.Itoa(len(job)) + "\r\n\r\n" + job + ping("\n"), "[200 200]"},
-		{"chunks", post + "Transfer-Encoding: chunked\r\n\r\n5\r\n" + job[:5] + "\r\n" +
-			strconv.FormatInt(int64(len(job)-5), 16) + ";x=y\r\n" + job[5:] + "\r\n0\r\nTrailing: yes\r\n\r\n" + ping("\n"), "[200 200]"},
+		{"chunks, which end the connection", post + "Transfer-Encoding: chunked\r\n\r\n5\r\n" + job[:5] + "\r\n" +
+			strconv.FormatInt(int64(len(job)-5), 16) + ";x=y\r\n" + job[5:] + "\r\n0\r\nTrailing: yes\r\n\r\n" + ping("\n"), "[200]"},
 		{"broken chunk", post + "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n" + ping("\n"), "[400]"},
 		{"half a body", post + "Content-Length: 1000\r\n\r\n{", "[400]"},
 		{"two Hosts", strings.Replace(ping("\n"), token, "Host: a\nHost: b\n"+token, 1) + ping("\n"), "[400]"},
