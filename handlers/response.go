@@ -93,32 +93,77 @@ func (c *call) header(media string) http.Header {
 type sink struct {
 	c      *call
 	status int
-	whole  bool  // the next Write is all there is
-	coder  coder // nil: not compressed
+	whole  bool   // the next Write is all there is
+	coder  coder  // nil: not compressed
+	spool  *spool // keeps the body until its length is known; nil: it is sent as it comes
 }
 
 // Write sends a piece of the body.
 func (s *sink) Write(b []byte) (int, error) {
-	if s.c.w.status == 0 {
+	if s.c.w.status == 0 && s.spool == nil {
 		s.begin(len(b))
 	}
-	if s.coder != nil {
+	switch {
+	case s.spool != nil:
+		return s.keep(b)
+	case s.coder != nil:
 		return s.coder.Write(b)
 	}
 	return s.c.w.Write(b)
 }
 
-// begin sends the header; size is how much of the body is known. Errors are small, and are read
-// by people with the simplest of tools: they are compressed for those alone who take nothing else.
+// sized tells whether the answer has to say how long it is: where the connection's end is all else that tells
+// it from half of one.
+func (c *call) sized() bool { return c.h.Sized || !c.r.ProtoAtLeast(1, 1) }
+
+// keep is Write for a body that is kept. One that there is no room for is sent as it comes after all, without
+// its length: the client has to wait for the connection's end.
+func (s *sink) keep(b []byte) (int, error) {
+	n, err := s.spool.Write(b)
+	if err != nil || !s.spool.full || s.spool.out != nil {
+		return n, err
+	}
+	if s.spool.compressed {
+		s.head(-1, true)
+		s.spool.out = s.c.w
+		return n, s.spool.send(s.c.w)
+	}
+	kept := s.spool
+	defer kept.release()
+	s.spool = nil
+	if err := kept.coder.Close(); err != nil {
+		return n, err
+	}
+	s.head(-1, false)
+	return n, kept.send(s.c.w)
+}
+
+// begin sends the header, or has the body kept until it can be sent; size is how much of that is known. Errors are
+// small, and are read by people with the simplest of tools: they are compressed for those alone who take nothing else.
 func (s *sink) begin(size int) {
-	h := s.c.header(s.c.media)
 	coding := s.c.coding
 	worth := (!s.whole || size >= worthCoding) && s.status < http.StatusBadRequest
+	compressed := coding.name != "" && (worth || coding.always)
 	switch {
-	case coding.name != "" && (worth || coding.always):
-		h.Set("Content-Encoding", coding.name)
+	case s.c.sized() && (compressed || !s.whole):
+		s.spool = newSpool(s.c, compressed)
+	case compressed:
+		s.head(-1, true)
 		s.coder = coded(coding.name, s.c.w)
 	case s.whole:
+		s.head(size, false)
+	default:
+		s.head(-1, false)
+	}
+}
+
+// head sends the header; size is how much of the body follows, as it travels; less than none: that is not known.
+func (s *sink) head(size int, compressed bool) {
+	h := s.c.header(s.c.media)
+	if compressed {
+		h.Set("Content-Encoding", s.c.coding.name)
+	}
+	if size >= 0 {
 		h.Set("Content-Length", strconv.Itoa(size))
 	}
 	s.c.w.WriteHeader(s.status)
@@ -126,10 +171,26 @@ func (s *sink) begin(size int) {
 
 // finish ends the body.
 func (s *sink) finish() error {
-	if s.coder == nil {
-		return nil
+	switch {
+	case s.spool != nil:
+		return s.finishKept()
+	case s.coder != nil:
+		return s.coder.Close()
 	}
-	return s.coder.Close()
+	return nil
+}
+
+// finishKept sends what was kept, with its length.
+func (s *sink) finishKept() error {
+	if err := s.spool.coder.Close(); err != nil || s.spool.out != nil {
+		return err
+	}
+	size := s.spool.plain
+	if s.spool.compressed {
+		size = s.spool.size
+	}
+	s.head(size, s.spool.compressed)
+	return s.spool.send(s.c.w)
 }
 
 // release gives back what the sink has borrowed.
@@ -137,5 +198,9 @@ func (s *sink) release() {
 	if s.coder != nil {
 		release(s.c.coding.name, s.coder)
 		s.coder = nil
+	}
+	if s.spool != nil {
+		s.spool.release()
+		s.spool = nil
 	}
 }

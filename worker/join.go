@@ -49,6 +49,7 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 		User:           setup.User,
 		UserClaimField: setup.UserClaim,
 	}
+	cfg.Memory = daemons.Answers
 	cfg.Judge = tokens.Judge()
 	cfg.Ready = func() bool { return !leaving.Load() }
 	cfg.Users = newUsers(errands)
@@ -97,6 +98,7 @@ func answers(setup ipc.Setup) handlers.Config {
 		YAML:     schema.Layout(setup.YAML),
 		Cluster:  setup.Cluster,
 		Release:  release.Version,
+		Sized:    setup.Inetd,
 		MaxBody:  int64(setup.Limits.Body),
 		ReadBody: setup.Limits.ReadBody,
 		Log:      slog.Default(),

@@ -93,7 +93,8 @@ func (e *eager) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// BenchmarkList is a list of 20 000 jobs, from the controller's connection to the client's: one at a time, and eight.
+// BenchmarkList is a list of 20 000 jobs, from the controller's connection to the client's: one at a time, and eight; and
+// one whose length is told first, as HTTP/1.0 needs it.
 func BenchmarkList(b *testing.B) {
 	log := slog.Default()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -107,17 +108,24 @@ func BenchmarkList(b *testing.B) {
 	must(b, err)
 	word := base64.RawURLEncoding.EncodeToString
 	token := word([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + word(fmt.Appendf(nil, `{"exp":%d,"iat":1700000000,"sun":"ann"}`, time.Now().Add(time.Hour).Unix())) + "." + word(make([]byte, 32))
-	list := func() *eager {
+	list := func(minor int, coding string) *eager {
 		r, err := http.NewRequest(http.MethodGet, "/sched/v0.0.43/jobs", nil)
 		must(b, err)
 		r.Header.Set("X-SCHED-USER-TOKEN", token)
+		r.Header.Set("Accept-Encoding", coding)
+		r.ProtoMinor = minor
 		e := &eager{header: http.Header{}}
 		h.ServeHTTP(e, r)
 		return e
 	}
-	for _, together := range []int{1, 8} {
-		b.Run(fmt.Sprint(together), func(b *testing.B) {
-			list()
+	for _, bb := range []struct {
+		name            string
+		together, minor int
+		coding          string
+	}{{"1", 1, 1, ""}, {"8", 8, 1, ""}, {"1 gzip", 1, 1, "gzip"}, {"1 sized", 1, 0, ""}, {"8 sized", 8, 0, ""}, {"1 gzip sized", 1, 0, "gzip"}} {
+		b.Run(bb.name, func(b *testing.B) {
+			together := bb.together
+			list(bb.minor, bb.coding)
 			peak := watchMemory(b)
 			b.SetBytes(int64(together * len(answer)))
 			b.ReportAllocs()
@@ -128,7 +136,7 @@ func BenchmarkList(b *testing.B) {
 				begun := time.Now()
 				for i := range together {
 					wait.Go(func() {
-						e := list()
+						e := list(bb.minor, bb.coding)
 						bytes.Add(int64(e.bytes))
 						if i == 0 {
 							first = max(first, e.first.Sub(begun))

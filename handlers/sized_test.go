@@ -1,0 +1,133 @@
+package handlers
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// pot is a Memory of so many bytes.
+type pot struct{ left int }
+
+func (p *pot) Hold(_ model.Credential, n int) bool {
+	if n > p.left {
+		return false
+	}
+	p.left -= n
+	return true
+}
+
+func (p *pot) Release(_ model.Credential, n int) { p.left += n }
+
+// asOld makes r one of HTTP/1.0.
+func asOld(r *http.Request) *http.Request {
+	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.0", 1, 0
+	return r
+}
+
+// TestSized: who has HTTP/1.0, or a program of inetd, is told how long his answer is, however long that is, and gets
+// what others get. Where there is no memory for it, his answer comes without.
+func TestSized(t *testing.T) {
+	f := big()
+	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/job/12", "/sched/v0.0.43/nodes?flags=NOPE"} {
+		for _, media := range []string{mediaJSON, mediaYAML} {
+			for _, coding := range []string{"", "gzip", "zstd"} {
+				t.Run(strings.Join([]string{path, media, coding}, " "), func(t *testing.T) {
+					ask := func(cfg Config, old bool) (*httptest.ResponseRecorder, []byte) {
+						r := request(http.MethodGet, path, "")
+						r.Header.Set("Accept", media)
+						r.Header.Set("Accept-Encoding", coding)
+						if old {
+							asOld(r)
+						}
+						w := serve(t, cfg, r)
+						sent := strconv.Itoa(w.Body.Len())
+						if length := w.Header().Get("Content-Length"); length != "" && length != sent {
+							t.Errorf("Content-Length %s of %s bytes", length, sent)
+						}
+						plain, err := decoded(t, w.Header().Get("Content-Encoding"), w.Body)
+						if err != nil {
+							t.Error(err)
+						}
+						return w, plain
+					}
+					want, plain := ask(config(f), false)
+					for i, room := range []int{1 << 20, 1 << 20, spoolPiece, 0} {
+						cfg, memory := config(f), &pot{room}
+						cfg.Memory, cfg.Sized = memory, i == 0
+						w, got := ask(cfg, i > 0)
+						if !bytes.Equal(got, plain) || w.Code != want.Code || w.Header().Get("Content-Encoding") != want.Header().Get("Content-Encoding") {
+							t.Errorf("room for %d: status %d, %d bytes instead of %d, %v", room, w.Code, len(got), len(plain), w.Header())
+						}
+						if w.Header().Get("Content-Length") == "" && room > spoolPiece {
+							t.Error("no Content-Length")
+						}
+						if memory.left != room {
+							t.Errorf("%d bytes were not given back", room-memory.left)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestSizedOverTheWire: http.Server, which breaks a connection off where the length is wrong, agrees.
+func TestSizedOverTheWire(t *testing.T) {
+	cfg := config(big())
+	cfg.Sized = true
+	server := httptest.NewServer(New(cfg))
+	defer server.Close()
+	for _, coding := range []string{"identity", "gzip", "zstd"} {
+		r := to(server, "/sched/v0.0.43/jobs")
+		r.Header.Set("Accept-Encoding", coding)
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		b, err := decoded(t, coding, answer.Body)
+		if err != nil || answer.ContentLength <= 0 || bytes.Count(b, []byte(`"job_id":`)) != 501 {
+			t.Errorf("%q: Content-Length %d, %d bytes: %v", coding, answer.ContentLength, len(b), err)
+		}
+	}
+}
+
+// TestSizedListThatBreaksOff: what is not whole is answered with the error, since nothing was sent. What is sent for
+// lack of memory breaks off.
+func TestSizedListThatBreaksOff(t *testing.T) {
+	f := big()
+	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
+	for _, coding := range []string{"", "gzip"} {
+		for _, room := range []int{1 << 20, 0} {
+			cfg, memory := config(f), &pot{room}
+			cfg.Memory = memory
+			r := asOld(request(http.MethodGet, "/sched/v0.0.43/jobs", ""))
+			r.Header.Set("Accept-Encoding", coding)
+			w := httptest.NewRecorder()
+			func() {
+				defer func() { // as http.Server has it
+					if p := recover(); p != nil && (p != http.ErrAbortHandler || room > 0) {
+						t.Errorf("panic %v", p)
+					} else if p == nil && w.Code == http.StatusOK {
+						t.Errorf("coding %q, room for %d: it looks whole", coding, room)
+					}
+				}()
+				New(cfg).ServeHTTP(w, r)
+			}()
+			if room > 0 && (w.Code != http.StatusBadGateway || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len())) {
+				t.Errorf("coding %q: status %d, Content-Length %q of %d bytes", coding, w.Code, w.Header().Get("Content-Length"), w.Body.Len())
+			}
+			if memory.left != room {
+				t.Errorf("%d bytes were not given back", room-memory.left)
+			}
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package handlers
+
+import (
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"schedrestd/model"
+)
+
+// Memory bounds what is kept of answers. Hold takes n bytes for one to cred's owner, at once or not at all;
+// Release gives them back.
+type Memory interface {
+	Hold(cred model.Credential, n int) bool
+	Release(cred model.Credential, n int)
+}
+
+// spoolPiece is how long the pieces of a spool are.
+const spoolPiece = 64 << 10
+
+// spool keeps a body until its length is known: HTTP/1.0 has no other way to tell that all of it is there,
+// and who runs the gateway for one request reads its answer with simple tools. What is kept is compressed, as the client
+// wants it or else by zstd: a list of 20 000 jobs takes a few megabytes, and not 150.
+type spool struct {
+	c          *call
+	compressed bool // for the client, too
+	coding     string
+	coder      coder
+	plain      int // bytes that were written, before they were compressed
+
+	pieces [][]byte
+	size   int       // bytes in them
+	held   int       // bytes of Memory
+	full   bool      // Memory has no more
+	out    io.Writer // where the rest goes; nil: into pieces
+}
+
+func newSpool(c *call, compressed bool) *spool {
+	s := &spool{c: c, compressed: compressed, coding: "zstd"}
+	if compressed {
+		s.coding = c.coding.name
+	}
+	s.coder = coded(s.coding, (*kept)(s))
+	return s
+}
+
+// Write keeps b.
+func (s *spool) Write(b []byte) (int, error) {
+	s.plain += len(b)
+	return s.coder.Write(b)
+}
+
+// kept is where a spool's coder writes to.
+type kept spool
+
+// Write keeps what was compressed. Where there is no room for it, it is kept nevertheless: that is the coder's
+// block or two, and whoever wrote sees that the spool is full.
+func (s *kept) Write(b []byte) (int, error) {
+	if s.out != nil {
+		return s.out.Write(b)
+	}
+	for rest := b; len(rest) > 0; {
+		last := len(s.pieces) - 1
+		if last < 0 || len(s.pieces[last]) == spoolPiece {
+			s.grow()
+			last++
+		}
+		n := min(len(rest), spoolPiece-len(s.pieces[last]))
+		s.pieces[last] = append(s.pieces[last], rest[:n]...)
+		rest = rest[n:]
+	}
+	s.size += len(b)
+	return len(b), nil
+}
+
+func (s *kept) grow() {
+	s.pieces = append(s.pieces, make([]byte, 0, spoolPiece))
+	m := s.c.h.Memory
+	switch {
+	case m == nil || s.full:
+	case m.Hold(s.c.cred, spoolPiece):
+		s.held += spoolPiece
+	default:
+		s.full = true
+	}
+}
+
+// Read gives what was kept, once: each piece is let go when it was read.
+func (s *kept) Read(b []byte) (int, error) {
+	for len(s.pieces) > 0 && len(s.pieces[0]) == 0 {
+		s.pieces[0], s.pieces = nil, s.pieces[1:]
+		s.giveBack(spoolPiece)
+	}
+	if len(s.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, s.pieces[0])
+	s.pieces[0] = s.pieces[0][n:]
+	return n, nil
+}
+
+func (s *kept) giveBack(n int) {
+	if n = min(n, s.held); n > 0 {
+		s.held -= n
+		s.c.h.Memory.Release(s.c.cred, n)
+	}
+}
+
+// send writes what was kept to w, as the client is to have it.
+func (s *spool) send(w io.Writer) error {
+	if s.compressed {
+		_, err := io.Copy(w, (*kept)(s))
+		return err
+	}
+	z := decoders.Get().(*zstd.Decoder)
+	defer decoders.Put(z)
+	defer z.Reset(nil)
+	if err := z.Reset((*kept)(s)); err != nil {
+		return err
+	}
+	_, err := z.WriteTo(w)
+	return err
+}
+
+// decoders are kept for the next answer, as coders are.
+var decoders = sync.Pool{New: func() any {
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(1<<20))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return z
+}}
+
+// release gives back all that the spool has.
+func (s *spool) release() {
+	release(s.coding, s.coder)
+	(*kept)(s).giveBack(s.held)
+	s.pieces = nil
+}
