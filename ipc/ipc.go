@@ -23,6 +23,18 @@ const MaxMessage = 16 << 10
 // descriptor 3, as the first process of a PID namespace.
 const AnchorMode = "anchor"
 
+// ActMode is the last argument but two of a worker's program that proves the cage: it closes it as a worker does,
+// with the Seal that the next argument is, and then does the act of package seal that the last one names, of which it has
+// to die. Without a name it tells what there is. Its log has one line for each thing, with one of the words below.
+const ActMode = "act"
+
+// What a line of such a process begins with.
+const (
+	SaySealed = "sealed: " // how the cage was closed, in words
+	SayProbe  = "probe: "  // what was tried, and answered as it has to be
+	SayAct    = "act: "    // what is about to be done; without a name, what can be
+)
+
 // BookVersion is raised with every change of the book or of a walk. Both ends
 // compare it in Setup, so that a worker of another build is refused in words.
 const BookVersion = 8

@@ -3,7 +3,6 @@ package privsep
 import (
 	"sync"
 
-	"schedrestd/become"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )
@@ -51,11 +50,7 @@ func newHost(c Config, who service, m means, worn func()) host {
 // try starts a worker that gets no connection, to see that it can serve.
 func (m means) try(c Config, who service) error {
 	c.Workers = 1
-	p := m.pool(c, who.Identity)
-	if c.Switches.BecomeUser {
-		// Nobody has come yet, and no user's word decides whether others are served.
-		p.who = security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
-	}
+	p := m.pool(c, c.anyWorker(who))
 	err := m.pools.start(p)
 	p.drain()
 	return err

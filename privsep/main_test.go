@@ -36,6 +36,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case os.Args[0] == programName && os.Args[len(os.Args)-1] == ipc.AnchorMode:
 		os.Exit(program.Anchor())
+	case os.Args[0] == programName && isAct():
+		os.Exit(playAct())
 	case os.Args[0] == programName:
 		os.Exit(playWorker(os.Args[1]))
 	case os.Args[0] == keeperName:

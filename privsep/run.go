@@ -13,10 +13,13 @@
 package privsep
 
 import (
+	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -71,7 +74,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
-	announce(c, who, spawner, listeners)
+	announce(c, who, listeners)
 	if c.Switches.RequireConfinement && len(spawner.missing) > 0 {
 		return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", leftOut(spawner.missing))
 	}
@@ -86,6 +89,11 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	defer keys.stop()
 	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), names: newDirectory(), hello: keys.hello}, door, keys.reload)
+	sealed, err := spawner.proveDeath(c, who)
+	if err != nil {
+		return err
+	}
+	spawner.announce(c, who, sealed)
 	if err == nil && lost.Load() {
 		err = errs.New(errs.Unavailable, "the workers' PID namespace has ended")
 	}
@@ -134,8 +142,8 @@ func dropCapabilities(who service) error {
 	return security.HideFromNeighbours()
 }
 
-// announce logs, once, who will serve and what of the cage can't be had.
-func announce(c Config, who service, s *spawner, listeners []*listener) {
+// announce logs, once, who will serve.
+func announce(c Config, who service, listeners []*listener) {
 	switch {
 	case c.Switches.BecomeUser:
 		c.Log.Info("workers start with their users", "most", c.Identities, "connections", c.Connections,
@@ -144,18 +152,34 @@ func announce(c Config, who service, s *spawner, listeners []*listener) {
 		c.Log.Info("starting workers", "user", who.Name, "uid", who.UID, "gid", who.GID, "workers", c.Workers,
 			"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", names(listeners))
 	}
-	missing := s.missing
-	// A service manager that sets a group has it in the list, too.
-	if !who.root && slices.ContainsFunc(who.Groups, func(gid uint32) bool { return gid != who.GID }) {
-		missing = append(missing, absent{"dropping of supplementary groups", unix.EPERM})
-	}
-	if len(missing) > 0 {
-		c.Log.Warn("part of the workers' confinement can't be had by this start", "left_out", leftOut(missing))
-	}
 	switch {
 	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
 		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
 	case c.Switches.DisableUserCheck:
 		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)
 	}
+}
+
+// lacking is what of the cage can't be had by this start.
+func (s *spawner) lacking(who service) []absent {
+	missing := slices.Clone(s.missing)
+	// A service manager that sets a group has it in the list, too.
+	if !who.root && slices.ContainsFunc(who.Groups, func(gid uint32) bool { return gid != who.GID }) {
+		missing = append(missing, absent{"dropping of supplementary groups", unix.EPERM})
+	}
+	return missing
+}
+
+// announce logs, once, what of the cage is on and what is not. sealed is what workers do to themselves.
+func (s *spawner) announce(c Config, who service, sealed string) {
+	attrs := []any{"on", strings.Join(append(slices.Clone(s.on), sealed), ", ")}
+	if len(s.off) > 0 {
+		attrs = append(attrs, "off", strings.Join(s.off, ", "))
+	}
+	level := slog.LevelInfo
+	if missing := s.lacking(who); len(missing) > 0 {
+		level = slog.LevelWarn
+		attrs = append(attrs, "left_out", leftOut(missing))
+	}
+	c.Log.Log(context.Background(), level, "confinement of the workers", attrs...)
 }

@@ -32,7 +32,9 @@ type spawner struct {
 	anchor    *anchor // of their PID namespace; nil: it is the machine's
 	users     bool    // each process has a user namespace of its own, and with it those that need one
 	inherited security.Inheritance
-	missing   []absent      // parts of the cage that can't be had here
+	on        []string      // parts of the cage that there are
+	off       []string      // … that were not asked for
+	missing   []absent      // … that can't be had here
 	number    atomic.Uint32 // of the last worker, whatever its identity
 	jobs      chan func()
 	over      chan struct{} // closed by stop
@@ -87,41 +89,68 @@ func (s *spawner) diverge(c Config, keeper *os.File) error {
 		return err
 	}
 	if !s.root {
-		s.users = s.mayMakeUsers()
+		if s.users = s.mayMakeUsers(); s.users {
+			s.on = append(s.on, "user namespace")
+		}
 	}
 	for _, layer := range []struct {
 		name  string
-		off   bool // switched off, or had otherwise: not something that is missing
+		had   bool   // with the user namespace of each process
+		off   string // why it is not asked for: not something that is missing
 		enter func() error
 	}{
-		{"IPC namespace", c.Switches.DisableUnshareSysV || s.users, func() error { return unix.Unshare(unix.CLONE_NEWIPC) }},
-		{"network namespace", s.users, func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
-		{"root of their own", c.SharedRoot, func() error { return s.enterRoot(keeper) }},
-		{"PID namespace", c.Setup.Inetd, s.enterPIDs}, // one client's worker is not worth two processes
+		{"IPC namespace", s.users, because(c.Switches.DisableUnshareSysV, "disable_unshare_sysv"), func() error { return unix.Unshare(unix.CLONE_NEWIPC) }},
+		{"network namespace", s.users, "", func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
+		{"root of their own", false, because(c.SharedRoot, "shared"), func() error { return s.enterRoot(keeper) }},
+		{"PID namespace", false, because(c.Setup.Inetd, "one client"), s.enterPIDs}, // his worker is not worth two processes
 	} {
-		if layer.off {
+		switch {
+		case layer.had:
+			s.on = append(s.on, layer.name)
+			continue
+		case layer.off != "":
+			s.off = append(s.off, layer.name+" ("+layer.off+")")
 			continue
 		}
 		err := error(unix.EPERM)
 		if held.Has(unix.CAP_SYS_ADMIN) {
 			err = layer.enter()
 		}
-		if err != nil {
-			s.missing = append(s.missing, absent{layer.name, err})
-		}
+		s.note(layer.name, err)
 	}
 	dropped, err := security.DropBounding()
 	if err != nil {
 		return err
 	}
-	if !dropped {
-		s.missing = append(s.missing, absent{"empty capability bounding set", unix.EPERM})
+	if dropped {
+		err = nil
+	} else {
+		err = unix.EPERM
 	}
+	s.note("empty capability bounding set", err)
 	if err := security.NoNewPrivsThread(); err != nil {
 		return err
 	}
+	s.note("no_new_privs", nil)
 	s.inherited, err = security.Inherited()
 	return err
+}
+
+// note notes whether there is a part of the cage.
+func (s *spawner) note(part string, err error) {
+	if err != nil {
+		s.missing = append(s.missing, absent{part, err})
+		return
+	}
+	s.on = append(s.on, part)
+}
+
+// because is why, when it is so.
+func because(so bool, why string) string {
+	if so {
+		return why
+	}
+	return ""
 }
 
 // absent is a part of the cage that can't be had here.

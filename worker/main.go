@@ -41,6 +41,9 @@ func Rename() {
 	if os.Args[len(os.Args)-1] == ipc.AnchorMode {
 		name = "schedrestd-anch"
 	}
+	if _, ok := ActArgs(os.Args); ok {
+		name = "schedrestd-act"
+	}
 	text, _ := unix.BytePtrFromString(name)
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(text)), 0, 0, 0)
 }
@@ -101,7 +104,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := seal.Close(seal.Options{Unix: setup.Seal&ipc.SealUnix != 0, Audit: setup.Seal&ipc.SealAudit != 0}, setup.Seal&ipc.SealRequire != 0)
+	sealed, err := closeCage(setup.Seal)
 	if err != nil {
 		return nil, err
 	}
@@ -109,4 +112,9 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 		return nil, err
 	}
 	return newServer(channel, setup, handler, tokens, errands), nil
+}
+
+// closeCage closes the cage as the parent wants it, and gives what the kernel has of it.
+func closeCage(s ipc.Seal) (string, error) {
+	return seal.Close(seal.Options{Unix: s&ipc.SealUnix != 0, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }

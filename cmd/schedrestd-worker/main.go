@@ -24,6 +24,9 @@ func main() {
 	if os.Args[len(os.Args)-1] == ipc.AnchorMode {
 		os.Exit(worker.Anchor())
 	}
+	if args, ok := worker.ActArgs(os.Args); ok {
+		os.Exit(worker.Act(args))
+	}
 	os.Exit(worker.Main(worker.Join))
 }
 

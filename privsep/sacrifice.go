@@ -1,0 +1,174 @@
+package privsep
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// What a worker tries before it serves has to be answered, or it could not try it. That everything else kills is
+// proven by processes that exist to die of it: born as workers are, they close the cage as workers do
+// and do what it kills for. A filter that a kernel, a container or an emulator takes and does not mind is found out so.
+
+// handful is what is tried at each start, one act of each kind. Config.Check tries all there are.
+var handful = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "listen"}
+
+// sacrifice is a process that is to die.
+type sacrifice struct {
+	act   string // "": it only tells what there is
+	pid   int
+	pidfd *os.File
+	log   *os.File
+}
+
+// sacrifice starts one.
+func (s *spawner) sacrifice(how ipc.Seal, who security.Identity, act string) (*sacrifice, error) {
+	logRead, logWrite, err := pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(logWrite)
+	argv := append(slices.Clone(s.argv), ipc.ActMode, strconv.Itoa(int(how)), act)
+	pid, pidfd, err := s.start(birth{role: ipc.Worker, program: s.program, argv: argv, threads: 1, who: who}, int(s.null.Fd()), logWrite)
+	if err != nil {
+		logRead.Close()
+		return nil, err
+	}
+	return &sacrifice{act: act, pid: pid, pidfd: os.NewFile(uintptr(pidfd), "sacrifice"), log: logRead}, nil
+}
+
+// mostSaid bounds what one may say.
+const mostSaid = 64 << 10
+
+// end waits for the end of it, at most so long, and gives what it said.
+func (x *sacrifice) end(limit time.Duration) (said string, status unix.WaitStatus, err error) {
+	defer x.log.Close()
+	defer x.pidfd.Close()
+	_ = x.log.SetReadDeadline(time.Now().Add(limit))
+	text, err := io.ReadAll(io.LimitReader(x.log, mostSaid))
+	late := time.AfterFunc(lastWords, x.kill)
+	if err != nil {
+		x.kill()
+	}
+	for {
+		if _, err = unix.Wait4(x.pid, &status, 0, nil); err != unix.EINTR {
+			break
+		}
+	}
+	late.Stop()
+	return string(text), status, errs.Wrap(err, errs.Internal, "wait for a process that proves the cage")
+}
+
+func (x *sacrifice) kill() {
+	if raw, err := x.pidfd.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	}
+}
+
+// told is the rests of the lines that begin with word.
+func told(said, word string) (list []string) {
+	for line := range strings.Lines(said) {
+		if rest, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), word); ok {
+			list = append(list, printable(rest))
+		}
+	}
+	return list
+}
+
+// judge tells why the process did not die of what it did; "" when it did.
+func (x *sacrifice) judge(limit time.Duration) (sealed, wrong string, err error) {
+	said, status, err := x.end(limit)
+	if err != nil {
+		return "", "", err
+	}
+	sealed = strings.Join(told(said, ipc.SaySealed), "")
+	switch {
+	case status.Signaled() && status.Signal() == syscall.SIGSYS && slices.Equal(told(said, ipc.SayAct), []string{x.act}):
+		return sealed, "", nil
+	case sealed == "":
+		return "", fmt.Sprintf("%s (%s before it was done: %s)", x.act, describe(status), printable(strings.TrimSpace(said))), nil
+	}
+	last := said[strings.LastIndexByte(strings.TrimRight(said, "\n"), '\n')+1:]
+	return sealed, fmt.Sprintf("%s (%s: %s)", x.act, describe(status), printable(strings.TrimSpace(last))), nil
+}
+
+// atOnce is how many processes die side by side.
+const atOnce = 8
+
+// commit has each act done by a process of its own, and gives those that did not kill.
+func (s *spawner) commit(c Config, who security.Identity, acts []string) (sealed string, wrong []string, err error) {
+	for list := range slices.Chunk(acts, atOnce) {
+		var started []*sacrifice
+		for _, act := range list {
+			x, failed := s.sacrifice(c.seal(), who, act)
+			if failed != nil {
+				err = failed
+				break
+			}
+			started = append(started, x)
+		}
+		for _, x := range started { // each of them, whatever became of the others
+			how, why, failed := x.judge(c.StartLimit)
+			if failed != nil {
+				err = failed
+			}
+			if why != "" {
+				wrong = append(wrong, why)
+			}
+			sealed = how
+		}
+		if err != nil {
+			return sealed, wrong, err
+		}
+	}
+	return sealed, wrong, nil
+}
+
+// recite has a process close the cage, and tell how that went and what can be tried.
+func (s *spawner) recite(c Config, who security.Identity) (sealed string, probes, acts []string, err error) {
+	x, err := s.sacrifice(c.seal(), who, "")
+	if err != nil {
+		return "", nil, nil, err
+	}
+	said, status, err := x.end(c.StartLimit)
+	if err == nil && status != 0 {
+		err = errs.New(errs.Denied, "the workers' cage can't be closed: %s (%s)", printable(strings.TrimSpace(said)), describe(status))
+	}
+	return strings.Join(told(said, ipc.SaySealed), ""), told(said, ipc.SayProbe), told(said, ipc.SayAct), err
+}
+
+// anyWorker is who dies, and is tried, for workers of identities that are not known yet.
+func (c Config) anyWorker(who service) security.Identity {
+	if c.Switches.BecomeUser {
+		// Nobody has come yet, and no user's word decides whether others are served.
+		return security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
+	}
+	return who.Identity
+}
+
+// proveDeath has a handful die of what the cage forbids, before anybody is served. It gives how the cage is closed.
+func (s *spawner) proveDeath(c Config, who service) (sealed string, err error) {
+	if c.Switches.AuditConfinement {
+		c.Log.Warn("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven")
+		sealed, _, _, err = s.recite(c, c.anyWorker(who))
+		return sealed, err
+	}
+	sealed, wrong, err := s.commit(c, c.anyWorker(who), handful)
+	if err == nil && len(wrong) > 0 {
+		err = errs.New(errs.Denied, "what the workers' cage forbids did not kill who did it: %s", strings.Join(wrong, "; ")).
+			WithHint("schedrestd --check-confinement shows all of it; SCHEDRESTD_SECURITY=audit_confinement serves without")
+	}
+	return sealed, err
+}
