@@ -81,18 +81,45 @@ func wholeNumber(s string) (n int64, whole, fits bool) {
 		n, err := strconv.ParseInt(s, 10, 64)
 		return n, true, err == nil
 	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil { // out of the range of a double: surely no integer of ours
-		return 0, true, false
-	}
-	if f != math.Trunc(f) {
+	digits, zeros, ok := scientific(s)
+	switch {
+	case digits == "" || digits == "-":
+		return 0, true, true
+	case !ok || zeros > 16:
+		return 0, zeros > 0, false
+	case zeros < 0:
 		return 0, false, false
 	}
+	n, err := strconv.ParseInt(digits+strings.Repeat("0", zeros), 10, 64)
 	// Above 2^53 a double no longer says which integer was meant.
-	if math.Abs(f) > 1<<53 {
-		return 0, true, false
+	return n, true, err == nil && n <= 1<<53 && n >= -1<<53
+}
+
+// scientific is a JSON number as digits, of which the last is none of 0, with their sign, and how many zeros follow
+// them; below 0, how many digits stand behind the point. It is exact: a double takes 1e-400 for 0 and
+// 0.99999999999999999999 for 1. ok is false when zeros would not fit, and then its sign alone counts.
+func scientific(s string) (digits string, zeros int, ok bool) {
+	mantissa, exponent := s, ""
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		mantissa, exponent = s[:i], s[i+1:]
 	}
-	return int64(f), true, true
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	all := whole + fraction
+	sign := ""
+	if strings.HasPrefix(all, "-") {
+		sign = "-"
+	}
+	all = strings.TrimLeft(strings.TrimLeft(all, "+-"), "0") // YAML has plus signs
+	digits = strings.TrimRight(all, "0")
+	zeros = len(all) - len(digits) - len(fraction)
+	if exponent != "" {
+		e, err := strconv.ParseInt(exponent, 10, 32)
+		if err != nil { // it is longer than the text can make up for
+			return sign + digits, int(e), false
+		}
+		zeros += int(e)
+	}
+	return sign + digits, zeros, true
 }
 
 func parseFloat(r *Report, v *Value, into *float64) bool {

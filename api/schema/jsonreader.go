@@ -97,7 +97,7 @@ func (r *jsonReader) value(depth int) (v Value, err error) {
 		return v, r.tooLarge("too many values")
 	}
 	if depth > r.lim.Depth {
-		return v, r.tooLarge("nested too deeply")
+		return v, r.fail("nested too deeply") // whether it ever closes is not looked into
 	}
 	v.Line, v.Column = r.place()
 	switch c := r.peek(); {

@@ -173,7 +173,7 @@ func (r *yamlReader) value(node *yaml.Node, depth int) (v Value, err error) {
 		return v, refuseNode(node, "too many values", true)
 	}
 	if depth > r.lim.Depth {
-		return v, refuseNode(node, "nested too deeply", true)
+		return v, refuseNode(node, "nested too deeply", false)
 	}
 	if r.copying > 0 {
 		if r.aliased++; r.aliased > maxAliased {
