@@ -161,11 +161,7 @@ func (v *visit) start(s *spawner) error {
 	if v.worker, err = s.launch(born, v.config.Log, lines); err != nil {
 		return err
 	}
-	expect, err := s.expect(v.worker.pid, v.who.Identity, v.config.files())
-	if err != nil {
-		v.worker.bury(0)
-		return err
-	}
+	expect := s.expect(v.who.Identity, v.config.files())
 	names := newDirectory()
 	setup := &v.config.Setup
 	setup.User, _ = names.name(false, v.who.UID)

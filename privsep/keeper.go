@@ -234,11 +234,7 @@ func (k *keeper) spawn() (p *process, err error) {
 		return nil, err
 	}
 	files := k.config.files()
-	expect, err := k.spawner.expect(p.pid, as, files)
-	if err != nil {
-		p.bury(0)
-		return nil, err
-	}
+	expect := k.spawner.expect(as, files)
 	setup := ipc.KeeperSetup{Book: ipc.BookVersion, Files: uint32(files), LogLevel: k.config.Setup.LogLevel, Seal: k.config.Setup.Seal &^ ipc.SealUnix}
 	for _, m := range []ipc.Message{&setup, &expect} {
 		if err := p.channel.TrySend(m); err != nil {

@@ -190,24 +190,20 @@ func (s *spawner) enterRoot(keeper *os.File) error {
 	return nil
 }
 
-// expect is the posture that process pid, a worker of who, must find itself in.
-func (s *spawner) expect(pid int, who security.Identity, files uint64) (ipc.Posture, error) {
+// expect is the posture that a worker of who must find itself in.
+func (s *spawner) expect(who security.Identity, files uint64) (p ipc.Posture) {
 	cage := security.Cage{Identity: who, Inherited: s.inherited, Files: files}
-	var err error
 	if s.users {
-		if cage.Inherited, err = s.ofUserNamespace(pid); err != nil {
-			return ipc.Posture{}, err
-		}
+		cage.Inherited = s.ofUserNamespace()
 	}
 	want := security.Expect(cage)
 	if s.users {
 		want["groups"] = munged(who)
 	}
-	var p ipc.Posture
 	for name, value := range want {
 		p.Facts = append(p.Facts, ipc.Fact{Name: name, Value: value})
 	}
-	return p, nil
+	return p
 }
 
 // start starts a process with descriptor channel as its 3 and log as its 2. Started

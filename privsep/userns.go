@@ -2,6 +2,7 @@ package privsep
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
-	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )
@@ -59,21 +59,16 @@ func (s *spawner) mayMakeUsers() bool {
 	return true
 }
 
-// ofUserNamespace is what process pid, in namespaces of its own, has beside what it inherited.
-func (s *spawner) ofUserNamespace(pid int) (security.Inheritance, error) {
+// ofUserNamespace is what a process in namespaces of its own has beside what it inherited. Which they are is not
+// asked: the kernel tells nobody but root of a process whose program he can't read, as an installed one is.
+func (s *spawner) ofUserNamespace() security.Inheritance {
 	i := s.inherited
-	own, err := security.NamespacesOf(pid)
-	if err != nil {
-		return i, err
-	}
+	i.Namespaces = maps.Clone(i.Namespaces)
 	for _, name := range []string{"user", "net", "ipc"} {
-		if own[name] == i.Namespaces[name] {
-			return i, errs.New(errs.Internal, "process %d has no %s namespace of its own", pid, name)
-		}
+		i.Namespaces[name] = security.Not(i.Namespaces[name])
 	}
-	i.Namespaces = own
 	i.Bounding = security.AllCapabilities().String() // over nothing but its own namespaces, and no_new_privs keeps it from them
-	return i, nil
+	return i
 }
 
 // munged is how the kernel shows the groups of who in such a namespace: by the order of their numbers,

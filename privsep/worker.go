@@ -41,10 +41,7 @@ func (p *pool) spawn(i int) (*worker, error) {
 	setup.Front = spread(setup.Front, setup.MorePorts, w.number)
 	setup.User, _ = p.names.name(false, p.who.UID)
 	w.errands = newErrands(&setup, w.channel, p.names)
-	expect, err := p.spawner.expect(w.pid, p.who, p.config.files())
-	if err != nil {
-		return w, err
-	}
+	expect := p.spawner.expect(p.who, p.config.files())
 	for _, m := range []ipc.Message{&setup, &expect} {
 		if err := w.channel.TrySend(m); err != nil {
 			return w, errs.Wrap(err, errs.Internal, "tell a worker what it needs")

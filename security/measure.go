@@ -36,11 +36,6 @@ func Inherited() (Inheritance, error) {
 	return Inheritance{Bounding: status["CapBnd"], Seccomp: status["Seccomp"], Namespaces: ns}, err
 }
 
-// NamespacesOf is the namespaces of a process, as Inheritance has them.
-func NamespacesOf(pid int) (map[string]string, error) {
-	return readNamespaces(fmt.Sprintf("/proc/%d/ns/", pid))
-}
-
 // readNamespaces reads the links below dir; a kernel need not have each kind.
 func readNamespaces(dir string) (map[string]string, error) {
 	list := map[string]string{}

@@ -78,11 +78,23 @@ func Compare(want, got Posture) []string {
 			list = append(list, fmt.Sprintf("%s is %q and nothing was expected", name, g))
 		case !measured:
 			list = append(list, fmt.Sprintf("%s could not be measured, expected %q", name, w))
-		case w != g:
+		case !agree(w, g):
 			list = append(list, fmt.Sprintf("%s is %q, expected %q", name, g, w))
 		}
 	}
 	return list
+}
+
+const other = "other than "
+
+// Not is a fact that is anything but value: a namespace of one's own, whichever it is.
+func Not(value string) string { return other + value }
+
+func agree(want, got string) bool {
+	if not, ok := strings.CutPrefix(want, other); ok {
+		return got != not && got != ""
+	}
+	return want == got
 }
 
 func join(ids []uint32) string {

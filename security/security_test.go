@@ -152,16 +152,19 @@ func chown(t *testing.T, path string, uid, gid int) {
 }
 
 func TestCompare(t *testing.T) {
-	want := Posture{"uid": "9 9 9 9", "dumpable": "0", "ns_net": "net:[1]"}
-	got := Posture{"uid": "9 9 9 9", "dumpable": "1", "extra": "x"}
+	want := Posture{"uid": "9 9 9 9", "dumpable": "0", "ns_net": "net:[1]", "ns_ipc": Not("ipc:[1]"), "ns_user": Not("user:[1]")}
+	got := Posture{"uid": "9 9 9 9", "dumpable": "1", "extra": "x", "ns_ipc": "ipc:[1]", "ns_user": "user:[2]"}
 	list := []string{
 		`dumpable is "1", expected "0"`,
 		`extra is "x" and nothing was expected`,
+		`ns_ipc is "ipc:[1]", expected "other than ipc:[1]"`,
 		`ns_net could not be measured, expected "net:[1]"`,
 	}
 	if diff := cmp.Diff(list, Compare(want, got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	delete(want, "ns_ipc")
+	delete(want, "ns_user")
 	if got := Compare(want, want); got != nil {
 		t.Errorf("nothing differs, got %q", got)
 	}

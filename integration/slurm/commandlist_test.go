@@ -56,7 +56,7 @@ var commandLines = []commandLine{
 	{whose: "alice", line: "sbatch -n 999 --wrap hostname", verdict: refused},
 
 	{whose: "alice", line: "squeue -o '%i %j %T %u %P'", verdict: works,
-		wait: fmt.Sprintf(jobIs, 1, "RUNNING") + " && " + fmt.Sprintf(jobIs, 2, "FAILED")},
+		wait: fmt.Sprintf(jobIs, 1, "RUNNING") + " >/dev/null && " + fmt.Sprintf(jobIs, 2, "FAILED")},
 	{whose: "alice", line: "squeue -t all", verdict: works},
 	{whose: "alice", line: "squeue -l", verdict: works},
 	{whose: "alice", line: "squeue -j 1 -o '%i %T'", verdict: works},

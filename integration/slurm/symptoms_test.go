@@ -84,9 +84,9 @@ var symptoms = []symptom{
 	{name: "no token", path: jobsPath, status: 401, logged: "no valid credential was sent"},
 	{name: "expired", token: signed(-200, -100, false), path: jobsPath, status: 401, logged: "token: expired"},
 	{name: "of the future", token: signed(100, 400, false), path: jobsPath, status: 401, logged: "token: issued"},
-	{name: "forged", token: signed(0, 300, true), path: jobsPath, status: 401, logged: "the daemon does not accept the credential"},
+	{name: "forged", token: signed(0, 300, true), path: jobsPath, status: 401, logged: "does not accept the credential"},
 	{name: "acting for another", token: alices, header: "X-SLURM-USER-NAME: bob", path: jobsPath, status: 401,
-		logged: "the daemon does not accept the credential"},
+		logged: "does not accept the credential"},
 	{name: "version", token: alices, path: "/slurm/v0.0.39/jobs", status: 404, logged: "no such API version"},
 	{name: "wrong port", conf: appended("SlurmctldPort=6999"), token: alices, path: "/slurm/v0.0.42/ping", status: 503,
 		logged: "the controller can't be reached"},
@@ -97,7 +97,7 @@ var symptoms = []symptom{
 	{name: "no munged", conf: changed(`munge\.socket\.2`, "nothing"), args: locals, env: become, as: 20001, path: jobsPath, status: 503,
 		logged: "munged can't be reached"},
 	{name: "munged of another key", conf: changed(`/run/munge/munge\.socket\.2`, "/run/munge-other/socket"), args: locals, env: become,
-		as: 20001, path: jobsPath, status: 401, logged: "the daemon does not accept the credential"},
+		as: 20001, path: jobsPath, status: 401, logged: "does not accept the credential"},
 	{name: "root asks", args: locals, env: become, path: jobsPath, status: 403, logged: "its uid and gid stand for nobody"},
 }
 
