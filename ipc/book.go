@@ -21,7 +21,7 @@ var always = In(Serving, Draining)
 
 // book is the whole conversation.
 var book = []Row{
-	{KindSetup, "Setup", Parent, Worker, In(Born), 94, MaxMessage - 1, 0, Told,
+	{KindSetup, "Setup", Parent, Worker, In(Born), 124, MaxMessage - 1, 0, Told,
 		"what the worker needs of the configuration; no secret"},
 	{KindPosture, "Posture", Parent, Worker | Keeper, In(Told), 2, 8 << 10, 0, Proving,
 		"what the kernel must say about the process"},
@@ -92,6 +92,18 @@ var book = []Row{
 		"the name of a user or a group, please"},
 	{KindKnown, "Known", Parent, Worker, always, 11, 11 + maxName, 0, Born,
 		"the name, or that there is none, or that nobody can be asked now"},
+
+	{KindOffence, "Offence", Worker, Parent, always, 9, 9, 0, Born,
+		"the client of a connection of this worker was answered 401, or sent no request"},
+	{KindPause, "Pause", Parent, Worker, always, 10, 10, 0, Born,
+		"the client of that connection has to wait for so many seconds, and is told so"},
+
+	{KindIntent, "Intent", Worker, Parent, always, 32, 32 + 3*maxName + maxMethod + maxRoute + maxObject, 0, Born,
+		"a change is about to be made for a connection of this worker: may it?"},
+	{KindNoted, "Noted", Parent, Worker, always, 9, 9, 0, Born,
+		"the audit log has the intent, and the change may be made; or it must not be, or not yet"},
+	{KindOutcome, "Outcome", Worker, Parent, always, 18, 18 + maxCode + maxObject, 0, Born,
+		"what became of a change that was let through; owed once"},
 }
 
 // byKind finds a row by the first byte of a frame.

@@ -269,6 +269,16 @@ func fresh(k Kind) Message {
 		return new(Who)
 	case KindKnown:
 		return new(Known)
+	case KindOffence:
+		return new(Offence)
+	case KindPause:
+		return new(Pause)
+	case KindIntent:
+		return new(Intent)
+	case KindNoted:
+		return new(Noted)
+	case KindOutcome:
+		return new(Outcome)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package ipc
 import (
 	"errors"
 	"io"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -38,10 +39,13 @@ func fullSetup() *Setup {
 		JWT: true, Local: true, RequireUserName: true,
 		SchedUID: 990, User: "rest", Privileged: []string{"root", "toor"}, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
 		Parsers: []Parser{{40, 1}, {43, 0}}, Content: ContentController | ContentAccounting, Statuses: []string{"200", "default"},
-		JSON: Pretty, YAML: NoTag, Requests: 62, Inetd: true, Seal: SealAudit | SealUnix,
+		JSON: Pretty, YAML: NoTag, Requests: 62, Inetd: true, Seal: SealAudit | SealUnix, Audit: true,
 		LogLevel: -4,
 		Limits: Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
 			Call: 1500 * time.Millisecond, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
+		Admission: Admission{Auth: time.Second, Malformed: 2 * time.Second, Crash: time.Minute, Threshold: 30 * time.Second,
+			Exempt: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Unix: true,
+			Rate: 50, Burst: 100},
 	}
 }
 
@@ -82,7 +86,7 @@ func TestConversation(t *testing.T) {
 		if err != nil {
 			t.Fatalf("receive %s: %v", s.m.Kind(), err)
 		}
-		if diff := cmp.Diff(s.m, got.Message); diff != "" {
+		if diff := cmp.Diff(s.m, got.Message, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 			t.Errorf("%s (-sent +received):\n%s", s.m.Kind(), diff)
 		}
 		if len(got.FDs) != len(s.fds) {

@@ -128,6 +128,11 @@ const (
 	KindUndialed    Kind = 41
 	KindWho         Kind = 42
 	KindKnown       Kind = 43
+	KindOffence     Kind = 44
+	KindPause       Kind = 45
+	KindIntent      Kind = 47
+	KindNoted       Kind = 48
+	KindOutcome     Kind = 49
 )
 
 // String is the kind's name in the book, or its number when it isn't there.

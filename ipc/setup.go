@@ -49,9 +49,12 @@ type Setup struct {
 	Requests uint32 // requests in progress at one time in this worker; privsep's
 	Inetd    bool   // one connection, and then the end; privsep's
 	Seal     Seal   // privsep's
+	Audit    bool   // each change needs leave first; privsep's
 
 	LogLevel int8 // as slog.Level
 	Limits   Limits
+
+	Admission Admission
 }
 
 // Address is one daemon to call.
@@ -176,10 +179,12 @@ func (s *Setup) walk(w *walker) {
 	w.u32(&s.Requests)
 	w.flag(&s.Inetd)
 	w.u8((*uint8)(&s.Seal))
+	w.flag(&s.Audit)
 	level := uint8(s.LogLevel)
 	w.u8(&level)
 	s.LogLevel = int8(level)
 	s.Limits.walk(w)
+	s.Admission.walk(w)
 }
 
 func (a *Address) walk(w *walker) {

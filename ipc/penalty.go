@@ -1,0 +1,136 @@
+package ipc
+
+import (
+	"net/netip"
+	"time"
+)
+
+// What a client did wrong, as its worker saw it.
+type Wrong uint8
+
+// The wrongs.
+const (
+	WrongCredential Wrong = iota + 1 // a request was answered 401
+	WrongRequest                     // what came was no request
+	wrongs
+)
+
+// Offence says that the client of connection ID did wrong. It names nobody: whose connection that is the parent
+// knows, so that a captured worker can speak ill of those alone who are in its hands.
+type Offence struct {
+	ID   uint64
+	What Wrong
+}
+
+// Kind is KindOffence.
+func (*Offence) Kind() Kind { return KindOffence }
+
+func (o *Offence) walk(w *walker) {
+	w.u64(&o.ID)
+	w.u8((*uint8)(&o.What))
+	if w.reading && (o.What < WrongCredential || o.What >= wrongs) {
+		w.fail("has a wrong that is %d", o.What)
+	}
+}
+
+// Pause answers an Offence: whoever is at the other end of connection ID has to wait for so many seconds, and is
+// told so, whatever he asks.
+type Pause struct {
+	ID      uint64
+	Seconds uint16
+}
+
+// Kind is KindPause.
+func (*Pause) Kind() Kind { return KindPause }
+
+func (p *Pause) walk(w *walker) {
+	w.u64(&p.ID)
+	w.u16(&p.Seconds)
+}
+
+// Admission is who has to wait for what, and who need not. The parent goes by it, and each worker where the
+// parent can't see who asks.
+type Admission struct {
+	Auth, Malformed, Crash time.Duration // what an offence costs; 0: nothing
+	Threshold              time.Duration // what a source may owe; 0: there are no penalties
+
+	Exempt  []netip.Prefix // who has no penalties
+	Proxies []netip.Prefix // who speaks for others, whom X-Forwarded-For names
+	Unix    bool           // so does whoever connects to a UNIX socket
+
+	Rate, Burst uint32 // requests of one identity per second, and at once; 0: as many as it likes
+}
+
+// MaxPrefixes is how many networks Exempt and Proxies may have, each.
+const MaxPrefixes = 32
+
+func (a *Admission) walk(w *walker) {
+	w.span(&a.Auth)
+	w.span(&a.Malformed)
+	w.span(&a.Crash)
+	w.span(&a.Threshold)
+	list(w, &a.Exempt, MaxPrefixes, 17, func(p *netip.Prefix) { w.prefix(p) })
+	list(w, &a.Proxies, MaxPrefixes, 17, func(p *netip.Prefix) { w.prefix(p) })
+	w.flag(&a.Unix)
+	w.u32(&a.Rate)
+	w.u32(&a.Burst)
+}
+
+// prefix is a network: 16 bytes and how many bits of them count. One of IPv4 has the form of ::ffff:0:0/96.
+func (w *walker) prefix(p *netip.Prefix) {
+	var text [16]byte
+	var bits uint8
+	if p.IsValid() {
+		text, bits = p.Addr().As16(), uint8(p.Bits())
+		if p.Addr().Is4() {
+			bits += 96
+		}
+	}
+	w.bytes(text[:])
+	w.u8(&bits)
+	if !w.reading || w.err != nil {
+		return
+	}
+	addr := netip.AddrFrom16(text)
+	switch {
+	case bits > 128:
+		w.fail("has a network of %d bits", bits)
+	case addr.Is4In6() && bits >= 96:
+		*p = netip.PrefixFrom(addr.Unmap(), int(bits)-96)
+	default:
+		*p = netip.PrefixFrom(addr, int(bits))
+	}
+}
+
+// Speaks tells whether who connects from addr (invalid: through a UNIX socket) speaks for others.
+func (a *Admission) Speaks(addr netip.Addr) bool {
+	if !addr.IsValid() {
+		return a.Unix
+	}
+	return within(a.Proxies, addr)
+}
+
+// Exempts tells whether who connects from addr has no penalties.
+func (a *Admission) Exempts(addr netip.Addr) bool {
+	return addr.IsValid() && within(a.Exempt, addr)
+}
+
+func within(list []netip.Prefix, addr netip.Addr) bool {
+	for _, p := range list {
+		if p.Contains(addr.Unmap().WithZone("")) {
+			return true
+		}
+	}
+	return false
+}
+
+// OneClient is what one client has of IPv6, where a machine chooses its addresses from 2^64; of IPv4
+// it is the address.
+func OneClient(addr netip.Addr) netip.Addr {
+	addr = addr.Unmap().WithZone("")
+	if addr.Is6() {
+		net, _ := addr.Prefix(64)
+		addr = net.Addr()
+	}
+	return addr
+}
