@@ -136,9 +136,10 @@ func (s *site) accepted(d *model.JobDesc) uint32 {
 func (s *site) job(id uint32) model.Job {
 	s.t.Helper()
 	for {
-		jobs, _, err := s.client.Job(s.t.Context(), model.Credential{}, id, model.Query{})
+		var job model.Job
+		_, err := s.client.Job(s.t.Context(), model.Credential{}, id, model.Query{}, func(j *model.Job) error { job = *j; return nil })
 		if err == nil {
-			return jobs[0]
+			return job
 		}
 		if k := errs.KindOf(err); k == errs.NotFound || s.t.Context().Err() != nil {
 			s.t.Fatal(err)

@@ -67,11 +67,10 @@ func TestRequestsAtEveryVersion(t *testing.T) {
 			}
 			id := answer.StepID.JobID
 			awaitState(t, c, id, model.JobRunning)
-			jobs, _, err := rpc.Job(ctx, own, id, model.Query{})
-			if err != nil {
+			var j model.Job
+			if _, err := rpc.Job(ctx, own, id, model.Query{}, func(one *model.Job) error { j = *one; return nil }); err != nil {
 				t.Fatal("job:", err)
 			}
-			j := jobs[0]
 			if j.Name != "test" || j.Nodes != "here" || j.State != model.JobRunning || j.NumCPUs != 1 ||
 				j.TimeLimit != model.Some[uint32](9000) || j.EndTime != j.StartTime+9000*60 || j.UserID != me.UID {
 				t.Errorf("job %+v", j)

@@ -80,38 +80,28 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 	if h.Cluster != "" {
 		filter.Clusters = []string{h.Cluster}
 	}
-	jobs, err := h.accountingJobs(c, filter)
-	if err != nil {
-		return err
-	}
-	if part := p.Job; len(jobs) == 0 && !part.Step.Step.Set && (part.ArrayTaskID.Set || part.HetOffset.Set) {
-		// The daemon finds no task that waits, and no component: they are picked from the whole job here.
-		filter.Steps = []model.SelectedStep{{Step: model.StepID{JobID: part.Step.JobID}}}
-		if jobs, err = h.accountingJobs(c, filter); err != nil {
-			return err
-		}
-		jobs = slices.DeleteFunc(jobs, func(j model.AccountingJob) bool { return !isPart(&j, part) })
-	}
-	if len(jobs) == 0 {
-		return errs.New(errs.NotFound, "there is no job %s in the records", c.params["job_id"]).WithSource(inPath + "job_id")
-	}
 	return h.sendAccountingJobs(c, r, func(each func(*model.AccountingJob) error) error {
-		for i := range jobs {
-			if err := each(&jobs[i]); err != nil {
-				return err
-			}
+		found := false
+		list := func(is func(*model.AccountingJob) bool) error {
+			return h.Accounting.Jobs(c.ctx, c.cred, filter, func(j *model.AccountingJob) error {
+				if !is(j) {
+					return nil
+				}
+				found = true
+				return each(j)
+			})
 		}
-		return nil
+		err := list(func(*model.AccountingJob) bool { return true })
+		if part := p.Job; err == nil && !found && !part.Step.Step.Set && (part.ArrayTaskID.Set || part.HetOffset.Set) {
+			// The daemon finds no task that waits, and no component: they are picked from the whole job here.
+			filter.Steps = []model.SelectedStep{{Step: model.StepID{JobID: part.Step.JobID}}}
+			err = list(func(j *model.AccountingJob) bool { return isPart(j, part) })
+		}
+		if err == nil && !found {
+			err = errs.New(errs.NotFound, "there is no job %s in the records", c.params["job_id"]).WithSource(inPath + "job_id")
+		}
+		return err
 	})
-}
-
-// accountingJobs are the jobs that the filter lets through, few as they are.
-func (h *handler) accountingJobs(c *call, filter model.AccountingJobFilter) (jobs []model.AccountingJob, err error) {
-	err = h.Accounting.Jobs(c.ctx, c.cred, filter, func(j *model.AccountingJob) error {
-		jobs = append(jobs, *j)
-		return nil
-	})
-	return jobs, err
 }
 
 // isPart tells whether j is the task or the component that is named, or has it among those that wait.

@@ -35,9 +35,9 @@ type Controller interface {
 	// Jobs gives each job to each, as Nodes does.
 	Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 
-	// Job is the job of that number, several when it is an array or heterogeneous;
+	// Job gives the job of that number to each, as Nodes does: several when it is an array or heterogeneous;
 	// errs.NotFound when there is none.
-	Job(ctx context.Context, cred model.Credential, id uint32, q model.Query) ([]model.Job, model.JobTimes, error)
+	Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 
 	// JobStates gives the state of each of jobs to each, as Nodes does; no jobs: of all. errs.Unsupported
 	// from a controller that has no such question, with nothing given.

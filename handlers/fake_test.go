@@ -31,7 +31,8 @@ type fake struct {
 	lastUpdate   model.Time
 	backfill     model.Time
 	submitErr    error
-	midway       error // what a list ends with
+	midway       error  // what a list ends with
+	midwayAt     string // the one of the accounting daemon's lists that does; "": all
 	stats        model.AccountingStats
 	recorded     recorded
 
@@ -115,23 +116,23 @@ func (f *fake) Jobs(_ context.Context, cred model.Credential, q model.Query, eac
 	return model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(f.jobs, each, f.midway)
 }
 
-func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.Query) ([]model.Job, model.JobTimes, error) {
+func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	f.queries = append(f.queries, q)
 	if err := f.asked("job", cred); err != nil {
-		return nil, model.JobTimes{}, err
+		return model.JobTimes{}, err
 	}
 	var family []model.Job // as a controller answers: all of an array, and of a heterogeneous job
+	known := false
 	for i := range f.jobs {
 		if j := &f.jobs[i]; j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id {
 			family = append(family, *j)
+			known = known || j.StepID.JobID == id
 		}
 	}
-	for i := range family {
-		if family[i].StepID.JobID == id {
-			return family, model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, nil
-		}
+	if !known {
+		return model.JobTimes{}, &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
 	}
-	return nil, model.JobTimes{}, &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
+	return model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(family, each, f.midway)
 }
 
 func (f *fake) JobStates(_ context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error {

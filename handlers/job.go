@@ -3,7 +3,6 @@ package handlers
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"syscall"
 
 	"schedrestd/api"
@@ -27,32 +26,33 @@ func (h *handler) getJobs(c *call, p *api.ListParams) error {
 }
 
 // getJob shows one job: several entries when it is an array or heterogeneous, and no task or component
-// of it was named.
+// of it was named. They go from the controller's answer to the client one at a time: an array may be a million.
 func (h *handler) getJob(c *call, p *api.JobParams) error {
-	jobs, times, err := h.Controller.Job(c.ctx, c.cred, p.Job.JobID, p.Or(everything))
-	if err != nil {
-		return err
-	}
-	if jobs, err = partOf(jobs, p.Job); err != nil {
-		return err
-	}
-	body := api.JobsAnswer{LastUpdate: times.LastUpdate, LastBackfill: times.LastBackfill, Envelope: c.envelope()}
+	what, is := partOf(p.Job)
+	body := api.JobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
-		for i := range jobs {
-			if err := each(&api.JobRow{Job: &jobs[i], Users: h.Users}); err != nil {
-				return err
+		row := api.JobRow{Users: h.Users}
+		times, err := h.Controller.Job(c.ctx, c.cred, p.Job.JobID, p.Or(everything), func(j *model.Job) error {
+			if !is(j) {
+				return nil
 			}
+			row.Job = j
+			return each(&row)
+		})
+		body.LastUpdate, body.LastBackfill = times.LastUpdate, times.LastBackfill
+		if err == nil && row.Job == nil {
+			missing := errs.New(errs.NotFound, "there is no %s", what)
+			missing.Number = invalidJobID
+			err = missing.WithSource(inPath + "job_id")
 		}
-		return nil
+		return err
 	}
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
 
-// partOf is the task or the component that is named, of jobs, which are all of an array or a heterogeneous
-// job. A task without a job of its own is in the one record of all that wait, as "scontrol show job 12_3" has it.
-func partOf(jobs []model.Job, named model.JobSelection) ([]model.Job, error) {
-	var what string
-	var is func(*model.Job) bool
+// partOf tells which of an array's or a heterogeneous job's records are what is named, and its name in words. A task
+// without a job of its own is in the one record of all that wait, as "scontrol show job 12_3" has it.
+func partOf(named model.JobSelection) (what string, is func(*model.Job) bool) {
 	switch task, offset := named.ArrayTaskID, named.HetOffset; {
 	case task.Set:
 		what = fmt.Sprintf("job %d with a task %d", named.JobID, task.Number)
@@ -65,15 +65,9 @@ func partOf(jobs []model.Job, named model.JobSelection) ([]model.Job, error) {
 		what = fmt.Sprintf("job %d with a component %d", named.JobID, offset.Number)
 		is = func(j *model.Job) bool { return j.HetJobID == named.JobID && j.HetJobOffset == offset.Number }
 	default:
-		return jobs, nil
+		what, is = fmt.Sprintf("job %d", named.JobID), func(*model.Job) bool { return true }
 	}
-	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j model.Job) bool { return !is(&j) })
-	if len(jobs) == 0 {
-		missing := errs.New(errs.NotFound, "there is no %s", what)
-		missing.Number = invalidJobID
-		return nil, missing.WithSource(inPath + "job_id")
-	}
-	return jobs, nil
+	return what, is
 }
 
 // invalidJobID is the number that Slurm has for a job that there is not.

@@ -46,17 +46,31 @@ func TestListIsWhole(t *testing.T) {
 // TestListThatBreaksOff: when the controller fails in the middle of a list, the client must
 // not take what it got for the whole.
 func TestListThatBreaksOff(t *testing.T) {
-	f := big()
-	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
+	f, broken := big(), errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
+	for i := range f.jobs[1:] { // an array is a list, too
+		f.jobs[1+i].ArrayJobID = 1000
+	}
+	for range 500 {
+		f.recorded.jobs = append(f.recorded.jobs, model.AccountingJob{JobID: 77, Cluster: "demo"})
+	}
 	server := httptest.NewServer(New(config(f)))
 	defer server.Close()
-	answer, err := http.DefaultClient.Do(to(server, "/sched/v0.0.43/jobs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if b, err := io.ReadAll(answer.Body); err == nil {
-		t.Errorf("a broken list looks whole: %d bytes", len(b))
+	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/job/1000", "/scheddb/v0.0.43/job/77"} {
+		f.midway = nil
+		if w := serve(t, config(f), request(http.MethodGet, path, "")); w.Code != http.StatusOK || strings.Count(w.Body.String(), `"job_id":`) < 500 {
+			t.Errorf("%s: status %d, %d bytes", path, w.Code, w.Body.Len())
+		}
+		if f.midway = broken; strings.HasPrefix(path, "/scheddb") {
+			f.midwayAt = "recorded jobs"
+		}
+		answer, err := http.DefaultClient.Do(to(server, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if b, err := io.ReadAll(answer.Body); err == nil {
+			t.Errorf("%s: a broken list looks whole: %d bytes", path, len(b))
+		}
 	}
 }
 

@@ -37,6 +37,9 @@ func listed[T any](a accounts, call string, cred model.Credential, filter any, l
 	}
 	var none T
 	reused = none
+	if a.midwayAt != "" && a.midwayAt != call {
+		return nil
+	}
 	return a.midway
 }
 

@@ -194,15 +194,19 @@ func TestWhoSeesWhose(t *testing.T) {
 					t.Errorf("sees %v of %d and %d: %v", seen, mine, theirs, err)
 				}
 				for id, good := range map[uint32]bool{mine: true, theirs: who.all} {
-					if _, _, err := ask.Job(ctx, cred, id, model.Query{}); (err == nil) != good || !good && numberIn(err) != fault.InvalidJobID {
+					if _, err := ask.Job(ctx, cred, id, model.Query{}, func(*model.Job) error { return nil }); (err == nil) != good || !good && numberIn(err) != fault.InvalidJobID {
 						t.Errorf("shown %d: %v", id, err)
 					}
 					if err := ask.Kill(ctx, cred, fmt.Sprint(id), 9, 0); (err == nil) != good || !good && numberIn(err) != fault.InvalidJobID {
 						t.Errorf("cancels %d: %v", id, err)
 					}
-					jobs, _, err := tcp.Job(ctx, byToken(keys.token("root", time.Hour)), id, model.Query{})
+					cancelled := false
+					_, err := tcp.Job(ctx, byToken(keys.token("root", time.Hour)), id, model.Query{}, func(j *model.Job) error {
+						cancelled = j.State == model.JobCancelled
+						return nil
+					})
 					must(t, err)
-					if cancelled := jobs[0].State == model.JobCancelled; cancelled != good {
+					if cancelled != good {
 						t.Errorf("job %d is cancelled: %t", id, cancelled)
 					}
 				}

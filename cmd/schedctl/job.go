@@ -26,23 +26,19 @@ func showJob(to connector) *cobra.Command {
 			}
 			describe := recordOf(api.Job)
 			if len(ids) == 1 {
-				jobs, _, err := c.client.Job(cmd.Context(), c.credential, ids[0], model.Query{Flags: model.ShowAll | model.ShowDetail})
-				if err != nil {
-					return err
-				}
-				for i := range jobs {
-					r, err := describe(&api.JobRow{Job: &jobs[i], Users: users{}})
+				first := true
+				_, err := c.client.Job(cmd.Context(), c.credential, ids[0], model.Query{Flags: model.ShowAll | model.ShowDetail}, func(j *model.Job) error {
+					r, err := describe(&api.JobRow{Job: j, Users: users{}})
 					if err != nil {
 						return err
 					}
-					if i > 0 {
+					if !first {
 						fmt.Fprintln(cmd.OutOrStdout()) // another task of an array
 					}
-					if err := r.list(cmd.OutOrStdout()); err != nil {
-						return err
-					}
-				}
-				return nil
+					first = false
+					return r.list(cmd.OutOrStdout())
+				})
+				return err
 			}
 			t := newTable(cmd.OutOrStdout(), column{"ID", "job_id"}, column{"NAME", "name"}, column{"USER", "user_name"}, column{"STATE", "job_state"},
 				column{"CPUS", "cpus"}, column{"LIMIT", "time_limit"}, column{"EXIT", "exit_code.return_code"}, column{"REASON", "state_reason"})

@@ -170,7 +170,7 @@ func requests(t *testing.T, c *client.Client) {
 			t.Errorf("Node %q: %v", name, err)
 		}
 	}
-	if _, _, err := c.Job(ctx, ann, 7, model.Query{}); errs.KindOf(err) != errs.NotFound {
+	if _, err := c.Job(ctx, ann, 7, model.Query{}, nil); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("Job: %v", err)
 	}
 	if _, err := c.Partitions(ctx, ann, model.Query{}, func(p *model.Partition) error {

@@ -21,28 +21,28 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 	return model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
 
-// Job is the job with that id: several when it is an array or heterogeneous, never
+// Job gives the job with that id to each, as Jobs does: several when it is an array or heterogeneous, and never
 // none; errs.NotFound when there is none. q is as in Node.
-func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query) ([]model.Job, model.JobTimes, error) {
+func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+	given := false
 	var answer message.JobInfo
+	answer.Jobs.Each = pass(func(j *model.Job) error {
+		if err := unchanged(answer.LastUpdate, q); err != nil {
+			return err
+		}
+		given = true
+		attempted(j, answer.LastBackfill)
+		return each(j)
+	})
 	req := message.JobInfoSingleRequest{JobID: model.Some(id), ShowFlags: uint16(q.Flags)}
 	err := c.query(ctx, cred, request{kind: message.RequestJobInfoSingle, body: &req, repeatable: true}, message.ResponseJobInfo, &answer)
-	if err == nil && len(answer.Jobs.List) == 0 || numberOf(err) == fault.InvalidJobID {
+	times := model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}
+	if !given && (err == nil || numberOf(err) == fault.InvalidJobID) {
 		missing := errs.New(errs.NotFound, "there is no job %d", id)
 		missing.Number = fault.InvalidJobID
-		return nil, model.JobTimes{}, missing
+		return model.JobTimes{}, missing
 	}
-	times := model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}
-	if err == nil {
-		err = unchanged(answer.LastUpdate, q)
-	}
-	if err != nil {
-		return nil, times, err
-	}
-	for i := range answer.Jobs.List {
-		attempted(&answer.Jobs.List[i], answer.LastBackfill)
-	}
-	return answer.Jobs.List, times, nil
+	return times, err
 }
 
 // attempted sets the flag of a waiting job that the last run of backfill scheduling looked at. A controller leaves
