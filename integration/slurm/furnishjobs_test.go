@@ -75,6 +75,10 @@ func (m *machine) furnishJobs(t *testing.T) {
 		})
 	}
 	m.run(t, "bob", "scancel", jobs["cancel"])
+	eventually(t, "there is a time that job gres has run before it is suspended", func() bool {
+		ran := m.run(t, "root", "squeue", "-h", "-j", jobs["gres"], "-o", "%M")
+		return ran != "0:00" && ran != "0:01"
+	})
 	m.run(t, "root", "scontrol", "suspend", jobs["gres"])
 	m.run(t, "root", "scontrol", "update", "JobId="+jobs["held"], "AdminComment=an-administrator's", "Priority=0")
 	m.attempt(t, "root", "scontrol update JobId="+jobs["held"]+" Extra=more")
