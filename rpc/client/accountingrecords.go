@@ -38,13 +38,6 @@ func (a *Accounting) Users(ctx context.Context, cred model.Credential, filter mo
 	return list(ctx, a, cred, q, &answer, &answer.Listed, each)
 }
 
-// WCKeys gives each workload key to each, as Jobs does.
-func (a *Accounting) WCKeys(ctx context.Context, cred model.Credential, filter model.WCKeyFilter, each func(*model.WCKey) error) error {
-	var answer message.WCKeys
-	q := question{message.AccountingGetWCKeys, &message.GetWCKeys{WCKeyFilter: filter}, message.AccountingGotWCKeys}
-	return list(ctx, a, cred, q, &answer, &answer.Listed, each)
-}
-
 // QOS gives each quality of service to each, as Jobs does.
 func (a *Accounting) QOS(ctx context.Context, cred model.Credential, filter model.QOSFilter, each func(*model.QOS) error) error {
 	var answer message.QOSList

@@ -50,9 +50,6 @@ func accountingRecords() *server.Server {
 		message.AccountingGetUsers: decoded(message.AccountingGotUsers, func(r *message.GetUsers) (message.Body, error) {
 			return &message.Users{Listed: listed(r.Assoc.Users, func(s string) model.User { return model.User{Name: s} })}, nil
 		}),
-		message.AccountingGetWCKeys: decoded(message.AccountingGotWCKeys, func(r *message.GetWCKeys) (message.Body, error) {
-			return &message.WCKeys{Listed: listed(r.Names, func(s string) model.WCKey { return model.WCKey{Name: s} })}, nil
-		}),
 		message.AccountingGetQOS: decoded(message.AccountingGotQOS, func(r *message.GetQOS) (message.Body, error) {
 			return &message.QOSList{Listed: listed(r.Names, func(s string) model.QOS { return model.QOS{Name: s} })}, nil
 		}),
@@ -95,9 +92,6 @@ func TestAccountingRecords(t *testing.T) {
 			}},
 			{"users", func() error {
 				return a.Users(ctx, ann, model.UserFilter{Assoc: model.AssocFilter{Users: want}}, collect(&got, func(u *model.User) string { return u.Name }))
-			}},
-			{"workload keys", func() error {
-				return a.WCKeys(ctx, ann, model.WCKeyFilter{Names: want}, collect(&got, func(k *model.WCKey) string { return k.Name }))
 			}},
 			{"qos", func() error {
 				return a.QOS(ctx, ann, model.QOSFilter{Names: want}, collect(&got, func(q *model.QOS) string { return q.Name }))

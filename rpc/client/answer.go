@@ -35,7 +35,12 @@ func (g *daemons) read(answer *reply, want message.Type, body message.Body) erro
 		return g.bad(answer.decode(body))
 	}
 	if answer.kind == message.ResponseReroute { // nothing was done, and where to go is no address of the configuration
-		return errs.New(errs.Unsupported, "the %s says that another cluster of the federation has to be asked", g.what)
+		which := "another cluster"
+		var where message.Reroute
+		if answer.decode(&where) == nil && where.Cluster != nil && where.Cluster.Name != "" {
+			which = fmt.Sprintf("the cluster %q", where.Cluster.Name)
+		}
+		return errs.New(errs.Unsupported, "the %s says that %s of the federation has to be asked", g.what, which)
 	}
 	rc, err := verdict(answer)
 	switch {

@@ -34,5 +34,8 @@ const (
 // RetryPrimary is for how long a backup is remembered.
 const RetryPrimary = retryPrimary
 
+// RestFor sets from when on a session that waits is trusted with a part of the time.
+func (a *Accounting) RestFor(d time.Duration) { a.sessions.rest = d }
+
 // WaitFor sets how long a session waits.
 func (a *Accounting) WaitFor(d time.Duration) { a.sessions.wait = d }

@@ -24,6 +24,7 @@ const (
 	maxIdle    = 16               // of a process
 	maxIdleOne = 4                // of those, with one daemon for one credential
 	idleFor    = 60 * time.Second // then it is closed
+	restFor    = 5 * time.Second  // from then on it is not trusted with all of the time that there is
 )
 
 // owner is whose a session is. A daemon looks at a token when the session is opened, and never again:
@@ -48,6 +49,7 @@ type sessions struct {
 	mu   sync.Mutex
 	idle []*session
 	wait time.Duration // 0: idleFor
+	rest time.Duration // 0: restFor
 }
 
 // take gives the session of o that was used last, for one question; nil: there is none.
@@ -82,7 +84,7 @@ func (p *sessions) put(s *session) {
 	if !s.expires.IsZero() {
 		wait = min(wait, time.Until(s.expires))
 	}
-	p.idle = append(p.idle, s)
+	p.idle, s.since = append(p.idle, s), time.Now()
 	s.alarm = time.AfterFunc(wait, func() { p.drop(s) })
 	first, same := -1, 0
 	for i, other := range p.idle {
@@ -98,6 +100,11 @@ func (p *sessions) put(s *session) {
 	case len(p.idle) > maxIdle:
 		p.remove(0).close()
 	}
+}
+
+// rested tells whether s has waited so long that nobody may be at its other end.
+func (p *sessions) rested(s *session) bool {
+	return s.reused && time.Since(s.since) >= cmp.Or(p.rest, restFor)
 }
 
 // remove takes out the i-th. The caller holds the lock.

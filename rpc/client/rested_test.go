@@ -1,0 +1,43 @@
+package client_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+)
+
+// TestRestedSessionIsSilent: a session that has waited, and at whose other end nobody is any more, costs a part of the
+// time: the rest is for a new one. One that has just been used is believed to be slow.
+func TestRestedSessionIsSilent(t *testing.T) {
+	good := model.Credential{Token: "good"}
+	for name, rested := range map[string]bool{"rested": true, "just used": false} {
+		t.Run(name, func(t *testing.T) {
+			k, over := keeps(t), make(chan struct{})
+			defer close(over)
+			k.act = func(_ net.Conn, question int) bool {
+				if question > 0 {
+					<-over
+				}
+				return question == 0
+			}
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{k.Address}, Timeout: 4 * time.Second})
+			a.RestFor(time.Hour)
+			if rested {
+				a.RestFor(time.Nanosecond)
+			}
+			mustAsk(t, a, good)
+			k.openings()
+			_, err := ask(a, good)
+			if rested && err != nil || !rested && errs.KindOf(err) != errs.Timeout {
+				t.Errorf("got %v", err)
+			}
+			if opened := k.openings(); (len(opened) == 1) != rested {
+				t.Errorf("sessions opened: %q", opened)
+			}
+		})
+	}
+}

@@ -1,0 +1,182 @@
+package client
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+)
+
+// session is one connection to an accounting daemon. It belongs to the credential that opened it,
+// and is used by no other.
+type session struct {
+	caller  *caller
+	nc      net.Conn
+	version codec.Version
+	latency time.Duration // of the opening
+
+	owner   owner
+	expires time.Time       // of the token; zero: not known
+	ctx     context.Context // of the question
+	lent    bool            // to an answer that is read from it as it is used; it is closed afterwards
+	reused  bool            // it waited before this question
+	since   time.Time       // reused: it has waited
+	alarm   *time.Timer     // closes it while it waits
+	stop    func() bool     // ends the limit of the question
+	close   func()          // the connection
+}
+
+// shut closes s after its only question.
+func (s *session) shut() {
+	s.stop()
+	s.close()
+}
+
+// openSession opens a session at the newest version that d speaks.
+func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
+	var s *session
+	try := func(v codec.Version) (f *failure) {
+		s, f = a.openAt(ctx, d, cred, v)
+		return f
+	}
+	if v := d.known(); v != 0 {
+		f := try(v)
+		if f == nil || f.stage == answered || f.stage <= unreached {
+			return s, f
+		}
+		d.forget() // it may have come back as another release
+		if f.stage != unspoken && f.stage != silent {
+			return nil, f
+		}
+	}
+	_, f := d.descend(try)
+	return s, f
+}
+
+// openAt opens a session at version v: in the header and in the body, because what the
+// body says is what is spoken, and a version too new there is not refused.
+func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (*session, *failure) {
+	init := &message.PersistInit{Version: v, ClusterName: a.cfg.Cluster, PersistType: message.PersistToAccounting}
+	opening, err := message.EncodeOpening(v, a.seal(ctx, d, cred), init)
+	if err != nil {
+		return nil, failed(unmade, err)
+	}
+	nc, done, err := a.connect(ctx, d, cred)
+	if err != nil {
+		return nil, failed(unreached, fmt.Errorf("connect to %s: %w", d.name, err))
+	}
+	s := &session{caller: &a.caller, nc: nc, close: done, version: v, owner: ownerOf(d, cred), expires: cred.Expires}
+	s.begin(ctx)
+	start := time.Now()
+	f := s.exchange(opening, message.AccountingRC, nil)
+	s.latency = time.Since(start)
+	if f != nil {
+		s.shut()
+		if f = refusedOpening(f, v); errs.KindOf(f.err) == errs.Unauthenticated && f.stage == answered {
+			a.sessions.forget(s.owner)
+		}
+		return nil, f
+	}
+	return s, nil
+}
+
+// unsaid is the number with which 22.05 refuses, and says no more.
+const unsaid uint32 = 1<<32 - 1
+
+// refusedOpening tells the refusal of version v from that of the credential. 22.05 has one answer for
+// both; but what it speaks itself is the oldest there is.
+func refusedOpening(f *failure, v codec.Version) *failure {
+	switch number := uint32(numberOf(f.err)); {
+	case number == fault.ProtocolVersion, number == unsaid && v > codec.Oldest:
+		f.stage = unspoken
+	case number == unsaid:
+		return failed(answered, fault.Of(fault.Authentication, ""))
+	}
+	return f
+}
+
+// call sends a request and reads the answer, of type want, into body.
+func (s *session) call(t message.Type, body message.Body, want message.Type, answer message.Body) *failure {
+	b, err := message.EncodePersistent(s.version, t, body)
+	if err != nil {
+		return failed(unmade, err)
+	}
+	return s.exchange(b, want, answer)
+}
+
+// exchange sends the message b and reads the answer. When want is AccountingRC,
+// number 0 is all there is to read, and answer is nil.
+func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
+	var long *room
+	if answer != nil {
+		long = &room{budget: s.caller.cfg.Answers, who: s.owner}
+		long.who.daemon = nil
+	}
+	got, f := s.fetch(b, want, long)
+	if f != nil {
+		return f
+	}
+	defer got.release()
+	if answer == nil {
+		return nil
+	}
+	if err := got.decode(answer); err != nil {
+		return failed(garbled, err)
+	}
+	return nil
+}
+
+// fetch is exchange without the decoding: an answer of type want, in room.
+func (s *session) fetch(b []byte, want message.Type, room *room) (*reply, *failure) {
+	if n, err := s.nc.Write(b); err != nil {
+		return nil, failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
+	}
+	answer, f := s.caller.receive(s.ctx, s.nc, room, false)
+	if f != nil {
+		return nil, f
+	}
+	answer.done, s.lent = s.close, answer.flowing
+	if f := s.open(answer, want); f != nil {
+		answer.release()
+		return nil, f
+	}
+	return answer, nil
+}
+
+// open takes an answer apart, which is to be of type want.
+func (s *session) open(answer *reply, want message.Type) *failure {
+	b := answer.first
+	if len(b) < 2 {
+		return failed(garbled, codec.ErrShort)
+	}
+	answer.version, answer.kind, answer.first = s.version, message.Type(binary.BigEndian.Uint16(b)), b[2:]
+	switch answer.kind {
+	case message.AccountingRC:
+		return s.verdict(answer, want)
+	case want:
+		return nil
+	}
+	return failed(garbled, fmt.Errorf("message %d instead of %d", answer.kind, want))
+}
+
+// verdict judges the daemon's short answer.
+func (s *session) verdict(answer *reply, want message.Type) *failure {
+	var rc message.PersistRC
+	if err := answer.decode(&rc); err != nil {
+		return failed(garbled, err)
+	}
+	switch {
+	case rc.Code != 0:
+		return failed(answered, fault.Of(rc.Code, rc.Comment))
+	case want != message.AccountingRC:
+		return failed(garbled, fmt.Errorf("success without a message %d", want))
+	}
+	return nil
+}

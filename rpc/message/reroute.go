@@ -1,0 +1,29 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// Reroute says that another cluster of the federation is to be asked (table
+// reroute_response).
+type Reroute struct {
+	Cluster     *model.Cluster // nil: none
+	StepManager string
+}
+
+// Walk is the wire's order.
+func (m *Reroute) Walk(c *codec.Codec) {
+	known := m.Cluster != nil
+	flag8(c, "has_working_cluster", &known)
+	if c.If("has_working_cluster", known) {
+		if m.Cluster == nil {
+			m.Cluster = new(model.Cluster)
+		}
+		codec.Record(c, "working_cluster_rec", "db_cluster_rec", m.Cluster, cluster)
+	}
+	c.EndIf()
+	if c.Since(codec.V2405) {
+		c.String("stepmgr", &m.StepManager)
+	}
+}

@@ -1,0 +1,34 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// GetTRES asks for trackable resources (table db_tres_cond).
+type GetTRES struct{ model.TRESFilter }
+
+// Walk is the wire's order.
+func (m *GetTRES) Walk(c *codec.Codec) {
+	c.Uint64("count", &m.Count)
+	texts(c, "format_list", &m.Format)
+	texts(c, "id_list", &m.IDs)
+	texts(c, "name_list", &m.Names)
+	texts(c, "type_list", &m.Types)
+	flag16(c, "with_deleted", &m.WithDeleted)
+}
+
+// TRESList answers it.
+type TRESList struct{ Listed[model.TRES] }
+
+// Walk is the wire's order.
+func (m *TRESList) Walk(c *codec.Codec) { m.walk(c, "db_tres_rec", tres) }
+
+// tres walks a trackable resource (table db_tres_rec).
+func tres(c *codec.Codec, t *model.TRES) {
+	c.Uint64("alloc_secs", &t.AllocSecs)
+	c.Uint64("count", &t.Count)
+	c.Uint32("id", &t.ID)
+	c.String("name", &t.Name)
+	c.String("type", &t.Type)
+}

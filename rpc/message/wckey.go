@@ -1,0 +1,41 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// GetWCKeys asks for workload keys (table db_wckey_cond).
+type GetWCKeys struct{ model.WCKeyFilter }
+
+// Walk is the wire's order.
+func (m *GetWCKeys) Walk(c *codec.Codec) {
+	texts(c, "cluster_list", &m.Clusters)
+	texts(c, "format_list", &m.Format)
+	texts(c, "id_list", &m.IDs)
+	texts(c, "name_list", &m.Names)
+	flag16(c, "only_defs", &m.OnlyDefaults)
+	c.Time("usage_end", &m.UsageEnd)
+	c.Time("usage_start", &m.UsageStart)
+	texts(c, "user_list", &m.Users)
+	flag16(c, "with_usage", &m.WithUsage)
+	flag16(c, "with_deleted", &m.WithDeleted)
+}
+
+// WCKeys answers it.
+type WCKeys struct{ Listed[model.WCKey] }
+
+// Walk is the wire's order.
+func (m *WCKeys) Walk(c *codec.Codec) { m.walk(c, "db_wckey_rec", wckey) }
+
+// wckey walks a workload key (table db_wckey_rec).
+func wckey(c *codec.Codec, k *model.WCKey) {
+	codec.List(c, "accounting_list", "db_accounting_rec", &k.Usage, usage)
+	c.String("cluster", &k.Cluster)
+	c.Uint32("flags", &k.Flags)
+	c.Uint32("id", &k.ID)
+	c.OptUint16("is_def", &k.IsDefault)
+	c.String("name", &k.Name)
+	c.Uint32("uid", &k.UserID)
+	c.String("user", &k.User)
+}
