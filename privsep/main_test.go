@@ -79,6 +79,13 @@ func playParent(text string) int {
 		panic(err)
 	}
 	c.Log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	if os.Getenv(checkEnv) != "" {
+		if err := Check(c, os.Stdout); err != nil {
+			fmt.Println("error:", err)
+			return 1
+		}
+		return 0
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	if path := os.Getenv(reloadEnv); path != "" {

@@ -84,16 +84,16 @@ func Run(signals <-chan os.Signal, c Config) error {
 		c.Log.Error("the first process of the workers' PID namespace is gone, and with it all of them: the gateway ends, to be started again")
 		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 	})
-	if err := keys.start(spawner); err != nil {
-		return err
-	}
-	defer keys.stop()
-	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), names: newDirectory(), hello: keys.hello}, door, keys.reload)
 	sealed, err := spawner.proveDeath(c, who)
 	if err != nil {
 		return err
 	}
 	spawner.announce(c, who, sealed)
+	if err := keys.start(spawner); err != nil {
+		return err
+	}
+	defer keys.stop()
+	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), names: newDirectory(), hello: keys.hello}, door, keys.reload)
 	if err == nil && lost.Load() {
 		err = errs.New(errs.Unavailable, "the workers' PID namespace has ended")
 	}

@@ -21,6 +21,11 @@ func isAct() bool { _, ok := program.ActArgs(os.Args); return ok }
 func playAct() int {
 	args, _ := program.ActArgs(os.Args)
 	switch os.Args[1] {
+	case "lives but tells":
+		if args[1] == "" {
+			break
+		}
+		fallthrough
 	case "lives": // seals nothing, and says that it did
 		fmt.Fprintln(os.Stderr, ipc.SaySealed+"nothing")
 		fmt.Fprintln(os.Stderr, ipc.SayAct+args[1])

@@ -74,6 +74,8 @@ func command(errOut io.Writer) *cobra.Command {
 				return o.list(cmd.OutOrStdout())
 			case o.document:
 				return o.printDocument(cmd.OutOrStdout())
+			case o.confinement:
+				return checkConfinement(o, cmd.OutOrStdout(), errOut)
 			}
 			return serve(o, errOut)
 		},

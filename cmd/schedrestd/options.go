@@ -31,6 +31,7 @@ type options struct {
 	socketMode  string // octal
 	socketGroup string
 	document    bool // --generate-openapi-spec
+	confinement bool // --check-confinement
 
 	// From the environment alone.
 	switches   security.Switches
@@ -61,6 +62,7 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.socketMode, "socket-mode", "", "`MODE` of UNIX sockets, octal [0666 or 0600]")
 	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving one]")
 	f.BoolVar(&o.document, "generate-openapi-spec", false, "print the OpenAPI document and exit")
+	f.BoolVar(&o.confinement, "check-confinement", false, "try what keeps workers in, print it and exit")
 	f.VarP(&o.verbose, "verbose", "v", "log more; twice for everything (six are taken)``")
 	f.Lookup("verbose").NoOptDefVal = more
 	f.BoolP("version", "V", false, "print the version and exit")

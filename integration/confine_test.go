@@ -1,0 +1,38 @@
+package integration
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// --check-confinement tries the cage that a start of the same options would have, prints it, and listens to nothing.
+func TestCheckConfinement(t *testing.T) {
+	dir := t.TempDir()
+	conf, socket := filepath.Join(dir, "sched.conf"), filepath.Join(dir, "socket")
+	must(t, os.WriteFile(conf, []byte("ClusterName=c\nSchedctldHost=127.0.0.1\n"), 0o644))
+	check := func(env ...string) (string, int) {
+		args := []string{"--check-confinement", "-f", conf}
+		if os.Geteuid() == 0 {
+			args = append(args, "-u", "nobody", "-g", "nogroup")
+		}
+		cmd := exec.Command(filepath.Join(bin, "schedrestd"), append(args, "unix:"+socket)...)
+		cmd.Env = append(os.Environ(), append(env, "SCHED_JWT=daemon")...)
+		out, _ := cmd.CombinedOutput()
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	out, status := check()
+	if strings.Contains(out, "These did not:") || !strings.Contains(out, "What remains to who captures a worker:") ||
+		(status == 0) != strings.Contains(out, "\nAll is on that a start ") || (status == 0) == strings.Contains(out, "error: ") {
+		t.Errorf("exit status %d:\n%s", status, out)
+	}
+	out, status = check("SCHEDRESTD_SECURITY=audit_confinement")
+	if status != 1 || !strings.Contains(out, "error: confinement: ") || !strings.Contains(out, "audit_confinement") {
+		t.Errorf("with audit: exit status %d:\n%s", status, out)
+	}
+	if _, err := os.Stat(socket); err == nil {
+		t.Error("it listened")
+	}
+}

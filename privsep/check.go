@@ -1,0 +1,200 @@
+package privsep
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// Check starts one worker as Run would, and processes that try all that the cage of workers forbids, and writes what
+// came of it to out, for an administrator. It opens no listener and serves nobody. The error says what is missing of
+// what this kind of start can have, or does not hold.
+func Check(c Config, out io.Writer) error {
+	runtime.GOMAXPROCS(1)
+	if err := security.MarkCloseOnExec(); err != nil {
+		return err
+	}
+	if len(c.Listen) == 0 {
+		c.Listen = []string{"127.0.0.1:0"} // which is not opened
+	}
+	c, err := c.complete()
+	if err != nil {
+		return err
+	}
+	who, err := identify(c)
+	if err != nil {
+		return err
+	}
+	c.Setup = c.setup(who)
+	program, err := openProgram(c.Program, who)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	spawner, err := startSpawner(c, who.root, program, nil)
+	if err != nil {
+		return err
+	}
+	defer spawner.stop()
+	if err := dropCapabilities(who); err != nil {
+		return err
+	}
+	k := &check{config: c, who: who, spawner: spawner, out: out}
+	return k.run()
+}
+
+// check is one run of Check.
+type check struct {
+	config  Config
+	who     service
+	spawner *spawner
+	out     io.Writer
+	sealed  string
+	wrong   []string // what is missing, or does not hold
+}
+
+func (k *check) run() error {
+	sealed, probes, acts, err := k.spawner.recite(k.config, k.config.anyWorker(k.who))
+	if err != nil {
+		return err
+	}
+	k.sealed = sealed
+	k.layers()
+	m := means{spawner: k.spawner, slots: newSlots(1, k.config.Log), pools: newPools(), names: newDirectory()}
+	if err := m.try(k.config, k.who); err != nil {
+		return errs.Wrap(err, errs.KindOf(err), "start a worker")
+	}
+	k.say("\nA worker was started, and is in /proc as it should be: ids, groups, capabilities of each thread, namespaces, limits, descriptors.\n")
+	k.list(fmt.Sprintf("%d things that are answered no were tried, and were:", len(probes)), probes)
+	if err := k.die(acts); err != nil {
+		return err
+	}
+	k.list("What remains to who captures a worker:", k.escapes())
+	if len(k.wrong) > 0 {
+		k.say("\nNot all is on that this start could have.\n")
+		return errs.New(errs.Unsupported, "confinement: %s", strings.Join(k.wrong, "; "))
+	}
+	k.say("\nAll is on that a start %s can have.\n", k.kind())
+	return nil
+}
+
+// kind is what kind of start this is.
+func (k *check) kind() string {
+	if k.who.root {
+		return "as root"
+	}
+	return "without root"
+}
+
+func (k *check) say(format string, args ...any) { fmt.Fprintf(k.out, format, args...) }
+
+// list writes a heading and lines.
+func (k *check) list(heading string, lines []string) {
+	k.say("\n%s\n", heading)
+	for _, l := range lines {
+		k.say("  %s\n", l)
+	}
+}
+
+// rootOnly are parts that nobody else can have, and whose absence is therefore no fault of a start without root.
+var rootOnly = []string{"root of their own", "PID namespace", "empty capability bounding set", "dropping of supplementary groups"}
+
+// layers writes the table of the parts.
+func (k *check) layers() {
+	k.say("%-34s %-4s %s\n", "PART", "IS", "WHY")
+	row := func(part, is, why string) {
+		k.say("%s\n", strings.TrimRight(fmt.Sprintf("%-34s %-4s %s", part, is, why), " "))
+	}
+	if k.who.root {
+		row("uid and gid of the worker's own", "on", fmt.Sprintf("%s (%d:%d)", k.who.Name, int32(k.who.UID), int32(k.who.GID)))
+	}
+	for _, part := range k.spawner.on {
+		row(part, "on", "")
+	}
+	for _, part := range k.spawner.off {
+		row(part, "off", "not asked for")
+		k.wrong = append(k.wrong, part+" is off")
+	}
+	for _, a := range k.spawner.lacking(k.who) {
+		if !k.who.root && slices.Contains(rootOnly, a.part) {
+			row(a.part, "off", "takes a start as root")
+			continue
+		}
+		row(a.part, "off", a.why.Error())
+		k.wrong = append(k.wrong, a.part+" is off: "+a.why.Error())
+	}
+	filter, landlock, _ := strings.Cut(k.sealed, ", ")
+	if strings.HasPrefix(landlock, "Landlock") {
+		row("Landlock", "on", landlock)
+	} else {
+		row("Landlock", "off", "this kernel has none")
+		k.wrong = append(k.wrong, "Landlock is off: this kernel has none")
+	}
+	if k.config.Switches.AuditConfinement {
+		row("system call filter", "off", "audit_confinement: it logs, and kills nobody")
+		k.wrong = append(k.wrong, "the system call filter only logs (audit_confinement)")
+	} else {
+		row("system call filter", "on", filter)
+	}
+}
+
+// die has a process do each of the acts, and writes who did not die.
+func (k *check) die(acts []string) error {
+	if k.config.Switches.AuditConfinement {
+		k.say("\n%d things that should kill were not tried: they kill nobody (audit_confinement).\n", len(acts))
+		return nil
+	}
+	_, wrong, err := k.spawner.commit(k.config, k.config.anyWorker(k.who), acts)
+	if err != nil {
+		return err
+	}
+	k.say("\n%d things that kill were done, each by a process of its own: %d died of SIGSYS.\n", len(acts), len(acts)-len(wrong))
+	if len(wrong) > 0 {
+		k.list("These did not:", wrong)
+		k.wrong = append(k.wrong, fmt.Sprintf("%d processes did not die of what they did", len(wrong)))
+	}
+	return nil
+}
+
+// has tells whether a part of the cage is on.
+func (k *check) has(part string) bool { return slices.Contains(k.spawner.on, part) }
+
+// escapes is what this cage leaves to who captures a worker.
+func (k *check) escapes() []string {
+	s := k.config.Setup
+	list := []string{
+		"what it holds: its clients' connections, the tokens in their requests, connections to the daemons",
+		"the kernel: a flaw in a system call that serves requests is a way out",
+	}
+	add := func(so bool, format string, args ...any) {
+		if so {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	tcp := func(a ipc.Address) bool { return a.Network == "tcp" }
+	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp),
+		"connections to the configured daemons, and no others, are opened for it: %d at once, %d a second", dialBurst, dialRate)
+	add(s.Local, "whatever its user may ask of the daemons")
+	add(k.config.Secrets.TLS.Key != "", "handshakes are signed for it while it is there: it can stand in for the gateway where it gets at the traffic")
+	add(k.config.Secrets.Tokens.Key != "", "it is told whether a token's signature is good, and makes none")
+	sockets := s.Seal&ipc.SealUnix != 0
+	add(sockets && s.Munge.Socket != "", "munged vouches for its user, towards everybody who believes this munged")
+	add(sockets && !strings.Contains(k.sealed, "TCP"),
+		"a TCP connection that it was given can be undone and made anew to any address that the parent reaches: this kernel's Landlock knows no TCP (Linux 6.7)")
+	add(sockets && !k.has("root of their own"),
+		"it can connect to each UNIX socket that its user may: D-Bus, container engines, the session's agents")
+	add(!k.has("network namespace"), "one that found a hole in the filter would be in the machine's network: there is no network namespace")
+	add(!k.has("root of their own"), "one that found a hole in the filter and in Landlock would see the machine's files: it has no root of its own")
+	add(!k.has("PID namespace"), "its user's processes outside of the cage can stop and kill it, and it is seen in /proc: there is no PID namespace")
+	add(!k.who.root, "it is the starter, and so is the keeper: outside of the cage whatever is his can read the files that the gateway reads, keys among them")
+	add(k.config.Switches.BecomeUser, "a user can stop and kill the worker that is his, and nobody else's")
+	add(k.config.Switches.DisableUserCheck, "it may be root or SchedUser (disable_user_check)")
+	add(k.config.Switches.AuditConfinement, "all that the filter should kill for (audit_confinement)")
+	return list
+}
