@@ -159,6 +159,8 @@ func TestBodiesOfTheCorpus(t *testing.T) {
 func FuzzSubmit(f *testing.F) {
 	f.Add(`{"job": {"script": "x", "environment": {"A": "b"}, "tasks": 4, "crontab": {"specification": "* * * * *"}}}`)
 	f.Add(`{"script": "x", "job": {"nodes": "1-4", "cpu_frequency": "low-high:ondemand", "distribution": "block"}}`)
+	f.Add(`{"job": {"script": "x", "name": "a\u0000b", "n\u0061me": "c", "tasks": 1e-400, "time_limit": 0.99999999999999999999}, "job": null}`)
+	f.Add("{\"job\": {\"script\": \"\xed\xa0\x80\", \"name\": \"\\ud800\"}}\x00")
 	f.Add(`{"jobs": [{"script": "x", "rlimits": {"cpu": {"set": true, "number": 5}}, "flags": ["SPREAD_JOB"]}]}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		daemon := demo()

@@ -1,0 +1,129 @@
+package worker
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// conversations are what clients may say, well and badly.
+var conversations = []string{
+	"GET /a HTTP/1.1\r\nHost: lab\r\n\r\nGET /b HTTP/1.1\r\nHost: lab\r\n\r\n",
+	"POST /a HTTP/1.1\r\nHost: lab\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: lab\r\n\r\n",
+	"POST /a HTTP/1.1\r\nHost: lab\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\nGET /b HTTP/1.1\r\nHost: lab\r\n\r\n",
+	"POST /a HTTP/1.1\r\nHost: lab\r\nTransfer-Encoding: chunked\r\n\r\n3;x=\"y\"\r\nabc\r\n0\r\nX: y\r\n\r\nGET /b HTTP/1.1\r\nHost: lab\r\n\r\n",
+	"POST /a HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\nGET /b HTTP/1.0\r\n\r\n",
+	"POST /a HTTP/1.1\r\nHost: lab\r\nTransfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n",
+	"POST /a HTTP/1.1\r\nHost: lab\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx",
+	"GET /a HTTP/1.1\r\nHost: lab\r\nX: y\r\n z\r\nA : b\r\n\r\n", "GET /a HTTP/1.1\nHost: lab\nX: y\rz\n\n", "\r\n\r\nGET /a HTTP/1.1\r\n\r\n",
+	"HEAD /a HTTP/1.1\r\nHost: lab\r\n\r\nGET * HTTP/1.2\r\nHost:\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x03\x01", "GET /a", "HTTP/1.1 200 OK\r\n\r\n",
+	"POST /a HTTP/1.1\r\nHost: lab\r\nContent-Length: 1\r\nContent-Length: 1\r\nConnection: close\r\n\r\nxGET /b HTTP/1.1\r\n\r\n",
+	"POST /a HTTP/1.1\r\nHost: lab\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc", "CONNECT lab:80 HTTP/1.1\r\nHost: lab\r\nUpgrade: h2c\r\n\r\n",
+}
+
+// FuzzConversation: whatever a client sends before it says that it has no more, what comes back is answers one behind the
+// other, none behind one that says it is the last, and then the end; as many as handlers were called, and one refusal at the
+// most.
+func FuzzConversation(f *testing.F) {
+	for _, seed := range conversations {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) < 16<<10 {
+			converse(t, text, false)
+		}
+	})
+}
+
+// TestInetdConversations: the same holds for an inetd run, which keeps its input to the end and can't be fuzzed.
+func TestInetdConversations(t *testing.T) {
+	for _, text := range conversations {
+		converse(t, text, true)
+	}
+}
+
+// converse sends text and judges what comes back.
+func converse(t *testing.T, text string, inetd bool) {
+	t.Helper()
+	called := make(chan string, 1000)
+	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		called <- r.Method
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("X-Request-Id", "handler")
+		fmt.Fprint(w, "answer")
+	}))
+	answers := conversation(t, st, text, inetd)
+	var methods []string
+	for range len(called) {
+		methods = append(methods, <-called)
+	}
+	statuses := strictly(t, answers, methods)
+	if n := len(statuses); n != len(methods) && n != len(methods)+1 {
+		t.Errorf("%d answers, %d requests: %q", n, len(methods), answers)
+	}
+}
+
+// conversation sends text and the end, and gives all that comes back.
+func conversation(t *testing.T, st *stage, text string, inetd bool) string {
+	t.Helper()
+	var out io.Reader
+	if inetd {
+		in, from := visitor(t, st)
+		go func() { _, _ = io.WriteString(in, text); in.Close() }()
+		must(t, from.SetReadDeadline(time.Now().Add(time.Minute)))
+		out = from
+	} else {
+		c := st.connect()
+		go func() { _, _ = io.WriteString(c, text); _ = c.CloseWrite() }()
+		must(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+		out = c
+	}
+	answers, err := io.ReadAll(out)
+	if os.IsTimeout(err) {
+		t.Fatalf("no end behind %q", answers)
+	}
+	if _, reset := err.(*net.OpError); err != nil && !reset {
+		t.Fatal(err)
+	}
+	return string(answers)
+}
+
+// strictly takes answers apart.
+func strictly(t *testing.T, text string, methods []string) (statuses []int) {
+	t.Helper()
+	in := bufio.NewReader(strings.NewReader(text))
+	for last := false; ; {
+		if _, err := in.Peek(1); err != nil {
+			return statuses
+		}
+		if last {
+			t.Fatalf("more behind the last answer: %q", text)
+		}
+		var of *http.Request
+		if len(statuses) < len(methods) {
+			of = &http.Request{Method: methods[len(statuses)]}
+		}
+		r, err := http.ReadResponse(in, of)
+		if err != nil {
+			t.Fatalf("%v in %q", err, text)
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Fatalf("%v in %q", err, text)
+		}
+		if r.StatusCode == http.StatusContinue {
+			continue
+		}
+		if r.Header.Get("X-Request-Id") == "" {
+			t.Errorf("an answer that is not ours in %q", text)
+		}
+		statuses, last = append(statuses, r.StatusCode), r.Close
+	}
+}
