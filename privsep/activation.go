@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -103,10 +102,8 @@ func adopt(f *os.File) (*listener, error) {
 	l := &listener{tls: f.Name() == nameTLS}
 	local, err := unix.Getsockname(fd)
 	switch a := local.(type) {
-	case *unix.SockaddrInet4:
-		l.network, l.name = ipc.TCP, netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)).String()
-	case *unix.SockaddrInet6:
-		l.network, l.name = ipc.TCP, netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port)).String()
+	case *unix.SockaddrInet4, *unix.SockaddrInet6:
+		l.network, l.name = ipc.TCP, nameTCP(a, "")
 	case *unix.SockaddrUnix:
 		if l.network, l.name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
 			// It has no owner, no mode and no directory: anybody can be first to have its name.

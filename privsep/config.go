@@ -19,6 +19,8 @@ import (
 // Config is what Run needs. The zero value of a field below the first group means the default.
 type Config struct {
 	Listen    []string // [host]:port, unix:/path
+	Netns     string   // network namespace of TCP listeners, by name or path; "" is the starter's
+	Outlet    string   // … of connections to controllers and accounting daemons
 	User      string   // -u; "" keeps the starter's, which root may not
 	Group     string   // -g; "" is the user's own
 	SchedUser string   // "" is root

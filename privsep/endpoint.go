@@ -77,18 +77,17 @@ func parseEndpoint(text string) (endpoint, error) {
 
 // addresses are what to bind for e: the name is looked up now, once, in a process
 // without privileges.
-func (e endpoint) addresses() ([]string, error) {
-	port := strconv.Itoa(int(e.port))
+func (e endpoint) addresses() ([]netip.AddrPort, error) {
 	if e.host == "" {
-		return []string{":" + port}, nil
+		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), e.port)}, nil
 	}
 	found, err := become.Host(e.host)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.KindOf(err), "can't listen on %q", e.text)
 	}
-	var list []string
+	var list []netip.AddrPort
 	for _, a := range found {
-		list = append(list, netip.AddrPortFrom(a, e.port).String())
+		list = append(list, netip.AddrPortFrom(a, e.port))
 	}
 	return list, nil
 }

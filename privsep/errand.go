@@ -33,6 +33,7 @@ type errands struct {
 	setup   *ipc.Setup
 	channel *ipc.Channel
 	names   *directory
+	outlet  *outlet
 	dials   *budget
 	asked   atomic.Int32 // names that are being looked up
 }
@@ -45,8 +46,8 @@ const (
 	mostAsked = 64     // names of one worker at one time; an honest one asks for fewer
 )
 
-func newErrands(setup *ipc.Setup, channel *ipc.Channel, names *directory) *errands {
-	return &errands{setup: setup, channel: channel, names: names, dials: newBudget(dialBurst, dialRate, time.Now())}
+func newErrands(setup *ipc.Setup, channel *ipc.Channel, names *directory, from *outlet) *errands {
+	return &errands{setup: setup, channel: channel, names: names, outlet: from, dials: newBudget(dialBurst, dialRate, time.Now())}
 }
 
 // hear does an errand. It never waits for anybody: a way is handed over while it is being connected, and
@@ -70,7 +71,7 @@ func (e *errands) dial(m *ipc.Dial) error {
 	if ok, _ := e.dials.spend(time.Now()); !ok {
 		return e.say(&ipc.Undialed{ID: m.ID, Errno: again})
 	}
-	w, errno := open(to)
+	w, errno := open(to, e.outlet)
 	if errno != 0 {
 		return e.say(&ipc.Undialed{ID: m.ID, Errno: uint16(errno)})
 	}

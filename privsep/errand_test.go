@@ -19,7 +19,7 @@ func TestOpenWay(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer tcp.Close()
-	w, errno := open(ipc.Address{Network: "tcp", Address: tcp.Addr().String()})
+	w, errno := open(ipc.Address{Network: "tcp", Address: tcp.Addr().String()}, nil)
 	if errno != 0 {
 		t.Fatal(errno)
 	}
@@ -36,7 +36,7 @@ func TestOpenWay(t *testing.T) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
 	must(t, err)
 	defer l.Close()
-	u, errno := open(ipc.Address{Network: "unix", Address: path})
+	u, errno := open(ipc.Address{Network: "unix", Address: path}, nil)
 	if errno != 0 {
 		t.Fatal(errno)
 	}
@@ -60,7 +60,7 @@ func TestOpenWay(t *testing.T) {
 		{"unix", dir + "/none", unix.ENOENT},
 		{"tcp", "a.name:80", unix.EADDRNOTAVAIL},
 	} {
-		if w, errno := open(ipc.Address{Network: tt.network, Address: tt.address}); errno != tt.want {
+		if w, errno := open(ipc.Address{Network: tt.network, Address: tt.address}, nil); errno != tt.want {
 			t.Errorf("%s %s: %v, want %v", tt.network, tt.address, errno, tt.want)
 			if errno == 0 {
 				w.close()
@@ -72,7 +72,7 @@ func TestOpenWay(t *testing.T) {
 // TestErrandAddresses: only what the configuration has can be asked for.
 func TestErrandAddresses(t *testing.T) {
 	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: "c"}}, Munge: ipc.Munge{Socket: "m"}}
-	e := newErrands(setup, nil, nil)
+	e := newErrands(setup, nil, nil, nil)
 	for _, tt := range []struct {
 		way   ipc.Way
 		index uint8
@@ -98,7 +98,7 @@ func TestErrandFlood(t *testing.T) {
 	defer close(slow)
 	d := newDirectory()
 	d.user = func(uint32) (string, error) { <-slow; return "", nil }
-	e := newErrands(&ipc.Setup{Munge: ipc.Munge{Socket: "/nowhere/at/all"}}, parent, d)
+	e := newErrands(&ipc.Setup{Munge: ipc.Munge{Socket: "/nowhere/at/all"}}, parent, d, nil)
 	for i := range mostAsked + 1 {
 		done, err := e.hear(&ipc.Who{ID: uint64(i), Number: uint32(i)})
 		if !done || (err == nil) != (i < mostAsked) {

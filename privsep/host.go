@@ -27,12 +27,13 @@ type means struct {
 	slots   *slots
 	pools   *pools
 	names   *directory
+	outlet  *outlet
 	hello   func(*worker) error
 }
 
 func (m means) pool(c Config, who security.Identity) *pool {
 	p := newPool(c, who, m.spawner, m.slots)
-	p.names, p.hello = m.names, m.hello
+	p.names, p.outlet, p.hello = m.names, m.outlet, m.hello
 	return p
 }
 

@@ -53,6 +53,11 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer keys.close()
+	outlet, err := startOutlet(c.Outlet)
+	if err != nil {
+		return err
+	}
+	defer outlet.stop()
 	spawner, err := startSpawner(c, who.root, program, nil)
 	if err != nil {
 		return err
@@ -61,7 +66,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
-	v := &visit{config: c, who: who, client: client, keys: keys, done: make(chan error, 1)}
+	v := &visit{config: c, who: who, client: client, keys: keys, outlet: outlet, done: make(chan error, 1)}
 	if err := v.start(spawner); err != nil {
 		return err
 	}
@@ -147,6 +152,7 @@ type visit struct {
 	keys    visitKeys
 	worker  *process
 	errands *errands
+	outlet  *outlet
 	served  bool       // the worker has said Done
 	stopped bool       // by a signal
 	copied  chan error // gets the end of the relay to a regular file; nil without one
@@ -165,7 +171,7 @@ func (v *visit) start(s *spawner) error {
 	names := newDirectory()
 	setup := &v.config.Setup
 	setup.User, _ = names.name(false, v.who.UID)
-	v.errands = newErrands(setup, v.worker.channel, names)
+	v.errands = newErrands(setup, v.worker.channel, names, v.outlet)
 	for _, m := range []ipc.Message{setup, &expect} {
 		if err := v.worker.channel.TrySend(m); err != nil {
 			v.worker.bury(0)

@@ -1,9 +1,8 @@
 package privsep
 
 import (
-	"context"
 	"errors"
-	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"syscall"
@@ -45,12 +44,17 @@ func listenAll(c Config, who service) (list []*listener, err error) {
 				WithHint("ListenStream=/path/to/socket in the socket's unit")
 		}
 	}
+	space, err := c.listenIn(endpoints)
+	if err != nil {
+		return list, err
+	}
+	defer space.close()
 	for _, e := range endpoints {
 		var more []*listener
 		if e.network == ipc.Unix {
 			more, err = listenUnix(e, c, who)
 		} else {
-			more, err = listenTCP(e)
+			more, err = listenTCP(e, space)
 		}
 		list = append(list, more...)
 		if err != nil {
@@ -84,12 +88,31 @@ func newListener(network ipc.Network, name string, file *os.File) (*listener, er
 }
 
 // listenTCP binds every address of e's host. One of several that this machine doesn't
-// have (IPv6 switched off, say) is passed over.
-func listenTCP(e endpoint) (list []*listener, err error) {
+// have (IPv6 switched off, say) is passed over. A name is looked up where the gateway was started,
+// and its addresses are bound in s.
+func listenTCP(e endpoint, s *space) (list []*listener, err error) {
 	addresses, err := e.addresses()
 	if err != nil {
 		return nil, err
 	}
+	err = s.inside(func() error {
+		list, err = bindAll(e, addresses)
+		return err
+	})
+	return list, err
+}
+
+// listenIn is the network namespace for TCP.
+func (c Config) listenIn(endpoints []endpoint) (*space, error) {
+	if c.Netns != "" && !slices.ContainsFunc(endpoints, func(e endpoint) bool { return e.network == ipc.TCP }) {
+		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s without a TCP address to open there", c.Netns).
+			WithHint("name one; a socket that the service manager opens is where its unit says (NetworkNamespacePath=), and a UNIX socket in none")
+	}
+	return openSpace("SCHEDRESTD_NETNS", c.Netns)
+}
+
+// bindAll binds the addresses of e in the calling thread's network namespace.
+func bindAll(e endpoint, addresses []netip.AddrPort) (list []*listener, err error) {
 	var missing error
 	for _, a := range addresses {
 		l, err := bindTCP(a)
@@ -100,7 +123,7 @@ func listenTCP(e endpoint) (list []*listener, err error) {
 		case errors.Is(err, unix.EADDRNOTAVAIL), errors.Is(err, unix.EAFNOSUPPORT):
 			missing = err
 		default:
-			return list, explainBind(err, a)
+			return list, explainBind(err, a.String())
 		}
 	}
 	if len(list) == 0 {
@@ -109,21 +132,60 @@ func listenTCP(e endpoint) (list []*listener, err error) {
 	return list, nil
 }
 
-// bindTCP listens on a literal address. Without multipath TCP: rules of a firewall
-// and of Landlock do not cover it.
-func bindTCP(address string) (*listener, error) {
-	var lc net.ListenConfig
-	lc.SetMultipathTCP(false)
-	ln, err := lc.Listen(context.Background(), "tcp", address)
+// bindTCP listens on an address; the one that is no address is every one, of IPv6 and IPv4. By system calls,
+// since package net remembers of the first namespace it sees whether there is IPv6. Without multipath TCP: rules of a
+// firewall and of Landlock do not cover it.
+func bindTCP(at netip.AddrPort) (*listener, error) {
+	if !at.Addr().IsUnspecified() {
+		return bindOne(at)
+	}
+	l, err := bindOne(netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()))
+	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL) {
+		return bindOne(netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port()))
+	}
+	return l, err
+}
+
+// backlog is as long as the kernel lets it be (net.core.somaxconn).
+const backlog = 1<<16 - 1
+
+func bindOne(at netip.AddrPort) (*listener, error) {
+	family, sa := sockaddr(at)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer ln.Close()
-	file, err := ln.(*net.TCPListener).File()
+	file := os.NewFile(uintptr(fd), at.String())
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	if err == nil && family == unix.AF_INET6 {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+	}
+	if err == nil {
+		err = unix.Bind(fd, sa)
+	}
+	if err == nil {
+		err = unix.Listen(fd, backlog)
+	}
+	var bound unix.Sockaddr
+	if err == nil {
+		bound, err = unix.Getsockname(fd)
+	}
 	if err != nil {
+		file.Close()
 		return nil, err
 	}
-	return newListener(ipc.TCP, ln.Addr().String(), file)
+	return newListener(ipc.TCP, nameTCP(bound, at.Addr().Zone()), file)
+}
+
+// nameTCP is the name of a listener that is bound at a.
+func nameTCP(a unix.Sockaddr, zone string) string {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)).String()
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).WithZone(zone), uint16(a.Port)).String()
+	}
+	return ""
 }
 
 func explainBind(err error, address string) error {

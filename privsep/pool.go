@@ -24,6 +24,7 @@ type pool struct {
 	slots   *slots
 	log     *slog.Logger
 	names   *directory
+	outlet  *outlet
 	hello   func(*worker) error // tells a worker that is ready what else it needs, before its first connection; may be nil
 	lazy    bool                // a worker starts when a connection waits for it; when it can't, all who wait are told so
 	once    bool                // there is one connection, and the pool ends with it

@@ -66,6 +66,11 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
+	outlet, err := startOutlet(c.Outlet)
+	if err != nil {
+		return err
+	}
+	defer outlet.stop()
 	spawner, err := startSpawner(c, who.root, program, keys.keeper.program)
 	if err != nil {
 		return err
@@ -93,7 +98,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	defer keys.stop()
-	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), names: newDirectory(), hello: keys.hello}, door, keys.reload)
+	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), names: newDirectory(), outlet: outlet, hello: keys.hello}, door, keys.reload)
 	if err == nil && lost.Load() {
 		err = errs.New(errs.Unavailable, "the workers' PID namespace has ended")
 	}

@@ -67,7 +67,7 @@ func TestAddresses(t *testing.T) {
 		in   string
 		want []string
 	}{
-		{":80", []string{":80"}},
+		{":80", []string{"[::]:80"}},
 		{"192.0.2.1:80", []string{"192.0.2.1:80"}},
 		{"[2001:db8::1]:80", []string{"[2001:db8::1]:80"}},
 	}
@@ -76,7 +76,11 @@ func TestAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.addresses()
+		found, err := e.addresses()
+		var got []string
+		for _, a := range found {
+			got = append(got, a.String())
+		}
 		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", tt.in, err, diff)
 		}

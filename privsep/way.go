@@ -23,18 +23,18 @@ func (w way) close() { unix.Close(w.fd) }
 // again is the number of "ask again in a moment".
 const again = uint16(unix.EAGAIN)
 
-// open opens the way to a. It waits for nobody: a TCP connection is completed while the worker has it.
+// open opens the way to a, a TCP connection from where the outlet is. It waits for nobody: a TCP connection is completed while the worker has it.
 //
 // A UNIX socket is never connected to here. The daemon at its other end takes who connected for who asks,
 // and that would be root. Its path is looked up for each connection, so that a socket or a
 // directory that a restarted service made anew is found.
-func open(a ipc.Address) (way, unix.Errno) {
+func open(a ipc.Address, from *outlet) (way, unix.Errno) {
 	var w way
 	var err error
 	if a.Network == "unix" {
 		w, err = inode(a.Address)
 	} else {
-		w, err = connecting(a.Address)
+		w, err = from.open(a.Address)
 	}
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return w, errno
@@ -45,7 +45,7 @@ func open(a ipc.Address) (way, unix.Errno) {
 	return w, 0
 }
 
-// connecting is a TCP socket on its way to address, an IP and a port.
+// connecting is a TCP socket on its way to address, an IP and a port, in the calling thread's network namespace.
 func connecting(address string) (way, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -40,7 +40,7 @@ func (p *pool) spawn(i int) (*worker, error) {
 	setup.Controllers = spread(setup.Controllers, setup.MorePorts, w.number)
 	setup.Front = spread(setup.Front, setup.MorePorts, w.number)
 	setup.User, _ = p.names.name(false, p.who.UID)
-	w.errands = newErrands(&setup, w.channel, p.names)
+	w.errands = newErrands(&setup, w.channel, p.names, p.outlet)
 	expect := p.spawner.expect(p.who, p.config.files())
 	for _, m := range []ipc.Message{&setup, &expect} {
 		if err := w.channel.TrySend(m); err != nil {

@@ -46,6 +46,9 @@ func (m mode) announce(o options, log *slog.Logger) {
 	if o.threads != 0 {
 		log.Warn("-t is ignored in inetd mode: one worker serves the one client")
 	}
+	if o.netns != "" {
+		log.Warn("SCHEDRESTD_NETNS is ignored in inetd mode: the client is connected already")
+	}
 	if m == interactive {
 		log.Info("interactive mode: type a request and an empty line, as GET /sched/" + newest() + "/ping HTTP/1.1; Ctrl-D ends it")
 	}

@@ -43,6 +43,8 @@ type options struct {
 	json, yaml ipc.Layout
 	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES
 	abort      bool     // ABORT_ON_FATAL
+
+	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }
 
 func (o *options) flags(f *pflag.FlagSet) {

@@ -62,6 +62,8 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_RESPONSE_STATUS_CODES": {value: "200,404", want: []string{"200", "404"}, other: "200", got: setup(func(s ipc.Setup) any { return s.Statuses })},
 		"SCHEDRESTD_SECURITY":              {value: "worker_per_connection", want: true, other: "disable_user_check", got: config(func(c privsep.Config) any { return c.Switches.WorkerPerConnection })},
 		"SCHEDRESTD_ANSWER_MEMORY":         {value: "64M", want: uint32(64 << 20), other: "1", got: setup(func(s ipc.Setup) any { return s.Limits.Answers })},
+		"SCHEDRESTD_NETNS":                 {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c privsep.Config) any { return c.Netns })},
+		"SCHEDRESTD_CONTROLLER_NETNS":      {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c privsep.Config) any { return c.Outlet })},
 		"SCHEDRESTD_NAMES":                 {value: "sched", want: ipc.NamesSched, other: "slurm", line: "SlurmctldTimeout=30", got: setup(func(s ipc.Setup) any { return s.Names })},
 	}
 	for _, v := range variables {

@@ -82,6 +82,8 @@ func (o *options) parent(c *conf.Cluster, level slog.Level, m mode, log *slog.Lo
 	tls, err := c.Restd()
 	return privsep.Config{
 		Listen:      o.listen,
+		Netns:       o.netns,
+		Outlet:      o.controllerNetns,
 		User:        o.user,
 		Group:       o.group,
 		SchedUser:   knownUser(c),

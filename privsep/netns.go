@@ -1,0 +1,221 @@
+package privsep
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/guard"
+)
+
+// space is a network namespace that was named by the administrator, held open: what happens to its name
+// afterwards changes nothing. nil is the namespace that the gateway was started in.
+type space struct {
+	handle netns.NsHandle
+	what   string // for messages
+}
+
+// openSpace opens the namespace that variable names: by a name of ip-netns(8), or a path. "" is nil. A directory in which
+// others could put another namespace is refused: with it goes who can connect, and who is given tokens.
+func openSpace(variable, text string) (*space, error) {
+	if text == "" {
+		return nil, nil
+	}
+	what := variable + "=" + text
+	if err := checkSpace(what, text); err != nil {
+		return nil, err
+	}
+	path := text
+	if !filepath.IsAbs(path) {
+		path = filepath.Join("/run/netns", text)
+	}
+	missing := func() error {
+		return errs.New(errs.NotFound, "%s: there is no network namespace %s", what, path).
+			WithHint("ip netns list shows those that have a name; ip netns add NAME makes one")
+	}
+	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: become.PrivateGroup}
+	dir, _, name, err := guard.Parent(path, guard.Rule{What: what + ": network namespace", Trust: &trust})
+	if errs.KindOf(err) == errs.NotFound {
+		return nil, missing()
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	fd, err := openIn(dir, name)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil, missing()
+	case err != nil:
+		return nil, errs.Wrap(err, errs.Denied, "%s: open %s", what, path)
+	}
+	if !isNetwork(fd) {
+		unix.Close(fd)
+		return nil, errs.New(errs.Invalid, "%s: %s is not a network namespace", what, path).
+			WithHint("a name that ip netns list shows, or a path as /run/netns/NAME or /proc/PID/ns/net")
+	}
+	return &space{netns.NsHandle(fd), what}, nil
+}
+
+// openIn opens name in dir. A link is followed: those of /proc are how namespaces are named there.
+func openIn(dir *os.File, name string) (fd int, err error) {
+	raw, err := dir.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	failed := raw.Control(func(at uintptr) {
+		fd, err = unix.Openat(int(at), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	})
+	return fd, errors.Join(failed, err)
+}
+
+// isNetwork tells whether fd is a network namespace.
+func isNetwork(fd int) bool {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(fd, &fs) != nil || fs.Type != unix.NSFS_MAGIC {
+		return false
+	}
+	kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE)
+	return err == nil && kind == unix.CLONE_NEWNET
+}
+
+// checkSpace refuses what is neither a name nor a path.
+func checkSpace(what, text string) error {
+	if strings.ContainsRune(text, 0) || text == "." || text == ".." || !filepath.IsAbs(text) && strings.Contains(text, "/") {
+		return errs.New(errs.Invalid, "%s is neither the name of a network namespace nor an absolute path", what).
+			WithHint("a name that ip netns list shows, or a path as /run/netns/NAME or /proc/PID/ns/net")
+	}
+	return nil
+}
+
+func (s *space) close() {
+	if s != nil {
+		s.handle.Close()
+	}
+}
+
+// inside calls do on a thread that is in s. A thread that can't be brought back is thrown away.
+func (s *space) inside(do func() error) error {
+	if s == nil {
+		return do()
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		own, err := netns.Get()
+		if err != nil {
+			done <- errs.Wrap(err, errs.Internal, "%s: find the way back from it", s.what)
+			return
+		}
+		defer own.Close()
+		if err = s.enter(); err == nil {
+			err = do()
+		}
+		if netns.Set(own) == nil {
+			runtime.UnlockOSThread()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// enter moves the calling thread into s. Who is in it already needs no right to.
+func (s *space) enter() error {
+	if here, err := netns.Get(); err == nil {
+		defer here.Close()
+		if here.Equal(s.handle) {
+			return nil
+		}
+	}
+	err := netns.Set(s.handle)
+	if errors.Is(err, unix.EPERM) {
+		return errs.New(errs.Denied, "%s: to enter another network namespace takes root with CAP_SYS_ADMIN", s.what).
+			WithHint("start as root with -u USER, or have the service manager do it: NetworkNamespacePath= in the unit of the service, and of its sockets")
+	}
+	return errs.Wrap(err, errs.Internal, "%s: enter it", s.what)
+}
+
+// outlet is where TCP connections to daemons begin: a thread that stays in another network namespace, which nobody can
+// enter any more when the gateway serves. nil: they begin where the gateway was started.
+type outlet struct {
+	jobs chan func()
+	over chan struct{}
+}
+
+// startOutlet starts the thread of the namespace that text names. "" is nil.
+func startOutlet(text string) (*outlet, error) {
+	s, err := openSpace("SCHEDRESTD_CONTROLLER_NETNS", text)
+	if s == nil || err != nil {
+		return nil, err
+	}
+	defer s.close()
+	o := &outlet{make(chan func()), make(chan struct{})}
+	ready := make(chan error)
+	go lockedBeside(func() {
+		err := s.enter()
+		ready <- err
+		for err == nil {
+			select {
+			case job := <-o.jobs:
+				job()
+			case <-o.over:
+				return
+			}
+		}
+	})
+	if err := <-ready; err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// lockedBeside calls do on a thread that ends with it. It is not the process's first one, which never ends and by which /proc
+// says where the process is.
+func lockedBeside(do func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		do()
+		return
+	}
+	defer runtime.UnlockOSThread()
+	beside := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(beside)
+		do()
+	}()
+	<-beside
+}
+
+// open is the way to address from there.
+func (o *outlet) open(address string) (w way, err error) {
+	if o == nil {
+		return connecting(address)
+	}
+	done := make(chan struct{})
+	job := func() {
+		defer close(done)
+		w, err = connecting(address)
+	}
+	select {
+	case o.jobs <- job:
+		<-done
+		return w, err
+	case <-o.over:
+		return way{}, unix.ENETDOWN
+	}
+}
+
+// stop ends the thread.
+func (o *outlet) stop() {
+	if o != nil {
+		close(o.over)
+	}
+}
