@@ -114,7 +114,7 @@ func (g *daemons) closed(d *daemon, err error) error {
 
 // patience is how long a daemon that is asked nothing has to wait for a question to be taken for one. Slurm's wait
 // for seconds.
-const patience = 300 * time.Millisecond
+const patience = time.Second
 
 // waits asks d nothing, and tells whether it waits for a question. Of one that was ever heard it is not asked.
 func (c *Client) waits(ctx context.Context, d *daemon, cred model.Credential) bool {
