@@ -75,7 +75,9 @@ const invalidJobID = 2017
 
 // deleteJob cancels a job, or sends it another signal.
 func (h *handler) deleteJob(c *call, p *api.KillParams) error {
-	results, err := h.Controller.KillEach(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
+	results, err := change(c, p.Job, func() ([]model.KillResult, error) {
+		return h.Controller.KillEach(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
+	}, signalled)
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,10 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 
 // oldDeleteJob is deleteJob as it was before v0.0.42.
 func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
-	if err := h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p)); err != nil {
+	_, err := change(c, p.Job, func() (string, error) {
+		return p.Job, h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
+	}, func(job string) Result { return Result{Objects: job} })
+	if err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})

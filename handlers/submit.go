@@ -24,7 +24,7 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 		return errs.New(errs.Invalid, "there is no script").WithSource("#/job/script")
 	}
 	dropTokens(c, desc)
-	submitted, err := h.Controller.Submit(c.ctx, c.cred, desc)
+	submitted, err := change(c, "", func() (*model.Submitted, error) { return h.Controller.Submit(c.ctx, c.cred, desc) }, made)
 	if err != nil {
 		return aboutJob(err)
 	}

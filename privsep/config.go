@@ -40,6 +40,7 @@ type Config struct {
 	Threads     int         // -t, divided among the workers: the number of cpus
 	SocketMode  fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
 	SocketGroup string      // of UNIX sockets; "" is the serving group
+	Audit       Audit       // where changes are recorded
 
 	Secrets
 	Watch     time.Duration // how often newer keys and certificates are looked for: 10 s
@@ -118,6 +119,7 @@ func (c Config) setup(who service) ipc.Setup {
 	s.Requests = uint32(c.Connections) // of all workers together; each hears its share
 	s.SchedUID, s.Privileged = who.schedUID, who.names
 	s.Seal = c.seal()
+	s.Audit = c.Audit.Path != ""
 	if !s.Local {
 		s = withoutSockets(s)
 	}

@@ -27,12 +27,14 @@ type means struct {
 	slots   *slots
 	pools   *pools
 	names   *directory
+	audit   *audit
 	outlet  *outlet
 	hello   func(*worker) error
 }
 
 func (m means) pool(c Config, who security.Identity) *pool {
 	p := newPool(c, who, m.spawner, m.slots)
+	p.audit = m.audit
 	p.names, p.outlet, p.hello = m.names, m.outlet, m.hello
 	return p
 }

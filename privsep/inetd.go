@@ -43,6 +43,11 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return client.turnAway(c, err)
 	}
 	c.Setup = c.setup(who)
+	audit, err := openAudit(c, who)
+	if err != nil {
+		return err
+	}
+	defer audit.close()
 	program, err := openProgram(c.Program, who)
 	if err != nil {
 		return err
@@ -66,7 +71,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
-	v := &visit{config: c, who: who, client: client, keys: keys, outlet: outlet, done: make(chan error, 1)}
+	v := &visit{config: c, who: who, client: client, keys: keys, audit: audit, outlet: outlet, done: make(chan error, 1)}
 	if err := v.start(spawner); err != nil {
 		return err
 	}
@@ -152,8 +157,11 @@ type visit struct {
 	keys    visitKeys
 	worker  *process
 	errands *errands
+	audit   *audit
+	auditor *auditor
 	outlet  *outlet
-	served  bool       // the worker has said Done
+	handed  bool       // the worker was given the client
+	served  bool       // … and has said Done
 	stopped bool       // by a signal
 	copied  chan error // gets the end of the relay to a regular file; nil without one
 	done    chan error
@@ -172,6 +180,7 @@ func (v *visit) start(s *spawner) error {
 	setup := &v.config.Setup
 	setup.User, _ = names.name(false, v.who.UID)
 	v.errands = newErrands(setup, v.worker.channel, names, v.outlet)
+	v.auditor = newAuditor(v.audit, v.worker, v.who.UID, int(setup.Requests), v.holds)
 	for _, m := range []ipc.Message{setup, &expect} {
 		if err := v.worker.channel.TrySend(m); err != nil {
 			v.worker.bury(0)
@@ -192,6 +201,12 @@ func (v *visit) hear() error {
 			return err
 		}
 		if done, err := v.errands.hear(m.Message); done {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if done, err := v.auditor.hear(m.Message); done {
 			if err != nil {
 				return err
 			}
@@ -230,6 +245,7 @@ func (v *visit) hand() error {
 		v.copied = copied
 		m, fds = &ipc.Streams{Connection: v.client.Connection}, append(fds, out)
 	}
+	v.handed = true
 	return v.worker.channel.TrySend(m, fds...)
 }
 
@@ -268,6 +284,7 @@ func (v *visit) end(why error) error {
 		patience = 0
 	}
 	status := v.worker.bury(patience)
+	v.auditor.bury(status)
 	v.client.taken()
 	if v.copied != nil {
 		if err := <-v.copied; err != nil {

@@ -24,6 +24,7 @@ type pool struct {
 	slots   *slots
 	log     *slog.Logger
 	names   *directory
+	audit   *audit
 	outlet  *outlet
 	hello   func(*worker) error // tells a worker that is ready what else it needs, before its first connection; may be nil
 	lazy    bool                // a worker starts when a connection waits for it; when it can't, all who wait are told so
@@ -256,6 +257,12 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 			}
 			continue
 		}
+		if done, err := w.audit.hear(m.Message); done {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
 			if p.hello != nil {
@@ -310,6 +317,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		patience = 0
 	}
 	status := w.bury(patience)
+	w.audit.bury(status)
 	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {
 	case ending != "":

@@ -17,13 +17,14 @@ const hangUp = syscall.SIGHUP
 type renewals struct {
 	config Config
 	who    service
+	audit  *audit
 	worn   chan struct{} // gets a token when workers have served enough
 	over   atomic.Bool   // the end has begun
 	early  bool          // a SIGHUP came while the first workers started
 }
 
-func newRenewals(c Config, who service) *renewals {
-	return &renewals{config: c, who: who, worn: make(chan struct{}, 1)}
+func newRenewals(c Config, who service, audit *audit) *renewals {
+	return &renewals{config: c, who: who, audit: audit, worn: make(chan struct{}, 1)}
 }
 
 // ask asks for new workers in place of worn ones.
@@ -47,6 +48,7 @@ func (r *renewals) started(h host, signals <-chan os.Signal) (stopped os.Signal,
 			if s != hangUp {
 				return s, nil
 			}
+			r.audit.renew()
 			r.early = true
 		}
 	}
@@ -87,6 +89,7 @@ func (r *renewals) until(signals <-chan os.Signal, h host, secrets func(Config) 
 			if s != hangUp {
 				return s
 			}
+			r.audit.renew() // whatever becomes of the rest
 			wish(true)
 		case <-r.worn:
 			wish(false)

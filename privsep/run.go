@@ -54,6 +54,11 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	defer program.Close()
+	audit, err := openAudit(c, who)
+	if err != nil {
+		return err
+	}
+	defer audit.close()
 	listeners, err := listenAll(c, who)
 	if err != nil {
 		return err
@@ -98,7 +103,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	defer keys.stop()
-	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), names: newDirectory(), outlet: outlet, hello: keys.hello}, door, keys.reload)
+	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), names: newDirectory(), audit: audit, outlet: outlet, hello: keys.hello}, door, keys.reload)
 	if err == nil && lost.Load() {
 		err = errs.New(errs.Unavailable, "the workers' PID namespace has ended")
 	}
@@ -107,7 +112,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 
 // work has workers serve who comes to door, until a signal ends it.
 func work(signals <-chan os.Signal, c Config, who service, m means, door *door, secrets func(Config) error) error {
-	renewals := newRenewals(c, who)
+	renewals := newRenewals(c, who, m.audit)
 	host := newHost(c, who, m, renewals.ask)
 	if stopped, err := renewals.started(host, signals); stopped != nil || err != nil {
 		if stopped != nil {

@@ -14,6 +14,7 @@ type worker struct {
 
 	requests int // that it may answer at one time
 	errands  *errands
+	audit    *auditor
 	ready    bool
 	ending   string                 // why the parent ended it; "" when it ended by itself
 	held     map[uint64]*connection // what it was given and has not said Done of
@@ -41,6 +42,7 @@ func (p *pool) spawn(i int) (*worker, error) {
 	setup.Front = spread(setup.Front, setup.MorePorts, w.number)
 	setup.User, _ = p.names.name(false, p.who.UID)
 	w.errands = newErrands(&setup, w.channel, p.names, p.outlet)
+	w.audit = newAuditor(p.audit, process, p.who.UID, w.requests, func(id uint64) (*ipc.Connection, error) { return p.holds(w, id) })
 	expect := p.spawner.expect(p.who, p.config.files())
 	for _, m := range []ipc.Message{&setup, &expect} {
 		if err := w.channel.TrySend(m); err != nil {

@@ -17,6 +17,8 @@ type Errands struct {
 	send func(ipc.Message, ...int) error
 	free chan struct{} // has an element for each errand that is out
 
+	changes *changes // to be recorded
+
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]chan ipc.Received // by number of the errand
@@ -28,7 +30,7 @@ const mostOut = 48
 
 // NewErrands sends by send, which must not wait for room for ever.
 func NewErrands(send func(ipc.Message, ...int) error) *Errands {
-	return &Errands{send: send, free: make(chan struct{}, mostOut), waiting: map[uint64]chan ipc.Received{}}
+	return &Errands{send: send, free: make(chan struct{}, mostOut), waiting: map[uint64]chan ipc.Received{}, changes: newChanges(send)}
 }
 
 // do has one errand done; question makes it of its number. Descriptors that come are the caller's.

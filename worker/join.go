@@ -53,6 +53,9 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 	cfg.Judge = tokens.Judge()
 	cfg.Ready = func() bool { return !leaving.Load() }
 	cfg.Users = newUsers(errands)
+	if setup.Audit && errands != nil {
+		cfg.Audit = errands.changes
+	}
 	if setup.RequireUserName {
 		cfg.Auth.NameNeeded = func(user string) bool { return slices.Contains(setup.Privileged, user) }
 	}

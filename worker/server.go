@@ -78,7 +78,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		case *voice:
 			ctx, c = context.WithValue(ctx, voiceKey{}, is), is.NetConn()
 		case *conn:
-			return auth.WithPeer(ctx, is.peer)
+			return auth.WithPeer(context.WithValue(ctx, connectionKey{}, is.id), is.peer)
 		case interface{ NetConn() net.Conn }:
 			c = is.NetConn()
 		default:
@@ -118,6 +118,8 @@ func (s *server) hear() {
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
 		case *ipc.Dialed, *ipc.Undialed, *ipc.Known:
 			s.errands.hear(m)
+		case *ipc.Noted:
+			s.errands.changes.hear(msg)
 		case *ipc.JWKSFD:
 			s.tokens.hear(m.FDs[0], msg)
 		case *ipc.KeyChanged:

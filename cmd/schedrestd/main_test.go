@@ -82,6 +82,8 @@ func TestRefusals(t *testing.T) {
 			error: "SCHEDRESTD_MAX_CONNECTIONS=many is not a number"},
 		{name: "answers", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_ANSWER_MEMORY": "0"},
 			error: "SCHEDRESTD_ANSWER_MEMORY=0 is not a size"},
+		{name: "audit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_AUDIT_FAIL": "yes"},
+			error: "SCHEDRESTD_AUDIT_FAIL=yes", hint: "open or closed"},
 		{name: "spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_NAMES": "x"},
 			error: "SCHEDRESTD_NAMES=x", hint: "sched, slurm, both"},
 		{name: "mode", args: []string{"--socket-mode=rw", "127.0.0.1:0"}, error: "--socket-mode=rw", hint: "octal"},

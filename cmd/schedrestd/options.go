@@ -35,11 +35,12 @@ type options struct {
 
 	// From the environment alone.
 	switches   security.Switches
-	names      string   // SCHEDRESTD_NAMES
-	jwt        string   // SCHED_JWT; only "daemon" is ever shown
-	debug      level    // SCHEDRESTD_DEBUG
-	answers    size     // SCHEDRESTD_ANSWER_MEMORY
-	debugFlags []string // SCHED_DEBUG_FLAGS; nil: the configuration's
+	names      string        // SCHEDRESTD_NAMES
+	jwt        string        // SCHED_JWT; only "daemon" is ever shown
+	debug      level         // SCHEDRESTD_DEBUG
+	answers    size          // SCHEDRESTD_ANSWER_MEMORY
+	audit      privsep.Audit // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC
+	debugFlags []string      // SCHED_DEBUG_FLAGS; nil: the configuration's
 	json, yaml ipc.Layout
 	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES
 	abort      bool     // ABORT_ON_FATAL

@@ -64,6 +64,9 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_ANSWER_MEMORY":         {value: "64M", want: uint32(64 << 20), other: "1", got: setup(func(s ipc.Setup) any { return s.Limits.Answers })},
 		"SCHEDRESTD_NETNS":                 {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c privsep.Config) any { return c.Netns })},
 		"SCHEDRESTD_CONTROLLER_NETNS":      {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c privsep.Config) any { return c.Outlet })},
+		"SCHEDRESTD_AUDIT_LOG":             {value: "/a", want: "/a", other: "stderr", got: config(func(c privsep.Config) any { return c.Audit.Path })},
+		"SCHEDRESTD_AUDIT_FAIL":            {value: "open", want: true, other: "closed", got: config(func(c privsep.Config) any { return c.Audit.Open })},
+		"SCHEDRESTD_AUDIT_SYNC":            {value: "yes", want: true, other: "no", got: config(func(c privsep.Config) any { return c.Audit.Sync })},
 		"SCHEDRESTD_NAMES":                 {value: "sched", want: ipc.NamesSched, other: "slurm", line: "SlurmctldTimeout=30", got: setup(func(s ipc.Setup) any { return s.Names })},
 	}
 	for _, v := range variables {

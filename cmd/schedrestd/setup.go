@@ -96,6 +96,7 @@ func (o *options) parent(c *conf.Cluster, level slog.Level, m mode, log *slog.Lo
 		Threads:     o.threads,
 		SocketMode:  mode,
 		SocketGroup: o.socketGroup,
+		Audit:       o.audit,
 		Secrets: privsep.Secrets{
 			TLS:    privsep.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
 			Tokens: privsep.Tokens{Key: c.JWTKey, JWKS: c.JWKS},

@@ -1,0 +1,352 @@
+package privsep
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// Audit says where the audit log is, and what holds when it can't be written.
+type Audit struct {
+	Path string // of a file, or AuditStderr; "": there is none
+	Open bool   // changes are made all the same while it can't be written; else they are refused
+	Sync bool   // a change waits until its line is on the disk, not only in the kernel
+}
+
+// AuditStderr is the Path of an audit log that goes where the log goes.
+const AuditStderr = "stderr"
+
+// audit is the audit log: one goroutine that writes, and a queue that nobody waits at. docs/AUDIT.md has the
+// format. A nil one is off.
+type audit struct {
+	open     bool // changes are made though nothing can be written
+	log      *slog.Logger
+	run      string // of this process, the first part of each change's id
+	now      func() time.Time
+	last     atomic.Uint64
+	patience time.Duration // an intent that is not written by then is refused
+
+	mu     sync.Mutex
+	queue  []record
+	owed   int  // outcomes that are to come, or in the queue
+	lost   int  // lines that were given up
+	ill    bool // the last write failed
+	reopen bool
+	over   bool
+	wake   chan struct{} // gets a token when there is something to do
+	gone   chan struct{} // closed when the goroutine has ended
+}
+
+// record is one line, on its way.
+type record struct {
+	text   []byte
+	intent *intent // that waits for it; nil: an outcome, which is tried until it is written
+}
+
+// intent is a change that waits for its line. Who is first, its writer or the end of its time, answers.
+type intent struct {
+	answered atomic.Bool
+	answer   func(granted bool)
+	late     *time.Timer
+	unmade   func() []byte // the line that says that it was not made after all
+}
+
+// done answers, once. It reports false when that was done before.
+func (i *intent) done(granted bool) bool {
+	if !i.answered.CompareAndSwap(false, true) {
+		return false
+	}
+	i.late.Stop()
+	i.answer(granted)
+	return true
+}
+
+const (
+	mostOwed     = 8192            // changes under way at one time, over all workers; past it, they are refused
+	auditLimit   = 5 * time.Second // for an intent's line
+	auditRetry   = time.Second     // between two tries to write what is owed
+	auditBatch   = 256 << 10       // bytes that are written at once
+	auditPartial = "\n"            // begins what follows half a line
+)
+
+// openAudit opens the audit log, while the start has all its rights. Without a path there is none.
+func openAudit(c Config, who service) (*audit, error) {
+	if c.Audit.Path == "" {
+		return nil, nil
+	}
+	to, err := newAuditFile(c.Audit, who)
+	if err != nil {
+		return nil, err
+	}
+	a, err := newAudit(c.Audit, c.Log)
+	if err != nil {
+		return nil, err
+	}
+	go a.write(to)
+	return a, nil
+}
+
+func newAudit(c Audit, log *slog.Logger) (*audit, error) {
+	var run [8]byte
+	if _, err := unix.Getrandom(run[:], 0); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "name this run in the audit log")
+	}
+	return &audit{open: c.Open, log: log, run: hex.EncodeToString(run[:]), now: time.Now, patience: auditLimit,
+		wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
+}
+
+// name is the id of one more change: no two of any run have the same.
+func (a *audit) name() string { return fmt.Sprintf("%s-%d", a.run, a.last.Add(1)) }
+
+// intend has the line of a change written and then calls answer, from another goroutine; granted tells whether the
+// change may be made. It never waits. Each that is granted owes an outcome.
+func (a *audit) intend(text []byte, unmade func() []byte, answer func(granted bool)) {
+	i := &intent{answer: answer, unmade: unmade}
+	a.mu.Lock()
+	full := a.over || a.owed >= mostOwed
+	switch {
+	case !full:
+		a.owed++
+		i.late = time.AfterFunc(a.patience, func() { a.expire(i) })
+		a.queue = append(a.queue, record{text, i})
+	case a.open:
+		a.owed++
+		a.lost++
+	}
+	a.mu.Unlock()
+	if full {
+		answer(a.open)
+		return
+	}
+	a.poke()
+}
+
+// expire ends the time of an intent that is not written.
+func (a *audit) expire(i *intent) {
+	a.mu.Lock() // until intend has set the timer
+	a.mu.Unlock()
+	if !i.done(a.open) {
+		return
+	}
+	a.mu.Lock()
+	if !a.open {
+		a.owed--
+	}
+	first := !a.ill
+	a.ill = true
+	a.mu.Unlock()
+	if first {
+		a.complain(errs.New(errs.Timeout, "nothing was written for %s", a.patience))
+	}
+}
+
+// settle is the end of a change that was granted, with its line. Nil: none is owed after all.
+func (a *audit) settle(text []byte) {
+	a.mu.Lock()
+	switch {
+	case text == nil:
+		a.owed--
+	case a.open && len(a.queue) >= 2*mostOwed:
+		a.owed--
+		a.lost++
+	default:
+		a.queue = append(a.queue, record{text: text})
+	}
+	a.mu.Unlock()
+	a.poke()
+}
+
+// renew has the file opened anew, by its name. It never waits. A nil one has none.
+func (a *audit) renew() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	a.reopen = true
+	a.mu.Unlock()
+	a.poke()
+}
+
+func (a *audit) poke() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close has what is in the queue written, and returns when that is done or its time is over.
+func (a *audit) close() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	a.over = true
+	a.mu.Unlock()
+	a.poke()
+	select {
+	case <-a.gone:
+	case <-time.After(a.patience):
+	}
+	a.mu.Lock()
+	left := len(a.queue)
+	a.mu.Unlock()
+	if left > 0 {
+		a.log.Error("the audit log can't be written, and lines are lost with this process", "lines", left)
+	}
+}
+
+// write is the goroutine that writes. A file that hangs, as one on a network may, holds up nobody else.
+func (a *audit) write(to auditSink) {
+	defer close(a.gone)
+	defer to.close()
+	retry := time.NewTimer(0)
+	for {
+		select {
+		case <-a.wake:
+		case <-retry.C:
+		}
+		for a.turn(to) {
+		}
+		a.mu.Lock()
+		idle, over := len(a.queue) == 0, a.over
+		a.mu.Unlock()
+		if over {
+			return // what can't be written now was tried last by turn
+		}
+		if !idle {
+			retry.Reset(auditRetry)
+		}
+	}
+}
+
+// turn opens the file anew when that was asked for, and writes what there is of the queue. It reports whether there
+// may be more to do at once.
+func (a *audit) turn(to auditSink) bool {
+	a.mu.Lock()
+	reopen, batch := a.reopen, a.takeBatch()
+	a.reopen = false
+	a.mu.Unlock()
+	if reopen {
+		if err := to.reopen(); err != nil {
+			a.log.Error("the audit log can't be opened anew; the file of before stays in use", "error", err, "hint", errs.HintOf(err))
+		} else {
+			a.log.Info("the audit log is opened anew")
+		}
+	}
+	if len(batch) == 0 {
+		return false
+	}
+	whole, err := a.put(to, batch)
+	a.judge(batch[:whole], batch[whole:], err)
+	return err == nil
+}
+
+// takeBatch takes the next lines out of the queue; a.mu is held. Intents whose time is over are dropped.
+func (a *audit) takeBatch() (batch []record) {
+	size, n := 0, 0
+	for ; n < len(a.queue) && size < auditBatch; n++ {
+		r := a.queue[n]
+		if r.intent != nil && r.intent.answered.Load() {
+			if a.open {
+				a.lost++
+			}
+			continue
+		}
+		size += len(r.text)
+		batch = append(batch, r)
+	}
+	a.queue = a.queue[n:]
+	if len(a.queue) == 0 {
+		a.queue = nil
+	}
+	return batch
+}
+
+// put writes a batch at once and tells how many lines of it are in the file, whole.
+func (a *audit) put(to auditSink, batch []record) (whole int, err error) {
+	var text []byte
+	for _, r := range batch {
+		text = append(text, r.text...)
+	}
+	n, err := to.append(text)
+	if err != nil {
+		for _, r := range batch {
+			if n -= len(r.text); n < 0 {
+				break
+			}
+			whole++
+		}
+		return whole, err
+	}
+	return len(batch), nil
+}
+
+// judge answers for a batch: what of it is written, and what is not.
+func (a *audit) judge(written, rest []record, err error) {
+	a.sayHealth(err)
+	for _, r := range written {
+		switch {
+		case r.intent == nil:
+			a.settle(nil)
+		case !r.intent.done(true) && !a.open:
+			// Its time was over while it was written: it was refused, and the log must say so.
+			a.mu.Lock()
+			a.owed++ // settle gave it up
+			a.mu.Unlock()
+			a.settle(r.intent.unmade())
+		}
+	}
+	var back []record
+	for _, r := range rest {
+		if r.intent == nil {
+			back = append(back, r)
+			continue
+		}
+		switch first := r.intent.done(a.open); {
+		case a.open:
+			a.mu.Lock()
+			a.lost++
+			a.mu.Unlock()
+		case first && errors.Is(err, errUnsure): // the line may be there
+			a.settle(r.intent.unmade())
+		case first:
+			a.settle(nil)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.queue = append(back, a.queue...)
+}
+
+// sayHealth logs when the log can't be written any more, and when it can again.
+func (a *audit) sayHealth(err error) {
+	a.mu.Lock()
+	was, lost := a.ill, a.lost
+	a.ill = err != nil
+	if err == nil {
+		a.lost = 0
+	}
+	a.mu.Unlock()
+	switch {
+	case err != nil && !was:
+		a.complain(err)
+	case err == nil && was:
+		a.log.Warn("the audit log can be written again", "lines_lost", lost)
+	}
+}
+
+func (a *audit) complain(err error) {
+	if a.open {
+		a.log.Error("the audit log can't be written; changes are made all the same, unrecorded (SCHEDRESTD_AUDIT_FAIL=open)", "error", err)
+		return
+	}
+	a.log.Error("the audit log can't be written; changes are refused until it can", "error", err)
+}

@@ -1,0 +1,155 @@
+package privsep
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/guard"
+)
+
+// auditSink is where lines go. One goroutine uses it.
+type auditSink interface {
+	// append writes text behind what is there and tells how much of it is in the file.
+	append(text []byte) (int, error)
+	// reopen opens what has the name now. When it can't, the one before stays.
+	reopen() error
+	close()
+}
+
+// errUnsure says that lines may be in the file, or not.
+var errUnsure = errors.New("bring the audit log to the disk")
+
+// auditFile is a file, by its name.
+type auditFile struct {
+	path string
+	rule guard.Rule
+	sync bool
+	file *os.File
+	torn bool // it ends within a line, which a full disk cut off
+}
+
+// newAuditFile opens what c names.
+func newAuditFile(c Audit, who service) (auditSink, error) {
+	if c.Path == AuditStderr {
+		return &auditStream{os.Stderr}, nil
+	}
+	// Whoever may replace the file could make what was done undone.
+	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}
+	if who.root {
+		trust.Never = []uint32{who.UID}
+		if who.UID == 0 { // disable_user_check
+			trust.Never = nil
+		}
+	} else {
+		trust.Owners = []uint32{uint32(os.Geteuid())}
+	}
+	f := &auditFile{path: c.Path, sync: c.Sync, rule: guard.Rule{What: "audit log", Secret: true, Trust: trust}}
+	if c.Path == "" || c.Path[0] != '/' {
+		return nil, errs.New(errs.Invalid, "audit log %s: not an absolute path", c.Path).WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
+	}
+	return f, f.reopen()
+}
+
+// reopen opens the file, or makes it. It belongs to this process's user and to nobody else.
+func (f *auditFile) reopen() error {
+	dir, real, name, err := guard.Parent(f.path, f.rule)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	// For reading, too: to see what it ends with.
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return f.refuse(err)
+	}
+	file := os.NewFile(uintptr(fd), real)
+	if err := f.judge(fd); err != nil {
+		file.Close()
+		return err
+	}
+	if f.file != nil {
+		f.file.Close()
+	}
+	f.file, f.torn = file, endsTorn(file)
+	return nil
+}
+
+// refuse says why the file can't be opened.
+func (f *auditFile) refuse(err error) error {
+	refused := errs.New(errs.Denied, "audit log %s: %v", f.path, err)
+	switch err {
+	case unix.ELOOP:
+		return errs.New(errs.Invalid, "audit log %s: a symbolic link; name the file itself", f.path).WithHint("readlink -f %s", guard.Quote(f.path))
+	case unix.EACCES, unix.EPERM:
+		if os.Geteuid() == 0 {
+			return refused.WithHint("chown root:root %s and its directory: a running gateway has no right to what belongs to others", guard.Quote(f.path))
+		}
+	}
+	return refused.WithHint("ls -ld %s", guard.Quote(f.path))
+}
+
+// judge refuses what is no file of ours alone. O_NONBLOCK at open keeps a named pipe from hanging us.
+func (f *auditFile) judge(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return errs.Wrap(err, errs.Internal, "audit log %s", f.path)
+	}
+	quoted := guard.Quote(f.path)
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return errs.New(errs.Invalid, "audit log %s: not a regular file", f.path).WithHint("ls -ld %s  # name a file, or stderr", quoted)
+	case int(st.Uid) != os.Geteuid():
+		return errs.New(errs.Invalid, "audit log %s: owned by uid %d, must be owned by uid %d", f.path, st.Uid, os.Geteuid()).WithHint("chown %d %s", os.Geteuid(), quoted)
+	case st.Mode&0o077 != 0:
+		return errs.New(errs.Invalid, "audit log %s: mode %04o lets others in", f.path, st.Mode&0o7777).WithHint("chmod 0600 %s", quoted)
+	case st.Nlink > 1:
+		return errs.New(errs.Invalid, "audit log %s: it has %d names", f.path, st.Nlink).WithHint("ls -li %s  # one file, one name", quoted)
+	}
+	return nil
+}
+
+// endsTorn tells whether file ends within a line.
+func endsTorn(file *os.File) bool {
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	last := make([]byte, 1)
+	_, err = file.ReadAt(last, info.Size()-1)
+	return err == nil && last[0] != '\n'
+}
+
+// append writes at the end of the file. Half a line that was written before stays alone: what is cut off is no
+// JSON, and nothing of it is taken for the next one's.
+func (f *auditFile) append(text []byte) (int, error) {
+	head := 0
+	if f.torn {
+		text, head = append([]byte(auditPartial), text...), len(auditPartial)
+	}
+	n, err := f.file.Write(text)
+	if err == nil && f.sync {
+		if err = unix.Fdatasync(int(f.file.Fd())); err != nil {
+			// What the kernel could not bring to the disk it may have forgotten.
+			return 0, fmt.Errorf("%w: %w", errUnsure, err)
+		}
+	}
+	if n > 0 {
+		f.torn = text[n-1] != '\n'
+	}
+	return max(0, n-head), err
+}
+
+func (f *auditFile) close() { f.file.Close() }
+
+// auditStream is where the log goes.
+type auditStream struct{ io.Writer }
+
+func (s *auditStream) append(text []byte) (int, error) { return s.Write(text) }
+func (s *auditStream) reopen() error                   { return nil }
+func (s *auditStream) close()                          {}

@@ -1,0 +1,185 @@
+package privsep
+
+import (
+	"strconv"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"schedrestd/ipc"
+)
+
+// Lines of the audit log are JSON, and are written by hand: the parent links nothing that reads it. Each has an
+// object with what the parent and the kernel know, and another with what a worker says, which may be captured.
+
+// events of the audit log.
+const (
+	eventIntent  = "intent"
+	eventOutcome = "outcome"
+)
+
+// How a change ended, by the parent's own knowledge.
+const (
+	endReported = "reported" // the worker said how
+	endUnknown  = "unknown"  // the worker ended before it said so; it may have been made
+	endNotMade  = "not_made" // it was refused after its intent was written
+)
+
+// auditText is how long a text of a worker is in the log, in bytes, at most; the book has less.
+const auditText = 1024
+
+// line appends to a JSON object.
+type auditLine struct{ b []byte }
+
+func (l *auditLine) key(name string) {
+	if last := l.b[len(l.b)-1]; last != '{' {
+		l.b = append(l.b, ',')
+	}
+	l.b = append(append(append(l.b, '"'), name...), '"', ':')
+}
+
+func (l *auditLine) text(name, value string) {
+	l.key(name)
+	l.b = appendJSON(l.b, value)
+}
+
+func (l *auditLine) number(name string, value uint64) {
+	l.key(name)
+	l.b = strconv.AppendUint(l.b, value, 10)
+}
+
+func (l *auditLine) flag(name string, value bool) {
+	l.key(name)
+	l.b = strconv.AppendBool(l.b, value)
+}
+
+func (l *auditLine) begin(name string) {
+	l.key(name)
+	l.b = append(l.b, '{')
+}
+
+func (l *auditLine) end() { l.b = append(l.b, '}') }
+
+// change is what is known of a change, from its intent on.
+type change struct {
+	id     string // in the log
+	facts  ipc.Connection
+	worker *process
+	uid    uint32 // of the worker
+	said   *ipc.Intent
+}
+
+// intent is the line of what is about to be done.
+func (c *change) intent(now time.Time) []byte {
+	l := c.start(now, eventIntent)
+	l.end()
+	c.words(l)
+	l.end()
+	l.end()
+	return append(l.b, '\n')
+}
+
+// outcome is the line of how it ended; o is the worker's word, nil when there is none.
+func (c *change) outcome(now time.Time, ended, because string, o *ipc.Outcome) []byte {
+	l := c.start(now, eventOutcome)
+	l.text("ended", ended)
+	if because != "" {
+		l.text("because", because)
+	}
+	l.end()
+	c.words(l)
+	if o != nil {
+		l.number("status", uint64(o.Status))
+		l.text("code", o.Code)
+		if o.Number != 0 {
+			l.number("error_number", uint64(o.Number))
+		}
+		if o.Result != "" {
+			l.text("result", o.Result)
+		}
+	}
+	l.end()
+	l.end()
+	return append(l.b, '\n')
+}
+
+// start has what the parent knows, and leaves its object open.
+func (c *change) start(now time.Time, event string) *auditLine {
+	l := &auditLine{make([]byte, 1, 1024)}
+	l.b[0] = '{'
+	l.text("time", now.UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
+	l.text("event", event)
+	l.text("change", c.id)
+	l.begin("gateway")
+	l.text("listener", c.facts.Listener)
+	l.text("network", c.facts.Network.String())
+	l.flag("tls", c.facts.TLS)
+	if c.facts.Addr != "" {
+		l.text("peer", c.facts.Addr)
+	}
+	if c.facts.UID != ipc.NoID {
+		l.number("peer_uid", uint64(c.facts.UID))
+		l.number("peer_gid", uint64(c.facts.GID))
+		if c.facts.PID > 0 {
+			l.number("peer_pid", uint64(c.facts.PID))
+		}
+		l.flag("peer_vouched", c.facts.Vouched)
+	}
+	l.number("connection", c.facts.ID)
+	l.number("worker", uint64(c.worker.number))
+	l.number("worker_pid", uint64(c.worker.pid))
+	l.number("worker_uid", uint64(c.uid))
+	return l
+}
+
+// words opens the object of what the worker says.
+func (c *change) words(l *auditLine) {
+	l.begin("worker")
+	l.text("request", c.said.Request)
+	if c.said.User != "" {
+		l.text("user", c.said.User)
+	}
+	if c.said.UID != ipc.NoID {
+		l.number("uid", uint64(c.said.UID))
+	}
+	if c.said.ActAs != "" {
+		l.text("act_as", c.said.ActAs)
+	}
+	l.text("method", c.said.Method)
+	l.text("route", c.said.Route)
+	if c.said.Object != "" {
+		l.text("object", c.said.Object)
+	}
+}
+
+// appendJSON appends s as a JSON string: what is no UTF-8 is U+FFFD, what can't be printed is escaped, and what is
+// too long ends with "…". So a line is one line, is valid whatever was said, and shows on a terminal what it has.
+func appendJSON(b []byte, s string) []byte {
+	b = append(b, '"')
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if i += size; i > auditText {
+			b = append(b, "…"...)
+			break
+		}
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == utf8.RuneError && size <= 1, !unicode.IsPrint(r):
+			b = appendEscaped(b, r)
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return append(b, '"')
+}
+
+// appendEscaped appends \uXXXX, two of them past U+FFFF.
+func appendEscaped(b []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	if r > 0xffff {
+		r -= 0x10000
+		return appendEscaped(appendEscaped(b, 0xd800+r>>10), 0xdc00+r&0x3ff)
+	}
+	return append(b, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+}

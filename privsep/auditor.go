@@ -1,0 +1,192 @@
+package privsep
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// auditor hears what one worker says of changes. A nil one is of a gateway without an audit log, whose workers
+// have nothing to say.
+type auditor struct {
+	audit  *audit
+	worker *process
+	uid    uint32
+	most   int // changes under way at one time: more than it answers requests
+	// holds is what the parent knows of a connection of this worker. It is nil for one that the worker no longer
+	// has; an error says that the worker lies.
+	holds func(id uint64) (*ipc.Connection, error)
+
+	mu     sync.Mutex
+	asked  *budget
+	under  map[uint64]*underway // by the worker's number
+	buried bool
+}
+
+// underway is a change between its intent and its outcome.
+type underway struct {
+	change
+	granted bool
+}
+
+// An honest worker's changes have a daemon to wait for. What asks for more leave than that fills the disk with
+// lies, and is told to come later.
+const (
+	changeBurst = 2000
+	changeRate  = 1000 // a second
+	mostLater   = 20_000
+)
+
+func newAuditor(a *audit, worker *process, uid uint32, requests int, holds func(uint64) (*ipc.Connection, error)) *auditor {
+	if a == nil {
+		return nil
+	}
+	return &auditor{audit: a, worker: worker, uid: uid, most: 2*requests + 16, holds: holds,
+		asked: newBudget(changeBurst, changeRate, time.Now()), under: map[uint64]*underway{}}
+}
+
+// hear takes what is about changes. It never waits for the log. done is false when the message is none of them.
+func (a *auditor) hear(m ipc.Message) (done bool, err error) {
+	switch m := m.(type) {
+	case *ipc.Intent:
+		return true, a.intend(m)
+	case *ipc.Outcome:
+		return true, a.outcome(m)
+	}
+	return false, nil
+}
+
+// intend has the line of an intent written. A connection that ended meanwhile has nobody who waits for the change.
+func (a *auditor) intend(m *ipc.Intent) error {
+	if a == nil {
+		return errors.New("it said Intent, and there is no audit log")
+	}
+	facts, err := a.holds(m.Connection)
+	if err != nil {
+		return err
+	}
+	if facts == nil {
+		return a.say(m.ID, ipc.Withheld)
+	}
+	u := &underway{change: change{facts: *facts, worker: a.worker, uid: a.uid, said: m}}
+	a.mu.Lock()
+	_, twice := a.under[m.ID]
+	full := len(a.under) >= a.most
+	now := time.Now()
+	affordable, missed := a.asked.spend(now)
+	if !twice && !full && affordable {
+		u.id = a.audit.name()
+		a.under[m.ID] = u
+	}
+	missed = max(missed, a.asked.missed)
+	a.mu.Unlock()
+	switch {
+	case twice:
+		return fmt.Errorf("it said Intent %d twice", m.ID)
+	case full:
+		return fmt.Errorf("it said Intent of more changes than it may answer requests")
+	case !affordable && missed > mostLater:
+		return fmt.Errorf("it said Intent too often")
+	case !affordable:
+		return a.say(m.ID, ipc.Later)
+	}
+	unmade := func() []byte {
+		return u.change.outcome(a.audit.now(), endNotMade, "its intent was not in the log in time", nil)
+	}
+	a.audit.intend(u.intent(a.audit.now()), unmade, func(granted bool) { a.answer(m.ID, u, granted) })
+	return nil
+}
+
+// answer tells the worker whether it may make the change. It is called by the log's goroutine, or a timer's.
+func (a *auditor) answer(id uint64, u *underway, granted bool) {
+	a.mu.Lock()
+	leave := ipc.Withheld
+	switch {
+	case !granted:
+		delete(a.under, id)
+	case a.buried: // it never heard of it
+		a.audit.settle(u.change.outcome(a.audit.now(), endNotMade, "its worker ended before it was let through", nil))
+	default:
+		leave, u.granted = ipc.Granted, true
+	}
+	a.mu.Unlock()
+	_ = a.say(id, leave)
+}
+
+// outcome is the end of a change that was let through.
+func (a *auditor) outcome(m *ipc.Outcome) error {
+	if a == nil {
+		return errors.New("it said Outcome, and there is no audit log")
+	}
+	a.mu.Lock()
+	u := a.under[m.ID]
+	ok := u != nil && u.granted
+	if ok {
+		delete(a.under, m.ID)
+	}
+	a.mu.Unlock()
+	if !ok {
+		return fmt.Errorf("it said Outcome of change %d, which was not let through", m.ID)
+	}
+	a.audit.settle(u.change.outcome(a.audit.now(), endReported, "", m))
+	return nil
+}
+
+// bury ends what the worker has left open: nobody knows what became of it.
+func (a *auditor) bury(why string) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.buried = true
+	for id, u := range a.under {
+		if u.granted {
+			a.audit.settle(u.change.outcome(a.audit.now(), endUnknown, why, nil))
+			delete(a.under, id)
+		}
+	}
+}
+
+// say answers. A worker that does not read its channel gets no answer, and nobody waits for it here.
+func (a *auditor) say(id uint64, leave ipc.Leave) error {
+	err := a.worker.channel.TrySend(&ipc.Noted{ID: id, Leave: leave})
+	if bad, ours := errors.AsType[*ipc.Violation](err); ours {
+		return bad
+	}
+	return nil
+}
+
+// holds is what a worker of the pool may make changes for.
+func (p *pool) holds(w *worker, id uint64) (*ipc.Connection, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c, ok := w.held[id]; ok && c.fd < 0 {
+		facts := c.Connection
+		return &facts, nil
+	}
+	for _, other := range p.workers {
+		if _, ok := other.held[id]; ok {
+			return nil, fmt.Errorf("it said Intent for connection %d, which it does not hold", id)
+		}
+	}
+	if id == 0 || id > p.id {
+		return nil, fmt.Errorf("it said Intent for connection %d, which there never was", id)
+	}
+	return nil, nil
+}
+
+// holds is what the one worker may make changes for: the client that it was given.
+func (v *visit) holds(id uint64) (*ipc.Connection, error) {
+	switch {
+	case !v.handed || id != v.client.ID:
+		return nil, fmt.Errorf("it said Intent for connection %d, which it does not hold", id)
+	case v.served:
+		return nil, nil
+	}
+	facts := v.client.Connection
+	return &facts, nil
+}
