@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -342,6 +343,9 @@ func TestAbuses(t *testing.T) {
 	f := newFronts(t)
 	workers := f.gate.workers()
 	local := front{name: "by the UNIX socket", address: f.socket, adds: f.ways[0].adds}
+	if os.Geteuid() != 0 { // who serves needs no credential there, and some rows are about having none
+		local = f.ways[0]
+	}
 	ways := append([]front{local}, f.ways...)
 	lists := make([][]*exposure, len(ways))
 	var all sync.WaitGroup
