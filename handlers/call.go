@@ -52,11 +52,11 @@ func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 	return c
 }
 
-// Refusing makes a handler that answers every request with err: by the same negotiation, in the
-// same envelope and with the same line in the log as any other, which gets err too.
-func Refusing(cfg Config, err error) http.Handler {
+// Refusing makes a function that answers a request with an error: by the same negotiation, in the
+// same envelope and with the same line in the log as any other, which gets the error too.
+func Refusing(cfg Config) func(http.ResponseWriter, *http.Request, error) {
 	h := newHandler(cfg)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request, err error) {
 		c := h.newCall(w, r)
 		c.why = err.Error()
 		defer c.logAccess()
@@ -65,7 +65,7 @@ func Refusing(cfg Config, err error) http.Handler {
 		c.match = h.router.find(r)
 		_ = c.negotiate(bodyMedia) // what is refused to one who takes none of them is JSON
 		c.tell(err, status(err))
-	})
+	}
 }
 
 func (c *call) serve() error {
@@ -115,6 +115,9 @@ func (c *call) authenticate() error {
 		return err
 	}
 	c.who = who
+	if h := c.h; h.Admit != nil {
+		return h.Admit(c.ctx, who.User())
+	}
 	return nil
 }
 

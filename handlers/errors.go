@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"time"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -62,6 +65,26 @@ func status(err error) int {
 // retryAfter is how many seconds a client is asked to wait for a daemon to come back.
 const retryAfter = "5"
 
+// Later is a failure that is over by itself.
+type Later struct {
+	Err   error
+	After time.Duration
+}
+
+// Error is the failure's own.
+func (l *Later) Error() string { return l.Err.Error() }
+
+// Unwrap is the failure.
+func (l *Later) Unwrap() error { return l.Err }
+
+// comeBack is Retry-After: whole seconds, rounded up.
+func comeBack(err error) string {
+	if l, ok := errors.AsType[*Later](err); ok {
+		return strconv.Itoa(int(max(1, math.Ceil(l.After.Seconds()))))
+	}
+	return retryAfter
+}
+
 // fail logs err when it is of interest, and answers with it. Nothing was sent yet.
 func (c *call) fail(err error) {
 	code := status(err)
@@ -89,7 +112,7 @@ func (c *call) tell(err error, code int) {
 	case http.StatusMethodNotAllowed:
 		c.setAllow()
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		h.Set("Retry-After", retryAfter)
+		h.Set("Retry-After", comeBack(err))
 	}
 	if err := send(c, code, api.Empty, &body); err != nil {
 		c.logFailure(err)

@@ -13,6 +13,7 @@
 package handlers
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -47,6 +48,9 @@ type Config struct {
 	ReadBody   time.Duration   // a request's body that makes no progress for so long is given up
 	Audit      Audit           // has a line for each change; nil: changes are not recorded
 	Log        *slog.Logger    // nil: none
+
+	// Admit lets in a request of who, whose credential is good, or says why not; nil: all.
+	Admit func(ctx context.Context, who string) error
 }
 
 // New makes the handler of all requests.

@@ -2,12 +2,14 @@ package handlers
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"schedrestd/errs"
 )
@@ -18,7 +20,7 @@ func TestRefusing(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-	full := Refusing(cfg, errs.New(errs.Unavailable, "no room"))
+	refuse := Refusing(cfg)
 	for _, tt := range []struct{ accept, media, text string }{
 		{"", mediaJSON, `"description":"no room"`},
 		{"application/yaml", mediaYAML, "description: no room"},
@@ -30,7 +32,7 @@ func TestRefusing(t *testing.T) {
 			r.Header.Set("Accept", tt.accept)
 		}
 		w := httptest.NewRecorder()
-		full.ServeHTTP(w, r)
+		refuse(w, r, errs.New(errs.Unavailable, "no room"))
 		h := w.Header()
 		if w.Code != http.StatusServiceUnavailable || h.Get("Retry-After") == "" || h.Get("Connection") != "close" || h.Get("X-Request-Id") == "" {
 			t.Errorf("%s: status %d, %v", tt.accept, w.Code, h)
@@ -42,5 +44,32 @@ func TestRefusing(t *testing.T) {
 		if !regexp.MustCompile(want).MatchString(log.String()) || strings.Count(log.String(), "\n") != 1 {
 			t.Errorf("%s: log %q, want %s", tt.accept, &log, want)
 		}
+	}
+}
+
+// TestAdmit: who is good may be told to come back, by a time of its own, and nobody is asked anything for him.
+func TestAdmit(t *testing.T) {
+	f := demo()
+	cfg := config(f)
+	var asked []string
+	cfg.Admit = func(_ context.Context, who string) error {
+		asked = append(asked, who)
+		return &Later{Err: errs.New(errs.TooMany, "too fast"), After: 1500 * time.Millisecond}
+	}
+	w := serve(t, cfg, request(http.MethodGet, "/sched/v0.0.42/jobs", ""))
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "2" {
+		t.Errorf("status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+	}
+	if body := w.Body.String(); !strings.Contains(body, `"code":"too_many"`) || !strings.Contains(body, `"retryable":true`) {
+		t.Error(body)
+	}
+	r := request(http.MethodGet, "/sched/v0.0.42/jobs", "")
+	for name := range r.Header {
+		if strings.Contains(strings.ToLower(name), "token") || name == "Authorization" {
+			r.Header.Del(name)
+		}
+	}
+	if w := serve(t, cfg, r); w.Code != http.StatusUnauthorized || len(asked) != 1 || asked[0] == "" {
+		t.Errorf("nobody: status %d; asked for %q", w.Code, asked)
 	}
 }

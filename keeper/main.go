@@ -39,7 +39,7 @@ func Rename() {
 // when it refused to serve, 2 when nobody speaks to it.
 func Main() int {
 	// Signals that a terminal or a service manager sends to all are for the parent.
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGUSR1)
 	channel, err := ipc.Open(ipc.KeeperChannelFD, ipc.Keeper, ipc.Parent)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")

@@ -14,6 +14,7 @@ import (
 // for everybody, whatever was asked for.
 const (
 	statusForbidden   = 403 // the kernel's word about the peer is not good enough
+	statusTooMany     = 429 // its source has to wait
 	statusUnavailable = 503 // no worker can be had for it
 )
 
@@ -22,6 +23,8 @@ const (
 var answers = map[int][]byte{
 	statusForbidden: canned("403 Forbidden", "", errs.Denied, false,
 		"this connection's user may not be served here"),
+	statusTooMany: canned("429 Too Many Requests", "Retry-After: 10\r\n", errs.TooMany, true,
+		"too much from where this connection comes was refused or could not be read; it is closed for a while"),
 	statusUnavailable: canned("503 Service Unavailable", "Retry-After: 5\r\n", errs.Unavailable, true,
 		"no worker can serve this connection now"),
 }

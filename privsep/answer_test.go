@@ -39,6 +39,7 @@ func TestCannedAnswers(t *testing.T) {
 		after     string
 	}{
 		{statusForbidden, "denied", false, ""},
+		{statusTooMany, "too_many", true, "10"},
 		{statusUnavailable, "unavailable", true, "5"},
 	}
 	if len(tests) != len(answers) {

@@ -86,19 +86,24 @@ func (d *door) accept(l *listener) {
 // admit asks the kernel about an accepted connection, whose slot is taken, and gives it
 // to who serves its peer. It does not wait.
 func (d *door) admit(fd int, l *listener, peer unix.Sockaddr) {
+	d.slots.counts.accepted.add(1)
 	facts, err := l.facts(fd, peer)
 	c := &connection{Connection: facts, fd: fd}
 	if err != nil {
 		d.slots.drop(c, 0, err.Error())
 		return
 	}
-	if d.slots.sources.limit > 0 {
-		c.source = sourceOf(peer, facts)
+	c.source = sourceOf(peer, facts)
+	addr, a := addressOf(peer), &d.slots.penalties.admission
+	if c.exempt = a.Exempts(addr) || a.Speaks(addr); d.slots.penalties.wait(c) > 0 {
+		d.slots.drop(c, statusTooMany, "its source offended too often, and has to wait")
+		return
 	}
 	switch d.slots.sources.enter(c) {
 	case entered:
 		d.host.take(c)
 	case parked:
+		d.slots.counts.parked.add(1)
 		d.slots.free(1)
 		d.slots.pressSource(c)
 	case refused:

@@ -36,6 +36,7 @@ type errands struct {
 	outlet  *outlet
 	dials   *budget
 	asked   atomic.Int32 // names that are being looked up
+	counts  *counters
 }
 
 // A worker opens one connection for each question that it asks a daemon. One that opens more than a worker
@@ -47,7 +48,7 @@ const (
 )
 
 func newErrands(setup *ipc.Setup, channel *ipc.Channel, names *directory, from *outlet) *errands {
-	return &errands{setup: setup, channel: channel, names: names, outlet: from, dials: newBudget(dialBurst, dialRate, time.Now())}
+	return &errands{setup: setup, channel: channel, names: names, outlet: from, dials: newBudget(dialBurst, dialRate, time.Now()), counts: new(counters)}
 }
 
 // hear does an errand. It never waits for anybody: a way is handed over while it is being connected, and
@@ -69,13 +70,16 @@ func (e *errands) dial(m *ipc.Dial) error {
 		return err
 	}
 	if ok, _ := e.dials.spend(time.Now()); !ok {
+		e.counts.limited.add(1)
 		return e.say(&ipc.Undialed{ID: m.ID, Errno: again})
 	}
 	w, errno := open(to, e.outlet)
 	if errno != 0 {
+		e.counts.undialled.add(1)
 		return e.say(&ipc.Undialed{ID: m.ID, Errno: uint16(errno)})
 	}
 	defer w.close()
+	e.counts.dialled.add(1)
 	return e.say(&ipc.Dialed{ID: m.ID, Owner: w.owner}, w.fd)
 }
 
@@ -112,6 +116,7 @@ func (e *errands) look(m *ipc.Who) error {
 	if e.asked.Add(1) > mostAsked {
 		return fmt.Errorf("it asked for more than %d names at one time", mostAsked)
 	}
+	e.counts.names.add(1)
 	go func() {
 		defer e.asked.Add(-1)
 		name, sure := e.names.name(m.Group, m.Number)

@@ -18,8 +18,9 @@ type connection struct {
 	fd      int         // the parent's copy; -1 once the worker has said Taken
 	tries   int         // workers it was given to
 	late    *time.Timer // ends its time in the queue
-	source  source      // when connections of one source are counted
-	counted bool        // among those of its source
+	source  source
+	exempt  bool // has no penalties
+	counted bool // among those of its source
 
 	// What slots know of it, while a worker has it.
 	worker        *worker
@@ -198,15 +199,33 @@ func (p *pool) progress(w *worker, m *ipc.Progress) error {
 	defer p.mu.Unlock()
 	c, ok := w.held[m.ID]
 	if !ok || c.fd >= 0 {
-		return fmt.Errorf("it said Progress of connection %d, which it does not hold", m.ID)
+		return errNotHeld("Progress", m.ID)
 	}
 	if !p.slots.report(c, m.Stage) {
 		return fmt.Errorf("it said twice that connection %d is %s", m.ID, m.Stage)
 	}
 	if ok, _ := w.reports.spend(time.Now()); !ok {
-		return fmt.Errorf("it said Progress too often")
+		return errTooOften("Progress")
 	}
 	return nil
+}
+
+func errNotHeld(what string, id uint64) error {
+	return fmt.Errorf("it said %s of connection %d, which it does not hold", what, id)
+}
+
+func errTooOften(what string) error { return fmt.Errorf("it said %s too often", what) }
+
+// suspects are the connections that w was answering; p.mu is held. One of their clients may be why it died.
+func (p *pool) suspects(w *worker) (list []*connection) {
+	p.slots.mu.Lock()
+	defer p.slots.mu.Unlock()
+	for _, c := range w.held {
+		if c.fd < 0 && c.stage == ipc.Answering {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // orphans takes from a dead worker what it held; p.mu is held. What it had taken is

@@ -24,8 +24,8 @@ import (
 // A connected socket on in is read and written; what else in is, out takes the answers. The
 // first signal has the worker finish what it is answering, a second one ends it.
 func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
-	runtime.GOMAXPROCS(1) // this process starts one other and waits: fewer threads are started, and told
-	signal.Ignore(syscall.SIGPIPE)
+	runtime.GOMAXPROCS(1)                           // this process starts one other and waits: fewer threads are started, and told
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGUSR1) // of one client there is nothing to count
 	if err := security.MarkCloseOnExec(); err != nil {
 		return err
 	}
@@ -82,6 +82,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 // only: who is slow at his own terminal or pipe takes nothing from anybody.
 func (s *standard) limits(c Config) Config {
 	c.Setup.Inetd = true
+	c.Setup.Admission = ipc.Admission{} // another process would remember nothing of him
 	c.Connections, c.Workers, c.Threads = 1, 1, 1
 	if s.Network == ipc.Stdio {
 		l := &c.Setup.Limits

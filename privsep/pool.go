@@ -280,6 +280,8 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 			err = p.release(w, m.ID)
 		case *ipc.Progress:
 			err = p.progress(w, m)
+		case *ipc.Offence:
+			err = p.offence(w, m)
 		case *ipc.Pong:
 			err = p.heard(w, m.Number)
 		default:
@@ -306,6 +308,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	p.mu.Lock()
 	delete(p.workers, w.number)
 	drained := p.draining || p.retired
+	suspects := p.suspects(w)
 	lost, again := p.orphans(w)
 	worked = w.finished > 0 || w.handed > 1
 	ending := w.ending
@@ -321,14 +324,20 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {
 	case ending != "":
+		p.slots.counts.killed.add(1)
 		p.complain(slog.LevelWarn, "worker was ended", append(attrs, "because", ending)...)
 		err = errs.New(errs.Unavailable, "a worker was ended: %s", ending)
 	case !closed:
+		p.slots.counts.killed.add(1)
+		p.slots.penalties.crashed(suspects)
 		p.complain(slog.LevelError, "worker was killed", append(attrs, "because", why)...)
 		err = why
 	case drained && lost == 0:
+		p.slots.counts.done.add(1)
 		p.mention("worker is done", attrs...)
 	default:
+		p.slots.counts.died.add(1)
+		p.slots.penalties.crashed(suspects)
 		p.complain(slog.LevelError, "worker died", attrs...)
 		err = errs.New(errs.Internal, "a worker died before it was ready: %s", status).
 			WithHint("its last words are in the log above")

@@ -8,7 +8,7 @@
 // that is killed and logged, not answered.
 //
 // It refuses to parse HTTP, JSON or tokens, to dial a UNIX socket, and to dial or open what a
-// worker names: it opens ways to the daemons of the configuration, by their index. Of ours it imports become, errs, guard, ipc, security
+// worker names: it opens ways to the daemons of the configuration, by their index. Of ours it imports become, errs, guard, ipc, penalty, security
 // and socket, and nothing else. The way in is Run.
 package privsep
 
@@ -65,6 +65,8 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	slots := newSlots(c.Connections, c.Log)
 	slots.sources = newSources(c, func(l *connection, why string) { slots.turnAway(l, statusUnavailable, why) })
+	slots.penalties = newPenalties(c.Setup.Admission, c.Log)
+	defer onRequest(slots.show)()
 	door := newDoor(listeners, slots, c.Log)
 	defer door.close()
 	keys, err := newKeyring(c, who, listeners)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
 )
 
 // slots counts the connections that are being handled, over all pools. The parent accepts
@@ -20,14 +22,16 @@ type slots struct {
 
 	pressed atomic.Bool // somebody had to wait since calm
 
-	unserved *tally // connections that were closed so
+	unserved  *tally // connections that were closed so
+	counts    *counters
+	penalties *penalties
 
 	mu sync.Mutex
 	giving
 }
 
 func newSlots(n int, log *slog.Logger) *slots {
-	return &slots{taken: make(chan struct{}, n), log: log, unserved: newTally(), sources: new(sources)}
+	return &slots{taken: make(chan struct{}, n), log: log, unserved: newTally(), counts: new(counters), penalties: newPenalties(ipc.Admission{}, log), sources: new(sources)}
 }
 
 // patient is how long somebody waits for a slot before those that are busy are asked as well.
@@ -101,6 +105,7 @@ func (s *slots) drop(c *connection, status int, why string) {
 // turnAway closes a connection that has no slot, with an answer where one can be given, and says
 // so.
 func (s *slots) turnAway(c *connection, status int, why string) {
+	s.counts.turnedAway(status)
 	if status == 0 || c.TLS { // a client of TLS would take it for garbage
 		unix.Close(c.fd)
 	} else {

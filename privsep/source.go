@@ -22,20 +22,33 @@ type source struct {
 
 // sourceOf is the source of an accepted connection.
 func sourceOf(peer unix.Sockaddr, c ipc.Connection) source {
-	var a netip.Addr
-	switch p := peer.(type) {
-	case *unix.SockaddrInet4:
-		a = netip.AddrFrom4(p.Addr)
-	case *unix.SockaddrInet6:
-		a = netip.AddrFrom16(p.Addr).Unmap()
-	default:
+	a := addressOf(peer)
+	if !a.IsValid() {
 		return source{uid: c.UID, local: true}
 	}
-	if a.Is6() {
-		net, _ := a.Prefix(64)
-		a = net.Addr()
+	return source{addr: ipc.OneClient(a)}
+}
+
+// String is the source as the log has it.
+func (s source) String() string {
+	switch {
+	case s.local:
+		return fmt.Sprintf("uid %d", s.uid)
+	case s.addr.Is6():
+		return s.addr.String() + "/64"
 	}
-	return source{addr: a}
+	return s.addr.String()
+}
+
+// addressOf is the address of an accepted connection, none for a UNIX socket.
+func addressOf(peer unix.Sockaddr) netip.Addr {
+	switch p := peer.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrFrom4(p.Addr)
+	case *unix.SockaddrInet6:
+		return netip.AddrFrom16(p.Addr).Unmap()
+	}
+	return netip.Addr{}
 }
 
 // sources bounds the connections of one source. Those over the bound are parked: they have been

@@ -23,6 +23,7 @@ type worker struct {
 	asked    uint64                 // number of the last Ping
 	waiting  time.Time              // since when that one is unanswered; zero when none is
 	reports  *budget                // of what it may say about how far its connections are
+	offences *budget                // … about what their clients did
 }
 
 // spawn starts the worker of the i-th keep and gives it its Setup and the posture to expect.
@@ -36,12 +37,15 @@ func (p *pool) spawn(i int) (*worker, error) {
 	w := &worker{process: process, requests: p.requests(i), held: map[uint64]*connection{}}
 	// It says how far one has come when that has lasted (worker/watch.go), and when it was asked to end it.
 	w.reports = newBudget(1000+4*p.config.Connections, 40*p.config.Connections, time.Now())
+	w.offences = newBudget(offenceBurst, offenceRate, time.Now())
+	p.slots.counts.born.add(1)
 	setup := p.config.Setup
 	setup.Requests = uint32(w.requests)
 	setup.Controllers = spread(setup.Controllers, setup.MorePorts, w.number)
 	setup.Front = spread(setup.Front, setup.MorePorts, w.number)
 	setup.User, _ = p.names.name(false, p.who.UID)
 	w.errands = newErrands(&setup, w.channel, p.names, p.outlet)
+	w.errands.counts = p.slots.counts
 	w.audit = newAuditor(p.audit, process, p.who.UID, w.requests, func(id uint64) (*ipc.Connection, error) { return p.holds(w, id) })
 	expect := p.spawner.expect(p.who, p.config.files())
 	for _, m := range []ipc.Message{&setup, &expect} {

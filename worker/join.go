@@ -51,6 +51,7 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 	}
 	cfg.Memory = daemons.Answers
 	cfg.Judge = tokens.Judge()
+	cfg.Admit = admit
 	cfg.Ready = func() bool { return !leaving.Load() }
 	cfg.Users = newUsers(errands)
 	if setup.Audit && errands != nil {

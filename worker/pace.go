@@ -27,6 +27,7 @@ type pace struct {
 	course  *course
 	conn    *conn      // nil: the parent did not hand it over
 	body    *pacedBody // nil: the request has none
+	status  int        // of the answer; 0: none was begun
 	http2   bool       // a stream has limits of its own: that it waits for its client is no Write on the connection
 
 	mu      sync.Mutex
@@ -128,6 +129,14 @@ func (p *pace) SetReadDeadline(t time.Time) error {
 
 // Unwrap is for http.ResponseController.
 func (p *pace) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// WriteHeader notes the status.
+func (p *pace) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		p.status = status
+	}
+	p.ResponseWriter.WriteHeader(status)
+}
 
 // Write writes in pieces of which each has its own time.
 func (p *pace) Write(b []byte) (n int, err error) {

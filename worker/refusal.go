@@ -22,17 +22,18 @@ import (
 // refusals answers what never becomes a request: http.Server would do it in plain text, without
 // an id and without a line in the log.
 type refusals struct {
-	view    schema.View
-	layout  schema.Layout
-	cluster string
-	storage bool
-	header  int          // limit of a request's header, bytes
-	crowded http.Handler // of a request that finds no room
+	view     schema.View
+	layout   schema.Layout
+	cluster  string
+	storage  bool
+	header   int                                             // limit of a request's header, bytes
+	refusing func(http.ResponseWriter, *http.Request, error) // answers a request that is not let in
+	offences *offences
 }
 
 func newRefusals(setup *ipc.Setup) *refusals {
 	r := &refusals{layout: schema.Layout(setup.JSON), cluster: setup.Cluster, storage: len(setup.Accounting) > 0, header: int(setup.Limits.Header)}
-	r.crowded = handlers.Refusing(answers(*setup), errCrowded)
+	r.refusing = handlers.Refusing(answers(*setup))
 	r.view.Version = api.Versions[len(api.Versions)-1]
 	if n := len(setup.Parsers); n > 0 {
 		r.view.Version = schema.Version(setup.Parsers[n-1].Version)
@@ -64,6 +65,11 @@ var (
 	noVersion     = refusal{http.StatusHTTPVersionNotSupported, errs.Unsupported, "the versions of HTTP that are read here are 1.1 and 1.0"}
 	stopping      = refusal{http.StatusServiceUnavailable, errs.Unavailable, "this connection ends before the rest of the request came"}
 )
+
+// wrong tells whether no client that means well is refused so: what is late or in vain is no offence.
+func (r refusal) wrong() bool {
+	return r.kind == errs.Malformed || r.kind == errs.HeaderTooLarge || r.kind == errs.URITooLong
+}
 
 // errCrowded is what a request is told that could be read, and finds no room.
 var errCrowded = errs.New(errs.Unavailable, "as many requests as may be are being answered, and none came to its end in time")

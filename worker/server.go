@@ -26,13 +26,15 @@ type server struct {
 	tokens  *Tokens
 	errands *Errands
 	watch   *watch
-	retired atomic.Bool
-	stall   time.Duration
-	drain   time.Duration
-	inetd   bool
-	front   atomic.Pointer[front] // of the one connection of an inetd run
-	held    sync.WaitGroup        // connections that were taken and not closed
-	exit    chan int
+
+	offences *offences
+	retired  atomic.Bool
+	stall    time.Duration
+	drain    time.Duration
+	inetd    bool
+	front    atomic.Pointer[front] // of the one connection of an inetd run
+	held     sync.WaitGroup        // connections that were taken and not closed
+	exit     chan int
 
 	shaking  context.Context // of handshakes: no request has come yet, and a drain ends them
 	endShake context.CancelFunc
@@ -54,6 +56,8 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 	}
 	s.shaking, s.endShake = context.WithCancel(context.Background())
 	s.watch = newWatch(func(m ipc.Message) error { return channel.Send(m) })
+	s.offences = newOffences(setup.Admission, s.watch)
+	s.own.offences = s.offences
 	s.http = &http.Server{
 		Handler:           spoken(newGate(s, setup, handler)),
 		ReadHeaderTimeout: l.ReadHeader,
@@ -128,6 +132,8 @@ func (s *server) hear() {
 			err = s.tokens.keeper.connect(m.FDs[0])
 		case *ipc.Certificate, *ipc.ClientCA, *ipc.Tickets:
 			err = s.secure.hear(m)
+		case *ipc.Pause:
+			s.watch.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
 		case *ipc.Yield:
 			s.yield(msg.ID)
 		case *ipc.Retire:

@@ -15,19 +15,17 @@ import (
 type gate struct {
 	server   *server
 	handlers http.Handler
-	room     chan struct{} // a token for each request that is being answered; nil: there is no bound
-	patience time.Duration // how long a request waits for room
+	seats    *seats
+	rates    *rates
 
 	mu     sync.Mutex
 	inside map[*pace]struct{} // the requests that have room, or need none
 }
 
 func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
-	g := &gate{server: s, handlers: handlers, patience: setup.Limits.Call, inside: map[*pace]struct{}{}}
+	g := &gate{server: s, handlers: handlers, seats: newSeats(int(setup.Requests), setup.Limits.Call),
+		rates: newRates(setup.Admission), inside: map[*pace]struct{}{}}
 	s.watch.hurry = g.hurry
-	if setup.Requests > 0 {
-		g.room = make(chan struct{}, setup.Requests)
-	}
 	return g
 }
 
@@ -41,45 +39,41 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Connection", "close")
 		}
 	}
-	if g.room == nil || r.URL.Path == "/healthz" { // whether this process lives is no matter of room
+	if r.URL.Path == "/healthz" { // whether this process lives is no matter of room
 		g.serve(w, r, c)
 		return
 	}
-	if !g.enter(r.Context()) {
-		g.server.own.crowded.ServeHTTP(w, r)
-		if r.ContentLength != 0 && r.ProtoMajor == 1 {
-			dropRest(http.NewResponseController(w))
-		}
+	if wait := g.server.offences.wait(r, c); wait > 0 {
+		g.refuse(w, r, late(errPaused, wait))
 		return
 	}
-	defer func() { <-g.room }()
-	g.serve(w, r, c)
+	if !g.seats.enter(r.Context(), func() { g.hurry(nil) }) {
+		g.refuse(w, r, errCrowded)
+		return
+	}
+	p := &seat{gate: g}
+	defer p.leave()
+	g.serve(w, r.WithContext(context.WithValue(r.Context(), seatKey{}, p)), c)
+}
+
+// refuse answers a request that is not let in.
+func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why error) {
+	g.server.own.refusing(w, r, why)
+	if r.ContentLength != 0 && r.ProtoMajor == 1 {
+		dropRest(http.NewResponseController(w))
+	}
 }
 
 func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *course) {
 	p := g.newPace(w, r, c)
 	defer g.leave(p)
+	defer func() {
+		if p.status == http.StatusUnauthorized {
+			g.server.offences.unauthenticated(r, c)
+		}
+	}()
 	g.handlers.ServeHTTP(p, r)
 	p.flush()
-}
-
-// enter waits for room, and not without end.
-func (g *gate) enter(ctx context.Context) bool {
-	select {
-	case g.room <- struct{}{}:
-		return true
-	default:
-	}
-	late, soon := time.NewTimer(g.patience), time.AfterFunc(crowding, func() { g.hurry(nil) })
-	defer late.Stop()
-	defer soon.Stop()
-	select {
-	case g.room <- struct{}{}:
-		return true
-	case <-late.C:
-	case <-ctx.Done():
-	}
-	return false
 }
 
 // crowding is how long a request waits for room before those that have it are hurried.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
+	"schedrestd/ipc"
 )
 
 // voice is a connection with HTTP/1 on it, plain or below TLS, as http.Server has it. It
@@ -161,6 +162,9 @@ func (v *voice) Write(p []byte) (int, error) {
 func (v *voice) refuse(why refusal) {
 	if v.refused {
 		return
+	}
+	if why.wrong() {
+		v.own.offences.report(idOf(v.Conn), ipc.WrongRequest)
 	}
 	begun := v.begun
 	if begun.IsZero() {

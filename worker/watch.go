@@ -32,8 +32,11 @@ type course struct {
 	said   ipc.Stage // what the parent takes it for
 	listed bool      // among changed
 	asked  bool      // to give way: it ends with its next answer
-	top    net.Conn  // what http.Server reads from; nil until it does
-	below  net.Conn  // the connection itself; nil until it is made
+
+	pausedUntil time.Time // its client is told to come back later
+
+	top   net.Conn // what http.Server reads from; nil until it does
+	below net.Conn // the connection itself; nil until it is made
 }
 
 const (

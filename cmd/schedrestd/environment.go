@@ -38,11 +38,15 @@ var variables = []variable{
 	{"SCHEDRESTD_OPENAPI_PLUGINS", setAsked(func(o *options) *asked { return &o.content }, "SCHEDRESTD_OPENAPI_PLUGINS")},
 	{"SCHEDRESTD_CONTROLLER_NETNS", func(o *options, v string) error { o.controllerNetns = v; return nil }},
 	{"SCHEDRESTD_DEBUG", setDebug},
+	{"SCHEDRESTD_EXEMPT", setExempt},
 	{"SCHEDRESTD_LISTEN", setListen},
 	{"SCHEDRESTD_MAX_CONNECTIONS", setConnections},
 	{"SCHEDRESTD_NETNS", func(o *options, v string) error { o.netns = v; return nil }},
+	{"SCHEDRESTD_PENALTIES", setPenalties},
+	{"SCHEDRESTD_RATE", setRate},
 	{"SCHEDRESTD_RESPONSE_STATUS_CODES", setStatuses},
 	{"SCHEDRESTD_SECURITY", func(o *options, v string) (err error) { o.switches, err = security.ParseSwitches(v); return err }},
+	{"SCHEDRESTD_TRUSTED_PROXIES", setProxies},
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
 

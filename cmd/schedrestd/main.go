@@ -104,6 +104,7 @@ func (o *options) read(f *pflag.FlagSet, args []string) error {
 // serve is the program: what was asked for, checked against the configuration, until a
 // signal ends it or, in inetd mode, the client does.
 func serve(o options, errOut io.Writer) error {
+	signal.Ignore(syscall.SIGUSR1) // until there is something to show
 	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go before it is told that this serves
 	if err := o.sound(); err != nil {
 		return err

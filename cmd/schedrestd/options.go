@@ -44,12 +44,14 @@ type options struct {
 	json, yaml ipc.Layout
 	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES
 	abort      bool     // ABORT_ON_FATAL
+	admission  ipc.Admission
 
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }
 
 func (o *options) flags(f *pflag.FlagSet) {
 	o.yaml = ipc.NoTag // unless the environment says otherwise: what people expect of YAML
+	o.admission = usualAdmission()
 	f.SortFlags = false
 	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
 	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; root must say which")

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -67,7 +69,13 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_AUDIT_LOG":             {value: "/a", want: "/a", other: "stderr", got: config(func(c privsep.Config) any { return c.Audit.Path })},
 		"SCHEDRESTD_AUDIT_FAIL":            {value: "open", want: true, other: "closed", got: config(func(c privsep.Config) any { return c.Audit.Open })},
 		"SCHEDRESTD_AUDIT_SYNC":            {value: "yes", want: true, other: "no", got: config(func(c privsep.Config) any { return c.Audit.Sync })},
-		"SCHEDRESTD_NAMES":                 {value: "sched", want: ipc.NamesSched, other: "slurm", line: "SlurmctldTimeout=30", got: setup(func(s ipc.Setup) any { return s.Names })},
+		"SCHEDRESTD_EXEMPT":                {value: "10.0.0.0/8", want: []string{"10.0.0.0/8"}, other: "::1", got: setup(func(s ipc.Setup) any { return prefixes(s.Admission.Exempt) })},
+		"SCHEDRESTD_TRUSTED_PROXIES":       {value: "192.0.2.7", want: []string{"192.0.2.7/32"}, other: "unix", got: setup(func(s ipc.Setup) any { return prefixes(s.Admission.Proxies) })},
+		"SCHEDRESTD_PENALTIES": {value: "crash:1m", want: []time.Duration{time.Second, time.Minute, 30 * time.Second}, other: "off", got: setup(func(s ipc.Setup) any {
+			return []time.Duration{s.Admission.Auth, s.Admission.Crash, s.Admission.Threshold}
+		})},
+		"SCHEDRESTD_RATE":  {value: "50", want: [2]uint32{50, 100}, other: "50:60", got: setup(func(s ipc.Setup) any { return [2]uint32{s.Admission.Rate, s.Admission.Burst} })},
+		"SCHEDRESTD_NAMES": {value: "sched", want: ipc.NamesSched, other: "slurm", line: "SlurmctldTimeout=30", got: setup(func(s ipc.Setup) any { return s.Names })},
 	}
 	for _, v := range variables {
 		test, ok := tests[v.name]
@@ -133,4 +141,11 @@ func TestPrecedence(t *testing.T) {
 			}
 		})
 	}
+}
+
+func prefixes(list []netip.Prefix) (text []string) {
+	for _, p := range list {
+		text = append(text, p.String())
+	}
+	return text
 }

@@ -115,6 +115,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 		JSON:            o.json,
 		YAML:            o.yaml,
 		Limits:          o.limits(c),
+		Admission:       o.admission,
 	}
 	if len(s.Statuses) == 0 {
 		s.Statuses = plugin.DefaultStatuses

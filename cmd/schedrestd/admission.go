@@ -1,0 +1,102 @@
+package main
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// usualAdmission is who has to wait when nobody says otherwise: who offends thirty times at once, or more than once a
+// second for longer, for a second, and if he goes on ten times as long at the most; and who was being
+// answered by three workers that died.
+func usualAdmission() ipc.Admission {
+	return ipc.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
+}
+
+// mostPenalty is more than anybody should wait for ten times.
+const mostPenalty = time.Hour
+
+// setPenalties takes what offences cost: "off", or words as auth:1s. What is not named is as usual.
+func setPenalties(o *options, v string) error {
+	a := &o.admission
+	if v == "off" {
+		a.Auth, a.Malformed, a.Crash, a.Threshold = 0, 0, 0, 0
+		return nil
+	}
+	of := map[string]*time.Duration{"auth": &a.Auth, "malformed": &a.Malformed, "crash": &a.Crash, "threshold": &a.Threshold}
+	words := listed(v)
+	for _, word := range words {
+		name, value, _ := strings.Cut(word, ":")
+		d, err := time.ParseDuration(value)
+		if of[name] == nil || err != nil || d < 0 || d > mostPenalty || d%time.Millisecond != 0 || d == 0 && name == "threshold" {
+			words = nil
+			break
+		}
+		*of[name] = d
+	}
+	if len(words) == 0 {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_PENALTIES=%s", v).
+			WithHint("off, or a list of auth, malformed, crash and threshold, each with a time up to %s, as auth:1s,threshold:30s", mostPenalty)
+	}
+	return nil
+}
+
+// setProxies takes who speaks for others.
+func setProxies(o *options, v string) (err error) {
+	words := listed(v)
+	n := len(words)
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "unix" })
+	o.admission.Unix = len(words) < n
+	o.admission.Proxies, err = networks("SCHEDRESTD_TRUSTED_PROXIES", v, words, n, ", or unix")
+	return err
+}
+
+// setExempt takes who has no penalties.
+func setExempt(o *options, v string) (err error) {
+	words := listed(v)
+	o.admission.Exempt, err = networks("SCHEDRESTD_EXEMPT", v, words, len(words), "")
+	return err
+}
+
+// networks reads addresses and networks; n is how many words there were at first.
+func networks(name, value string, words []string, n int, or string) (list []netip.Prefix, err error) {
+	for _, word := range words {
+		p, err := netip.ParsePrefix(word)
+		if a, bad := netip.ParseAddr(word); bad == nil && a.Zone() == "" {
+			p, err = netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
+		}
+		if err != nil || p != p.Masked() {
+			return nil, errs.New(errs.Invalid, "environment: %s=%s: %s is no network", name, value, word).
+				WithHint("addresses and networks whose other bits are 0, as 192.0.2.7,10.0.0.0/8,2001:db8::/32%s", or)
+		}
+		list = append(list, p)
+	}
+	if n == 0 || len(list) > ipc.MaxPrefixes {
+		return nil, errs.New(errs.Invalid, "environment: %s=%s: %d networks, not from 1 to %d", name, value, n, ipc.MaxPrefixes)
+	}
+	return list, nil
+}
+
+// mostRate is more than a worker can answer.
+const mostRate = 1_000_000
+
+// setRate takes how often one identity may ask: requests a second, and after a colon how many at once.
+func setRate(o *options, v string) error {
+	rate, burst, both := strings.Cut(v, ":")
+	r, err := strconv.ParseUint(rate, 10, 32)
+	b := 2 * r
+	if both && err == nil {
+		b, err = strconv.ParseUint(burst, 10, 32)
+	}
+	if err != nil || r < 1 || r > mostRate || b < 1 || b > 2*mostRate {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_RATE=%s", v).
+			WithHint("requests a second, and how many at once unless that is twice as many, from 1 to %d, as 50 or 50:200", mostRate)
+	}
+	o.admission.Rate, o.admission.Burst = uint32(r), uint32(b)
+	return nil
+}

@@ -1,0 +1,127 @@
+package penalty
+
+import (
+	"testing"
+	"time"
+)
+
+var rules = Rules{Cost: [Kinds]time.Duration{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second}, Threshold: 30 * time.Second}
+
+var noon = time.Unix(1_700_000_000, 0)
+
+func at(d time.Duration) time.Time { return noon.Add(d) }
+
+func TestMistakesCostNothing(t *testing.T) {
+	table := New[string](rules, 100)
+	for i := range 30 {
+		if wait, _ := table.Offend(noon, "portal", Auth); wait != 0 {
+			t.Fatalf("mistake %d has it wait %s", i, wait)
+		}
+	}
+	if wait, begun := table.Offend(noon, "portal", Auth); wait != time.Second || !begun {
+		t.Errorf("mistake 31: %s, %t", wait, begun)
+	}
+	if wait := table.Wait(noon, "other"); wait != 0 {
+		t.Errorf("somebody else waits %s", wait)
+	}
+	for i := range 1000 { // one a second, without end
+		if wait, _ := table.Offend(at(time.Duration(i)*time.Second), "slow", Auth); wait != 0 {
+			t.Fatalf("one mistake a second has it wait %s", wait)
+		}
+	}
+}
+
+// A portal that asks 50 times a second for a minute with a token that has expired.
+func TestPausesGrowAndEnd(t *testing.T) {
+	table := New[string](rules, 100)
+	var pauses []time.Duration
+	end := time.Minute
+	for d := time.Duration(0); d < end; d += 20 * time.Millisecond {
+		if table.Wait(at(d), "portal") > 0 {
+			continue // it is told 429, which costs nothing
+		}
+		if wait, begun := table.Offend(at(d), "portal", Auth); begun {
+			pauses = append(pauses, wait)
+		}
+	}
+	for i, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
+		if i >= len(pauses) || pauses[i] != want*time.Second {
+			t.Fatalf("the pauses are %v", pauses)
+		}
+	}
+	if wait := table.Wait(at(end), "portal"); wait > 10*time.Second {
+		t.Errorf("after it has stopped it waits %s", wait)
+	}
+	if wait := table.Wait(at(end+10*time.Second), "portal"); wait != 0 {
+		t.Errorf("10 s after it has stopped it waits %s", wait)
+	}
+	later := at(end + 10*time.Second + rules.Threshold)
+	if wait, _ := table.Offend(later, "portal", Auth); wait != 0 {
+		t.Errorf("what it did is not forgotten: it waits %s", wait)
+	}
+}
+
+func TestOffencesDuringAPauseCostNothing(t *testing.T) {
+	table := New[string](rules, 100)
+	for range 31 {
+		table.Offend(noon, "portal", Auth)
+	}
+	for range 1000 {
+		if wait, begun := table.Offend(at(500*time.Millisecond), "portal", Auth); begun || wait != 500*time.Millisecond {
+			t.Fatalf("%s, %t", wait, begun)
+		}
+	}
+}
+
+func TestCrashesCostMore(t *testing.T) {
+	table := New[string](rules, 100)
+	for range 2 {
+		if wait, _ := table.Offend(noon, "fuzzer", Crash); wait != 0 {
+			t.Fatalf("it waits %s", wait)
+		}
+	}
+	now := noon
+	for i, want := range []time.Duration{15, 30, 60, 120, 150, 150} {
+		wait, _ := table.Offend(now, "fuzzer", Crash)
+		if wait != want*time.Second {
+			t.Fatalf("pause %d is %s", i, wait)
+		}
+		now = now.Add(wait)
+	}
+	if wait, _ := table.Offend(now, "fuzzer", Auth); wait != 150*time.Second {
+		t.Errorf("a lesser offence after it has it wait %s", wait)
+	}
+}
+
+// Who has many addresses can't have those forgotten who wait.
+func TestFull(t *testing.T) {
+	table := New[int](rules, 100)
+	for range 31 {
+		table.Offend(noon, -1, Auth)
+	}
+	for i := range 10_000 {
+		table.Offend(at(time.Millisecond), i, Auth)
+	}
+	if n, evicted := table.Len(); n != 100 || evicted != 9_901 {
+		t.Errorf("%d sources, %d were evicted", n, evicted)
+	}
+	if table.Wait(at(2*time.Millisecond), -1) == 0 {
+		t.Error("the one who waits was forgotten")
+	}
+	table.Offend(at(time.Hour), 1, Auth)
+	if _, evicted := table.Len(); evicted > 9_902 {
+		t.Errorf("%d were evicted where all owe nothing", evicted)
+	}
+}
+
+func TestOff(t *testing.T) {
+	table := New[string](Rules{}, 100)
+	for range 1000 {
+		if wait, _ := table.Offend(noon, "portal", Crash); wait != 0 {
+			t.Fatal(wait)
+		}
+	}
+	if table.Wait(noon, "portal") != 0 {
+		t.Error("it waits")
+	}
+}

@@ -1,0 +1,90 @@
+package privsep
+
+import (
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+
+	"schedrestd/penalty"
+)
+
+// count is a number of things that happened.
+type count struct{ n atomic.Uint64 }
+
+func (c *count) add(n int) { c.n.Add(uint64(n)) }
+
+// LogValue is for slog.
+func (c *count) LogValue() slog.Value { return slog.Uint64Value(c.n.Load()) }
+
+// counters is what happened since the start, as far as the parent sees it.
+type counters struct {
+	accepted count // connections
+	parked   count // … that had to wait for others of their source
+
+	// Turned away, by the answer: none, since the kernel does not say who it is; 403; 429, its source has to wait; 503.
+	nameless, forbidden, paused, unserved count
+
+	born, done, died, killed count // workers: that ended as they should, by themselves, by the parent
+
+	dialled, undialled, limited count // ways to daemons: opened, not to be had, asked for too often
+	names                       count // of users and groups that were asked for
+}
+
+// turnedAway counts one connection that was closed with that status.
+func (c *counters) turnedAway(status int) {
+	switch status {
+	case statusForbidden:
+		c.forbidden.add(1)
+	case statusTooMany:
+		c.paused.add(1)
+	case statusUnavailable:
+		c.unserved.add(1)
+	default:
+		c.nameless.add(1)
+	}
+}
+
+// show writes the counters to the log.
+func (s *slots) show() {
+	s.sources.mu.Lock()
+	parked := s.sources.total
+	s.sources.mu.Unlock()
+	c, p := s.counts, s.penalties
+	sources, forgotten := p.table.Len()
+	s.log.Info("counters",
+		"connections", slog.GroupValue(
+			slog.Any("accepted", &c.accepted), slog.Int("held", len(s.taken)), slog.Int("most", cap(s.taken)),
+			slog.Any("had_to_park", &c.parked), slog.Int("parked", parked)),
+		"turned_away", slog.GroupValue(
+			slog.Any("nameless", &c.nameless), slog.Any("forbidden", &c.forbidden), slog.Any("paused", &c.paused), slog.Any("unavailable", &c.unserved)),
+		"penalties", slog.GroupValue(
+			slog.Any("auth", &p.kinds[penalty.Auth]), slog.Any("malformed", &p.kinds[penalty.Malformed]), slog.Any("crash", &p.kinds[penalty.Crash]),
+			slog.Any("pauses", &p.pauses), slog.Int("sources", sources), slog.Uint64("forgotten", forgotten)),
+		"workers", slog.GroupValue(
+			slog.Any("born", &c.born), slog.Any("done", &c.done), slog.Any("died", &c.died), slog.Any("killed", &c.killed)),
+		"errands", slog.GroupValue(
+			slog.Any("dialled", &c.dialled), slog.Any("undialled", &c.undialled), slog.Any("limited", &c.limited), slog.Any("names", &c.names)))
+}
+
+// onRequest calls show whenever SIGUSR1 comes, until the function that it returns is called.
+func onRequest(show func()) (stop func()) {
+	asked, quit := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(asked, syscall.SIGUSR1)
+	go func() {
+		for {
+			select {
+			case <-asked:
+				show()
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(asked)
+		signal.Ignore(syscall.SIGUSR1) // one that comes late must not end what is draining
+		close(quit)
+	}
+}

@@ -1,0 +1,104 @@
+package privsep
+
+import (
+	"log/slog"
+	"math"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/penalty"
+)
+
+// penalties is which sources offended, and have to wait for it: nobody who guesses tokens, sends what is no
+// request or breaks workers may do so as fast as he can. What they did is the workers' word, and which
+// source it was the kernel's; that a worker died the parent sees by itself.
+type penalties struct {
+	table     *penalty.Table[source]
+	admission ipc.Admission
+	log       *slog.Logger
+	lines     *tally
+	kinds     [penalty.Kinds]count
+	pauses    count
+}
+
+// mostSources is how many sources that offended are remembered.
+const mostSources = 10_000
+
+func newPenalties(a ipc.Admission, log *slog.Logger) *penalties {
+	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
+		penalty.Auth: a.Auth, penalty.Malformed: a.Malformed, penalty.Crash: a.Crash}}
+	return &penalties{table: penalty.New[source](rules, mostSources), admission: a, log: log, lines: newTally()}
+}
+
+// wait is how long c's source has to wait; 0: not at all.
+func (p *penalties) wait(c *connection) time.Duration {
+	if p.table == nil || c.exempt {
+		return 0
+	}
+	return p.table.Wait(time.Now(), c.source)
+}
+
+// offend notes an offence of c's source, and gives how long that has to wait from now on.
+func (p *penalties) offend(c *connection, kind penalty.Kind) time.Duration {
+	p.kinds[kind].add(1)
+	if p.table == nil || c.exempt {
+		return 0
+	}
+	wait, begun := p.table.Offend(time.Now(), c.source, kind)
+	if !begun {
+		return wait
+	}
+	p.pauses.add(1)
+	if total, ok := p.lines.add(); ok {
+		p.log.Warn("a source has to wait: it offended too often", "source", c.source.String(), "listener", c.Listener,
+			"last", kind.String(), "pause", wait, "pauses_so_far", total)
+	}
+	return wait
+}
+
+// crashed notes that a worker died which had list and was answering them.
+func (p *penalties) crashed(list []*connection) {
+	known := map[source]bool{}
+	for _, c := range list {
+		if !known[c.source] { // however many connections it had, it was one crash
+			known[c.source] = true
+			p.offend(c, penalty.Crash)
+		}
+	}
+}
+
+// offence notes what a worker says about the client of a connection, which it must hold. It says so
+// once for each request at the most, and no honest one says it faster than a hundred times a second.
+func (p *pool) offence(w *worker, m *ipc.Offence) error {
+	p.mu.Lock()
+	c, ok := w.held[m.ID]
+	ok = ok && c.fd < 0
+	p.mu.Unlock()
+	if !ok {
+		return errNotHeld("Offence", m.ID)
+	}
+	if ok, _ := w.offences.spend(time.Now()); !ok {
+		return errTooOften("Offence")
+	}
+	kind := penalty.Auth
+	if m.What == ipc.WrongRequest {
+		kind = penalty.Malformed
+	}
+	if wait := p.slots.penalties.offend(c, kind); wait > 0 {
+		// One that does not read its channel lets its own client ask on.
+		_ = w.channel.TrySend(&ipc.Pause{ID: m.ID, Seconds: seconds(wait)})
+	}
+	return nil
+}
+
+// What a worker may report: some at once, and then so many a second. An honest one reports half of that
+// (worker/penalty.go).
+const (
+	offenceBurst = 400
+	offenceRate  = 200
+)
+
+// seconds is d, rounded up.
+func seconds(d time.Duration) uint16 {
+	return uint16(min((d+time.Second-1)/time.Second, math.MaxUint16))
+}

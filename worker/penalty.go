@@ -1,0 +1,169 @@
+package worker
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/errs"
+	"schedrestd/handlers"
+	"schedrestd/ipc"
+	"schedrestd/penalty"
+)
+
+// offences is what clients do wrong. The parent is told of those whose connection it knows them by, and says who has to
+// wait; behind a proxy, which alone knows who asks, this worker judges by itself, and nobody else is told: what a
+// header says is no business of a process that may be root.
+type offences struct {
+	watch     *watch
+	admission ipc.Admission
+	forwarded *penalty.Table[netip.Addr]
+
+	mu      sync.Mutex
+	reports bucket
+}
+
+// Reports of this worker: so many at once, and then so many a second. What is more is not told, since who is over
+// that by himself has to wait already. The parent takes twice as many.
+const (
+	reportBurst = 200
+	reportRate  = 100
+)
+
+// mostForwarded is how many sources behind proxies are remembered.
+const mostForwarded = 10_000
+
+func newOffences(a ipc.Admission, w *watch) *offences {
+	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
+	return &offences{watch: w, admission: a, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
+		reports: bucket{left: reportBurst, at: time.Now()}}
+}
+
+// report tells the parent what the client of connection id did.
+func (o *offences) report(id uint64, what ipc.Wrong) {
+	if o == nil || o.admission.Threshold == 0 || id == 0 {
+		return
+	}
+	o.mu.Lock()
+	wait := o.reports.take(time.Now(), reportRate, reportBurst)
+	o.mu.Unlock()
+	if wait == 0 {
+		o.watch.report(&ipc.Offence{ID: id, What: what})
+	}
+}
+
+// wait is how long who sent r has to wait; 0: not at all.
+func (o *offences) wait(r *http.Request, c *course) time.Duration {
+	if o.admission.Threshold == 0 {
+		return 0
+	}
+	if c != nil {
+		if wait := o.watch.paused(c); wait > 0 {
+			return wait
+		}
+	}
+	if who := o.behind(r); who.IsValid() {
+		return o.forwarded.Wait(time.Now(), who)
+	}
+	return 0
+}
+
+// unauthenticated notes that r was answered 401.
+func (o *offences) unauthenticated(r *http.Request, c *course) {
+	if who := o.behind(r); who.IsValid() {
+		o.forwarded.Offend(time.Now(), who, penalty.Auth)
+		return
+	}
+	if c != nil && !o.speaks(r) {
+		o.report(c.id, ipc.WrongCredential)
+	}
+}
+
+// speaks tells whether r comes from somebody who speaks for others.
+func (o *offences) speaks(r *http.Request) bool {
+	return o.admission.Speaks(addressOf(r))
+}
+
+// addressOf is where r comes from; none for a UNIX socket.
+func addressOf(r *http.Request) netip.Addr {
+	peer, _ := auth.PeerFrom(r.Context())
+	at, _ := netip.ParseAddrPort(peer.Addr)
+	return at.Addr().Unmap()
+}
+
+// mostHops is how many addresses of X-Forwarded-For are looked at.
+const mostHops = 16
+
+// behind is for whom a proxy speaks: the last address of X-Forwarded-For that is no proxy's. What stands before
+// that anybody can have written. It is none when r does not come from a proxy, or that does not say.
+func (o *offences) behind(r *http.Request) netip.Addr {
+	lines := r.Header.Values("X-Forwarded-For")
+	if len(lines) == 0 || !o.speaks(r) {
+		return netip.Addr{}
+	}
+	rest := strings.Join(lines, ",")
+	for range mostHops {
+		i := strings.LastIndexByte(rest, ',')
+		addr, ok := parseHop(rest[i+1:])
+		switch {
+		case !ok:
+			return netip.Addr{}
+		case !o.admission.Speaks(addr):
+			if o.admission.Exempts(addr) {
+				return netip.Addr{}
+			}
+			return ipc.OneClient(addr)
+		case i < 0:
+			return netip.Addr{}
+		}
+		rest = rest[:i]
+	}
+	return netip.Addr{}
+}
+
+// parseHop reads an address, with a port or without.
+func parseHop(text string) (netip.Addr, bool) {
+	if text = strings.TrimSpace(text); len(text) > 64 {
+		return netip.Addr{}, false
+	}
+	if at, err := netip.ParseAddrPort(text); err == nil {
+		return at.Addr(), true
+	}
+	addr, err := netip.ParseAddr(strings.Trim(text, "[]"))
+	return addr, err == nil
+}
+
+// errPaused is what who has to wait is told.
+var errPaused = errs.New(errs.TooMany, "too many requests from where this one comes were refused").
+	WithHint("see that the credential is good, and come back when Retry-After is over")
+
+// late is err for who may come back after wait.
+func late(err error, wait time.Duration) error { return &handlers.Later{Err: err, After: wait} }
+
+// report says what the client of a connection did, unless the parent was told that it is closed.
+func (w *watch) report(m *ipc.Offence) {
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	if w.of(m.ID) != nil {
+		_ = w.tell(m)
+	}
+}
+
+// pause has the client of connection id wait.
+func (w *watch) pause(id uint64, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.list[id]; c != nil {
+		c.pausedUntil = time.Now().Add(d)
+	}
+}
+
+// paused is how long c's client still has to wait.
+func (w *watch) paused(c *course) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(0, time.Until(c.pausedUntil))
+}

@@ -1,0 +1,124 @@
+package worker
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/ipc"
+)
+
+func ipcRate(rate, burst uint32) ipc.Admission { return ipc.Admission{Rate: rate, Burst: burst} }
+
+var penal = ipc.Admission{Auth: time.Second, Malformed: time.Second, Threshold: 3 * time.Second,
+	Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:f::/48")},
+	Exempt:  []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, Unix: true}
+
+// from is a request from addr, through proxies that say forwarded.
+func from(addr string, forwarded ...string) *http.Request {
+	r := httptest.NewRequest("GET", "/x", nil)
+	for _, text := range forwarded {
+		r.Header.Add("X-Forwarded-For", text)
+	}
+	p := auth.Peer{Network: "tcp", Addr: addr}
+	if addr == "" {
+		p.Network = "unix"
+	}
+	return r.WithContext(auth.WithPeer(r.Context(), p))
+}
+
+// TestBehind: the last address that is no proxy's is whom a trusted proxy speaks for. Nobody else is heard.
+func TestBehind(t *testing.T) {
+	o := newOffences(penal, newWatch(nil))
+	for _, tt := range []struct {
+		name, addr string
+		forwarded  []string
+		want       string
+	}{
+		{"one", "192.0.2.1:5", []string{"203.0.113.9"}, "203.0.113.9"},
+		{"the client wrote one himself", "192.0.2.1:5", []string{"10.0.0.1, 203.0.113.9"}, "203.0.113.9"},
+		{"two proxies", "192.0.2.1:5", []string{"10.0.0.1, 203.0.113.9, 192.0.2.77"}, "203.0.113.9"},
+		{"two lines", "192.0.2.1:5", []string{"10.0.0.1", "203.0.113.9"}, "203.0.113.9"},
+		{"of IPv6", "[2001:db8:f::1]:5", []string{"2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::"},
+		{"with a port", "192.0.2.1:5", []string{"[2001:db8:1:2::9]:443"}, "2001:db8:1:2::"},
+		{"mapped", "[::ffff:192.0.2.1]:5", []string{"::ffff:203.0.113.9"}, "203.0.113.9"},
+		{"through a UNIX socket", "", []string{"203.0.113.9"}, "203.0.113.9"},
+		{"a client", "203.0.113.1:5", []string{"10.0.0.1"}, ""},
+		{"nothing", "192.0.2.1:5", nil, ""},
+		{"garbage", "192.0.2.1:5", []string{"203.0.113.9, unknown"}, ""},
+		{"empty", "192.0.2.1:5", []string{""}, ""},
+		{"only proxies", "192.0.2.1:5", []string{"192.0.2.3, 192.0.2.2"}, ""},
+		{"an exempt one", "192.0.2.1:5", []string{"198.51.100.7"}, ""},
+	} {
+		got := o.behind(from(tt.addr, tt.forwarded...))
+		if got.IsValid() != (tt.want != "") || got.IsValid() && got.String() != tt.want {
+			t.Errorf("%s: %s, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestForwardedPenalties: who asks through a proxy with bad credentials has to wait, and others through it have not.
+func TestForwardedPenalties(t *testing.T) {
+	setup := ipc.Setup{Requests: 4, Limits: raw, Admission: penal}
+	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
+	ask := func(forwarded string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		s.http.Handler.ServeHTTP(w, from("192.0.2.1:5", forwarded))
+		return w
+	}
+	for i := range 4 {
+		if w := ask("203.0.113.9"); w.Code != http.StatusUnauthorized {
+			t.Fatalf("request %d: %d", i, w.Code)
+		}
+	}
+	w := ask("203.0.113.9")
+	if wait, err := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != http.StatusTooManyRequests || err != nil || wait != 1 {
+		t.Errorf("%d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+	}
+	if w := ask("203.0.113.10"); w.Code != http.StatusUnauthorized {
+		t.Errorf("somebody else: %d", w.Code)
+	}
+}
+
+// TestReports: only of a connection that is there, so many, and none when there are no penalties.
+func TestReports(t *testing.T) {
+	var mu sync.Mutex
+	told := map[ipc.Kind]int{}
+	w := newWatch(func(m ipc.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		told[m.Kind()]++
+		return nil
+	})
+	w.take(1)
+	o := newOffences(penal, w)
+	o.report(1, ipc.WrongRequest)
+	o.report(2, ipc.WrongRequest)
+	if told[ipc.KindOffence] != 1 {
+		t.Fatalf("told %v", told)
+	}
+	for range 10_000 {
+		o.report(1, ipc.WrongCredential)
+	}
+	if n := told[ipc.KindOffence]; n < reportBurst-1 || n > 2*reportBurst {
+		t.Errorf("%d reports", n)
+	}
+	w.pause(1, time.Minute)
+	if w.paused(w.of(1)) == 0 {
+		t.Error("its client need not wait")
+	}
+	w.pause(2, time.Minute) // it has gone
+	w.end(1)
+	n := told[ipc.KindOffence]
+	time.Sleep(20 * time.Millisecond)
+	o.report(1, ipc.WrongCredential)
+	newOffences(ipc.Admission{}, w).report(1, ipc.WrongCredential)
+	if told[ipc.KindOffence] != n {
+		t.Error("an offence was told of a connection that is done")
+	}
+}
