@@ -1,0 +1,277 @@
+package privsep
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// A captured worker is a real one, in its whole cage, whose handler does what an attacker would: one attack a request.
+// Who dies of it does not answer.
+
+// attack is one thing that a captured worker tries.
+type attack struct {
+	name string
+	do   func() string
+}
+
+// attacks is the list, by what it is for. Those of the first kinds end at the system call filter, those of the last at
+// the parent, which holds each word against the book.
+var attacks = []attack{
+	// Files.
+	call("read /etc/shadow", unix.SYS_OPENAT, at, text("/etc/shadow"), unix.O_RDONLY),
+	call("read /proc/1/environ", unix.SYS_OPENAT, at, text("/proc/1/environ"), unix.O_RDONLY),
+	call("write its own memory through /proc", unix.SYS_OPENAT, at, text("/proc/self/mem"), unix.O_RDWR),
+	call("make a file in /tmp", unix.SYS_OPENAT, at, text("/tmp/captured"), unix.O_CREAT|unix.O_WRONLY, 0o600),
+	call("climb out over a descriptor", unix.SYS_OPENAT, ipc.WorkerFD, text(".."), unix.O_RDONLY),
+	call("open with openat2", unix.SYS_OPENAT2, at, text("/"), 0, 24),
+	call("open by handle", unix.SYS_OPEN_BY_HANDLE_AT, at, text("/"), 0),
+	call("list a directory", unix.SYS_GETDENTS64, 0, 0, 0),
+	call("make a directory", unix.SYS_MKDIRAT, at, text("/tmp/captured"), 0o700),
+	call("make a link", unix.SYS_SYMLINKAT, text("/etc"), at, text("/tmp/captured")),
+	call("remove a file", unix.SYS_UNLINKAT, at, text("/tmp/captured"), 0),
+	call("change a file's mode", unix.SYS_FCHMODAT, at, text("/tmp"), 0o777),
+	call("mount", unix.SYS_MOUNT, text("none"), text("/tmp"), text("tmpfs")),
+	call("change the root", unix.SYS_CHROOT, text("/tmp")),
+	call("watch files", unix.SYS_INOTIFY_INIT1, 0),
+
+	// Other processes.
+	call("signal the parent", unix.SYS_KILL, uintptr(os.Getppid()), 15),
+	call("kill all that it may", unix.SYS_KILL, none, 9),
+	call("signal its siblings, the keeper and the anchor: pid 1", unix.SYS_KILL, 1, 9),
+	call("signal a thread of another process", unix.SYS_TGKILL, 1, 1, 9),
+	call("get hold of a process (pidfd_open)", unix.SYS_PIDFD_OPEN, 1, 0),
+	call("take a descriptor from a process", unix.SYS_PIDFD_GETFD, 3, 0, 0),
+	call("read another's memory", unix.SYS_PROCESS_VM_READV, 1, 0, 0, 0, 0, 0),
+	call("write another's memory", unix.SYS_PROCESS_VM_WRITEV, 1, 0, 0, 0, 0, 0),
+	call("debug another (ptrace)", unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1, 0, 0),
+	call("change the parent's limits", unix.SYS_PRLIMIT64, uintptr(os.Getppid()), unix.RLIMIT_NOFILE, 0, 0),
+	call("slow others down", unix.SYS_SETPRIORITY, unix.PRIO_USER, 0, 19),
+
+	// Programs, privileges, namespaces.
+	call("fork", unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0),
+	call("clone3", unix.SYS_CLONE3, 0, 0),
+	call("execute /bin/sh", unix.SYS_EXECVE, text("/bin/sh"), 0, 0),
+	call("execute a descriptor", unix.SYS_EXECVEAT, ipc.WorkerFD, text(""), 0, 0, unix.AT_EMPTY_PATH),
+	call("make a program in memory", unix.SYS_MEMFD_CREATE, text("x"), 0),
+	call("become root", unix.SYS_SETUID, 0),
+	call("become gid 0", unix.SYS_SETGID, 0),
+	call("take groups", unix.SYS_SETGROUPS, 0, 0),
+	call("take capabilities", unix.SYS_CAPSET, 0, 0),
+	call("unshare a user namespace", unix.SYS_UNSHARE, unix.CLONE_NEWUSER),
+	call("enter a namespace", unix.SYS_SETNS, 3, 0),
+	call("raise its own limits", unix.SYS_SETRLIMIT, unix.RLIMIT_FSIZE, 0),
+	call("become dumpable", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1),
+
+	// Memory.
+	call("map memory to write and execute", unix.SYS_MMAP, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON, none, 0),
+	call("make memory executable", unix.SYS_MPROTECT, 0, 0, unix.PROT_EXEC),
+	call("share memory", unix.SYS_SHMGET, 0, 4096, 0),
+
+	// The kernel.
+	call("io_uring", unix.SYS_IO_URING_SETUP, 1, 0),
+	call("bpf", unix.SYS_BPF, 0, 0, 0),
+	call("keyctl", unix.SYS_KEYCTL, 0, 0),
+	call("add_key", unix.SYS_ADD_KEY, 0, 0, 0, 0),
+	call("userfaultfd", unix.SYS_USERFAULTFD, 0),
+	call("perf_event_open", unix.SYS_PERF_EVENT_OPEN, 0, 0, none, none, 0),
+	call("put another filter over this one", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, 0),
+	call("load a module", unix.SYS_INIT_MODULE, 0, 0, text("")),
+	call("load a kernel", unix.SYS_KEXEC_LOAD, 0, 0, 0, 0),
+	call("set the clock", unix.SYS_CLOCK_SETTIME, 0, 0),
+	call("type at a terminal (TIOCSTI)", unix.SYS_IOCTL, 2, unix.TIOCSTI, 0),
+
+	// The network.
+	family("IPv4", unix.AF_INET, unix.SOCK_STREAM),
+	family("IPv4, UDP", unix.AF_INET, unix.SOCK_DGRAM),
+	family("IPv4, raw", unix.AF_INET, unix.SOCK_RAW),
+	family("IPv6", unix.AF_INET6, unix.SOCK_STREAM),
+	family("UNIX", unix.AF_UNIX, unix.SOCK_STREAM),
+	family("UNIX datagram", unix.AF_UNIX, unix.SOCK_DGRAM),
+	family("netlink", unix.AF_NETLINK, unix.SOCK_RAW),
+	family("packet", unix.AF_PACKET, unix.SOCK_RAW),
+	family("vsock", unix.AF_VSOCK, unix.SOCK_STREAM),
+	family("kernel crypto", unix.AF_ALG, unix.SOCK_SEQPACKET),
+	family("Bluetooth", unix.AF_BLUETOOTH, unix.SOCK_RAW),
+	family("XDP", unix.AF_XDP, unix.SOCK_RAW),
+	call("make a pair of sockets", unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM, 0, 0),
+	{"undo a client's connection (AF_UNSPEC)", func() string { return onClient(unix.SYS_CONNECT, address(unix.AF_UNSPEC), 16) }},
+	{"connect it to somewhere else", func() string { return onClient(unix.SYS_CONNECT, address(unix.AF_INET), 16) }},
+	{"bind it", func() string { return onClient(unix.SYS_BIND, address(unix.AF_INET), 16) }},
+	{"listen on it", func() string { return onClient(unix.SYS_LISTEN, 1) }},
+	{"accept on it", func() string { return onClient(unix.SYS_ACCEPT4, 0, 0, 0) }},
+
+	// The parent, by its own channel.
+	frame("a word that is not in the book", 99, 0, 0),
+	frame("an empty frame's kind, 0", 0, 0, 0),
+	frame("the parent's own word, Drain", ipc.KindDrain, 0, 0),
+	frame("Setup, to the parent", ipc.KindSetup, 200, 0),
+	frame("a connection, to the parent", ipc.KindConnection, 27, 1),
+	frame("a key, to the parent", ipc.KindKeyFD, 5, 3),
+	frame("a key of tokens, to the parent", ipc.KindTokenKeyFD, 5, 1),
+	frame("a key set, to the parent", ipc.KindJWKSFD, 1, 1),
+	frame("a client of the keeper's, to the parent", ipc.KindClient, 4, 1),
+	frame("the keeper's word, Kept", ipc.KindKept, 7, 0),
+	frame("a request to sign, to the parent", ipc.KindSign, 16, 0),
+	frame("a request to verify, to the parent", ipc.KindVerify, 42, 0),
+	frame("Ready for the second time", ipc.KindReady, 2, 0),
+	frame("Refused, after Ready", ipc.KindRefused, 2, 0),
+	frame("Done of a connection that it does not hold", ipc.KindDone, 8, 0),
+	frame("Taken of a connection that it was not given", ipc.KindTaken, 8, 0),
+	{"Progress of a connection that it does not hold", func() string { return say(&ipc.Progress{ID: 1 << 40, Stage: ipc.Resting}) }},
+	frame("Progress that is none", ipc.KindProgress, 9, 0),
+	frame("Pong that nobody asked for", ipc.KindPong, 8, 0),
+	frame("a truncated word", ipc.KindDone, 3, 0),
+	frame("a word with more behind it", ipc.KindDone, 9, 0),
+	frame("an oversized word", ipc.KindDone, 60_000, 0),
+	frame("a descriptor with a word that has none", ipc.KindDone, 8, 1),
+	frame("100 descriptors", ipc.KindDone, 8, 100),
+	{"a way that is not in the configuration", func() string { return say(&ipc.Dial{Way: ipc.WayController, Index: 200}) }},
+	{"a way to a socket that is not in the configuration", func() string { return say(&ipc.Dial{Way: ipc.WayMunge}) }},
+	frame("a way of no kind", ipc.KindDial, 10, 0, 8, 99),
+	{"the names of 1000 users at once", func() string {
+		for i := range uint32(1000) {
+			send(&ipc.Who{ID: uint64(i), Number: 3_000_000 + i})
+		}
+		return wait()
+	}},
+	{"20 000 ways at once", func() string {
+		for i := range uint64(20_000) {
+			send(&ipc.Dial{ID: 1<<32 + i, Way: ipc.WayController})
+		}
+		return "told to wait, and goes on"
+	}},
+	{"20 000 lines of log", func() string {
+		for range 20_000 {
+			_, _ = os.Stderr.WriteString("captured level=ERROR msg=\"root\x1b[2J\" worker=1\n")
+		}
+		return "cut, escaped and labelled, and goes on"
+	}},
+	{"half of its channel closed", func() string { _ = unix.Shutdown(ipc.WorkerFD, unix.SHUT_WR); return wait() }},
+	{"an empty packet", func() string { _ = unix.Sendmsg(ipc.WorkerFD, nil, nil, nil, 0); return wait() }},
+}
+
+const none = ^uintptr(0)
+
+var at = uintptr(unix.AT_FDCWD & (1<<64 - 1))
+
+// kept are the texts that system calls point to.
+var kept [][]byte
+
+func text(s string) uintptr {
+	kept = append(kept, append([]byte(s), 0))
+	return uintptr(unsafe.Pointer(&kept[len(kept)-1][0]))
+}
+
+// address is one of the loopback interface, at port 1, of that family.
+func address(family uint16) uintptr {
+	kept = append(kept, []byte{byte(family), byte(family >> 8), 0, 1, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0})
+	return uintptr(unsafe.Pointer(&kept[len(kept)-1][0]))
+}
+
+// call is an attack by one system call.
+func call(name string, number uintptr, args ...uintptr) attack {
+	return attack{name, func() string { return sys(number, args...) }}
+}
+
+func sys(number uintptr, args ...uintptr) string {
+	var a [6]uintptr
+	copy(a[:], args)
+	r, _, e := unix.RawSyscall6(number, a[0], a[1], a[2], a[3], a[4], a[5])
+	if e != 0 {
+		return unix.ErrnoName(e)
+	}
+	return fmt.Sprintf("DONE (%d)", r)
+}
+
+func family(name string, number, kind uintptr) attack {
+	return call("a socket: "+name, unix.SYS_SOCKET, number, kind, 0)
+}
+
+// onClient does a call on the connection of the client that asks for it.
+func onClient(number uintptr, args ...uintptr) string {
+	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
+		var name unix.RawSockaddrAny
+		size := uint32(unsafe.Sizeof(name))
+		_, _, e := unix.RawSyscall(unix.SYS_GETPEERNAME, uintptr(fd), uintptr(unsafe.Pointer(&name)), uintptr(unsafe.Pointer(&size)))
+		if e == 0 && name.Addr.Family == unix.AF_INET {
+			return sys(number, append([]uintptr{uintptr(fd)}, args...)...)
+		}
+	}
+	return "NO CONNECTION FOUND"
+}
+
+// frame is an attack by one frame of zeros but for the values, each at its place.
+func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
+	return attack{name, func() string {
+		raw := append([]byte{byte(kind)}, make([]byte, size)...)
+		for i := 0; i+1 < len(values); i += 2 {
+			raw[1+values[i]] = byte(values[i+1])
+		}
+		sendFrame(raw, fds)
+		return wait()
+	}}
+}
+
+func say(m ipc.Message) string { send(m); return wait() }
+
+// send sends below package ipc, which would hold the worker to the book.
+func send(m ipc.Message) {
+	raw := []byte{byte(m.Kind())}
+	put := func(n uint64, bytes int) {
+		for i := range bytes {
+			raw = append(raw, byte(n>>(8*i)))
+		}
+	}
+	switch m := m.(type) {
+	case *ipc.Progress:
+		put(m.ID, 8)
+		put(uint64(m.Stage), 1)
+	case *ipc.Dial:
+		put(m.ID, 8)
+		put(uint64(m.Way), 1)
+		put(uint64(m.Index), 1)
+	case *ipc.Who:
+		put(m.ID, 8)
+		put(0, 1)
+		put(uint64(m.Number), 4)
+	}
+	sendFrame(raw, 0)
+}
+
+func sendFrame(raw []byte, fds int) {
+	var oob []byte
+	if fds > 0 {
+		list := make([]int, fds)
+		for i := range list {
+			list[i] = 2
+		}
+		oob = unix.UnixRights(list...)
+	}
+	for unix.Sendmsg(ipc.WorkerFD, raw, oob, nil, 0) == unix.EAGAIN {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// wait is for the end that the parent makes.
+func wait() string {
+	time.Sleep(patience)
+	return "NOTHING HAPPENED"
+}
+
+// capture is the attacker's way in.
+func capture(w http.ResponseWriter, r *http.Request) {
+	for _, a := range attacks {
+		if a.name == r.FormValue("name") {
+			fmt.Fprint(w, a.do())
+			return
+		}
+	}
+	fmt.Fprint(w, "NO SUCH ATTACK")
+}
