@@ -82,6 +82,8 @@ func TestRefusals(t *testing.T) {
 			error: "SCHEDRESTD_MAX_CONNECTIONS=many is not a number"},
 		{name: "answers", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_ANSWER_MEMORY": "0"},
 			error: "SCHEDRESTD_ANSWER_MEMORY=0 is not a size"},
+		{name: "audit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_AUDIT_FAIL": "yes"},
+			error: "SCHEDRESTD_AUDIT_FAIL=yes", hint: "open or closed"},
 		{name: "penalties", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "auth:1s,guess:1s"}, error: "SCHEDRESTD_PENALTIES=auth:1s,guess:1s", hint: "off, or a list of auth"},
 		{name: "penalties without a unit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "auth:1"}, error: "SCHEDRESTD_PENALTIES=auth:1", hint: "as auth:1s"},
 		{name: "a threshold of nothing", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "threshold:0s"}, error: "SCHEDRESTD_PENALTIES=threshold:0s", hint: "off"},
