@@ -6,6 +6,6 @@
 // name and starts no process. The parent uses CheckIdentity, MarkCloseOnExec and
 // KeepCapabilities; the worker Confine, Measure and Compare.
 //
-// There is room for more of the cage: seccomp, Landlock and network namespaces become
-// a step in Confine, a field of Cage and a line in Measure.
+// The last step of the cage, which only who lives in it can link, is package seal: no files, and a list of the
+// system calls that are left. Namespaces and the root are the parent's to enter (package privsep).
 package security
