@@ -135,7 +135,8 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 	}
 	f = ask(s)
 	a.end(s, f)
-	silent := f != nil && limit.Err() != nil && ctx.Err() == nil // nobody may be there any more, and what is between says nothing
+	// Nobody may be there any more, and what is between says nothing. The connection's deadline may come before its context's end.
+	silent := f != nil && limit != ctx && late(f.err) && ctx.Err() == nil
 	if f == nil || !s.reused || !broken(f) && !silent {
 		return f
 	}
