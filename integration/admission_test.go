@@ -1,0 +1,258 @@
+package integration
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// admitted is a gateway with its own rules of admission.
+type admitted struct {
+	*gate
+	address string
+}
+
+// admitting starts one; env is settings of admission.
+func admitting(t *testing.T, l *lab, env ...string) *admitted {
+	t.Helper()
+	a := &admitted{address: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
+	a.gate = l.gate(t, env, a.address)
+	return a
+}
+
+// source is a client of that address of the loopback interface, which keeps its connection or not.
+func source(t *testing.T, from string, keep bool) *http.Client {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	tr := &http.Transport{DialContext: d.DialContext, DisableKeepAlives: !keep, MaxConnsPerHost: 1,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
+}
+
+const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+// ask asks for a ping and gives the status, 0 for a connection that was closed without a word.
+func (a *admitted) ask(c *http.Client, headers ...string) (int, http.Header) {
+	a.t.Helper()
+	l := *a.lab
+	l.url = "http://" + a.address
+	got, err := l.try(c, "GET", "/sched/v0.0.43/ping", "", headers...)
+	if err != nil {
+		return 0, nil
+	}
+	return got.status, got.header
+}
+
+// until asks until it is answered with status, and gives how often it was answered otherwise.
+func (a *admitted) until(c *http.Client, status int, headers ...string) (others map[int]int, h http.Header) {
+	a.t.Helper()
+	others = map[int]int{}
+	for end := time.Now().Add(time.Minute); ; {
+		got, h := a.ask(c, headers...)
+		if got == status {
+			return others, h
+		}
+		if others[got]++; time.Now().After(end) {
+			a.t.Fatalf("never answered with %d, but %v", status, others)
+		}
+		if got != http.StatusUnauthorized {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// TestPenalties: who sends one bad token after the other has to wait, by the parent's word on new connections and
+// his worker's on those he has; others are served; and it ends by itself.
+func TestPenalties(t *testing.T) {
+	a := admitting(t, newLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
+	bad := source(t, "127.0.0.1", true)
+	others, h := a.until(bad, http.StatusTooManyRequests, badToken)
+	if others[http.StatusUnauthorized] < 10 {
+		t.Errorf("it was told to wait after %v", others)
+	}
+	if wait, err := strconv.Atoi(h.Get("Retry-After")); err != nil || wait < 1 || wait > 10 || h.Get("X-Request-Id") == "" {
+		t.Errorf("the worker's answer: %v", h)
+	}
+	// The first pause may be over when this machine is slow; each is longer than the one before.
+	fresh := source(t, "127.0.0.1", false)
+	if _, h := a.until(fresh, http.StatusTooManyRequests, badToken); h.Get("Retry-After") == "" {
+		t.Errorf("no Retry-After: %v", h)
+	}
+	for range 5 {
+		if status, _ := a.ask(source(t, "127.0.0.2", false)); status != http.StatusOK {
+			t.Errorf("another source: %d", status)
+		}
+	}
+	a.until(fresh, http.StatusOK)
+	a.until(bad, http.StatusOK)
+
+	must(t, syscall.Kill(a.PID(), syscall.SIGUSR1))
+	eventually(t, "the counters are in the log", func() bool { return strings.Contains(a.log(), "msg=counters") })
+	if log := a.log(); !strings.Contains(log, "a source has to wait") || !strings.Contains(log, "source=127.0.0.1") || strings.Contains(log, "turned_away.paused=0 ") || strings.Contains(log, "penalties.auth=0 ") {
+		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
+	}
+	for _, pid := range a.workers() { // whoever signals all of that name harms none
+		must(t, syscall.Kill(pid, syscall.SIGUSR1))
+	}
+	if status, _ := a.ask(source(t, "127.0.0.1", false)); status != http.StatusOK {
+		t.Errorf("after the signal: %d", status)
+	}
+}
+
+// TestMalformedPenalties: what is no request is an offence, too.
+func TestMalformedPenalties(t *testing.T) {
+	a := admitting(t, newLab(t), "SCHEDRESTD_PENALTIES=threshold:5s,auth:0s")
+	said := func() string {
+		c, err := net.Dial("tcp", a.address)
+		must(t, err)
+		defer c.Close()
+		io.WriteString(c, "this is no request\r\n\r\n")
+		text, _ := io.ReadAll(c)
+		line, _, _ := strings.Cut(string(text), "\r\n")
+		return line
+	}
+	eventually(t, "it has to wait", func() bool { return strings.Contains(said(), " 429 ") })
+	if status, _ := a.ask(source(t, "127.0.0.2", false)); status != http.StatusOK {
+		t.Errorf("another source: %d", status)
+	}
+	a.until(source(t, "127.0.0.1", false), http.StatusOK)
+}
+
+// TestExempt: who is named has no penalties, and neither has anybody when there are none.
+func TestExempt(t *testing.T) {
+	l := newLab(t)
+	for _, env := range [][]string{
+		{"SCHEDRESTD_PENALTIES=threshold:1s", "SCHEDRESTD_EXEMPT=192.0.2.0/24,127.0.0.0/24"},
+		{"SCHEDRESTD_PENALTIES=threshold:1s", "SLURMRESTD_TRUSTED_PROXIES=127.0.0.1"},
+		{"SCHEDRESTD_PENALTIES=off"},
+	} {
+		a := admitting(t, l, env...)
+		c := source(t, "127.0.0.1", false)
+		for range 40 {
+			if status, _ := a.ask(c, badToken); status != http.StatusUnauthorized {
+				t.Fatalf("%v: %d", env, status)
+			}
+		}
+	}
+}
+
+// TestForwarded: behind a trusted proxy the one it speaks for has to wait, and what he writes before that
+// changes nothing.
+func TestForwarded(t *testing.T) {
+	a := admitting(t, newLab(t), "SCHEDRESTD_PENALTIES=threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,10.1.1.1")
+	proxy := source(t, "127.0.0.1", true)
+	a.until(proxy, http.StatusTooManyRequests, badToken, "X-Forwarded-For: 203.0.113.9")
+	a.until(proxy, http.StatusTooManyRequests, badToken, "X-Forwarded-For: 198.51.100.1, 203.0.113.9, 10.1.1.1")
+	for _, other := range []string{"203.0.113.10", "203.0.113.9, 203.0.113.10", "2001:db8::1"} {
+		if status, _ := a.ask(proxy, "X-Forwarded-For: "+other); status != http.StatusOK {
+			t.Errorf("for %s: %d", other, status)
+		}
+	}
+	a.until(proxy, http.StatusOK, "X-Forwarded-For: 203.0.113.9")
+}
+
+// TestCrashPenalty: whose requests are being answered when workers die has to wait.
+func TestCrashPenalty(t *testing.T) {
+	a := admitting(t, newLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
+	c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}}).Dial("tcp", a.address)
+	must(t, err)
+	defer c.Close()
+	fmt.Fprintf(c, "POST /sched/v0.0.43/job/submit HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n", a.lab.userToken)
+	if text, err := io.ReadAll(io.LimitReader(c, 12)); err != nil || string(text) != "HTTP/1.1 100" {
+		t.Fatalf("%v: %q", err, text)
+	}
+	for _, pid := range a.workers() {
+		must(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	eventually(t, "the death is noticed", func() bool { return strings.Contains(a.log(), "last=crash") })
+	if !strings.Contains(a.log(), "source=127.0.0.3") {
+		t.Errorf("somebody else has to wait:\n%s", strings.Join(a.LastLines(8), "\n"))
+	}
+	a.until(source(t, "127.0.0.1", false), http.StatusOK)
+	a.until(source(t, "127.0.0.3", false), http.StatusOK)
+}
+
+// TestUserPenalties: under become_user a user's offences are his own.
+func TestUserPenalties(t *testing.T) {
+	needRoot(t)
+	l := newLab(t)
+	path := filepath.Join(servedDir(t, l), "s")
+	g := l.gate(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_PENALTIES=threshold:5s"},
+		"-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
+	ask := func(uid uint32, headers ...string) int {
+		c := clientOf(func() (net.Conn, error) { return dialAs(uid, uid, path) })
+		a, err := l.try(c, "GET", "/sched/v0.0.43/ping", "", append(headers, "X-SCHED-USER-TOKEN:")...)
+		must(t, err)
+		return a.status
+	}
+	eventually(t, "he has to wait", func() bool {
+		return ask(20001, "X-SCHED-USER-NAME: somebody-else") == http.StatusTooManyRequests
+	})
+	if status := ask(20002); status != http.StatusOK {
+		t.Errorf("another user: %d", status)
+	}
+	if !strings.Contains(g.log(), `source="uid 20001"`) {
+		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
+	}
+	eventually(t, "it ends", func() bool { return ask(20001) == http.StatusOK })
+}
+
+// TestPenaltiesOfHTTP2: streams are requests, and the connection is closed to no one who is served on it.
+func TestPenaltiesOfHTTP2(t *testing.T) {
+	s := newSecure(t)
+	must(t, s.daemons["schedrestd"].Stop())
+	s.restd.Env = append(s.restd.Env, "SCHEDRESTD_PENALTIES=threshold:5s")
+	s.up(s.restd)
+	c := source(t, "127.0.0.1", true)
+	ask := func(c *http.Client, token string) (int, int) {
+		req, err := http.NewRequestWithContext(context.Background(), "GET", "https://"+s.addr+"/sched/"+version+"/ping", nil)
+		must(t, err)
+		req.Header.Set("X-SCHED-USER-TOKEN", token)
+		resp, err := c.Do(req)
+		if err != nil {
+			return 0, 0
+		}
+		defer resp.Body.Close()
+		io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode, resp.ProtoMajor
+	}
+	_, bad, _ := strings.Cut(badToken, ": ")
+	eventually(t, "the streams have to wait", func() bool {
+		status, proto := ask(c, bad)
+		return status == http.StatusTooManyRequests && proto == 2
+	})
+	eventually(t, "new connections are closed", func() bool {
+		status, _ := ask(source(t, "127.0.0.1", false), bad)
+		return status == 0
+	})
+	if status, proto := ask(source(t, "127.0.0.2", true), s.userToken); status != http.StatusOK || proto != 2 {
+		t.Errorf("another source: %d by HTTP/%d", status, proto)
+	}
+	eventually(t, "it ends", func() bool {
+		status, _ := ask(c, s.userToken)
+		return status == http.StatusOK
+	})
+}
+
+// TestRate: who asks more often than he may is told when to come again, whatever connections he has, and others
+// ask on.
+func TestRate(t *testing.T) {
+	a := admitting(t, newLab(t), "SCHEDRESTD_RATE=1:3")
+	c := source(t, "127.0.0.1", true)
+	if _, h := a.until(c, http.StatusTooManyRequests); h.Get("Retry-After") != "1" {
+		t.Errorf("Retry-After: %q", h.Get("Retry-After"))
+	}
+	if status, _ := a.ask(c, badToken); status != http.StatusUnauthorized {
+		t.Errorf("nobody's rate is not his: %d", status)
+	}
+	a.until(c, http.StatusOK)
+}
