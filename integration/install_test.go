@@ -223,6 +223,92 @@ func TestUnitsAreHardened(t *testing.T) {
 	}
 }
 
+// What the cage takes at the start, with root and without, and what workers shut themselves in with: the units forbid
+// neither. What they name is looked up in systemd's own sets, which differ between its versions.
+func TestUnitsPermitTheCage(t *testing.T) {
+	t.Parallel()
+	sets, err := exec.Command(systemd(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()
+	must(t, err)
+	prefix := install(t)
+	dir, unprivileged := filepath.Join(prefix, "lib/systemd/system"), []string{"unshare", "clone", "seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"}
+	root := append(unprivileged[:len(unprivileged):len(unprivileged)], "mount", "umount2", "pivot_root", "open_tree", "move_mount", "setns", "setresuid", "setresgid", "setgroups")
+	service := filepath.Join(dir, "schedrestd.service")
+	for name, tt := range map[string]struct {
+		files, calls []string
+		namespaces   string
+	}{
+		"service": {[]string{service}, unprivileged, "user net ipc"},
+		"root":    {[]string{service, filepath.Join(prefix, "share/doc/schedrestd/examples/root.conf")}, root, "net ipc mnt pid"},
+		"users":   {[]string{filepath.Join(dir, "schedrestd-users.service")}, root, "net ipc mnt pid"},
+		"inetd":   {[]string{filepath.Join(dir, "schedrestd-inetd@.service")}, unprivileged, "user net ipc"},
+	} {
+		var text strings.Builder
+		for _, f := range tt.files {
+			part, err := os.ReadFile(f)
+			must(t, err)
+			text.Write(part)
+		}
+		permitted := permits(text.String(), "SystemCallFilter", callSets(string(sets)))
+		for _, call := range tt.calls {
+			if !permitted[call] {
+				t.Errorf("%s: the filter forbids %s", name, call)
+			}
+		}
+		want := permits("N="+tt.namespaces, "N", nil)
+		if diff := cmp.Diff(want, permits(text.String(), "RestrictNamespaces", nil)); diff != "" {
+			t.Errorf("%s: namespaces (-want +got):\n%s", name, diff)
+		}
+		if strings.Contains(tt.namespaces, "mnt") && !strings.Contains(text.String(), "CAP_SYS_ADMIN") {
+			t.Errorf("%s: nobody may make these namespaces", name)
+		}
+	}
+}
+
+// callSets is what "systemd-analyze syscall-filter" prints: the members of each set, which may be sets.
+func callSets(text string) map[string][]string {
+	sets, name := map[string][]string{}, ""
+	for line := range strings.Lines(text) {
+		word := strings.TrimSpace(line)
+		switch {
+		case word == "" || strings.HasPrefix(word, "#"):
+		case strings.HasPrefix(line, "@"):
+			name = word
+		default:
+			sets[name] = append(sets[name], word)
+		}
+	}
+	return sets
+}
+
+// permits is what a list that a unit gives in several lines comes to: each adds words, or with ~ takes them away.
+func permits(unit, key string, sets map[string][]string) map[string]bool {
+	all := map[string]bool{}
+	var apply func(word string, on bool)
+	apply = func(word string, on bool) {
+		for _, member := range sets[word] {
+			apply(member, on)
+		}
+		switch {
+		case strings.HasPrefix(word, "@"):
+		case on:
+			all[word] = true
+		default:
+			delete(all, word)
+		}
+	}
+	for line := range strings.Lines(unit) {
+		value, ok := strings.CutPrefix(strings.TrimSpace(line), key+"=")
+		if !ok {
+			continue
+		}
+		value, off := strings.CutPrefix(value, "~")
+		for word := range strings.FieldsSeq(value) {
+			apply(word, !off)
+		}
+	}
+	return all
+}
+
 // The users' file is one that systemd can read, and makes the users that the units name.
 func TestSysusers(t *testing.T) {
 	t.Parallel()
