@@ -179,10 +179,10 @@ func (p *pool) holds(w *worker, id uint64) (*ipc.Connection, error) {
 	return nil, nil
 }
 
-// holds is what the one worker may make changes for: the client that it was given.
+// holds is what the one worker may make changes for: the client that it was given, which is no number to it.
 func (v *visit) holds(id uint64) (*ipc.Connection, error) {
 	switch {
-	case !v.handed || id != v.client.ID:
+	case !v.handed || id != 0 && id != v.client.ID:
 		return nil, fmt.Errorf("it said Intent for connection %d, which it does not hold", id)
 	case v.served:
 		return nil, nil

@@ -123,6 +123,12 @@ func playHostile(part string) int {
 		return 9
 	}
 	switch part {
+	case "intent of nothing":
+		sendRaw(ipc.KindIntent, 32, 0)
+	case "outcome of nothing":
+		sendRaw(ipc.KindOutcome, 18, 0)
+	case "noted":
+		sendRaw(ipc.KindNoted, 9, 0)
 	case "unknown kind":
 		sendRaw(99, 0, 0)
 	case "dial of nothing": // way 0, number 0x01: there is none
@@ -182,6 +188,8 @@ func playHostile(part string) int {
 			continue
 		}
 		switch part {
+		case "intent untaken", "intent of another", "intent twice", "intents without end", "outcome before leave", "outcome twice", "intent and death", "intent and lies":
+			playAudit(part, c, conn.ID)
 		case "done untaken":
 			c.Send(&ipc.Done{ID: conn.ID})
 		case "taken twice":

@@ -1,0 +1,281 @@
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// auditLine is one line of the audit log, as far as tests look at it.
+type auditLine struct {
+	Time    time.Time
+	Event   string
+	Change  string
+	Gateway struct {
+		Listener, Network, Peer, Ended, Because string
+		PeerUID                                 *uint32 `json:"peer_uid"`
+		WorkerPID                               int     `json:"worker_pid"`
+		WorkerUID                               uint32  `json:"worker_uid"`
+	}
+	Worker struct {
+		Request, User, Method, Route, Object string
+		UID                                  *uint32
+		ActAs                                string `json:"act_as"`
+		Status                               int
+		Code, Result                         string
+		Number                               int `json:"error_number"`
+	}
+}
+
+// audited has the gateway keep an audit log in a directory of its own, and gives the log's path.
+func audited(path *string, env ...string) func(*lab) {
+	return func(l *lab) {
+		dir := filepath.Join(l.Dir, "audit")
+		must(l.t, os.Mkdir(dir, 0o700))
+		*path = filepath.Join(dir, "log")
+		l.restd.Env = append(append(l.restd.Env, "SCHEDRESTD_AUDIT_LOG="+*path), env...)
+	}
+}
+
+// auditLines reads files of the log; every line must be whole.
+func auditLines(t *testing.T, paths ...string) (list []auditLine) {
+	t.Helper()
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		must(t, err)
+		for line := range strings.Lines(string(raw)) {
+			var l auditLine
+			if err := json.Unmarshal([]byte(line), &l); err != nil || !strings.HasSuffix(line, "}\n") {
+				t.Fatalf("%v in %q", err, line)
+			}
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// awaitAudit waits for n lines: an outcome is written a moment after the answer.
+func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d lines of audit", n), func() bool {
+		raw, err := os.ReadFile(path)
+		return err == nil && bytes.Count(raw, []byte("\n")) >= n
+	})
+	if list = auditLines(t, path); len(list) != n {
+		t.Fatalf("%d lines, want %d: %+v", len(list), n, list)
+	}
+	return list
+}
+
+// TestAudit: who did what, as whom and from where, with a line before and one after; reads and strangers leave none.
+func TestAudit(t *testing.T) {
+	var log string
+	l := newLab(t, audited(&log))
+	info, err := os.Stat(log)
+	must(t, err)
+	if info.Mode().Perm() != 0o600 || info.Size() != 0 {
+		t.Errorf("a log of mode %s, %d bytes, before anything was changed", info.Mode(), info.Size())
+	}
+	l.ask("GET", "/sched/"+version+"/jobs", "").want(t, 200)
+	l.ask("POST", "/sched/"+version+"/job/submit", l.jobRequest("true", nil), "X-SCHED-USER-TOKEN: "+altered(l.userToken)).want(t, 401)
+	l.ask("POST", "/sched/"+version+"/job/submit", `{"job":{"script":7}`).want(t, 400)
+	a := l.ask("POST", "/sched/"+version+"/job/submit", l.jobRequest("sleep 60", nil)).want(t, 200)
+	id := strconv.Itoa(int(a.get("job_id").(float64)))
+	lines := awaitAudit(t, 2, log)
+	before, after := lines[0], lines[1]
+	if before.Event != "intent" || after.Event != "outcome" || before.Change != after.Change || after.Gateway.Ended != "reported" {
+		t.Errorf("not an intent and its outcome: %+v", lines)
+	}
+	if request := a.header.Get("X-Request-Id"); before.Worker.Request != request || after.Worker.Request != request {
+		t.Errorf("request %q and %q, the client saw %q", before.Worker.Request, after.Worker.Request, request)
+	}
+	g, w := after.Gateway, after.Worker
+	if g.Network != "tcp" || !strings.HasPrefix(g.Peer, "127.0.0.1:") || !strings.HasSuffix(l.url, g.Listener) || g.WorkerPID == 0 || time.Since(after.Time) > time.Hour {
+		t.Errorf("gateway: %+v", g)
+	}
+	if w.User == "" || w.UID != nil || w.Method != "POST" || !strings.Contains(w.Route, "submit") || w.Status != 200 || w.Code != "ok" || w.Result != id {
+		t.Errorf("worker: %+v, of job %s", w, id)
+	}
+	l.ask("DELETE", "/sched/"+version+"/job/"+id, "").want(t, 200)
+	if w := awaitAudit(t, 4, log)[3].Worker; w.Method != "DELETE" || w.Object != id || w.Status != 200 || w.User == "" {
+		t.Errorf("cancelled: %+v", w)
+	}
+	refused := l.ask("POST", "/sched/"+version+"/job/submit", l.jobRequest("true", map[string]any{"partition": "nowhere\"\n"}))
+	if w := awaitAudit(t, 6, log)[5].Worker; refused.status == 200 || w.Status != refused.status || w.Code == "ok" || w.Number == 0 || w.Result != "" {
+		t.Errorf("refused with %d: %+v", refused.status, w)
+	}
+	l.ask("DELETE", "/sched/"+version+"/job/9999999", "")
+	if w := awaitAudit(t, 8, log)[7].Worker; w.Object != "9999999" || w.Status == 200 && w.Number == 0 {
+		t.Errorf("no such job: %+v", w)
+	}
+}
+
+// TestAuditRotates: under load a file is moved away and SIGHUP sent, again and again. No line is lost, none is torn, and each
+// intent has one outcome.
+func TestAuditRotates(t *testing.T) {
+	var log string
+	l := newLab(t, audited(&log))
+	const clients, each = 4, 25
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	ids := map[string]int{}
+	for range clients {
+		all.Go(func() {
+			for range each {
+				a, err := l.try(http.DefaultClient, "POST", "/sched/"+version+"/job/submit", l.jobRequest("true", map[string]any{"hold": true}))
+				if err != nil || a.status != 200 {
+					t.Errorf("submit: %v %d %s", err, a.status, a.text)
+					return
+				}
+				mu.Lock()
+				ids[strconv.Itoa(int(a.get("job_id").(float64)))] = 0
+				mu.Unlock()
+			}
+		})
+	}
+	over := make(chan struct{})
+	go func() { all.Wait(); close(over) }()
+	paths := []string{log}
+	for running := true; running; {
+		select {
+		case <-over:
+			running = false
+		case <-time.After(50 * time.Millisecond):
+			old := log + "." + strconv.Itoa(len(paths))
+			must(t, os.Rename(log, old))
+			paths = append(paths, old)
+			must(t, syscall.Kill(l.daemons["schedrestd"].PID(), syscall.SIGHUP))
+			eventually(t, "a new file", func() bool { _, err := os.Stat(log); return err == nil })
+		}
+	}
+	if len(paths) < 3 {
+		t.Logf("only %d files", len(paths))
+	}
+	eventually(t, "all outcomes", func() bool {
+		n := 0
+		for _, path := range paths {
+			raw, err := os.ReadFile(path)
+			must(t, err)
+			n += bytes.Count(raw, []byte(`"event":"outcome"`))
+		}
+		return n >= clients*each
+	})
+	changes := map[string][2]int{}
+	for _, line := range auditLines(t, paths...) {
+		seen := changes[line.Change]
+		if line.Event == "intent" {
+			seen[0]++
+		} else {
+			seen[1]++
+			mu.Lock()
+			ids[line.Worker.Result]++
+			mu.Unlock()
+		}
+		changes[line.Change] = seen
+	}
+	if len(changes) != clients*each {
+		t.Errorf("%d changes, want %d", len(changes), clients*each)
+	}
+	for change, seen := range changes {
+		if seen != [2]int{1, 1} {
+			t.Errorf("%s has %d intents and %d outcomes", change, seen[0], seen[1])
+		}
+	}
+	for id, n := range ids {
+		if n != 1 {
+			t.Errorf("job %s is there %d times", id, n)
+		}
+	}
+}
+
+// TestAuditFull: on a full disk changes are refused before the controller hears of them, or made when that is asked for; reads
+// go on, and when there is room again changes do.
+func TestAuditFull(t *testing.T) {
+	needRoot(t)
+	for _, mode := range []string{"closed", "open"} {
+		t.Run(mode, func(t *testing.T) {
+			var log string
+			l := newLab(t, audited(&log, "SCHEDRESTD_AUDIT_FAIL="+mode), func(l *lab) {
+				dir := filepath.Dir(log)
+				if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=0700"); err != nil {
+					t.Skipf("needs a small file system: %v", err)
+				}
+				t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+			})
+			ballast := filepath.Join(filepath.Dir(log), "ballast")
+			f, err := os.Create(ballast)
+			must(t, err)
+			for err == nil {
+				_, err = f.Write(make([]byte, 4096))
+			}
+			f.Close()
+			jobs := func() int { return len(l.ask("GET", "/sched/"+version+"/jobs", "").want(t, 200).list("jobs")) }
+			submit := func() answer { return l.ask("POST", "/sched/"+version+"/job/submit", l.jobRequest("true", nil)) }
+			was := jobs()
+			if mode == "open" {
+				submit().want(t, 200)
+				return
+			}
+			a := submit().want(t, 503)
+			if a.header.Get("Retry-After") == "" || !strings.Contains(a.text, "unavailable") {
+				t.Errorf("%v %s", a.header, a.text)
+			}
+			if n := jobs(); n != was {
+				t.Errorf("%d jobs, there were %d", n, was)
+			}
+			must(t, os.Remove(ballast))
+			submit().want(t, 200)
+			eventually(t, "an outcome", func() bool {
+				raw, err := os.ReadFile(log)
+				return err == nil && bytes.Contains(raw, []byte(`"ended":"reported"`))
+			})
+		})
+	}
+}
+
+// TestAuditBecomesUser: with become_user the log is root's, and has the peer as the kernel says it is beside what the worker says.
+func TestAuditBecomesUser(t *testing.T) {
+	needRoot(t)
+	l := newLab(t, func(l *lab) { must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	path, log := filepath.Join(servedDir(t, l), "s"), filepath.Join(l.Dir, "audit.log")
+	l.gate(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_AUDIT_LOG=" + log}, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
+	l.userToken = "" // the kernel says who asks
+	a, err := l.by(20001, 20101, path, "POST", "/sched/"+version+"/job/submit", l.jobRequest("true", map[string]any{"standard_output": "/dev/null"}))
+	must(t, err)
+	a.want(t, 200)
+	for _, line := range awaitAudit(t, 2, log) {
+		g, w := line.Gateway, line.Worker
+		if g.Network != "unix" || g.PeerUID == nil || *g.PeerUID != 20001 || g.WorkerUID != 20001 || w.UID == nil || *w.UID != 20001 || w.User != "" {
+			t.Errorf("%+v", line)
+		}
+	}
+}
+
+// TestAuditInetd: the one request of an inetd run is recorded as any other, by the time the run has ended.
+func TestAuditInetd(t *testing.T) {
+	var log string
+	l := newLab(t, audited(&log))
+	job := l.jobRequest("true", nil)
+	cmd := l.inetd("-a", "rest_auth/jwt")
+	cmd.Stdin = strings.NewReader("POST http://localhost/sched/v0.0.43/job/submit HTTP/1.1\r\nX-SCHED-USER-TOKEN: " + l.userToken +
+		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(job)) + "\r\n\r\n" + job)
+	out, said, status := finish(t, cmd)
+	if got := statuses(answersIn(t, out)); got != "[200]" || status != 0 {
+		t.Fatalf("%s, exit status %d\n%s", got, status, said)
+	}
+	lines := auditLines(t, log)
+	if len(lines) != 2 || lines[1].Gateway.Network != "stdio" || lines[1].Gateway.Ended != "reported" || lines[1].Worker.Status != 200 {
+		t.Errorf("%+v", lines)
+	}
+}

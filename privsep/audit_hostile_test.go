@@ -1,0 +1,179 @@
+package privsep
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// playAudit is a captured worker that was given a connection, and lies about changes.
+func playAudit(part string, c *ipc.Channel, id uint64) {
+	if part != "intent untaken" {
+		c.Send(&ipc.Taken{ID: id})
+	}
+	lie := &ipc.Intent{ID: 1, Connection: id, Request: "r", User: "root\"}\n{\"event\":\"outcome\"", UID: 0, Method: "POST", Route: "\x1b[2J\xff", Object: "\u202e"}
+	granted := func() { // waits for leave
+		c.Send(lie)
+		for {
+			m, err := c.Receive()
+			if noted, ok := m.Message.(*ipc.Noted); err != nil || ok && noted.Leave == ipc.Granted {
+				return
+			}
+		}
+	}
+	switch part {
+	case "intent untaken":
+		c.Send(lie)
+	case "intent of another":
+		lie.Connection++
+		c.Send(lie)
+	case "intent twice":
+		c.Send(lie)
+		c.Send(lie)
+	case "intents without end":
+		for c.Send(lie) == nil {
+			lie.ID++
+		}
+	case "outcome before leave":
+		c.Send(&ipc.Outcome{ID: 1})
+	case "outcome twice":
+		granted()
+		c.Send(&ipc.Outcome{ID: 1, Status: 200, Code: "ok"})
+		c.Send(&ipc.Outcome{ID: 1, Status: 200, Code: "ok"})
+	case "intent and death":
+		granted()
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "intent and lies":
+		granted()
+		c.Send(&ipc.Outcome{ID: 1, Status: 200, Code: "\"}}\n", Result: "\x00"})
+	}
+}
+
+// auditDir is a place for the log of a parent that runs as as.
+func auditDir(t *testing.T, as user) string {
+	t.Helper()
+	dir := filepath.Join(room(t), "audit")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if as != nil {
+		if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "log")
+}
+
+// TestAuditLiars: who says what he may not about changes is killed; what is no connection of his leaves no line.
+func TestAuditLiars(t *testing.T) {
+	tests := []struct {
+		part, want string
+		knock, off bool
+		lines      int // in the log; -1: at most as many as the worker may have under way
+	}{
+		{part: "intent of nothing", want: "Intent for connection 0, which there never was"},
+		{part: "intent of nothing", want: "there is no audit log", off: true},
+		{part: "outcome of nothing", want: "which was not let through"},
+		{part: "noted", want: "is not for a worker to say"},
+		{part: "intent untaken", want: "which it does not hold", knock: true},
+		{part: "intent of another", want: "which there never was", knock: true},
+		{part: "intent twice", want: "Intent 1 twice", knock: true, lines: 2},
+		{part: "intents without end", want: "more changes than it may answer", knock: true, lines: -1},
+		{part: "outcome before leave", want: "was not let through", knock: true},
+		{part: "outcome twice", want: "was not let through", knock: true, lines: 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.part, func(t *testing.T) {
+			as := plain(t)
+			c := Config{Argv: []string{programName, tt.part}, Workers: 1, Connections: 4}
+			if !tt.off {
+				c.Audit.Path = auditDir(t, as)
+			}
+			g := launch(t, as, c)
+			if tt.knock {
+				r := g.await("serving", nil)
+				conn, err := net.Dial("tcp", r["listen"].([]any)[0].(string))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+			}
+			g.because("worker was killed", tt.want)
+			if tt.off {
+				return
+			}
+			_ = g.cmd.Process.Signal(syscall.SIGTERM) // it ends when all is written
+			g.wait()
+			lines := auditRecords(t, c.Audit.Path)
+			if n := len(lines); tt.lines >= 0 && n%2 == 0 && n > 4*tt.lines || tt.lines == 0 && n > 0 {
+				t.Errorf("%d lines", n)
+			}
+			ended := map[any]int{}
+			for _, l := range lines {
+				if l["event"] == "outcome" {
+					ended[l["change"]]++
+				}
+			}
+			for _, l := range lines {
+				if ended[l["change"]] != 1 {
+					t.Errorf("%v has %d outcomes", l["change"], ended[l["change"]])
+				}
+			}
+		})
+	}
+}
+
+// auditRecords reads a log; each line must be JSON.
+func auditRecords(t *testing.T, path string) (list []map[string]any) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		var one map[string]any
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// TestAuditOrphan: of a change whose worker died the parent itself says that nobody knows; and what a worker says stays
+// in its own object.
+func TestAuditOrphan(t *testing.T) {
+	for part, ended := range map[string]string{"intent and death": endUnknown, "intent and lies": endReported} {
+		t.Run(part, func(t *testing.T) {
+			as := plain(t)
+			path := auditDir(t, as)
+			g := serve(t, as, Config{Argv: []string{programName, part}, Workers: 1, Audit: Audit{Path: path, Sync: true}})
+			conn, err := net.Dial("tcp", g.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			for end := time.Now().Add(patience); len(auditRecords(t, path)) < 2; time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("no outcome")
+				}
+			}
+			for i, l := range auditRecords(t, path)[:2] {
+				gateway, said := l["gateway"].(map[string]any), l["worker"].(map[string]any)
+				if want := []string{eventIntent, eventOutcome}[i]; l["event"] != want || gateway["peer"] != conn.LocalAddr().String() || said["user"] != "root\"}\n{\"event\":\"outcome\"" || said["uid"] != 0.0 {
+					t.Errorf("%v", l)
+				}
+				if i == 1 && gateway["ended"] != ended {
+					t.Errorf("ended %v, want %s", gateway["ended"], ended)
+				}
+			}
+		})
+	}
+}
