@@ -62,11 +62,11 @@ func captured(t *testing.T, as user, c Config) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	show(t, table.String())
+	show(t, begin, end, table.String())
 }
 
-// show holds the page against the table, or writes it.
-func show(t *testing.T, table string) {
+// show holds what the page has between two marks against the table, or writes it.
+func show(t *testing.T, begin, end, table string) {
 	raw, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
