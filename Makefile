@@ -3,6 +3,7 @@
 GO        ?= go
 GOARCH    ?= $(shell $(GO) env GOARCH)
 FUZZTIME  ?= 10s
+IPCFUZZTIME ?= 60s
 BENCHTIME ?= 15x
 SLURM_RELEASES ?= 24.11
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -42,11 +43,12 @@ race: ## the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
 	CGO_ENABLED=1 $(GO) test -race ./...
 
-fuzz: ## each fuzz target for FUZZTIME (10s)
+fuzz: ## each fuzz target for FUZZTIME (10s), the processes' own language for IPCFUZZTIME (60s)
 	@set -e; for package in $$($(GO) list ./...); do \
+		time=$(FUZZTIME); case $$package in */ipc) time=$(IPCFUZZTIME);; esac; \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "== $$package $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $$time $$package; \
 		done; \
 	done
 
