@@ -24,7 +24,7 @@ type Change struct {
 	Local         bool   // UID is that user, by the kernel's word
 	UID           uint32
 	ActAs         string // who he wants to be; "": himself
-	Method, Route string
+	Method, Route string // "job/{job_id}"
 	Object        string // what is changed, as the client names it; "" when it is made
 }
 

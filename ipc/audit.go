@@ -19,7 +19,7 @@ type Intent struct {
 	UID        uint32 // … NoID when it has a name alone
 	ActAs      string // who that user wants to be; "": himself
 	Method     string
-	Route      string // as "/job/{job_id}"
+	Route      string // as "job/{job_id}"
 	Object     string // what is to be changed, as the client names it; "" when it is to be made
 }
 
