@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -54,8 +53,7 @@ func startSpawner(c Config, root bool, program, keeper *os.File) (*spawner, erro
 		s.flags |= unix.CLONE_SYSVSEM
 	}
 	ready := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
+	go lockedBeside(func() { // locked, and never unlocked
 		err := s.diverge(c, keeper)
 		ready <- err
 		if err != nil {
@@ -69,7 +67,7 @@ func startSpawner(c Config, root bool, program, keeper *os.File) (*spawner, erro
 				return
 			}
 		}
-	}()
+	})
 	return s, <-ready
 }
 
