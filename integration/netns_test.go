@@ -155,7 +155,11 @@ func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 // TestNetworkNamespaceRefused: what is no network namespace is refused at the start, with what to do.
 func TestNetworkNamespaceRefused(t *testing.T) {
 	l := newLab(t)
-	own := fmt.Sprintf("/proc/%d/ns/net", os.Getpid())
+	// Of another process: a test that was another user for a moment leaves this one's /proc to him.
+	other := exec.Command("sleep", "600")
+	must(t, other.Start())
+	defer func() { other.Process.Kill(); other.Wait() }()
+	own := fmt.Sprintf("/proc/%d/ns/net", other.Process.Pid)
 	unixOnly := "unix:" + filepath.Join(l.Dir, "run", "other.sock")
 	tests := map[string]struct {
 		value, listen, want string
@@ -165,7 +169,7 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 		"gone":       {"/proc/0/ns/net", "127.0.0.1:0", "there is no network namespace", true},
 		"a file":     {"/etc/passwd", "127.0.0.1:0", "is not a network namespace", true},
 		"directory":  {"/proc", "127.0.0.1:0", "is not a network namespace", true},
-		"other kind": {fmt.Sprintf("/proc/%d/ns/ipc", os.Getpid()), "127.0.0.1:0", "is not a network namespace", true},
+		"other kind": {fmt.Sprintf("/proc/%d/ns/ipc", other.Process.Pid), "127.0.0.1:0", "is not a network namespace", true},
 		"relative":   {"netns/x", "127.0.0.1:0", "neither the name of a network namespace nor an absolute path", true},
 		"parent":     {"..", "127.0.0.1:0", "neither the name", true},
 		"no TCP":     {own, unixOnly, "without a TCP address", false},
