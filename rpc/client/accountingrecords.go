@@ -88,7 +88,7 @@ func list[T any](ctx context.Context, a *Accounting, cred model.Credential, q qu
 	if err != nil {
 		return err
 	}
-	a.usual.note(q.kind, got)
+	a.usual.note(q.kind, got, a.now())
 	got.follow(ctx)
 	defer got.release()
 	listed.Records.Each = pass(each)

@@ -178,6 +178,17 @@ func (b *Budget) take(ctx context.Context, r *room, n int, come bool) error {
 	}
 }
 
+// claim makes what r expects n bytes, if that may be at once. It is content with less when that is little less, or when
+// r is content with none, having waited, and what has come leaves room.
+func (b *Budget) claim(r *room, n int, content bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n <= r.has+r.has/slack || b.admit(&turn{room: r, n: n}, b.queue) {
+		return true
+	}
+	return content && b.fits(&b.here, r, n)
+}
+
 // leave takes t out of the queue, if it is there and is so.
 func (b *Budget) leave(t *turn, is func() bool) bool {
 	b.mu.Lock()

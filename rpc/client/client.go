@@ -13,8 +13,8 @@
 //
 // An answer is read whole, at the controller's speed, before any of it is handed on: a slow reader
 // at the other end must not hold a controller's connection. What that takes is bounded (Budget), and shared out: past
-// it requests wait for their turn before they ask. One answer longer than any room there is
-// handed on as it comes.
+// it requests wait for their turn before they ask. Few long answers are asked for at a time (gate). One answer longer
+// than any room there is handed on as it comes.
 //
 // Errors are *errs.Error, with Number set when a daemon gave one. They never hold a token.
 package client
@@ -61,7 +61,10 @@ type Config struct {
 
 // Client asks the controllers of one cluster. It is safe for concurrent use and keeps
 // no connection open.
-type Client struct{ caller }
+type Client struct {
+	caller
+	gate gate
+}
 
 // caller is what asking any daemon takes.
 type caller struct {
@@ -79,7 +82,7 @@ const (
 
 // New makes a Client of cfg's controllers; nothing is dialled yet.
 func New(cfg Config) *Client {
-	return &Client{newCaller(cfg, "controller", cfg.Controllers)}
+	return &Client{caller: newCaller(cfg, "controller", cfg.Controllers)}
 }
 
 func newCaller(cfg Config, what string, addresses []Address) caller {

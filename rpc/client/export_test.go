@@ -39,3 +39,6 @@ func (a *Accounting) RestFor(d time.Duration) { a.sessions.rest = d }
 
 // WaitFor sets how long a session waits.
 func (a *Accounting) WaitFor(d time.Duration) { a.sessions.wait = d }
+
+// MostAsked is how many long answers are asked for at a time.
+const MostAsked = mostAsked

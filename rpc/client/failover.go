@@ -17,6 +17,7 @@ type request struct {
 	kind       message.Type
 	body       message.Body
 	repeatable bool // doing it twice does no harm
+	list       bool // for all there is of a kind: how long that is nobody knows who has not seen it
 
 	since codec.Version // that has it: a controller that speaks only older ones is not asked
 }
@@ -26,9 +27,11 @@ type request struct {
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
 	room := c.room(cred)
-	if err := c.expect(ctx, room, r.kind); err != nil {
+	leave, err := c.turn(ctx, room, r)
+	if err != nil {
 		return nil, err
 	}
+	defer func() { leave() }()
 	var tried []*failure
 	order := g.order()
 	for i := 0; i < len(order); {
@@ -37,12 +40,13 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 		switch {
 		case f == nil && !standby(answer):
 			g.answered(d)
-			c.usual.note(r.kind, answer)
+			c.usual.note(r.kind, answer, c.now())
 			return answer, nil
 		case f == nil:
 			f = failed(unspoken, fault.Of(fault.Standby, ""))
 		case f.wants > 0:
-			if err := room.wait(ctx, f.wants+f.wants/slack, false); err != nil {
+			leave() // and wait where one is in nobody's way
+			if leave, err = c.again(ctx, room, r, f.wants+f.wants/slack); err != nil {
 				return nil, err
 			}
 			continue // the same one

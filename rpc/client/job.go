@@ -17,7 +17,7 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 		attempted(j, answer.LastBackfill)
 		return each(j)
 	})
-	err := c.query(ctx, cred, request{kind: message.RequestJobInfo, body: &req, repeatable: true}, message.ResponseJobInfo, &answer)
+	err := c.query(ctx, cred, request{kind: message.RequestJobInfo, body: &req, repeatable: true, list: true}, message.ResponseJobInfo, &answer)
 	return model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
 

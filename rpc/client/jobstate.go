@@ -13,6 +13,6 @@ import (
 func (c *Client) JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error {
 	req := message.JobStateRequest{Jobs: jobs}
 	answer := message.JobStates{Jobs: codec.Stream[model.JobStateEntry]{Each: pass(each)}}
-	r := request{kind: message.RequestJobState, body: &req, repeatable: true, since: codec.V2311}
+	r := request{kind: message.RequestJobState, body: &req, repeatable: true, list: len(jobs) == 0, since: codec.V2311}
 	return c.query(ctx, cred, r, message.ResponseJobState, &answer)
 }

@@ -21,7 +21,7 @@ func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query
 		}
 		return each(n)
 	})}}
-	err = c.query(ctx, cred, request{kind: message.RequestNodeInfo, body: &req, repeatable: true}, message.ResponseNodeInfo, &answer)
+	err = c.query(ctx, cred, request{kind: message.RequestNodeInfo, body: &req, repeatable: true, list: true}, message.ResponseNodeInfo, &answer)
 	return answer.LastUpdate, err
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"sync"
+	"time"
 
 	"schedrestd/model"
 	"schedrestd/rpc/message"
@@ -57,8 +58,23 @@ func (c *caller) expect(ctx context.Context, room *room, t message.Type) error {
 // sizes is how much the last answer to each kind of request counted: so much room is waited for
 // before it is asked for again, while no daemon waits with the answer.
 type sizes struct {
-	mu sync.Mutex
-	of map[message.Type]int
+	mu   sync.Mutex
+	of   map[message.Type]int
+	long map[message.Type]time.Time // when one was a long one last
+}
+
+// longFor is for how long a list counts as a long one after it was: a short one in between says little, as it may be
+// that nothing had changed, or what somebody is shown who sees his own jobs alone.
+const longFor = 10 * time.Minute
+
+// expectLong tells whether the answer to r is likely to be a long one. Of all there is of a kind that was never asked
+// for nobody knows.
+func (s *sizes) expectLong(r request, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, known := s.of[r.kind]
+	last, was := s.long[r.kind]
+	return n > mostShort || r.list && (!known || was && now.Sub(last) < longFor)
 }
 
 func (s *sizes) get(t message.Type) int {
@@ -67,15 +83,19 @@ func (s *sizes) get(t message.Type) int {
 	return s.of[t]
 }
 
-func (s *sizes) note(t message.Type, a *reply) {
+func (s *sizes) note(t message.Type, a *reply, now time.Time) {
 	n := a.later
+	long := n > mostShort
 	if a.flowing {
 		n = 0 // it takes none
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of == nil {
-		s.of = map[message.Type]int{}
+		s.of, s.long = map[message.Type]int{}, map[message.Type]time.Time{}
 	}
 	s.of[t] = n
+	if long {
+		s.long[t] = now
+	}
 }

@@ -15,6 +15,6 @@ func (c *Client) Shares(ctx context.Context, cred model.Credential, accounts, us
 	var answer message.Shares
 	answer.Shares = codec.Stream[model.Share]{Each: pass(func(s *model.Share) error { return each(answer.TRESNames, s) })}
 	req := message.SharesRequest{Accounts: accounts, Users: users}
-	err := c.query(ctx, cred, request{kind: message.RequestShares, body: &req, repeatable: true}, message.ResponseShares, &answer)
+	err := c.query(ctx, cred, request{kind: message.RequestShares, body: &req, repeatable: true, list: true}, message.ResponseShares, &answer)
 	return model.SharesTotals{TRESNames: answer.TRESNames, Shares: answer.TotalShares}, err
 }

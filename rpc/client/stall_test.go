@@ -90,6 +90,12 @@ type slow struct {
 	jobs    atomic.Int64
 }
 
+func (s *slow) failed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.errs)
+}
+
 func ask100(ctx context.Context, c *client.Client) *slow {
 	s := &slow{letGo: make(chan struct{})}
 	for i := range 100 {
@@ -181,7 +187,7 @@ func TestMoreSlowClientsThanRoom(t *testing.T) {
 		t.Errorf("%d bytes more than before, with room for %d", grown, size)
 	}
 	giveUp()
-	soon(t, "the others are sent away", func() bool { return budget.Waiting() == 0 })
+	soon(t, "the others are sent away", func() bool { return budget.Waiting() == 0 && s.failed()+int(s.stalled.Load()) == 100 })
 	s.mu.Lock()
 	for _, err := range s.errs {
 		if errs.KindOf(err) != errs.Unavailable {

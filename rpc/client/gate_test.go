@@ -1,0 +1,147 @@
+package client_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// packer is a controller that takes its time for a list of jobs: as long as it is not let.
+type packer struct {
+	client.Address
+	let    chan struct{}
+	length int
+	lists  atomic.Int32 // that were asked for
+	open   atomic.Int32 // of those, as it sees it: an end later than who asked
+}
+
+// counter counts the connections that are open, and the most at a time.
+type counter struct{ open, most atomic.Int32 }
+
+type countedConn struct {
+	net.Conn
+	once sync.Once
+	of   *counter
+}
+
+func (c *counter) dial(ctx context.Context, a client.Address) (net.Conn, error) {
+	for n, most := c.open.Add(1), c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
+	}
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, a.Network, a.Address)
+	if err != nil {
+		c.open.Add(-1)
+		return nil, err
+	}
+	return &countedConn{Conn: nc, of: c}, nil
+}
+
+func (c *countedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() { c.of.open.Add(-1) })
+	return err
+}
+
+func newPacker(t *testing.T, jobs int) *packer {
+	p := &packer{let: make(chan struct{})}
+	list := aLongList(codec.V2605, jobs)
+	p.length = len(list)
+	p.Address = script(t, "ctl", func(nc net.Conn, r message.Header) {
+		nc.SetDeadline(time.Now().Add(5 * time.Minute)) // not he is to close it
+		switch r.Type {
+		case message.RequestPing:
+			rc(nc, r.Version, 0)
+		case message.RequestSubmitBatchJob:
+			answer(nc, r.Version, message.ResponseSubmitBatchJob, &message.SubmitResponse{})
+		case message.RequestNodeInfoSingle:
+			n := &message.NodeInfo{}
+			n.Nodes.List = []model.Node{{Name: "n1"}}
+			answer(nc, r.Version, message.ResponseNodeInfo, n)
+		default:
+			p.lists.Add(1)
+			p.open.Add(1)
+			defer p.open.Add(-1)
+			<-p.let
+			nc.Write(list)
+			io.Copy(io.Discard, nc) // until the other side closes
+		}
+	}).Address
+	return p
+}
+
+// TestCrowdBeforeASlowController: a hundred who ask for a long list and then don't read it are a few connections to the
+// controller, nobody's short question is behind them, and it is asked for no list that there is no room for.
+func TestCrowdBeforeASlowController(t *testing.T) {
+	p := newPacker(t, 3000)
+	if p.length < 1<<20 {
+		t.Fatalf("the list has %d bytes", p.length)
+	}
+	size := 10 * p.length * 8 / 7 // an eighth is for short answers
+	budget := client.NewBudget(size)
+	var connections counter
+	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Answers: budget, Timeout: time.Minute, Dial: connections.dial})
+	ctx, giveUp := context.WithCancel(context.Background())
+	s := ask100(ctx, c)
+	soon(t, "the controller is asked", func() bool { return p.open.Load() == client.MostAsked })
+	if err := c.Vouch(context.Background(), ann); err != nil {
+		t.Errorf("ping: %v", err)
+	}
+	if _, err := c.Submit(context.Background(), ann, &model.JobDesc{}); err != nil {
+		t.Errorf("submit: %v", err)
+	}
+	if _, _, err := c.Node(context.Background(), ann, "n1", model.Query{}); err != nil {
+		t.Errorf("a node: %v", err)
+	}
+	close(p.let)
+	soon(t, "some stall and the others wait for room", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
+	soon(t, "no connection is open", func() bool { return p.open.Load() == 0 })
+	if n := connections.most.Load(); n > client.MostAsked+1 { // and one short one
+		t.Errorf("%d were open at a time", n)
+	}
+	if asked, n := p.lists.Load(), s.stalled.Load(); n < 9 || n > 11 || asked != n {
+		t.Errorf("%d have room, of a hundred; it is for ten; the controller was asked %d times", n, asked)
+	}
+	giveUp()
+	soon(t, "the others are sent away", func() bool { return s.failed()+int(s.stalled.Load()) == 100 })
+	close(s.letGo)
+	s.wait.Wait()
+	for _, err := range s.errs {
+		if errs.KindOf(err) != errs.Unavailable {
+			t.Errorf("sent away with %v", err)
+		}
+	}
+	if budget.Free() != size {
+		t.Errorf("%d bytes were not given back", size-budget.Free())
+	}
+}
+
+// TestTurnDoesNotCome: who waits before a controller that is busy with other lists is told so in time for
+// somebody who waits for an answer, and no trace is left of him.
+func TestTurnDoesNotCome(t *testing.T) {
+	p := newPacker(t, 10)
+	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: time.Minute})
+	s := ask100(context.Background(), c)
+	soon(t, "the controller is asked", func() bool { return p.open.Load() == client.MostAsked })
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := c.Jobs(ctx, ann, model.Query{}, func(*model.Job) error { return nil })
+	if errs.KindOf(err) != errs.Unavailable || ctx.Err() != nil {
+		t.Errorf("got %v; %v", err, ctx.Err())
+	}
+	close(s.letGo)
+	close(p.let)
+	s.wait.Wait()
+	if len(s.errs) > 0 {
+		t.Error(s.errs)
+	}
+}
