@@ -193,7 +193,7 @@ func requests(t *testing.T, c *client.Client) {
 		t.Errorf("Submit, refused: %#v", err)
 	}
 	_, err = c.Submit(ctx, ann, &model.JobDesc{Script: "#!/bin/sh\n", Name: "root"})
-	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Kind != errs.Invalid || e.Number != fault.Unspecified || !strings.Contains(e.Message, "not a name") {
+	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Kind != errs.Invalid || e.Number != fault.Unspecified || !strings.HasPrefix(e.Message, "the site's submit policy refuses: ") || !strings.Contains(e.Message, "not a name") {
 		t.Errorf("Submit, refused by a policy: %#v", err)
 	}
 	if err := c.Kill(ctx, ann, "42", 9, 0); err != nil {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -29,6 +30,9 @@ func byPolicy(err error) error {
 		return err
 	}
 	refused := *e
-	refused.Kind = errs.Invalid
+	refused.Kind, refused.Message = errs.Invalid, "the site's submit policy refuses the job"
+	if _, text, said := strings.Cut(e.Message, ": "); said {
+		refused.Message = "the site's submit policy refuses: " + text
+	}
 	return &refused
 }
