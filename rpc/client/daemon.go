@@ -47,11 +47,12 @@ type daemons struct {
 	now  func() time.Time
 
 	mu        sync.Mutex
-	preferred *daemon // a backup that answered, tried first until
-	until     time.Time
+	preferred *daemon          // a backup that answered, tried first until
+	until     time.Time        // as are all but
+	hung      map[*daemon]bool // those that were reached and did not answer in time, and not since
 }
 
-// retryPrimary is for how long a backup that answered is asked before the primary.
+// retryPrimary is for how long a backup that answered is asked before the primary, and all before one that hangs.
 const retryPrimary = 30 * time.Second
 
 // group makes one daemon of the addresses with the same name.
@@ -77,20 +78,55 @@ func group(what string, addresses []Address) *daemons {
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.preferred == nil {
+	if g.preferred == nil && len(g.hung) == 0 {
 		return g.list
 	}
 	if now := g.now(); now.After(g.until) {
 		g.until = now.Add(retryPrimary)
 		return g.list
 	}
-	order := []*daemon{g.preferred}
-	for _, d := range g.list {
-		if d != g.preferred {
-			order = append(order, d)
+	place := func(d *daemon) int {
+		switch {
+		case g.hung[d]:
+			return 2
+		case d == g.preferred:
+			return 0
 		}
+		return 1
 	}
+	order := slices.Clone(g.list)
+	slices.SortStableFunc(order, func(a, b *daemon) int { return place(a) - place(b) })
 	return order
+}
+
+// hangs remembers that d did not answer in time, when there are others to ask.
+func (g *daemons) hangs(d *daemon) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.list) == 1 {
+		return
+	}
+	if g.hung == nil {
+		g.hung = map[*daemon]bool{}
+	}
+	if !g.hung[d] && g.preferred == nil {
+		g.until = g.now().Add(retryPrimary)
+	}
+	g.hung[d] = true
+}
+
+// responds forgets that d hung.
+func (g *daemons) responds(d *daemon) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.hung, d)
+}
+
+// hanging tells whether d was hanging when it was asked last.
+func (g *daemons) hanging(d *daemon) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.hung[d]
 }
 
 // answered remembers who did. The date of a backup is order's, so that the primary has its turn again.

@@ -39,6 +39,7 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 		answer, f := c.ask(ctx, d, cred, r, room, i < len(order)-1)
 		switch {
 		case f == nil && !standby(answer):
+			g.responds(d)
 			g.answered(d)
 			c.usual.note(r.kind, answer, c.now())
 			return answer, nil
@@ -82,7 +83,7 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 		within = half
 	}
 	for again := range 2 {
-		v, f := c.speak(half, d, cred)
+		v, f := c.reach(half, d, cred)
 		if f != nil {
 			f.probe = true
 			return nil, f
@@ -108,6 +109,9 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 		case f.stage == unspoken && again == 0:
 			d.forget() // it came back as another release, and did nothing
 		default:
+			if timedOut(f) && within.Err() != context.Canceled {
+				c.hangs(d)
+			}
 			if f.stage != unmade && !errors.Is(f.err, context.Canceled) {
 				d.forget() // it may come back as another release: find out anew next time
 			}
@@ -115,6 +119,27 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 		}
 	}
 	panic("unreachable")
+}
+
+// reach is speak, for which one that hung gets a quarter of the time alone: as long as it hangs everybody who is to be
+// told so would wait. Once it has answered a ping it has all of the time again.
+func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
+	if !c.hanging(d) {
+		v, f := c.speak(ctx, d, cred)
+		if f != nil && timedOut(f) && ctx.Err() != context.Canceled {
+			c.hangs(d)
+		}
+		return v, f
+	}
+	half, cancel := share(ctx, true)
+	defer cancel()
+	quarter, cancel := share(half, true)
+	defer cancel()
+	v, f := c.speak(quarter, d, cred)
+	if f == nil {
+		c.responds(d)
+	}
+	return v, f
 }
 
 // share is ctx with half of the time that is left, when others are to have the rest.

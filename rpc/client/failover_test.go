@@ -119,7 +119,11 @@ func TestOrder(t *testing.T) {
 			asked("the primary does not", "a", "b")
 			asked("remembered", "b")
 			l.set("b", refuses)
-			asked("the backup is gone, too", "b", "a", "c")
+			if s == hangs {
+				asked("the backup is gone, too", "b", "c")
+			} else {
+				asked("the backup is gone, too", "b", "a", "c")
+			}
 			l.set("a", works)
 			l.set("b", works)
 			asked("the last one is remembered", "c")
@@ -127,6 +131,39 @@ func TestOrder(t *testing.T) {
 			asked("it is time to look", "a")
 			asked("the primary again", "a")
 		})
+	}
+}
+
+// TestHangIsRemembered: while a primary hangs and its backup has not taken over, the backup is asked first; and which of
+// them answers first is found.
+func TestHangIsRemembered(t *testing.T) {
+	for _, takes := range []string{"a", "b"} {
+		l := newCluster(t, "a", "b")
+		l.config.Timeout = 4 * time.Second
+		l.set("b", waits)
+		c := client.New(l.config)
+		asked := func(when string, kind errs.Kind, want ...string) {
+			t.Helper()
+			err := c.Vouch(context.Background(), ann)
+			if (err != nil) != (kind != errs.Internal) || err != nil && errs.KindOf(err) != kind {
+				t.Errorf("%s: %v", when, err)
+			}
+			if diff := cmp.Diff(want, l.who()); diff != "" {
+				t.Errorf("%s: want -, asked +\n%s", when, diff)
+			}
+		}
+		asked("all work", errs.Internal, "a")
+		l.set("a", hangs)
+		asked("the primary hangs", errs.Timeout, "a", "b")
+		asked("it was seen", errs.Timeout, "b", "a")
+		if takes == "b" {
+			l.set("b", works)
+			asked("the backup has taken over", errs.Internal, "b")
+			continue
+		}
+		l.set("a", works)
+		asked("it goes on", errs.Internal, "b", "a")
+		asked("it is not behind any more", errs.Internal, "a")
 	}
 }
 
