@@ -140,7 +140,8 @@ func TestProblems(t *testing.T) {
 		text string
 		want []string
 	}{
-		{"nothing", "", []string{"/c: ClusterName is missing", "/c: SchedctldHost is missing"}},
+		{"nothing but a comment", "# SchedctldHost=h\n\n", []string{"/c: the file is empty", "/c: ClusterName is missing", "/c: SchedctldHost is missing"}},
+		{"nothing", "", []string{"/c: the file is empty", "/c: ClusterName is missing", "/c: SchedctldHost is missing"}},
 		{"many at once", "ClusterName=a/b\n\nSchedctldHost=h(\nSchedctldPort=0\nMessageTimeout=-1\nSchedUser=-u\nStateSaveLocation=here\n",
 			[]string{"/c:1: ClusterName: want a name of letters, digits, '.', '_' and '-'", "/c:3: SchedctldHost: want name or name(address)",
 				"/c:4: SchedctldPort: want a port from 1 to 65535", "/c:5: MessageTimeout: want a number of seconds above 0",

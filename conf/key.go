@@ -39,6 +39,7 @@ type reading[T any] struct {
 	owner    uint32
 	slurm    bool
 	site     bool // Slurm's daemons read the file; see isSite
+	said     bool // it has a line that is no comment
 	files    []string
 	opened   bool               // path is not the empty configuration, and could be opened
 	failed   error              // why it could not
@@ -79,6 +80,7 @@ func (r *reading[T]) isSite() bool {
 
 // entry sorts the pairs of one line by key.
 func (r *reading[T]) entry(e entry) {
+	r.said = true
 	found, err := pairs(e.text)
 	if len(found) > 0 && r.grammar.skips(found[0].Key) {
 		return
@@ -194,11 +196,16 @@ func (r *reading[T]) warn(v given, text string) {
 	r.warnings = append(r.warnings, Warning{v.file, v.line, text})
 }
 
-// require reports each of names that the file does not give, in the file's spelling.
+// require reports each of names that the file does not give, in the file's spelling, and a file that gives nothing.
 func (r *reading[T]) require(path string, names ...string) {
+	empty := !r.said && len(r.problems) == 0
+	slurms := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm") // no key tells then whose it is
+	if r.opened && empty {
+		r.problems = append(r.problems, Problem{path, 0, "the file is empty"})
+	}
 	for _, name := range names {
 		if r.opened && !r.seen[fold(name)] {
-			if r.slurm {
+			if slurms {
 				name = strings.Replace(name, "Sched", "Slurm", 1)
 			}
 			r.problems = append(r.problems, Problem{path, 0, name + " is missing"})

@@ -112,6 +112,15 @@ func TestControllers(t *testing.T) {
 	}
 }
 
+// TestEmptySlurmConf: of an empty file its name alone tells whose keys it lacks.
+func TestEmptySlurmConf(t *testing.T) {
+	_, _, err := readCluster("/etc/slurm.conf", files{"/etc/slurm.conf": ""}.open)
+	const want = "/etc/slurm.conf: the file is empty\n/etc/slurm.conf: ClusterName is missing\n/etc/slurm.conf: SlurmctldHost is missing"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestMunge: where munged is asked, and for how long its word is good.
 func TestMunge(t *testing.T) {
 	tests := []struct {
