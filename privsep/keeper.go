@@ -237,7 +237,7 @@ func (k *keeper) spawn() (p *process, err error) {
 	expect := k.spawner.expect(as, files)
 	setup := ipc.KeeperSetup{Book: ipc.BookVersion, Files: uint32(files), LogLevel: k.config.Setup.LogLevel, Seal: k.config.Setup.Seal &^ ipc.SealUnix}
 	for _, m := range []ipc.Message{&setup, &expect} {
-		if err := p.channel.TrySend(m); err != nil {
+		if err := p.channel.TrySend(m); err != nil && !errors.Is(err, unix.EPIPE) { // who is dead already is heard to be
 			p.bury(0)
 			return nil, errs.Wrap(err, errs.Internal, "tell the keeper what it needs")
 		}

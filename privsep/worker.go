@@ -1,7 +1,10 @@
 package privsep
 
 import (
+	"errors"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -49,7 +52,7 @@ func (p *pool) spawn(i int) (*worker, error) {
 	w.audit = newAuditor(p.audit, process, p.who.UID, w.requests, func(id uint64) (*ipc.Connection, error) { return p.holds(w, id) })
 	expect := p.spawner.expect(p.who, p.config.files())
 	for _, m := range []ipc.Message{&setup, &expect} {
-		if err := w.channel.TrySend(m); err != nil {
+		if err := w.channel.TrySend(m); err != nil && !errors.Is(err, unix.EPIPE) { // who is dead already is heard to be
 			return w, errs.Wrap(err, errs.Internal, "tell a worker what it needs")
 		}
 	}
