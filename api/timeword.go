@@ -17,6 +17,8 @@ const TimeText = UnixTime + ", or in words: 2024-01-02T10:00, 01/02/24, 10:00, t
 	"in the gateway's time zone, unless the text ends with another"
 
 // Which time zone it is stands in a file that a worker may not open any more when the first word comes.
+//
+//lint:ignore SA4017 it reads that file
 var _, _ = time.Now().Zone()
 
 // instant is a time of a parameter.

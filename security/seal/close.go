@@ -9,7 +9,8 @@ import (
 // Close takes the three steps, and returns what the kernel has of them, in words for the log. With all it
 // refuses where something is missing.
 func Close(o Options, all bool) (string, error) {
-	time.Now().Zone() // the file with the local time is read once, and can't be later
+	//lint:ignore SA4017 the file with the local time is read once, now, and can't be later
+	time.Now().Zone()
 	what, err := DenyFiles(o)
 	if err != nil {
 		return "", err
