@@ -131,8 +131,8 @@ func (a *audit) intend(text []byte, unmade func() []byte, answer func(granted bo
 
 // expire ends the time of an intent that is not written.
 func (a *audit) expire(i *intent) {
-	//lint:ignore SA2001 it waits until intend has set the timer
 	a.mu.Lock()
+	//lint:ignore SA2001 it waits until intend has set the timer
 	a.mu.Unlock()
 	if !i.done(a.open) {
 		return
