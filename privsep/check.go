@@ -9,7 +9,6 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/security"
 )
 
 // Check starts one worker as Run would, and processes that try all that the cage of workers forbids, and writes what
@@ -17,22 +16,10 @@ import (
 // what this kind of start can have, or does not hold.
 func Check(c Config, out io.Writer) error {
 	runtime.GOMAXPROCS(1)
-	if err := security.MarkCloseOnExec(); err != nil {
-		return err
-	}
 	if len(c.Listen) == 0 {
 		c.Listen = []string{"127.0.0.1:0"} // which is not opened
 	}
-	c, err := c.complete()
-	if err != nil {
-		return err
-	}
-	who, err := identify(c)
-	if err != nil {
-		return err
-	}
-	c.Setup = c.setup(who)
-	program, err := openProgram(c.Program, who)
+	c, who, program, err := prepare(c)
 	if err != nil {
 		return err
 	}

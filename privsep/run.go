@@ -37,19 +37,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	// one first, which costs more than the calls: a tenth of a request's whole processor time.
 	runtime.GOMAXPROCS(1)
 	signal.Ignore(syscall.SIGPIPE)
-	if err := security.MarkCloseOnExec(); err != nil {
-		return err
-	}
-	c, err := c.complete()
-	if err != nil {
-		return err
-	}
-	who, err := identify(c)
-	if err != nil {
-		return err
-	}
-	c.Setup = c.setup(who)
-	program, err := openProgram(c.Program, who)
+	c, who, program, err := prepare(c)
 	if err != nil {
 		return err
 	}
@@ -110,6 +98,24 @@ func Run(signals <-chan os.Signal, c Config) error {
 		err = errs.New(errs.Unavailable, "the workers' PID namespace has ended")
 	}
 	return err
+}
+
+// prepare completes the configuration, judges who is to serve, and opens the workers' program.
+func prepare(c Config) (Config, service, *os.File, error) {
+	if err := security.MarkCloseOnExec(); err != nil {
+		return c, service{}, nil, err
+	}
+	c, err := c.complete()
+	if err != nil {
+		return c, service{}, nil, err
+	}
+	who, err := identify(c)
+	if err != nil {
+		return c, who, nil, err
+	}
+	c.Setup = c.setup(who)
+	program, err := openProgram(c.Program, who)
+	return c, who, program, err
 }
 
 // work has workers serve who comes to door, until a signal ends it.
