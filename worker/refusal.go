@@ -66,9 +66,10 @@ var (
 	stopping      = refusal{http.StatusServiceUnavailable, errs.Unavailable, "this connection ends before the rest of the request came"}
 )
 
-// wrong tells whether no client that means well is refused so: what is late or in vain is no offence.
+// wrong tells whether no client that means well is refused so. What is late or in vain is no offence, nor is a connection that
+// breaks within a header.
 func (r refusal) wrong() bool {
-	return r.kind == errs.Malformed || r.kind == errs.HeaderTooLarge || r.kind == errs.URITooLong
+	return r != cutOff && r.kind != errs.RequestTimeout && r.kind != errs.Unavailable
 }
 
 // errCrowded is what a request is told that could be read, and finds no room.

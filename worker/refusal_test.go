@@ -50,7 +50,8 @@ func newStage(t *testing.T, setup ipc.Setup, h http.Handler) *stage {
 	setup.Names, setup.Cluster = ipc.NamesSched, "tiny"
 	st.server = newServer(nil, &setup, h, NewTokens(), nil)
 	go st.http.Serve(st.queue)
-	t.Cleanup(func() { st.http.Close() })
+	go st.http2.Serve(st.queue2)
+	t.Cleanup(func() { st.http.Close(); st.http2.Close() })
 	return st
 }
 

@@ -19,8 +19,10 @@ import (
 // server is a worker that serves: the channel on one side, http.Server on the other.
 type server struct {
 	channel *ipc.Channel
-	http    *http.Server
+	http    *http.Server // of connections with HTTP/1
 	queue   *queue
+	http2   *http.Server // … with HTTP/2
+	queue2  *queue
 	own     *refusals
 	secure  secure
 	tokens  *Tokens
@@ -45,6 +47,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 	s := &server{
 		channel: channel,
 		queue:   newQueue(),
+		queue2:  newQueue(),
 		own:     newRefusals(setup),
 		tokens:  tokens,
 		errands: errands,
@@ -58,8 +61,17 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 	s.watch = newWatch(func(m ipc.Message) error { return channel.Send(m) })
 	s.offences = newOffences(setup.Admission, s.watch)
 	s.own.offences = s.offences
-	s.http = &http.Server{
-		Handler:           spoken(newGate(s, setup, handler)),
+	all := spoken(newGate(s, setup, handler))
+	s.http, s.http2 = s.serving(&l, all), s.serving(&l, all)
+	s.http2.HTTP2, s.http2.Protocols = http2(setup.Requests), new(http.Protocols)
+	s.http2.Protocols.SetUnencryptedHTTP2(true) // as far as it knows
+	return s
+}
+
+// serving is a http.Server of this worker.
+func (s *server) serving(l *ipc.Limits, all http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           all,
 		ReadHeaderTimeout: l.ReadHeader,
 		IdleTimeout:       l.Idle,
 		MaxHeaderBytes:    int(l.Header),
@@ -68,9 +80,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 		ConnState:         s.turned,
 
 		DisableGeneralOptionsHandler: true, // "OPTIONS *" has its answer from the handlers, too
-		HTTP2:                        http2(setup.Requests),
 	}
-	return s
 }
 
 // withPeer puts the kernel's word about the connection into the context of its requests.
@@ -94,13 +104,16 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 // run serves until the parent says Drain or is gone, and gives the exit status.
 func (s *server) run() int {
 	go s.hear()
-	go func() {
-		if err := s.http.Serve(s.queue); !errors.Is(err, http.ErrServerClosed) {
-			slog.Error("worker can't serve", "error", err)
-			s.exit <- 1
-		}
-	}()
+	go s.serve(s.http, s.queue)
+	go s.serve(s.http2, s.queue2)
 	return <-s.exit
+}
+
+func (s *server) serve(by *http.Server, from *queue) {
+	if err := by.Serve(from); !errors.Is(err, http.ErrServerClosed) {
+		slog.Error("worker can't serve", "error", err)
+		s.exit <- 1
+	}
 }
 
 // hear does what the parent says until the channel closes. Connections come in order,
@@ -183,9 +196,12 @@ func (s *server) finish() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
 	defer cancel()
-	if err := s.http.Shutdown(ctx); err != nil {
+	other := make(chan error, 1)
+	go func() { other <- s.http2.Shutdown(ctx) }()
+	if err := errors.Join(s.http.Shutdown(ctx), <-other); err != nil {
 		slog.Warn("worker gives up requests that did not end in time", "limit", s.drain)
 		_ = s.http.Close()
+		_ = s.http2.Close()
 	}
 	closed := make(chan struct{})
 	go func() { s.held.Wait(); close(closed) }() // Shutdown does not know one that was accepted this very moment

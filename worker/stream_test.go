@@ -57,7 +57,8 @@ func (st *stage) getHTTP2(t *testing.T) *http.Response {
 	must(t, err)
 	leaf, _ := selfSigned(t, key)
 	near, far := st.pair()
-	go st.queue.put(tls.Server(far, &tls.Config{NextProtos: []string{"h2"}, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}))
+	secured := tls.Server(far, &tls.Config{NextProtos: []string{"h2"}, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}})
+	go st.shake(far, secured, time.Minute)
 	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		DialContext:     func(context.Context, string, string) (net.Conn, error) { return near, nil }}}

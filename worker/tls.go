@@ -69,7 +69,7 @@ func (s *secure) show(f *os.File, m *ipc.Certificate) error {
 	if err != nil {
 		return err
 	}
-	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{s.remote, m.Number, list[0].PublicKey}}
+	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{remote: s.remote, number: m.Number, public: list[0].PublicKey}}
 	for _, one := range list {
 		c.Certificate = append(c.Certificate, one.Raw)
 	}
@@ -116,9 +116,9 @@ func (s *secure) renew() {
 		return
 	}
 	c := &tls.Config{
-		Certificates: []tls.Certificate{s.certificate},
-		MinVersion:   tls.VersionTLS13,
-		NextProtos:   []string{"h2", "http/1.1"},
+		GetCertificate: showing(s.certificate),
+		MinVersion:     tls.VersionTLS13,
+		NextProtos:     []string{"h2", "http/1.1"},
 	}
 	if s.tls12 {
 		c.MinVersion = tls.VersionTLS12
@@ -130,6 +130,17 @@ func (s *secure) renew() {
 		c.SetSessionTicketKeys(s.tickets)
 	}
 	s.config.Store(c)
+}
+
+// showing gives c to each handshake, and has that know when the keeper does not sign it.
+func showing(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	key, _ := c.PrivateKey.(remoteKey)
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		own, mine := c, key
+		mine.shaken, _ = hello.Context().Value(shakenKey{}).(*shaken)
+		own.PrivateKey = mine
+		return &own, nil
+	}
 }
 
 // server is c with TLS, whose handshake is not made yet.
@@ -147,6 +158,7 @@ type remoteKey struct {
 	remote *remote
 	number uint32
 	public crypto.PublicKey
+	shaken *shaken // of the handshake that it is for; may be nil
 }
 
 // Public is the key of the certificate.
@@ -163,7 +175,11 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 	if err != nil {
 		return nil, err
 	}
-	return k.remote.sign(k.number, uint16(scheme), message)
+	signature, err := k.remote.sign(k.number, uint16(scheme), message)
+	if err != nil && k.shaken != nil {
+		k.shaken.unsigned = true
+	}
+	return signature, err
 }
 
 // schemeOf is the scheme that crypto/tls has chosen, of which it passes on the hash and the

@@ -218,7 +218,7 @@ func TestUnsigned(t *testing.T) {
 			_ = channel.Send(&ipc.Signed{ID: m.Message.(*ipc.Sign).ID})
 		}
 	}()
-	k := remoteKey{s.remote, 1, key.Public()}
+	k := remoteKey{remote: s.remote, number: 1, public: key.Public()}
 	if _, err := k.SignMessage(nil, []byte("m"), crypto.SHA256); !errors.Is(err, errUnsigned) {
 		t.Errorf("got %v", err)
 	}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -58,7 +59,9 @@ func (v *voice) Read(p []byte) (int, error) {
 		return n, err
 	}
 	v.late = errors.Is(err, os.ErrDeadlineExceeded)
-	v.ended = err != nil && !v.late
+	if v.ended = err != nil && !v.late; v.ended && isGarbled(err) {
+		v.own.offences.report(idOf(v.Conn), ipc.WrongRequest)
+	}
 	if n > 0 && v.fresh && p[0] == recordHandshake {
 		v.refuse(isTLS)
 		return 0, io.EOF
@@ -274,12 +277,13 @@ func rested(c net.Conn, state http.ConnState) {
 // where http.Server accepts it. A client that speaks plain HTTP is told so.
 func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 	_ = raw.SetReadDeadline(time.Now().Add(limit))
-	err := secured.HandshakeContext(s.shaking)
+	ours := new(shaken)
+	err := secured.HandshakeContext(context.WithValue(s.shaking, shakenKey{}, ours))
 	_ = raw.SetReadDeadline(time.Time{})
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case err == nil && secured.ConnectionState().NegotiatedProtocol == "h2":
-		s.queue.put(secured)
+		s.queue2.put(newFrames(secured, s.offences))
 	case err == nil:
 		s.queue.put(s.own.speak(secured, raw.peer))
 	case ok && plain.Conn != nil && beginsLikeHTTP(plain.RecordHeader[:]):
@@ -291,9 +295,18 @@ func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 		_ = raw.Close()
 	default:
 		slog.Info("TLS handshake failed", "peer", raw.peer.String(), "error", err)
+		if what, wrong := blames(err); wrong && !ours.unsigned {
+			s.offences.report(raw.id, what)
+		}
 		_ = raw.Close()
 	}
 }
+
+// shaken is what is known of a handshake beside its error.
+type shaken struct{ unsigned bool } // the keeper did not sign it: no fault of the client's
+
+// shakenKey is where a handshake's context has it.
+type shakenKey struct{}
 
 // beginsLikeHTTP tells whether what should be the header of a TLS record is a method in capital
 // letters.

@@ -1,0 +1,216 @@
+package worker
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// misbehave has act be the client of a connection, with TLS by config unless that is nil, and gives what the parent is told of it
+// by the time the connection is closed.
+func misbehave(t *testing.T, config *tls.Config, act func(net.Conn)) (told []ipc.Wrong) {
+	t.Helper()
+	limits := raw
+	limits.ReadHeader = 100 * time.Millisecond
+	st := newStage(t, ipc.Setup{Limits: limits, Admission: penal}, nil)
+	all, closed := make(chan ipc.Wrong, 1000), make(chan struct{})
+	st.watch.tell = func(m ipc.Message) error {
+		if o, ok := m.(*ipc.Offence); ok {
+			all <- o.What
+		}
+		return nil
+	}
+	client, c := st.pair()
+	c.id, c.done = 1, func() { close(closed) }
+	st.watch.take(1)
+	if config == nil {
+		st.queue.put(st.own.speak(c, c.peer))
+	} else {
+		st.watch.made(1, c, nil)
+		go st.shake(c, tls.Server(c, config), st.http.ReadHeaderTimeout)
+	}
+	act(client)
+	_ = client.Close()
+	select {
+	case <-closed:
+	case <-time.After(time.Minute):
+		t.Fatal("the connection is not closed")
+	}
+	close(all)
+	for what := range all {
+		told = append(told, what)
+	}
+	return told
+}
+
+// sends is a client that says text, and reads what comes until the end, or until has has come.
+func sends(text, has string) func(net.Conn) {
+	return func(c net.Conn) {
+		c.SetDeadline(time.Now().Add(time.Minute))
+		io.WriteString(c, text)
+		var got []byte
+		for buf := make([]byte, 1024); has == "" || !bytes.Contains(got, []byte(has)); {
+			n, err := c.Read(buf)
+			if got = append(got, buf[:n]...); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// within is a client that makes a handshake by config, and then does act.
+func within(config *tls.Config, act func(net.Conn)) func(net.Conn) {
+	return func(c net.Conn) {
+		secured := tls.Client(c, config)
+		c.SetDeadline(time.Now().Add(time.Minute))
+		err := secured.Handshake()
+		switch {
+		case err != nil:
+		case act != nil:
+			act(secured)
+		default:
+			_, _ = secured.Read(make([]byte, 1)) // the server's last word of a handshake comes after the client's
+		}
+	}
+}
+
+// rawFrame is a frame of HTTP/2.
+func rawFrame(kind, flags byte, stream uint32, payload string) string {
+	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
+}
+
+// TestWrongs: what no client that means well does is told to the parent; a connection that breaks, or takes its time, and a
+// client who turns away from our certificate are not, nor is what the keeper did not do.
+func TestWrongs(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	leaf, _ := selfSigned(t, key)
+	own := tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}
+	server := &tls.Config{Certificates: []tls.Certificate{own}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS13}
+	asking := server.Clone()
+	asking.ClientAuth, asking.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	lame := server.Clone()
+	lame.Certificates, lame.GetCertificate = nil, showing(tls.Certificate{Certificate: own.Certificate, PrivateKey: unsigning(t, key)})
+
+	trusting := &tls.Config{InsecureSkipVerify: true}
+	stranger := &tls.Config{ServerName: "gateway", RootCAs: x509.NewCertPool()}
+	named := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{own}}
+	old := &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}
+	two := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
+	start := preface + rawFrame(4, 0, 0, "")
+	get := func(stream uint32) string { return rawFrame(1, 5, stream, "\x82\x87\x84\x01\x03lab") }
+	const done = "\x00\x00\x00\x00\x01" // an empty DATA frame that ends a stream, or SETTINGS' acknowledgement
+
+	request, credential := []ipc.Wrong{ipc.WrongRequest}, []ipc.Wrong{ipc.WrongCredential}
+	for _, tt := range []struct {
+		name   string
+		config *tls.Config
+		act    func(net.Conn)
+		want   []ipc.Wrong
+	}{
+		{"comes and goes", nil, func(net.Conn) {}, nil},
+		{"a request", nil, sends("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", ""), nil},
+		{"no request", nil, sends("this is no request\r\n\r\n", ""), request},
+		{"no Host", nil, sends("GET / HTTP/1.1\r\n\r\n", ""), request},
+		{"a long line", nil, sends("GET /"+strings.Repeat("x", 100_000), ""), request},
+		{"a long header", nil, sends("GET / HTTP/1.1\r\nX: "+strings.Repeat("x", 100_000), ""), request},
+		{"another coding", nil, sends("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", ""), request},
+		{"an expectation", nil, sends("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nExpect: wonders\r\n\r\n", ""), request},
+		{"another version", nil, sends("GET / HTTP/3.7\r\nHost: x\r\n\r\n", ""), request},
+		{"HTTP/2 in the open", nil, sends(start, ""), request},
+		{"TLS in the open", nil, within(trusting, nil), request},
+		{"half a header, and the end", nil, func(c net.Conn) { io.WriteString(c, "GET / HTTP/1.1\r\nHo") }, nil},
+		{"half a header, and no more", nil, sends("GET / HTTP/1.1\r\nHo", ""), nil},
+
+		{"TLS: comes and goes", server, func(net.Conn) {}, nil},
+		{"TLS: says nothing", server, sends("", ""), nil},
+		{"TLS: half a hello, and the end", server, func(c net.Conn) { io.WriteString(c, "\x16\x03\x01\x02\x00\x01\x00\x01") }, nil},
+		{"TLS: garbage", server, sends("\x00\x01garbage, and more of it", ""), request},
+		{"TLS: garbage in a record", server, sends("\x16\x03\x01\x00\x06\x01\x00\x00\x02\xff\xff", ""), request},
+		{"TLS: HTTP in the open", server, sends("GET / HTTP/1.1\r\nHost: x\r\n\r\n", ""), request},
+		{"TLS: an old version", server, within(old, nil), request},
+		{"TLS: knows nobody who signed ours", server, within(stranger, nil), nil},
+		{"TLS: no certificate", asking, within(trusting, nil), request},
+		{"TLS: a certificate of nobody's", asking, within(named, nil), credential},
+		{"TLS: the keeper does not sign", lame, within(trusting, nil), nil},
+		{"TLS: no request", server, within(trusting, sends("this is no request\r\n\r\n", "")), request},
+		{"TLS: garbage behind the handshake", server, func(c net.Conn) {
+			if tls.Client(c, trusting).Handshake() == nil {
+				sends("\x17\x03\x03\x00\x20"+strings.Repeat("x", 32), "")(c)
+			}
+		}, request},
+
+		{"HTTP/2: a request", server, within(two, sends(start+get(1), done)), nil},
+		{"HTTP/2: not its preface", server, within(two, sends("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "")), request},
+		{"HTTP/2: comes and goes", server, within(two, func(c net.Conn) { c.Close() }), nil},
+		{"HTTP/2: half a preface, and the end", server, within(two, func(c net.Conn) { io.WriteString(c, "PRI *"); c.Close() }), nil},
+		{"HTTP/2: a frame first", server, within(two, sends(preface+get(1), "")), request},
+		{"HTTP/2: a promise", server, within(two, sends(start+rawFrame(5, 4, 1, "\x00\x00\x00\x02\x82"), "")), request},
+		{"HTTP/2: HPACK that is none", server, within(two, sends(start+rawFrame(1, 5, 1, "\xff\xff\xff\xff\xff"), "")), request},
+		{"HTTP/2: too long a frame", server, within(two, sends(start+"\xff\xff\xff\x00\x00\x00\x00\x00\x01", "")), request},
+		{"HTTP/2: a name in capitals, twice", server, within(two, sends(start+rawFrame(1, 5, 1, "\x82\x87\x84\x00\x01X\x011")+rawFrame(1, 5, 3, "\x82\x87\x84\x00\x01X\x011")+get(5), done)), slices.Repeat(request, 2)},
+		{"HTTP/2: more in a stream that has ended", server, within(two, func(c net.Conn) {
+			sends(start+get(1), done)(c)
+			sends(rawFrame(0, 1, 1, "more")+rawFrame(6, 0, 0, "12345678"), "12345678")(c)
+		}), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if told := misbehave(t, tt.config, tt.act); !slices.Equal(told, tt.want) {
+				t.Errorf("the parent is told %v, want %v", told, tt.want)
+			}
+		})
+	}
+}
+
+// unsigning is key, in the hands of a keeper that signs nothing.
+func unsigning(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
+	s := &secure{remote: newRemote()}
+	channel := newSigning(t, key).link(s)
+	go func() {
+		for {
+			m, err := channel.Receive()
+			if err != nil {
+				return
+			}
+			_ = channel.Send(&ipc.Signed{ID: m.Message.(*ipc.Sign).ID})
+		}
+	}()
+	return remoteKey{remote: s.remote, number: 1, public: key.Public()}
+}
+
+// FuzzFrames: in whatever pieces frames are written, those with a code are seen, and no others.
+func FuzzFrames(f *testing.F) {
+	f.Add("", byte(1), byte(3))
+	f.Add(strings.Repeat("x", 300), byte(0x2), byte(1))
+	f.Add("\x00\x00\x04\x03", byte(0xb), byte(16))
+	f.Fuzz(func(t *testing.T, data string, code, size byte) {
+		data = data[:min(len(data), 60_000)]
+		text := rawFrame(0, 0, 1, data) + rawFrame(3, 0, 1, "\x00\x00\x00"+string([]byte{code})) + rawFrame(4, 0, 0, "") +
+			rawFrame(7, 0, 0, "\x00\x00\x00\x01\x00\x00\x00"+string([]byte{code})+data) + rawFrame(0, 0, 1, data)
+		seen := 0
+		fr := &frames{wrong: func() { seen++ }}
+		for rest := text; rest != ""; {
+			n := min(len(rest), int(size)+1)
+			fr.look([]byte(rest[:n]))
+			rest = rest[n:]
+		}
+		want := 0
+		if isWrongCode(uint32(code)) {
+			want = 2
+		}
+		if seen != want || fr.rest != 0 || fr.have != 0 {
+			t.Errorf("%d of %d; in the middle of a frame: %d, %d", seen, want, fr.rest, fr.have)
+		}
+	})
+}
