@@ -58,6 +58,8 @@ var book = []Row{
 		"whether the key of that number is kept, and else why not"},
 	{KindClient, "Client", Parent, Keeper, In(Serving), 4, 4, 1, Born,
 		"the channel to one worker, which has this number"},
+	{KindBreach, "Breach", Keeper, Parent, In(Serving), 6, 6 + maxReason, 0, Born,
+		"that worker broke this book on its channel to the keeper, and how"},
 	{KindKeeperFD, "KeeperFD", Parent, Worker, In(Serving), 0, 0, 1, Born,
 		"the worker's channel to the keeper"},
 	{KindCertificate, "Certificate", Parent, Worker, always, 5, 5, 1, Born,

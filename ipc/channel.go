@@ -237,6 +237,8 @@ func fresh(k Kind) Message {
 		return new(Kept)
 	case KindClient:
 		return new(Client)
+	case KindBreach:
+		return new(Breach)
 	case KindKeeperFD:
 		return new(KeeperFD)
 	case KindCertificate:

@@ -11,7 +11,7 @@ func seeds(f *testing.F) {
 		&Ready{}, Refuse("a reason"), &Connection{ID: 9, Network: TCP, Listener: ":80", Addr: "192.0.2.1:99", UID: NoID},
 		&Taken{ID: 7}, &Done{ID: 1 << 63}, &Ping{Number: 1}, &Pong{Number: 1}, &Drain{},
 		&Progress{ID: 3, Stage: Resting}, &Yield{ID: 3}, &Retire{}, &Streams{Connection{Network: Stdio}}, &KeeperSetup{Book: BookVersion}, &KeyFD{Number: 1}, &Kept{Number: 1, Reason: "no"},
-		&Client{Number: 2}, &KeeperFD{}, &Certificate{Number: 1}, &ClientCA{}, &Tickets{Keys: [][32]byte{{1}}}, &Sign{ID: 1, Message: []byte("m")}, &Signed{ID: 1},
+		&Client{Number: 2}, &Breach{Number: 2, Reason: "no"}, &KeeperFD{}, &Certificate{Number: 1}, &ClientCA{}, &Tickets{Keys: [][32]byte{{1}}}, &Sign{ID: 1, Message: []byte("m")}, &Signed{ID: 1},
 		&TokenKeyFD{Number: 2, Followed: true}, &Verify{ID: 1, Signed: []byte("a.b")}, &Verified{ID: 1, Verdict: Forged}, &JWKSFD{}, &KeyChanged{},
 		&Dial{ID: 1, Way: WayAccounting, Index: 1}, &Dialed{ID: 1, Owner: NoID}, &Undialed{ID: 1, Errno: 111}, &Who{ID: 1, Group: true, Number: 9}, &Known{ID: 1, Sure: true, Name: "alice"},
 		&Offence{ID: 1, What: WrongRequest}, &Pause{ID: 1, Seconds: 2},

@@ -74,6 +74,21 @@ func (*Client) Kind() Kind { return KindClient }
 
 func (c *Client) walk(w *walker) { w.u32(&c.Number) }
 
+// Breach tells the parent that the worker Number broke the book on its channel to the keeper. The keeper serves
+// it no more; to end it is the parent's.
+type Breach struct {
+	Number uint32
+	Reason string
+}
+
+// Kind is KindBreach.
+func (*Breach) Kind() Kind { return KindBreach }
+
+func (b *Breach) walk(w *walker) {
+	w.u32(&b.Number)
+	w.text(&b.Reason, maxReason)
+}
+
 // KeeperFD brings a worker its end of the channel to the keeper.
 type KeeperFD struct{}
 

@@ -133,6 +133,7 @@ const (
 	KindIntent      Kind = 47
 	KindNoted       Kind = 48
 	KindOutcome     Kind = 49
+	KindBreach      Kind = 50
 )
 
 // String is the kind's name in the book, or its number when it isn't there.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"math/bits"
+	"time"
 
 	"schedrestd/ipc"
 )
@@ -15,6 +16,7 @@ type client struct {
 	number  uint32 // the parent's for the worker
 	channel *ipc.Channel
 	refused uint // what was not signed
+	pace    pace
 }
 
 // admit serves the worker behind fd from now on.
@@ -30,14 +32,13 @@ func (k *keeper) admit(fd int, number uint32) error {
 
 // serve answers one question after the other. What waits is in the channel, and the kernel bounds
 // that: a worker that asks for more than is signed fills its own channel and takes nothing from the
-// others. One that breaks the book is not answered again; without a channel it has
-// no handshakes to offer.
+// others. One that breaks the book is not answered again, and the parent is told: an honest worker does not.
 func (c *client) serve() {
 	defer c.channel.Close()
 	for {
 		m, err := c.channel.Receive()
 		if _, bad := errors.AsType[*ipc.Violation](err); bad {
-			slog.Error("a worker is not served any more: it broke the book", "client", c.number, "because", err)
+			c.accuse(err.Error())
 			return
 		}
 		if err != nil {
@@ -49,16 +50,26 @@ func (c *client) serve() {
 		var answer ipc.Message
 		switch want := m.Message.(type) {
 		case *ipc.Sign:
+			time.Sleep(c.pace.take(time.Now(), signing))
 			answer = c.answer(want)
 		case *ipc.Verify:
+			time.Sleep(c.pace.take(time.Now(), verifying))
 			answer = c.keeper.judge(want)
 		default:
-			slog.Error("a worker is not served any more: nobody reads that here", "client", c.number, "kind", m.Kind().String())
+			c.accuse(m.Kind().String() + " is in the book, and nobody reads it here")
 			return
 		}
 		if err := c.channel.Send(answer); err != nil {
 			return // it is gone
 		}
+	}
+}
+
+// accuse has the parent end the worker.
+func (c *client) accuse(why string) {
+	slog.Error("a worker is not served any more: it broke the book", "client", c.number, "because", why)
+	if err := c.keeper.channel.Send(&ipc.Breach{Number: c.number, Reason: ipc.Refuse(why).Reason}); err != nil {
+		slog.Warn("the parent can't be told of it", "client", c.number, "error", err)
 	}
 }
 

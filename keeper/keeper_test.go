@@ -137,10 +137,36 @@ func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, with 
 	}
 }
 
-// begun is a keeper with keys, and the test's end of its channel to the parent.
+// alone is a keeper without keys that has said Ready, and the parent's end of its channel.
+func alone(t *testing.T) (*keeper, *ipc.Channel) {
+	t.Helper()
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := ipc.Open(fd, ipc.Keeper, ipc.Parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { parent.Close(); own.Close() })
+	pass := func(from, to *ipc.Channel, m ipc.Message) {
+		if err := from.Send(m); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.Receive(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass(parent, own, new(ipc.KeeperSetup))
+	pass(parent, own, new(ipc.Posture))
+	pass(own, parent, new(ipc.Ready))
+	return newKeeper(own), parent
+}
+
+// begun is a keeper with keys.
 func begun(t *testing.T, numbers ...uint32) *keeper {
 	t.Helper()
-	k := newKeeper(nil)
+	k, _ := alone(t)
 	for _, n := range numbers {
 		if a := offer(t, k, n, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
 			t.Fatal(a.Reason)
@@ -230,7 +256,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestHostile: who breaks the book loses his channel, and nobody else does.
+// TestHostile: who breaks the book loses his channel, and nobody else does; the parent hears of it.
 func TestHostile(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -254,7 +280,10 @@ func TestHostile(t *testing.T) {
 		{"a text too long", append([]byte{byte(ipc.KindVerify), 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x20}, make([]byte, 8193+32)...), 0},
 		{"a signature with a descriptor", append([]byte{byte(ipc.KindVerify)}, make([]byte, 42)...), 1},
 	}
-	k := begun(t, 1)
+	k, parent := alone(t)
+	if a := offer(t, k, 1, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
+		t.Fatal(a.Reason)
+	}
 	honest := worker(t, k, 1)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -276,6 +305,10 @@ func TestHostile(t *testing.T) {
 			_ = unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60})
 			if n, err := unix.Read(fds[0], make([]byte, 100)); n != 0 || err != nil {
 				t.Errorf("read %d bytes, %v; want the end", n, err)
+			}
+			m, err := parent.Receive()
+			if breach, ok := m.Message.(*ipc.Breach); err != nil || !ok || breach.Number != 9 || breach.Reason == "" {
+				t.Errorf("the parent hears %+v, %v", m.Message, err)
 			}
 			if len(ask(t, honest, 1, hash13(48))) == 0 {
 				t.Error("another worker is not served")

@@ -25,6 +25,16 @@ func (p *pool) endOne(w *worker, why string, still func() bool) {
 	w.kill()
 }
 
+// accuse kills the worker of that number, if it is one of p's, for a breach of the book that somebody else has seen.
+func (p *pool) accuse(number uint32, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.workers[number]; w != nil && w.ending == "" {
+		w.breach = errors.New(why)
+		w.kill()
+	}
+}
+
 // end kills every worker.
 func (p *pool) end(why string) {
 	p.mu.Lock()

@@ -28,8 +28,9 @@ type keeper struct {
 	spawner *spawner
 	log     *slog.Logger
 	settle  func(first bool) error // gives one that is ready its keys
-	quit    chan struct{}          // closed when the gateway stops
-	wake    chan struct{}          // gets a token when it is needed
+	accuse  func(worker uint32, why string)
+	quit    chan struct{} // closed when the gateway stops
+	wake    chan struct{} // gets a token when it is needed
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -265,6 +266,8 @@ func (k *keeper) serveChannel(p *process, settle func()) error {
 			return errs.New(errs.Denied, "the keeper refuses to serve: %s", printable(m.Reason))
 		case *ipc.Kept:
 			err = k.hearKept(m)
+		case *ipc.Breach:
+			k.accuse(m.Number, "to the keeper: "+printable(m.Reason))
 		case *ipc.Pong:
 			err = k.hearPong(m.Number)
 		default:

@@ -312,6 +312,9 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	lost, again := p.orphans(w)
 	worked = w.finished > 0 || w.handed > 1
 	ending := w.ending
+	if w.breach != nil {
+		why = w.breach
+	}
 	p.mu.Unlock()
 
 	patience := lastWords

@@ -58,6 +58,11 @@ func (ps *pools) each(do func(*pool)) {
 	}
 }
 
+// accuse has a worker killed, whichever pool it is of, for a breach of the book that somebody else has seen.
+func (ps *pools) accuse(number uint32, why string) {
+	ps.each(func(p *pool) { p.accuse(number, why) })
+}
+
 // finish lets all workers end what they are answering, unless a second signal comes.
 func (ps *pools) finish(first os.Signal, signals <-chan os.Signal, c Config) error {
 	ps.mu.Lock()

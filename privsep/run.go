@@ -61,6 +61,8 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
+	pools := newPools()
+	keys.keeper.accuse = pools.accuse
 	outlet, err := startOutlet(c.Outlet)
 	if err != nil {
 		return err
@@ -93,7 +95,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	defer keys.stop()
-	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: newPools(), names: newDirectory(), audit: audit, outlet: outlet, hello: keys.hello}, door, keys.reload)
+	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: pools, names: newDirectory(), audit: audit, outlet: outlet, hello: keys.hello}, door, keys.reload)
 	if err == nil && lost.Load() {
 		err = errs.New(errs.Unavailable, "the workers' PID namespace has ended")
 	}

@@ -20,6 +20,7 @@ type worker struct {
 	audit    *auditor
 	ready    bool
 	ending   string                 // why the parent ended it; "" when it ended by itself
+	breach   error                  // … or how it broke the book elsewhere, and was killed for it
 	held     map[uint64]*connection // what it was given and has not said Done of
 	handed   uint64                 // connections given to it
 	finished uint64                 // … that it finished

@@ -1,0 +1,311 @@
+package privsep
+
+import (
+	"bytes"
+	"cmp"
+	little "encoding/binary"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// What a captured worker says to the keeper, by the channel that it has to it. The keys of tokens and of the certificates are number 1
+// and number 2; keyNumber finds out which is which.
+
+// said is one thing that it says.
+type said struct {
+	name  string
+	frame func(key uint32) []byte
+	fds   int
+	times int  // 0: once
+	mute  bool // it reads no answer
+	ends  bool // it breaks the book, and waits for the end that the parent makes
+	close bool // it closes its half
+}
+
+// handshake is what a TLS 1.3 server signs.
+func handshake(hash int) []byte {
+	return append([]byte(strings.Repeat(" ", 64)+"TLS 1.3, server CertificateVerify\x00"), bytes.Repeat([]byte{7}, hash)...)
+}
+
+const ecdsaSHA256 = 0x0403
+
+// sign is a request for a signature.
+func sign(scheme uint16, message []byte) func(uint32) []byte {
+	return func(key uint32) []byte { return signWith(key, scheme, message) }
+}
+
+func signWith(key uint32, scheme uint16, message []byte) []byte {
+	raw := append([]byte{byte(ipc.KindSign)}, make([]byte, 8)...)
+	raw = little.LittleEndian.AppendUint32(raw, key)
+	raw = little.LittleEndian.AppendUint16(raw, scheme)
+	raw = little.LittleEndian.AppendUint16(raw, uint16(len(message)))
+	return append(raw, message...)
+}
+
+// verifies is a question about a token's signature.
+func verifies(signed string, mac []byte) func(uint32) []byte {
+	return func(uint32) []byte {
+		raw := append([]byte{byte(ipc.KindVerify)}, make([]byte, 8)...)
+		raw = little.LittleEndian.AppendUint16(raw, uint16(len(signed)))
+		return append(append(raw, signed...), mac...)
+	}
+}
+
+// word is a frame of zeros.
+func word(kind ipc.Kind, size int) func(uint32) []byte {
+	return func(uint32) []byte { return append([]byte{byte(kind)}, make([]byte, size)...) }
+}
+
+// header13 is HS256's, and headerNone that of a token without a signature.
+const (
+	header13   = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJyb290In0"
+	headerNone = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJyb290In0"
+)
+
+var (
+	noMAC      = make([]byte, 32)
+	transcript = handshake(32)
+)
+
+func client13() []byte { return bytes.Replace(transcript, []byte("server"), []byte("client"), 1) }
+
+// params12 is what a TLS 1.2 server signs: two randoms, and an X25519 key.
+func params12() []byte {
+	return slices.Concat(make([]byte, 64), []byte{3, 0, 29, 32}, make([]byte, 32))
+}
+
+var sayings = []said{
+	// What is asked for honestly, so that the rest says something.
+	{name: "sign a TLS 1.3 handshake", frame: sign(ecdsaSHA256, transcript)},
+	{name: "verify a forged token", frame: verifies(header13, noMAC)},
+
+	// What a server never signs.
+	{name: "sign a digest", frame: sign(ecdsaSHA256, noMAC)},
+	{name: "sign nothing", frame: sign(ecdsaSHA256, nil)},
+	{name: "sign as a TLS client", frame: sign(ecdsaSHA256, client13())},
+	{name: "sign with 63 spaces before it", frame: sign(ecdsaSHA256, transcript[1:])},
+	{name: "sign with a transcript of 31 bytes", frame: sign(ecdsaSHA256, handshake(31))},
+	{name: "sign with a transcript of 64 bytes", frame: sign(ecdsaSHA256, handshake(64))},
+	{name: "sign a handshake with more behind it", frame: sign(ecdsaSHA256, append(slices.Clone(transcript), transcript...))},
+	{name: "sign a TLS 1.2 handshake, which is off", frame: sign(ecdsaSHA256, params12())},
+	{name: "sign a token", frame: sign(ecdsaSHA256, []byte(header13))},
+	{name: "sign a certificate", frame: sign(ecdsaSHA256, append([]byte{0x30, 0x82, 1, 0x22}, make([]byte, 0x122)...))},
+	{name: "sign with RSA PKCS #1", frame: sign(0x0401, transcript)},
+	{name: "sign with SHA-1", frame: sign(0x0203, transcript)},
+	{name: "sign with a scheme that is none", frame: sign(0xffff, transcript)},
+	{name: "sign with the number of the key of tokens", frame: func(key uint32) []byte { return signWith(3-key, ecdsaSHA256, transcript) }},
+	{name: "sign with a key that nobody offered", frame: func(uint32) []byte { return signWith(1<<31, ecdsaSHA256, transcript) }},
+	{name: "ask for 2000 signatures of a digest", frame: sign(ecdsaSHA256, noMAC), times: 2000},
+	{name: "ask for signatures without end, and read none", frame: sign(ecdsaSHA256, transcript), times: 10_000, mute: true},
+
+	// Tokens.
+	{name: "verify a token with the algorithm none", frame: verifies(headerNone, noMAC)},
+	{name: "verify 8 KiB of garbage", frame: verifies(strings.Repeat("\xff\x00", 4<<10), noMAC)},
+	{name: "verify nothing", frame: verifies("", noMAC)},
+	{name: "guess 2000 times", frame: verifies(header13, noMAC), times: 2000},
+	{name: "ask for verdicts without end, and read none", frame: verifies(strings.Repeat("x", 8<<10), noMAC), times: 10_000, mute: true},
+
+	// What is not in the book, or not for a worker to say.
+	{name: "a word that is not in the book", frame: word(99, 0), ends: true},
+	{name: "a kind that is 0", frame: word(0, 0), ends: true},
+	{name: "the parent's word, KeeperSetup", frame: word(ipc.KindKeeperSetup, 8), ends: true},
+	{name: "the parent's word, Posture", frame: word(ipc.KindPosture, 2), ends: true},
+	{name: "a key of its own", frame: word(ipc.KindKeyFD, 5), fds: 3, ends: true},
+	{name: "a key of tokens of its own", frame: word(ipc.KindTokenKeyFD, 5), fds: 1, ends: true},
+	{name: "a second channel (Client)", frame: word(ipc.KindClient, 4), fds: 1, ends: true},
+	{name: "the parent's word, Ping", frame: word(ipc.KindPing, 8), ends: true},
+	{name: "the keeper's own word, Signed", frame: word(ipc.KindSigned, 10), ends: true},
+	{name: "the keeper's own word, Verified", frame: word(ipc.KindVerified, 9), ends: true},
+	{name: "the keeper's own word, Kept", frame: word(ipc.KindKept, 7), ends: true},
+	{name: "a breach of the book by another worker (Breach)", frame: word(ipc.KindBreach, 6), ends: true},
+	{name: "its own word to the parent, Done", frame: word(ipc.KindDone, 8), ends: true},
+	{name: "Ready, as to the parent", frame: word(ipc.KindReady, 2), ends: true},
+	{name: "Sign cut short", frame: word(ipc.KindSign, 15), ends: true},
+	{name: "Sign with more behind it", frame: word(ipc.KindSign, 17), ends: true},
+	{name: "Sign of a message longer than any handshake", frame: sign(ecdsaSHA256, make([]byte, 1025)), ends: true},
+	{name: "Sign of bytes that are not there", frame: func(key uint32) []byte { return sign(ecdsaSHA256, transcript)(key)[:60] }, ends: true},
+	{name: "Sign with a descriptor", frame: sign(ecdsaSHA256, transcript), fds: 1, ends: true},
+	{name: "Sign with 100 descriptors", frame: sign(ecdsaSHA256, transcript), fds: 100, ends: true},
+	{name: "Verify with a signature of 31 bytes", frame: verifies(header13, noMAC[1:]), ends: true},
+	{name: "Verify of a text longer than any token", frame: verifies(strings.Repeat("x", 8<<10+1), noMAC), ends: true},
+	{name: "an oversized word", frame: word(ipc.KindVerify, 60_000), ends: true},
+	{name: "half of its channel closed", close: true},
+	{name: "an empty packet", frame: func(uint32) []byte { return nil }},
+}
+
+// steal gives the channel to the keeper, of which the worker itself hears nothing any more: the attacker has taken it
+// out of the runtime's poller.
+func steal() int {
+	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
+		if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
+			continue
+		}
+		for poller := ipc.WorkerFD + 1; poller < 100; poller++ {
+			if unix.EpollCtl(poller, unix.EPOLL_CTL_DEL, fd, nil) == nil {
+				return fd
+			}
+		}
+	}
+	return -1
+}
+
+// says is the attacker's way in.
+func says(w http.ResponseWriter, r *http.Request) {
+	at := slices.IndexFunc(sayings, func(s said) bool { return s.name == r.FormValue("name") })
+	fd := steal()
+	if at < 0 || fd < 0 {
+		fmt.Fprintf(w, "NO SUCH THING, OR NO CHANNEL: %d, %d", at, fd)
+		return
+	}
+	var key uint32
+	fmt.Sscan(r.FormValue("key"), &key)
+	fmt.Fprint(w, sayings[at].say(fd, key))
+}
+
+// say does it, and tells what the keeper answers.
+func (s said) say(fd int, key uint32) string {
+	if s.close {
+		_ = unix.Shutdown(fd, unix.SHUT_WR)
+		return hear(fd)
+	}
+	var oob []byte
+	if s.fds > 0 {
+		oob = unix.UnixRights(slices.Repeat([]int{2}, s.fds)...)
+	}
+	answers := map[string]int{}
+	for n := range max(1, s.times) {
+		err := unix.Sendmsg(fd, s.frame(key), oob, nil, 0)
+		switch {
+		case err == unix.EAGAIN && s.mute:
+			return "has its own channel full"
+		case err != nil:
+			return fmt.Sprintf("CAN'T SAY IT %d TIMES: %v", n, err)
+		case s.ends:
+			return wait()
+		case !s.mute:
+			answers[hear(fd)]++
+		}
+	}
+	if len(answers) != 1 {
+		return fmt.Sprintf("ANSWERS: %v", answers)
+	}
+	for answer := range answers {
+		return answer
+	}
+	return ""
+}
+
+// hear reads one answer.
+func hear(fd int) string {
+	raw := make([]byte, ipc.MaxMessage)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
+		n, _, err := unix.Recvfrom(fd, raw, unix.MSG_DONTWAIT)
+		switch {
+		case err == unix.EAGAIN:
+			continue
+		case err != nil:
+			return unix.ErrnoName(err.(syscall.Errno))
+		case n == 0:
+			return "has no channel to the keeper any more"
+		case raw[0] == byte(ipc.KindSigned) && n == 11:
+			return "gets no signature"
+		case raw[0] == byte(ipc.KindSigned):
+			return "gets a signature"
+		case raw[0] == byte(ipc.KindVerified):
+			return "is told: " + map[byte]string{byte(ipc.Genuine): "genuine", byte(ipc.Forged): "forged"}[raw[9]]
+		}
+		return fmt.Sprintf("HEARS %x", raw[:n])
+	}
+	return "HEARS NOTHING"
+}
+
+const (
+	beginSaying = "<!-- attacks on the keeper: generated by go test ./privsep -run TestCaptured -update -->\n"
+	endSaying   = "<!-- end of attacks on the keeper -->\n"
+)
+
+// TestCapturedAsksTheKeeper: each thing that a captured worker says to the keeper comes to what the page says. The keeper is the same
+// one at the end, and has signed and verified for others after each.
+func TestCapturedAsksTheKeeper(t *testing.T) {
+	t.Run("without root", func(t *testing.T) { asksTheKeeper(t, plain(t), Config{}) })
+	t.Run("as root", func(t *testing.T) {
+		needRoot(t)
+		asksTheKeeper(t, nil, Config{User: "nobody", Group: "nogroup"})
+	})
+}
+
+func asksTheKeeper(t *testing.T, as user, c Config) {
+	v, s := newVault(t, as), newSite(t, as)
+	c.Listen = []string{"127.0.0.1:0", "https://127.0.0.2:0"}
+	c = v.config(c)
+	c.TLS = s.TLS
+	g := serve(t, as, c)
+	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
+	keeper := g.keeperPID(1)
+	key := g.keyNumber()
+	table := &strings.Builder{}
+	fmt.Fprintf(table, "| it says to the keeper | and | the log says of that worker |\n|---|---|---|\n")
+	for _, one := range sayings {
+		outcome, logged := g.saying(one, key)
+		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))
+		if _, _, err := secured(s.client(secure), "/pid"); err != nil {
+			t.Errorf("after %q nobody is served over TLS: %v", one.name, err)
+		}
+		g.comes(hs256(v.key), "good")
+		g.comes(hs256(strangersKey), "bad")
+	}
+	if n := g.count("keeper is ready"); n != 1 || syscall.Kill(keeper, 0) != nil {
+		t.Errorf("there were %d keepers", n)
+	}
+	show(t, beginSaying, endSaying, table.String())
+}
+
+// keyNumber is that of the certificates' key.
+func (g *gateway) keyNumber() uint32 {
+	g.t.Helper()
+	for key := uint32(1); key <= 2; key++ {
+		if outcome, _ := g.saying(sayings[0], key); outcome == "gets a signature" {
+			return key
+		}
+	}
+	g.t.Fatal("no key signs")
+	return 0
+}
+
+// saying has a worker say it that has worked before, and tells what came of it, and what the log has of it. That worker has
+// no channel to the keeper afterwards, and is ended.
+func (g *gateway) saying(one said, key uint32) (outcome, logged string) {
+	g.t.Helper()
+	pid, c := g.worker()
+	defer c.CloseIdleConnections()
+	number := g.await("worker is ready", func(r map[string]any) bool { return r["pid"] == float64(pid) })["worker"]
+	answer, err := get(c, fmt.Sprintf("/says?key=%d&name=%s", key, url.QueryEscape(one.name)))
+	refused := strings.Contains(answer, "no signature")
+	if refused || one.ends {
+		r := g.awaitAny(func(r map[string]any) bool {
+			return r["client"] == fmt.Sprint(number) && strings.HasPrefix(fmt.Sprint(r["msg"]), "keeper: a worker ")
+		})
+		logged = fmt.Sprint(r["because"])
+	}
+	if err == nil {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	end := g.awaitAny(func(r map[string]any) bool {
+		msg := fmt.Sprint(r["msg"])
+		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended")
+	})
+	if err != nil {
+		return "is " + strings.TrimPrefix(fmt.Sprint(end["msg"]), "worker was "), fmt.Sprint(end["because"])
+	}
+	return answer, logged
+}
