@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -18,8 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -422,86 +419,6 @@ func TestKeyFilesRefused(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestKeyStaysInTheKeeper looks for the key in the memory of every process of a gateway that has
-// signed with it: where it must be, and then where it must not.
-func TestKeyStaysInTheKeeper(t *testing.T) {
-	needRoot(t)
-	s := newSite(t, nil)
-	g := serve(t, nil, s.config(Config{User: "65534", Group: "65534"}))
-	workers := map[int]bool{}
-	for range 10 {
-		_, body, err := secured(s.client(g.addr), "/pid")
-		must(t, err)
-		pid, err := strconv.Atoi(body)
-		must(t, err)
-		workers[pid] = true
-	}
-	scalar, err := s.key.Bytes()
-	must(t, err)
-	backwards := slices.Clone(scalar) // as the words of a number lie in memory
-	slices.Reverse(backwards)
-	text := strings.Split(keyText(t, s.key), "\n")
-	needles := [][]byte{scalar, backwards, []byte(text[1][8:]), []byte(text[2])}
-
-	keeper := g.keeperPID(1)
-	if !inMemory(t, keeper, needles) {
-		t.Fatal("the key is not found in the keeper, so that not finding it elsewhere says nothing")
-	}
-	for pid := range workers {
-		if inMemory(t, pid, needles) {
-			t.Errorf("worker %d has the key", pid)
-		}
-	}
-	if inMemory(t, g.cmd.Process.Pid, needles) {
-		t.Error("the parent has the key")
-	}
-	for _, id := range []string{"Uid", "Gid"} {
-		ids := strings.Fields(status(t, keeper, id))
-		if ids[0] == "0" || ids[0] == "65534" || len(slices.Compact(ids)) != 1 {
-			t.Errorf("the keeper's %s is %v", id, ids)
-		}
-	}
-	for name, want := range map[string]string{"CapPrm": "0000000000000000", "CapBnd": "0000000000000000", "NoNewPrivs": "1", "Groups": ""} {
-		if got := status(t, keeper, name); got != want {
-			t.Errorf("the keeper's %s is %q, want %q", name, got, want)
-		}
-	}
-	if open := descriptors(t, keeper); len(open) > 10 || slices.ContainsFunc(open, func(d string) bool { return strings.Contains(d, "key.pem") }) {
-		t.Errorf("the keeper's descriptors: %q", open)
-	}
-}
-
-// inMemory looks for one of needles in all that pid can write to.
-func inMemory(t *testing.T, pid int, needles [][]byte) bool {
-	t.Helper()
-	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
-	must(t, err)
-	defer mem.Close()
-	looked := 0
-	for line := range strings.Lines(readProc(t, pid, "maps")) {
-		var from, to int64
-		var rights string
-		if _, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &rights); err != nil || rights[:2] != "rw" {
-			continue
-		}
-		const window, overlap = 1 << 20, 64
-		for at := from; at < to; at += window {
-			piece := make([]byte, min(window+overlap, to-at))
-			n, _ := mem.ReadAt(piece, at)
-			looked += n
-			for _, needle := range needles {
-				if bytes.Contains(piece[:n], needle) {
-					return true
-				}
-			}
-		}
-	}
-	if looked < 1<<20 {
-		t.Fatalf("only %d bytes of process %d could be read", looked, pid)
-	}
-	return false
 }
 
 // TestKeeperByHand: a person who starts it is told.

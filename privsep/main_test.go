@@ -78,7 +78,7 @@ func playParent(text string) int {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		panic(err)
 	}
-	c.Log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	c.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(c.Setup.LogLevel)}))
 	if os.Getenv(checkEnv) != "" {
 		if err := Check(c, os.Stdout); err != nil {
 			fmt.Println("error:", err)

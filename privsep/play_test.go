@@ -89,6 +89,7 @@ func goodHandler(s ipc.Setup, tokens *program.Tokens, _ *program.Errands) (http.
 		fmt.Fprint(w, "waited")
 	})
 	mux.HandleFunc("/log", func(_ http.ResponseWriter, r *http.Request) { slog.Warn(r.FormValue("text"), "n", 1) })
+	mux.HandleFunc("/hold", func(w http.ResponseWriter, r *http.Request) { holdSecret(r); fmt.Fprint(w, pid) })
 	mux.HandleFunc("/raw", func(_ http.ResponseWriter, r *http.Request) { fmt.Fprint(os.Stderr, r.FormValue("text")) })
 	mux.HandleFunc("/flood", func(http.ResponseWriter, *http.Request) {
 		line := strings.Repeat("x", 50) + "\n"

@@ -166,7 +166,10 @@ func TestBudgetOfExpectations(t *testing.T) {
 			}
 		})
 		time.Sleep(10 * expectFor)
-		if len(b.queue) != 1 {
+		b.mu.Lock()
+		waiting := len(b.queue)
+		b.mu.Unlock()
+		if waiting != 1 {
 			t.Error("it did not wait for what is held")
 		}
 		for _, r := range rooms {
