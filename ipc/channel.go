@@ -125,6 +125,14 @@ func sendmsg(fd int, frame, oob []byte) error {
 	}
 }
 
+// Unread is how much memory, in bytes, the kernel has for what this end has said and the peer has not read.
+func (c *Channel) Unread() (n int, err error) {
+	if bad := c.raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); bad != nil {
+		return 0, bad
+	}
+	return n, err
+}
+
 // Received is a message with the descriptors that came with it, as many as its row
 // says. They are the caller's to close.
 type Received struct {
@@ -267,6 +275,10 @@ func fresh(k Kind) Message {
 		return new(Dialed)
 	case KindUndialed:
 		return new(Undialed)
+	case KindStock:
+		return new(Stock)
+	case KindSpares:
+		return new(Spares)
 	case KindWho:
 		return new(Who)
 	case KindKnown:

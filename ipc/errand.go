@@ -29,8 +29,12 @@ func (d *Dial) walk(w *walker) {
 	w.u64(&d.ID)
 	w.u8((*uint8)(&d.Way))
 	w.u8(&d.Index)
-	if d.Way >= ways {
-		w.fail("has a way that is %d", d.Way)
+	checkWay(w, d.Way)
+}
+
+func checkWay(w *walker, way Way) {
+	if way >= ways {
+		w.fail("has a way that is %d", way)
 	}
 }
 
@@ -63,6 +67,32 @@ func (u *Undialed) walk(w *walker) {
 	w.u64(&u.ID)
 	w.u16(&u.Errno)
 }
+
+// SpareCount is how many sockets come with a Spares.
+const SpareCount = 16
+
+// Stock asks for Spares. Which daemon is said as in Dial.
+type Stock struct {
+	Way   Way
+	Index uint8
+}
+
+// Kind is KindStock.
+func (*Stock) Kind() Kind { return KindStock }
+
+func (s *Stock) walk(w *walker) {
+	w.u8((*uint8)(&s.Way))
+	w.u8(&s.Index)
+	checkWay(w, s.Way)
+}
+
+// Spares is the answer to a Stock. Each socket was told whom to connect to, and to wait with it for the first write
+// (TCP_FASTOPEN_CONNECT, without fast open's cookie). So a busy worker asks for one connection in
+// many, the daemon learns of none before it is used, and the address is the parent's word as ever.
+type Spares struct{ Stock }
+
+// Kind is KindSpares.
+func (*Spares) Kind() Kind { return KindSpares }
 
 // Who asks for the name of a user or a group: a worker can open no database and start no program.
 type Who struct {

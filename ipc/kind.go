@@ -134,6 +134,8 @@ const (
 	KindNoted       Kind = 48
 	KindOutcome     Kind = 49
 	KindBreach      Kind = 50
+	KindStock       Kind = 51
+	KindSpares      Kind = 52
 )
 
 // String is the kind's name in the book, or its number when it isn't there.

@@ -8,7 +8,7 @@ import (
 
 // maxRights is how many descriptors the control buffer has room for: more than any
 // row of the book, so that a surplus is seen, counted and closed.
-const maxRights = 4
+const maxRights = SpareCount + 1
 
 // rightsSpace is the size of the control buffer.
 var rightsSpace = unix.CmsgSpace(maxRights * 4)

@@ -29,6 +29,7 @@ type counters struct {
 	born, done, died, killed count // workers: that ended as they should, by themselves, by the parent
 
 	dialled, undialled, limited count // ways to daemons: opened, not to be had, asked for too often
+	spares                      count // … readied for later
 	names                       count // of users and groups that were asked for
 }
 
@@ -65,7 +66,7 @@ func (s *slots) show() {
 		"workers", slog.GroupValue(
 			slog.Any("born", &c.born), slog.Any("done", &c.done), slog.Any("died", &c.died), slog.Any("killed", &c.killed)),
 		"errands", slog.GroupValue(
-			slog.Any("dialled", &c.dialled), slog.Any("undialled", &c.undialled), slog.Any("limited", &c.limited), slog.Any("names", &c.names)))
+			slog.Any("dialled", &c.dialled), slog.Any("undialled", &c.undialled), slog.Any("limited", &c.limited), slog.Any("spares", &c.spares), slog.Any("names", &c.names)))
 }
 
 // onRequest calls show whenever SIGUSR1 comes, until the function that it returns is called.

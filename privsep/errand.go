@@ -57,6 +57,8 @@ func (e *errands) hear(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *ipc.Dial:
 		return true, e.dial(m)
+	case *ipc.Stock:
+		return true, e.stock(m)
 	case *ipc.Who:
 		return true, e.look(m)
 	}
@@ -65,11 +67,11 @@ func (e *errands) hear(m ipc.Message) (done bool, err error) {
 
 // dial opens a way and hands it over. What is not in the configuration is no honest worker's wish.
 func (e *errands) dial(m *ipc.Dial) error {
-	to, err := e.address(m)
+	to, err := e.address(m.Way, m.Index)
 	if err != nil {
 		return err
 	}
-	if ok, _ := e.dials.spend(time.Now()); !ok {
+	if !e.dials.take(1, time.Now()) {
 		e.counts.limited.add(1)
 		return e.say(&ipc.Undialed{ID: m.ID, Errno: again})
 	}
@@ -83,15 +85,38 @@ func (e *errands) dial(m *ipc.Dial) error {
 	return e.say(&ipc.Dialed{ID: m.ID, Owner: w.owner}, w.fd)
 }
 
+// mostUnread is what a worker may leave unread, in bytes of the kernel's, and still get spares: a few of them. Descriptors
+// on their way count against one limit for all channels of this process.
+const mostUnread = 8 << 10
+
+// stock hands over sockets for connections to come, if it can. Who gets none asks for each.
+func (e *errands) stock(m *ipc.Stock) error {
+	to, err := e.address(m.Way, m.Index)
+	if err != nil {
+		return err
+	}
+	unread, err := e.channel.Unread()
+	if err != nil || unread > mostUnread || to.Network != "tcp" || !e.dials.take(ipc.SpareCount, time.Now()) {
+		return nil
+	}
+	fds := spares(to.Address, e.outlet)
+	if fds == nil {
+		return nil
+	}
+	defer closeFDs(fds)
+	e.counts.spares.add(len(fds))
+	return e.say(&ipc.Spares{Stock: *m}, fds...)
+}
+
 // address is what a way is in the configuration.
-func (e *errands) address(m *ipc.Dial) (ipc.Address, error) {
+func (e *errands) address(way ipc.Way, index uint8) (ipc.Address, error) {
 	var list []ipc.Address
 	unix := func(path string) {
 		if path != "" {
 			list = []ipc.Address{{Network: "unix", Address: path}}
 		}
 	}
-	switch m.Way {
+	switch way {
 	case ipc.WayController:
 		list = e.setup.Controllers
 	case ipc.WayAccounting:
@@ -105,10 +130,10 @@ func (e *errands) address(m *ipc.Dial) (ipc.Address, error) {
 	case ipc.WayAccountingMunge:
 		unix(e.setup.Munge.Accounting)
 	}
-	if int(m.Index) >= len(list) {
-		return ipc.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", m.Way, m.Index)
+	if int(index) >= len(list) {
+		return ipc.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", way, index)
 	}
-	return list[m.Index], nil
+	return list[index], nil
 }
 
 // look has a name looked up, which may take as long as a directory service does.

@@ -81,9 +81,66 @@ func TestErrandAddresses(t *testing.T) {
 		{ipc.WayController, 0, "c"}, {ipc.WayController, 1, ""}, {ipc.WayController, 255, ""}, {ipc.WayAccounting, 0, ""},
 		{ipc.WaySocket, 0, ""}, {ipc.WayMunge, 0, "m"}, {ipc.WayMunge, 1, ""}, {ipc.WayAccountingMunge, 0, ""},
 	} {
-		a, err := e.address(&ipc.Dial{Way: tt.way, Index: tt.index})
+		a, err := e.address(tt.way, tt.index)
 		if a.Address != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("way %d number %d: %q, %v", tt.way, tt.index, a.Address, err)
+		}
+	}
+}
+
+// TestSpares: they know their daemon, which hears of none before it is written to; what can't be had is not handed over,
+// nor much to who does not read.
+func TestSpares(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	must(t, err)
+	defer parent.Close()
+	worker, err := ipc.Open(fd, ipc.Worker, ipc.Parent)
+	must(t, err)
+	defer worker.Close()
+	serving(t, parent, worker)
+	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
+		Munge: ipc.Munge{Socket: "/nowhere"}}
+	e := newErrands(setup, parent, nil, nil)
+	for _, none := range []*ipc.Stock{{Way: ipc.WayMunge}, {Way: ipc.WayController, Index: 1}} {
+		if done, err := e.hear(none); !done || err != nil || e.counts.spares.n.Load() != 0 {
+			t.Errorf("%v: %t, %v, %d spares", none, done, err, e.counts.spares.n.Load())
+		}
+	}
+	if _, err := e.hear(&ipc.Stock{Index: 2}); err == nil {
+		t.Error("spares for what is not in the configuration")
+	}
+	_, err = e.hear(&ipc.Stock{})
+	must(t, err)
+	r, err := worker.Receive()
+	must(t, err)
+	defer closeFDs(r.FDs)
+	if m, ok := r.Message.(*ipc.Spares); !ok || m.Way != ipc.WayController || m.Index != 0 || len(r.FDs) != ipc.SpareCount {
+		t.Fatalf("%#v with %d descriptors", r.Message, len(r.FDs))
+	}
+	must(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(20*time.Millisecond)))
+	if c, err := l.Accept(); err == nil {
+		c.Close()
+		t.Fatal("one has connected unasked")
+	}
+	must(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute)))
+	for _, fd := range r.FDs {
+		if _, err := unix.Write(fd, nil); err != nil && err != unix.EINPROGRESS {
+			t.Fatal(err)
+		}
+		c, err := l.Accept()
+		must(t, err)
+		c.Close()
+	}
+
+	for n := range 1000 { // nobody reads
+		if _, err := e.hear(&ipc.Stock{}); err != nil {
+			t.Fatal(err)
+		}
+		if n == 999 && e.counts.spares.n.Load() > 50*ipc.SpareCount {
+			t.Errorf("%d descriptors wait for who does not read", e.counts.spares.n.Load())
 		}
 	}
 }
@@ -149,4 +206,18 @@ func TestSpread(t *testing.T) {
 	if diff := cmp.Diff(list, spread(list, 0, 13)); diff != "" {
 		t.Errorf("without a range (-want +got):\n%s", diff)
 	}
+}
+
+// serving has both ends of a channel come as far as serving.
+func serving(t *testing.T, parent, worker *ipc.Channel) {
+	t.Helper()
+	must(t, parent.Send(&ipc.Setup{Book: ipc.BookVersion}))
+	must(t, parent.Send(&ipc.Posture{}))
+	for range 2 {
+		_, err := worker.Receive()
+		must(t, err)
+	}
+	must(t, worker.Send(&ipc.Ready{}))
+	_, err := parent.Receive()
+	must(t, err)
 }

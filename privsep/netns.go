@@ -194,22 +194,18 @@ func lockedBeside(do func()) {
 	<-beside
 }
 
-// open is the way to address from there.
-func (o *outlet) open(address string) (w way, err error) {
+// do does job there.
+func (o *outlet) do(job func() error) (err error) {
 	if o == nil {
-		return connecting(address)
+		return job()
 	}
 	done := make(chan struct{})
-	job := func() {
-		defer close(done)
-		w, err = connecting(address)
-	}
 	select {
-	case o.jobs <- job:
+	case o.jobs <- func() { err = job(); close(done) }:
 		<-done
-		return w, err
+		return err
 	case <-o.over:
-		return way{}, unix.ENETDOWN
+		return unix.ENETDOWN
 	}
 }
 

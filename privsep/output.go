@@ -110,19 +110,27 @@ func newBudget(burst, rate int, now time.Time) *budget {
 	return &budget{burst: float64(burst), rate: float64(rate), left: float64(burst), at: now}
 }
 
+// take takes n out of the budget, or nothing.
+func (b *budget) take(n int, now time.Time) bool {
+	b.left = min(b.burst, b.left+b.rate*now.Sub(b.at).Seconds())
+	b.at = now
+	if b.left < float64(n) {
+		return false
+	}
+	b.left -= float64(n)
+	return true
+}
+
 // spend takes one line out of the budget. missed is how many were refused, told at most
 // once a second, with a line that passes.
 func (b *budget) spend(now time.Time) (ok bool, missed int) {
-	b.left = min(b.burst, b.left+b.rate*now.Sub(b.at).Seconds())
-	b.at = now
-	if b.left < 1 {
+	if !b.take(1, now) {
 		if b.missed == 0 {
 			b.since = now
 		}
 		b.missed++
 		return false, 0
 	}
-	b.left--
 	if b.missed > 0 && now.Sub(b.since) >= time.Second {
 		missed, b.missed = b.missed, 0
 	}

@@ -34,7 +34,7 @@ func open(a ipc.Address, from *outlet) (way, unix.Errno) {
 	if a.Network == "unix" {
 		w, err = inode(a.Address)
 	} else {
-		w, err = from.open(a.Address)
+		err = from.do(func() error { w, err = connecting(a.Address, false); return err })
 	}
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return w, errno
@@ -45,8 +45,35 @@ func open(a ipc.Address, from *outlet) (way, unix.Errno) {
 	return w, 0
 }
 
-// connecting is a TCP socket on its way to address, an IP and a port, in the calling thread's network namespace.
-func connecting(address string) (way, error) {
+// spares are TCP sockets of which each connects to address with its first write, from where the outlet is.
+// nil when this kernel, or its administrator, has no such sockets.
+func spares(address string, from *outlet) (fds []int) {
+	err := from.do(func() error {
+		for range ipc.SpareCount {
+			w, err := connecting(address, true)
+			if err != nil {
+				return err
+			}
+			fds = append(fds, w.fd)
+		}
+		return nil
+	})
+	if err != nil {
+		closeFDs(fds)
+		return nil
+	}
+	return fds
+}
+
+func closeFDs(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+// connecting is a TCP socket on its way to address, an IP and a port, in the calling thread's network namespace. One that
+// is deferred has its address, and begins with its first write.
+func connecting(address string, deferred bool) (way, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return way{}, err
@@ -58,17 +85,34 @@ func connecting(address string) (way, error) {
 	}
 	// A request is one segment, and its answer begins when all of it is there.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-	for {
-		err = unix.Connect(fd, sa)
-		if err != unix.EINTR {
-			break
-		}
+	if deferred {
+		err = deferConnect(fd)
 	}
-	if err != nil && err != unix.EINPROGRESS {
+	if err == nil {
+		err = connect(fd, sa)
+	}
+	if err != nil && (err != unix.EINPROGRESS || deferred) { // a deferred one that is in progress was not deferred
 		unix.Close(fd)
 		return way{}, err
 	}
 	return way{fd, ipc.NoID}, nil
+}
+
+// deferConnect has connect(2) take the address only. It is TCP fast open without its cookie, and so, when the first
+// write has no bytes, a plain handshake.
+func deferConnect(fd int) error {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1); err != nil {
+		return err
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE, 1)
+}
+
+func connect(fd int, sa unix.Sockaddr) error {
+	for {
+		if err := unix.Connect(fd, sa); err != unix.EINTR {
+			return err
+		}
+	}
 }
 
 func sockaddr(to netip.AddrPort) (family int, sa unix.Sockaddr) {

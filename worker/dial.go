@@ -51,6 +51,12 @@ const crowded = 5 * time.Millisecond
 
 // open has the parent open a way and completes it. owner is that of a UNIX socket's directory.
 func (e *Errands) open(ctx context.Context, way ipc.Way, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
+	if a.Network == "tcp" {
+		nc, err := e.spare(ctx, ipc.Stock{Way: way, Index: index}, a)
+		if nc != nil || err != nil {
+			return nc, ipc.NoID, err
+		}
+	}
 	for {
 		r, err := e.do(ctx, func(id uint64) ipc.Message { return &ipc.Dial{ID: id, Way: way, Index: index} })
 		if err != nil {

@@ -18,6 +18,7 @@ type Errands struct {
 	free chan struct{} // has an element for each errand that is out
 
 	changes *changes // to be recorded
+	stock   stock    // for connections to come
 
 	mu      sync.Mutex
 	last    uint64

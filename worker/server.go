@@ -135,6 +135,8 @@ func (s *server) hear() {
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
 		case *ipc.Dialed, *ipc.Undialed, *ipc.Known:
 			s.errands.hear(m)
+		case *ipc.Spares:
+			s.errands.stock.shelf(msg.Stock).put(m.FDs, time.Now())
 		case *ipc.Noted:
 			s.errands.changes.hear(msg)
 		case *ipc.JWKSFD:

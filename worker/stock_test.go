@@ -1,0 +1,163 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/rpc/client"
+)
+
+// deferred is a socket that connects to address with its first write, as the parent hands them over.
+func deferred(t *testing.T, address string) int {
+	t.Helper()
+	a, err := net.ResolveTCPAddr("tcp", address)
+	must(t, err)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	must(t, err)
+	must(t, unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1))
+	must(t, unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE, 1))
+	must(t, unix.Connect(fd, &unix.SockaddrInet4{Port: a.Port, Addr: [4]byte(a.IP.To4())}))
+	return fd
+}
+
+// stocked is a worker whose parent fills its stock whenever that is asked for, by make.
+func stocked(t *testing.T, address string, make func() int) (e *Errands, dials, orders *atomic.Int32) {
+	dials, orders = new(atomic.Int32), new(atomic.Int32)
+	e = NewErrands(func(m ipc.Message, _ ...int) error {
+		switch m := m.(type) {
+		case *ipc.Stock:
+			orders.Add(1)
+			var fds []int
+			for range ipc.SpareCount {
+				fds = append(fds, make())
+			}
+			e.stock.shelf(*m).put(fds, time.Now())
+		case *ipc.Dial:
+			dials.Add(1)
+			go e.hear(ipc.Received{Message: &ipc.Dialed{ID: m.ID, Owner: ipc.NoID}, FDs: []int{connecting(t, address)}})
+		}
+		return nil
+	})
+	return e, dials, orders
+}
+
+// echo answers whoever connects.
+func echo(t *testing.T) string {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { io.Copy(c, c); c.Close() }()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// said sends hello over a new connection, and wants it back.
+func said(t *testing.T, e *Errands, address string) {
+	t.Helper()
+	nc, _, err := e.open(context.Background(), ipc.WayController, 0, client.Address{Network: "tcp", Address: address})
+	must(t, err)
+	defer nc.Close()
+	_, err = nc.Write([]byte("hello"))
+	must(t, err)
+	b := make([]byte, 5)
+	if _, err := io.ReadFull(nc, b); err != nil || string(b) != "hello" {
+		t.Fatalf("%q, %v", b, err)
+	}
+}
+
+// TestStock: who connects often asks the parent for few of its connections, and who does not has nothing standing by.
+func TestStock(t *testing.T) {
+	address := echo(t)
+	e, dials, orders := stocked(t, address, func() int { return deferred(t, address) })
+	for range busy - 1 {
+		said(t, e, address)
+	}
+	if d, o := dials.Load(), orders.Load(); d != busy-1 || o != 0 {
+		t.Fatalf("%d connections were asked for, and %d times a stock, before it was busy", d, o)
+	}
+	h := e.stock.shelf(ipc.Stock{})
+	h.mu.Lock()
+	h.began = time.Now().Add(time.Hour) // however slow this machine is, all of it is one second
+	h.mu.Unlock()
+	const more = 100
+	for range more {
+		said(t, e, address)
+	}
+	if d, o := dials.Load(), orders.Load(); d > busy || o < more/ipc.SpareCount || o > more/ipc.SpareCount+2 {
+		t.Errorf("%d connections were asked for, and %d times a stock", d, o)
+	}
+	h.clear(time.Now())
+	if len(h.spares) != 0 {
+		t.Errorf("%d are left that have stood too long", len(h.spares))
+	}
+}
+
+// TestStockClears: what stood too long is closed, what came since is not.
+func TestStockClears(t *testing.T) {
+	var h shelf
+	now := time.Now()
+	var fds []int
+	for range 2 {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		must(t, err)
+		fds = append(fds, fd)
+	}
+	h.put(fds[:1], now)
+	h.put(fds[1:], now.Add(time.Nanosecond))
+	h.clear(now)
+	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETFD, 0); err != unix.EBADF {
+		t.Errorf("the old one: %v", err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fds[1]), unix.F_GETFD, 0); err != nil {
+		t.Errorf("the new one: %v", err)
+	}
+	if fd, ok, _ := h.take(now); !ok || fd != fds[1] {
+		t.Errorf("took %d, %t", fd, ok)
+	}
+	unix.Close(fds[1])
+}
+
+// TestStockUseless: sockets that don't begin with their first write are none, and no more are asked for.
+func TestStockUseless(t *testing.T) {
+	address := echo(t)
+	e, dials, orders := stocked(t, address, func() int {
+		fd, err := unix.MemfdCreate("silent", unix.MFD_CLOEXEC) // takes a write of nothing, and has no peer
+		must(t, err)
+		return fd
+	})
+	for range 2 * busy {
+		said(t, e, address)
+	}
+	if d, o := dials.Load(), orders.Load(); d != 2*busy || o != 1 {
+		t.Errorf("%d connections were asked for, and %d times a stock", d, o)
+	}
+}
+
+// TestStockRefused: nobody at the other end is the same error as ever.
+func TestStockRefused(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	nobody := l.Addr().String()
+	l.Close()
+	e := NewErrands(func(ipc.Message, ...int) error { t.Error("the parent was asked"); return nil })
+	e.stock.shelf(ipc.Stock{}).put([]int{deferred(t, nobody)}, time.Now())
+	_, _, err = e.open(context.Background(), ipc.WayController, 0, client.Address{Network: "tcp", Address: nobody})
+	if op := (*net.OpError)(nil); !errors.Is(err, unix.ECONNREFUSED) || !errors.As(err, &op) || op.Op != "dial" {
+		t.Errorf("%v", err)
+	}
+}
