@@ -90,12 +90,18 @@ func BenchmarkKinds(b *testing.B) {
 // local starts a gateway with rest_auth/local alone on a UNIX socket, whose clients are who.
 func (l *lab) local(b *testing.B, name, switches string, who func(client int) someone, args ...string) server {
 	b.Helper()
+	return l.localOf(b, l.bin, name, switches, who, args...)
+}
+
+// localOf is local with the programs of the directory bin.
+func (l *lab) localOf(b *testing.B, bin, name, switches string, who func(client int) someone, args ...string) server {
+	b.Helper()
 	path := filepath.Join(l.Dir, name, "sock")
 	must(b, os.Mkdir(filepath.Dir(path), 0o755))
 	dial := func(client int) (net.Conn, error) { return dialAs(who(client), path) }
 	args = append([]string{"-f", l.Conf(), "-a", "rest_auth/local"}, append(args, "unix:"+path)...)
 	d := l.start(b, site.Part{
-		Program: site.Program{Name: name, Path: filepath.Join(l.bin, "schedrestd"), Args: args, Log: l.Log(name),
+		Program: site.Program{Name: name, Path: filepath.Join(bin, "schedrestd"), Args: args, Log: l.Log(name),
 			Env: []string{"SCHEDRESTD_SECURITY=" + switches}},
 		Answers: func(context.Context) error {
 			c, err := dial(0)

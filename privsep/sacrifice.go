@@ -160,6 +160,10 @@ func (c Config) anyWorker(who service) security.Identity {
 
 // proveDeath has a handful die of what the cage forbids, before anybody is served. It gives how the cage is closed.
 func (s *spawner) proveDeath(c Config, who service) (sealed string, err error) {
+	if !security.Caged {
+		c.Log.Warn("the workers are confined by next to nothing: this build is for measuring what that costs")
+		return "nothing", nil
+	}
 	if c.Switches.AuditConfinement {
 		c.Log.Warn("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven")
 		sealed, _, _, err = s.recite(c, c.anyWorker(who))

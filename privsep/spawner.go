@@ -86,7 +86,7 @@ func (s *spawner) diverge(c Config, keeper *os.File) error {
 	if err != nil {
 		return err
 	}
-	if !s.root {
+	if !s.root && security.Caged {
 		if s.users = s.mayMakeUsers(); s.users {
 			s.on = append(s.on, "user namespace")
 		}
@@ -111,7 +111,9 @@ func (s *spawner) diverge(c Config, keeper *os.File) error {
 			continue
 		}
 		err := error(unix.EPERM)
-		if held.Has(unix.CAP_SYS_ADMIN) {
+		if !security.Caged {
+			err = errUncaged
+		} else if held.Has(unix.CAP_SYS_ADMIN) {
 			err = layer.enter()
 		}
 		s.note(layer.name, err)
@@ -133,6 +135,8 @@ func (s *spawner) diverge(c Config, keeper *os.File) error {
 	s.inherited, err = security.Inherited()
 	return err
 }
+
+var errUncaged = errors.New("this build is for measuring")
 
 // note notes whether there is a part of the cage.
 func (s *spawner) note(part string, err error) {
