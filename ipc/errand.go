@@ -69,7 +69,7 @@ func (u *Undialed) walk(w *walker) {
 }
 
 // SpareCount is how many sockets come with a Spares.
-const SpareCount = 16
+const SpareCount = 32
 
 // Stock asks for Spares. Which daemon is said as in Dial.
 type Stock struct {

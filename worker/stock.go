@@ -39,7 +39,7 @@ type spare struct {
 
 const (
 	// busy is how many connections in a second are worth a stock.
-	busy = 2 * ipc.SpareCount
+	busy = 32
 	// low is how few spares are left when more are asked for.
 	low = ipc.SpareCount / 2
 	// fresh is how long one may stand: it has a port of this machine's, and knows the routes of when it was made.
