@@ -4,6 +4,7 @@ GO        ?= go
 GOARCH    ?= $(shell $(GO) env GOARCH)
 FUZZTIME  ?= 10s
 IPCFUZZTIME ?= 60s
+CHAOS     ?= 10m
 BENCHTIME ?= 15x
 SLURM_RELEASES ?= 24.11
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -19,7 +20,7 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm bench bench-slurm docs dist clean
+.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm chaos bench bench-slurm docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +75,9 @@ integration-slurm: build ## before real Slurm of SLURM_RELEASES (24.11), install
 	@set -e; for release in $(SLURM_RELEASES); do \
 		echo "== Slurm $$release"; SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 12m ./integration/slurm/...; \
 	done
+
+chaos: build ## load while workers, keeper and controller are killed, for CHAOS (10m; a minute of it is in "make test")
+	CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run '^TestChaos$$' ./integration
 
 bench: build ## speed, in one run, as a table
 	$(GO) test -count=1 -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^BenchmarkSlurm' ./bench/...
