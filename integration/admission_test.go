@@ -259,3 +259,57 @@ func TestRate(t *testing.T) {
 	}
 	a.until(c, http.StatusOK)
 }
+
+// TestCounters: SIGUSR1 has the gateway, each worker and the keeper write what they counted, and what was asked before is in it.
+func TestCounters(t *testing.T) {
+	var log string
+	s := newSecure(t)
+	must(t, s.daemons["schedrestd"].Stop())
+	audited(&log)(s.lab)
+	s.restd.Env = append(s.restd.Env, "SCHEDRESTD_PENALTIES=threshold:1h", "SCHEDRESTD_RATE=1:3")
+	s.up(s.restd)
+	g := &gate{Daemon: s.daemons["schedrestd"], lab: s.lab, t: t}
+	c := source(t, "127.0.0.1", false)
+	bad := altered(s.userToken)
+	for _, token := range []string{bad, bad, s.userToken, s.userToken, s.userToken, s.userToken, s.userToken, s.userToken, s.userToken, s.userToken} {
+		req, err := http.NewRequest("GET", "https://"+s.addr+"/sched/"+version+"/ping", nil)
+		must(t, err)
+		req.Header.Set("X-SCHED-USER-TOKEN", token)
+		resp, err := c.Do(req)
+		must(t, err)
+		resp.Body.Close()
+	}
+	garbage, err := net.Dial("tcp", s.addr)
+	must(t, err)
+	io.WriteString(garbage, "this is no handshake")
+	io.Copy(io.Discard, garbage)
+	garbage.Close()
+
+	must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
+	eventually(t, "all of them have written", func() bool {
+		text := g.log()
+		return strings.Contains(text, "msg=counters") && strings.Contains(text, `msg="keeper: counters"`) && strings.Count(text, `msg="worker: counters"`) == len(g.workers())
+	})
+	sums := map[string]int{}
+	for line := range strings.Lines(g.log()) {
+		_, rest, ok := strings.Cut(line, "counters")
+		for pair := range strings.FieldsSeq(rest) {
+			key, value, _ := strings.Cut(pair, "=")
+			if n, err := strconv.Atoi(value); ok && err == nil {
+				sums[key] += n
+			}
+		}
+	}
+	for key, least := range map[string]int{"connections.accepted": 11, "penalties.auth": 2, "penalties.malformed": 1, "workers.born": 2, "errands.dialled": 1,
+		"requests.read": 10, "requests.unauthenticated": 2, "requests.rate": 1, "malformed.handshakes": 1, "offences.told": 3, "rates.identities": 1,
+		"handshakes.signed": 1, "tokens.genuine": 1, "tokens.forged": 2, "clients": 2} {
+		if sums[key] < least {
+			t.Errorf("%s is %d, at least %d were expected", key, sums[key], least)
+		}
+	}
+	for _, key := range []string{"audit.lines", "audit.granted", "requests.paused", "workers.died", "turned_away.paused"} {
+		if n, ok := sums[key]; !ok || n != 0 {
+			t.Errorf("%s is %d, %t", key, n, ok)
+		}
+	}
+}

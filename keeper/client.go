@@ -35,6 +35,9 @@ func (k *keeper) admit(fd int, number uint32) error {
 // others. One that breaks the book is not answered again, and the parent is told: an honest worker does not.
 func (c *client) serve() {
 	defer c.channel.Close()
+	counts := &c.keeper.counts
+	counts.clients.Add(1)
+	defer counts.clients.Add(-1)
 	for {
 		m, err := c.channel.Receive()
 		if _, bad := errors.AsType[*ipc.Violation](err); bad {
@@ -50,11 +53,11 @@ func (c *client) serve() {
 		var answer ipc.Message
 		switch want := m.Message.(type) {
 		case *ipc.Sign:
-			time.Sleep(c.pace.take(time.Now(), signing))
+			c.slow(signing)
 			answer = c.answer(want)
 		case *ipc.Verify:
-			time.Sleep(c.pace.take(time.Now(), verifying))
-			answer = c.keeper.judge(want)
+			c.slow(verifying)
+			answer = counts.judged(c.keeper.judge(want))
 		default:
 			c.accuse(m.Kind().String() + " is in the book, and nobody reads it here")
 			return
@@ -65,8 +68,17 @@ func (c *client) serve() {
 	}
 }
 
+// slow has a worker wait that asks too fast.
+func (c *client) slow(cost time.Duration) {
+	if wait := c.pace.take(time.Now(), cost); wait > 0 {
+		c.keeper.counts.slowed.Add(1)
+		time.Sleep(wait)
+	}
+}
+
 // accuse has the parent end the worker.
 func (c *client) accuse(why string) {
+	c.keeper.counts.breaches.Add(1)
 	slog.Error("a worker is not served any more: it broke the book", "client", c.number, "because", why)
 	if err := c.keeper.channel.Send(&ipc.Breach{Number: c.number, Reason: ipc.Refuse(why).Reason}); err != nil {
 		slog.Warn("the parent can't be told of it", "client", c.number, "error", err)
@@ -90,6 +102,7 @@ func (c *client) answer(want *ipc.Sign) *ipc.Signed {
 		c.refuse(err.Error(), want)
 		return a
 	}
+	c.keeper.counts.signed.Add(1)
 	a.Signature = signature
 	return a
 }
@@ -98,6 +111,7 @@ func (c *client) answer(want *ipc.Sign) *ipc.Signed {
 // may ask without end.
 func (c *client) refuse(why string, want *ipc.Sign) {
 	c.refused++
+	c.keeper.counts.unsigned.Add(1)
 	if bits.OnesCount(c.refused) == 1 {
 		slog.Warn("a worker asks for what is not signed", "client", c.number, "because", why, "key", want.Key,
 			"scheme", scheme(want.Scheme).String(), "bytes", len(want.Message), "refused_so_far", c.refused)

@@ -13,6 +13,7 @@ import (
 // keeper is the running process: the channel to the parent and the keys.
 type keeper struct {
 	channel *ipc.Channel
+	counts  counters
 
 	mu    sync.Mutex
 	pairs []*pair   // the newest last
@@ -27,6 +28,7 @@ func newKeeper(channel *ipc.Channel) *keeper { return &keeper{channel: channel} 
 
 // run does what the parent says until it is gone, and gives the exit status.
 func (k *keeper) run() int {
+	k.counts.showWhenAsked()
 	for {
 		m, err := k.channel.Receive()
 		switch {

@@ -33,16 +33,24 @@ type audit struct {
 	now      func() time.Time
 	last     atomic.Uint64
 	patience time.Duration // an intent that is not written by then is refused
+	counts   auditCounts
 
 	mu     sync.Mutex
 	queue  []record
 	owed   int  // outcomes that are to come, or in the queue
-	lost   int  // lines that were given up
+	lost   int  // lines that were given up since it could be written
 	ill    bool // the last write failed
 	reopen bool
 	over   bool
 	wake   chan struct{} // gets a token when there is something to do
 	gone   chan struct{} // closed when the goroutine has ended
+}
+
+// auditCounts is what happened to it since the start.
+type auditCounts struct {
+	lines, torn             count // written, whole; writes that failed
+	granted, refused, later count // intents, by their answer
+	lost                    count // lines that were given up
 }
 
 // record is one line, on its way.
@@ -119,7 +127,7 @@ func (a *audit) intend(text []byte, unmade func() []byte, answer func(granted bo
 		a.queue = append(a.queue, record{text, i})
 	case a.open:
 		a.owed++
-		a.lost++
+		a.lose()
 	}
 	a.mu.Unlock()
 	if full {
@@ -157,12 +165,18 @@ func (a *audit) settle(text []byte) {
 		a.owed--
 	case a.open && len(a.queue) >= 2*mostOwed:
 		a.owed--
-		a.lost++
+		a.lose()
 	default:
 		a.queue = append(a.queue, record{text: text})
 	}
 	a.mu.Unlock()
 	a.poke()
+}
+
+// lose notes that a line is given up; a.mu is held.
+func (a *audit) lose() {
+	a.lost++
+	a.counts.lost.add(1)
 }
 
 // renew has the file opened anew, by its name. It never waits. A nil one has none.
@@ -257,7 +271,7 @@ func (a *audit) takeBatch() (batch []record) {
 		r := a.queue[n]
 		if r.intent != nil && r.intent.answered.Load() {
 			if a.open {
-				a.lost++
+				a.lose()
 			}
 			continue
 		}
@@ -293,6 +307,7 @@ func (a *audit) put(to auditSink, batch []record) (whole int, err error) {
 // judge answers for a batch: what of it is written, and what is not.
 func (a *audit) judge(written, rest []record, err error) {
 	a.sayHealth(err)
+	a.counts.lines.add(len(written))
 	for _, r := range written {
 		switch {
 		case r.intent == nil:
@@ -314,7 +329,7 @@ func (a *audit) judge(written, rest []record, err error) {
 		switch first := r.intent.done(a.open); {
 		case a.open:
 			a.mu.Lock()
-			a.lost++
+			a.lose()
 			a.mu.Unlock()
 		case first && errors.Is(err, errUnsure): // the line may be there
 			a.settle(r.intent.unmade())
@@ -331,9 +346,10 @@ func (a *audit) judge(written, rest []record, err error) {
 func (a *audit) sayHealth(err error) {
 	a.mu.Lock()
 	was, lost := a.ill, a.lost
-	a.ill = err != nil
-	if err == nil {
+	if a.ill = err != nil; !a.ill {
 		a.lost = 0
+	} else {
+		a.counts.torn.add(1)
 	}
 	a.mu.Unlock()
 	switch {

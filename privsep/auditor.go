@@ -91,6 +91,7 @@ func (a *auditor) intend(m *ipc.Intent) error {
 	case !affordable && missed > mostLater:
 		return fmt.Errorf("it said Intent too often")
 	case !affordable:
+		a.audit.counts.later.add(1)
 		return a.say(m.ID, ipc.Later)
 	}
 	unmade := func() []byte {
@@ -106,10 +107,12 @@ func (a *auditor) answer(id uint64, u *underway, granted bool) {
 	leave := ipc.Withheld
 	switch {
 	case !granted:
+		a.audit.counts.refused.add(1)
 		delete(a.under, id)
 	case a.buried: // it never heard of it
 		a.audit.settle(u.change.outcome(a.audit.now(), endNotMade, "its worker ended before it was let through", nil))
 	default:
+		a.audit.counts.granted.add(1)
 		leave, u.granted = ipc.Granted, true
 	}
 	a.mu.Unlock()

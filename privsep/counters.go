@@ -47,17 +47,32 @@ func (c *counters) turnedAway(status int) {
 	}
 }
 
-// show writes the counters to the log.
-func (s *slots) show() {
+// accounts is all that is counted: the parent's own, in one line, and what workers and the keeper say, in one of each.
+type accounts struct {
+	slots *slots
+	audit *audit // nil: there is none
+	pools *pools
+	keys  *keyring
+}
+
+// show has them written to the log. Requests are counted where they are read, by a worker, whose word that is.
+func (a accounts) show() {
+	a.slots.log.Info("counters", append(a.slots.counters(), a.audit.counters())...)
+	a.pools.each((*pool).show)
+	a.keys.keeper.show()
+}
+
+// counters is of connections and of those who served them.
+func (s *slots) counters() []any {
 	s.sources.mu.Lock()
-	parked := s.sources.total
+	parked, from := s.sources.total, len(s.sources.count)
 	s.sources.mu.Unlock()
 	c, p := s.counts, s.penalties
 	sources, forgotten := p.table.Len()
-	s.log.Info("counters",
+	return []any{
 		"connections", slog.GroupValue(
 			slog.Any("accepted", &c.accepted), slog.Int("held", len(s.taken)), slog.Int("most", cap(s.taken)),
-			slog.Any("had_to_park", &c.parked), slog.Int("parked", parked)),
+			slog.Any("had_to_park", &c.parked), slog.Int("parked", parked), slog.Int("sources", from)),
 		"turned_away", slog.GroupValue(
 			slog.Any("nameless", &c.nameless), slog.Any("forbidden", &c.forbidden), slog.Any("paused", &c.paused), slog.Any("unavailable", &c.unserved)),
 		"penalties", slog.GroupValue(
@@ -66,7 +81,42 @@ func (s *slots) show() {
 		"workers", slog.GroupValue(
 			slog.Any("born", &c.born), slog.Any("done", &c.done), slog.Any("died", &c.died), slog.Any("killed", &c.killed)),
 		"errands", slog.GroupValue(
-			slog.Any("dialled", &c.dialled), slog.Any("undialled", &c.undialled), slog.Any("limited", &c.limited), slog.Any("spares", &c.spares), slog.Any("names", &c.names)))
+			slog.Any("dialled", &c.dialled), slog.Any("undialled", &c.undialled), slog.Any("limited", &c.limited), slog.Any("spares", &c.spares), slog.Any("names", &c.names)),
+	}
+}
+
+// counters is of the audit log.
+func (a *audit) counters() slog.Attr {
+	if a == nil {
+		return slog.Attr{} // and nothing is shown
+	}
+	a.mu.Lock()
+	owed, waiting, ill := a.owed, len(a.queue), a.ill
+	a.mu.Unlock()
+	c := &a.counts
+	return slog.Attr{Key: "audit", Value: slog.GroupValue(
+		slog.Any("lines", &c.lines), slog.Any("granted", &c.granted), slog.Any("refused", &c.refused), slog.Any("put_off", &c.later),
+		slog.Int("under_way", owed), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.torn), slog.Any("lines_lost", &c.lost), slog.Bool("failing", ill))}
+}
+
+// show asks the workers that serve to write theirs to the log.
+func (p *pool) show() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.workers {
+		if w.ready {
+			w.signal(syscall.SIGUSR1)
+		}
+	}
+}
+
+// show asks the keeper, when there is one.
+func (k *keeper) show() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.process != nil && k.ready {
+		k.process.signal(syscall.SIGUSR1)
+	}
 }
 
 // onRequest calls show whenever SIGUSR1 comes, until the function that it returns is called.

@@ -107,10 +107,13 @@ func describe(ws unix.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", ws.ExitStatus())
 }
 
-// kill ends the process. The pidfd can't hit another one that got the same number.
-func (p *process) kill() {
+// kill ends the process.
+func (p *process) kill() { p.signal(unix.SIGKILL) }
+
+// signal sends a signal. The pidfd can't hit another process that got the same number.
+func (p *process) signal(s unix.Signal) {
 	if raw, err := p.pidfd.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), s, nil, 0) })
 	}
 }
 

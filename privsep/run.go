@@ -54,7 +54,6 @@ func Run(signals <-chan os.Signal, c Config) error {
 	slots := newSlots(c.Connections, c.Log)
 	slots.sources = newSources(c, func(l *connection, why string) { slots.turnAway(l, statusUnavailable, why) })
 	slots.penalties = newPenalties(c.Setup.Admission, c.Log)
-	defer onRequest(slots.show)()
 	door := newDoor(listeners, slots, c.Log)
 	defer door.close()
 	keys, err := newKeyring(c, who, listeners)
@@ -63,6 +62,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	pools := newPools()
 	keys.keeper.accuse = pools.accuse
+	defer onRequest(accounts{slots, audit, pools, keys}.show)()
 	outlet, err := startOutlet(c.Outlet)
 	if err != nil {
 		return err

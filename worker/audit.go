@@ -12,7 +12,8 @@ import (
 
 // changes asks the parent for leave before each change, and tells it what became of it. It is handlers.Audit.
 type changes struct {
-	send func(ipc.Message, ...int) error
+	send   func(ipc.Message, ...int) error
+	counts *counters
 
 	mu      sync.Mutex
 	last    uint64
@@ -20,7 +21,7 @@ type changes struct {
 }
 
 func newChanges(send func(ipc.Message, ...int) error) *changes {
-	return &changes{send: send, waiting: map[uint64]chan ipc.Leave{}}
+	return &changes{send: send, counts: new(counters), waiting: map[uint64]chan ipc.Leave{}}
 }
 
 const (
@@ -35,6 +36,15 @@ var errUnrecorded = errs.New(errs.Unavailable, "no change is made now: it could 
 // Intend is handlers.Audit's. A client that goes meanwhile does not end the wait: what may be made is made, or
 // reported as not.
 func (c *changes) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
+	c.counts.changes.Add(1)
+	report, err := c.intend(ctx, change)
+	if err != nil {
+		c.counts.unrecorded.Add(1)
+	}
+	return report, err
+}
+
+func (c *changes) intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
 	id, _ := ctx.Value(connectionKey{}).(uint64)
 	limit := time.NewTimer(leaveLimit)
 	defer limit.Stop()

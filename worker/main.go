@@ -52,7 +52,8 @@ func Rename() {
 // drained, 1 when it refused or lost its parent, 2 when nobody speaks to it.
 func Main(build Build) int {
 	// Signals that a terminal or a service manager sends to all are for the parent.
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGUSR1)
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	asked := onRequest()
 	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
@@ -68,6 +69,7 @@ func Main(build Build) int {
 		}
 		return 1
 	}
+	go s.showAt(asked)
 	return s.run()
 }
 

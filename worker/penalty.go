@@ -20,6 +20,7 @@ import (
 type offences struct {
 	watch     *watch
 	admission ipc.Admission
+	counts    *counters
 	forwarded *penalty.Table[netip.Addr]
 
 	mu      sync.Mutex
@@ -36,9 +37,9 @@ const (
 // mostForwarded is how many sources behind proxies are remembered.
 const mostForwarded = 10_000
 
-func newOffences(a ipc.Admission, w *watch) *offences {
+func newOffences(a ipc.Admission, w *watch, counts *counters) *offences {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
-	return &offences{watch: w, admission: a, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
+	return &offences{watch: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
 		reports: bucket{left: reportBurst, at: time.Now()}}
 }
 
@@ -50,9 +51,12 @@ func (o *offences) report(id uint64, what ipc.Wrong) {
 	o.mu.Lock()
 	wait := o.reports.take(time.Now(), reportRate, reportBurst)
 	o.mu.Unlock()
-	if wait == 0 {
-		o.watch.report(&ipc.Offence{ID: id, What: what})
+	if wait > 0 {
+		o.counts.untold.Add(1)
+		return
 	}
+	o.counts.told.Add(1)
+	o.watch.report(&ipc.Offence{ID: id, What: what})
 }
 
 // wait is how long who sent r has to wait; 0: not at all.

@@ -34,7 +34,7 @@ func from(addr string, forwarded ...string) *http.Request {
 
 // TestBehind: the last address that is no proxy's is whom a trusted proxy speaks for. Nobody else is heard.
 func TestBehind(t *testing.T) {
-	o := newOffences(penal, newWatch(nil))
+	o := newOffences(penal, newWatch(nil), new(counters))
 	for _, tt := range []struct {
 		name, addr string
 		forwarded  []string
@@ -96,7 +96,7 @@ func TestReports(t *testing.T) {
 		return nil
 	})
 	w.take(1)
-	o := newOffences(penal, w)
+	o := newOffences(penal, w, new(counters))
 	o.report(1, ipc.WrongRequest)
 	o.report(2, ipc.WrongRequest)
 	if told[ipc.KindOffence] != 1 {
@@ -117,7 +117,7 @@ func TestReports(t *testing.T) {
 	n := told[ipc.KindOffence]
 	time.Sleep(20 * time.Millisecond)
 	o.report(1, ipc.WrongCredential)
-	newOffences(ipc.Admission{}, w).report(1, ipc.WrongCredential)
+	newOffences(ipc.Admission{}, w, new(counters)).report(1, ipc.WrongCredential)
 	if told[ipc.KindOffence] != n {
 		t.Error("an offence was told of a connection that is done")
 	}

@@ -62,6 +62,16 @@ func (r *rates) take(now time.Time, who string) time.Duration {
 	return b.take(now, r.rate, r.burst)
 }
 
+// len is how many identities are remembered.
+func (r *rates) len() int {
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.list)
+}
+
 // forget forgets those whose bucket is full by now, or else one of a few that has the most; r.mu is held.
 func (r *rates) forget(now time.Time) {
 	var fullest string

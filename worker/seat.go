@@ -29,10 +29,12 @@ func admit(ctx context.Context, who string) error {
 		return nil // of a page that needs no room, or of a test
 	}
 	if wait := p.gate.rates.take(time.Now(), who); wait > 0 {
+		p.gate.server.counts.limited.Add(1)
 		return late(errRate, wait)
 	}
 	if !p.gate.seats.claim(ctx, who, func() { p.gate.hurry(nil) }) {
 		p.gone = true
+		p.gate.server.counts.share.Add(1)
 		return late(errShare, retrySoon)
 	}
 	p.who = who

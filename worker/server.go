@@ -29,7 +29,9 @@ type server struct {
 	errands *Errands
 	watch   *watch
 
+	gate     *gate
 	offences *offences
+	counts   *counters
 	retired  atomic.Bool
 	stall    time.Duration
 	drain    time.Duration
@@ -55,13 +57,18 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 		inetd:   setup.Inetd,
 		stall:   l.Stall,
 		drain:   l.Drain,
+		counts:  new(counters),
 		exit:    make(chan int, 2),
 	}
 	s.shaking, s.endShake = context.WithCancel(context.Background())
 	s.watch = newWatch(func(m ipc.Message) error { return channel.Send(m) })
-	s.offences = newOffences(setup.Admission, s.watch)
+	s.offences = newOffences(setup.Admission, s.watch, s.counts)
+	if errands != nil {
+		errands.changes.counts = s.counts
+	}
 	s.own.offences = s.offences
-	all := spoken(newGate(s, setup, handler))
+	s.gate = newGate(s, setup, handler)
+	all := spoken(s.gate)
 	s.http, s.http2 = s.serving(&l, all), s.serving(&l, all)
 	s.http2.HTTP2, s.http2.Protocols = http2(setup.Requests), new(http.Protocols)
 	s.http2.Protocols.SetUnencryptedHTTP2(true) // as far as it knows

@@ -31,6 +31,7 @@ func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
 
 // ServeHTTP is http.Handler's.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.server.counts.requests.Add(1)
 	c, ok := r.Context().Value(courseKey{}).(*course)
 	if ok {
 		g.server.watch.enter(c, ipc.Answering)
@@ -44,10 +45,12 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wait := g.server.offences.wait(r, c); wait > 0 {
+		g.server.counts.paused.Add(1)
 		g.refuse(w, r, late(errPaused, wait))
 		return
 	}
 	if !g.seats.enter(r.Context(), func() { g.hurry(nil) }) {
+		g.server.counts.crowded.Add(1)
 		g.refuse(w, r, errCrowded)
 		return
 	}
@@ -69,6 +72,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *course) {
 	defer g.leave(p)
 	defer func() {
 		if p.status == http.StatusUnauthorized {
+			g.server.counts.unauthenticated.Add(1)
 			g.server.offences.unauthenticated(r, c)
 		}
 	}()

@@ -166,6 +166,7 @@ func (v *voice) refuse(why refusal) {
 	if v.refused {
 		return
 	}
+	v.own.offences.counts.unread.Add(1)
 	if why.wrong() {
 		v.own.offences.report(idOf(v.Conn), ipc.WrongRequest)
 	}
@@ -294,6 +295,7 @@ func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 	case s.shaking.Err() != nil:
 		_ = raw.Close()
 	default:
+		s.counts.handshakes.Add(1)
 		slog.Info("TLS handshake failed", "peer", raw.peer.String(), "error", err)
 		if what, wrong := blames(err); wrong && !ours.unsigned {
 			s.offences.report(raw.id, what)

@@ -1,0 +1,49 @@
+package keeper
+
+import (
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// counters is what workers asked for since this keeper began.
+type counters struct {
+	clients                 atomic.Int64  // workers that have a channel now
+	signed, unsigned        atomic.Uint64 // handshakes: that were signed, or refused
+	genuine, forged, unsure atomic.Uint64 // tokens, by the answer
+	slowed                  atomic.Uint64 // questions that had to wait: their worker asked too fast
+	breaches                atomic.Uint64 // workers that broke the book
+}
+
+// judged counts an answer about a token.
+func (c *counters) judged(v *ipc.Verified) *ipc.Verified {
+	switch v.Verdict {
+	case ipc.Genuine:
+		c.genuine.Add(1)
+	case ipc.Forged:
+		c.forged.Add(1)
+	default:
+		c.unsure.Add(1)
+	}
+	return v
+}
+
+// showWhenAsked writes them to the log whenever the parent sends SIGUSR1, and not more often than once a second.
+func (c *counters) showWhenAsked() {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	go func() {
+		for range asked {
+			slog.Info("counters", "clients", c.clients.Load(),
+				slog.Group("handshakes", "signed", c.signed.Load(), "unsigned", c.unsigned.Load()),
+				slog.Group("tokens", "genuine", c.genuine.Load(), "forged", c.forged.Load(), "unsure", c.unsure.Load()),
+				"slowed", c.slowed.Load(), "breaches", c.breaches.Load())
+			time.Sleep(time.Second)
+		}
+	}()
+}
