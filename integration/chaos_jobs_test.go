@@ -158,11 +158,14 @@ type chaosTally struct {
 	counts map[string]int
 	seen   map[string]bool // numbers of requests, each of one answer alone
 	wrong  int
+	most   time.Duration // that a request took, whatever came of it
 }
 
 func (y *chaosTally) add(what string) { y.mu.Lock(); y.counts[what]++; y.mu.Unlock() }
 
 func (y *chaosTally) of(what string) int { y.mu.Lock(); defer y.mu.Unlock(); return y.counts[what] }
+
+func (y *chaosTally) took(d time.Duration) { y.mu.Lock(); y.most = max(y.most, d); y.mu.Unlock() }
 
 // first tells whether the number of a request is new.
 func (y *chaosTally) first(id string) bool {
@@ -188,4 +191,5 @@ func (y *chaosTally) each(line func(string, any)) {
 		line(what, y.counts[what])
 	}
 	line("wrong", y.wrong)
+	line("the longest took", y.most.Round(time.Millisecond))
 }

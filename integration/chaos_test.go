@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -120,7 +121,7 @@ func (c *chaos) warm() {
 
 // storm is load and death for as long as it lasts.
 func (c *chaos) storm() {
-	lists := time.NewTicker(time.Second)
+	lists := time.NewTicker(max(time.Second, c.lasts/100)) // they grow, and are not all that is to be seen
 	defer lists.Stop()
 	c.lists = lists.C
 	var clients, others sync.WaitGroup
@@ -181,8 +182,8 @@ func (c *chaos) each(every time.Duration, f func(n int)) {
 // killed kills children of parent that have that name, one or all, and gives how many it has killed.
 func killed(parent int, name string, all bool) (n int) {
 	list, _ := process.Descendants(parent)
-	for i := range list {
-		st := list[(i+int(time.Now().UnixNano()))%len(list)]
+	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	for _, st := range list {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", st.PID))
 		if st.State == 'Z' || !strings.HasPrefix(string(text), name) || syscall.Kill(st.PID, syscall.SIGKILL) != nil {
 			continue
