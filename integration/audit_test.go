@@ -244,6 +244,38 @@ func TestAuditFull(t *testing.T) {
 	}
 }
 
+// TestAuditAtLimit: at the limit of a file's size (ulimit -f) it is as on a full disk, and a line that was cut off stays alone.
+func TestAuditAtLimit(t *testing.T) {
+	var log string
+	l := newLab(t, audited(&log))
+	submit := func() answer { return l.ask("POST", "/sched/"+version+"/job/submit", l.jobRequest("true", nil)) }
+	submit().want(t, 200)
+	awaitAudit(t, 2, log)
+	info, err := os.Stat(log)
+	must(t, err)
+	var was unix.Rlimit
+	pid := l.daemons["schedrestd"].PID()
+	must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &was))
+	must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(info.Size()) + 10, Max: was.Max}, nil))
+	for range 3 {
+		submit().want(t, 503)
+	}
+	l.ask("GET", "/sched/"+version+"/jobs", "").want(t, 200)
+	must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &was, nil))
+	submit().want(t, 200)
+	eventually(t, "its outcome", func() bool {
+		raw, err := os.ReadFile(log)
+		return err == nil && bytes.Count(raw, []byte("\n")) == 5
+	})
+	raw, err := os.ReadFile(log)
+	must(t, err)
+	for i, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n") {
+		if cut := i == 2; json.Valid([]byte(line)) == cut || cut && len(line) != 10 {
+			t.Errorf("line %d is %q", i+1, line)
+		}
+	}
+}
+
 // TestAuditBecomesUser: with become_user the log is root's, and has the peer as the kernel says it is beside what the worker says.
 func TestAuditBecomesUser(t *testing.T) {
 	needRoot(t)

@@ -1,0 +1,115 @@
+package integration
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// have gives n's loopback interface one more address of IPv6.
+func (n network) have(t *testing.T, addr string) {
+	t.Helper()
+	must(t, apart(func() error {
+		if err := netns.Set(n.handle); err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		request := struct { // struct in6_ifreq
+			addr  [16]byte
+			bits  uint32
+			index int32
+		}{netip.MustParseAddr(addr).As16(), 128, 1}
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
+			return fmt.Errorf("give lo %s: %w", addr, errno)
+		}
+		return nil
+	}))
+}
+
+// dialsFrom makes connections that begin in n at that address of it.
+func (n network) dialsFrom(from, address string) func() (net.Conn, error) {
+	return func() (conn net.Conn, err error) {
+		return conn, apart(func() error {
+			if err := netns.Set(n.handle); err != nil {
+				return err
+			}
+			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+			conn, err = d.Dial("tcp", address)
+			return err
+		})
+	}
+}
+
+// TestIPv6Penalties: a /64 is one source, whichever of its addresses offends and whichever comes next; its neighbour is
+// another one.
+func TestIPv6Penalties(t *testing.T) {
+	within := newNetwork(t, "six")
+	const gateway, other = "2001:db8:0:ff::1", "2001:db8:0:2::1"
+	offenders := []string{"2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1:ffff:ffff:ffff:ffff"}
+	for _, addr := range append(offenders, gateway, other) {
+		within.have(t, addr)
+	}
+	l := newLab(t)
+	address := fmt.Sprintf("[%s]:%d", gateway, freePort(t))
+	g := l.gate(t, []string{"SCHEDRESTD_NETNS=" + within.name, "SCHEDRESTD_PENALTIES=threshold:5s"}, "-a", "rest_auth/jwt", address)
+	ask := func(from string, headers ...string) int {
+		a, err := l.try(clientOf(within.dialsFrom(from, address)), "GET", "/sched/"+version+"/ping", "", headers...)
+		if err != nil && strings.Contains(err.Error(), "readLoopPeekFailLocked") {
+			return http.StatusTooManyRequests // before the request was sent, and net/http makes nothing of that
+		}
+		must(t, err)
+		return a.status
+	}
+	n := 0
+	eventually(t, "they have to wait", func() bool {
+		n++
+		return ask(offenders[n%2], badToken) == http.StatusTooManyRequests
+	})
+	if n < 6 {
+		t.Errorf("after %d requests", n)
+	}
+	if status := ask(other); status != http.StatusOK {
+		t.Errorf("another /64: %d", status)
+	}
+	// The first pause may be over when this machine is slow; each is longer than the one before.
+	eventually(t, "a third address of theirs has to wait, too", func() bool {
+		return ask(offenders[2]) == http.StatusTooManyRequests || ask(offenders[n%2], badToken) == 0
+	})
+	if !strings.Contains(g.log(), "source=2001:db8:0:1::/64") {
+		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
+	}
+	eventually(t, "it ends", func() bool { return ask(offenders[2]) == http.StatusOK })
+}
+
+// TestLoopbackOfIPv6: the source of ::1 is not that of 127.0.0.1.
+func TestLoopbackOfIPv6(t *testing.T) {
+	l := newLab(t)
+	probe, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("this machine has no IPv6: %v", err)
+	}
+	probe.Close()
+	four, six := fmt.Sprintf("127.0.0.1:%d", freePort(t)), fmt.Sprintf("[::1]:%d", freePort(t))
+	g := l.gate(t, []string{"SCHEDRESTD_PENALTIES=threshold:5s"}, four, six)
+	a := &admitted{gate: g, address: six}
+	a.until(source(t, "::1", false), http.StatusTooManyRequests, badToken)
+	if !strings.Contains(g.log(), "source=::/64") {
+		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
+	}
+	b := &admitted{gate: g, address: four}
+	if status, _ := b.ask(source(t, "127.0.0.1", false)); status != http.StatusOK {
+		t.Errorf("127.0.0.1: %d", status)
+	}
+	a.until(source(t, "::1", false), http.StatusOK)
+}
