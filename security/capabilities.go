@@ -65,7 +65,7 @@ func Held() (Capabilities, error) {
 
 // KeepCapabilities drops every capability of every thread but those in keep that are
 // held, and then reads back from /proc that each thread has exactly these. It
-// returns what was kept.
+// returns what was kept. What is executed from here on gets none back.
 //
 // A parent taken over through its ipc reader should not also be able to load modules
 // or read every file.
@@ -75,6 +75,10 @@ func KeepCapabilities(keep Capabilities) (Capabilities, error) {
 		return 0, err
 	}
 	keep &= held
+	forbidden, err := forbidGains(held)
+	if err != nil {
+		return 0, err
+	}
 	h := capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}
 	d := [2]capData{
 		{effective: uint32(keep), permitted: uint32(keep)},
@@ -91,19 +95,47 @@ func KeepCapabilities(keep Capabilities) (Capabilities, error) {
 	case e != 0:
 		return 0, fmt.Errorf("drop capabilities: %w", e)
 	}
-	return keep, checkThreads(keep)
+	want := map[string]string{"CapPrm": keep.String(), "CapEff": keep.String(), "CapInh": Capabilities(0).String(), "CapAmb": Capabilities(0).String()}
+	if forbidden {
+		want["NoNewPrivs"] = "1"
+	}
+	if forbidden && held.Has(unix.CAP_SETPCAP) {
+		want["CapBnd"] = Capabilities(0).String()
+	}
+	return keep, checkThreads(want)
 }
 
-// checkThreads reads every thread's capabilities back.
-func checkThreads(want Capabilities) error {
+// forbidGains keeps every thread from getting capabilities back by executing a program, as whoever is still uid 0 does: it
+// sets no_new_privs, and empties the bounding set where it may. In a build with cgo, where the runtime can't reach all threads, it does
+// nothing.
+func forbidGains(held Capabilities) (bool, error) {
+	_, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
+	switch {
+	case e == syscall.ENOTSUP:
+		return false, nil
+	case e != 0:
+		return false, fmt.Errorf("set no_new_privs: %w", e)
+	case !held.Has(unix.CAP_SETPCAP):
+		return true, nil
+	}
+	for all, n := AllCapabilities(), 0; all.Has(n); n++ {
+		if _, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, uintptr(n), 0, 0, 0, 0); e != 0 {
+			return false, fmt.Errorf("drop capability %d from the bounding set: %w", n, e)
+		}
+	}
+	return true, nil
+}
+
+// checkThreads reads every thread's status back.
+func checkThreads(want map[string]string) error {
 	threads, err := threadStatus("/proc/self/task")
 	if err != nil {
 		return err
 	}
 	for id, status := range threads {
-		for _, name := range []string{"CapPrm", "CapEff"} {
-			if got := status[name]; got != want.String() {
-				return fmt.Errorf("thread %s has %s %s after dropping to %s", id, name, got, want)
+		for name, value := range want {
+			if got := status[name]; got != value {
+				return fmt.Errorf("thread %s has %s %s, not %s, after privileges were dropped", id, name, got, value)
 			}
 		}
 	}

@@ -32,7 +32,9 @@ func TestMain(m *testing.M) {
 	case "keep":
 		kept, err := KeepCapabilities(Caps(unix.CAP_SETUID, unix.CAP_KILL))
 		_, readErr := os.ReadFile(os.Getenv("SECURITY_TEST_FILE"))
-		report(map[string]any{"kept": kept.String(), "error": fmt.Sprint(err), "read": readErr == nil})
+		// A program that this process executes is root's, as it is itself.
+		out, _ := exec.Command("/bin/grep", "-hE", "^(CapEff|CapPrm|CapBnd|NoNewPrivs):", "/proc/self/status").Output()
+		report(map[string]any{"kept": kept.String(), "error": fmt.Sprint(err), "read": readErr == nil, "child": string(out)})
 	case "bounding":
 		runtime.LockOSThread()
 		dropped, err := DropBounding()
@@ -208,7 +210,7 @@ func TestConfineShows(t *testing.T) {
 	}
 }
 
-// TestKeepCapabilities: what is dropped is gone. The file can't be read without CAP_DAC_OVERRIDE.
+// TestKeepCapabilities: what is dropped is gone, and what is executed gets none of it back. The file can't be read without CAP_DAC_OVERRIDE.
 func TestKeepCapabilities(t *testing.T) {
 	needRoot(t)
 	file := filepath.Join(t.TempDir(), "secret")
@@ -220,7 +222,8 @@ func TestKeepCapabilities(t *testing.T) {
 	if strings.Contains(fmt.Sprint(got["error"]), "cgo") {
 		t.Skip("this test binary was built with cgo: capabilities can't be dropped")
 	}
-	want := map[string]any{"kept": "00000000000000a0", "error": "<nil>", "read": false}
+	const none = ":\t0000000000000000\n"
+	want := map[string]any{"kept": "00000000000000a0", "error": "<nil>", "read": false, "child": "CapPrm" + none + "CapEff" + none + "CapBnd" + none + "NoNewPrivs:\t1\n"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,0 +1,63 @@
+package privsep
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestParentPosture: each of the three starts has the privileges that docs/PRIVSEP.md names, on every thread, and can get no others
+// by executing something.
+func TestParentPosture(t *testing.T) {
+	const kept = "00000000000000e0" // SETUID, SETGID, KILL
+	root := map[string]string{"Uid": "0 0 0 0", "Gid": "0 0 0 0", "CapInh": none16, "CapPrm": kept, "CapEff": kept, "CapBnd": none16, "CapAmb": none16, "NoNewPrivs": "1"}
+	t.Run("without root", func(t *testing.T) {
+		g := serve(t, plain(t), Config{})
+		want := map[string]string{"CapInh": none16, "CapPrm": none16, "CapEff": none16, "CapAmb": none16, "NoNewPrivs": "1"}
+		if cgo {
+			delete(want, "NoNewPrivs")
+		}
+		g.mustGet("/pid")
+		g.everyThread(want)
+	})
+	t.Run("root with -u", func(t *testing.T) {
+		needRoot(t)
+		g := serve(t, nil, Config{User: "nobody", Group: "nogroup"})
+		g.mustGet("/pid")
+		g.everyThread(root)
+	})
+	t.Run("become_user", func(t *testing.T) {
+		g, socket := becoming(t, Config{})
+		askAs(t, socket, 31001, 31101, "/pid")
+		g.everyThread(root)
+	})
+}
+
+// everyThread holds the status of each thread of the parent against want.
+func (g *gateway) everyThread(want map[string]string) {
+	g.t.Helper()
+	pid := g.cmd.Process.Pid
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	must(g.t, err)
+	for _, thread := range threads {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/status", pid, thread.Name()))
+		if os.IsNotExist(err) {
+			continue // it has ended
+		}
+		must(g.t, err)
+		have := map[string]string{}
+		for line := range strings.Lines(string(raw)) {
+			name, value, _ := strings.Cut(line, ":")
+			have[name] = strings.Join(strings.Fields(value), " ")
+		}
+		for name, value := range want {
+			if have[name] != value {
+				g.t.Errorf("%s of thread %s is %q, want %q", name, thread.Name(), have[name], value)
+			}
+		}
+	}
+	if len(threads) < 3 {
+		g.t.Errorf("the parent has %d threads", len(threads))
+	}
+}
