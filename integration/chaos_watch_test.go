@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,7 +51,11 @@ func (w *chaosWatch) look() measure {
 		n, _ := strconv.Atoi(strings.TrimSuffix(status[name], " kB"))
 		return n
 	}
-	return measure{descriptors(w.t, w.parent), number("RssAnon"), number("Threads")}
+	m := measure{memory: number("RssAnon"), threads: number("Threads")}
+	if os.Geteuid() == 0 { // others see them while a worker is started, and else not
+		m.descriptors = descriptors(w.t, w.parent)
+	}
+	return m
 }
 
 // run looks until the load ends. The second and third tenth of the time are early, the last three late.
