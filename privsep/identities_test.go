@@ -329,6 +329,59 @@ func TestKilledByHisUser(t *testing.T) {
 	}
 }
 
+// TestStoppedByHisUser: a user who stops his worker stops his own answers, and holds with it no more than his share of the slots: another
+// one is answered all the while. When it runs again he has his answers, too.
+func TestStoppedByHisUser(t *testing.T) {
+	_, socket := becoming(t, Config{Connections: 8}) // of which one user has 4
+	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
+	other := pidOf(t, body)
+	_, _, body = askAs(t, socket, 31001, 31101, "/pid")
+	pid := pidOf(t, body)
+	kill := func(signal string) {
+		cmd := exec.Command("/bin/kill", signal, strconv.Itoa(pid))
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 31001, Gid: 31101, NoSetGroups: true}}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v %s", signal, err, out)
+		}
+	}
+	kill("-STOP")
+	var waiting []net.Conn
+	for range 8 {
+		c, err := dialAs(socket, 31001, 31101)
+		must(t, err)
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		_, err = io.WriteString(c, "GET /pid HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		must(t, err)
+		waiting = append(waiting, c)
+	}
+	for range 50 {
+		c, _, body := askAs(t, socket, 31002, 31101, "/pid")
+		if pidOf(t, body) != other {
+			t.Error("another user's worker is another one")
+		}
+		c.Close()
+	}
+	if state := status(t, pid, "State"); !strings.HasPrefix(state, "T") {
+		t.Fatalf("the worker was not stopped all the while: %s", state)
+	}
+	kill("-CONT")
+	served := 0
+	for i, c := range waiting {
+		status, body, err := answer(c)
+		switch {
+		case err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable: // for some of his there was no room to wait
+			t.Errorf("his connection %d: %d %q %v", i, status, body, err)
+		case status == http.StatusOK && pidOf(t, body) == pid:
+			served++
+		}
+	}
+	if served < 3 {
+		t.Errorf("%d of his connections are served", served)
+	}
+}
+
 // TestBecomeUserIsRefused where it can't be had, with the way out.
 func TestBecomeUserIsRefused(t *testing.T) {
 	socket := "unix:" + room(t) + "/s"
