@@ -180,6 +180,8 @@ func playHostile(part string) int {
 			return 9
 		}
 		return 0
+	default:
+		playIdle(part, c)
 	}
 	for {
 		m, err := c.Receive()
@@ -238,6 +240,8 @@ func playHostile(part string) int {
 			return 3
 		case "dies before":
 			return 3
+		default:
+			playPenalty(part, c, m.FDs[0], conn.ID)
 		}
 	}
 }

@@ -1,0 +1,234 @@
+package privsep
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// playIdle is a captured worker that has no connection, and lies about clients and changes.
+func playIdle(part string, c *ipc.Channel) {
+	switch part {
+	case "offence of nothing":
+		c.Send(&ipc.Offence{ID: 1, What: ipc.WrongCredential})
+	case "offence that is none":
+		sendRaw(ipc.KindOffence, 9, 0)
+	case "offence cut off":
+		sendRaw(ipc.KindOffence, 8, 0)
+	case "offence with a descriptor":
+		sendRaw(ipc.KindOffence, 9, 1)
+	case "pause":
+		sendRaw(ipc.KindPause, 10, 0)
+	case "intent cut off":
+		sendRaw(ipc.KindIntent, 31, 0)
+	case "intent with leftovers":
+		sendRaw(ipc.KindIntent, 33, 0)
+	case "intent too long":
+		sendRaw(ipc.KindIntent, 1133, 0)
+	case "outcome too long":
+		sendRaw(ipc.KindOutcome, 338, 0)
+	case "outcomes without end":
+		for sendRaw(ipc.KindOutcome, 18, 0); c.Send(&ipc.Outcome{ID: 7}) == nil; {
+		}
+	}
+}
+
+// playPenalty is one that was given a connection.
+func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
+	if !strings.HasPrefix(part, "offence") && !strings.HasPrefix(part, "intent") {
+		return
+	}
+	offence := &ipc.Offence{ID: id, What: ipc.WrongCredential}
+	if part != "offence untaken" {
+		c.Send(&ipc.Taken{ID: id})
+	}
+	switch part {
+	case "offence untaken":
+		c.Send(offence)
+	case "offence of another":
+		offence.ID++
+		c.Send(offence)
+	case "offence after done":
+		unix.Close(fd)
+		c.Send(&ipc.Done{ID: id})
+		c.Send(offence)
+	case "offences without end":
+		for c.Send(offence) == nil {
+		}
+	case "offences": // as many as an honest one may report of its clients
+		for range offenceBurst / 2 {
+			c.Send(offence)
+		}
+	case "intent after done":
+		unix.Close(fd)
+		c.Send(&ipc.Done{ID: id})
+		c.Send(&ipc.Intent{ID: 1, Connection: id, UID: ipc.NoID})
+	case "intent of long words": // as long as the book lets through, of what JSON and terminals take for something else
+		word := func(n int) string { return strings.Repeat("\n\"\\\x1b\xff\u2028", n)[:n] }
+		long := &ipc.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), User: word(1 << 10), UID: 0, ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10)}
+		c.Send(long.Cut())
+		for {
+			m, err := c.Receive()
+			if noted, ok := m.Message.(*ipc.Noted); err != nil || ok && noted.Leave == ipc.Granted {
+				break
+			}
+		}
+		end := &ipc.Outcome{ID: 1 << 63, Status: 65535, Code: word(1 << 10), Number: 1<<32 - 1, Result: word(1 << 10)}
+		c.Send(end.Cut())
+	}
+}
+
+var sternly = ipc.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
+
+// TestPenaltyLiars: who says what he may not about clients and changes is killed, and nobody has to wait on his word.
+func TestPenaltyLiars(t *testing.T) {
+	tests := []struct {
+		part, want string
+		knock      bool
+	}{
+		{part: "offence of nothing", want: "Offence of connection 1, which it does not hold"},
+		{part: "offence that is none", want: "has a wrong that is 0"},
+		{part: "offence cut off", want: "has 8 bytes, not 9"},
+		{part: "offence with a descriptor", want: "came with 1 descriptors"},
+		{part: "pause", want: "is not for a worker to say"},
+		{part: "intent cut off", want: "has 31 bytes"},
+		{part: "intent with leftovers", want: "Intent of the worker"},
+		{part: "intent too long", want: "has 1133 bytes"},
+		{part: "outcome too long", want: "has 338 bytes"},
+		{part: "outcomes without end", want: "which was not let through"},
+		{part: "offence untaken", want: "which it does not hold", knock: true},
+		{part: "offence of another", want: "which it does not hold", knock: true},
+		{part: "offence after done", want: "which it does not hold", knock: true},
+		{part: "offences without end", want: "Offence too often", knock: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.part, func(t *testing.T) {
+			as := plain(t)
+			c := Config{Argv: []string{programName, tt.part}, Workers: 1, Connections: 4, Audit: Audit{Path: auditDir(t, as)}}
+			c.Setup.Admission = sternly
+			g := launch(t, as, c)
+			if tt.knock {
+				r := g.await("serving", nil)
+				conn, err := net.Dial("tcp", r["listen"].([]any)[0].(string))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+			}
+			g.because("worker was killed", tt.want)
+			_ = g.cmd.Process.Signal(syscall.SIGTERM)
+			g.wait()
+			if lines := auditRecords(t, c.Audit.Path); len(lines) > 0 {
+				t.Errorf("the audit log has %v", lines)
+			}
+			if n := g.count("a source has to wait: it offended too often"); n > 0 && tt.part != "offences without end" {
+				t.Errorf("%d sources have to wait", n)
+			}
+		})
+	}
+}
+
+// TestFramed: of a worker that reports what nobody did, its own client has to wait, for as long as one honest offence costs each
+// time, and nobody else.
+func TestFramed(t *testing.T) {
+	c := Config{Argv: []string{programName, "offences"}, Workers: 1, Connections: 4}
+	c.Setup.Admission = sternly
+	g := serve(t, plain(t), c)
+	conn, err := net.Dial("tcp", g.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	r := g.await("a source has to wait: it offended too often", nil)
+	if r["source"] != "127.0.0.1" || r["pause"] != float64(time.Second) {
+		t.Errorf("%v", r)
+	}
+	other, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).Dial("tcp", g.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	text := make(chan string, 1)
+	go func() {
+		head, _ := io.ReadAll(io.LimitReader(other, 12))
+		text <- string(head)
+	}()
+	select {
+	case got := <-text:
+		t.Errorf("somebody else was told %q", got)
+	case <-time.After(100 * time.Millisecond): // this worker answers nobody
+	}
+	if n := g.count("worker was killed"); n > 0 {
+		t.Error("it was killed for what it may say")
+	}
+}
+
+// TestAuditOfTheGone: an Intent for a connection that has ended leaves no line, and costs the worker nothing: its client has just
+// gone. One for a connection that another worker holds is a lie, whoever says it.
+func TestAuditOfTheGone(t *testing.T) {
+	as := plain(t)
+	path := auditDir(t, as)
+	g := serve(t, as, Config{Argv: []string{programName, "intent after done"}, Workers: 1, Connections: 4, Audit: Audit{Path: path}})
+	for range 3 {
+		conn, err := net.Dial("tcp", g.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, conn)
+		conn.Close()
+	}
+	_ = g.cmd.Process.Signal(syscall.SIGTERM)
+	g.wait()
+	if lines := auditRecords(t, path); len(lines) > 0 || g.count("worker was killed") > 0 {
+		t.Errorf("%v, %d killed", lines, g.count("worker was killed"))
+	}
+
+	mine, other := &worker{held: map[uint64]*connection{1: {fd: -1}, 2: {fd: 9}}}, &worker{held: map[uint64]*connection{3: {fd: -1}}}
+	p := &pool{workers: map[uint32]*worker{1: mine, 2: other}, id: 4}
+	for id, want := range map[uint64]string{0: "there never was", 1: "", 2: "does not hold", 3: "does not hold", 4: "gone", 5: "there never was"} {
+		facts, err := p.holds(mine, id)
+		got := fmt.Sprint(err)
+		switch {
+		case err == nil && facts == nil:
+			got = "gone"
+		case err == nil:
+			got = ""
+		}
+		if !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("connection %d: %q, want %q", id, got, want)
+		}
+	}
+}
+
+// TestAuditLongWords: the longest words that the book lets through are in two lines of JSON, and in the worker's object alone.
+func TestAuditLongWords(t *testing.T) {
+	as := plain(t)
+	path := auditDir(t, as)
+	g := serve(t, as, Config{Argv: []string{programName, "intent of long words"}, Workers: 1, Audit: Audit{Path: path}})
+	conn, err := net.Dial("tcp", g.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var lines []map[string]any
+	g.eventually(func() bool { lines = auditRecords(t, path); return len(lines) == 2 })
+	for _, l := range lines {
+		gateway, said := l["gateway"].(map[string]any), l["worker"].(map[string]any)
+		raw, err := json.Marshal(said)
+		if err != nil || len(l) != 5 || gateway["network"] != "tcp" || gateway["peer"] != conn.LocalAddr().String() || said["uid"] != 0.0 || len(raw) < 1000 {
+			t.Errorf("%v", l)
+		}
+	}
+	if lines[1]["gateway"].(map[string]any)["ended"] != endReported || lines[1]["worker"].(map[string]any)["status"] != 65535.0 {
+		t.Errorf("%v", lines[1])
+	}
+}
