@@ -1,0 +1,94 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"schedrestd/demo/site"
+)
+
+var admission = &comparison{title: fmt.Sprintf("admission and audit log, median of paired rounds, %d clients", clients), columns: []string{"with", "without", "least ratio", "greatest"}}
+
+func init() { tables = append(tables, admission) }
+
+// What it costs to count offences and rates, of which there are none.
+func BenchmarkAdmission(b *testing.B) {
+	l := theLab.open(b)
+	both := []server{l.with(b, "admitting", "SCHEDRESTD_RATE=1000000:1000000"), l.with(b, "open", "SCHEDRESTD_PENALTIES=off")}
+	ping := get("/sched/v0.0.43/ping")
+	b.Run("kept", func(b *testing.B) {
+		priced(b, "ping, kept alive, penalties and rate", both, load{request: ping, kept: true, count: 2000})
+	})
+	b.Run("each", func(b *testing.B) {
+		priced(b, "ping, a connection each, penalties and rate", both, load{request: ping, count: 1000})
+	})
+}
+
+// What it costs to record a change: two lines and two messages, and with SYNC the disk as well.
+func BenchmarkAudit(b *testing.B) {
+	l := theLab.open(b)
+	l.occupy(b)
+	log := func(name string) string {
+		dir := filepath.Join(l.Dir, name)
+		must(b, os.MkdirAll(dir, 0o700))
+		return "SCHEDRESTD_AUDIT_LOG=" + filepath.Join(dir, "log")
+	}
+	without := l.with(b, "unrecorded")
+	for _, x := range []struct {
+		what string
+		with server
+	}{
+		{"submit, kept alive, audit log", l.with(b, "recorded", log("audit"))},
+		{"submit, kept alive, audit log with SYNC", l.with(b, "synced", log("audit-synced"), "SCHEDRESTD_AUDIT_SYNC=yes")},
+	} {
+		b.Run(x.what, func(b *testing.B) {
+			priced(b, x.what, []server{x.with, without}, load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 80})
+		})
+	}
+}
+
+// with starts a gateway with settings of its own.
+func (l *lab) with(b *testing.B, name string, env ...string) server {
+	b.Helper()
+	ports, err := site.FreePorts(1)
+	must(b, err)
+	part := l.Schedrestd(l.bin, fmt.Sprintf("127.0.0.1:%d", ports[0]))
+	part.Log, part.Name = l.Log(name), name
+	part.Env = append(part.Env[:len(part.Env):len(part.Env)], env...)
+	d := l.start(b, part)
+	b.Cleanup(func() { _ = d.Stop() })
+	return serving(b, d, to(strings.TrimPrefix(d.At, "http://")))
+}
+
+// priced measures both in rounds, and adds the CPU time and the rate of each.
+func priced(b *testing.B, what string, both []server, l load) {
+	for _, s := range both {
+		measure(b, s, l) // warm up
+	}
+	samples := [2][]sample{}
+	for round := 0; b.Loop(); round++ {
+		for i := range both {
+			which := (round + i) % 2
+			samples[which] = append(samples[which], measure(b, both[which], l))
+		}
+	}
+	for _, x := range []struct {
+		what, unit string
+		of         func(sample) float64
+	}{
+		{"CPU per request", "", func(s sample) float64 { return s.cpu }},
+		{"requests per second", "", func(s sample) float64 { return s.rate }},
+	} {
+		var ratios []float64
+		for i := range samples[0] {
+			ratios = append(ratios, x.of(samples[0][i])/x.of(samples[1][i]))
+		}
+		low, high := interval(ratios)
+		admission.add(row{what + ": " + x.what, x.unit, []float64{median(samples[0], x.of), median(samples[1], x.of), low, high}, middle(ratios)})
+		b.ReportMetric(middle(ratios), strings.ReplaceAll(x.what, " ", "-")+"-ratio")
+	}
+	b.ReportMetric(0, "ns/op")
+}
