@@ -41,6 +41,7 @@ func inspect(t *testing.T, as user, c Config) (string, int) {
 
 // TestCheck: it tells of each part, has each act kill, and gives what remains to a worker of these means.
 func TestCheck(t *testing.T) {
+	needCage(t)
 	out, status := inspect(t, plain(t), Config{Setup: ipc.Setup{Local: true, Munge: ipc.Munge{Socket: "/run/munge/s"}}})
 	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "munged vouches", "it is the starter", "PID namespace"} {
 		if !strings.Contains(out, want) {

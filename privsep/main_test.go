@@ -22,6 +22,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/security"
 	program "schedrestd/worker"
 )
 
@@ -154,6 +155,15 @@ func needRoot(t *testing.T) {
 	}
 	if cgo {
 		t.Skip("this test binary was built with cgo: the parent can't drop capabilities")
+	}
+}
+
+// needCage skips what a build that confines nobody can't show: it would do for real what the cage forbids. That is the one for
+// the race detector, which takes cgo, with which the cage can't be closed.
+func needCage(t *testing.T) {
+	t.Helper()
+	if !security.Caged {
+		t.Skip("this test binary confines nobody (-tags uncaged)")
 	}
 }
 

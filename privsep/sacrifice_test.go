@@ -52,6 +52,7 @@ func TestHandful(t *testing.T) {
 
 // TestSacrifices: a start in whose cage nobody dies fails, and says of which act.
 func TestSacrifices(t *testing.T) {
+	needCage(t)
 	for _, part := range []string{"lives", "dies of another signal", "does not die"} {
 		t.Run(part, func(t *testing.T) {
 			g := launch(t, plain(t), Config{Argv: []string{programName, part}, StartLimit: time.Second})
@@ -65,6 +66,7 @@ func TestSacrifices(t *testing.T) {
 
 // TestSacrificesInAudit: nobody has to die, and that is said.
 func TestSacrificesInAudit(t *testing.T) {
+	needCage(t)
 	g := serve(t, plain(t), Config{Switches: security.Switches{AuditConfinement: true}})
 	g.await("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven", nil)
 	g.mustGet("/pid")
@@ -72,6 +74,7 @@ func TestSacrificesInAudit(t *testing.T) {
 
 // TestConfinementLine: one line says what is on and what is off.
 func TestConfinementLine(t *testing.T) {
+	needCage(t)
 	g := serve(t, plain(t), Config{})
 	r := g.await("confinement of the workers", nil)
 	for _, want := range []string{"no_new_privs", "seccomp"} {
