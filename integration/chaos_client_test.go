@@ -148,7 +148,7 @@ func (c *chaosClient) submit() bool {
 			c.tally.add("submit: nobody can say whether it is there")
 			continue // a name of its own for the next
 		}
-		if err := c.jobs.answered(job, reply.body.JobID, c.restarts.get()); err != nil {
+		if err := c.jobs.answered(job, reply.body.JobID, c.restarts.get(), reply.header.Get("X-Request-Id")); err != nil {
 			c.fail("%v: %s", err, reply.text)
 			return true
 		}

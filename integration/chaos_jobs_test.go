@@ -23,8 +23,9 @@ type chaosJobs struct {
 // chaosJob is one of them. Its fields are chaosJobs.mu's.
 type chaosJob struct {
 	name, user string
-	id         int // 0: nobody has answered
-	restarts   int // of the controller when it was answered
+	id         int    // 0: nobody has answered
+	restarts   int    // of the controller when it was answered
+	request    string // by which the gateway knows it
 	cancelling bool
 	cancelled  bool // and the answer was there
 }
@@ -52,13 +53,13 @@ func (j *chaosJobs) add(name, user string) *chaosJob {
 }
 
 // answered is the number that a job was given.
-func (j *chaosJobs) answered(job *chaosJob, id, restarts int) error {
+func (j *chaosJobs) answered(job *chaosJob, id, restarts int, request string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if other := j.byID[id]; other != nil || id < 1 {
 		return fmt.Errorf("%s was answered with number %d, which is %+v", job.name, id, other)
 	}
-	job.id, job.restarts = id, restarts
+	job.id, job.restarts, job.request = id, restarts, request
 	j.byID[id] = job
 	return nil
 }

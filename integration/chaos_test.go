@@ -61,12 +61,14 @@ func TestChaos(t *testing.T) {
 	c := newChaos(t)
 	c.warm()
 	c.watch = newChaosWatch(t, c.daemons["schedrestd"].PID())
+	defer func() { t.Logf("after %s:\n%s", c.lasts, c.table()) }()
 	c.storm()
 	c.calm()
-	t.Logf("after %s:\n%s", c.lasts, c.table())
-	c.enough()
-	c.watch.flat(c)
+	c.watch.flat()
+	c.counted()
 	c.leftovers()
+	c.audited()
+	c.enough()
 }
 
 // newChaos starts the daemons. CHAOS is how long it is to last.
