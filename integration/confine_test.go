@@ -32,6 +32,13 @@ func TestCheckConfinement(t *testing.T) {
 	if status != 1 || !strings.Contains(out, "error: confinement: ") || !strings.Contains(out, "audit_confinement") {
 		t.Errorf("with audit: exit status %d:\n%s", status, out)
 	}
+	if os.Geteuid() == 0 { // workers of whoever connects; and nothing is named to listen on
+		cmd := exec.Command(filepath.Join(bin, "schedrestd"), "--check-confinement", "-f", conf, "-a", "rest_auth/local")
+		cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
+		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "a user can stop and kill the worker that is his") {
+			t.Errorf("with become_user: %s", out)
+		}
+	}
 	if _, err := os.Stat(socket); err == nil {
 		t.Error("it listened")
 	}

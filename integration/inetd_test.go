@@ -198,6 +198,16 @@ func TestInetdFails(t *testing.T) {
 	}{
 		{"no configuration", "/nowhere", func(c *exec.Cmd) { c.Args = append(c.Args, "-f", "/nowhere/at/all") }},
 		{"a socket of packets", "not one of streams", func(c *exec.Cmd) { c.Stdin = one }},
+		{"not all of the cage, where all is required", "(require_confinement): ", func(c *exec.Cmd) {
+			conf := filepath.Join(l.work, "sched.conf")
+			must(t, os.WriteFile(conf, []byte("ClusterName=c\nSchedctldHost=127.0.0.1\nAuthAltTypes=auth/jwt\n"), 0o644))
+			c.Env = append(c.Env, "SCHEDRESTD_SECURITY=require_confinement", "SCHED_JWT=daemon")
+			c.Args = append(c.Args, "-f", conf)
+			if os.Geteuid() == 0 {
+				u := someUser(t)
+				c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.uid, Gid: u.gid}}
+			}
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := l.inetd()

@@ -18,6 +18,9 @@ func Check(c Config, out io.Writer) error {
 	runtime.GOMAXPROCS(1)
 	if len(c.Listen) == 0 {
 		c.Listen = []string{"127.0.0.1:0"} // which is not opened
+		if c.Switches.BecomeUser {
+			c.Listen = []string{"unix:/check"} // nor is this
+		}
 	}
 	c, who, program, err := prepare(c)
 	if err != nil {

@@ -71,6 +71,9 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
+	if err := spawner.satisfy(c); err != nil {
+		return err
+	}
 	v := &visit{config: c, who: who, client: client, keys: keys, audit: audit, outlet: outlet, done: make(chan error, 1)}
 	if err := v.start(spawner); err != nil {
 		return err

@@ -77,8 +77,8 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	announce(c, who, listeners)
-	if c.Switches.RequireConfinement && len(spawner.missing) > 0 {
-		return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", leftOut(spawner.missing))
+	if err := spawner.satisfy(c); err != nil {
+		return err
 	}
 	var lost atomic.Bool
 	spawner.anchor.watch(func() {
@@ -188,6 +188,14 @@ func (s *spawner) lacking(who service) []absent {
 		missing = append(missing, absent{"dropping of supplementary groups", unix.EPERM})
 	}
 	return missing
+}
+
+// satisfy refuses a start that lacks a part of the cage when all of it is required.
+func (s *spawner) satisfy(c Config) error {
+	if c.Switches.RequireConfinement && len(s.missing) > 0 {
+		return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", leftOut(s.missing))
+	}
+	return nil
 }
 
 // announce logs, once, what of the cage is on and what is not. sealed is what workers do to themselves.
