@@ -12,7 +12,7 @@ import (
 func TestCheckConfinement(t *testing.T) {
 	dir := t.TempDir()
 	conf, socket := filepath.Join(dir, "sched.conf"), filepath.Join(dir, "socket")
-	must(t, os.WriteFile(conf, []byte("ClusterName=c\nSchedctldHost=127.0.0.1\nAuthAltTypes=auth/jwt\n"), 0o644))
+	must(t, os.WriteFile(conf, []byte("ClusterName=c\nSchedctldHost=127.0.0.1\nAuthInfo=socket=/nowhere\nAuthAltTypes=auth/jwt\n"), 0o644))
 	check := func(env ...string) (string, int) {
 		args := []string{"--check-confinement", "-f", conf}
 		if os.Geteuid() == 0 {

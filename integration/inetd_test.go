@@ -202,7 +202,7 @@ func TestInetdFails(t *testing.T) {
 			conf := filepath.Join(l.work, "sched.conf")
 			must(t, os.WriteFile(conf, []byte("ClusterName=c\nSchedctldHost=127.0.0.1\nAuthAltTypes=auth/jwt\n"), 0o644))
 			c.Env = append(c.Env, "SCHEDRESTD_SECURITY=require_confinement", "SCHED_JWT=daemon")
-			c.Args = append(c.Args, "-f", conf)
+			c.Args = []string{c.Path, "-f", conf} // not the lab's -u
 			if os.Geteuid() == 0 {
 				u := someUser(t)
 				c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.uid, Gid: u.gid}}
