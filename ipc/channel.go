@@ -20,6 +20,7 @@ type Channel struct {
 	self, peer Role
 	file       *os.File
 	raw        syscall.RawConn
+	bare       bool // no descriptors come
 
 	mu    sync.Mutex
 	phase Phase
@@ -60,7 +61,10 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a channel: %w", err)
 	}
-	return &Channel{self: self, peer: peer, file: file, raw: raw, oob: make([]byte, rightsSpace)}, nil
+	// A worker can receive descriptors from the parent alone, in its cage. From it nobody is to send any, and who does is
+	// found out only when they are received.
+	bare := self == Worker && peer != Parent
+	return &Channel{self: self, peer: peer, file: file, raw: raw, bare: bare, oob: make([]byte, rightsSpace)}, nil
 }
 
 // Phase is how far this end has come.
@@ -99,7 +103,7 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 		if row, sent = permit(m.Kind(), c.self, c.peer, c.phase, len(frame)-1, len(fds)); sent != nil {
 			return true
 		}
-		sent = sendmsg(int(fd), frame, oob)
+		sent = put(int(fd), frame, oob)
 		if sent == nil && row.Then != Born {
 			c.phase = row.Then
 		}
@@ -116,9 +120,14 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	return nil
 }
 
-func sendmsg(fd int, frame, oob []byte) error {
+// put sends one packet. What has no descriptors is written: in their cage workers and the keeper can't send any, nor by accident.
+func put(fd int, frame, oob []byte) (err error) {
 	for {
-		err := unix.Sendmsg(fd, frame, oob, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		if len(oob) == 0 {
+			_, err = unix.Write(fd, frame)
+		} else {
+			err = unix.Sendmsg(fd, frame, oob, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		}
 		if err != unix.EINTR {
 			return err
 		}
@@ -151,7 +160,11 @@ func (c *Channel) Receive() (Received, error) {
 	)
 	err := c.raw.Read(func(fd uintptr) bool {
 		for {
-			n, oobn, flag, _, got = unix.Recvmsg(int(fd), c.buf[:], c.oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+			if c.bare {
+				n, got = unix.Read(int(fd), c.buf[:])
+			} else {
+				n, oobn, flag, _, got = unix.Recvmsg(int(fd), c.buf[:], c.oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+			}
 			if got != unix.EINTR {
 				return got != unix.EAGAIN
 			}

@@ -23,7 +23,7 @@ import (
 // and do what it kills for. A filter that a kernel, a container or an emulator takes and does not mind is found out so.
 
 // handful is what is tried at each start, one act of each kind. Config.Check tries all there are.
-var handful = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "listen"}
+var handful = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "sendmsg"}
 
 // sacrifice is a process that is to die.
 type sacrifice struct {

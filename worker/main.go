@@ -116,6 +116,9 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	return newServer(channel, setup, handler, tokens, errands), nil
 }
 
+// The cage knows the channel by its number; a build in which that is another one fails here.
+const _ = uint(seal.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-seal.Channel)
+
 // closeCage closes the cage as the parent wants it, and gives what the kernel has of it.
 func closeCage(s ipc.Seal) (string, error) {
 	return seal.Close(seal.Options{Unix: s&ipc.SealUnix != 0, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)

@@ -19,11 +19,8 @@ func Close(o Options, all bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if what == "" {
-		if all {
-			return "", errs.New(errs.Unsupported, "this kernel has no Landlock, and all of the confinement is required (require_confinement)")
-		}
-		what = "no Landlock"
+	if err := what.complete(o); all && err != nil {
+		return "", err
 	}
 	if err := Install(o); err != nil {
 		return "", err
@@ -32,5 +29,19 @@ func Close(o Options, all bool) (string, error) {
 	if o.Audit {
 		how = "seccomp in audit"
 	}
-	return how + ", " + what, Try(o)
+	return how + ", " + what.String(), Try(o)
+}
+
+// complete says what is missing of what a worker's cage can't do without.
+func (d denial) complete(o Options) error {
+	const required = ", and all of the confinement is required (require_confinement)"
+	switch {
+	case d.version == 0:
+		return errs.New(errs.Unsupported, "this kernel has no Landlock"+required).
+			WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or serve without require_confinement")
+	case dials(o) && !d.has(tcp):
+		return errs.New(errs.Unsupported, "this kernel's Landlock does not keep a worker that connects UNIX sockets from making its TCP connections anew, to elsewhere"+required).
+			WithHint("Linux 6.7 or later; or serve tokens alone (-a rest_auth/jwt), for which no worker connects")
+	}
+	return nil
 }

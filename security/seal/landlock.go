@@ -3,6 +3,7 @@ package seal
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -20,7 +21,7 @@ var landlockRights = []struct {
 	{1, 1<<13 - 1, 0, 0, "files"},
 	{2, unix.LANDLOCK_ACCESS_FS_REFER, 0, 0, ""},
 	{3, unix.LANDLOCK_ACCESS_FS_TRUNCATE, 0, 0, ""},
-	{4, 0, unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, 0, "TCP"},
+	{4, 0, unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, 0, tcp},
 	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, 0, 0, "devices"},
 	{6, 0, 0, unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, "abstract UNIX sockets"},
 }
@@ -33,20 +34,39 @@ const (
 	olderRuleset = 8 // before version 4: files only
 )
 
+// denial is what Landlock denies.
+type denial struct {
+	version int // 0: there is no Landlock
+	what    []string
+}
+
+// tcp is what it is called that no TCP connection can be made.
+const tcp = "TCP"
+
+func (d denial) has(what string) bool { return slices.Contains(d.what, what) }
+
+// String is for the log.
+func (d denial) String() string {
+	if d.version == 0 {
+		return "no Landlock"
+	}
+	return fmt.Sprintf("Landlock %d (%s)", d.version, strings.Join(d.what, ", "))
+}
+
 // DenyFiles takes from every thread of the process all that Landlock knows: to open, execute, make or remove any
 // file, to bind and connect TCP, to reach abstract UNIX sockets and processes of others. No rule
-// gives anything back; what is open stays open. It returns what is on, in words; an empty text means
-// that this kernel has no Landlock, or has it switched off. The process has no_new_privs already, and its threads are
+// gives anything back; what is open stays open. It returns what is denied: nothing where
+// this kernel has no Landlock, or has it switched off. The process has no_new_privs already, and its threads are
 // all alike.
-func DenyFiles(o Options) (string, error) {
+func DenyFiles(o Options) (denial, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
-		return "", err
+		return denial{}, err
 	}
 	attr, words := landlockRuleset(o, version)
 	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size(version), 0)
 	if e != 0 {
-		return "", fmt.Errorf("make a Landlock ruleset of version %d: %w", version, e)
+		return denial{}, fmt.Errorf("make a Landlock ruleset of version %d: %w", version, e)
 	}
 	defer unix.Close(int(set))
 	if version >= sinceTSync {
@@ -55,12 +75,45 @@ func DenyFiles(o Options) (string, error) {
 		_, _, e = syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0)
 	}
 	if errors.Is(e, syscall.ENOTSUP) {
-		return "", errors.New("enter a Landlock domain: this program was built with cgo, and can't do that on all threads")
+		return denial{}, errors.New("enter a Landlock domain: this program was built with cgo, and can't do that on all threads")
 	}
 	if e != 0 {
-		return "", fmt.Errorf("enter a Landlock domain: %w", e)
+		return denial{}, fmt.Errorf("enter a Landlock domain: %w", e)
 	}
-	return fmt.Sprintf("Landlock %d (%s)", version, strings.Join(words, ", ")), nil
+	d := denial{version, words}
+	return d, d.prove()
+}
+
+// prove tries what is denied, while nothing else denies it. A sandbox around the gateway may have answered for the kernel.
+func (d denial) prove() error {
+	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	if err != unix.EACCES {
+		return fmt.Errorf("Landlock is on, and to open / was answered with %w", orNothing(err))
+	}
+	if !d.has(tcp) {
+		return nil
+	}
+	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil // who can't make one binds none
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrInet4{}); err != unix.EACCES {
+		return fmt.Errorf("Landlock is on, and to bind a TCP socket was answered with %w", orNothing(err))
+	}
+	return nil
+}
+
+var errNoError = errors.New("no error")
+
+func orNothing(err error) error {
+	if err == nil {
+		return errNoError
+	}
+	return err
 }
 
 // landlockVersion is 0 where there is none.

@@ -40,6 +40,9 @@ func is(arg int, values ...uint64) test { return test{arg: arg, mask: ^uint64(0)
 // without holds when the argument has none of the bits.
 func without(arg int, bits uint64) test { return test{arg: arg, mask: bits, any: []uint64{0}} }
 
+// ofInt holds when the lower half of the argument, which is all that the kernel reads of an int, is one of the values.
+func ofInt(arg int, values ...uint64) test { return test{arg: arg, mask: 1<<32 - 1, any: values} }
+
 // called gives a test's values a name.
 func (t test) called(name string) test { t.name = name; return t }
 

@@ -29,3 +29,6 @@ type Options struct {
 	Unix   bool // UNIX stream sockets may be made and connected: munged and a controller that want the worker's own uid
 	Audit  bool // what would kill is logged by the kernel (SECCOMP_RET_LOG), and let through
 }
+
+// Channel is the descriptor of the channel to the parent: nobody else's descriptors can be received.
+const Channel = 3

@@ -140,10 +140,6 @@ func serve(o Options) error {
 	if err != nil {
 		return err
 	}
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
 	munged, err := listenUnix()
 	if err != nil {
 		return err
@@ -158,7 +154,7 @@ func serve(o Options) error {
 	if err := Try(o); err != nil {
 		return err
 	}
-	load := []error{overHTTP(plain, nil, nil), overHTTP(secret, config, roots), passDescriptor(fds), threads()}
+	load := []error{overHTTP(plain, nil, nil), overHTTP(secret, config, roots), takeDescriptor(), threads()}
 	if o.Unix {
 		load = append(load, askMunged(munged))
 	}
@@ -297,14 +293,15 @@ func threads() error {
 	return errors.Join(err, err2, unix.Munmap(room))
 }
 
-// passDescriptor sends one over a channel and takes it.
-func passDescriptor(fds [2]int) error {
-	if err := unix.Sendmsg(fds[0], []byte("x"), unix.UnixRights(fds[1]), nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err != nil {
-		return err
-	}
+// takeDescriptor takes one that waits in the channel, and answers.
+func takeDescriptor() error {
 	room := make([]byte, unix.CmsgSpace(4))
-	_, _, _, _, err := unix.Recvmsg(fds[1], make([]byte, 1), room, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
-	return err
+	_, n, _, _, err := unix.Recvmsg(Channel, make([]byte, 1), room, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	if err == nil && n == 0 {
+		err = errors.New("no descriptor came")
+	}
+	_, failed := unix.Write(Channel, []byte("y"))
+	return errors.Join(err, failed)
 }
 
 // listening is kept, for nobody accepts from it.

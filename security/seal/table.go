@@ -97,11 +97,10 @@ var descriptors = []row{
 	{sys("pread64", unix.SYS_PREAD64), allow, nil, "open files that were given: keys, certificates"},
 	{sys("lseek", unix.SYS_LSEEK), allow, nil, "the same: io.Copy asks where they are"},
 	{sys("fstat", unix.SYS_FSTAT), allow, nil, "os.NewFile and ReadAll ask what a descriptor is"},
+	{sys("close", unix.SYS_CLOSE), kill, []test{ofInt(0, Channel).called("the channel to the parent")}, "its number must not become another's, of whom descriptors could be received"},
 	{sys("close", unix.SYS_CLOSE), allow, nil, "whatever is done with"},
 	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL).called("DUPFD_CLOEXEC|GETFD|SETFD|GETFL")}, "net.FileConn; a descriptor's mode"},
 	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETFL).called("SETFL"), without(2, unix.O_ASYNC).called("without O_ASYNC")}, "non-blocking; no signals, and no owner to get them (SETOWN, SETSIG, SETLEASE, NOTIFY kill)"},
-	{sys("sendmsg", unix.SYS_SENDMSG), allow, []test{without(2, unix.MSG_FASTOPEN).called("without MSG_FASTOPEN")}, "the book's channels, with descriptors; fast open would connect"},
-	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the book's channels, with descriptors"},
 	{sys("getsockopt", unix.SYS_GETSOCKOPT), allow, []test{
 		is(1, unix.SOL_SOCKET).called("SOL_SOCKET"),
 		is(2, unix.SO_TYPE, unix.SO_ERROR, unix.SO_PEERCRED).called("TYPE|ERROR|PEERCRED"),
@@ -112,8 +111,10 @@ var descriptors = []row{
 	{sys("eventfd2", unix.SYS_EVENTFD2), allow, nil, "the runtime's poller, at its first use"},
 }
 
-// connections is what a worker does with those that it is given.
+// connections is what a worker does with those that it is given. No call is there that sends a descriptor: over a UNIX
+// connection it would leave the cage.
 var connections = []row{
+	{sys("recvmsg", unix.SYS_RECVMSG), allow, []test{is(0, Channel).called("the channel to the parent")}, "descriptors come from the parent, and from no client"},
 	{sys("recvfrom", unix.SYS_RECVFROM), allow, nil, "is somebody still there? (MSG_PEEK)"},
 	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "CloseWrite, before a connection that is refused is closed"},
 	{sys("getsockname", unix.SYS_GETSOCKNAME), allow, nil, "net.FileConn"},
@@ -132,8 +133,10 @@ var connections = []row{
 	{sys("pipe2", unix.SYS_PIPE2), enosys, nil, "io.Copy between connections, for splice"},
 }
 
-// keeperRows: it has channels and open files only, of which descriptors has all.
-var keeperRows []row
+// keeperRows: it has channels and open files only.
+var keeperRows = []row{
+	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the book's channels; a worker that sends descriptors is found out"},
+}
 
 // dialRows let a worker be asked for its own uid by who it connects to. A filter sees no address. Which UNIX sockets
 // there are is the mount namespace's to say. A TCP connection that it was given belongs to the network
