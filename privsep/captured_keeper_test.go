@@ -120,9 +120,9 @@ var sayings = []said{
 	{name: "a kind that is 0", frame: word(0, 0), ends: true},
 	{name: "the parent's word, KeeperSetup", frame: word(ipc.KindKeeperSetup, 8), ends: true},
 	{name: "the parent's word, Posture", frame: word(ipc.KindPosture, 2), ends: true},
-	{name: "a key of its own", frame: word(ipc.KindKeyFD, 5), fds: 3, ends: true},
-	{name: "a key of tokens of its own", frame: word(ipc.KindTokenKeyFD, 5), fds: 1, ends: true},
-	{name: "a second channel (Client)", frame: word(ipc.KindClient, 4), fds: 1, ends: true},
+	{name: "a key of its own", frame: word(ipc.KindKeyFD, 5), ends: true},
+	{name: "a key of tokens of its own", frame: word(ipc.KindTokenKeyFD, 5), ends: true},
+	{name: "a second channel (Client)", frame: word(ipc.KindClient, 4), ends: true},
 	{name: "the parent's word, Ping", frame: word(ipc.KindPing, 8), ends: true},
 	{name: "the keeper's own word, Signed", frame: word(ipc.KindSigned, 10), ends: true},
 	{name: "the keeper's own word, Verified", frame: word(ipc.KindVerified, 9), ends: true},
@@ -184,7 +184,7 @@ func (s said) say(fd int, key uint32) string {
 	}
 	answers := map[string]int{}
 	for n := range max(1, s.times) {
-		err := unix.Sendmsg(fd, s.frame(key), oob, nil, 0)
+		err := sendRights(fd, s.frame(key), oob)
 		switch {
 		case err == unix.EAGAIN && s.mute:
 			return "has its own channel full"
@@ -291,7 +291,7 @@ func (g *gateway) saying(one said, key uint32) (outcome, logged string) {
 	number := g.await("worker is ready", func(r map[string]any) bool { return r["pid"] == float64(pid) })["worker"]
 	answer, err := get(c, fmt.Sprintf("/says?key=%d&name=%s", key, url.QueryEscape(one.name)))
 	refused := strings.Contains(answer, "no signature")
-	if refused || one.ends {
+	if refused || one.ends && one.fds == 0 { // descriptors kill where they are sent
 		r := g.awaitAny(func(r map[string]any) bool {
 			return r["client"] == fmt.Sprint(number) && strings.HasPrefix(fmt.Sprint(r["msg"]), "keeper: a worker ")
 		})
@@ -304,6 +304,9 @@ func (g *gateway) saying(one said, key uint32) (outcome, logged string) {
 		msg := fmt.Sprint(r["msg"])
 		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended")
 	})
+	if err != nil && strings.Contains(fmt.Sprint(end["status"]), "signal 31") {
+		return "dies of SIGSYS", ""
+	}
 	if err != nil {
 		return "is " + strings.TrimPrefix(fmt.Sprint(end["msg"]), "worker was "), fmt.Sprint(end["because"])
 	}

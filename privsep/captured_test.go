@@ -112,12 +112,12 @@ var attacks = []attack{
 	frame("an empty frame's kind, 0", 0, 0, 0),
 	frame("the parent's own word, Drain", ipc.KindDrain, 0, 0),
 	frame("Setup, to the parent", ipc.KindSetup, 200, 0),
-	frame("a connection, to the parent", ipc.KindConnection, 27, 1),
-	frame("a key, to the parent", ipc.KindKeyFD, 5, 3),
-	frame("a key of tokens, to the parent", ipc.KindTokenKeyFD, 5, 1),
-	frame("a key set, to the parent", ipc.KindJWKSFD, 1, 1),
-	frame("a client of the keeper's, to the parent", ipc.KindClient, 4, 1),
-	frame("a channel to the keeper, to the parent", ipc.KindKeeperFD, 0, 1),
+	frame("a connection, to the parent", ipc.KindConnection, 27, 0),
+	frame("a key, to the parent", ipc.KindKeyFD, 5, 0),
+	frame("a key of tokens, to the parent", ipc.KindTokenKeyFD, 5, 0),
+	frame("a key set, to the parent", ipc.KindJWKSFD, 1, 0),
+	frame("a client of the keeper's, to the parent", ipc.KindClient, 4, 0),
+	frame("a channel to the keeper, to the parent", ipc.KindKeeperFD, 0, 0),
 	frame("the keeper's word, Kept", ipc.KindKept, 7, 0),
 	frame("the keeper's word, Breach, of a sibling", ipc.KindBreach, 6, 0, 0, 2),
 	frame("a request to sign, to the parent", ipc.KindSign, 16, 0),
@@ -136,6 +136,8 @@ var attacks = []attack{
 	frame("100 descriptors", ipc.KindDone, 8, 100),
 	{"a way that is not in the configuration", func() string { return say(&ipc.Dial{Way: ipc.WayController, Index: 200}) }},
 	{"a way to a socket that is not in the configuration", func() string { return say(&ipc.Dial{Way: ipc.WayMunge}) }},
+	frame("spares for a daemon that is not in the configuration", ipc.KindStock, 2, 0, 1, 200),
+	frame("spares for it, as the parent would bring them", ipc.KindSpares, 2, 0),
 	frame("a way of no kind", ipc.KindDial, 10, 0, 8, 99),
 	{"the names of 1000 users at once", func() string {
 		for i := range uint32(1000) {
@@ -256,9 +258,18 @@ func sendFrame(raw []byte, fds int) {
 		}
 		oob = unix.UnixRights(list...)
 	}
-	for unix.Sendmsg(ipc.WorkerFD, raw, oob, nil, 0) == unix.EAGAIN {
+	for sendRights(ipc.WorkerFD, raw, oob) == unix.EAGAIN {
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// sendRights sends by what is left in the cage when there are no descriptors, and else by what is not.
+func sendRights(fd int, raw, oob []byte) error {
+	if len(oob) == 0 {
+		_, err := unix.Write(fd, raw)
+		return err
+	}
+	return unix.Sendmsg(fd, raw, oob, nil, 0)
 }
 
 // wait is for the end that the parent makes.
