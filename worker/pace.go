@@ -25,6 +25,8 @@ type pace struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	course  *course
+	seat    *seat // nil: it needs none
+	begun   time.Time
 	conn    *conn      // nil: the parent did not hand it over
 	body    *pacedBody // nil: the request has none
 	status  int        // of the answer; 0: none was begun
@@ -36,11 +38,13 @@ type pace struct {
 	writing bool
 	last    time.Time // until when the next piece of the body has to be there; zero: there is no hurry
 	over    bool
+	cut     bool // it has no more time
 }
 
 // newPace is the pace of r; r's body is to be read through it.
 func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *course) *pace {
-	p := &pace{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall}
+	p := &pace{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now()}
+	p.seat, _ = r.Context().Value(seatKey{}).(*seat)
 	if c != nil {
 		p.conn = g.server.watch.rawOf(c)
 	}
@@ -88,6 +92,48 @@ func (g *gate) hurry(c *course) {
 	for _, p := range list {
 		p.hurry()
 	}
+	if c != nil && g.isPressed() {
+		thin(list)
+	}
+}
+
+// isPressed notes that somebody waits for a slot, and tells whether that has been so for a while.
+func (g *gate) isPressed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if now.Sub(g.last) > hurried {
+		g.pressed = now
+	}
+	g.last = now
+	return now.Sub(g.pressed) >= hurried
+}
+
+// thin ends one of list whose identity has more than its share, when its client has had it for a while: with many
+// that send and take as slowly as they may, one user would have all slots for good.
+func thin(list []*pace) {
+	for _, p := range list {
+		if p.seat != nil && time.Since(p.begun) >= hurried && p.seat.crowds() {
+			p.end()
+			return
+		}
+	}
+}
+
+// end gives a client no more time to send or to take anything.
+func (p *pace) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	now := time.Now()
+	p.cut, p.last = true, now
+	if p.body != nil && !p.body.ended {
+		_ = p.control.SetReadDeadline(now)
+		return
+	}
+	_ = p.control.SetWriteDeadline(now) // who takes an answer slowly is waited for right now
 }
 
 func (p *pace) hurry() {
@@ -187,7 +233,7 @@ func (b *pacedBody) Read(buf []byte) (int, error) {
 	b.pace.mu.Lock()
 	defer b.pace.mu.Unlock()
 	b.ended = b.ended || err == io.EOF
-	if !b.pace.last.IsZero() {
+	if !b.pace.last.IsZero() && !b.pace.cut {
 		b.pace.last = b.pace.last.Add(hurried * time.Duration(n) / portion)
 	}
 	return n, err

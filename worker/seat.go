@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/errs"
@@ -11,7 +12,8 @@ import (
 type seat struct {
 	gate *gate
 	who  string
-	gone bool // it was given back before the end
+	is   atomic.Pointer[string] // the same, for others than its handler
+	gone bool                   // it was given back before the end
 }
 
 type seatKey struct{}
@@ -38,11 +40,18 @@ func admit(ctx context.Context, who string) error {
 		return late(errShare, retrySoon)
 	}
 	p.who = who
+	p.is.Store(&who)
 	return nil
 }
 
 // retrySoon is when one is asked to come back who found no seat.
 const retrySoon = 2 * time.Second
+
+// crowds tells whether whose it is has more seats than he should have while others wait.
+func (p *seat) crowds() bool {
+	who := p.is.Load()
+	return who != nil && p.gate.seats.crowds(*who)
+}
 
 func (p *seat) leave() {
 	if !p.gone {

@@ -72,6 +72,13 @@ func (s *seats) claim(ctx context.Context, who string, crowded func()) bool {
 	return s.await(ctx, w, func() { s.unpark(who, w) })
 }
 
+// crowds tells whether who has more seats than while others wait.
+func (s *seats) crowds(who string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inside[who] > s.half()
+}
+
 // leave gives a seat back; who is "" when it did not turn out.
 func (s *seats) leave(who string) {
 	if s.size == 0 {

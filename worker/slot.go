@@ -18,8 +18,10 @@ type gate struct {
 	seats    *seats
 	rates    *rates
 
-	mu     sync.Mutex
-	inside map[*pace]struct{} // the requests that have room, or need none
+	mu      sync.Mutex
+	inside  map[*pace]struct{} // the requests that have room, or need none
+	pressed time.Time          // since when somebody has been waiting for a slot, as far as is known
+	last    time.Time          // when that was known last
 }
 
 func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
