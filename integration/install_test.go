@@ -144,6 +144,12 @@ func TestUnitsNameWhatIsInstalled(t *testing.T) {
 		if left := regexp.MustCompile(`@[A-Z]+@`).Find(text); left != nil {
 			t.Errorf("%s has %s in it", name, left)
 		}
+		// One that is set nowhere has a line in the journal at each start, and what a file sets goes before what a unit does.
+		for _, m := range regexp.MustCompile(`(?m)^ExecStart=.* \$(\w+)`).FindAllSubmatch(text, -1) {
+			if !strings.HasSuffix(name, ".conf") && !regexp.MustCompile(`(?m)^Environment=(.* )?`+string(m[1])+`=`).Match(text) {
+				t.Errorf("%s sets no %s", name, m[1])
+			}
+		}
 		for _, m := range command.FindAllSubmatch(text, -1) {
 			started++
 			program := string(m[1])
@@ -260,6 +266,14 @@ func TestUnitsPermitTheCage(t *testing.T) {
 		}
 		if strings.Contains(tt.namespaces, "mnt") && !strings.Contains(text.String(), "CAP_SYS_ADMIN") {
 			t.Errorf("%s: nobody may make these namespaces", name)
+		}
+		// systemd 257 starts who is named root without CAP_SETUID; who is not named has what the bounding set has.
+		user := regexp.MustCompile(`(?m)^User=(.*)$`).FindAllStringSubmatch(text.String(), -1)
+		if strings.Contains(tt.namespaces, "mnt") && len(user) > 0 && user[len(user)-1][1] != "" {
+			t.Errorf("%s: User=%s", name, user[len(user)-1][1])
+		}
+		if !regexp.MustCompile(`(?m)^LogsDirectory=\S`).MatchString(text.String()) {
+			t.Errorf("%s: there is no directory that an audit log could be written to", name)
 		}
 	}
 }
