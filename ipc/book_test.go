@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -29,9 +30,9 @@ func TestBookIsSound(t *testing.T) {
 			if r.From == r.To || r.About == "" {
 				t.Errorf("row is not filled in: %+v", r)
 			}
-			m := fresh(r.Kind)
-			if m == nil || r.Phases == 0 {
-				t.Fatalf("permitted in %q, reader %v", r.Phases, m)
+			m := r.empty()
+			if name := fmt.Sprintf("%T", m); r.Phases == 0 || m.Kind() != r.Kind || name != "*ipc."+r.Name {
+				t.Fatalf("permitted in %q, reader %s of kind %d", r.Phases, name, m.Kind())
 			}
 			frame, err := encode(m)
 			if err != nil {

@@ -206,10 +206,7 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 	if err != nil {
 		return r, err
 	}
-	m := fresh(kind)
-	if m == nil {
-		return r, violation(c.peer, kind, "has no reader")
-	}
+	m := row.empty()
 	if err := decode(frame[1:], m); err != nil {
 		return r, violation(c.peer, kind, "%w", err)
 	}
@@ -217,95 +214,4 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 		c.phase = row.Then
 	}
 	return Received{Message: m, FDs: fds}, nil
-}
-
-// fresh is an empty message of kind k.
-func fresh(k Kind) Message {
-	switch k {
-	case KindSetup:
-		return new(Setup)
-	case KindPosture:
-		return new(Posture)
-	case KindReady:
-		return new(Ready)
-	case KindRefused:
-		return new(Refused)
-	case KindConnection:
-		return new(Connection)
-	case KindTaken:
-		return new(Taken)
-	case KindDone:
-		return new(Done)
-	case KindPing:
-		return new(Ping)
-	case KindPong:
-		return new(Pong)
-	case KindDrain:
-		return new(Drain)
-	case KindProgress:
-		return new(Progress)
-	case KindYield:
-		return new(Yield)
-	case KindRetire:
-		return new(Retire)
-	case KindStreams:
-		return new(Streams)
-	case KindKeeperSetup:
-		return new(KeeperSetup)
-	case KindKeyFD:
-		return new(KeyFD)
-	case KindKept:
-		return new(Kept)
-	case KindClient:
-		return new(Client)
-	case KindBreach:
-		return new(Breach)
-	case KindKeeperFD:
-		return new(KeeperFD)
-	case KindCertificate:
-		return new(Certificate)
-	case KindClientCA:
-		return new(ClientCA)
-	case KindTickets:
-		return new(Tickets)
-	case KindSign:
-		return new(Sign)
-	case KindSigned:
-		return new(Signed)
-	case KindTokenKeyFD:
-		return new(TokenKeyFD)
-	case KindVerify:
-		return new(Verify)
-	case KindVerified:
-		return new(Verified)
-	case KindJWKSFD:
-		return new(JWKSFD)
-	case KindKeyChanged:
-		return new(KeyChanged)
-	case KindDial:
-		return new(Dial)
-	case KindDialed:
-		return new(Dialed)
-	case KindUndialed:
-		return new(Undialed)
-	case KindStock:
-		return new(Stock)
-	case KindSpares:
-		return new(Spares)
-	case KindWho:
-		return new(Who)
-	case KindKnown:
-		return new(Known)
-	case KindOffence:
-		return new(Offence)
-	case KindPause:
-		return new(Pause)
-	case KindIntent:
-		return new(Intent)
-	case KindNoted:
-		return new(Noted)
-	case KindOutcome:
-		return new(Outcome)
-	}
-	return nil
 }
