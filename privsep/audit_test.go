@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/errs"
 	"schedrestd/ipc"
 )
@@ -176,6 +178,15 @@ func TestAuditFile(t *testing.T) {
 		{"others may read it", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, nil, 0o600)); succeed(t, os.Chmod(p, 0o640)) }, "lets others in"},
 		{"a link", func(t *testing.T, p string) { succeed(t, os.Symlink("/dev/null", p)) }, "symbolic link"},
 		{"a directory", func(t *testing.T, p string) { succeed(t, os.Mkdir(p, 0o700)) }, "directory"},
+		{"no directory", func(t *testing.T, p string) { succeed(t, os.Remove(filepath.Dir(p))) }, "its directory is not there"},
+		{"a named pipe", func(t *testing.T, p string) { succeed(t, unix.Mkfifo(p, 0o600)) }, "not a regular file"},
+		{"somebody else's", func(t *testing.T, p string) {
+			if !who.root {
+				t.Skip("needs root: changes owners")
+			}
+			succeed(t, os.WriteFile(p, nil, 0o600))
+			succeed(t, os.Chown(p, 65534, 65534))
+		}, "owned by uid 65534"},
 		{"two names", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, nil, 0o600)); succeed(t, os.Link(p, p+"2")) }, "2 names"},
 		{"everybody writes the directory", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777)) }, "written by everybody"},
 		{"and it is sticky", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777|os.ModeSticky)) }, "written by everybody"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -60,6 +61,9 @@ func newAuditFile(c Audit, who service) (auditSink, error) {
 func (f *auditFile) reopen() error {
 	dir, real, name, err := guard.Parent(f.path, f.rule)
 	if err != nil {
+		if _, gone := os.Lstat(filepath.Dir(f.path)); errors.Is(gone, os.ErrNotExist) {
+			return errs.New(errs.Invalid, "audit log %s: its directory is not there", f.path).WithHint("install -d -m 0700 %s", guard.Quote(filepath.Dir(f.path)))
+		}
 		return err
 	}
 	defer dir.Close()
