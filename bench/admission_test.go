@@ -45,7 +45,7 @@ func BenchmarkAudit(b *testing.B) {
 		{"submit, kept alive, audit log with SYNC", l.with(b, "synced", log("audit-synced"), "SCHEDRESTD_AUDIT_SYNC=yes")},
 	} {
 		b.Run(x.what, func(b *testing.B) {
-			priced(b, x.what, []server{x.with, without}, load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 80})
+			priced(b, x.what, []server{x.with, without}, load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 40})
 		})
 	}
 }
