@@ -31,7 +31,7 @@ var always = In(Serving, Draining)
 
 // book is the whole conversation.
 var book = []Row{
-	{KindSetup, "Setup", Parent, Worker, In(Born), 124, MaxMessage - 1, 0, Told,
+	{KindSetup, "Setup", Parent, Worker, In(Born), 128, MaxMessage - 1, 0, Told,
 		"what the worker needs of the configuration; no secret", of[Setup]},
 	{KindPosture, "Posture", Parent, Worker | Keeper, In(Told), 2, 8 << 10, 0, Proving,
 		"what the kernel must say about the process", of[Posture]},
@@ -60,7 +60,7 @@ var book = []Row{
 	{KindDrain, "Drain", Parent, Worker, always, 0, 0, 0, Draining,
 		"finish what is being answered, close what is idle, exit", of[Drain]},
 
-	{KindKeeperSetup, "KeeperSetup", Parent, Keeper, In(Born), 8, 8, 0, Told,
+	{KindKeeperSetup, "KeeperSetup", Parent, Keeper, In(Born), 12, 12, 0, Told,
 		"what the keeper needs of the configuration; no secret", of[KeeperSetup]},
 	{KindKeyFD, "KeyFD", Parent, Keeper, In(Serving), 5, 5, 3, Born,
 		"a TLS key (owner and mode checked), its certificates and the clients' authorities as open files, and their number", of[KeyFD]},

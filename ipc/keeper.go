@@ -15,6 +15,7 @@ const KeeperChannelFD = WorkerFD
 type KeeperSetup struct {
 	Book     uint16 // BookVersion of the parent
 	Files    uint32 // its limit of open descriptors
+	Tasks    uint32 // its user's limit of processes and threads
 	LogLevel int8   // as slog.Level
 	Seal     Seal
 }
@@ -25,6 +26,7 @@ func (*KeeperSetup) Kind() Kind { return KindKeeperSetup }
 func (s *KeeperSetup) walk(w *walker) {
 	w.u16(&s.Book)
 	w.u32(&s.Files)
+	w.u32(&s.Tasks)
 	level := uint8(s.LogLevel)
 	w.u8(&level)
 	s.LogLevel = int8(level)

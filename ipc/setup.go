@@ -23,6 +23,7 @@ const (
 type Setup struct {
 	Book  uint16 // BookVersion of the parent; privsep's
 	Files uint32 // the worker's limit of open descriptors; privsep's
+	Tasks uint32 // its user's limit of processes and threads; privsep's
 
 	Cluster     string
 	Controllers []Address // primary first
@@ -153,6 +154,7 @@ func (*Setup) Kind() Kind { return KindSetup }
 func (s *Setup) walk(w *walker) {
 	w.u16(&s.Book)
 	w.u32(&s.Files)
+	w.u32(&s.Tasks)
 	w.text(&s.Cluster, maxName)
 	list(w, &s.Controllers, maxAddresses, 6, func(a *Address) { a.walk(w) })
 	list(w, &s.Front, maxAddresses, 6, func(a *Address) { a.walk(w) })

@@ -65,6 +65,9 @@ func begin(channel *ipc.Channel) error {
 	if setup.Book != ipc.BookVersion {
 		return fmt.Errorf("the parent speaks version %d of the book, this keeper %d: install both from one build", setup.Book, ipc.BookVersion)
 	}
+	if err := security.LimitTasks(uint64(setup.Tasks)); err != nil {
+		return err
+	}
 	if err := security.Confine(uint64(setup.Files)); err != nil {
 		return err
 	}

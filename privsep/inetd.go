@@ -179,9 +179,10 @@ func (v *visit) start(s *spawner) error {
 	if v.worker, err = s.launch(born, v.config.Log, lines); err != nil {
 		return err
 	}
-	expect := s.expect(v.who.Identity, v.config.files())
 	names := newDirectory()
 	setup := &v.config.Setup
+	setup.Tasks = uint32(s.tasks(born.threads))
+	expect := s.expect(v.who.Identity, v.config.files(), uint64(setup.Tasks))
 	setup.User, _ = names.name(false, v.who.UID)
 	v.errands = newErrands(setup, v.worker.channel, names, v.outlet)
 	v.auditor = newAuditor(v.audit, v.worker, v.who.UID, int(setup.Requests), v.holds)

@@ -100,6 +100,7 @@ func goodHandler(s ipc.Setup, tokens *program.Tokens, _ *program.Errands) (http.
 	mux.HandleFunc("/attack", capture)
 	mux.HandleFunc("/connects", connects)
 	mux.HandleFunc("/says", says)
+	mux.HandleFunc("/greed", greed)
 	mux.HandleFunc("/write", func(w http.ResponseWriter, _ *http.Request) {
 		err := os.WriteFile("/dev/shm/schedrestd-test", []byte("x"), 0o600)
 		fmt.Fprint(w, err)

@@ -111,7 +111,7 @@ func (p *pool) keep(i int, first chan<- error) {
 			failures++
 		}
 		if errs.KindOf(err) == errs.Internal && err != nil {
-			p.complain(slog.LevelError, "a worker can't be started", "uid", p.who.UID, "error", err)
+			p.complain(slog.LevelError, "a worker can't be started", "uid", p.who.UID, "error", err, "hint", errs.HintOf(err))
 		}
 		if p.lazy && !ready {
 			p.setBarren(true)

@@ -76,6 +76,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
+	makeThreads(spareThreads)
 	announce(c, who, listeners)
 	if err := spawner.satisfy(c); err != nil {
 		return err

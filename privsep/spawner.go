@@ -193,8 +193,8 @@ func (s *spawner) enterRoot(keeper *os.File) error {
 }
 
 // expect is the posture that a worker of who must find itself in.
-func (s *spawner) expect(who security.Identity, files uint64) (p ipc.Posture) {
-	cage := security.Cage{Identity: who, Inherited: s.inherited, Files: files}
+func (s *spawner) expect(who security.Identity, files, tasks uint64) (p ipc.Posture) {
+	cage := security.Cage{Identity: who, Inherited: s.inherited, Files: files, Tasks: tasks}
 	if s.users {
 		cage.Inherited = s.ofUserNamespace()
 	}
@@ -266,7 +266,7 @@ func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error)
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return 0, -1, errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
 	}
-	return pid, pidfd, errs.Wrap(err, errs.Internal, "start %s", b.program.Name())
+	return pid, pidfd, errs.Wrap(noProcess(err), errs.Internal, "start %s", b.program.Name())
 }
 
 // outOfTheWay is program at a number well above files. Before it executes, the child puts those in their

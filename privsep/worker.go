@@ -51,7 +51,8 @@ func (p *pool) spawn(i int) (*worker, error) {
 	w.errands = newErrands(&setup, w.channel, p.names, p.outlet)
 	w.errands.counts = p.slots.counts
 	w.audit = newAuditor(p.audit, process, p.who.UID, w.requests, func(id uint64) (*ipc.Connection, error) { return p.holds(w, id) })
-	expect := p.spawner.expect(p.who, p.config.files())
+	setup.Tasks = uint32(p.spawner.tasks(born.threads))
+	expect := p.spawner.expect(p.who, p.config.files(), uint64(setup.Tasks))
 	for _, m := range []ipc.Message{&setup, &expect} {
 		if err := w.channel.TrySend(m); err != nil && !errors.Is(err, unix.EPIPE) { // who is dead already is heard to be
 			return w, errs.Wrap(err, errs.Internal, "tell a worker what it needs")

@@ -31,6 +31,16 @@ func Confine(files uint64) error {
 	return noNewPrivsProcess()
 }
 
+// LimitTasks bounds how many processes and threads the calling process's user may have when this process starts
+// one more: in a user namespace of its own they are its own. Without it a captured process takes all that the machine, or the
+// limit of the service, has for everybody.
+func LimitTasks(most uint64) error {
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+		return fmt.Errorf("limit processes and threads to %d: %w", most, err)
+	}
+	return nil
+}
+
 // HideFromNeighbours makes the process non-dumpable: without it another process of
 // the same uid could attach a debugger and read tokens, or write code.
 func HideFromNeighbours() error {

@@ -111,6 +111,7 @@ func (p Posture) measureProcess() error {
 	}
 	for name, which := range map[string]int{
 		"limit_core": unix.RLIMIT_CORE, "limit_file_size": unix.RLIMIT_FSIZE, "limit_files": unix.RLIMIT_NOFILE,
+		"limit_tasks": unix.RLIMIT_NPROC,
 	} {
 		var l unix.Rlimit
 		if err := unix.Getrlimit(which, &l); err != nil {

@@ -15,6 +15,7 @@ type Cage struct {
 	Identity
 	Inherited Inheritance
 	Files     uint64 // limit of open descriptors
+	Tasks     uint64 // … of processes and threads of its user
 }
 
 // Posture is what the kernel says about a process, name by name, each value
@@ -42,6 +43,7 @@ func Expect(c Cage) Posture {
 		"limit_core":      "0 0",
 		"limit_file_size": "0 0",
 		"limit_files":     fmt.Sprintf("%d %d", c.Files, c.Files),
+		"limit_tasks":     fmt.Sprintf("%d %d", c.Tasks, c.Tasks),
 		"descriptors":     "0 1 2 3",
 	}
 	for name, id := range c.Inherited.Namespaces {

@@ -2,6 +2,7 @@ package security
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	case "confine":
-		err := Confine(512)
+		err := errors.Join(LimitTasks(4096), Confine(512))
 		p, err2 := Measure()
 		report(map[string]any{"posture": p, "errors": fmt.Sprint(err, err2)})
 	case "keep":
@@ -192,7 +193,7 @@ func TestConfineShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Expect(Cage{Identity: who, Inherited: inherited, Files: 512})
+	want := Expect(Cage{Identity: who, Inherited: inherited, Files: 512, Tasks: 4096})
 	want["descriptors"] = "0 1 2"
 	got := child(t, "confine", attr)
 	if got["errors"] != "<nil> <nil>" {

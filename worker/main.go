@@ -95,6 +95,9 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := setup.Limits.Check(); err != nil {
 		return nil, err
 	}
+	if err := security.LimitTasks(uint64(setup.Tasks)); err != nil {
+		return nil, err
+	}
 	if err := security.Confine(uint64(setup.Files)); err != nil {
 		return nil, err
 	}
