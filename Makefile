@@ -5,7 +5,7 @@ GOARCH    ?= $(shell $(GO) env GOARCH)
 FUZZTIME  ?= 10s
 IPCFUZZTIME ?= 60s
 CHAOS     ?= 10m
-BENCHTIME ?= 15x
+BENCHTIME ?= 20x
 SLURM_RELEASES ?= 24.11
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PROGRAMS   = schedrestd schedrestd-worker schedrestd-keeper schedctl schedctld scheddbd
@@ -37,7 +37,7 @@ demo: build ## a cluster of one machine with the gateway before it, until Ctrl-C
 	bin/schedctl demo
 
 test: build ## everything that needs no foreign software
-	$(GO) test ./...
+	$(GO) test -timeout 20m ./...
 	$(GO) test -tags failpoint ./ctld/...
 
 race: ## the tests under the race detector (needs a C compiler)
