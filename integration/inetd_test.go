@@ -184,6 +184,29 @@ func TestInetdFiles(t *testing.T) {
 	answersIn(t, rest)[0].want(t, 200)
 }
 
+// The one client's worker has a PID namespace where all of the cage is required, and else not; the log says so to who asks.
+func TestInetdConfinement(t *testing.T) {
+	needRoot(t)
+	l := newLab(t)
+	request := "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: " + l.userToken + "\n\n"
+	for _, tt := range []struct{ switches, args, want string }{
+		{"require_confinement", "-v", "PID namespace, "},
+		{"", "-v", `off="PID namespace (one client)"`},
+		{"", "", ""},
+	} {
+		cmd := l.inetd(strings.Fields(tt.args)...)
+		cmd.Env = append(cmd.Env, "SCHEDRESTD_SECURITY="+tt.switches)
+		cmd.Stdin = strings.NewReader(request)
+		out, log, status := finish(t, cmd)
+		if status != 0 || statuses(answersIn(t, out)) != "[200]" || !strings.Contains(log, tt.want) {
+			t.Errorf("%q %s: exit status %d, %s\n%s", tt.switches, tt.args, status, out, log)
+		}
+		if said := strings.Contains(log, "confinement of the workers"); said != (tt.want != "") || strings.Contains(log, "left_out") {
+			t.Errorf("%q %s: %s", tt.switches, tt.args, log)
+		}
+	}
+}
+
 // What keeps the service from answering is exit status 1, with the reason.
 func TestInetdFails(t *testing.T) {
 	l := newLab(t)

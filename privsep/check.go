@@ -11,23 +11,39 @@ import (
 	"schedrestd/ipc"
 )
 
-// Check starts one worker as Run would, and processes that try all that the cage of workers forbids, and writes what
-// came of it to out, for an administrator. It opens no listener and serves nobody. The error says what is missing of
-// what this kind of start can have, or does not hold.
+// Check starts one worker as Run would, a keeper where Run would start one, and processes that try all that the cage of
+// workers forbids, and writes what came of it to out, for an administrator. It opens no listener and serves nobody. The error
+// says what is missing of what this kind of start can have, or does not hold; where all is required it is Run's.
 func Check(c Config, out io.Writer) error {
 	runtime.GOMAXPROCS(1)
+	k := &check{out: out, required: c.Switches.RequireConfinement}
+	c.Switches.RequireConfinement = false // or a worker would refuse before anything could be told of it
+	c.kernelTells = len(c.Listen) == 0    // where nothing is named, anything may come
 	if len(c.Listen) == 0 {
 		c.Listen = []string{"127.0.0.1:0"} // which is not opened
 		if c.Switches.BecomeUser {
 			c.Listen = []string{"unix:/check"} // nor is this
 		}
 	}
+	endpoints, err := parseEndpoints(c)
+	if err != nil {
+		return err
+	}
+	var listeners []*listener // as they would be
+	for _, e := range endpoints {
+		listeners = append(listeners, &listener{network: e.network, name: e.text, tls: e.tls})
+	}
 	c, who, program, err := prepare(c)
 	if err != nil {
 		return err
 	}
 	defer program.Close()
-	spawner, err := startSpawner(c, who.root, program, nil)
+	c = c.with(listeners, who)
+	keys, err := newKeyring(c, who, listeners)
+	if err != nil {
+		return err
+	}
+	spawner, err := startSpawner(c, who.root, program, keys.keeper.program)
 	if err != nil {
 		return err
 	}
@@ -35,18 +51,20 @@ func Check(c Config, out io.Writer) error {
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
-	k := &check{config: c, who: who, spawner: spawner, out: out}
+	k.config, k.who, k.spawner, k.keys = c, who, spawner, keys
 	return k.run()
 }
 
 // check is one run of Check.
 type check struct {
-	config  Config
-	who     service
-	spawner *spawner
-	out     io.Writer
-	sealed  string
-	wrong   []string // what is missing, or does not hold
+	config   Config
+	who      service
+	spawner  *spawner
+	keys     *keyring
+	out      io.Writer
+	required bool // all of the confinement
+	sealed   string
+	wrong    []string // what is missing, or does not hold
 }
 
 func (k *check) run() error {
@@ -61,16 +79,60 @@ func (k *check) run() error {
 		return errs.Wrap(err, errs.KindOf(err), "start a worker")
 	}
 	k.say("\nA worker was started, and is in /proc as it should be: ids, groups, capabilities of each thread, namespaces, limits, descriptors.\n")
+	if err := k.keep(); err != nil {
+		return errs.Wrap(err, errs.KindOf(err), "start the keeper")
+	}
 	k.list(fmt.Sprintf("%d things that are answered no were tried, and were:", len(probes)), probes)
 	if err := k.die(acts); err != nil {
 		return err
 	}
 	k.list("What remains to who captures a worker:", k.escapes())
+	return k.verdict()
+}
+
+// verdict ends the page.
+func (k *check) verdict() error {
+	c := k.config
+	c.Switches.RequireConfinement = k.required
+	if err := k.spawner.satisfy(c, k.who); err != nil {
+		k.say("\nNot all is on, and all is required (require_confinement): such a start fails.\n")
+		return err
+	}
 	if len(k.wrong) > 0 {
 		k.say("\nNot all is on that this start could have.\n")
-		return errs.New(errs.Unsupported, "confinement: %s", strings.Join(k.wrong, "; "))
+		return errs.New(errs.Unsupported, "confinement: %s", strings.Join(k.wrong, "; ")).WithHint("%s", k.hint())
 	}
 	k.say("\nAll is on that a start %s can have.\n", k.kind())
+	return nil
+}
+
+// hint is what helps where something is wrong.
+func (k *check) hint() string {
+	switch {
+	case k.config.Switches.AuditConfinement || len(k.spawner.off) > 0:
+		return "what is switched off is so by SCHEDRESTD_SECURITY"
+	case len(k.spawner.missing) > 0:
+		return remedy(k.who)
+	}
+	return "the reasons are in the table above"
+}
+
+// keep starts the keeper, where there would be one, and ends it.
+func (k *check) keep() error {
+	if err := k.keys.start(k.spawner); err != nil {
+		return err
+	}
+	keeper := k.keys.keeper
+	keeper.mu.Lock()
+	p := keeper.settled
+	keeper.mu.Unlock()
+	k.keys.stop()
+	switch {
+	case p != nil:
+		k.say("A keeper was started as uid %d, is in /proc as it should be, has closed its own cage, and has the keys.\n", p.who.UID)
+	case k.keys.needsKeeper():
+		return errs.New(errs.Internal, "it died when it had the keys")
+	}
 	return nil
 }
 
@@ -92,9 +154,6 @@ func (k *check) list(heading string, lines []string) {
 	}
 }
 
-// rootOnly are parts that nobody else can have, and whose absence is therefore no fault of a start without root.
-var rootOnly = []string{"root of their own", "PID namespace", "empty capability bounding set", "dropping of supplementary groups"}
-
 // layers writes the table of the parts.
 func (k *check) layers() {
 	k.say("%-34s %-4s %s\n", "PART", "IS", "WHY")
@@ -108,23 +167,21 @@ func (k *check) layers() {
 		row(part, "on", "")
 	}
 	for _, part := range k.spawner.off {
-		row(part, "off", "not asked for")
-		k.wrong = append(k.wrong, part+" is off")
+		part, why, _ := strings.Cut(strings.TrimSuffix(part, ")"), " (")
+		row(part, "off", "switched off: "+why)
+		k.wrong = append(k.wrong, part+" is off: "+why)
 	}
-	for _, a := range k.spawner.lacking(k.who) {
-		if !k.who.root && slices.Contains(rootOnly, a.part) {
+	filter, landlock, _ := strings.Cut(k.sealed, ", ")
+	if strings.HasPrefix(landlock, "Landlock") {
+		row("Landlock", "on", landlock)
+	}
+	for _, a := range k.spawner.lacking(k.config, k.who, k.sealed) {
+		if a.usual(k.who) {
 			row(a.part, "off", "takes a start as root")
 			continue
 		}
 		row(a.part, "off", a.why.Error())
 		k.wrong = append(k.wrong, a.part+" is off: "+a.why.Error())
-	}
-	filter, landlock, _ := strings.Cut(k.sealed, ", ")
-	if strings.HasPrefix(landlock, "Landlock") {
-		row("Landlock", "on", landlock)
-	} else {
-		row("Landlock", "off", "this kernel has none")
-		k.wrong = append(k.wrong, "Landlock is off: this kernel has none")
 	}
 	if k.config.Switches.AuditConfinement {
 		row("system call filter", "off", "audit_confinement: it logs, and kills nobody")
@@ -170,7 +227,7 @@ func (k *check) escapes() []string {
 	tcp := func(a ipc.Address) bool { return a.Network == "tcp" }
 	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp),
 		"connections to the configured daemons, and no others, are opened for it: %d at once, %d a second", dialBurst, dialRate)
-	add(s.Local, "whatever its user may ask of the daemons")
+	add(s.Local && k.config.kernelTells, "whatever its user may ask of the daemons")
 	add(k.config.Secrets.TLS.Key != "", "handshakes are signed for it while it is there: it can stand in for the gateway where it gets at the traffic")
 	add(k.config.Secrets.Tokens.Key != "", "it is told whether a token's signature is good, and makes none")
 	sockets := s.Seal&ipc.SealUnix != 0

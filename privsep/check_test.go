@@ -3,8 +3,10 @@ package privsep
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +22,7 @@ const checkEnv = "PRIVSEP_TEST_CHECK"
 func inspect(t *testing.T, as user, c Config) (string, int) {
 	t.Helper()
 	c.Program, c.Setup.Limits = binary, testLimits
+	c.Keeper, c.KeeperArgv = binary, []string{"good"}
 	if len(c.Argv) == 0 {
 		c.Argv = []string{programName, "good"}
 	}
@@ -66,8 +69,9 @@ func TestCheckAsRoot(t *testing.T) {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
 	for name, s := range map[string]security.Switches{
-		"audit_confinement":    {AuditConfinement: true},
-		"disable_unshare_sysv": {DisableUnshareSysV: true},
+		"audit_confinement":     {AuditConfinement: true},
+		"disable_unshare_sysv":  {DisableUnshareSysV: true},
+		"disable_unshare_files": {DisableUnshareFiles: true},
 	} {
 		out, status := inspect(t, nil, Config{User: "nobody", Group: "nogroup", Switches: s})
 		if status != 1 || !strings.Contains(out, name) {
@@ -81,5 +85,78 @@ func TestCheckFinds(t *testing.T) {
 	out, status := inspect(t, plain(t), Config{Argv: []string{programName, "lives but tells"}})
 	if status != 1 || !strings.Contains(out, "These did not:") || !strings.Contains(out, "  bpf (exit status 0: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
+	}
+}
+
+// TestCheckRequires: where all is required the check comes to what the start would, in its words.
+func TestCheckRequires(t *testing.T) {
+	require := security.Switches{RequireConfinement: true}
+	const ends = "part of the confinement can't be had by this start, and all of it is required (require_confinement): "
+	out, status := inspect(t, plain(t), Config{Switches: require})
+	if status != 1 || !strings.Contains(out, "such a start fails") || !strings.Contains(out, "error: "+ends) || !strings.Contains(out, "What remains") {
+		t.Errorf("without root: exit status %d:\n%s", status, out)
+	}
+	said := out[strings.Index(out, ends):]
+	if text, hint := launch(t, plain(t), Config{Switches: require}).failure(); strings.TrimSpace(said) != text || !strings.Contains(hint, "start as root") {
+		t.Errorf("the start ends with %q, hint %q; the check with %q", text, hint, said)
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	out, status = inspect(t, nil, Config{User: "nobody", Group: "nogroup", Switches: require})
+	if all := strings.Contains(out, "Landlock                           on"); all != (status == 0) {
+		t.Errorf("as root: exit status %d:\n%s", status, out)
+	}
+	// Config is not only made of what the command has read.
+	require.AuditConfinement = true
+	if text, _ := launch(t, nil, Config{User: "nobody", Group: "nogroup", Switches: require}).failure(); !strings.Contains(text, ends+"a filter that kills (audit_confinement)") {
+		t.Errorf("a filter that kills nobody: %q", text)
+	}
+}
+
+// TestCheckKeeper: where there is a key, a keeper is started and judged too.
+func TestCheckKeeper(t *testing.T) {
+	dir := t.TempDir()
+	c := Config{Setup: ipc.Setup{JWT: true}}
+	c.Tokens.Key = filepath.Join(dir, "jwt.key")
+	if err := os.WriteFile(c.Tokens.Key, []byte("a key that is as long as it has to be"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		c.User, c.Group = "nobody", "nogroup"
+	}
+	out, _ := inspect(t, nil, c)
+	own := fmt.Sprintf("A keeper was started as uid %d,", os.Geteuid())
+	if !strings.Contains(out, "\nA keeper was started as uid ") || strings.Contains(out, own) != (os.Geteuid() != 0) || strings.Contains(out, "as uid 65534,") {
+		t.Errorf("it says nothing of a keeper:\n%s", out)
+	}
+	if err := os.WriteFile(c.Tokens.Key, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, status := inspect(t, nil, c); status != 1 || !strings.Contains(out, "error: start the keeper: ") {
+		t.Errorf("a key that no keeper keeps: exit status %d:\n%s", status, out)
+	}
+}
+
+// TestConnectsWhereNeeded: only where a client can be known by the kernel's word does a worker go to UNIX sockets.
+func TestConnectsWhereNeeded(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		c    Config
+		over ipc.Network
+		want bool
+	}{
+		{"over TCP come tokens alone", Config{Setup: ipc.Setup{Local: true, JWT: true, AuthSocket: "/s"}}, ipc.TCP, false},
+		{"… and nothing for munged to vouch for", Config{Setup: ipc.Setup{Local: true, JWT: true, Munge: ipc.Munge{Socket: "/s"}}}, ipc.TCP, false},
+		{"the controller's socket", Config{Setup: ipc.Setup{Local: true, AuthSocket: "/s"}}, ipc.Unix, true},
+		{"munged", Config{Setup: ipc.Setup{Local: true, Munge: ipc.Munge{Socket: "/s"}}}, ipc.Unix, true},
+		{"an accounting daemon's socket", Config{Setup: ipc.Setup{Local: true, Accounting: []ipc.Address{{Network: "unix", Address: "/s"}}}}, ipc.Unix, true},
+		{"tokens alone over a UNIX socket", Config{Setup: ipc.Setup{JWT: true, AuthSocket: "/s"}}, ipc.Unix, false},
+		{"no socket to connect to", Config{Setup: ipc.Setup{Local: true}}, ipc.Unix, false},
+	} {
+		got := tt.c.with([]*listener{{network: ipc.TCP}, {network: tt.over}}, service{}).Setup
+		if (got.Seal&ipc.SealUnix != 0) != tt.want || (got.AuthSocket+got.Munge.Socket != "" || len(got.Accounting) > 0) != tt.want {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
 	}
 }

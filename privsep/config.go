@@ -57,6 +57,8 @@ type Config struct {
 	Silence    time.Duration // a worker that answers no Ping for so long is killed: 10 s
 	LogBurst   int           // lines that a worker may log at once: 20000
 	LogRate    int           // … and per second: 10000, more than the requests it can answer
+
+	kernelTells bool // there is a listener where the kernel says who connects
 }
 
 // Defaults of Config.
@@ -111,6 +113,13 @@ func (c Config) complete() (Config, error) {
 	return c, c.checkFiles()
 }
 
+// with is c for these listeners: what workers are told, and may do, depends on who can come.
+func (c Config) with(listeners []*listener, who service) Config {
+	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listener) bool { return l.network == ipc.Unix })
+	c.Setup = c.setup(who)
+	return c
+}
+
 // setup adds to what the command knows what only the parent does.
 func (c Config) setup(who service) ipc.Setup {
 	s := c.Setup
@@ -118,16 +127,17 @@ func (c Config) setup(who service) ipc.Setup {
 	s.Files = uint32(c.files())
 	s.Requests = uint32(c.Connections) // of all workers together; each hears its share
 	s.SchedUID, s.Privileged = who.schedUID, who.names
-	s.Seal = c.seal()
 	s.Audit = c.Audit.Path != ""
-	if !s.Local {
+	if !s.Local || !c.kernelTells {
 		s = withoutSockets(s)
 	}
+	c.Setup = s
+	s.Seal = c.seal()
 	return s
 }
 
 // seal is how the cage of a worker is closed. A worker that connects UNIX sockets by itself, since it is its
-// user that counts there, is let do that and nothing more.
+// user that counts there, is let do that and nothing more. No other one can even make such a socket.
 func (c Config) seal() (s ipc.Seal) {
 	if c.Switches.RequireConfinement {
 		s |= ipc.SealRequire
@@ -136,13 +146,13 @@ func (c Config) seal() (s ipc.Seal) {
 		s |= ipc.SealAudit
 	}
 	unix := func(a ipc.Address) bool { return a.Network == "unix" }
-	if c.Setup.Local && (c.Setup.AuthSocket != "" || c.Setup.Munge.Socket != "" || slices.ContainsFunc(c.Setup.Accounting, unix)) {
+	if c.Setup.Local && c.kernelTells && (c.Setup.AuthSocket != "" || c.Setup.Munge.Socket != "" || slices.ContainsFunc(c.Setup.Accounting, unix)) {
 		s |= ipc.SealUnix
 	}
 	return s
 }
 
-// withoutSockets leaves out the ways by which only a user is told: where tokens alone are served nobody
+// withoutSockets leaves out the ways by which only a user is told: where tokens alone come, as over TCP, nobody
 // goes them.
 func withoutSockets(s ipc.Setup) ipc.Setup {
 	s.AuthSocket, s.Munge = "", ipc.Munge{}

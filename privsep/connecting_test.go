@@ -83,6 +83,11 @@ const (
 func TestCapturedConnects(t *testing.T) {
 	needRoot(t)
 	path := filepath.Join(t.TempDir(), "socket")
+	home, err := os.MkdirTemp("", "listener") // which nobody opens to everybody
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(home)
 	for _, name := range []string{path, "\x00" + path} {
 		ln, err := net.Listen("unix", name)
 		if err != nil {
@@ -95,19 +100,29 @@ func TestCapturedConnects(t *testing.T) {
 			_ = os.Chmod(dir, info.Mode().Perm()|0o777)
 		}
 	}
-	g := serve(t, nil, Config{User: "nobody", Group: "nogroup",
-		Setup: ipc.Setup{Local: true, JWT: true, Munge: ipc.Munge{Socket: "/nowhere/munge"}}})
+	c := Config{User: "nobody", Group: "nogroup", Listen: []string{"127.0.0.1:0", "unix:" + filepath.Join(home, "socket")},
+		Setup: ipc.Setup{Local: true, JWT: true, Munge: ipc.Munge{Socket: "/nowhere/munge"}}}
+	g := serve(t, nil, c)
 	sealed := fmt.Sprint(g.await("worker is ready", nil)["sealed"])
 	if !strings.Contains(sealed, "TCP") {
 		t.Skip("this kernel's Landlock knows no TCP: " + sealed)
 	}
+	try := func(g *gateway, name string) any {
+		_, _ = g.get("/connects?path=" + url.QueryEscape(path) + "&name=" + url.QueryEscape(name))
+		return g.await("worker: it came to", func(r map[string]any) bool { return r["attack"] == name })["result"]
+	}
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| it tries | and is answered |\n|---|---|\n")
 	for _, a := range connectingAttacks {
-		_, _ = g.get("/connects?path=" + url.QueryEscape(path) + "&name=" + url.QueryEscape(a.name))
-		r := g.await("worker: it came to", func(r map[string]any) bool { return r["attack"] == a.name })
-		fmt.Fprintf(table, "| %s | %s |\n", a.name, r["result"])
+		fmt.Fprintf(table, "| %s | %s |\n", a.name, try(g, a.name))
 		g.mustGet("/pid")
 	}
 	show(t, beginConnecting, endConnecting, table.String())
+	c.Listen = c.Listen[:1] // over TCP the kernel tells of nobody: only tokens come, and no worker connects
+	g = serve(t, nil, c)
+	for _, a := range connectingAttacks {
+		if got := fmt.Sprint(try(g, a.name)); !strings.HasSuffix(got, "EPERM") || strings.Contains(got, "DONE") {
+			t.Errorf("of a gateway of TCP alone: %s: %s", a.name, got)
+		}
+	}
 }

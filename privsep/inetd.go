@@ -42,6 +42,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err != nil {
 		return client.turnAway(c, err)
 	}
+	c.kernelTells = client.Network != ipc.TCP
 	c.Setup = c.setup(who)
 	audit, err := openAudit(c, who)
 	if err != nil {
@@ -71,11 +72,11 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
-	if err := spawner.satisfy(c); err != nil {
+	if err := spawner.satisfy(c, who); err != nil {
 		return err
 	}
-	v := &visit{config: c, who: who, client: client, keys: keys, audit: audit, outlet: outlet, done: make(chan error, 1)}
-	if err := v.start(spawner); err != nil {
+	v := &visit{config: c, who: who, client: client, spawner: spawner, keys: keys, audit: audit, outlet: outlet, done: make(chan error, 1)}
+	if err := v.start(); err != nil {
 		return err
 	}
 	return v.wait(signals)
@@ -158,6 +159,7 @@ type visit struct {
 	config  Config
 	who     service
 	client  *standard
+	spawner *spawner
 	keys    visitKeys
 	worker  *process
 	errands *errands
@@ -172,7 +174,8 @@ type visit struct {
 }
 
 // start starts the worker and tells it what it needs.
-func (v *visit) start(s *spawner) error {
+func (v *visit) start() error {
+	s := v.spawner
 	lines := newBudget(v.config.LogBurst, v.config.LogRate, time.Now())
 	born := birth{role: ipc.Worker, program: s.program, argv: s.argv, threads: v.config.Threads, who: v.who.Identity}
 	var err error
@@ -220,6 +223,7 @@ func (v *visit) hear() error {
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
 			late.Stop()
+			v.spawner.announce(v.config, v.who, printable(m.Sealed))
 			if err = v.keys.give(v.worker.channel); err == nil {
 				err = v.hand()
 			}

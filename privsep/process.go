@@ -17,6 +17,7 @@ import (
 // process is a child of the spawner, a worker or the keeper, as the parent sees it.
 type process struct {
 	number  uint32
+	who     security.Identity
 	pid     int
 	pidfd   *os.File // non-blocking: the poller waits for the death, no thread does
 	channel *ipc.Channel
@@ -49,7 +50,7 @@ func (s *spawner) launch(b birth, log *slog.Logger, lines *budget) (*process, er
 		return nil, err
 	}
 	defer unix.Close(logWrite)
-	p := &process{number: s.number.Add(1), channel: channel, log: logRead, started: time.Now(),
+	p := &process{number: s.number.Add(1), who: b.who, channel: channel, log: logRead, started: time.Now(),
 		exit: make(chan string, 1), dead: make(chan struct{}), silent: make(chan struct{})}
 	pid, pidfd, err := s.start(b, theirs, logWrite)
 	if err != nil {

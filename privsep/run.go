@@ -13,13 +13,9 @@
 package privsep
 
 import (
-	"context"
-	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -51,6 +47,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
+	c = c.with(listeners, who)
 	slots := newSlots(c.Connections, c.Log)
 	slots.sources = newSources(c, func(l *connection, why string) { slots.turnAway(l, statusUnavailable, why) })
 	slots.penalties = newPenalties(c.Setup.Admission, c.Log)
@@ -78,7 +75,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	makeThreads(spareThreads)
 	announce(c, who, listeners)
-	if err := spawner.satisfy(c); err != nil {
+	if err := spawner.satisfy(c, who); err != nil {
 		return err
 	}
 	var lost atomic.Bool
@@ -116,7 +113,6 @@ func prepare(c Config) (Config, service, *os.File, error) {
 	if err != nil {
 		return c, who, nil, err
 	}
-	c.Setup = c.setup(who)
 	program, err := openProgram(c.Program, who)
 	return c, who, program, err
 }
@@ -179,36 +175,4 @@ func announce(c Config, who service, listeners []*listener) {
 	case c.Switches.DisableUserCheck:
 		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)
 	}
-}
-
-// lacking is what of the cage can't be had by this start.
-func (s *spawner) lacking(who service) []absent {
-	missing := slices.Clone(s.missing)
-	// A service manager that sets a group has it in the list, too.
-	if !who.root && slices.ContainsFunc(who.Groups, func(gid uint32) bool { return gid != who.GID }) {
-		missing = append(missing, absent{"dropping of supplementary groups", unix.EPERM})
-	}
-	return missing
-}
-
-// satisfy refuses a start that lacks a part of the cage when all of it is required.
-func (s *spawner) satisfy(c Config) error {
-	if c.Switches.RequireConfinement && len(s.missing) > 0 {
-		return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", leftOut(s.missing))
-	}
-	return nil
-}
-
-// announce logs, once, what of the cage is on and what is not. sealed is what workers do to themselves.
-func (s *spawner) announce(c Config, who service, sealed string) {
-	attrs := []any{"on", strings.Join(append(slices.Clone(s.on), sealed), ", ")}
-	if len(s.off) > 0 {
-		attrs = append(attrs, "off", strings.Join(s.off, ", "))
-	}
-	level := slog.LevelInfo
-	if missing := s.lacking(who); len(missing) > 0 {
-		level = slog.LevelWarn
-		attrs = append(attrs, "left_out", leftOut(missing))
-	}
-	c.Log.Log(context.Background(), level, "confinement of the workers", attrs...)
 }

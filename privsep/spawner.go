@@ -46,7 +46,9 @@ func startSpawner(c Config, root bool, program, keeper *os.File) (*spawner, erro
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
 	}
 	s := &spawner{root: root, null: null, program: program, argv: c.Argv, jobs: make(chan func()), over: make(chan struct{})}
-	if !c.Switches.DisableUnshareFiles {
+	if c.Switches.DisableUnshareFiles {
+		s.off = append(s.off, "descriptor table of their own (disable_unshare_files)")
+	} else {
 		s.flags |= unix.CLONE_FILES
 	}
 	if !c.Switches.DisableUnshareSysV {
@@ -100,7 +102,7 @@ func (s *spawner) diverge(c Config, keeper *os.File) error {
 		{"IPC namespace", s.users, because(c.Switches.DisableUnshareSysV, "disable_unshare_sysv"), func() error { return unix.Unshare(unix.CLONE_NEWIPC) }},
 		{"network namespace", s.users, "", func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
 		{"root of their own", false, because(c.SharedRoot, "shared"), func() error { return s.enterRoot(keeper) }},
-		{"PID namespace", false, because(c.Setup.Inetd, "one client"), s.enterPIDs}, // his worker is not worth two processes
+		{"PID namespace", false, because(c.Setup.Inetd && !c.Switches.RequireConfinement, "one client"), s.enterPIDs}, // his worker is not worth two processes
 	} {
 		switch {
 		case layer.had:

@@ -55,7 +55,28 @@ func ParseSwitches(text string) (Switches, error) {
 		}
 		*switchTable[i].of(&s) = true
 	}
+	if err := s.agree(); err != nil {
+		return Switches{}, err
+	}
 	return s, nil
+}
+
+// agree refuses all of the confinement together with a part of it off: whoever set both is wrong about one of them, and which
+// it is he must say.
+func (s *Switches) agree() error {
+	if !s.RequireConfinement {
+		return nil
+	}
+	for _, t := range switchTable {
+		switch t.name {
+		case "audit_confinement", "disable_unshare_files", "disable_unshare_sysv":
+			if *t.of(s) {
+				return errs.New(errs.Invalid, "require_confinement and %s contradict each other: all of the confinement is required, and part of it is switched off", t.name).
+					WithHint("take one of the two out")
+			}
+		}
+	}
+	return nil
 }
 
 // SwitchNames is every switch that ParseSwitches knows, in order.
