@@ -7,6 +7,7 @@ IPCFUZZTIME ?= 60s
 CHAOS     ?= 10m
 BENCHTIME ?= 20x
 SLURM_RELEASES ?= 24.11
+SYSTEMD_SUITES ?= bookworm trixie
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PROGRAMS   = schedrestd schedrestd-worker schedrestd-keeper schedctl schedctld scheddbd
 
@@ -20,10 +21,10 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm chaos bench bench-slurm docs dist clean
+.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm integration-systemd chaos bench bench-slurm docs dist clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## static binaries into bin/
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -75,6 +76,11 @@ integration: build ## the real binaries, driven as a user would
 integration-slurm: build ## before real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
 	@set -e; for release in $(SLURM_RELEASES); do \
 		echo "== Slurm $$release"; SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 12m ./integration/slurm/...; \
+	done
+
+integration-systemd: ## the units under systemd of SYSTEMD_SUITES (bookworm trixie), in machines of Debian's packages; needs root
+	@set -e; for suite in $(SYSTEMD_SUITES); do \
+		echo "== Debian $$suite"; SYSTEMD_SUITE=$$suite $(GO) test -count=1 -v -timeout 15m ./integration/systemd; \
 	done
 
 chaos: build ## load while workers, keeper and controller are killed, for CHAOS (10m; a minute of it is in "make test")

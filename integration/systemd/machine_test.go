@@ -1,0 +1,185 @@
+// Package systemd installs the gateway and its daemons on a machine with a real systemd, as docs/INSTALL.md says, and
+// holds the units to what they promise. The script "machine" makes the machine out of namespaces.
+//
+// "make integration-systemd" runs it. SYSTEMD_SUITE says which Debian; without it all tests are skipped.
+// SYSTEMD_REQUIRED=1 makes failures of skips, SYSTEMD_KEEP=1 leaves the machine up: "machine trixie down".
+package systemd
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// machine is the one with systemd.
+type machine struct {
+	suite string // trixie
+	root  string // its root directory, as this machine sees it
+}
+
+var (
+	lab     machine
+	skipped string // why there is none
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	err := lab.open(os.Getenv("SYSTEMD_SUITE"))
+	defer lab.close()
+	if absent, ok := errors.AsType[missing](err); ok && os.Getenv("SYSTEMD_REQUIRED") == "" {
+		skipped, err = absent.Error(), nil
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// missing says what this machine has not got.
+type missing struct{ what string }
+
+func (e missing) Error() string { return e.what }
+
+// booted is the machine, or the end of a test that has none.
+func booted(t *testing.T) *machine {
+	t.Helper()
+	if skipped != "" {
+		t.Skip(skipped)
+	}
+	return &lab
+}
+
+func (m *machine) open(suite string) error {
+	if suite == "" {
+		return missing{"SYSTEMD_SUITE names no Debian to boot"}
+	}
+	if os.Geteuid() != 0 {
+		return missing{"needs root, to make a machine for systemd"}
+	}
+	for _, program := range []string{"debootstrap", "unshare", "nsenter", "setpriv", "ip"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return missing{program + " is not installed"}
+		}
+	}
+	if out, err := exec.Command("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--fork", "true").CombinedOutput(); err != nil {
+		return missing{fmt.Sprintf("namespaces can't be made here: %s", bytes.TrimSpace(out))}
+	}
+	if out, err := exec.Command("make", "-s", "-C", "../..", "build").CombinedOutput(); err != nil {
+		return fmt.Errorf("make build: %w\n%s", err, out)
+	}
+	m.suite = suite
+	first, err := m.script("up")
+	if err != nil {
+		return err
+	}
+	m.root = "/proc/" + strings.TrimSpace(first) + "/root"
+	// What is written there is in that machine's memory, and goes with it.
+	if out, err := exec.Command("make", "-s", "-C", "../..", "install", "DESTDIR="+m.root).CombinedOutput(); err != nil {
+		return fmt.Errorf("make install: %w\n%s", err, out)
+	}
+	for _, part := range []string{"1. Programs", "2. Configuration", "3. Which units"} {
+		script, err := instructions(part)
+		if err != nil {
+			return err
+		}
+		if out, err := m.try(script); err != nil {
+			return fmt.Errorf("docs/INSTALL.md, %s: %w\n%s", part, err, out)
+		}
+	}
+	return nil
+}
+
+// close takes the machine down, unless somebody wants to look around in it.
+func (m *machine) close() {
+	if m.suite != "" && os.Getenv("SYSTEMD_KEEP") == "" {
+		m.script("down")
+	}
+}
+
+// script runs "machine". What it starts keeps none of its files open.
+func (m *machine) script(args ...string) (string, error) {
+	var out, said bytes.Buffer
+	cmd := exec.Command("./machine", append([]string{m.suite}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said, os.Stderr)
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("machine %s %v: %w\n%s", m.suite, args, err, &said)
+	}
+	return out.String(), nil
+}
+
+// instructions is what a part of docs/INSTALL.md has its reader type, but for what was done from outside.
+func instructions(part string) (string, error) {
+	page, err := os.ReadFile("../../docs/INSTALL.md")
+	if err != nil {
+		return "", err
+	}
+	_, rest, found := strings.Cut(string(page), "\n## "+part+"\n")
+	if !found {
+		return "", fmt.Errorf("docs/INSTALL.md has no part %q", part)
+	}
+	text, _, _ := strings.Cut(rest, "\n## ")
+	var script strings.Builder
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		for line := range strings.Lines(block[1]) {
+			if !strings.HasPrefix(line, "make ") {
+				script.WriteString(line)
+			}
+		}
+	}
+	if script.Len() == 0 {
+		return "", fmt.Errorf("docs/INSTALL.md, %s, has nothing to type", part)
+	}
+	return script.String(), nil
+}
+
+// try runs a script in the machine, as root, and gives what it printed.
+func (m *machine) try(script string) (string, error) {
+	out, err := exec.Command("./machine", m.suite, "run", "bash", "-ec", "set -o pipefail\n"+script).CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// run runs a script in the machine that has to succeed.
+func (m *machine) run(t *testing.T, script string) string {
+	t.Helper()
+	out, err := m.try(script)
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, out)
+	}
+	return out
+}
+
+// file is one of the machine's files, as this machine sees it.
+func (m *machine) write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(m.root+path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fresh stops all that was started of the gateway, and takes away what a test before has set.
+func (m *machine) fresh(t *testing.T) {
+	t.Helper()
+	m.run(t, `units='schedrestd.socket schedrestd-https.socket schedrestd-users.socket schedrestd-inetd.socket schedrestd.service schedrestd-users.service'
+		systemctl disable --now --quiet $units
+		rm -rf /etc/sched/*.env /etc/systemd/system/schedrestd*.d /var/log/schedrestd* /var/log/private/schedrestd*
+		systemctl daemon-reload
+		systemctl reset-failed`)
+}
+
+// since gives a unit's lines of the journal since it was started last.
+func (m *machine) since(t *testing.T, unit string) string {
+	t.Helper()
+	return m.run(t, `journalctl --sync; journalctl -o cat --no-pager -u "`+unit+`" _SYSTEMD_INVOCATION_ID="$(systemctl show -P InvocationID "`+unit+`")"`)
+}

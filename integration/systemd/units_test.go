@@ -1,0 +1,283 @@
+package systemd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	asks      = `eval "$(schedctl token)"; curl -sS --fail-with-body -H "X-SCHED-USER-TOKEN: $SCHED_JWT" `
+	ping      = asks + `http://127.0.0.1:6820/sched/v0.0.43/ping`
+	usersPing = `setpriv --reuid=alice --regid=alice --clear-groups curl -sS --fail-with-body --unix-socket /run/schedrestd-users/socket http://x/sched/v0.0.43/ping`
+	submit    = asks + `-H 'Content-Type: application/json' -d '{"job":{"name":"n","current_working_directory":"/tmp","environment":["PATH=/bin"]},
+		"script":"#!/bin/sh\nsleep '$seconds'\n"}' http://127.0.0.1:6820/sched/v0.0.43/job/submit`
+	withRoot = `install -D -m 0644 /usr/local/share/doc/schedrestd/examples/root.conf /etc/systemd/system/schedrestd.service.d/root.conf; systemctl daemon-reload`
+	start    = `systemctl start schedrestd.socket schedrestd.service`
+)
+
+// starts are the ways to start the gateway that docs/INSTALL.md has, and one of an administrator's own.
+var starts = map[string]struct {
+	row        string // in the table there
+	unit, env  string
+	before     string // a script
+	start, ask string
+	whole      bool // nothing of the cage is left out
+}{
+	"service": {"`schedrestd.service`", "schedrestd.service", "schedrestd.env", "", start, ping, false},
+	"root":    {"… with `root.conf`", "schedrestd.service", "schedrestd.env", withRoot, start, ping, true},
+	"users": {"`schedrestd-users.service`", "schedrestd-users.service", "schedrestd-users.env", "",
+		"systemctl start schedrestd-users.socket schedrestd-users.service", usersPing, true},
+	"dynamic user": {"… with `DynamicUser=yes`", "schedrestd.service", "schedrestd.env",
+		`mkdir -p /etc/systemd/system/schedrestd.service.d
+		printf '[Service]\nDynamicUser=yes\nUser=gate\nGroup=\n' >/etc/systemd/system/schedrestd.service.d/user.conf; systemctl daemon-reload`, start, ping, false},
+}
+
+// Each unit is up when it says so, answers, and its line in the journal has the layers that the page says; with
+// require_confinement it starts or does not, as the page says.
+func TestUnitsStart(t *testing.T) {
+	m := booted(t)
+	page, err := os.ReadFile("../../docs/INSTALL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range starts {
+		t.Run(name, func(t *testing.T) {
+			m.fresh(t)
+			m.run(t, tt.before+"\n"+tt.start)
+			m.run(t, tt.ask)
+			log := m.since(t, tt.unit)
+			line := regexp.MustCompile(`msg="confinement of the workers" on="([^"]*)"(?: left_out="([^"]*)")?\n`).FindStringSubmatch(log)
+			if line == nil {
+				t.Fatalf("no line about the confinement:\n%s", log)
+			}
+			required := "starts"
+			if !tt.whole {
+				required = "does not start"
+			}
+			layers := strings.Split(line[1], ", no_new_privs")[0]
+			row := fmt.Sprintf("| %s | %s | %s | %s |\n", tt.row, layers, line[2], required)
+			if row = strings.ReplaceAll(row, "|  |", "| nothing |"); !strings.Contains(string(page), row) {
+				t.Errorf("docs/INSTALL.md has no row\n%s", row)
+			}
+			if strings.Contains(log, "evaluates to an empty string") || strings.Contains(log, "level=ERROR") {
+				t.Errorf("the journal:\n%s", log)
+			}
+			m.write(t, "/etc/sched/"+tt.env, "SCHEDRESTD_SECURITY=require_confinement"+map[bool]string{true: ",become_user"}[name == "users"]+"\n")
+			if out, err := m.try("systemctl restart " + tt.unit); (err == nil) != tt.whole {
+				t.Errorf("with require_confinement: %v\n%s\n%s", err, out, m.since(t, tt.unit))
+			}
+		})
+	}
+}
+
+// One instance for each connection; with require_confinement it answers nobody, and says why.
+func TestInetdUnit(t *testing.T) {
+	m := booted(t)
+	m.fresh(t)
+	m.run(t, "systemctl start schedrestd-inetd.socket")
+	m.run(t, ping)
+	m.run(t, ping)
+	m.write(t, "/etc/sched/schedrestd.env", "SCHEDRESTD_SECURITY=require_confinement\n")
+	if out, err := m.try(ping); err == nil {
+		t.Errorf("answered without all of the cage: %s", out)
+	}
+	if log := m.run(t, `journalctl --sync; journalctl -o cat --no-pager -u 'schedrestd-inetd@*'`); !strings.Contains(log, "(require_confinement)") {
+		t.Errorf("the journal:\n%s", log)
+	}
+	if left := m.run(t, `systemctl list-units --all --no-legend --plain 'schedrestd-inetd@*' --state=active`); left != "" {
+		t.Errorf("left:\n%s", left)
+	}
+}
+
+// The steps of the page's part about TLS.
+func TestTLS(t *testing.T) {
+	m := booted(t)
+	m.fresh(t)
+	script, err := instructions("4. TLS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.run(t, `cp /etc/sched/sched.conf /tmp; cd /tmp
+		openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.pem -subj /CN=head -addext subjectAltName=DNS:localhost 2>&1
+		`+script)
+	defer m.run(t, "cp /tmp/sched.conf /etc/sched/")
+	m.run(t, asks+"--cacert /tmp/server.pem https://localhost:6821/sched/v0.0.43/ping")
+	m.run(t, "systemctl reload schedrestd; sleep 1; "+asks+"--cacert /tmp/server.pem https://localhost:6821/sched/v0.0.43/ping")
+	if out, err := m.try(`setpriv --reuid=schedrestd --regid=schedrestd --clear-groups cat /etc/sched/tls.key`); err == nil {
+		t.Errorf("workers' user reads the key: %s", out)
+	}
+}
+
+// What the page tells the administrator to type to have the cage tried inside of the unit's own sandbox.
+func TestCheckInsideTheUnit(t *testing.T) {
+	m := booted(t)
+	script, err := instructions("6. Is it well?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, check, found := strings.Cut(script, "unit=schedrestd\n")
+	check, _, end := strings.Cut(check, "rm /run/systemd/system/schedrestd-check.service\n")
+	if !found || !end {
+		t.Fatalf("not in docs/INSTALL.md:\n%s", script)
+	}
+	for name, tt := range starts {
+		t.Run(name, func(t *testing.T) {
+			m.fresh(t)
+			out := m.run(t, tt.before+"\nunit="+strings.TrimSuffix(tt.unit, ".service")+"\n"+check+
+				"rm /run/systemd/system/schedrestd-check.service\nsystemctl daemon-reload\njournalctl --rotate\njournalctl --vacuum-time=1s\n")
+			died := regexp.MustCompile(`(\d+) things that kill were done, each by a process of its own: (\d+) died`).FindStringSubmatch(out)
+			if died == nil || died[1] != died[2] || !strings.Contains(out, "All is on that a start ") {
+				t.Errorf("%s", out)
+			}
+			if whole := !strings.Contains(out, "takes a start as root"); whole != tt.whole {
+				t.Errorf("whole: %v\n%s", whole, out)
+			}
+		})
+	}
+}
+
+// While the service is restarted and reloaded nobody is refused: who comes meanwhile waits in the socket.
+func TestRestartUnderLoad(t *testing.T) {
+	m := booted(t)
+	m.fresh(t)
+	m.run(t, start)
+	token := strings.TrimPrefix(m.run(t, `eval "$(schedctl token lifespan=3600 2>/dev/null || schedctl token)"; echo $SCHED_JWT`), "SCHED_JWT=")
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", m.root+"/run/schedrestd/socket")
+	}}}
+	var answered atomic.Int64
+	over := make(chan struct{})
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				r, _ := http.NewRequest("GET", "http://x/sched/v0.0.43/ping", nil)
+				r.Header.Set("X-SCHED-USER-TOKEN", token)
+				resp, err := client.Do(r)
+				if err != nil {
+					t.Errorf("after %d answers: %v", answered.Load(), err)
+					return
+				}
+				text, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if err != nil || resp.StatusCode != 200 {
+					t.Errorf("after %d answers: %s, %v\n%s", answered.Load(), resp.Status, err, text)
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	for range 3 {
+		before := answered.Load()
+		m.run(t, "systemctl restart schedrestd; systemctl reload schedrestd; sleep 0.5; systemctl kill --signal=HUP --kill-whom=main schedrestd")
+		if answered.Load() == before {
+			t.Error("nobody was answered meanwhile")
+		}
+	}
+	close(over)
+	clients.Wait()
+	t.Logf("%d answers", answered.Load())
+}
+
+// A first client is enough to start the service.
+func TestSocketActivation(t *testing.T) {
+	m := booted(t)
+	m.fresh(t)
+	m.run(t, "systemctl start schedrestd.socket schedrestd-users.socket; ! systemctl is-active schedrestd.service")
+	m.run(t, ping)
+	m.run(t, usersPing)
+	m.run(t, "systemctl is-active schedrestd.service schedrestd-users.service")
+}
+
+// Stopped, nothing is left: no process, no socket, no control group, no failed unit.
+func TestStop(t *testing.T) {
+	m := booted(t)
+	for _, before := range []string{"", withRoot} {
+		m.fresh(t)
+		m.run(t, before+"\n"+start+"\nsystemctl start schedrestd-users.socket schedrestd-users.service")
+		m.run(t, ping)
+		m.run(t, usersPing)
+		m.run(t, `systemctl stop schedrestd.socket schedrestd.service schedrestd-users.socket schedrestd-users.service`)
+		left := m.run(t, `ps -eo pid,comm | grep 'schedrestd' || true
+			ls -d /run/schedrestd*/socket /sys/fs/cgroup/system.slice/schedrestd* 2>/dev/null || true
+			systemctl list-units --no-legend --plain --state=failed,active 'schedrestd*'`)
+		if left != "" {
+			t.Errorf("left:\n%s", left)
+		}
+	}
+}
+
+// The audit log goes to the one directory that a unit may write, whoever the gateway runs as; and it moves along.
+func TestAuditLog(t *testing.T) {
+	m := booted(t)
+	m.fresh(t)
+	for i, before := range []string{"", withRoot, "rm /etc/systemd/system/schedrestd.service.d/root.conf; systemctl daemon-reload"} {
+		m.write(t, "/etc/sched/schedrestd.env", "SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log\n")
+		m.run(t, before+"\nsystemctl start schedrestd.socket; systemctl restart schedrestd.service")
+		m.run(t, "seconds=0\n"+submit)
+		lines := strings.Split(m.run(t, "cat /var/log/schedrestd/audit.log"), "\n")
+		if len(lines) != 2*(i+1) || !json.Valid([]byte(lines[len(lines)-1])) {
+			t.Errorf("%q", lines)
+		}
+		if mode := m.run(t, "stat -c %a /var/log/schedrestd /var/log/schedrestd/audit.log"); mode != "700\n600" {
+			t.Errorf("modes %q", mode)
+		}
+	}
+}
+
+// Jobs run on while the controller is restarted.
+func TestJobsOutliveTheController(t *testing.T) {
+	m := booted(t)
+	m.fresh(t)
+	m.run(t, start)
+	var made struct {
+		Job int `json:"job_id"`
+	}
+	if err := json.Unmarshal([]byte(m.run(t, "seconds=60\n"+submit)), &made); err != nil {
+		t.Fatal(err)
+	}
+	state := func() string {
+		return m.run(t, asks+fmt.Sprintf("http://127.0.0.1:6820/sched/v0.0.43/job/%d", made.Job)+` | grep -o '"job_state":\["[A-Z]*"'`)
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(state(), "RUNNING"); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(state())
+		}
+	}
+	m.run(t, "systemctl restart schedctld")
+	if got := state(); !strings.Contains(got, "RUNNING") {
+		t.Error(got)
+	}
+}
+
+// This systemd finds nothing wrong with the units.
+func TestUnitsVerify(t *testing.T) {
+	m := booted(t)
+	m.fresh(t)
+	for _, before := range []string{"", withRoot} {
+		out := m.run(t, before+`
+			cd /usr/local/lib/systemd/system; systemd-analyze verify --man=no $(ls | sed 's/@\./@1./') 2>&1`)
+		for line := range strings.Lines(out) {
+			if !strings.Contains(line, "DelegateSubgroup") { // is one of version 254
+				t.Error(line)
+			}
+		}
+	}
+}
