@@ -22,7 +22,8 @@ func TestAbusesTLS(t *testing.T) {
 	own := "X-SCHED-USER-TOKEN: " + s.userToken + "\r\n"
 	dial := func() (net.Conn, error) { return tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true}) }
 	client := speech{own, own}
-	heldTo(t, expose(abuses(client), 0, client.marker(), dial, patient), g.paths())
+	list := expose(abuses(client), 0, client.marker(), dial, patient)
+	heldTo(t, list, g.paths(list))
 	g.unharmedBy(t, workers)
 }
 

@@ -221,14 +221,24 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 
 var pathOf = regexp.MustCompile(`msg="worker: request" .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
 
-// paths is what the gateway's log has of each request: the path, by the request's id.
-func (g *gate) paths() map[string]string {
+// paths is what the gateway's log has of each request: the path, by the request's id. The line of an answer comes after it; those of
+// requests that were refused before they had a path never come.
+func (g *gate) paths(list []*exposure) map[string]string {
 	g.t.Helper()
-	list := map[string]string{}
-	for _, m := range pathOf.FindAllStringSubmatch(g.log(), -1) {
-		list[m[1]] = m[2]
+	paths := map[string]string{}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		for _, m := range pathOf.FindAllStringSubmatch(g.log(), -1) {
+			paths[m[1]] = m[2]
+		}
+		if !slices.ContainsFunc(list, func(e *exposure) bool { return e.awaits(paths) }) || time.Now().After(end) {
+			return paths
+		}
 	}
-	return list
+}
+
+// awaits tells whether the log lacks an answer to a request that had a path.
+func (e *exposure) awaits(paths map[string]string) bool {
+	return slices.ContainsFunc(e.replies, func(r reply) bool { return r.id != "" && (r.status < 400 || r.status == 404) && paths[r.id] == "" })
 }
 
 var whose = regexp.MustCompile(`(own|mark|evil)-([0-9]{5})`)
@@ -363,7 +373,7 @@ func TestAbuses(t *testing.T) {
 		})
 	}
 	all.Wait()
-	paths := f.gate.paths()
+	paths := f.gate.paths(slices.Concat(lists...))
 	for i, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			if way.proxied {
