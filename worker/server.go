@@ -196,6 +196,10 @@ func (s *server) take(fd int, m *ipc.Connection) {
 	go s.shake(c, secured, s.http.ReadHeaderTimeout)
 }
 
+// settling is how long a request that is on its way may take to come, when the worker ends. From Shutdown on http.Server
+// drops what it has just read, and who sent it would be told to come again.
+const settling = 500 * time.Millisecond
+
 // finish answers what is being answered, closes what is idle, and ends the worker.
 func (s *server) finish() {
 	leaving.Store(true)
@@ -207,13 +211,18 @@ func (s *server) finish() {
 	defer cancel()
 	other := make(chan error, 1)
 	go func() { other <- s.http2.Shutdown(ctx) }()
+	closed := make(chan struct{})
+	go func() { s.held.Wait(); close(closed) }() // Shutdown does not know one that was accepted this very moment
+	s.http.SetKeepAlivesEnabled(false)           // closes who rests, and each answer is the last
+	select {
+	case <-closed:
+	case <-time.After(settling):
+	}
 	if err := errors.Join(s.http.Shutdown(ctx), <-other); err != nil {
 		slog.Warn("worker gives up requests that did not end in time", "limit", s.drain)
 		_ = s.http.Close()
 		_ = s.http2.Close()
 	}
-	closed := make(chan struct{})
-	go func() { s.held.Wait(); close(closed) }() // Shutdown does not know one that was accepted this very moment
 	select {
 	case <-closed:
 	case <-ctx.Done():
