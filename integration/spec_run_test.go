@@ -156,19 +156,22 @@ func waiting(t *testing.T, address string) int {
 	must(t, err)
 	port, err := strconv.Atoi(text)
 	must(t, err)
-	table, err := os.ReadFile("/proc/net/tcp")
-	must(t, err)
-	for line := range strings.Lines(string(table)) {
-		f := strings.Fields(line)
-		if len(f) > 4 && f[3] == "0A" && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {
-			_, queue, _ := strings.Cut(f[4], ":")
-			n, err := strconv.ParseInt(queue, 16, 32)
-			must(t, err)
-			return int(n)
+	var n int64
+	eventually(t, "somebody listens on "+address, func() (found bool) { // a table that changes while it is read loses lines
+		table, err := os.ReadFile("/proc/net/tcp")
+		must(t, err)
+		for line := range strings.Lines(string(table)) {
+			f := strings.Fields(line)
+			if len(f) > 4 && f[3] == "0A" && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {
+				_, queue, _ := strings.Cut(f[4], ":")
+				n, err = strconv.ParseInt(queue, 16, 32)
+				must(t, err)
+				return true
+			}
 		}
-	}
-	t.Fatalf("nobody listens on %s", address)
-	return 0
+		return false
+	})
+	return int(n)
 }
 
 // As many connections are handled as --max-connections says, 124 by default; the next waits in the
