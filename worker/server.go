@@ -35,6 +35,7 @@ type server struct {
 	retired  atomic.Bool
 	stall    time.Duration
 	drain    time.Duration
+	settle   time.Duration // of it for a request that is on its way
 	inetd    bool
 	front    atomic.Pointer[front] // of the one connection of an inetd run
 	held     sync.WaitGroup        // connections that were taken and not closed
@@ -57,6 +58,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 		inetd:   setup.Inetd,
 		stall:   l.Stall,
 		drain:   l.Drain,
+		settle:  settling,
 		counts:  new(counters),
 		exit:    make(chan int, 2),
 	}
@@ -216,7 +218,7 @@ func (s *server) finish() {
 	s.http.SetKeepAlivesEnabled(false)           // closes who rests, and each answer is the last
 	select {
 	case <-closed:
-	case <-time.After(settling):
+	case <-time.After(s.settle):
 	}
 	if err := errors.Join(s.http.Shutdown(ctx), <-other); err != nil {
 		slog.Warn("worker gives up requests that did not end in time", "limit", s.drain)
