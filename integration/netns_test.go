@@ -118,6 +118,11 @@ func TestNetworkNamespaces(t *testing.T) {
 		}
 	}
 	check("at first")
+	for _, line := range []string{" netns=" + served.name + " netns_listen=\"[" + four + " ", " netns=" + served.name + " controller_netns=/proc/"} {
+		if !strings.Contains(g.log(), line) || strings.Contains(g.log(), "netns_listen=[unix") {
+			t.Errorf("the log has no %s:\n%s", line, g.log())
+		}
+	}
 	served.forget()
 	own.forget()
 	check("without names")

@@ -224,6 +224,7 @@ func (v *visit) hear() error {
 		case *ipc.Ready:
 			late.Stop()
 			v.spawner.announce(v.config, v.who, printable(m.Sealed))
+			v.config.announceRules()
 			if err = v.keys.give(v.worker.channel); err == nil {
 				err = v.hand()
 			}

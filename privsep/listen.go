@@ -19,9 +19,11 @@ type listener struct {
 	network ipc.Network
 	name    string // its address, or unix:PATH
 	tls     bool
-	file    *os.File
-	raw     syscall.RawConn
-	remove  func() // takes a UNIX socket out of the file system
+
+	elsewhere bool // in the network namespace for TCP, which is not the gateway's own
+	file      *os.File
+	raw       syscall.RawConn
+	remove    func() // takes a UNIX socket out of the file system
 }
 
 // listenAll opens every LISTEN argument, after what the service manager passed, or none.
@@ -96,7 +98,7 @@ func listenTCP(e endpoint, s *space) (list []*listener, err error) {
 		return nil, err
 	}
 	err = s.inside(func() error {
-		list, err = bindAll(e, addresses)
+		list, err = bindAll(e, addresses, s)
 		return err
 	})
 	return list, err
@@ -111,23 +113,23 @@ func (c Config) listenIn(endpoints []endpoint) (*space, error) {
 	return openSpace("SCHEDRESTD_NETNS", c.Netns)
 }
 
-// bindAll binds the addresses of e in the calling thread's network namespace.
-func bindAll(e endpoint, addresses []netip.AddrPort) (list []*listener, err error) {
+// bindAll binds the addresses of e in the calling thread's network namespace, which is s.
+func bindAll(e endpoint, addresses []netip.AddrPort, s *space) (list []*listener, err error) {
 	var missing error
 	for _, a := range addresses {
 		l, err := bindTCP(a)
 		switch {
 		case err == nil:
-			l.tls = e.tls
+			l.tls, l.elsewhere = e.tls, s != nil
 			list = append(list, l)
 		case errors.Is(err, unix.EADDRNOTAVAIL), errors.Is(err, unix.EAFNOSUPPORT):
 			missing = err
 		default:
-			return list, explainBind(err, a.String())
+			return list, explainBind(err, a.String(), s)
 		}
 	}
 	if len(list) == 0 {
-		return nil, explainBind(missing, e.text)
+		return nil, explainBind(missing, e.text, s)
 	}
 	return list, nil
 }
@@ -188,7 +190,7 @@ func nameTCP(a unix.Sockaddr, zone string) string {
 	return ""
 }
 
-func explainBind(err error, address string) error {
+func explainBind(err error, address string, s *space) error {
 	var hint string
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
@@ -197,6 +199,12 @@ func explainBind(err error, address string) error {
 		hint = "a port below 1024 needs root, or CAP_NET_BIND_SERVICE"
 	case errors.Is(err, unix.EADDRNOTAVAIL):
 		hint = "this machine has no such address"
+		if s != nil {
+			hint = "that network namespace has no such address: nsenter --net=PATH ip addr shows those that it has"
+		}
+	}
+	if s != nil {
+		address += " in " + s.what
 	}
 	var sys syscall.Errno
 	if errors.As(err, &sys) {

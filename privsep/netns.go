@@ -54,7 +54,8 @@ func openSpace(variable, text string) (*space, error) {
 	case errors.Is(err, unix.ENOENT):
 		return nil, missing()
 	case err != nil:
-		return nil, errs.Wrap(err, errs.Denied, "%s: open %s", what, path)
+		return nil, errs.New(errs.Denied, "%s: can't open %s: %v", what, path, err).
+			WithHint("those of another process take root with CAP_SYS_PTRACE; ip netns attach NAME PID gives one a name that root alone opens")
 	}
 	if !isNetwork(fd) {
 		unix.Close(fd)
@@ -84,6 +85,17 @@ func isNetwork(fd int) bool {
 	}
 	kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE)
 	return err == nil && kind == unix.CLONE_NEWNET
+}
+
+// CheckNetns refuses a value of variable that can't name a network namespace. It opens nothing.
+func CheckNetns(variable, text string) error {
+	if text == "" {
+		return nil
+	}
+	if err := checkSpace(variable+"="+text, text); err != nil {
+		return errs.New(errs.Invalid, "environment: %v", err).WithHint("%s", errs.HintOf(err))
+	}
+	return nil
 }
 
 // checkSpace refuses what is neither a name nor a path.

@@ -89,6 +89,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	spawner.announce(c, who, sealed)
+	c.announceRules()
 	if err := keys.start(spawner); err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func work(signals <-chan os.Signal, c Config, who service, m means, door *door, 
 		return err
 	}
 	door.open(host)
-	c.Log.Info("serving", "listen", names(door.listeners))
+	c.Log.Info("serving", where(c, door.listeners)...)
 	notifyReady()
 
 	first := renewals.until(signals, host, secrets)
@@ -157,22 +158,4 @@ func dropCapabilities(who service) error {
 			WithHint("CAP_SETUID, CAP_SETGID and CAP_KILL are needed; or start as the serving user without -u")
 	}
 	return security.HideFromNeighbours()
-}
-
-// announce logs, once, who will serve.
-func announce(c Config, who service, listeners []*listener) {
-	switch {
-	case c.Switches.BecomeUser:
-		c.Log.Info("workers start with their users", "most", c.Identities, "connections", c.Connections,
-			"worker_per_connection", c.Switches.WorkerPerConnection, "listen", names(listeners))
-	default:
-		c.Log.Info("starting workers", "user", who.Name, "uid", who.UID, "gid", who.GID, "workers", c.Workers,
-			"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", names(listeners))
-	}
-	switch {
-	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
-		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
-	case c.Switches.DisableUserCheck:
-		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)
-	}
 }

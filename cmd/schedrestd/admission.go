@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -29,19 +30,29 @@ func setPenalties(o *options, v string) error {
 		return nil
 	}
 	of := map[string]*time.Duration{"auth": &a.Auth, "malformed": &a.Malformed, "crash": &a.Crash, "threshold": &a.Threshold}
+	bad := func(format string, args ...any) error {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_PENALTIES=%s: %s", v, fmt.Sprintf(format, args...)).
+			WithHint("off, or a list of auth, malformed, crash and threshold, each once with a time up to %s, as auth:1s,threshold:30s", mostPenalty)
+	}
 	words := listed(v)
+	if len(words) == 0 {
+		return bad("it names nothing")
+	}
+	said := map[string]bool{}
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, ":")
 		d, err := time.ParseDuration(value)
-		if of[name] == nil || err != nil || d < 0 || d > mostPenalty || d%time.Millisecond != 0 || d == 0 && name == "threshold" {
-			words = nil
-			break
+		switch {
+		case of[name] == nil:
+			return bad("there is no %q", name)
+		case said[name]:
+			return bad("%s stands there twice", name)
+		case err != nil || d < 0 || d > mostPenalty || d%time.Millisecond != 0:
+			return bad("%q is no time", word)
+		case d == 0 && name == "threshold":
+			return bad("a threshold of nothing would have everybody wait")
 		}
-		*of[name] = d
-	}
-	if len(words) == 0 {
-		return errs.New(errs.Invalid, "environment: SCHEDRESTD_PENALTIES=%s", v).
-			WithHint("off, or a list of auth, malformed, crash and threshold, each with a time up to %s, as auth:1s,threshold:30s", mostPenalty)
+		*of[name], said[name] = d, true
 	}
 	return nil
 }
@@ -65,19 +76,22 @@ func setExempt(o *options, v string) (err error) {
 
 // networks reads addresses and networks; n is how many words there were at first.
 func networks(name, value string, words []string, n int, or string) (list []netip.Prefix, err error) {
+	bad := func(format string, args ...any) error {
+		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).
+			WithHint("addresses and networks whose other bits are 0, as 192.0.2.7,10.0.0.0/8,2001:db8::/32%s", or)
+	}
 	for _, word := range words {
 		p, err := netip.ParsePrefix(word)
-		if a, bad := netip.ParseAddr(word); bad == nil && a.Zone() == "" {
+		if a, no := netip.ParseAddr(word); no == nil && a.Zone() == "" {
 			p, err = netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
 		}
 		if err != nil || p != p.Masked() {
-			return nil, errs.New(errs.Invalid, "environment: %s=%s: %s is no network", name, value, word).
-				WithHint("addresses and networks whose other bits are 0, as 192.0.2.7,10.0.0.0/8,2001:db8::/32%s", or)
+			return nil, bad("%s is no network", word)
 		}
 		list = append(list, p)
 	}
 	if n == 0 || len(list) > ipc.MaxPrefixes {
-		return nil, errs.New(errs.Invalid, "environment: %s=%s: %d networks, not from 1 to %d", name, value, n, ipc.MaxPrefixes)
+		return nil, bad("%d networks, not from 1 to %d", n, ipc.MaxPrefixes)
 	}
 	return list, nil
 }

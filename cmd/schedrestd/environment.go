@@ -30,22 +30,22 @@ var variables = []variable{
 	{"SCHED_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
 	{"SCHEDRESTD_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
 	{"SCHEDRESTD_ANSWER_MEMORY", setAnswers},
-	{"SCHEDRESTD_AUDIT_FAIL", setWord(func(o *options) *bool { return &o.audit.Open }, "SCHEDRESTD_AUDIT_FAIL", "open", "closed")},
+	{"SCHEDRESTD_AUDIT_FAIL", setAuditWord(func(o *options) *bool { return &o.audit.Open }, "SCHEDRESTD_AUDIT_FAIL", "open", "closed")},
 	{"SCHEDRESTD_AUDIT_LOG", setAudit},
-	{"SCHEDRESTD_AUDIT_SYNC", setWord(func(o *options) *bool { return &o.audit.Sync }, "SCHEDRESTD_AUDIT_SYNC", "yes", "no")},
+	{"SCHEDRESTD_AUDIT_SYNC", setAuditWord(func(o *options) *bool { return &o.audit.Sync }, "SCHEDRESTD_AUDIT_SYNC", "yes", "no")},
 	{"SCHEDRESTD_AUTH_TYPES", setAsked(func(o *options) *asked { return &o.auth }, "SCHEDRESTD_AUTH_TYPES")},
 	{"SCHEDRESTD_DATA_PARSER_PLUGINS", setAsked(func(o *options) *asked { return &o.parsers }, "SCHEDRESTD_DATA_PARSER_PLUGINS")},
 	{"SCHEDRESTD_OPENAPI_PLUGINS", setAsked(func(o *options) *asked { return &o.content }, "SCHEDRESTD_OPENAPI_PLUGINS")},
-	{"SCHEDRESTD_CONTROLLER_NETNS", func(o *options, v string) error { o.controllerNetns = v; return nil }},
+	{"SCHEDRESTD_CONTROLLER_NETNS", setNetns(func(o *options) *string { return &o.controllerNetns }, "SCHEDRESTD_CONTROLLER_NETNS")},
 	{"SCHEDRESTD_DEBUG", setDebug},
 	{"SCHEDRESTD_EXEMPT", setExempt},
 	{"SCHEDRESTD_LISTEN", setListen},
 	{"SCHEDRESTD_MAX_CONNECTIONS", setConnections},
-	{"SCHEDRESTD_NETNS", func(o *options, v string) error { o.netns = v; return nil }},
+	{"SCHEDRESTD_NETNS", setNetns(func(o *options) *string { return &o.netns }, "SCHEDRESTD_NETNS")},
 	{"SCHEDRESTD_PENALTIES", setPenalties},
 	{"SCHEDRESTD_RATE", setRate},
 	{"SCHEDRESTD_RESPONSE_STATUS_CODES", setStatuses},
-	{"SCHEDRESTD_SECURITY", func(o *options, v string) (err error) { o.switches, err = security.ParseSwitches(v); return err }},
+	{"SCHEDRESTD_SECURITY", setSwitches},
 	{"SCHEDRESTD_TRUSTED_PROXIES", setProxies},
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
@@ -62,6 +62,20 @@ func (o *options) fromEnvironment() error {
 		}
 	}
 	return nil
+}
+
+func setSwitches(o *options, v string) (err error) {
+	if o.switches, err = security.ParseSwitches(v); err != nil {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_SECURITY=%s: %v", v, err).WithHint("%s", errs.HintOf(err))
+	}
+	return nil
+}
+
+func setNetns(of func(*options) *string, name string) func(*options, string) error {
+	return func(o *options, v string) error {
+		*of(o) = v
+		return privsep.CheckNetns(name, v)
+	}
 }
 
 func setAsked(of func(*options) *asked, name string) func(*options, string) error {

@@ -40,6 +40,7 @@ type options struct {
 	debug      level         // SCHEDRESTD_DEBUG
 	answers    size          // SCHEDRESTD_ANSWER_MEMORY
 	audit      privsep.Audit // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC
+	auditWord  string        // … as it was written, of the last two of these
 	debugFlags []string      // SCHED_DEBUG_FLAGS; nil: the configuration's
 	json, yaml ipc.Layout
 	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES

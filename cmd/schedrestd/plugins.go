@@ -19,6 +19,9 @@ func (o *options) sound() error {
 	if err := privsep.CheckListen(o.listen); err != nil {
 		return err
 	}
+	if err := o.checkAudit(); err != nil {
+		return err
+	}
 	if _, err := o.ways(); err != nil {
 		return err
 	}

@@ -49,6 +49,7 @@ func (r *reloader) start() (privsep.Config, error) {
 	if r.o.verbose > mostVee {
 		r.log.Warn("-v counts six times at the most", "given", int(r.o.verbose))
 	}
+	warnUnread(os.Environ(), r.log)
 	c, err := r.read()
 	r.started = c
 	if err == nil {

@@ -1,0 +1,82 @@
+package privsep
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"schedrestd/ipc"
+)
+
+// announce logs, once, who will serve.
+func announce(c Config, who service, listeners []*listener) {
+	switch {
+	case c.Switches.BecomeUser:
+		c.Log.Info("workers start with their users", "most", c.Identities, "connections", c.Connections,
+			"worker_per_connection", c.Switches.WorkerPerConnection, "listen", names(listeners))
+	default:
+		c.Log.Info("starting workers", "user", who.Name, "uid", who.UID, "gid", who.GID, "workers", c.Workers,
+			"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", names(listeners))
+	}
+	switch {
+	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
+		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
+	case c.Switches.DisableUserCheck:
+		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)
+	}
+}
+
+// where is what the log says of the listeners, those in another network namespace by themselves, too.
+func where(c Config, list []*listener) []any {
+	attrs := []any{"listen", names(list)}
+	if c.Netns != "" {
+		there := slices.DeleteFunc(slices.Clone(list), func(l *listener) bool { return !l.elsewhere })
+		attrs = append(attrs, "netns", c.Netns, "netns_listen", names(there))
+	}
+	return attrs
+}
+
+// announceRules logs, once, which of the rules that nobody sees from outside are in force. What an administrator has misspelled, or
+// another file overrides, he finds here.
+func (c Config) announceRules() {
+	a := c.Setup.Admission
+	c.Log.Info("rules in force", "audit_log", c.Audit.String(), "penalties", costs(a),
+		"exempt", prefixes(a.Exempt), "trusted_proxies", prefixes(a.Proxies, because(a.Unix, "unix")),
+		"rate", cmp.Or(because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
+		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.Outlet, "own"))
+}
+
+// String is for the log.
+func (a Audit) String() string {
+	if a.Path == "" {
+		return "none"
+	}
+	s := a.Path + ", closed"
+	if a.Open {
+		s = a.Path + ", open"
+	}
+	return s + because(a.Sync, ", sync")
+}
+
+func costs(a ipc.Admission) string {
+	if a.Threshold == 0 {
+		return "off"
+	}
+	return fmt.Sprintf("auth:%s,malformed:%s,crash:%s,threshold:%s", a.Auth, a.Malformed, a.Crash, a.Threshold)
+}
+
+// prefixes lists networks, and what else there is.
+func prefixes(list []netip.Prefix, more ...string) string {
+	var words []string
+	for _, p := range list {
+		words = append(words, p.String())
+	}
+	for _, w := range more {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	return cmp.Or(strings.Join(words, ","), "none")
+}

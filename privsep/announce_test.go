@@ -1,0 +1,37 @@
+package privsep
+
+import (
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/ipc"
+)
+
+// TestRulesInForce: the log says what of the rules that nobody sees is in force, with each default.
+func TestRulesInForce(t *testing.T) {
+	path := filepath.Join(socketDir(t, t.TempDir(), plain(t)), "audit.log")
+	net := func(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+	for _, tt := range []struct {
+		c    Config
+		want map[string]any
+	}{
+		{Config{}, map[string]any{"audit_log": "none", "penalties": "off", "exempt": "none", "trusted_proxies": "none", "rate": "none", "netns": "own", "controller_netns": "own"}},
+		{Config{Audit: Audit{Path: path, Open: true, Sync: true}, Setup: ipc.Setup{Admission: ipc.Admission{
+			Auth: time.Second, Malformed: 2 * time.Second, Threshold: time.Minute, Exempt: []netip.Prefix{net("10.0.0.0/8"), net("::1/128")},
+			Proxies: []netip.Prefix{net("192.0.2.7/32")}, Unix: true, Rate: 50, Burst: 200}}},
+			map[string]any{"audit_log": path + ", open, sync", "penalties": "auth:1s,malformed:2s,crash:0s,threshold:1m0s", "exempt": "10.0.0.0/8,::1/128",
+				"trusted_proxies": "192.0.2.7/32,unix", "rate": "50:200", "netns": "own", "controller_netns": "own"}},
+	} {
+		got := serve(t, plain(t), tt.c).await("rules in force", nil)
+		for _, name := range []string{"time", "level", "msg"} {
+			delete(got, name)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
