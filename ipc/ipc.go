@@ -20,8 +20,12 @@ package ipc
 const MaxMessage = 16 << 10
 
 // AnchorMode is the last argument of a worker's program that serves nobody: it waits for the end of its
-// descriptor 3, as the first process of a PID namespace.
-const AnchorMode = "anchor"
+// descriptor 3, as the first process of a PID namespace. The argument before it is the Seal that it closes the cage with; when it has, it
+// says AnchorHolds on that descriptor, and anything else tells why it can't.
+const (
+	AnchorMode  = "anchor"
+	AnchorHolds = "holds"
+)
 
 // ActMode is the last argument but two of a worker's program that proves the cage: it closes it as a worker does,
 // with the Seal that the next argument is, and then does the act of package seal that the last one names, of which it has

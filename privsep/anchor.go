@@ -1,74 +1,165 @@
 package privsep
 
 import (
+	"log/slog"
 	"os"
+	"slices"
+	"strconv"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
+	"schedrestd/security/root"
 )
 
 // anchor is the first process of the PID namespace of workers and keeper, in which they see and can signal
-// each other at the most. It does nothing, and is nobody. The namespace lives as long as it
+// each other at the most. It mounts the /proc of that namespace, as the one thing that it does as who the parent is; then it is
+// nobody, and does nothing (worker/anchor.go). The namespace lives as long as it
 // does: when it ends, or the parent, the kernel kills all that is in there, whatever it is doing.
 type anchor struct {
 	pidfd *os.File
-	line  *os.File // its descriptor 3 is the other end, and this one's end is its own
+	line  *os.File      // its descriptor 3 is the other end, and this one's end is its own
+	over  chan struct{} // closed when it has ended, and its status was taken
+	let   atomic.Bool   // the end of it is the parent's wish
 }
 
-// enterPIDs has processes that the calling thread starts be born in a PID namespace of their own.
-func (s *spawner) enterPIDs() error {
+// enterPIDs has processes that the calling thread starts be born in a PID namespace of their own. When it fails they are
+// born where they were.
+func (s *spawner) enterPIDs(c Config) error {
+	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return errs.Wrap(err, errs.Unsupported, "find the PID namespace")
+	}
+	defer unix.Close(own)
 	if err := unix.Unshare(unix.CLONE_NEWPID); err != nil {
 		return errs.Wrap(err, errs.Unsupported, "make a PID namespace")
 	}
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return errs.Wrap(err, errs.Internal, "make a line to the first process")
+	if s.space != nil {
+		err = root.LeaveProc()
 	}
-	defer unix.Close(fds[1])
-	line := os.NewFile(uintptr(fds[0]), "line to the first process")
-	for _, id := range become.Strangers() {
-		b := birth{role: ipc.Worker, program: s.program, argv: append(s.argv[:len(s.argv):len(s.argv)], ipc.AnchorMode),
-			threads: 1, who: security.Identity{UID: id, GID: id}}
-		var pidfd int
-		if _, pidfd, err = s.execute(b, fds[1], fds[1]); err == nil {
-			_ = unix.SetNonblock(pidfd, true)
-			s.anchor = &anchor{os.NewFile(uintptr(pidfd), "first process"), line}
+	if err == nil {
+		if s.anchor, err = s.drop(c); err == nil {
 			return nil
 		}
 	}
-	line.Close()
+	if failed := unix.Setns(own, unix.CLONE_NEWPID); failed != nil {
+		return errs.Wrap(failed, errs.Internal, "go back to the PID namespace, after: %v", err)
+	}
+	if s.space != nil {
+		if failed := root.MountProc(); failed != nil {
+			return failed
+		}
+	}
 	return err
 }
 
-// watch calls lost when the anchor is gone, and everything in its namespace with it.
-func (a *anchor) watch(lost func()) {
-	if a == nil {
-		return
+// drop starts an anchor, and returns when it holds.
+func (s *spawner) drop(c Config) (*anchor, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "make a line to the first process")
 	}
+	line := os.NewFile(uintptr(fds[0]), "line to the first process")
+	b := birth{role: ipc.Worker, program: s.program, threads: 1, who: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+		argv: append(slices.Clone(s.argv), strconv.Itoa(int(c.seal())), ipc.AnchorMode)}
+	_, pidfd, err := s.execute(b, fds[1], int(s.null.Fd()))
+	unix.Close(fds[1])
+	if err != nil {
+		line.Close()
+		return nil, err
+	}
+	_ = unix.SetNonblock(pidfd, true)
+	a := &anchor{pidfd: os.NewFile(uintptr(pidfd), "first process"), line: line, over: make(chan struct{})}
+	go a.reap()
+	limit := unix.NsecToTimeval(int64(c.StartLimit))
+	_ = unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
+	var said [512]byte
+	n, err := unix.Read(fds[0], said[:])
+	if err == nil && string(said[:n]) == ipc.AnchorHolds {
+		return a, nil
+	}
+	a.stop()
+	if err != nil || n == 0 {
+		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing (%v)", err)
+	}
+	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", printable(string(said[:n])))
+}
+
+// reap waits for the end of it, and takes its status.
+func (a *anchor) reap() {
+	defer close(a.over)
 	raw, err := a.pidfd.SyscallConn()
 	if err != nil {
 		return
 	}
-	go func() {
-		err := raw.Read(func(fd uintptr) bool {
-			var info unix.Siginfo
-			return unix.Waitid(unix.P_PIDFD, int(fd), &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) != nil || info.Signo == int32(syscall.SIGCHLD)
-		})
-		if err == nil { // else it was closed
-			lost()
-		}
-	}()
+	_ = raw.Read(func(fd uintptr) bool {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PIDFD, int(fd), &info, unix.WEXITED|unix.WNOHANG, nil)
+		return err != nil && err != unix.EINTR || info.Signo == int32(syscall.SIGCHLD)
+	})
 }
 
-// stop ends the anchor, which nothing needs any more.
-func (a *anchor) stop() {
-	if a != nil {
-		a.pidfd.Close()
-		a.line.Close()
+// loss is the end of an anchor that nobody wished for. It ends the service as a signal does.
+type loss struct{}
+
+func (loss) String() string { return "the workers' PID namespace has ended" }
+func (loss) Signal()        {}
+
+// isLost tells whether the anchor has ended without having been let, and everything in its namespace with it.
+func (a *anchor) isLost() bool {
+	if a == nil || a.let.Load() {
+		return false
 	}
+	select {
+	case <-a.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// among is signals, and the loss of the anchor among them.
+func (a *anchor) among(signals <-chan os.Signal, log *slog.Logger) <-chan os.Signal {
+	if a == nil {
+		return signals
+	}
+	both := make(chan os.Signal, cap(signals)+1)
+	go func() {
+		over := a.over
+		for {
+			select {
+			case s := <-signals:
+				both <- s
+			case <-over:
+				over = nil
+				if a.isLost() {
+					log.Error("the first process of the workers' PID namespace is gone, and with it all of them: the gateway ends, to be started again")
+					both <- loss{}
+				}
+			}
+		}
+	}()
+	return both
+}
+
+// stop ends the anchor, which nothing needs any more, and waits for it: whatever is left in its namespace ends before it.
+func (a *anchor) stop() {
+	if a == nil {
+		return
+	}
+	a.let.Store(true)
+	if raw, err := a.pidfd.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	}
+	select {
+	case <-a.over:
+	case <-time.After(lastWords): // somebody in there can't be killed, or was not waited for
+	}
+	a.pidfd.Close()
+	a.line.Close()
 }

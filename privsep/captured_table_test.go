@@ -131,8 +131,11 @@ func (g *gateway) worker() (int, *http.Client) {
 		for range 3 { // there are two workers
 			c := client("tcp", g.addr, true)
 			text, err := get(c, "/pid")
-			pid, _ := strconv.Atoi(text)
-			if err != nil || syscall.Kill(pid, 0) == syscall.ESRCH {
+			if err != nil {
+				continue
+			}
+			pid := pidOf(g.t, text)
+			if syscall.Kill(pid, 0) == syscall.ESRCH {
 				continue
 			}
 			if other := clients[pid]; other != nil {

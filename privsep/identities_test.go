@@ -98,15 +98,6 @@ func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, in
 	return c, status, body
 }
 
-func pidOf(t *testing.T, body string) int {
-	t.Helper()
-	pid, err := strconv.Atoi(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
-}
-
 // TestEachUserHisProcess: two users at once never share a process, a user's connections
 // do, and a worker is its user's in all that the kernel knows of it.
 func TestEachUserHisProcess(t *testing.T) {

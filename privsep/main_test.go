@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,7 +35,8 @@ var binary string
 func TestMain(m *testing.M) {
 	switch {
 	case os.Args[0] == programName && os.Args[len(os.Args)-1] == ipc.AnchorMode:
-		os.Exit(program.Anchor())
+		how, _ := program.AnchorArg(os.Args)
+		os.Exit(program.Anchor(how))
 	case os.Args[0] == programName && isAct():
 		os.Exit(playAct())
 	case os.Args[0] == programName:
@@ -236,6 +236,9 @@ func (g *gateway) read(out io.Reader) {
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
 			r["msg"], r["raw"] = "not a record", lines.Text()
 		}
+		if r["msg"] == "worker: "+hereMsg {
+			here.Store(r["token"], int(r["worker_pid"].(float64)))
+		}
 		g.mu.Lock()
 		g.records = append(g.records, r)
 		g.mu.Unlock()
@@ -382,11 +385,22 @@ func (g *gateway) mustGet(path string) string {
 // workerPID is the pid of the worker that answers.
 func (g *gateway) workerPID() int {
 	g.t.Helper()
-	pid, err := strconv.Atoi(g.mustGet("/pid"))
-	if err != nil {
-		g.t.Fatal(err)
+	return pidOf(g.t, g.mustGet("/pid"))
+}
+
+// here is the pid of each worker of these tests, by its token.
+var here sync.Map
+
+// pidOf is the pid of the worker that answered /pid so.
+func pidOf(t *testing.T, token string) int {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if pid, ok := here.Load(token); ok {
+			return pid.(int)
+		}
 	}
-	return pid
+	t.Fatalf("no log has a worker with the token %q", token)
+	return 0
 }
 
 // status is a field of /proc/PID/status.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -41,6 +42,8 @@ func playWorker(part string) int {
 		return program.Main(func(ipc.Setup, *program.Tokens, *program.Errands) (http.Handler, error) {
 			return nil, fmt.Errorf("no\x1bhandlers")
 		})
+	case "intruder":
+		return playIntruder(os.Args[2])
 	case "mute":
 		time.Sleep(time.Hour)
 	case "first gives no way":
@@ -62,14 +65,16 @@ func playWorker(part string) int {
 // refusedCluster is one that no worker serves.
 const refusedCluster = "refused"
 
+// hereMsg is what a worker logs with the token that it answers for its pid (pidOf).
+const hereMsg = "a worker is here"
+
 func goodHandler(s ipc.Setup, tokens *program.Tokens, _ *program.Errands) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
-	pid, err := os.Readlink("/proc/self") // as the machine numbers it: that /proc is of no PID namespace
-	if err != nil {
-		return nil, err
-	}
+	// Which number the machine has for it is told to nobody in a PID namespace. The parent puts it beside what it logs.
+	pid := strconv.FormatUint(rand.Uint64()>>1, 10)
+	slog.Info(hereMsg, "token", pid)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, pid) })
 	mux.HandleFunc("/setup", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s) })

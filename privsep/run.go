@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -78,12 +77,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err := spawner.satisfy(c, who); err != nil {
 		return err
 	}
-	var lost atomic.Bool
-	spawner.anchor.watch(func() {
-		lost.Store(true)
-		c.Log.Error("the first process of the workers' PID namespace is gone, and with it all of them: the gateway ends, to be started again")
-		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
-	})
+	signals = spawner.anchor.among(signals, c.Log)
 	sealed, err := spawner.proveDeath(c, who)
 	if err != nil {
 		return err
@@ -95,8 +89,8 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	defer keys.stop()
 	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: pools, names: newDirectory(), audit: audit, outlet: outlet, hello: keys.hello}, door, keys.reload)
-	if err == nil && lost.Load() {
-		err = errs.New(errs.Unavailable, "the workers' PID namespace has ended")
+	if err == nil && spawner.anchor.isLost() {
+		err = errs.New(errs.Unavailable, "%s", loss{})
 	}
 	return err
 }
@@ -134,7 +128,11 @@ func work(signals <-chan os.Signal, c Config, who service, m means, door *door, 
 
 	first := renewals.until(signals, host, secrets)
 	notifyStopping()
-	c.Log.Info("draining", "signal", first.String())
+	if first == (loss{}) {
+		c.Log.Info("draining", "because", first.String())
+	} else {
+		c.Log.Info("draining", "signal", first.String())
+	}
 	door.close()
 	host.stop()
 	return m.pools.finish(first, signals, c)

@@ -15,6 +15,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
+	"schedrestd/security/root"
 )
 
 // spawner starts every worker from one thread, locked for ever. The thread has entered
@@ -23,13 +24,14 @@ import (
 // workers live: their death signal hangs on the thread.
 type spawner struct {
 	root      bool    // identities can be changed
+	thread    int     // its id
 	flags     uintptr // what each worker unshares between fork and exec
 	null      *os.File
 	program   *os.File
 	argv      []string
-	space     *root   // their file system; nil: the machine's
-	anchor    *anchor // of their PID namespace; nil: it is the machine's
-	users     bool    // each process has a user namespace of its own, and with it those that need one
+	space     *root.Root // their file system; nil: the machine's
+	anchor    *anchor    // of their PID namespace; nil: it is the machine's
+	users     bool       // each process has a user namespace of its own, and with it those that need one
 	inherited security.Inheritance
 	on        []string      // parts of the cage that there are
 	off       []string      // … that were not asked for
@@ -56,6 +58,7 @@ func startSpawner(c Config, root bool, program, keeper *os.File) (*spawner, erro
 	}
 	ready := make(chan error)
 	go lockedBeside(func() { // locked, and never unlocked
+		s.thread = unix.Gettid()
 		err := s.diverge(c, keeper)
 		ready <- err
 		if err != nil {
@@ -70,7 +73,11 @@ func startSpawner(c Config, root bool, program, keeper *os.File) (*spawner, erro
 			}
 		}
 	})
-	return s, <-ready
+	if err := <-ready; err != nil {
+		return s, err
+	}
+	s.inherited, err = security.Inherited(s.thread) // which is not in the /proc that it sees itself
+	return s, err
 }
 
 // environ is a process's whole environment: no variable of the starter's reaches it.
@@ -102,7 +109,7 @@ func (s *spawner) diverge(c Config, keeper *os.File) error {
 		{"IPC namespace", s.users, because(c.Switches.DisableUnshareSysV, "disable_unshare_sysv"), func() error { return unix.Unshare(unix.CLONE_NEWIPC) }},
 		{"network namespace", s.users, "", func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
 		{"root of their own", false, because(c.SharedRoot, "shared"), func() error { return s.enterRoot(keeper) }},
-		{"PID namespace", false, because(c.Setup.Inetd && !c.Switches.RequireConfinement, "one client"), s.enterPIDs}, // his worker is not worth two processes
+		{"PID namespace", false, because(c.Setup.Inetd && !c.Switches.RequireConfinement, "one client"), func() error { return s.enterPIDs(c) }}, // his worker is not worth two processes
 	} {
 		switch {
 		case layer.had:
@@ -134,8 +141,7 @@ func (s *spawner) diverge(c Config, keeper *os.File) error {
 		return err
 	}
 	s.note("no_new_privs", nil)
-	s.inherited, err = security.Inherited()
-	return err
+	return nil
 }
 
 var errUncaged = errors.New("this build is for measuring")
@@ -182,12 +188,12 @@ func leftOut(list []absent) string {
 
 // enterRoot moves the calling thread into a file system that has the programs and little else.
 func (s *spawner) enterRoot(keeper *os.File) error {
-	space := newRoot(map[string]*os.File{programName: s.program, keeperName: keeper})
-	defer space.close()
+	space := root.New(map[string]*os.File{programName: s.program, keeperName: keeper})
+	defer space.Close()
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return errs.Wrap(err, errs.Unsupported, "enter a mount namespace")
 	}
-	if err := space.enter(); err != nil {
+	if err := space.Enter(); err != nil {
 		return err
 	}
 	s.space = space
@@ -251,7 +257,7 @@ func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error)
 		Files: []uintptr{s.null.Fd(), s.null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
 	}
-	path := s.space.path(b.program)
+	path := s.space.Path(b.program)
 	if path == "" {
 		program, err := outOfTheWay(b.program, attr.Files)
 		if err != nil {

@@ -20,16 +20,16 @@ type Inheritance struct {
 	Namespaces map[string]string // "ipc" → "ipc:[4026531839]"
 }
 
-// Inherited is what a child of the calling thread will inherit. The caller has locked
-// itself to its thread.
-func Inherited() (Inheritance, error) {
-	status, err := readStatus("/proc/thread-self/status")
+// Inherited is what a child of this thread of the process will inherit, which need not be the calling one.
+func Inherited(thread int) (Inheritance, error) {
+	dir := fmt.Sprintf("/proc/self/task/%d/", thread)
+	status, err := readStatus(dir + "status")
 	if err != nil {
 		return Inheritance{}, err
 	}
-	ns, err := readNamespaces("/proc/thread-self/ns/")
+	ns, err := readNamespaces(dir + "ns/")
 	for _, name := range []string{"pid", "time"} { // a thread keeps its own, and its children get others
-		if id, err := os.Readlink("/proc/thread-self/ns/" + name + "_for_children"); err == nil {
+		if id, err := os.Readlink(dir + "ns/" + name + "_for_children"); err == nil {
 			ns[name] = id
 		}
 	}

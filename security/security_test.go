@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	case "bounding":
 		runtime.LockOSThread()
 		dropped, err := DropBounding()
-		inherited, err2 := Inherited()
+		inherited, err2 := Inherited(unix.Gettid())
 		out, err3 := exec.Command("/bin/grep", "CapEff", "/proc/self/status").Output()
 		// A service manager can have emptied it: then nothing is missing, though nothing can be dropped.
 		var none [2]unix.CapUserData
@@ -207,7 +207,7 @@ func TestConfineShows(t *testing.T) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	inherited, err := Inherited()
+	inherited, err := Inherited(unix.Gettid())
 	if err != nil {
 		t.Fatal(err)
 	}

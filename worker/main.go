@@ -38,7 +38,7 @@ type Build func(ipc.Setup, *Tokens, *Errands) (http.Handler, error)
 // name of that one is the process's.
 func Rename() {
 	name := "schedrestd-work" // 15 bytes are kept
-	if os.Args[len(os.Args)-1] == ipc.AnchorMode {
+	if _, ok := AnchorArg(os.Args); ok {
 		name = "schedrestd-anch"
 	}
 	if _, ok := ActArgs(os.Args); ok {

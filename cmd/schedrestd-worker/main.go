@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 
-	"schedrestd/ipc"
 	"schedrestd/plugin"
 	"schedrestd/security"
 	"schedrestd/worker"
@@ -21,8 +20,8 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == plugin.TablesMode {
 		os.Exit(tables(os.Args[2:]))
 	}
-	if os.Args[len(os.Args)-1] == ipc.AnchorMode {
-		os.Exit(worker.Anchor())
+	if how, ok := worker.AnchorArg(os.Args); ok {
+		os.Exit(worker.Anchor(how))
 	}
 	if args, ok := worker.ActArgs(os.Args); ok {
 		os.Exit(worker.Act(args))

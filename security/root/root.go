@@ -1,4 +1,10 @@
-package privsep
+// Package root makes the file system that the processes of the cage live in: a few files in memory, which nobody can change,
+// and a /proc of their own PID namespace, in which each sees itself and nobody else.
+//
+// A start that may mount makes one for all that it starts (New, Enter). Its /proc is the machine's until a process that
+// is in the PID namespace puts another in its place (MountProc): a /proc belongs to the namespace of who mounts it, and in the
+// machine's the links of a process of the same user lead out, hidepid or not.
+package root
 
 import (
 	"errors"
@@ -12,22 +18,21 @@ import (
 	"schedrestd/errs"
 )
 
-// root is the file system of the workers and the keeper: a few files in memory, which nobody can change,
-// and a /proc that shows a process itself and nobody else.
-type root struct {
-	programs []rooted
+// Root is the file system of the workers and the keeper.
+type Root struct {
+	programs []program
 }
 
-// rooted is a program in it.
-type rooted struct {
+// program is one in it.
+type program struct {
 	file *os.File
 	name string // below /
 	tree int    // a detached mount of the file; -1: there is none, and it is copied
 }
 
-// newRoot takes the programs out of the file system that is left. A nil one is left out.
-func newRoot(programs map[string]*os.File) *root {
-	r := &root{}
+// New takes the programs out of the file system that is left. A nil one is left out.
+func New(programs map[string]*os.File) *Root {
+	r := &Root{}
 	for name, f := range programs {
 		if f == nil {
 			continue
@@ -37,12 +42,13 @@ func newRoot(programs map[string]*os.File) *root {
 		if err != nil {
 			tree = -1
 		}
-		r.programs = append(r.programs, rooted{f, name, tree})
+		r.programs = append(r.programs, program{f, name, tree})
 	}
 	return r
 }
 
-func (r *root) close() {
+// Close gives up what New took.
+func (r *Root) Close() {
 	for _, p := range r.programs {
 		if p.tree >= 0 {
 			unix.Close(p.tree)
@@ -50,8 +56,8 @@ func (r *root) close() {
 	}
 }
 
-// path is where a program is in it; "" when it is not there.
-func (r *root) path(program *os.File) string {
+// Path is where a program is in it; "" when it is not there.
+func (r *Root) Path(program *os.File) string {
 	if r == nil {
 		return ""
 	}
@@ -66,9 +72,9 @@ func (r *root) path(program *os.File) string {
 // Flags of all that is mounted here.
 const harmless = unix.MS_NOSUID | unix.MS_NODEV
 
-// enter makes the root and moves the calling thread into it, for good. The thread is in a mount namespace
+// Enter makes the root and moves the calling thread into it, for good. The thread is in a mount namespace
 // of its own. When it fails the thread is where it was.
-func (r *root) enter() error {
+func (r *Root) Enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return errs.Wrap(err, errs.Unsupported, "keep mounts from each other")
 	}
@@ -97,7 +103,7 @@ func mountPoint() (string, error) {
 }
 
 // furnish puts into dir what a worker opens: itself, what the kernel says about it, and the local time.
-func (r *root) furnish(dir string) error {
+func (r *Root) furnish(dir string) error {
 	for _, p := range r.programs {
 		if err := p.place(filepath.Join(dir, p.name)); err != nil {
 			return err
@@ -106,7 +112,7 @@ func (r *root) furnish(dir string) error {
 	if err := errors.Join(os.Mkdir(dir+"/proc", 0o555), os.Mkdir(dir+"/etc", 0o755)); err != nil {
 		return errs.Wrap(err, errs.Internal, "make the workers' root")
 	}
-	if err := mountProc(dir + "/proc"); err != nil {
+	if err := mountProc(dir + "/proc"); err != nil { // of who makes this; and a proof that it can be mounted here
 		return err
 	}
 	if zone, err := os.ReadFile("/etc/localtime"); err == nil {
@@ -118,19 +124,8 @@ func (r *root) furnish(dir string) error {
 	return errs.Wrap(err, errs.Unsupported, "make the workers' root read-only")
 }
 
-// mountProc mounts a /proc. A process that is traced by nobody sees itself alone in it.
-func mountProc(dir string) (err error) {
-	const flags = harmless | unix.MS_NOEXEC | unix.MS_RDONLY
-	for _, options := range []string{"hidepid=invisible,subset=pid", "hidepid=2"} { // the first since Linux 5.8
-		if err = unix.Mount("proc", dir, "proc", flags, options); err == nil {
-			return nil
-		}
-	}
-	return errs.Wrap(err, errs.Unsupported, "mount a /proc of the workers' own")
-}
-
 // place puts a program at path.
-func (p rooted) place(path string) error {
+func (p program) place(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o711)
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "place %s", p.name)
@@ -147,7 +142,7 @@ func (p rooted) place(path string) error {
 }
 
 // copyTo copies the program. The file's mode keeps who executes it from reading it, whatever the umask is.
-func (p rooted) copyTo(to *os.File) error {
+func (p program) copyTo(to *os.File) error {
 	from, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()))
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "read %s", p.name)

@@ -1,0 +1,141 @@
+package privsep
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestNamespacesAlone: what the namespaces keep from a worker is shown without Landlock and without the filter, which would hide
+// it. A process is put beside a worker, as its user: it sees no process from outside, and comes to no UNIX socket there.
+func TestNamespacesAlone(t *testing.T) {
+	needRoot(t)
+	for name, as := range map[string]user{"as root": nil, "without root": plain(t)} {
+		t.Run(name, func(t *testing.T) {
+			c := Config{User: "31234", Group: "31235"}
+			if as != nil {
+				c = Config{}
+			}
+			g := serve(t, as, c)
+			on := fmt.Sprint(g.await("confinement of the workers", nil)["on"])
+			if !strings.Contains(on, "root of their own") || !strings.Contains(on, "PID namespace") {
+				t.Skipf("this start has no such namespaces: %s", on)
+			}
+			dir := room(t)
+			must(t, os.Chmod(dir, 0o755))
+			socket := filepath.Join(dir, "s")
+			l, err := net.Listen("unix", socket)
+			must(t, err)
+			defer l.Close()
+			must(t, os.Chmod(socket, 0o777))
+			outside := exec.Command("/bin/sleep", "1000") // of the same user, and dumpable
+			outside.SysProcAttr = &syscall.SysProcAttr{Credential: plain(t), Pdeathsig: syscall.SIGKILL}
+			must(t, outside.Start())
+			defer func() { _ = outside.Process.Kill(); _ = outside.Wait() }()
+			for where, said := range map[string]string{
+				"beside it": intrude(t, g.workerPID(), []string{"ipc", "net", "pid", "mnt"}, socket),
+				"outside":   intrude(t, outside.Process.Pid, nil, socket), // the intruder is able to
+			} {
+				alone := where == "beside it"
+				if got := strings.Contains(said, "sees itself alone\n"); got != alone {
+					t.Errorf("%s: %s", where, said)
+				}
+				if got := !strings.Contains(said, "connected to"); got != alone {
+					t.Errorf("%s: %s", where, said)
+				}
+			}
+		})
+	}
+}
+
+// intrude starts an intruder in those namespaces of pid, and gives what it says.
+func intrude(t *testing.T, pid int, spaces []string, socket string) string {
+	t.Helper()
+	program, err := os.Open(binary)
+	must(t, err)
+	defer program.Close()
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread is of no use any more
+		err := unix.Unshare(unix.CLONE_FS)
+		var open []int
+		for _, name := range spaces {
+			fd, failed := unix.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if failed != nil {
+				err = failed
+			}
+			open = append(open, fd)
+		}
+		for _, fd := range open {
+			if err == nil {
+				err = unix.Setns(fd, 0)
+			}
+			unix.Close(fd)
+		}
+		if err == nil {
+			fd, _ := outOfTheWay(program, []uintptr{0, 1, 2})
+			null := uintptr(fd)
+			_, err = syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", fd), []string{programName, "intruder", socket},
+				&syscall.ProcAttr{Dir: "/", Files: []uintptr{null, w.Fd(), w.Fd()}, Sys: &syscall.SysProcAttr{Credential: plain(t)}})
+			unix.Close(fd)
+		}
+		w.Close()
+		started <- err
+	}()
+	must(t, <-started)
+	said := new(strings.Builder)
+	buf := make([]byte, 4096)
+	for {
+		n, err := r.Read(buf)
+		said.Write(buf[:n])
+		if err != nil {
+			return said.String()
+		}
+	}
+}
+
+// playIntruder says what it finds in /proc, and tries the socket through each process there.
+func playIntruder(socket string) int {
+	list, err := os.ReadDir("/proc")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	var others []string
+	for _, e := range list {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() {
+			others = append(others, e.Name())
+		}
+	}
+	if len(others) == 0 {
+		fmt.Println("sees itself alone")
+	} else {
+		fmt.Println("sees", others)
+	}
+	for pid := range 40_000 { // hidden ones, too: numbers can be guessed
+		others = append(others, strconv.Itoa(pid))
+	}
+	slices.Sort(others)
+	for _, pid := range append(slices.Compact(others), "self") {
+		path := "/proc/" + pid + "/root" + socket
+		if c, err := net.Dial("unix", path); err == nil {
+			c.Close()
+			fmt.Println("connected to", path)
+			break
+		}
+	}
+	return 0
+}

@@ -1,0 +1,34 @@
+package root
+
+import (
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+const proc = "/proc"
+
+// LeaveProc takes the /proc away that Enter mounted, which is of the PID namespace of who did.
+func LeaveProc() error {
+	return errs.Wrap(unix.Unmount(proc, unix.MNT_DETACH), errs.Internal, "leave the machine's /proc")
+}
+
+// MountProc mounts the /proc of the calling process's PID namespace where there is none.
+func MountProc() error {
+	var st unix.Stat_t
+	if unix.Lstat(proc+"/self", &st) == nil {
+		return nil
+	}
+	return mountProc(proc)
+}
+
+// mountProc mounts a /proc. Who is not dumpable can be seen in it by no other of his uid.
+func mountProc(dir string) (err error) {
+	const flags = harmless | unix.MS_NOEXEC | unix.MS_RDONLY
+	for _, options := range []string{"hidepid=invisible,subset=pid", "hidepid=2"} { // the first since Linux 5.8
+		if err = unix.Mount("proc", dir, "proc", flags, options); err == nil {
+			return nil
+		}
+	}
+	return errs.Wrap(err, errs.Unsupported, "mount a /proc of the workers' own")
+}
