@@ -91,7 +91,7 @@ func (d denial) prove() error {
 		_ = unix.Close(fd)
 	}
 	if err != unix.EACCES {
-		return fmt.Errorf("Landlock is on, and to open / was answered with %w", orNothing(err))
+		return fmt.Errorf("there is Landlock, and to open / was answered with %w", orNothing(err))
 	}
 	if !d.has(tcp) {
 		return nil
@@ -102,7 +102,7 @@ func (d denial) prove() error {
 	}
 	defer unix.Close(fd)
 	if err := unix.Bind(fd, &unix.SockaddrInet4{}); err != unix.EACCES {
-		return fmt.Errorf("Landlock is on, and to bind a TCP socket was answered with %w", orNothing(err))
+		return fmt.Errorf("there is Landlock, and to bind a TCP socket was answered with %w", orNothing(err))
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func child(t testing.TB, role string, o Options, as *syscall.Credential) (string
 	cmd.Env = []string{"SEAL_TEST_ROLE=" + role, "TMPDIR=" + dir, "SEAL_TEST_OPTIONS=" + string(options), "GODEBUG=containermaxprocs=0"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setsid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.ExtraFiles = []*os.File{channelWithDescriptor(t)} // 3, as a worker has it
-	runtime.LockOSThread() // Pdeathsig is of the thread
+	runtime.LockOSThread()                                // Pdeathsig is of the thread
 	defer runtime.UnlockOSThread()
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
