@@ -176,7 +176,7 @@ func (p *pool) holds(w *worker, id uint64) (*ipc.Connection, error) {
 			return nil, fmt.Errorf("it said Intent for connection %d, which it does not hold", id)
 		}
 	}
-	if id == 0 || id > p.id {
+	if id == 0 || id > p.slots.number.Load() {
 		return nil, fmt.Errorf("it said Intent for connection %d, which there never was", id)
 	}
 	return nil, nil

@@ -145,11 +145,16 @@ var attacks = []attack{
 		}
 		return wait()
 	}},
-	{"20 000 ways at once", func() string {
-		for i := range uint64(20_000) {
+	{"400 ways at once", func() string {
+		for i := range uint64(400) {
 			send(&ipc.Dial{ID: 1<<32 + i, Way: ipc.WayController})
 		}
 		return "told to wait, and goes on"
+	}},
+	{"ways without end", func() string {
+		for i := uint64(0); ; i++ {
+			send(&ipc.Dial{ID: 1<<32 + i, Way: ipc.WayController})
+		}
 	}},
 	{"20 000 lines of log", func() string {
 		for range 20_000 {

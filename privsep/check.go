@@ -226,7 +226,7 @@ func (k *check) escapes() []string {
 	}
 	tcp := func(a ipc.Address) bool { return a.Network == "tcp" }
 	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp),
-		"connections to the configured daemons, and no others, are opened for it: %d at once, %d a second", dialBurst, dialRate)
+		"connections to the configured daemons, and no others, are opened for it: %d at once, %d a second", k.config.DialBurst, k.config.DialRate)
 	add(s.Local && k.config.kernelTells, "whatever its user may ask of the daemons")
 	add(k.config.Secrets.TLS.Key != "", "handshakes are signed for it while it is there: it can stand in for the gateway where it gets at the traffic")
 	add(k.config.Secrets.Tokens.Key != "", "it is told whether a token's signature is good, and makes none")

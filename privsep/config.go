@@ -57,6 +57,8 @@ type Config struct {
 	Silence    time.Duration // a worker that answers no Ping for so long is killed: 10 s
 	LogBurst   int           // lines that a worker may log at once: 20000
 	LogRate    int           // … and per second: 10000, more than the requests it can answer
+	DialBurst  int           // connections to daemons that a worker may ask for at once: 4000
+	DialRate   int           // … and per second: 5000
 
 	kernelTells bool // there is a listener where the kernel says who connects
 }
@@ -104,6 +106,8 @@ func (c Config) complete() (Config, error) {
 	c.Rotate = cmp.Or(c.Rotate, time.Hour)
 	c.LogBurst = cmp.Or(c.LogBurst, 20_000)
 	c.LogRate = cmp.Or(c.LogRate, 10_000)
+	c.DialBurst = cmp.Or(c.DialBurst, dialBurst)
+	c.DialRate = cmp.Or(c.DialRate, dialRate)
 	if len(c.Argv) == 0 {
 		c.Argv = []string{programName}
 	}

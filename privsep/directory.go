@@ -13,7 +13,8 @@ import (
 type directory struct {
 	user, group func(uint32) (string, error)
 	now         func() time.Time
-	asking      chan struct{} // holds an element for each look-up that runs
+	asking      chan struct{} // holds an element for each look-up that runs for a worker
+	own         chan struct{} // … for the parent: who is to be born must not wait for what another one asks
 
 	mu    sync.Mutex
 	known map[who]named
@@ -33,11 +34,11 @@ const (
 	keepNames   = time.Minute
 	maxNames    = 10_000 // past it all are forgotten
 	maxNameSize = 255    // bytes; a longer one is none
-	maxLookups  = 4      // at one time: each may be a process
+	maxLookups  = 4      // at one time, for workers and for the parent each: each may be a process
 )
 
 func newDirectory() *directory {
-	return &directory{now: time.Now, asking: make(chan struct{}, maxLookups), known: map[who]named{},
+	return &directory{now: time.Now, asking: make(chan struct{}, maxLookups), own: make(chan struct{}, maxLookups), known: map[who]named{},
 		user: func(uid uint32) (string, error) {
 			u, err := become.LookupUID(uid)
 			return u.Name, err
@@ -55,16 +56,70 @@ func (d *directory) name(group bool, number uint32) (text string, sure bool) {
 	if text, ok := d.kept(q); ok {
 		return text, true
 	}
-	d.asking <- struct{}{}
-	defer func() { <-d.asking }()
+	d.own <- struct{}{}
+	defer func() { <-d.own }()
+	return d.find(q)
+}
+
+// inquirer asks the directory for one worker.
+type inquirer struct {
+	*directory
+	turn chan struct{} // so that it has half of the look-ups at the most
+	over chan struct{} // closed when nobody waits for an answer any more
+
+	mu   sync.Mutex
+	rate *budget
+}
+
+const (
+	askBurst = 2000 // of what is not known: a cluster's users, once
+	askRate  = 100  // a second
+)
+
+func (d *directory) inquirer() *inquirer {
+	return &inquirer{directory: d, turn: make(chan struct{}, maxLookups/2), over: make(chan struct{}), rate: newBudget(askBurst, askRate, time.Now())}
+}
+
+// name is the directory's. It waits while there were too many questions.
+func (i *inquirer) name(group bool, number uint32) (text string, sure bool) {
+	q := who{group, number}
+	if text, ok := i.kept(q); ok {
+		return text, true
+	}
+	for _, place := range []chan struct{}{i.turn, i.asking} {
+		select {
+		case place <- struct{}{}:
+			defer func() { <-place }()
+		case <-i.over:
+			return "", false
+		}
+	}
+	for !i.afford() {
+		select {
+		case <-time.After(time.Second / askRate):
+		case <-i.over:
+			return "", false
+		}
+	}
+	return i.find(q)
+}
+
+func (i *inquirer) afford() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.rate.take(1, time.Now())
+}
+
+// find looks q up.
+func (d *directory) find(q who) (text string, sure bool) {
 	if text, ok := d.kept(q); ok { // found while this one waited
 		return text, true
 	}
 	look := d.user
-	if group {
+	if q.group {
 		look = d.group
 	}
-	text, err := look(number)
+	text, err := look(q.number)
 	if err != nil && errs.KindOf(err) != errs.NotFound {
 		return "", false
 	}

@@ -2,9 +2,11 @@ package privsep
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"schedrestd/ipc"
 )
@@ -53,7 +55,7 @@ func (p *pool) drain() {
 		p.mu.Unlock()
 		return
 	}
-	p.draining = true
+	p.draining, p.told = true, time.Now()
 	if !p.retired {
 		close(p.quit)
 	}
@@ -78,7 +80,7 @@ func (p *pool) retire() []*connection {
 	if p.retired || p.draining {
 		return nil
 	}
-	p.retired = true
+	p.retired, p.told = true, time.Now()
 	close(p.quit)
 	for _, w := range p.workers {
 		if !w.ready {
@@ -90,4 +92,20 @@ func (p *pool) retire() []*connection {
 		go w.channel.Send(new(ipc.Retire))
 	}
 	return p.takeWaiting()
+}
+
+// endIdle ends those that were told to end, have held nothing for so long, and are there: they could do errands for ever,
+// and take the room of others.
+func (p *pool) endIdle(limit time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.told.IsZero() || time.Since(p.told) < limit || time.Since(p.used) < limit {
+		return
+	}
+	for _, w := range p.workers {
+		if len(w.held) == 0 && w.ending == "" {
+			w.ending = fmt.Sprintf("it was told to end, has held nothing for %s, and is still there", limit)
+			w.kill()
+		}
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/ipc"
 )
 
@@ -32,23 +34,41 @@ func spread(list []ipc.Address, more uint16, worker uint32) []ipc.Address {
 type errands struct {
 	setup   *ipc.Setup
 	channel *ipc.Channel
-	names   *directory
+	names   *inquirer
 	outlet  *outlet
 	dials   *budget
 	asked   atomic.Int32 // names that are being looked up
 	counts  *counters
+	refused *budget // ways that it may be told to wait for
+	ports   uint32  // of this machine, for its connections; see portsOf
 }
 
 // A worker opens one connection for each question that it asks a daemon. One that opens more than a worker
-// can ask would wear out the daemons' threads and this machine's ports, and is told to wait.
+// can ask would wear out the daemons' threads, and is told to wait; one that asks on, without waiting, is ended.
 const (
 	dialBurst = 4000
-	dialRate  = 10_000 // a second
-	mostAsked = 64     // names of one worker at one time; an honest one asks for fewer
+	dialRate  = 5000 // a second
+	waitBurst = 10_000
+	waitRate  = 1000 // a second; an honest one has 48 out, and waits for 50 ms
+	mostAsked = 64   // names of one worker at one time; an honest one asks for fewer
+	portless  = 100  // what an attempt costs for which there was no port: the kernel has looked at all of them
 )
 
 func newErrands(setup *ipc.Setup, channel *ipc.Channel, names *directory, from *outlet) *errands {
-	return &errands{setup: setup, channel: channel, names: names, outlet: from, dials: newBudget(dialBurst, dialRate, time.Now()), counts: new(counters)}
+	return &errands{setup: setup, channel: channel, names: names.inquirer(), outlet: from, dials: newBudget(dialBurst, dialRate, time.Now()), counts: new(counters),
+		refused: newBudget(waitBurst, waitRate, time.Now())}
+}
+
+// end has nobody look up names for it any more.
+func (e *errands) end() { close(e.names.over) }
+
+// wait counts that it asked for more than it gets.
+func (e *errands) wait() error {
+	e.counts.limited.add(1)
+	if !e.refused.take(1, time.Now()) {
+		return errTooOften("Dial or Stock")
+	}
+	return nil
 }
 
 // hear does an errand. It never waits for anybody: a way is handed over while it is being connected, and
@@ -72,11 +92,16 @@ func (e *errands) dial(m *ipc.Dial) error {
 		return err
 	}
 	if !e.dials.take(1, time.Now()) {
-		e.counts.limited.add(1)
+		if err := e.wait(); err != nil {
+			return err
+		}
 		return e.say(&ipc.Undialed{ID: m.ID, Errno: again})
 	}
-	w, errno := open(to, e.outlet)
+	w, errno := open(to, e.outlet, e.ports)
 	if errno != 0 {
+		if errno == unix.EADDRNOTAVAIL {
+			e.dials.left -= portless
+		}
 		e.counts.undialled.add(1)
 		return e.say(&ipc.Undialed{ID: m.ID, Errno: uint16(errno)})
 	}
@@ -97,11 +122,12 @@ func (e *errands) stock(m *ipc.Stock) error {
 	}
 	unread, err := e.channel.Unread()
 	if err != nil || unread > mostUnread || to.Network != "tcp" || !e.dials.take(ipc.SpareCount, time.Now()) {
-		return nil
+		return e.wait()
 	}
-	fds := spares(to.Address, e.outlet)
+	fds := spares(to.Address, e.outlet, e.ports)
 	if fds == nil {
-		return nil
+		e.dials.left -= portless
+		return e.wait()
 	}
 	defer closeFDs(fds)
 	e.counts.spares.add(len(fds))

@@ -19,7 +19,7 @@ func TestOpenWay(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer tcp.Close()
-	w, errno := open(ipc.Address{Network: "tcp", Address: tcp.Addr().String()}, nil)
+	w, errno := open(ipc.Address{Network: "tcp", Address: tcp.Addr().String()}, nil, 0)
 	if errno != 0 {
 		t.Fatal(errno)
 	}
@@ -36,7 +36,7 @@ func TestOpenWay(t *testing.T) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
 	must(t, err)
 	defer l.Close()
-	u, errno := open(ipc.Address{Network: "unix", Address: path}, nil)
+	u, errno := open(ipc.Address{Network: "unix", Address: path}, nil, 0)
 	if errno != 0 {
 		t.Fatal(errno)
 	}
@@ -60,7 +60,7 @@ func TestOpenWay(t *testing.T) {
 		{"unix", dir + "/none", unix.ENOENT},
 		{"tcp", "a.name:80", unix.EADDRNOTAVAIL},
 	} {
-		if w, errno := open(ipc.Address{Network: tt.network, Address: tt.address}, nil); errno != tt.want {
+		if w, errno := open(ipc.Address{Network: tt.network, Address: tt.address}, nil, 0); errno != tt.want {
 			t.Errorf("%s %s: %v, want %v", tt.network, tt.address, errno, tt.want)
 			if errno == 0 {
 				w.close()

@@ -110,21 +110,44 @@ func (p *pool) expire(c *connection) {
 // give offers c to the workers that are ready, the one with the fewest first, those
 // that owe an answer last. It reports false when none can take it now; p.mu is held.
 func (p *pool) give(c *connection) bool {
-	for _, w := range slices.SortedFunc(maps.Values(p.workers), byLoad) {
-		if w.ready && w.ending == "" && p.offer(w, c) {
+	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.ending != "" })
+	// One that says Done of what it goes on using has the fewest always. It gets twice the share of the others at the most, as long as they have room.
+	most := 2 / float64(len(ready)+1)
+	slices.SortFunc(ready, func(a, b *worker) int {
+		return cmp.Or(
+			cmp.Compare(owing(a), owing(b)),
+			cmp.Compare(max(0, load(a)), max(0, load(b))),
+			compareBool(a.share > most, b.share > most),
+			cmp.Compare(load(a), load(b)),
+			cmp.Compare(a.handed, b.handed),
+		)
+	})
+	for _, w := range ready {
+		if p.offer(w, c) {
+			for _, other := range ready {
+				other.share -= other.share / sharedOver
+			}
+			w.share += 1. / sharedOver
 			return true
 		}
 	}
 	return false
 }
 
-// byLoad orders workers by how good it is to give them a connection.
-func byLoad(a, b *worker) int {
-	return cmp.Or(
-		cmp.Compare(owing(a), owing(b)),
-		cmp.Compare(len(a.held)-a.requests, len(b.held)-b.requests),
-		cmp.Compare(a.handed, b.handed),
-	)
+// sharedOver is over how many connections shares are counted, roughly.
+const sharedOver = 32
+
+// load is how many connections w has beyond the requests that it may answer; below zero it has room.
+func load(w *worker) int { return len(w.held) - w.requests }
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // owing is 1 for a worker that has not answered its Ping for a moment.
@@ -136,11 +159,10 @@ func owing(w *worker) int {
 }
 
 // offer sends c to w, without waiting; p.mu is held, so that w's answer finds c on its
-// list. Each time it has another number: an answer about a try that failed can't be
+// list. Each time it has another number, which no other pool has either: an answer about a try that failed can't be
 // taken for one about the next.
 func (p *pool) offer(w *worker, c *connection) bool {
-	p.id++
-	c.ID = p.id
+	c.ID = p.slots.number.Add(1)
 	if err := w.channel.TrySend(&c.Connection, c.fd); err != nil {
 		return false // full, or dying: serveChannel deals with that
 	}

@@ -18,8 +18,8 @@ type identities struct {
 	mu      sync.Mutex
 	config  Config
 	list    map[identity]*pool
-	leaving map[*pool]reason // retired, with a process that is there still
-	waiting []*connection    // for room
+	leaving map[*pool]leave // retired, with a process that is there still
+	waiting []*connection   // for room
 	stopped bool
 	wake    chan struct{}
 }
@@ -28,7 +28,7 @@ type identities struct {
 type identity struct{ uid, gid uint32 }
 
 func newIdentities(c Config, who service, m means) *identities {
-	return &identities{means: m, who: who, config: c, list: map[identity]*pool{}, leaving: map[*pool]reason{}, wake: make(chan struct{}, 1)}
+	return &identities{means: m, who: who, config: c, list: map[identity]*pool{}, leaving: map[*pool]leave{}, wake: make(chan struct{}, 1)}
 }
 
 func (h *identities) start() error {
@@ -91,6 +91,12 @@ const (
 	replaced               // the configuration is another one
 )
 
+// leave is why and when a pool was retired.
+type leave struct {
+	why   reason
+	since time.Time
+}
+
 // hasRoom tells whether c can be served now; h.mu is held.
 func (h *identities) hasRoom(c *connection) bool {
 	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.config.Identities
@@ -105,8 +111,8 @@ func (h *identities) lingering() int {
 
 // replaced is how many that leave were replaced; h.mu is held.
 func (h *identities) replaced() (n int) {
-	for _, why := range h.leaving {
-		if why == replaced {
+	for _, one := range h.leaving {
+		if one.why == replaced {
 			n++
 		}
 	}
@@ -178,7 +184,7 @@ func (h *identities) retireRested(now time.Time) time.Duration {
 // retire takes a pool off the list; it is among those that leave until its process is gone. h.mu is held.
 func (h *identities) retire(id identity, p *pool, why reason) {
 	delete(h.list, id)
-	h.leaving[p] = why
+	h.leaving[p] = leave{why, time.Now()}
 	h.waiting = append(h.waiting, h.requeue(p.retire())...)
 	go func() {
 		<-p.gone
@@ -218,11 +224,15 @@ func (h *identities) makeRoom() {
 	}
 	missing := len(wanted)
 	crowded := h.replaced() > h.config.Identities
-	for p, why := range h.leaving {
-		if why == replaced && !crowded {
+	for p, one := range h.leaving {
+		if one.why == replaced && !crowded {
 			continue // its end makes no room
 		}
 		idle, _ := p.isIdle()
+		if idle && time.Since(one.since) > lastWords {
+			p.endIdle(lastWords) // it need not go by itself, and counts for no room until it is gone
+			continue
+		}
 		if idle || h.slots.askAll(p.connections()) {
 			missing--
 		}

@@ -176,10 +176,9 @@ type visit struct {
 // start starts the worker and tells it what it needs.
 func (v *visit) start() error {
 	s := v.spawner
-	lines := newBudget(v.config.LogBurst, v.config.LogRate, time.Now())
 	born := birth{role: ipc.Worker, program: s.program, argv: s.argv, threads: v.config.Threads, who: v.who.Identity}
 	var err error
-	if v.worker, err = s.launch(born, v.config.Log, lines); err != nil {
+	if v.worker, err = s.launch(born, v.config.Log, newQuota(v.config)); err != nil {
 		return err
 	}
 	names := newDirectory()
@@ -294,6 +293,7 @@ func (v *visit) end(why error) error {
 		patience = 0
 	}
 	status := v.worker.bury(patience)
+	v.errands.end()
 	v.auditor.bury(status)
 	v.client.taken()
 	if v.copied != nil {

@@ -27,8 +27,10 @@ type keeper struct {
 	missing error // why there is no program
 	spawner *spawner
 	log     *slog.Logger
+	room    *quota                 // for what it logs
 	settle  func(first bool) error // gives one that is ready its keys
 	accuse  func(worker uint32, why string)
+	accused *budget       // how many workers it may have ended
 	quit    chan struct{} // closed when the gateway stops
 	wake    chan struct{} // gets a token when it is needed
 	running sync.WaitGroup
@@ -47,9 +49,12 @@ type keeper struct {
 	waiting time.Time // since when that one is unanswered
 }
 
+// mostAccused is how many workers a keeper may have ended at once; as many again in a hundred seconds.
+const mostAccused = 10
+
 // newKeeper opens the keeper's program. That it can't be is of no account until it is needed.
 func newKeeper(c Config, who service, settle func(bool) error) (*keeper, error) {
-	k := &keeper{config: c, who: who, log: c.Log, settle: settle, quit: make(chan struct{}), wake: make(chan struct{}, 1),
+	k := &keeper{config: c, who: who, log: c.Log, room: newQuota(c), settle: settle, accused: &budget{burst: mostAccused, rate: mostAccused / 100., left: mostAccused, at: time.Now()}, quit: make(chan struct{}), wake: make(chan struct{}, 1),
 		more: make(chan struct{}), kept: make(chan *ipc.Kept, 1)}
 	self := service{Identity: who.Identity, root: who.root}
 	if who.root {
@@ -226,7 +231,7 @@ func (k *keeper) spawn() (p *process, err error) {
 		p, err = k.spawner.launch(birth{
 			role: ipc.Keeper, program: k.program, who: as,
 			argv: append([]string{keeperName}, k.config.KeeperArgv...), threads: k.config.Threads,
-		}, k.log, newBudget(k.config.LogBurst, k.config.LogRate, time.Now()))
+		}, k.log, k.room)
 		if !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace
 			break
 		}
@@ -268,6 +273,9 @@ func (k *keeper) serveChannel(p *process, settle func()) error {
 		case *ipc.Kept:
 			err = k.hearKept(m)
 		case *ipc.Breach:
+			if !k.accused.take(1, time.Now()) { // a captured one could stop the service so
+				return errors.New("it said of too many workers that they broke the book")
+			}
 			k.accuse(m.Number, "to the keeper: "+printable(m.Reason))
 		case *ipc.Pong:
 			err = k.hearPong(m.Number)

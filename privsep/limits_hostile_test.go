@@ -2,8 +2,10 @@ package privsep
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -13,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
 )
 
 // greed is a captured worker's way to take more than it should; it is told by its name how.
@@ -21,7 +25,55 @@ func greed(w http.ResponseWriter, r *http.Request) {
 	switch r.FormValue("of") {
 	case "threads":
 		fmt.Fprint(w, takeThreads(n), " threads")
+	case "log":
+		line := []byte(strings.Repeat("\xff", maxLine-8) + "\n")
+		for range n {
+			_, _ = os.Stderr.Write(line)
+		}
 	}
+}
+
+// playStubborn is a captured worker that answers its clients and Pings, and does not end when it is told to. "first keeps all" says
+// that it is done with each connection at once, and keeps it.
+func playStubborn(part string) int {
+	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
+	if err != nil {
+		return 9
+	}
+	for range 2 {
+		if _, err := c.Receive(); err != nil {
+			return 9
+		}
+	}
+	if c.Send(new(ipc.Ready)) != nil {
+		return 9
+	}
+	for {
+		m, err := c.Receive()
+		if err != nil {
+			return 0
+		}
+		switch said := m.Message.(type) {
+		case *ipc.Ping:
+			c.Send(&ipc.Pong{Number: said.Number})
+		case *ipc.Connection:
+			c.Send(&ipc.Taken{ID: said.ID})
+			f := os.NewFile(uintptr(m.FDs[0]), "client")
+			if part == "stays" {
+				reply(f)
+				f.Close()
+			} else {
+				go reply(f)
+			}
+			c.Send(&ipc.Done{ID: said.ID})
+		}
+	}
+}
+
+// reply answers one request.
+func reply(client *os.File) {
+	_, _ = client.Read(make([]byte, 4096))
+	fmt.Fprintf(client, "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nstubborn")
 }
 
 // takeThreads makes n threads, and keeps them. The runtime ends the process when it gets none.
@@ -113,5 +165,237 @@ func threadsOfAWorker(t *testing.T, as user, c Config, many int) {
 	g.mustGet("/pid")
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", g.cmd.Process.Pid)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStaysRetired: a worker that was told to end, holds nothing and does not go is ended.
+func TestStaysRetired(t *testing.T) {
+	g := serve(t, plain(t), Config{Argv: []string{programName, "stays"}, Workers: 1, Wear: 2, Silence: time.Second})
+	for range 2 {
+		g.mustGet("/")
+	}
+	g.because("worker was ended", "it was told to end, has held nothing for 1s")
+	g.mustGet("/")
+}
+
+// TestStaysAfterItsConnection: such a one of worker_per_connection is ended, too: there is no end of them else.
+func TestStaysAfterItsConnection(t *testing.T) {
+	c := Config{Argv: []string{programName, "stays"}, Connections: 2, Silence: time.Second}
+	c.Switches.WorkerPerConnection = true
+	g := serve(t, plain(t), c)
+	for range 4 {
+		g.mustGet("/")
+	}
+	g.awaitMany("worker was ended", 4)
+}
+
+// TestStaysInOthersRoom: a user whose worker does not go takes the room of nobody.
+func TestStaysInOthersRoom(t *testing.T) {
+	g, socket := becoming(t, Config{Argv: []string{programName, "stays"}, Identities: 2})
+	for user := range 5 {
+		if c, status, body := askAs(t, socket, 31001+user, 31101, "/"); status != http.StatusOK {
+			t.Errorf("user %d is answered %d: %s", user, status, body)
+		} else {
+			c.Close()
+		}
+	}
+	g.because("worker was ended", "it was told to end")
+}
+
+// TestKeepsAll: a worker that says Done of what it keeps does not draw all clients.
+func TestKeepsAll(t *testing.T) {
+	mark := filepath.Join(room(t), "mark")
+	if as := plain(t); as != nil {
+		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
+	}
+	g := serve(t, plain(t), Config{Argv: []string{programName, "first keeps all", mark}, Workers: 2})
+	const clients = 90
+	drawn := 0
+	for range clients {
+		c, err := net.Dial("tcp", g.addr)
+		must(t, err)
+		defer c.Close()
+		_, body, err := ask(c, "/pid")
+		must(t, err)
+		if body == "stubborn" {
+			drawn++
+		}
+	}
+	if drawn > clients*3/4 || drawn < clients/3 {
+		t.Errorf("it drew %d of %d clients", drawn, clients)
+	}
+}
+
+// TestLogWeighed: long lines count by what they take in the log, and who is started again has no more than was left.
+func TestLogWeighed(t *testing.T) {
+	const burst = 1000
+	g := serve(t, plain(t), Config{Workers: 1, LogBurst: burst, LogRate: 1})
+	began := time.Now()
+	for range 2 {
+		pid := g.workerPID()
+		g.mustGet("/greed?of=log&n=1000")
+		must(t, syscall.Kill(pid, syscall.SIGKILL))
+		g.await("worker logs too much", func(r map[string]any) bool { return r["worker_pid"] == float64(pid) })
+		g.await("worker died", func(r map[string]any) bool { return r["pid"] == float64(pid) })
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	lines, bytes := 0, 0
+	for _, r := range g.records {
+		if text := fmt.Sprint(r["msg"]); strings.HasPrefix(text, "worker: ") {
+			lines++
+			bytes += 2 * len(text)
+		}
+	}
+	if most := lineSize * (burst + int(time.Since(began).Seconds()) + 1); bytes > most || bytes < most/3 {
+		t.Errorf("%d lines of %d bytes: at most %d", lines, bytes, most)
+	}
+}
+
+// TestQuotas: what a worker may log is its place's, and places whose quota is full are forgotten.
+func TestQuotas(t *testing.T) {
+	c := Config{LogBurst: 10, LogRate: 10}
+	var qs quotas
+	for range 10 {
+		if _, ok := qs.of(1, 0, c).admit("x", time.Now()); !ok {
+			t.Fatal("a line is refused that there is room for")
+		}
+	}
+	_, again := qs.of(1, 0, c).admit("x", time.Now())
+	_, sibling := qs.of(1, 1, c).admit("x", time.Now())
+	_, other := qs.of(2, 0, c).admit("x", time.Now())
+	if again || !sibling || !other {
+		t.Errorf("after its lines: %t, its sibling %t, another's %t", again, sibling, other)
+	}
+	for _, q := range qs.list {
+		q.used = time.Now().Add(-time.Hour)
+	}
+	for uid := range uint32(mostQuotas) {
+		qs.of(100+uid, 0, c)
+	}
+	if qs.list[place{1, 0}] != nil || len(qs.list) > mostQuotas {
+		t.Errorf("%d quotas", len(qs.list))
+	}
+}
+
+// TestNamesOfOthers: one worker's questions wait for a slow directory; the parent's own, and another worker's, don't wait behind them.
+func TestNamesOfOthers(t *testing.T) {
+	d := newDirectory()
+	slow := make(chan struct{})
+	d.user = func(uid uint32) (string, error) {
+		if uid >= 1000 {
+			<-slow
+		}
+		return fmt.Sprint("u", uid), nil
+	}
+	captured, honest := d.inquirer(), d.inquirer()
+	var asked sync.WaitGroup
+	for i := range uint32(mostAsked) {
+		asked.Go(func() { captured.name(false, 1000+i) })
+	}
+	for len(captured.turn) < cap(captured.turn) {
+		time.Sleep(time.Millisecond)
+	}
+	if name, _ := d.name(false, 7); name != "u7" {
+		t.Errorf("the parent hears %q", name)
+	}
+	if name, _ := honest.name(false, 8); name != "u8" {
+		t.Errorf("another worker hears %q", name)
+	}
+	close(captured.over) // it is dead: what waits is not asked
+	close(slow)
+	asked.Wait()
+	if len(d.known) > 2+cap(captured.turn) {
+		t.Errorf("%d names were asked for", len(d.known))
+	}
+}
+
+// TestNamesHaveARate: who asks for new names without end gets them slowly.
+func TestNamesHaveARate(t *testing.T) {
+	d := newDirectory()
+	d.user = func(uint32) (string, error) { return "u", nil }
+	i := d.inquirer()
+	began := time.Now()
+	for n := range uint32(askBurst + askRate/2) {
+		i.name(false, n)
+	}
+	if took := time.Since(began); took < 400*time.Millisecond {
+		t.Errorf("%d names within %s", askBurst+askRate/2, took)
+	}
+}
+
+// TestAccusers: a captured keeper has a few workers ended, and then is ended itself, also when it is started again.
+func TestAccusers(t *testing.T) {
+	accused := 0
+	k := &keeper{accuse: func(uint32, string) { accused++ }, accused: &budget{burst: mostAccused, left: mostAccused, at: time.Now()}}
+	for life := range 2 {
+		parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
+		must(t, err)
+		captured, err := ipc.Open(fd, ipc.Keeper, ipc.Parent)
+		must(t, err)
+		must(t, parent.Send(&ipc.KeeperSetup{Book: ipc.BookVersion}))
+		must(t, parent.Send(&ipc.Posture{}))
+		for range 2 {
+			_, err := captured.Receive()
+			must(t, err)
+		}
+		must(t, captured.Send(&ipc.Ready{}))
+		_, err = parent.Receive()
+		must(t, err)
+		go func() {
+			for captured.Send(&ipc.Breach{Number: 1, Reason: "so"}) == nil {
+			}
+		}()
+		if err := k.serveChannel(&process{channel: parent}, func() {}); err == nil || !strings.Contains(err.Error(), "too many workers") || accused != mostAccused {
+			t.Errorf("life %d: %d accused, %v", life, accused, err)
+		}
+		parent.Close()
+		captured.Close()
+	}
+}
+
+// TestConnectionNumbers: no two connections of a parent's life have the same number, whoever has the worker.
+func TestConnectionNumbers(t *testing.T) {
+	one, log := idle(t, time.Minute)
+	other := newPool(one.config, one.who, nil, one.slots)
+	seen := map[uint64]bool{}
+	for _, p := range []*pool{one, other, one} {
+		parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+		must(t, err)
+		defer parent.Close()
+		defer unix.Close(fd)
+		must(t, parent.TrySend(&ipc.Setup{}))
+		w := &worker{process: &process{channel: parent}, held: map[uint64]*connection{}}
+		c, _ := accepted(t, p.slots)
+		p.offer(w, c)
+		if c.ID == 0 || seen[c.ID] {
+			t.Errorf("number %d, after %v: %s", c.ID, seen, log)
+		}
+		seen[c.ID] = true
+	}
+}
+
+// TestPortsOf: workers that live side by side have other ports, all of this machine's range.
+func TestPortsOf(t *testing.T) {
+	first, second := portsOf(1, nil), portsOf(2, nil)
+	if first == 0 {
+		t.Skip("this machine's range of ports is not divided")
+	}
+	if first>>16 < first&0xffff || second&0xffff <= first>>16 || portsOf(1+portShares, nil) != first {
+		t.Errorf("ports %#x and %#x", first, second)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	w, errno := open(ipc.Address{Network: "tcp", Address: l.Addr().String()}, nil, first)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	defer w.close()
+	c, err := l.Accept()
+	must(t, err)
+	defer c.Close()
+	if port := uint32(c.RemoteAddr().(*net.TCPAddr).Port); since(6, 3) && (port < first&0xffff || port > first>>16) {
+		t.Errorf("port %d, not of %d to %d", port, first&0xffff, first>>16)
 	}
 }

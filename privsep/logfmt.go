@@ -61,6 +61,26 @@ func parseEntry(line string) (e entry, ok bool) {
 	return e, true
 }
 
+// labels is what the parent puts before a line, and the keys around it, in bytes.
+const labels = 100
+
+// size is what the entry takes in the log, in bytes; what is quoted there once more may have twice as many.
+func (e *entry) size() int {
+	n := labels
+	add := func(s string) {
+		n += len(s)
+		if strings.ContainsAny(s, "\\\"") {
+			n += len(s)
+		}
+	}
+	add(e.msg)
+	for _, a := range e.attrs {
+		add(a.Key)
+		add(a.Value.String())
+	}
+	return n
+}
+
 func (e *entry) has(key string) bool {
 	return slices.ContainsFunc(e.attrs, func(a slog.Attr) bool { return a.Key == key })
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 )
@@ -15,31 +17,42 @@ import (
 const maxLine = 2048
 
 // relay copies what a process writes to its fd 2 into log, each line as one record with
-// the attributes that log has for it. The process may be captured: lines are cut, counted and
+// the attributes that log has for it. The process may be captured: lines are cut, counted, weighed and
 // escaped, what the parent says about them comes first and can't be said again, and their
 // text starts with its role, as "worker: ". So it can neither fill the disk at will, nor
 // forge lines of others, nor send codes to a terminal.
-func (p *process) relay(role string, log *slog.Logger, budget *budget) {
+func (p *process) relay(role string, log *slog.Logger, room *quota) {
 	defer close(p.silent)
 	in := bufio.NewReaderSize(p.log, readAhead)
+	var missed int
+	var since time.Time
+	tell := func() {
+		if missed > 0 {
+			log.Warn(role+" logs too much", "lines_left_out", missed)
+		}
+		missed = 0
+	}
 	for {
 		line, err := readLine(in)
 		if line != "" {
-			ok, missed := budget.spend(time.Now())
-			if missed > 0 {
-				log.Warn(role+" logs too much", "lines_left_out", missed)
-			}
-			if ok {
-				e := readEntry(line)
+			e, ok := room.admit(line, time.Now())
+			switch {
+			case ok:
+				if missed > 0 && time.Since(since) >= time.Second {
+					tell()
+				}
 				log.LogAttrs(context.Background(), e.level, role+": "+e.msg, e.attrs...)
-			} else if budget.missed%100 == 0 {
-				time.Sleep(10 * time.Millisecond) // the pipe fills, and the flood waits in the worker
+			case missed == 0:
+				since = time.Now()
+				fallthrough
+			default:
+				if missed++; missed%100 == 0 {
+					time.Sleep(10 * time.Millisecond) // the pipe fills, and the flood waits in the worker
+				}
 			}
 		}
 		if err != nil {
-			if missed := budget.missed; missed > 0 {
-				log.Warn(role+" logs too much", "lines_left_out", missed)
-			}
+			tell()
 			return
 		}
 	}
@@ -97,7 +110,7 @@ func isPlain(s string) bool {
 	return true
 }
 
-// budget is a token bucket of lines.
+// budget is a token bucket.
 type budget struct {
 	burst, rate float64
 	left        float64
@@ -135,4 +148,77 @@ func (b *budget) spend(now time.Time) (ok bool, missed int) {
 		missed, b.missed = b.missed, 0
 	}
 	return true, missed
+}
+
+// quota is what processes that come one after another may log. It is not theirs: who is started again has what was left.
+type quota struct {
+	mu    sync.Mutex
+	lines *budget
+	bytes *budget
+	used  time.Time
+}
+
+// lineSize is what a line has on the average, in bytes: a request's has as many.
+const lineSize = 200
+
+func newQuota(c Config) *quota {
+	now := time.Now()
+	return &quota{lines: newBudget(c.LogBurst, c.LogRate, now), bytes: newBudget(lineSize*c.LogBurst, lineSize*c.LogRate, now), used: now}
+}
+
+// admit takes a line apart, if there is room for it.
+func (q *quota) admit(line string, now time.Time) (entry, bool) {
+	q.mu.Lock()
+	ok := q.lines.take(1, now) && q.bytes.take(1, now)
+	q.used = now
+	q.mu.Unlock()
+	if !ok {
+		return entry{}, false
+	}
+	e := readEntry(line)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return e, q.bytes.take(e.size(), now)
+}
+
+// isFull tells whether nothing is used of it any more.
+func (q *quota) isFull(now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return now.Sub(q.used).Seconds() > max(q.lines.burst/q.lines.rate, q.bytes.burst/q.bytes.rate)
+}
+
+// quotas are those of all workers: of a user and a place in his pool.
+type quotas struct {
+	mu   sync.Mutex
+	list map[place]*quota
+}
+
+// place is where in the pools of a user a worker is.
+type place struct {
+	uid uint32
+	i   int
+}
+
+// mostQuotas is how many are kept before those that are full are forgotten.
+const mostQuotas = 1000
+
+// of is the quota of the i-th worker of that user.
+func (qs *quotas) of(uid uint32, i int, c Config) *quota {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	at := place{uid, i}
+	if q := qs.list[at]; q != nil {
+		return q
+	}
+	if len(qs.list) >= mostQuotas {
+		now := time.Now()
+		maps.DeleteFunc(qs.list, func(_ place, q *quota) bool { return q.isFull(now) })
+	}
+	if qs.list == nil {
+		qs.list = map[place]*quota{}
+	}
+	q := newQuota(c)
+	qs.list[at] = q
+	return q
 }

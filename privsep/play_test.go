@@ -51,6 +51,11 @@ func playWorker(part string) int {
 			return playHostile("gives no way")
 		}
 		return program.Main(goodHandler)
+	case "stays", "first keeps all":
+		if part == "stays" || !made() {
+			return playStubborn(part)
+		}
+		return program.Main(goodHandler)
 	case "first stops": // the first worker does, the others serve
 		if !made() {
 			return playHostile("stopped")

@@ -37,9 +37,9 @@ type pool struct {
 	mu       sync.Mutex
 	workers  map[uint32]*worker
 	waiting  []*connection // until a worker takes them or their time is over
-	id       uint64        // of the last connection
 	handed   uint64        // connections given to workers
 	used     time.Time     // when a connection last came or ended
+	told     time.Time     // when workers were told to end
 	barren   bool          // a worker could not be started, and none is tried for a moment
 	retired  bool          // no more connections come; those that are there end by themselves
 	draining bool          // … or are ended when they are answered
@@ -323,6 +323,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		patience = 0
 	}
 	status := w.bury(patience)
+	w.errands.end()
 	w.audit.bury(status)
 	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {

@@ -37,8 +37,8 @@ type birth struct {
 	who     security.Identity
 }
 
-// launch starts a process with a channel and a log of its own; lines bounds what it may log.
-func (s *spawner) launch(b birth, log *slog.Logger, lines *budget) (*process, error) {
+// launch starts a process with a channel and a log of its own; room bounds what it may log.
+func (s *spawner) launch(b birth, log *slog.Logger, room *quota) (*process, error) {
 	channel, theirs, err := ipc.Pair(ipc.Parent, b.role)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (s *spawner) launch(b birth, log *slog.Logger, lines *budget) (*process, er
 		time.AfterFunc(lastWords, func() { channel.Close() })
 	}()
 	role := b.role.String()
-	go p.relay(role, log.With(role, p.number, role+"_pid", p.pid, role+"_uid", b.who.UID), lines)
+	go p.relay(role, log.With(role, p.number, role+"_pid", p.pid, role+"_uid", b.who.UID), room)
 	return p, nil
 }
 

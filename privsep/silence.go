@@ -28,6 +28,7 @@ func (p *pool) listenForSilence() {
 		for _, w := range list {
 			p.ask(w)
 		}
+		p.endIdle(p.config.Silence)
 	}
 }
 

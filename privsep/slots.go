@@ -24,6 +24,8 @@ type slots struct {
 
 	unserved  *tally // connections that were closed so
 	counts    *counters
+	quotas    quotas        // of what workers log
+	number    atomic.Uint64 // of the last connection
 	penalties *penalties
 
 	mu sync.Mutex

@@ -2,8 +2,11 @@ package privsep
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -28,13 +31,13 @@ const again = uint16(unix.EAGAIN)
 // A UNIX socket is never connected to here. The daemon at its other end takes who connected for who asks,
 // and that would be root. Its path is looked up for each connection, so that a socket or a
 // directory that a restarted service made anew is found.
-func open(a ipc.Address, from *outlet) (way, unix.Errno) {
+func open(a ipc.Address, from *outlet, ports uint32) (way, unix.Errno) {
 	var w way
 	var err error
 	if a.Network == "unix" {
 		w, err = inode(a.Address)
 	} else {
-		err = from.do(func() error { w, err = connecting(a.Address, false); return err })
+		err = from.do(func() error { w, err = connecting(a.Address, ports, false); return err })
 	}
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return w, errno
@@ -47,10 +50,10 @@ func open(a ipc.Address, from *outlet) (way, unix.Errno) {
 
 // spares are TCP sockets of which each connects to address with its first write, from where the outlet is.
 // nil when this kernel, or its administrator, has no such sockets.
-func spares(address string, from *outlet) (fds []int) {
+func spares(address string, from *outlet, ports uint32) (fds []int) {
 	err := from.do(func() error {
 		for range ipc.SpareCount {
-			w, err := connecting(address, true)
+			w, err := connecting(address, ports, true)
 			if err != nil {
 				return err
 			}
@@ -73,7 +76,7 @@ func closeFDs(fds []int) {
 
 // connecting is a TCP socket on its way to address, an IP and a port, in the calling thread's network namespace. One that
 // is deferred has its address, and begins with its first write.
-func connecting(address string, deferred bool) (way, error) {
+func connecting(address string, ports uint32, deferred bool) (way, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return way{}, err
@@ -85,6 +88,9 @@ func connecting(address string, deferred bool) (way, error) {
 	}
 	// A request is one segment, and its answer begins when all of it is there.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	if ports != 0 {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, ipLocalPortRange, int(ports)) // Linux 6.3
+	}
 	if deferred {
 		err = deferConnect(fd)
 	}
@@ -147,4 +153,30 @@ func inode(path string) (way, error) {
 		return way{}, err
 	}
 	return way{fd, dir.Uid}, nil
+}
+
+// ipLocalPortRange is IP_LOCAL_PORT_RANGE of ip(7).
+const ipLocalPortRange = 51
+
+// portShares is in how many parts this machine's ports are divided for workers: who closes first has a port
+// occupied for a minute, and one worker must not have that done with all.
+const portShares = 4
+
+// portsOf is the part of the ports, from where the outlet is, that the worker of that number has its connections from, as
+// IP_LOCAL_PORT_RANGE takes it; 0 is all of them.
+func portsOf(worker uint32, from *outlet) uint32 {
+	var low, high uint32
+	err := from.do(func() error {
+		text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &low, &high)
+		}
+		return err
+	})
+	size := (high + 1 - low) / portShares
+	if err != nil || high > math.MaxUint16 || size < 1000 || low > high {
+		return 0
+	}
+	low += size * (worker % portShares)
+	return low | (low+size-1)<<16
 }

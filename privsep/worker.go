@@ -23,6 +23,7 @@ type worker struct {
 	breach   error                  // … or how it broke the book elsewhere, and was killed for it
 	held     map[uint64]*connection // what it was given and has not said Done of
 	handed   uint64                 // connections given to it
+	share    float64                // … of the last ones that its pool gave, as a part of all
 	finished uint64                 // … that it finished
 	asked    uint64                 // number of the last Ping
 	waiting  time.Time              // since when that one is unanswered; zero when none is
@@ -32,13 +33,12 @@ type worker struct {
 
 // spawn starts the worker of the i-th keep and gives it its Setup and the posture to expect.
 func (p *pool) spawn(i int) (*worker, error) {
-	lines := newBudget(p.config.LogBurst, p.config.LogRate, time.Now())
 	born := birth{role: ipc.Worker, program: p.spawner.program, argv: p.spawner.argv, threads: p.threads(i), who: p.who}
-	process, err := p.spawner.launch(born, p.log, lines)
+	process, err := p.spawner.launch(born, p.log, p.slots.quotas.of(p.who.UID, i, p.config))
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{process: process, requests: p.requests(i), held: map[uint64]*connection{}}
+	w := &worker{process: process, requests: p.requests(i), held: map[uint64]*connection{}, share: 1 / float64(p.config.Workers)}
 	// It says how far one has come when that has lasted (worker/watch.go), and when it was asked to end it.
 	w.reports = newBudget(1000+4*p.config.Connections, 40*p.config.Connections, time.Now())
 	w.offences = newBudget(offenceBurst, offenceRate, time.Now())
@@ -50,6 +50,8 @@ func (p *pool) spawn(i int) (*worker, error) {
 	setup.User, _ = p.names.name(false, p.who.UID)
 	w.errands = newErrands(&setup, w.channel, p.names, p.outlet)
 	w.errands.counts = p.slots.counts
+	w.errands.dials = newBudget(p.config.DialBurst, p.config.DialRate, time.Now())
+	w.errands.ports = portsOf(w.number, p.outlet)
 	w.audit = newAuditor(p.audit, process, p.who.UID, w.requests, func(id uint64) (*ipc.Connection, error) { return p.holds(w, id) })
 	setup.Tasks = uint32(p.spawner.tasks(born.threads))
 	expect := p.spawner.expect(p.who, p.config.files(), uint64(setup.Tasks))

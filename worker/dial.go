@@ -48,7 +48,7 @@ func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 }
 
 // crowded is how long is waited before a way is asked for again that the parent does not open now.
-const crowded = 5 * time.Millisecond
+const crowded = 50 * time.Millisecond
 
 // open has the parent open a way and completes it. owner is that of a UNIX socket's directory.
 func (e *Errands) open(ctx context.Context, way ipc.Way, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
