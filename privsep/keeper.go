@@ -49,12 +49,15 @@ type keeper struct {
 	waiting time.Time // since when that one is unanswered
 }
 
-// mostAccused is how many workers a keeper may have ended at once; as many again in a hundred seconds.
-const mostAccused = 10
+// mostAccused is how many workers keepers may have ended at once, and accusedRate how many in a second.
+const (
+	mostAccused = 40
+	accusedRate = .1
+)
 
 // newKeeper opens the keeper's program. That it can't be is of no account until it is needed.
 func newKeeper(c Config, who service, settle func(bool) error) (*keeper, error) {
-	k := &keeper{config: c, who: who, log: c.Log, room: newQuota(c), settle: settle, accused: &budget{burst: mostAccused, rate: mostAccused / 100., left: mostAccused, at: time.Now()}, quit: make(chan struct{}), wake: make(chan struct{}, 1),
+	k := &keeper{config: c, who: who, log: c.Log, room: newQuota(c), settle: settle, accused: &budget{burst: mostAccused, rate: accusedRate, left: mostAccused, at: time.Now()}, quit: make(chan struct{}), wake: make(chan struct{}, 1),
 		more: make(chan struct{}), kept: make(chan *ipc.Kept, 1)}
 	self := service{Identity: who.Identity, root: who.root}
 	if who.root {
