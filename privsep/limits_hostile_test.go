@@ -97,6 +97,11 @@ func TestNoThreadLeft(t *testing.T) {
 	g := serve(t, plain(t), Config{})
 	parent := g.cmd.Process.Pid
 	first := g.workerPID()
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", parent))
+	must(t, err)
+	if len(threads) <= spareThreads {
+		t.Errorf("the parent has made %d threads", len(threads))
+	}
 	before := limitTasksOf(t, plain(t), parent, 1)
 	must(t, syscall.Kill(first, syscall.SIGKILL))
 	r := g.await("a worker can't be started", nil)
@@ -122,26 +127,29 @@ func TestNoThreadLeft(t *testing.T) {
 	g.await("worker is ready", func(r map[string]any) bool { return r["worker"].(float64) > 2 })
 }
 
-// limitTasksOf sets how many processes and threads the user of pid may have when it starts one more, as who runs it. It gives the limit of before.
+// limitTasksOf sets how many processes and threads the user of pid may have when it starts one more, as who runs it. It gives the limit
+// of before. The thread is root's again afterwards, as that of dialAs.
 func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 	t.Helper()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with what it became
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	real := func(uid, gid uint32) {
 		if as != nil {
-			unix.RawSyscall(unix.SYS_SETRESGID, uintptr(as.Gid), uintptr(as.Gid), uintptr(as.Gid))
-			unix.RawSyscall(unix.SYS_SETRESUID, uintptr(as.Uid), uintptr(as.Uid), uintptr(as.Uid))
+			for call, id := range map[uintptr]uint32{unix.SYS_SETRESGID: gid, unix.SYS_SETRESUID: uid} {
+				if _, _, e := unix.RawSyscall(call, uintptr(id), ^uintptr(0), ^uintptr(0)); e != 0 {
+					panic(e)
+				}
+			}
 		}
-		var old unix.Rlimit
-		err := unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &old)
-		if err == nil {
-			before = old.Cur
-			err = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: old.Max}, nil)
-		}
-		done <- err
-	}()
-	must(t, <-done)
-	return before
+	}
+	if as != nil {
+		real(as.Uid, as.Gid)
+		defer real(0, 0)
+	}
+	var old unix.Rlimit
+	must(t, unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &old))
+	must(t, unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: old.Max}, nil))
+	return old.Cur
 }
 
 // TestThreadsOfAWorker: a captured worker gets its own share of threads and no more, and others are served.
