@@ -206,6 +206,17 @@ func TestSocketActivation(t *testing.T) {
 	m.run(t, "systemctl is-active schedrestd.service schedrestd-users.service")
 }
 
+// However often the parent is killed, it is started again, and clients wait for it.
+func TestStartedAgain(t *testing.T) {
+	m := booted(t)
+	m.fresh(t)
+	m.run(t, start)
+	for range 8 { // in a few seconds; systemd's own limit is 5 in 10
+		m.run(t, "systemctl kill --signal=KILL --kill-whom=main schedrestd; sleep 0.2\n"+ping)
+	}
+	m.run(t, "systemctl is-active schedrestd.service schedrestd.socket")
+}
+
 // Stopped, nothing is left: no process, no socket, no control group, no failed unit.
 func TestStop(t *testing.T) {
 	m := booted(t)
