@@ -1,10 +1,10 @@
 package privsep
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -66,7 +66,7 @@ func (s *spawner) drop(c Config) (*anchor, error) {
 	}
 	line := os.NewFile(uintptr(fds[0]), "line to the first process")
 	b := birth{role: ipc.Worker, program: s.program, threads: 1, who: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
-		argv: append(slices.Clone(s.argv), strconv.Itoa(int(c.seal())), ipc.AnchorMode)}
+		argv: append(slices.Clone(s.argv), fmt.Sprintf("%d,%d", c.seal(), c.mostPIDs()), ipc.AnchorMode)}
 	_, pidfd, err := s.execute(b, fds[1], int(s.null.Fd()))
 	unix.Close(fds[1])
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/security"
 )
 
 // greed is a captured worker's way to take more than it should; it is told by its name how.
@@ -154,22 +155,40 @@ func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 
 // TestThreadsOfAWorker: a captured worker gets its own share of threads and no more, and others are served.
 func TestThreadsOfAWorker(t *testing.T) {
-	const many = 2 * mostOfUser
-	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), Config{}, many) })
+	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), Config{}, mostOfUser) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		threadsOfAWorker(t, nil, Config{User: "31298", Group: "31298"}, many)
+		c := Config{User: "31298", Group: "31298", Threads: 2}
+		bound := mostOfUser
+		if security.KernelSince(6, 14) {
+			c.Workers, c.Connections = 2, 124
+			bound = c.mostPIDs() + security.ReservedPIDs
+		}
+		machine, _ := os.ReadFile("/proc/sys/kernel/pid_max")
+		threadsOfAWorker(t, nil, c, bound)
+		if after, _ := os.ReadFile("/proc/sys/kernel/pid_max"); string(after) != string(machine) {
+			t.Errorf("the machine's bound was %s and is %s", machine, after)
+		}
 	})
 }
 
-func threadsOfAWorker(t *testing.T, as user, c Config, many int) {
+func threadsOfAWorker(t *testing.T, as user, c Config, bound int) {
 	g := serve(t, as, c)
 	pid, client := g.worker()
 	defer client.CloseIdleConnections()
-	if text, err := get(client, "/greed?of=threads&n="+strconv.Itoa(many)); err == nil {
+	if text, err := get(client, "/greed?of=threads&n="+strconv.Itoa(2*mostOfUser)); err == nil {
 		t.Fatalf("it got %s", text)
 	}
 	g.await("worker died", func(r map[string]any) bool { return r["pid"] == float64(pid) })
+	r := g.awaitAny(func(r map[string]any) bool {
+		return strings.Contains(fmt.Sprint(r["msg"]), "failed to create new OS thread")
+	})
+	var had int
+	_, err := fmt.Sscanf(fmt.Sprint(r["msg"]), "worker: runtime: failed to create new OS thread (have %d already", &had)
+	t.Logf("it had %d threads, of %d at the most", had, bound)
+	if must(t, err); had > bound {
+		t.Errorf("it had %d threads, more than %d", had, bound)
+	}
 	g.mustGet("/pid")
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", g.cmd.Process.Pid)); err != nil {
 		t.Error(err)
@@ -403,7 +422,7 @@ func TestPortsOf(t *testing.T) {
 	c, err := l.Accept()
 	must(t, err)
 	defer c.Close()
-	if port := uint32(c.RemoteAddr().(*net.TCPAddr).Port); since(6, 3) && (port < first&0xffff || port > first>>16) {
+	if port := uint32(c.RemoteAddr().(*net.TCPAddr).Port); security.KernelSince(6, 3) && (port < first&0xffff || port > first>>16) {
 		t.Errorf("port %d, not of %d to %d", port, first&0xffff, first>>16)
 	}
 }

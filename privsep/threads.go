@@ -2,14 +2,13 @@ package privsep
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/security"
 )
 
 // spareThreads is how many threads the parent makes at its start. Go starts one more whenever each that it has
@@ -46,7 +45,7 @@ func noProcess(err error) error {
 		return err
 	}
 	return &errs.Error{Kind: errs.Internal, Message: "a limit of processes and threads is reached", Err: err,
-		Hint: "the limits are the service's (TasksMax= in its unit), the user's (ulimit -u) and the machine's (kernel.pid_max, kernel.threads-max); or a worker uses them up"}
+		Hint: "the limits are the service's (TasksMax= in its unit), the user's (ulimit -u), the workers' PID namespace's and the machine's (kernel.pid_max, kernel.threads-max); or a worker uses them up"}
 }
 
 const (
@@ -60,7 +59,7 @@ const (
 // tasks is the limit of processes and threads for a process with so many threads that run at one time. The kernel
 // counts by user, and since Linux 5.14 by user and user namespace.
 func (s *spawner) tasks(threads int) uint64 {
-	if s.users && since(5, 14) {
+	if s.users && security.KernelSince(5, 14) {
 		return uint64(threads + idleThreads)
 	}
 	var own unix.Rlimit
@@ -70,13 +69,21 @@ func (s *spawner) tasks(threads int) uint64 {
 	return min(mostOfUser, own.Max)
 }
 
-// since tells whether the kernel is that version or a later one.
-func since(major, minor int) bool {
-	var name unix.Utsname
-	if unix.Uname(&name) != nil {
-		return false
+// otherThreads is how many threads of a process's wait at one time, as a rule.
+const otherThreads = 16
+
+// mostPIDs is how many processes and threads there may be in the PID namespace of workers and keeper, where the kernel bounds
+// that: enough for what they need with several generations of workers, and no more, so that captured ones leave room
+// for the parent in whatever limit the service has (TasksMax=).
+func (c Config) mostPIDs() int {
+	workers := 4 * (c.Threads + c.Workers*otherThreads)
+	lazy := min(c.Threads, 2) + otherThreads
+	switch {
+	case c.Switches.WorkerPerConnection:
+		workers = (c.Connections + 1) * lazy
+	case c.Switches.BecomeUser:
+		workers = (2*c.Identities + 1) * lazy
 	}
-	var have [2]int
-	_, _ = fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &have[0], &have[1])
-	return slices.Compare(have[:], []int{major, minor}) >= 0
+	keepers := 2 * (c.Threads + otherThreads)
+	return workers + keepers + (atOnce+1)*otherThreads // those that are to die, and the anchor
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +17,7 @@ import (
 	"schedrestd/security/seal"
 )
 
-// AnchorArg is how the cage is to be closed, when the program is started as an anchor.
+// AnchorArg is how the cage is to be closed and how many processes there may be in the namespace, when the program is started as an anchor.
 func AnchorArg(args []string) (how string, ok bool) {
 	if len(args) < 3 || args[len(args)-1] != ipc.AnchorMode {
 		return "", false
@@ -47,6 +48,8 @@ func Anchor(how string) int {
 
 // hold makes the process what an anchor is.
 func hold(how string) error {
+	how, pids, _ := strings.Cut(how, ",")
+	most, _ := strconv.Atoi(pids)
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
 		return fmt.Errorf("how to close the cage: %w", err)
@@ -54,6 +57,7 @@ func hold(how string) error {
 	if err := root.MountProc(); err != nil {
 		return err
 	}
+	_ = security.LimitPIDs(most) // where the kernel has that; each process has its own limit, too
 	if err := becomeNobody(); err != nil {
 		return err
 	}

@@ -1,0 +1,62 @@
+package security
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// ReservedPIDs is how many numbers of a PID namespace the kernel gives away once only.
+const ReservedPIDs = 300
+
+// LimitPIDs bounds how many processes and threads there are in the calling process's PID namespace, of all users together. It must be
+// another one than the machine's; before Linux 6.14 there was one bound for all, which is left alone.
+func LimitPIDs(most int) error {
+	if !KernelSince(6, 14) {
+		return errors.ErrUnsupported
+	}
+	at, err := ownProc()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	fd, err := unix.Openat(at, "sys/kernel/pid_max", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("bound the PID namespace: %w", err)
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, strconv.AppendInt(nil, int64(ReservedPIDs+most), 10)); err != nil {
+		return fmt.Errorf("bound the PID namespace: %w", err)
+	}
+	return nil
+}
+
+// ownProc is a /proc of the calling process's PID namespace, mounted nowhere.
+func ownProc() (int, error) {
+	made, err := unix.Fsopen("proc", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("make a /proc: %w", err)
+	}
+	defer unix.Close(made)
+	if err := unix.FsconfigCreate(made); err != nil {
+		return -1, fmt.Errorf("make a /proc: %w", err)
+	}
+	at, err := unix.Fsmount(made, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("make a /proc: %w", err)
+	}
+	return at, nil
+}
+
+// KernelSince tells whether the kernel is that version or a later one.
+func KernelSince(major, minor int) bool {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	var a, b int
+	_, _ = fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &a, &b)
+	return a > major || a == major && b >= minor
+}
