@@ -35,7 +35,7 @@ func TestCheckConfinement(t *testing.T) {
 	if os.Geteuid() == 0 { // workers of whoever connects; and nothing is named to listen on
 		cmd := exec.Command(filepath.Join(bin, "schedrestd"), "--check-confinement", "-f", conf, "-a", "rest_auth/local")
 		cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
-		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "a user can stop and kill the worker that is his") {
+		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "a user can stop, limit and kill the worker that is his") {
 			t.Errorf("with become_user: %s", out)
 		}
 	}

@@ -238,9 +238,11 @@ func (k *check) escapes() []string {
 		"it can connect to each UNIX socket that its user may: D-Bus, container engines, the session's agents")
 	add(!k.has("network namespace"), "one that found a hole in the filter would be in the machine's network: there is no network namespace")
 	add(!k.has("root of their own"), "one that found a hole in the filter and in Landlock would see the machine's files: it has no root of its own")
-	add(!k.has("PID namespace"), "its user's processes outside of the cage can stop and kill it, and it is seen in /proc: there is no PID namespace")
+	add(!k.has("PID namespace"), "one that found a hole in the filter and in Landlock could signal its user's other processes: there is no PID namespace")
+	add(!k.config.Switches.BecomeUser, "processes of uid %d outside of the cage can stop, limit and kill it: give the gateway a user of its own", int32(k.who.UID))
+	add(true, "memory and processor time: as much as the service may have (MemoryMax= and CPUQuota= in its unit); there is no bound of ours")
 	add(!k.who.root, "it is the starter, and so is the keeper: outside of the cage whatever is his can read the files that the gateway reads, keys among them")
-	add(k.config.Switches.BecomeUser, "a user can stop and kill the worker that is his, and nobody else's")
+	add(k.config.Switches.BecomeUser, "a user can stop, limit and kill the worker that is his, and nobody else's")
 	add(k.config.Switches.DisableUserCheck, "it may be root or SchedUser (disable_user_check)")
 	add(k.config.Switches.AuditConfinement, "all that the filter should kill for (audit_confinement)")
 	return list

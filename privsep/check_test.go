@@ -42,11 +42,19 @@ func inspect(t *testing.T, as user, c Config) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
+func uid(as user) int {
+	if as == nil {
+		return os.Geteuid()
+	}
+	return int(as.Uid)
+}
+
 // TestCheck: it tells of each part, has each act kill, and gives what remains to a worker of these means.
 func TestCheck(t *testing.T) {
 	needCage(t)
 	out, status := inspect(t, plain(t), Config{Setup: ipc.Setup{Local: true, Munge: ipc.Munge{Socket: "/run/munge/s"}}})
-	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "munged vouches", "it is the starter", "PID namespace"} {
+	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "munged vouches", "it is the starter", "PID namespace",
+		fmt.Sprintf("processes of uid %d outside of the cage can stop, limit and kill it", uid(plain(t))), "memory and processor time"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it says nothing of %q:\n%s", want, out)
 		}
@@ -60,7 +68,7 @@ func TestCheck(t *testing.T) {
 func TestCheckAsRoot(t *testing.T) {
 	needRoot(t)
 	out, status := inspect(t, nil, Config{User: "nobody", Group: "nogroup"})
-	for _, want := range []string{"uid and gid of the worker's own", "root of their own                  on", "PID namespace                      on"} {
+	for _, want := range []string{"processes of uid 65534 outside of the cage can stop", "uid and gid of the worker's own", "root of their own                  on", "PID namespace                      on"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it says nothing of %q:\n%s", want, out)
 		}

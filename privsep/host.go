@@ -159,12 +159,14 @@ func (s service) refuses(c ipc.Connection, config Config) string {
 	switch {
 	case c.Network == ipc.TCP || c.UID == ipc.NoID:
 		return "the kernel does not say who it is"
+	case c.UID == 0 && !config.Switches.DisableUserCheck:
+		return "it is root's, who gets no worker"
+	case !c.Vouched && c.GID == 0:
+		return "its group is 0, and a worker of that could write what group root may"
 	case !c.Vouched:
 		return "its uid and gid stand for nobody"
 	case config.Switches.DisableUserCheck:
 		return ""
-	case c.UID == 0:
-		return "it is root's, who gets no worker"
 	case c.UID == s.schedUID:
 		return "it is SchedUser's, who gets no worker"
 	}
