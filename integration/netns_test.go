@@ -177,6 +177,7 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 		"other kind": {fmt.Sprintf("/proc/%d/ns/ipc", other.Process.Pid), "127.0.0.1:0", "is not a network namespace", true},
 		"relative":   {"netns/x", "127.0.0.1:0", "neither the name of a network namespace nor an absolute path", true},
 		"parent":     {"..", "127.0.0.1:0", "neither the name", true},
+		"address":    {own, "192.0.2.1:0", "no such address", false},
 		"no TCP":     {own, unixOnly, "without a TCP address", false},
 	}
 	for name, tt := range tests {

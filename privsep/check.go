@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -108,13 +109,18 @@ func (k *check) verdict() error {
 
 // hint is what helps where something is wrong.
 func (k *check) hint() string {
-	switch {
-	case k.config.Switches.AuditConfinement || len(k.spawner.off) > 0:
-		return "what is switched off is so by SCHEDRESTD_SECURITY"
-	case len(k.spawner.missing) > 0:
-		return remedy(k.who)
+	var list []string
+	if k.config.Switches.AuditConfinement || len(k.spawner.off) > 0 {
+		list = append(list, "what is switched off is so by SCHEDRESTD_SECURITY")
 	}
-	return "the reasons are in the table above"
+	switch {
+	case !slices.ContainsFunc(k.spawner.missing, func(a absent) bool { return !a.usual(k.who) }):
+	case k.who.root:
+		list = append(list, remedy(k.who))
+	default:
+		list = append(list, "let ordinary users make user namespaces (user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or "+remedy(k.who))
+	}
+	return cmp.Or(strings.Join(list, "; "), "the table above has the reasons")
 }
 
 // keep starts the keeper, where there would be one, and ends it.
