@@ -98,26 +98,32 @@ func TestCheckFinds(t *testing.T) {
 
 // TestCheckRequires: where all is required the check comes to what the start would, in its words.
 func TestCheckRequires(t *testing.T) {
-	require := security.Switches{RequireConfinement: true}
 	const ends = "part of the confinement can't be had by this start, and all of it is required (require_confinement): "
-	out, status := inspect(t, plain(t), Config{Switches: require})
+	some := Config{SharedRoot: true, Switches: security.Switches{RequireConfinement: true}}
+	if os.Geteuid() == 0 {
+		some.User, some.Group = "nobody", "nogroup"
+	}
+	out, status := inspect(t, nil, some)
 	if status != 1 || !strings.Contains(out, "such a start fails") || !strings.Contains(out, "error: "+ends) || !strings.Contains(out, "What remains") {
-		t.Errorf("without root: exit status %d:\n%s", status, out)
+		t.Errorf("without a part: exit status %d:\n%s", status, out)
 	}
 	said := out[strings.Index(out, ends):]
-	if text, hint := launch(t, plain(t), Config{Switches: require}).failure(); strings.TrimSpace(said) != text || !strings.Contains(hint, "start as root") {
+	if text, hint := launch(t, nil, some).failure(); strings.TrimSpace(said) != text || !strings.Contains(text, "root of their own (shared)") || !strings.Contains(hint, "--check-confinement") {
 		t.Errorf("the start ends with %q, hint %q; the check with %q", text, hint, said)
 	}
 	if os.Geteuid() != 0 {
 		return
 	}
-	out, status = inspect(t, nil, Config{User: "nobody", Group: "nogroup", Switches: require})
-	if all := strings.Contains(out, "Landlock                           on"); all != (status == 0) {
+	if text, _ := launch(t, plain(t), Config{Switches: some.Switches}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
+		t.Errorf("in a group that can't be dropped: %q", text)
+	}
+	all := Config{User: "nobody", Group: "nogroup", Switches: some.Switches}
+	out, status = inspect(t, nil, all)
+	if on := strings.Contains(out, "Landlock                           on"); on != (status == 0) {
 		t.Errorf("as root: exit status %d:\n%s", status, out)
 	}
-	// Config is not only made of what the command has read.
-	require.AuditConfinement = true
-	if text, _ := launch(t, nil, Config{User: "nobody", Group: "nogroup", Switches: require}).failure(); !strings.Contains(text, ends+"a filter that kills (audit_confinement)") {
+	all.Switches.AuditConfinement = true // Config is not only made of what the command has read
+	if text, _ := launch(t, nil, all).failure(); text != ends+"a filter that kills (audit_confinement)" {
 		t.Errorf("a filter that kills nobody: %q", text)
 	}
 }
