@@ -138,7 +138,7 @@ func TestUnprivilegedStart(t *testing.T) {
 			left = append(left, l)
 		}
 	}
-	if len(left) != 1 {
+	if len(left) > 1 || len(left) == 0 && plain(t) != nil { // who has a group beside his own can't drop it
 		t.Errorf("what is left out was logged %d times: %v", len(left), left)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -138,6 +139,8 @@ func TestCheckKeeper(t *testing.T) {
 	}
 	if os.Geteuid() == 0 {
 		c.User, c.Group = "nobody", "nogroup"
+	} else {
+		c.SchedUser = strconv.Itoa(os.Geteuid()) // whose file it is
 	}
 	out, _ := inspect(t, nil, c)
 	own := fmt.Sprintf("A keeper was started as uid %d,", os.Geteuid())
