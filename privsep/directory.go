@@ -94,14 +94,22 @@ func (i *inquirer) name(group bool, number uint32) (text string, sure bool) {
 			return "", false
 		}
 	}
-	for !i.afford() {
-		select {
-		case <-time.After(time.Second / askRate):
-		case <-i.over:
-			return "", false
+	for !i.isOver() {
+		if i.afford() {
+			return i.find(q)
 		}
+		time.Sleep(time.Second / askRate)
 	}
-	return i.find(q)
+	return "", false
+}
+
+func (i *inquirer) isOver() bool {
+	select {
+	case <-i.over:
+		return true
+	default:
+		return false
+	}
 }
 
 func (i *inquirer) afford() bool {

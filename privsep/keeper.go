@@ -51,7 +51,7 @@ type keeper struct {
 
 // mostAccused is how many workers keepers may have ended at once, and accusedRate how many in a second.
 const (
-	mostAccused = 40
+	mostAccused = 100
 	accusedRate = .1
 )
 

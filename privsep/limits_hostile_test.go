@@ -258,8 +258,8 @@ func TestLogWeighed(t *testing.T) {
 	const burst = 1000
 	g := serve(t, plain(t), Config{Workers: 1, LogBurst: burst, LogRate: 1})
 	began := time.Now()
-	for range 2 {
-		pid := g.workerPID()
+	for life := range 2 {
+		pid := int(g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == float64(life+1) })["pid"].(float64))
 		g.mustGet("/greed?of=log&n=1000")
 		must(t, syscall.Kill(pid, syscall.SIGKILL))
 		g.await("worker logs too much", func(r map[string]any) bool { return r["worker_pid"] == float64(pid) })
