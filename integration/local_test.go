@@ -2,6 +2,8 @@ package integration
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -60,6 +63,71 @@ func TestLocal(t *testing.T) {
 		ask(t, u.uid+1, 401)
 		ask(t, u.uid+1, 200, "X-SCHED-USER-TOKEN: "+l.userToken)
 	})
+}
+
+// TestOrdinaryBeforeRoots: a gateway that a user starts for himself asks root's controller over its socket, in the name of that user, though its
+// workers, in a user namespace, can't tell root from any other stranger. Another one's socket in its place is believed no more than anywhere.
+func TestOrdinaryBeforeRoots(t *testing.T) {
+	u, other := twoUsers(t)
+	l := newLab(t, func(l *lab) { must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	must(t, os.Chmod(filepath.Dir(l.Conf()), 0o755))
+	must(t, os.Chmod(l.Conf(), 0o644))
+	home := filepath.Join(l.Dir, "home")
+	must(t, os.Mkdir(home, 0o755))
+	must(t, os.Chown(home, int(u.uid), int(u.gid)))
+	socket := filepath.Join(home, "rest")
+	p := l.restd
+	p.Credential = &syscall.Credential{Uid: u.uid, Gid: u.gid, Groups: []uint32{}}
+	p.Args = []string{"-f", l.Conf(), "-a", "rest_auth/local", "unix:" + socket}
+	l.gateOf(t, p, nil)
+	for range 3 {
+		a, err := l.by(u.uid, u.gid, socket, "GET", "/sched/v0.0.43/ping", "")
+		must(t, err)
+		a.want(t, http.StatusOK)
+	}
+
+	must(t, os.Rename(l.Socket(), l.Socket()+".before"))
+	imposter, err := net.ListenUnix("unix", &net.UnixAddr{Name: l.Socket()})
+	must(t, err)
+	defer imposter.Close()
+	must(t, os.Chmod(l.Socket(), 0o777))
+	must(t, listenAs(imposter, other))
+	a, err := l.by(u.uid, u.gid, socket, "GET", "/sched/v0.0.43/ping", "")
+	must(t, err)
+	a.want(t, http.StatusServiceUnavailable)
+	must(t, imposter.SetDeadline(time.Now().Add(time.Minute)))
+	for n := range 2 { // the parent looked, and a worker
+		c, err := imposter.Accept()
+		if n == 1 && errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		must(t, err)
+		must(t, imposter.SetDeadline(time.Now().Add(100*time.Millisecond)))
+		if said, err := io.ReadAll(c); err != nil || len(said) > 0 {
+			t.Errorf("an imposter was told %q, %v", said, err)
+		}
+		c.Close()
+	}
+}
+
+// listenAs has the kernel take u for who serves l.
+func listenAs(l *net.UnixListener, u account) error {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	failed := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		_, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(u.uid), ^uintptr(0))
+		var listened error
+		err := raw.Control(func(fd uintptr) { listened = unix.Listen(int(fd), 5) })
+		if e != 0 {
+			err = e
+		}
+		failed <- errors.Join(err, listened)
+	}()
+	return <-failed
 }
 
 // dialAs connects to a UNIX socket as uid and gid: the kernel notes who connects, thread by thread.

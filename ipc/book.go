@@ -96,7 +96,7 @@ var book = []Row{
 
 	{KindDial, "Dial", Worker, Parent, always, 10, 10, 0, Born,
 		"open the way to a configured daemon, by its index; never by an address", of[Dial]},
-	{KindDialed, "Dialed", Parent, Worker, always, 12, 12, 1, Born,
+	{KindDialed, "Dialed", Parent, Worker, always, 16, 16, 1, Born,
 		"a TCP socket that is being connected, or the inode of a UNIX socket, which the worker connects to as who it is", of[Dialed]},
 	{KindUndialed, "Undialed", Parent, Worker, always, 10, 10, 0, Born,
 		"that way can't be opened, and the kernel's number for why", of[Undialed]},

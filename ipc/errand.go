@@ -42,8 +42,9 @@ func checkWay(w *walker, way Way) {
 // or is already. For a UNIX socket comes its inode, as an O_PATH descriptor, through which the worker connects
 // by itself: whom a daemon sees at the other end is who connected, and that must not be the parent.
 type Dialed struct {
-	ID    uint64
-	Owner uint32 // of the UNIX socket's directory, who may serve it beside root; NoID with TCP
+	ID     uint64
+	Owner  uint32 // of the UNIX socket's directory, who may serve it beside root; NoID with TCP
+	Server uint32 // who serves the UNIX socket, for a worker in a user namespace, which can't see it; else NoID
 }
 
 // Kind is KindDialed.
@@ -52,6 +53,7 @@ func (*Dialed) Kind() Kind { return KindDialed }
 func (d *Dialed) walk(w *walker) {
 	w.u64(&d.ID)
 	w.u32(&d.Owner)
+	w.u32(&d.Server)
 }
 
 // Undialed says that the Dial of the same ID came to nothing.

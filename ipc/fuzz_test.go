@@ -13,7 +13,7 @@ func seeds(f *testing.F) {
 		&Progress{ID: 3, Stage: Resting}, &Yield{ID: 3}, &Retire{}, &Streams{Connection{Network: Stdio}}, &KeeperSetup{Book: BookVersion}, &KeyFD{Number: 1}, &Kept{Number: 1, Reason: "no"},
 		&Client{Number: 2}, &Breach{Number: 2, Reason: "no"}, &KeeperFD{}, &Certificate{Number: 1}, &ClientCA{}, &Tickets{Keys: [][32]byte{{1}}}, &Sign{ID: 1, Message: []byte("m")}, &Signed{ID: 1},
 		&TokenKeyFD{Number: 2, Followed: true}, &Verify{ID: 1, Signed: []byte("a.b")}, &Verified{ID: 1, Verdict: Forged}, &JWKSFD{}, &KeyChanged{},
-		&Dial{ID: 1, Way: WayAccounting, Index: 1}, &Dialed{ID: 1, Owner: NoID}, &Undialed{ID: 1, Errno: 111}, &Stock{Way: WayFront}, &Spares{Stock{Index: 2}}, &Who{ID: 1, Group: true, Number: 9}, &Known{ID: 1, Sure: true, Name: "alice"},
+		&Dial{ID: 1, Way: WayAccounting, Index: 1}, &Dialed{ID: 1, Owner: NoID, Server: NoID}, &Undialed{ID: 1, Errno: 111}, &Stock{Way: WayFront}, &Spares{Stock{Index: 2}}, &Who{ID: 1, Group: true, Number: 9}, &Known{ID: 1, Sure: true, Name: "alice"},
 		&Offence{ID: 1, What: WrongRequest}, &Pause{ID: 1, Seconds: 2},
 		&Intent{ID: 1, Connection: 2, User: "alice", UID: NoID, Method: "DELETE", Object: "12"}, &Noted{ID: 1, Leave: Later}, &Outcome{ID: 1, Status: 200, Code: "ok"}} {
 		frame, err := encode(m)

@@ -41,7 +41,7 @@ const (
 
 // BookVersion is raised with every change of the book or of a walk. Both ends
 // compare it in Setup, so that a worker of another build is refused in words.
-const BookVersion = 12
+const BookVersion = 13
 
 // WorkerFD is the descriptor on which a worker finds its channel.
 const WorkerFD = 3

@@ -36,6 +36,7 @@ type errands struct {
 	channel *ipc.Channel
 	names   *inquirer
 	outlet  *outlet
+	servers *servers
 	dials   *budget
 	asked   atomic.Int32 // names that are being looked up
 	counts  *counters
@@ -106,8 +107,15 @@ func (e *errands) dial(m *ipc.Dial) error {
 		return e.say(&ipc.Undialed{ID: m.ID, Errno: uint16(errno)})
 	}
 	defer w.close()
+	server := uint32(ipc.NoID)
+	if to.Network == "unix" {
+		if server, err = e.servers.of(w.fd); err != nil {
+			e.counts.undialled.add(1)
+			return e.say(&ipc.Undialed{ID: m.ID, Errno: uint16(errnoOf(err))})
+		}
+	}
 	e.counts.dialled.add(1)
-	return e.say(&ipc.Dialed{ID: m.ID, Owner: w.owner}, w.fd)
+	return e.say(&ipc.Dialed{ID: m.ID, Owner: w.owner, Server: server}, w.fd)
 }
 
 // mostUnread is what a worker may leave unread, in bytes of the kernel's, and still get spares: a few of them. Descriptors

@@ -187,6 +187,7 @@ func (v *visit) start() error {
 	expect := s.expect(v.who.Identity, v.config.files(), uint64(setup.Tasks))
 	setup.User, _ = names.name(false, v.who.UID)
 	v.errands = newErrands(setup, v.worker.channel, names, v.outlet)
+	v.errands.servers = v.spawner.servers
 	v.auditor = newAuditor(v.audit, v.worker, v.who.UID, int(setup.Requests), v.holds)
 	for _, m := range []ipc.Message{setup, &expect} {
 		if err := v.worker.channel.TrySend(m); err != nil {

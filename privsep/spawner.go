@@ -32,6 +32,7 @@ type spawner struct {
 	space     *root.Root // their file system; nil: the machine's
 	anchor    *anchor    // of their PID namespace; nil: it is the machine's
 	users     bool       // each process has a user namespace of its own, and with it those that need one
+	servers   *servers   // … and it is told who serves a UNIX socket
 	inherited security.Inheritance
 	on        []string      // parts of the cage that there are
 	off       []string      // … that were not asked for
@@ -98,6 +99,7 @@ func (s *spawner) diverge(c Config, keeper *os.File) error {
 	if !s.root && security.Caged {
 		if s.users = s.mayMakeUsers(); s.users {
 			s.on = append(s.on, "user namespace")
+			s.servers = new(servers)
 		}
 	}
 	for _, layer := range []struct {

@@ -39,13 +39,18 @@ func open(a ipc.Address, from *outlet, ports uint32) (way, unix.Errno) {
 	} else {
 		err = from.do(func() error { w, err = connecting(a.Address, ports, false); return err })
 	}
+	return w, errnoOf(err)
+}
+
+// errnoOf is the kernel's number for err, 0 for nil.
+func errnoOf(err error) unix.Errno {
+	if err == nil {
+		return 0
+	}
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
-		return w, errno
+		return errno
 	}
-	if err != nil {
-		return w, unix.EADDRNOTAVAIL
-	}
-	return w, 0
+	return unix.EADDRNOTAVAIL
 }
 
 // spares are TCP sockets of which each connects to address with its first write, from where the outlet is.

@@ -49,6 +49,7 @@ func (p *pool) spawn(i int) (*worker, error) {
 	setup.Front = spread(setup.Front, setup.MorePorts, w.number)
 	setup.User, _ = p.names.name(false, p.who.UID)
 	w.errands = newErrands(&setup, w.channel, p.names, p.outlet)
+	w.errands.servers = p.spawner.servers
 	w.errands.counts = p.slots.counts
 	w.errands.dials = newBudget(p.config.DialBurst, p.config.DialRate, time.Now())
 	w.errands.ports = portsOf(w.number, p.outlet)

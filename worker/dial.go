@@ -65,7 +65,7 @@ func (e *Errands) open(ctx context.Context, way ipc.Way, index uint8, a client.A
 		}
 		switch m := r.Message.(type) {
 		case *ipc.Dialed:
-			nc, err := complete(ctx, r.FDs[0], a)
+			nc, err := complete(ctx, r.FDs[0], m.Server, a)
 			return nc, m.Owner, err
 		case *ipc.Undialed:
 			if unix.Errno(m.Errno) != unix.EAGAIN {
@@ -86,14 +86,14 @@ func undialed(a client.Address, err error) error {
 
 // complete makes a connection of what the parent opened: a TCP socket that may still be connecting, or the
 // inode of a UNIX socket.
-func complete(ctx context.Context, fd int, a client.Address) (nc net.Conn, err error) {
+func complete(ctx context.Context, fd int, server uint32, a client.Address) (nc net.Conn, err error) {
 	if a.Network == "unix" {
 		defer unix.Close(fd)
 		if fd, err = meet(fd); err != nil {
 			return nil, undialed(a, os.NewSyscallError("connect", err))
 		}
 	}
-	c := &daemonConn{File: os.NewFile(uintptr(fd), a.Address), to: a}
+	c := &daemonConn{File: os.NewFile(uintptr(fd), a.Address), to: a, server: server}
 	if a.Network == "unix" {
 		return c, nil
 	}
@@ -126,8 +126,12 @@ func meet(inode int) (int, error) {
 // daemonConn is a connection to a daemon. Package net can't take over a socket that is still connecting.
 type daemonConn struct {
 	*os.File
-	to client.Address
+	to     client.Address
+	server uint32 // who serves it, as the parent sees him; ipc.NoID: the kernel says it here, too
 }
+
+// Server is for become.Peer.
+func (c *daemonConn) Server() (uid uint32, known bool) { return c.server, c.server != ipc.NoID }
 
 // await waits until the connection is there, or is refused.
 func (c *daemonConn) await(ctx context.Context) error {

@@ -144,5 +144,5 @@ func start(ctx context.Context, fd int, a client.Address) (net.Conn, error) {
 		unix.Close(fd)
 		return nil, undialed(a, os.NewSyscallError("connect", err))
 	}
-	return complete(ctx, fd, a)
+	return complete(ctx, fd, ipc.NoID, a)
 }
