@@ -103,6 +103,10 @@ func (k *check) verdict() error {
 		k.say("\nNot all is on that this start could have.\n")
 		return errs.New(errs.Unsupported, "confinement: %s", strings.Join(k.wrong, "; ")).WithHint("%s", k.hint())
 	}
+	if slices.ContainsFunc(k.spawner.missing, func(a absent) bool { return a.usual(k.who) }) {
+		k.say("\nAll is on that a start %s can have where no more is permitted to it.\n", k.kind())
+		return nil
+	}
 	k.say("\nAll is on that a start %s can have.\n", k.kind())
 	return nil
 }
@@ -113,12 +117,8 @@ func (k *check) hint() string {
 	if k.config.Switches.AuditConfinement || len(k.spawner.off) > 0 {
 		list = append(list, "what is switched off is so by SCHEDRESTD_SECURITY")
 	}
-	switch {
-	case !slices.ContainsFunc(k.spawner.missing, func(a absent) bool { return !a.usual(k.who) }):
-	case k.who.root:
+	if slices.ContainsFunc(k.spawner.missing, func(a absent) bool { return !a.usual(k.who) }) {
 		list = append(list, remedy(k.who))
-	default:
-		list = append(list, "let ordinary users make user namespaces (user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or "+remedy(k.who))
 	}
 	return cmp.Or(strings.Join(list, "; "), "the table above has the reasons")
 }

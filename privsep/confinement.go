@@ -62,7 +62,8 @@ func remedy(who service) string {
 	if who.root {
 		return "root needs CAP_SYS_ADMIN and CAP_SETPCAP at the start, which it gives up (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"
 	}
-	return "start as root with -u USER"
+	return "start as root with -u USER; or let ordinary users make user namespaces and mount in them (user.max_user_namespaces, kernel.unprivileged_userns_clone, " +
+		"kernel.apparmor_restrict_unprivileged_userns, RestrictNamespaces= in the unit), and start in no supplementary group"
 }
 
 // announce logs, once, what of the cage is on and what is not. To each client of an inetd it is told
