@@ -25,6 +25,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/security"
+	"schedrestd/security/root"
 	"schedrestd/security/seal"
 )
 
@@ -55,8 +56,11 @@ func Main() int {
 	return newKeeper(channel).run()
 }
 
-// begin goes from the first message to Ready, in this order: hear, confine, prove, close the cage, say ready.
+// begin goes from the first message to Ready, in this order: settle, hear, confine, prove, close the cage, say ready.
 func begin(channel *ipc.Channel) error {
+	if err := root.Settle(); err != nil {
+		return err
+	}
 	setup, expect, err := ipc.HearBirth[*ipc.KeeperSetup](channel)
 	if err != nil {
 		return err

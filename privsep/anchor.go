@@ -43,7 +43,7 @@ func (s *spawner) enterPIDs(c Config) error {
 		err = root.LeaveProc()
 	}
 	if err == nil {
-		if s.anchor, err = s.drop(c); err == nil {
+		if s.anchor, err = s.drop(c, security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}); err == nil {
 			return nil
 		}
 	}
@@ -59,13 +59,13 @@ func (s *spawner) enterPIDs(c Config) error {
 }
 
 // drop starts an anchor, and returns when it holds.
-func (s *spawner) drop(c Config) (*anchor, error) {
+func (s *spawner) drop(c Config, who security.Identity) (*anchor, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "make a line to the first process")
 	}
 	line := os.NewFile(uintptr(fds[0]), "line to the first process")
-	b := birth{role: ipc.Worker, program: s.program, threads: 1, who: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+	b := birth{role: ipc.Worker, program: s.program, threads: 1, who: who,
 		argv: append(slices.Clone(s.argv), fmt.Sprintf("%d,%d", c.seal(), c.mostPIDs()), ipc.AnchorMode)}
 	_, pidfd, err := s.execute(b, fds[1], int(s.null.Fd()))
 	unix.Close(fds[1])

@@ -44,7 +44,7 @@ func Check(c Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	spawner, err := startSpawner(c, who.root, program, keys.keeper.program)
+	spawner, err := startSpawner(c, who, program, keys.keeper.program)
 	if err != nil {
 		return err
 	}

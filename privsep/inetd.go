@@ -64,7 +64,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer outlet.stop()
-	spawner, err := startSpawner(c, who.root, program, nil)
+	spawner, err := startSpawner(c, who, program, nil)
 	if err != nil {
 		return err
 	}

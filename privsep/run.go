@@ -64,7 +64,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	defer outlet.stop()
-	spawner, err := startSpawner(c, who.root, program, keys.keeper.program)
+	spawner, err := startSpawner(c, who, program, keys.keeper.program)
 	if err != nil {
 		return err
 	}

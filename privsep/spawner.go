@@ -31,7 +31,7 @@ type spawner struct {
 	argv      []string
 	space     *root.Root // their file system; nil: the machine's
 	anchor    *anchor    // of their PID namespace; nil: it is the machine's
-	users     bool       // each process has a user namespace of its own, and with it those that need one
+	nest      *nest      // what each process has that is born in a user namespace of its own; nil: none is
 	servers   *servers   // … and it is told who serves a UNIX socket
 	inherited security.Inheritance
 	on        []string      // parts of the cage that there are
@@ -43,12 +43,12 @@ type spawner struct {
 }
 
 // startSpawner prepares the thread. Whatever capability that needs is dropped after it.
-func startSpawner(c Config, root bool, program, keeper *os.File) (*spawner, error) {
+func startSpawner(c Config, who service, program, keeper *os.File) (*spawner, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
 	}
-	s := &spawner{root: root, null: null, program: program, argv: c.Argv, jobs: make(chan func()), over: make(chan struct{})}
+	s := &spawner{root: who.root, null: null, program: program, argv: c.Argv, jobs: make(chan func()), over: make(chan struct{})}
 	if c.Switches.DisableUnshareFiles {
 		s.off = append(s.off, "descriptor table of their own (disable_unshare_files)")
 	} else {
@@ -60,7 +60,7 @@ func startSpawner(c Config, root bool, program, keeper *os.File) (*spawner, erro
 	ready := make(chan error)
 	go lockedBeside(func() { // locked, and never unlocked
 		s.thread = unix.Gettid()
-		err := s.diverge(c, keeper)
+		err := s.diverge(c, who, keeper)
 		ready <- err
 		if err != nil {
 			return
@@ -91,16 +91,14 @@ func environ(threads int) []string {
 
 // diverge makes the calling thread the one that workers inherit from. What a start
 // without root can't have is noted in missing.
-func (s *spawner) diverge(c Config, keeper *os.File) error {
+func (s *spawner) diverge(c Config, who service, keeper *os.File) error {
 	held, err := security.Held()
 	if err != nil {
 		return err
 	}
-	if !s.root && security.Caged {
-		if s.users = s.mayMakeUsers(); s.users {
-			s.on = append(s.on, "user namespace")
-			s.servers = new(servers)
-		}
+	if s.nest = s.findNest(c, who, held); s.nest != nil {
+		s.on = append(s.on, "user namespace")
+		s.servers = new(servers)
 	}
 	for _, layer := range []struct {
 		name  string
@@ -108,10 +106,10 @@ func (s *spawner) diverge(c Config, keeper *os.File) error {
 		off   string // why it is not asked for: not something that is missing
 		enter func() error
 	}{
-		{"IPC namespace", s.users, because(c.Switches.DisableUnshareSysV, "disable_unshare_sysv"), func() error { return unix.Unshare(unix.CLONE_NEWIPC) }},
-		{"network namespace", s.users, "", func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
-		{"root of their own", false, because(c.SharedRoot, "shared"), func() error { return s.enterRoot(keeper) }},
-		{"PID namespace", false, because(c.Setup.Inetd && !c.Switches.RequireConfinement, "one client"), func() error { return s.enterPIDs(c) }}, // his worker is not worth two processes
+		{"IPC namespace", s.nest != nil, because(c.Switches.DisableUnshareSysV, "disable_unshare_sysv"), func() error { return unix.Unshare(unix.CLONE_NEWIPC) }},
+		{"network namespace", s.nest != nil, "", func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
+		{"root of their own", s.nest.has(unix.CLONE_NEWNS), because(c.SharedRoot, "shared"), func() error { return s.enterRoot(keeper) }},
+		{"PID namespace", s.nest.has(unix.CLONE_NEWPID), because(c.Setup.Inetd && !c.Switches.RequireConfinement, "one client"), func() error { return s.enterPIDs(c) }}, // his worker is not worth two processes
 	} {
 		switch {
 		case layer.had:
@@ -133,7 +131,7 @@ func (s *spawner) diverge(c Config, keeper *os.File) error {
 	if err != nil {
 		return err
 	}
-	if dropped {
+	if dropped && s.nest == nil || s.nest.settles() {
 		err = nil
 	} else {
 		err = unix.EPERM
@@ -205,11 +203,11 @@ func (s *spawner) enterRoot(keeper *os.File) error {
 // expect is the posture that a worker of who must find itself in.
 func (s *spawner) expect(who security.Identity, files, tasks uint64) (p ipc.Posture) {
 	cage := security.Cage{Identity: who, Inherited: s.inherited, Files: files, Tasks: tasks}
-	if s.users {
+	if s.nest != nil {
 		cage.Inherited = s.ofUserNamespace()
 	}
 	want := security.Expect(cage)
-	if s.users {
+	if s.nest != nil {
 		want["groups"] = munged(who)
 	}
 	for name, value := range want {
@@ -250,12 +248,12 @@ func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error)
 		// Set between fork and exec, so that no instruction of the worker runs as root.
 		sys.Credential = become.Credential(b.who.UID, b.who.GID, nil)
 	}
-	if s.users {
-		inUserNamespace(sys)
+	if s.nest != nil {
+		s.nest.put(sys, b.who, s.root)
 	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   environ(b.threads),
+		Env:   append(environ(b.threads), s.nest.environ()...),
 		Files: []uintptr{s.null.Fd(), s.null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
 	}
@@ -268,7 +266,7 @@ func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error)
 		defer unix.Close(program)
 		path = fmt.Sprintf("/proc/self/fd/%d", program) // resolved in the child
 	}
-	if s.users {
+	if s.nest != nil {
 		defer showForStart()()
 	}
 	pid, _, err = syscall.StartProcess(path, b.argv, attr)

@@ -59,7 +59,7 @@ const (
 // tasks is the limit of processes and threads for a process with so many threads that run at one time. The kernel
 // counts by user, and since Linux 5.14 by user and user namespace.
 func (s *spawner) tasks(threads int) uint64 {
-	if s.users && security.KernelSince(5, 14) {
+	if s.nest != nil && security.KernelSince(5, 14) {
 		return uint64(threads + idleThreads)
 	}
 	var own unix.Rlimit

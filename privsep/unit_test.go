@@ -198,7 +198,7 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 		t.Skip(err)
 	}
 	defer program.Close()
-	s, err := startSpawner(Config{SharedRoot: true, Setup: ipc.Setup{Inetd: true}}, false, program, nil)
+	s, err := startSpawner(Config{SharedRoot: true, Setup: ipc.Setup{Inetd: true}}, service{}, program, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

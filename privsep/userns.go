@@ -11,20 +11,70 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
-	"schedrestd/ipc"
 	"schedrestd/security"
+	"schedrestd/security/root"
 )
 
-// A gateway that was started without root puts each worker into a user namespace of its own, where the kernel
-// lets ordinary users make them: it is what a network namespace takes that is empty. The ids stay what
+// Who may not make namespaces where he is, an ordinary user or a root without CAP_SYS_ADMIN, puts each process into a user namespace
+// of its own, where the kernel lets him: in it the process may make the others, and a root. The ids stay what
 // they are, so that munged and the kernel say of a worker what they would without.
 
-// inUserNamespace has a process born in such a namespace. In it nobody can set supplementary groups.
-func inUserNamespace(sys *syscall.SysProcAttr) {
-	uid, gid := os.Getuid(), os.Getgid()
-	sys.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC
+// nest is what a process has with a user namespace of its own.
+type nest struct {
+	flags uintptr // namespaces beside the user's, network and IPC
+	born  string  // what it has its capabilities for (root.Variable); "": it has none
+}
+
+// nests is what is tried, the best first: kernels, containers and security modules differ.
+var nests = []nest{
+	{unix.CLONE_NEWNS | unix.CLONE_NEWPID, root.ForRoot},
+	{unix.CLONE_NEWPID, root.ForNone},
+	{0, root.ForNone},
+	{0, ""},
+}
+
+func (n *nest) has(flag uintptr) bool { return n != nil && n.flags&flag != 0 }
+
+// settles tells whether each process empties its bounding set.
+func (n *nest) settles() bool { return n != nil && n.born != "" }
+
+func (n *nest) environ() []string {
+	if !n.settles() {
+		return nil
+	}
+	return []string{root.Variable + "=" + n.born}
+}
+
+// put has a process be born in such namespaces. Who is not root can set no supplementary groups there.
+func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool) {
+	uid, gid := int(who.UID), int(who.GID)
+	if !asRoot {
+		uid, gid = os.Getuid(), os.Getgid()
+	}
+	sys.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | n.flags
 	sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	sys.GidMappingsEnableSetgroups = asRoot
+	if n.settles() {
+		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // over its own namespaces alone
+	}
+}
+
+// findNest tries what such a process can have, with one that closes its cage and ends; nil is nothing, or that none is needed.
+func (s *spawner) findNest(c Config, who service, held security.Capabilities) *nest {
+	if !security.Caged || s.root && (held.Has(unix.CAP_SYS_ADMIN) || c.Switches.DisableUserCheck) { // uid 0 can be put into none
+		return nil
+	}
+	for i := range nests {
+		if s.nest = &nests[i]; s.nest.has(unix.CLONE_NEWNS) && c.SharedRoot {
+			continue
+		}
+		if one, err := s.drop(c, c.anyWorker(who)); err == nil {
+			one.stop()
+			return s.nest
+		}
+	}
+	return nil
 }
 
 // showForStart makes this process dumpable until the function that it returns. The maps of ids are files
@@ -39,35 +89,20 @@ func showForStart() (hide func()) {
 	return func() { _ = security.HideFromNeighbours() }
 }
 
-// mayMakeUsers tries whether a process can be started so: kernels, containers and security modules differ.
-func (s *spawner) mayMakeUsers() bool {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(fds[1])
-	s.users = true
-	b := birth{role: ipc.Worker, program: s.program, argv: append(s.argv[:len(s.argv):len(s.argv)], ipc.AnchorMode), threads: 1}
-	pid, pidfd, err := s.execute(b, fds[1], fds[1])
-	unix.Close(fds[0]) // and it ends
-	if err != nil {
-		return false
-	}
-	unix.Close(pidfd)
-	_ = syscall.Kill(pid, syscall.SIGKILL)
-	_, _ = syscall.Wait4(pid, nil, 0, nil)
-	return true
-}
-
 // ofUserNamespace is what a process in namespaces of its own has beside what it inherited. Which they are is not
 // asked: the kernel tells nobody but root of a process whose program he can't read, as an installed one is.
 func (s *spawner) ofUserNamespace() security.Inheritance {
 	i := s.inherited
 	i.Namespaces = maps.Clone(i.Namespaces)
-	for _, name := range []string{"user", "net", "ipc"} {
-		i.Namespaces[name] = security.Not(i.Namespaces[name])
+	for name, own := range map[string]bool{"user": true, "net": true, "ipc": true, "mnt": s.nest.has(unix.CLONE_NEWNS), "pid": s.nest.has(unix.CLONE_NEWPID)} {
+		if own {
+			i.Namespaces[name] = security.Not(i.Namespaces[name])
+		}
 	}
 	i.Bounding = security.AllCapabilities().String() // over nothing but its own namespaces, and no_new_privs keeps it from them
+	if s.nest.settles() {
+		i.Bounding = security.Capabilities(0).String()
+	}
 	return i
 }
 

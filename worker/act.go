@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/security"
+	"schedrestd/security/root"
 	"schedrestd/security/seal"
 )
 
@@ -40,6 +41,9 @@ func act(how, name string) error {
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
 		return fmt.Errorf("how to close the cage: %w", err)
+	}
+	if err := root.Settle(); err != nil {
+		return err
 	}
 	if err := security.Confine(actFiles); err != nil {
 		return err

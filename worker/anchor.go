@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -54,7 +55,7 @@ func hold(how string) error {
 	if err != nil {
 		return fmt.Errorf("how to close the cage: %w", err)
 	}
-	if err := root.MountProc(); err != nil {
+	if err := errors.Join(root.Settle(), root.MountProc()); err != nil {
 		return err
 	}
 	_ = security.LimitPIDs(most) // where the kernel has that; each process has its own limit, too

@@ -26,6 +26,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
+	"schedrestd/security/root"
 	"schedrestd/security/seal"
 )
 
@@ -81,9 +82,12 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// begin goes from the first message to Ready, in this order: hear, confine, prove,
+// begin goes from the first message to Ready, in this order: settle, hear, confine, prove,
 // build, close the cage, say ready.
 func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
+	if err := root.Settle(); err != nil {
+		return nil, err
+	}
 	setup, expect, err := ipc.HearBirth[*ipc.Setup](channel)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 // Package root makes the file system that the processes of the cage live in: a few files in memory, which nobody can change,
 // and a /proc of their own PID namespace, in which each sees itself and nobody else.
 //
+// A process that was started without root makes its own (Settle), in a mount and a PID namespace that it has for itself.
+//
 // A start that may mount makes one for all that it starts (New, Enter). Its /proc is the machine's until a process that
 // is in the PID namespace puts another in its place (MountProc): a /proc belongs to the namespace of who mounts it, and in the
 // machine's the links of a process of the same user lead out, hidepid or not.

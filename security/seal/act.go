@@ -19,6 +19,7 @@ type act struct {
 const (
 	parent  = none - 1         // the parent's pid
 	ownHigh = none - 2         // the own pid, with a bit that the kernel does not look at
+	another = none - 3         // a pid that is not the own one: a process can be the first of its namespace
 	high    = uintptr(1) << 40 // such a bit
 )
 
@@ -30,7 +31,7 @@ var acts = append([]act{
 	{"kill of the parent", unix.SYS_KILL, [6]uintptr{parent, 0}},
 	{"kill of the own group", unix.SYS_KILL, [6]uintptr{0, 0}},
 	{"tkill", unix.SYS_TKILL, [6]uintptr{1, 0}},
-	{"tgkill of another process", unix.SYS_TGKILL, [6]uintptr{1, 1, 0}},
+	{"tgkill of another process", unix.SYS_TGKILL, [6]uintptr{another, another, 0}},
 	{"tgkill of the parent", unix.SYS_TGKILL, [6]uintptr{parent, parent, 0}},
 	{"tgkill with more than 32 bits", unix.SYS_TGKILL, [6]uintptr{ownHigh, 1, 0}},
 	{"rt_sigqueueinfo", unix.SYS_RT_SIGQUEUEINFO, [6]uintptr{1, 0}},
@@ -245,6 +246,8 @@ func (a act) do() error {
 			a.args[i] = bornOf
 		case ownHigh:
 			a.args[i] = high | uintptr(unix.Getpid())
+		case another:
+			a.args[i] = uintptr(unix.Getpid()) + 1
 		}
 	}
 	r, _, e := unix.RawSyscall6(a.number, a.args[0], a.args[1], a.args[2], a.args[3], a.args[4], a.args[5])
