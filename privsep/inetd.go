@@ -26,7 +26,7 @@ import (
 func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	runtime.GOMAXPROCS(1)                           // this process starts one other and waits: fewer threads are started, and told
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGUSR1) // of one client there is nothing to count
-	if err := security.MarkCloseOnExec(); err != nil {
+	if err := security.CloseInherited(); err != nil {
 		return err
 	}
 	client, err := meet(in, out)

@@ -97,7 +97,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 
 // prepare completes the configuration, judges who is to serve, and opens the workers' program.
 func prepare(c Config) (Config, service, *os.File, error) {
-	if err := security.MarkCloseOnExec(); err != nil {
+	if err := security.CloseInherited(); err != nil {
 		return c, service{}, nil, err
 	}
 	c, err := c.complete()

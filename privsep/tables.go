@@ -26,7 +26,7 @@ const tablesUser = become.Overflow
 func Tables(program string, args []string, out io.Writer) error {
 	root := syscall.Geteuid() == 0
 	who := service{Identity: security.Identity{UID: tablesUser, GID: tablesUser}, root: root}
-	if err := security.MarkCloseOnExec(); err != nil {
+	if err := security.CloseInherited(); err != nil {
 		return err
 	}
 	f, err := openProgram(program, who)

@@ -2,6 +2,8 @@ package security
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -74,12 +76,22 @@ func NoNewPrivsThread() error {
 	return nil
 }
 
-// MarkCloseOnExec marks everything beyond the standard descriptors close-on-exec, whatever the
-// starter of this process left open: a descriptor of a root shell's secret file
-// would else be inherited by each worker.
-func MarkCloseOnExec() error {
-	if err := unix.CloseRange(3, 1<<32-1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("mark inherited descriptors close-on-exec: %w", err)
+// CloseInherited closes what the starter of this process left open beyond the standard descriptors: a root shell's secret
+// file would else be in reach of who captures this process. What survived being executed has no close-on-exec mark; what this
+// process has opened since, or taken over, has one.
+func CloseInherited() error {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("list inherited descriptors: %w", err)
+	}
+	for _, e := range list {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd <= 2 {
+			continue
+		}
+		if mark, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && mark&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd)
+		}
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("SECURITY_TEST_ROLE") {
 	case "":
-		if err := MarkCloseOnExec(); err != nil { // whatever started the tests may have left something open
+		if err := CloseInherited(); err != nil { // whatever started the tests may have left something open
 			panic(err)
 		}
 		os.Exit(m.Run())
@@ -46,6 +46,12 @@ func TestMain(m *testing.M) {
 		err4 := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
 		again, err5 := DropBounding()
 		report(map[string]any{"dropped": []any{dropped, again}, "bounding": inherited.Bounding, "child": string(out), "errors": fmt.Sprint(err, err2, err3, err4, err5)})
+	case "inherited":
+		own, err := os.Open(os.DevNull)
+		err2 := CloseInherited()
+		_, gone := os.NewFile(3, "inherited").Stat()
+		_, err3 := own.Stat()
+		report(map[string]any{"gone": gone != nil, "errors": fmt.Sprint(err, err2, err3)})
 	case "kept bounding":
 		runtime.LockOSThread()
 		var none [2]unix.CapUserData
@@ -67,6 +73,9 @@ func child(t *testing.T, role string, attr *syscall.SysProcAttr, env ...string) 
 	cmd.Env = append([]string{"SECURITY_TEST_ROLE=" + role, "GODEBUG=containermaxprocs=0"}, env...)
 	cmd.SysProcAttr = attr
 	cmd.Stderr = os.Stderr
+	if role == "inherited" {
+		cmd.ExtraFiles = []*os.File{os.Stderr}
+	}
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%s: %v", role, err)
@@ -262,5 +271,12 @@ func TestDropBounding(t *testing.T) {
 	got = child(t, "kept bounding", nil)
 	if diff := cmp.Diff(map[string]any{"dropped": false, "errors": "<nil> <nil>"}, got); diff != "" {
 		t.Errorf("without the capability to (-want +got):\n%s", diff)
+	}
+}
+
+// TestCloseInherited: what was left open is closed, what the process opened itself is not.
+func TestCloseInherited(t *testing.T) {
+	if diff := cmp.Diff(map[string]any{"gone": true, "errors": "<nil> <nil> <nil>"}, child(t, "inherited", nil)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
