@@ -183,7 +183,7 @@ func (k *check) layers() {
 	}
 	for _, a := range k.spawner.lacking(k.config, k.who, k.sealed) {
 		if a.usual(k.who) {
-			row(a.part, "off", "takes a start as root")
+			row(a.part, "off", a.takes())
 			continue
 		}
 		row(a.part, "off", a.why.Error())
@@ -240,10 +240,11 @@ func (k *check) escapes() []string {
 	add(sockets && s.Munge.Socket != "", "munged vouches for its user, towards everybody who believes this munged")
 	add(sockets && !strings.Contains(k.sealed, "TCP"),
 		"a TCP connection that it was given can be undone and made anew to any address that the parent reaches: this kernel's Landlock knows no TCP (Linux 6.7)")
-	add(sockets && !k.has("root of their own"),
+	alone := k.has("root of their own") && k.has("PID namespace") // a /proc of the machine's leads out of any root
+	add(sockets && !alone,
 		"it can connect to each UNIX socket that its user may: D-Bus, container engines, the session's agents")
 	add(!k.has("network namespace"), "one that found a hole in the filter would be in the machine's network: there is no network namespace")
-	add(!k.has("root of their own"), "one that found a hole in the filter and in Landlock would see the machine's files: it has no root of its own")
+	add(!alone, "one that found a hole in the filter and in Landlock would see the machine's files: it has no root of its own, with a /proc of its own")
 	add(!k.has("PID namespace"), "one that found a hole in the filter and in Landlock could signal its user's other processes: there is no PID namespace")
 	add(!k.config.Switches.BecomeUser, "processes of uid %d outside of the cage can stop, limit and kill it: give the gateway a user of its own", int32(k.who.UID))
 	add(true, "memory and processor time: as much as the service may have (MemoryMax= and CPUQuota= in its unit); there is no bound of ours")

@@ -83,8 +83,17 @@ func (s *spawner) announce(c Config, who service, sealed string) {
 	c.Log.Log(context.Background(), level, "confinement of the workers", attrs...)
 }
 
-// rootOnly are parts that nobody else can have, and whose absence is therefore no fault of a start without root.
+// rootOnly are parts that others than root can have only where user namespaces, and mounts in them, are permitted to them (the last not even
+// there), and whose absence is therefore no fault of a start without root.
 var rootOnly = []string{"root of their own", "PID namespace", "empty capability bounding set", "dropping of supplementary groups"}
+
+// takes says what a start without root lacks for it.
+func (a absent) takes() string {
+	if a.part == rootOnly[len(rootOnly)-1] {
+		return "takes a start as root"
+	}
+	return "not permitted to this user, here: takes a start as root"
+}
 
 // usual tells whether a start of this kind never has it.
 func (a absent) usual(who service) bool { return !who.root && slices.Contains(rootOnly, a.part) }
