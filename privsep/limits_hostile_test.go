@@ -404,11 +404,11 @@ func TestConnectionNumbers(t *testing.T) {
 
 // TestPortsOf: workers that live side by side have other ports, all of this machine's range.
 func TestPortsOf(t *testing.T) {
-	first, second := portsOf(1, nil), portsOf(2, nil)
+	first, second := portsOf(portShares, nil), portsOf(portShares+1, nil)
 	if first == 0 {
 		t.Skip("this machine's range of ports is not divided")
 	}
-	if first>>16 < first&0xffff || second&0xffff <= first>>16 || portsOf(1+portShares, nil) != first {
+	if first>>16 < first&0xffff || second&0xffff <= first>>16 || portsOf(2*portShares, nil) != first {
 		t.Errorf("ports %#x and %#x", first, second)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -164,8 +164,9 @@ func inode(path string) (way, error) {
 const ipLocalPortRange = 51
 
 // portShares is in how many parts this machine's ports are divided for workers: who closes first has a port
-// occupied for a minute, and one worker must not have that done with all.
-const portShares = 4
+// occupied for a minute, and one worker must not have that done with all. More parts would let an honest one run out
+// of them sooner, before a controller on another machine: there they can't be used again meanwhile.
+const portShares = 2
 
 // portsOf is the part of the ports, from where the outlet is, that the worker of that number has its connections from, as
 // IP_LOCAL_PORT_RANGE takes it; 0 is all of them.
