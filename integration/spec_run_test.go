@@ -158,7 +158,7 @@ func waiting(t *testing.T, address string) int {
 	must(t, err)
 	var n int64
 	eventually(t, "somebody listens on "+address, func() (found bool) { // a table that changes while it is read loses lines
-		table, err := os.ReadFile("/proc/net/tcp")
+		table, err := os.ReadFile("/proc/thread-self/net/tcp") // that of the first thread may be of a namespace that a test made
 		must(t, err)
 		for line := range strings.Lines(string(table)) {
 			f := strings.Fields(line)
