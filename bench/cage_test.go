@@ -29,9 +29,9 @@ func BenchmarkCage(b *testing.B) {
 			what string
 			load
 		}{
-			{"ping, kept alive", load{request: ping, kept: true, count: 3000}},
-			{"ping, a connection each", load{request: ping, count: 1500}},
-			{"one node, kept alive", load{request: get("/sched/v0.0.43/node/" + l.Node), kept: true, count: 2000}},
+			{"ping, kept alive", load{request: ping, kept: true, count: 9000}},
+			{"ping, a connection each", load{request: ping, count: 4500}},
+			{"one node, kept alive", load{request: get("/sched/v0.0.43/node/" + l.Node), kept: true, count: 6000}},
 		} {
 			b.Run(x.what, func(b *testing.B) { confined(b, x.what, both, x.load) })
 		}
