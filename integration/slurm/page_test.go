@@ -166,7 +166,7 @@ func (s *site) activate(name string) {
 	if user := s.setting(name+".service", "User"); len(user) == 1 {
 		args = append(args, "setpriv", "--reuid="+user[0], "--regid="+user[0], "--clear-groups")
 	}
-	args = append(append(args, "env"), s.setting(name+".service", "Environment")...)
+	args = append(append(args, "env"), strings.Fields(strings.Join(s.setting(name+".service", "Environment"), " "))...)
 	command := strings.ReplaceAll(strings.Join(s.setting(name+".service", "ExecStart"), " "), "$SCHEDRESTD_OPTIONS", "")
 	// Started when the first client connects, which the machine's start does.
 	s.machine.start(s.t, name, socket, nil, append(args, strings.Fields(command)...)...)

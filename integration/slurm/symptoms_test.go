@@ -98,7 +98,7 @@ var symptoms = []symptom{
 		logged: "munged can't be reached"},
 	{name: "munged of another key", conf: changed(`/run/munge/munge\.socket\.2`, "/run/munge-other/socket"), args: locals, env: become,
 		as: 20001, path: jobsPath, status: 401, logged: "does not accept the credential"},
-	{name: "root asks", args: locals, env: become, path: jobsPath, status: 403, logged: "its uid and gid stand for nobody"},
+	{name: "root asks", args: locals, env: become, path: jobsPath, status: 403, logged: "it is root's, who gets no worker"},
 }
 
 // TestPageSymptoms provokes what docs/SLURM.md says of a gateway that does not answer: what a client gets, and
