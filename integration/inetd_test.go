@@ -3,7 +3,6 @@ package integration
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -524,85 +522,4 @@ func TestInetdBecomesUser(t *testing.T) {
 	if _, log, status := finish(t, cmd); status != 1 || !strings.Contains(log, "accepted") {
 		t.Errorf("with a connection of its own making: exit status %d\n%s", status, log)
 	}
-}
-
-// A listening socket on standard input or from the service manager is served like one that was
-// asked for, and its file is left alone.
-func TestActivated(t *testing.T) {
-	l := newLab(t)
-	serve := func(t *testing.T, cmd *exec.Cmd, network, address string) {
-		t.Helper()
-		var log bytes.Buffer
-		cmd.Stderr = &log
-		must(t, cmd.Start())
-		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
-			DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial(network, address) }}}
-		for range 2 { // the first one was in the queue before the gateway was there
-			l.askBy(t, client).want(t, 200)
-		}
-		must(t, cmd.Process.Signal(syscall.SIGTERM))
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%v\n%s", err, log.String())
-		}
-	}
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer tcp.Close()
-	path := filepath.Join(l.Dir, "run", "given")
-	local, err := net.Listen("unix", path)
-	must(t, err)
-	defer local.Close()
-	must(t, os.Chmod(path, 0o640))
-	tcpFile, err := tcp.(*net.TCPListener).File()
-	must(t, err)
-	defer tcpFile.Close()
-	localFile, err := local.(*net.UnixListener).File()
-	must(t, err)
-	defer localFile.Close()
-
-	t.Run("standard input", func(t *testing.T) {
-		cmd := l.inetd()
-		cmd.Stdin = tcpFile
-		serve(t, cmd, "tcp", tcp.Addr().String())
-	})
-	t.Run("service manager", func(t *testing.T) {
-		cmd := l.inetd()
-		// LISTEN_PID is the process's own: a shell knows it before it becomes the gateway.
-		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=one:two exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
-		cmd.Path = "/bin/sh"
-		cmd.ExtraFiles = []*os.File{localFile, tcpFile}
-		serve(t, cmd, "unix", path)
-		st, err := os.Stat(path)
-		if err != nil || st.Mode().Perm() != 0o640 {
-			t.Errorf("%s: %v, %v", path, st, err)
-		}
-	})
-	t.Run("another's", func(t *testing.T) { // without an address it is inetd mode, and there is no input
-		cmd := l.inetd()
-		cmd.Env = append(cmd.Env, "LISTEN_PID=1", "LISTEN_FDS=1")
-		cmd.ExtraFiles = []*os.File{tcpFile}
-		if out, log, status := finish(t, cmd); status != 0 || out != "" {
-			t.Errorf("exit status %d: %s\n%s", status, out, log)
-		}
-	})
-	t.Run("not listening", func(t *testing.T) {
-		null, err := os.Open(os.DevNull)
-		must(t, err)
-		defer null.Close()
-		cmd := l.inetd()
-		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
-		cmd.Path = "/bin/sh"
-		cmd.ExtraFiles = []*os.File{null}
-		if _, log, status := finish(t, cmd); status != 1 || !strings.Contains(log, "does not listen") {
-			t.Errorf("exit status %d\n%s", status, log)
-		}
-	})
-}
-
-// askBy is a ping through client.
-func (l *lab) askBy(t *testing.T, client *http.Client) answer {
-	t.Helper()
-	a, err := l.try(client, "GET", "/sched/v0.0.43/ping", "")
-	must(t, err)
-	return a
 }
