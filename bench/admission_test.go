@@ -20,10 +20,10 @@ func BenchmarkAdmission(b *testing.B) {
 	both := []server{l.with(b, "admitting", "SCHEDRESTD_RATE=1000000:1000000"), l.with(b, "open", "SCHEDRESTD_PENALTIES=off")}
 	ping := get("/sched/v0.0.43/ping")
 	b.Run("kept", func(b *testing.B) {
-		priced(b, "ping, kept alive, penalties and rate", both, load{request: ping, kept: true, count: 2000})
+		priced(b, admission, "ping, kept alive, penalties and rate", both, load{request: ping, kept: true, count: 2000})
 	})
 	b.Run("each", func(b *testing.B) {
-		priced(b, "ping, a connection each, penalties and rate", both, load{request: ping, count: 1000})
+		priced(b, admission, "ping, a connection each, penalties and rate", both, load{request: ping, count: 1000})
 	})
 }
 
@@ -45,7 +45,7 @@ func BenchmarkAudit(b *testing.B) {
 		{"submit, kept alive, audit log with SYNC", l.with(b, "synced", log("audit-synced"), "SCHEDRESTD_AUDIT_SYNC=yes")},
 	} {
 		b.Run(x.what, func(b *testing.B) {
-			priced(b, x.what, []server{x.with, without}, load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 40})
+			priced(b, admission, x.what, []server{x.with, without}, load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 40})
 		})
 	}
 }
@@ -53,42 +53,18 @@ func BenchmarkAudit(b *testing.B) {
 // with starts a gateway with settings of its own.
 func (l *lab) with(b *testing.B, name string, env ...string) server {
 	b.Helper()
+	return l.built(b, l.bin, name, env...)
+}
+
+// built is with, of the programs in the directory bin.
+func (l *lab) built(b *testing.B, bin, name string, env ...string) server {
+	b.Helper()
 	ports, err := site.FreePorts(1)
 	must(b, err)
-	part := l.Schedrestd(l.bin, fmt.Sprintf("127.0.0.1:%d", ports[0]))
+	part := l.Schedrestd(bin, fmt.Sprintf("127.0.0.1:%d", ports[0]))
 	part.Log, part.Name = l.Log(name), name
 	part.Env = append(part.Env[:len(part.Env):len(part.Env)], env...)
 	d := l.start(b, part)
 	b.Cleanup(func() { _ = d.Stop() })
 	return serving(b, d, to(strings.TrimPrefix(d.At, "http://")))
-}
-
-// priced measures both in rounds, and adds the CPU time and the rate of each.
-func priced(b *testing.B, what string, both []server, l load) {
-	for _, s := range both {
-		measure(b, s, l) // warm up
-	}
-	samples := [2][]sample{}
-	for round := 0; b.Loop(); round++ {
-		for i := range both {
-			which := (round + i) % 2
-			samples[which] = append(samples[which], measure(b, both[which], l))
-		}
-	}
-	for _, x := range []struct {
-		what, unit string
-		of         func(sample) float64
-	}{
-		{"CPU per request", "", func(s sample) float64 { return s.cpu }},
-		{"requests per second", "", func(s sample) float64 { return s.rate }},
-	} {
-		var ratios []float64
-		for i := range samples[0] {
-			ratios = append(ratios, x.of(samples[0][i])/x.of(samples[1][i]))
-		}
-		low, high := interval(ratios)
-		admission.add(row{what + ": " + x.what, x.unit, []float64{median(samples[0], x.of), median(samples[1], x.of), low, high}, middle(ratios)})
-		b.ReportMetric(middle(ratios), strings.ReplaceAll(x.what, " ", "-")+"-ratio")
-	}
-	b.ReportMetric(0, "ns/op")
 }

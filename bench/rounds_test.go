@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// priced measures both in rounds, and adds the CPU time and the rate of each to the table into.
+func priced(b *testing.B, into *comparison, what string, both []server, l load) {
+	for _, s := range both {
+		measure(b, s, l) // warm up
+	}
+	samples := [2][]sample{}
+	for round := 0; b.Loop(); round++ {
+		for i := range both {
+			which := (round + i) % 2
+			samples[which] = append(samples[which], measure(b, both[which], l))
+		}
+	}
+	for _, x := range []struct {
+		what, unit string
+		of         func(sample) float64
+	}{
+		{"CPU per request", "", func(s sample) float64 { return s.cpu }},
+		{"requests per second", "", func(s sample) float64 { return s.rate }},
+	} {
+		var ratios []float64
+		for i := range samples[0] {
+			ratios = append(ratios, x.of(samples[0][i])/x.of(samples[1][i]))
+		}
+		low, high := interval(ratios)
+		into.add(row{what + ": " + x.what, x.unit, []float64{median(samples[0], x.of), median(samples[1], x.of), low, high}, middle(ratios)})
+		b.ReportMetric(middle(ratios), strings.ReplaceAll(x.what, " ", "-")+"-ratio")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// interval holds the median of what the list was drawn from with a probability of 95 % or more, whatever its
+// distribution is: so many of n are below the median as heads fall in n throws. With fewer than 6 it is all of the list.
+func interval(list []float64) (low, high float64) {
+	list = slices.SortedFunc(slices.Values(list), cmp.Compare)
+	n := len(list)
+	rank, below, term := 0, 0.0, math.Pow(0.5, float64(n))
+	for k := range n / 2 {
+		if below += term; below > 0.025 {
+			break
+		}
+		rank = k
+		term *= float64(n-k) / float64(k+1)
+	}
+	return list[rank], list[n-1-rank]
+}
+
+// TestInterval: the ranks are those of the table of the sign test.
+func TestInterval(t *testing.T) {
+	for n, rank := range map[int]int{1: 0, 5: 0, 6: 0, 9: 1, 20: 5, 30: 9, 100: 39} {
+		var list []float64
+		for i := range n {
+			list = append(list, float64(n-1-i))
+		}
+		if low, high := interval(list); low != float64(rank) || high != float64(n-1-rank) {
+			t.Errorf("of %d: %g and %g", n, low, high)
+		}
+	}
+}
