@@ -41,6 +41,19 @@ func BenchmarkSlurmNodeConnectionEach(b *testing.B) {
 	slurm.open(b).compare(b, "one node", volley{path: "/node/node1", count: 1500})
 }
 
+// As a portal's users ask: the machine has nothing to do most of the time. The others keep it busy, and what
+// the slowest answers wait for there is a processor.
+func BenchmarkSlurmPingPaced(b *testing.B) {
+	slurm.open(b).compare(b, "ping", volley{path: "/ping", kept: true, count: 1500, pace: unhurried})
+}
+
+func BenchmarkSlurmNodePaced(b *testing.B) {
+	slurm.open(b).compare(b, "one node", volley{path: "/node/node1", count: 1500, pace: unhurried})
+}
+
+// unhurried is how often each of 16 clients asks so that there are 500 requests a second.
+const unhurried = clients * time.Second / 500
+
 // All nodes that the lab has; "lab-up SUITE --nodes 5000" makes the list worth measuring.
 func BenchmarkSlurmNodesKeptAlive(b *testing.B) {
 	slurm.open(b).list(b, "nodes", volley{path: "/nodes", kept: true, count: 1, record: `"hostname"`}, b.N)

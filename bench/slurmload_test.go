@@ -22,6 +22,10 @@ type volley struct {
 	kept       bool // on connections that stay; else one for each
 	count      int
 	record     string // what each record of the answer has once
+
+	// A client asks once in pace; 0: as soon as it is answered. What is asked late, since the answer before it was
+	// not there, counts from when it was due.
+	pace time.Duration
 }
 
 // answered is how long an answer took, from before its connection was made, or from before its request was
@@ -48,10 +52,14 @@ func percentileOf(list []answered, part float64, of func(answered) float64) floa
 func metric(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
 func (v volley) manner() string {
+	manner := "a connection each"
 	if v.kept {
-		return "kept alive"
+		manner = "kept alive"
 	}
-	return "a connection each"
+	if v.pace > 0 {
+		manner += fmt.Sprintf(", %.0f a second", clients/v.pace.Seconds())
+	}
+	return manner
 }
 
 // ask sends everything from several clients and reads the answers. Any other than 200 ends the benchmark.
@@ -64,7 +72,8 @@ func (v volley) ask(b *testing.B, l *slurmLab, s server) []answered {
 	failures := make([]error, len(lists))
 	var wait sync.WaitGroup
 	for i := range lists {
-		wait.Go(func() { lists[i], failures[i] = v.client(s.dial, text, &left) })
+		due := time.Now().Add(v.pace * time.Duration(i) / time.Duration(len(lists)))
+		wait.Go(func() { lists[i], failures[i] = v.client(s.dial, text, due, &left) })
 	}
 	wait.Wait()
 	if err := errors.Join(failures...); err != nil {
@@ -89,8 +98,8 @@ func (v volley) text(token string) string {
 	return fmt.Sprintf(request, headers)
 }
 
-// client is one of them: it asks until nothing is left to ask.
-func (v volley) client(dial dialer, text string, left *atomic.Int64) (list []answered, err error) {
+// client is one of them: it asks until nothing is left to ask, first when that is due.
+func (v volley) client(dial dialer, text string, due time.Time, left *atomic.Int64) (list []answered, err error) {
 	var c net.Conn
 	var in *bufio.Reader
 	defer func() {
@@ -98,8 +107,12 @@ func (v volley) client(dial dialer, text string, left *atomic.Int64) (list []ans
 			c.Close()
 		}
 	}()
-	for left.Add(-1) >= 0 {
+	for ; left.Add(-1) >= 0; due = due.Add(v.pace) {
 		begun := time.Now()
+		if v.pace > 0 {
+			time.Sleep(time.Until(due))
+			begun = due
+		}
 		if c == nil {
 			if c, err = dial(0); err != nil {
 				return nil, err
