@@ -102,17 +102,15 @@ func TestGivesWay(t *testing.T) {
 	})
 }
 
-// TestNobodyGivesWayForNothing: with a slot free nobody is asked for his. There is one for each
-// connection of the test: on a machine under load the parent hears of many ends late, and
-// the next client, who comes before that, rightly finds no slot.
+// TestNobodyGivesWayForNothing: with a slot free nobody is asked for his, nor with one that the parent has not heard of
+// yet, as on a machine that has no time for it.
 func TestNobodyGivesWayForNothing(t *testing.T) {
-	const others = 100
-	g := serve(t, plain(t), Config{Connections: others + 2})
+	g := serve(t, plain(t), Config{Connections: 10})
 	resting, waiting := g.dial(t, request), g.dial(t, "GET /pid HT")
 	if status, _, err := answer(resting); status != http.StatusOK {
 		t.Fatal(status, err)
 	}
-	for range others {
+	for range 100 {
 		g.mustGet("/pid")
 	}
 	fmt.Fprint(resting, request)

@@ -46,7 +46,7 @@ func (s *slots) take(quit <-chan struct{}) bool {
 		return false
 	default:
 	}
-	if s.try() {
+	if s.try() || s.listen() {
 		return true
 	}
 	s.want(1)
@@ -63,6 +63,23 @@ func (s *slots) take(quit <-chan struct{}) bool {
 			s.insist()
 		}
 	}
+}
+
+// listen takes a slot that is free and not known to be: who accepts without a pause keeps the parent's one
+// thread from hearing the workers, which have said Done. It gives up after two short waits, since the first
+// may end before anybody was heard; and nobody waits so while others wait already.
+func (s *slots) listen() bool {
+	if s.pressed.Load() {
+		return false
+	}
+	for range 2 {
+		select {
+		case s.taken <- struct{}{}:
+			return true
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return false
 }
 
 // try takes a slot if there is one.
