@@ -175,7 +175,7 @@ func share(whole, n, i int) int {
 
 // files is a worker's limit of open descriptors: each connection may wait for one call
 // to a controller, and one descriptor more while it changes hands. Sixteen sessions with accounting
-// daemons, which wait without any, are of the rest, and so are spares.
+// daemons, which wait without any, are of the rest. docs/TRUST.md has what it comes to.
 func (c Config) files() uint64 { return 3*uint64(c.Connections) + 64 + 4*ipc.SpareCount }
 
 func (c Config) checkFiles() error {
