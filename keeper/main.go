@@ -19,9 +19,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
 	"schedrestd/security"
@@ -29,12 +26,8 @@ import (
 	"schedrestd/security/seal"
 )
 
-// Rename gives the process the name that ps and top show. Call it from an init function, which
-// Go runs on the first thread: the name of that one is the process's.
-func Rename() {
-	name, _ := unix.BytePtrFromString("schedrestd-keep") // 15 bytes are kept
-	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(name)), 0, 0, 0)
-}
+// Rename gives the process its name. Call it from an init function.
+func Rename() { security.Rename("schedrestd-keep") }
 
 // Main is the whole life of the keeper and gives its exit status: 0 when the parent let it go, 1
 // when it refused to serve, 2 when nobody speaks to it.

@@ -19,9 +19,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -34,19 +31,16 @@ import (
 // cage, so it can open nothing that needs more than the serving user has. Its log is slog.Default.
 type Build func(ipc.Setup, *Tokens, *Errands) (http.Handler, error)
 
-// Rename gives the process the name that ps and top show: executed by its descriptor it
-// would be "32". Call it from an init function, which Go runs on the first thread: the
-// name of that one is the process's.
+// Rename gives the process the name of what it is to do. Call it from an init function.
 func Rename() {
-	name := "schedrestd-work" // 15 bytes are kept
+	name := "schedrestd-work"
 	if _, ok := AnchorArg(os.Args); ok {
 		name = "schedrestd-anch"
 	}
 	if _, ok := ActArgs(os.Args); ok {
 		name = "schedrestd-act"
 	}
-	text, _ := unix.BytePtrFromString(name)
-	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(text)), 0, 0, 0)
+	security.Rename(name)
 }
 
 // Main is the whole life of a worker process and gives its exit status: 0 after it
