@@ -216,6 +216,25 @@ func printed(o Options) string {
 	return b.String()
 }
 
+func (t test) String() string {
+	if t.name != "" {
+		return fmt.Sprintf("arg%d is %s", t.arg, t.name)
+	}
+	if len(t.any) == 1 && t.any[0] == 0 && t.mask != ^uint64(0) {
+		return fmt.Sprintf("arg%d has no %#x", t.arg, t.mask)
+	}
+	words := make([]string, len(t.any))
+	for i, v := range t.any {
+		words[i] = fmt.Sprintf("%#x", v)
+	}
+	if t.mask != ^uint64(0) {
+		return fmt.Sprintf("arg%d&%#x is %s", t.arg, t.mask, strings.Join(words, "|"))
+	}
+	return fmt.Sprintf("arg%d is %s", t.arg, strings.Join(words, "|"))
+}
+
+func (v verdict) String() string { return [...]string{"kill", "allow", "EPERM", "ENOSYS"}[v] }
+
 // TestRowsHaveReasons: nobody allows anything without saying why.
 func TestRowsHaveReasons(t *testing.T) {
 	for name, o := range everyOption {

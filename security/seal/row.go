@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,34 +45,15 @@ func ofInt(arg int, values ...uint64) test { return test{arg: arg, mask: 1<<32 -
 // called gives a test's values a name.
 func (t test) called(name string) test { t.name = name; return t }
 
-func (t test) String() string {
-	if t.name != "" {
-		return fmt.Sprintf("arg%d is %s", t.arg, t.name)
-	}
-	if len(t.any) == 1 && t.any[0] == 0 && t.mask != ^uint64(0) {
-		return fmt.Sprintf("arg%d has no %#x", t.arg, t.mask)
-	}
-	words := make([]string, len(t.any))
-	for i, v := range t.any {
-		words[i] = fmt.Sprintf("%#x", v)
-	}
-	if t.mask != ^uint64(0) {
-		return fmt.Sprintf("arg%d&%#x is %s", t.arg, t.mask, strings.Join(words, "|"))
-	}
-	return fmt.Sprintf("arg%d is %s", t.arg, strings.Join(words, "|"))
-}
-
 // verdict is what becomes of a call.
 type verdict uint8
 
 const (
 	kill   verdict = iota // of the whole process, by SIGSYS: what no row fits
 	allow                 //
-	eperm                 // what Try tries, and what Go's libraries do where they can do without
+	eperm                 // what try tries, and what Go's libraries do where they can do without
 	enosys                // what Go's runtime and libraries try first, and then do another way
 )
-
-func (v verdict) String() string { return [...]string{"kill", "allow", "EPERM", "ENOSYS"}[v] }
 
 // action is the verdict as the kernel knows it.
 func (v verdict) action(audit bool) uint32 {
