@@ -60,15 +60,15 @@ func Prove(want Posture) error {
 	if err != nil {
 		return err
 	}
-	if list := Compare(want, got); len(list) > 0 {
+	if list := compare(want, got); len(list) > 0 {
 		return errs.New(errs.Denied, "%d of %d facts about this process are not as expected: %v", len(list), len(want), list)
 	}
 	return nil
 }
 
-// Compare lists how got differs from want, one sentence each, in order; a name that only one
+// compare lists how got differs from want, one sentence each, in order; a name that only one
 // of them has is a difference too. Nothing listed means that all is as promised.
-func Compare(want, got Posture) []string {
+func compare(want, got Posture) []string {
 	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
 	slices.Sort(names)
 	var list []string

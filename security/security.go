@@ -2,9 +2,9 @@
 // identity serve at all, which capabilities stay, and
 // is the worker really in the cage it was put in.
 //
-// It decides on numbers and descriptors that the caller gives it; it looks up no
-// name and starts no process. The parent uses CheckIdentity, CloseInherited and
-// KeepCapabilities; the worker Confine, Measure and Compare.
+// It looks up no name and starts no process; what it knows of the machine it reads off /proc. Expect says how a process
+// that the parent starts has to find itself; the process takes from itself what Confine and LimitTasks take, and
+// serves only if Prove finds that it is so.
 //
 // The last step of the cage, which only who lives in it can link, is package seal: no files, and a list of the
 // system calls that are left. Namespaces and the root are the parent's to enter (package privsep).

@@ -190,12 +190,12 @@ func TestCompare(t *testing.T) {
 		`ns_ipc is "ipc:[1]", expected "other than ipc:[1]"`,
 		`ns_net could not be measured, expected "net:[1]"`,
 	}
-	if diff := cmp.Diff(list, Compare(want, got)); diff != "" {
+	if diff := cmp.Diff(list, compare(want, got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	delete(want, "ns_ipc")
 	delete(want, "ns_user")
-	if got := Compare(want, want); got != nil {
+	if got := compare(want, want); got != nil {
 		t.Errorf("nothing differs, got %q", got)
 	}
 }

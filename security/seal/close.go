@@ -15,21 +15,21 @@ func Close(o Options, all bool) (string, error) {
 	}
 	//lint:ignore SA4017 the file with the local time is read once, now, and can't be later
 	time.Now().Zone()
-	what, err := DenyFiles(o)
+	what, err := denyFiles(o)
 	if err != nil {
 		return "", err
 	}
 	if err := what.complete(o); all && err != nil {
 		return "", err
 	}
-	if err := Install(o); err != nil {
+	if err := install(o); err != nil {
 		return "", err
 	}
 	how := "seccomp"
 	if o.Audit {
 		how = "seccomp in audit"
 	}
-	return how + ", " + what.String(), Try(o)
+	return how + ", " + what.String(), try(o)
 }
 
 // complete says what is missing of what a worker's cage can't do without.

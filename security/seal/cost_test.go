@@ -53,9 +53,9 @@ func cost() error {
 	}
 	each("getuid-before", unix.SYS_GETUID, 0)
 	each("fcntl-before", unix.SYS_FCNTL, unix.F_GETFD)
-	took("landlock", func() error { _, err := DenyFiles(Options{}); return err })
-	took("filter", func() error { return Install(Options{}) })
-	took("try", func() error { return Try(Options{}) })
+	took("landlock", func() error { _, err := denyFiles(Options{}); return err })
+	took("filter", func() error { return install(Options{}) })
+	took("try", func() error { return try(Options{}) })
 	each("getuid-after", unix.SYS_GETUID, 0)
 	each("fcntl-after", unix.SYS_FCNTL, unix.F_GETFD)
 	return errors.Join(list...)

@@ -9,9 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// Install takes from every thread of the process, and those to come, each system call that the table of o
+// install takes from every thread of the process, and those to come, each system call that the table of o
 // does not have. It can't be undone. The process has no_new_privs already.
-func Install(o Options) error {
+func install(o Options) error {
 	program, err := compile(table(o, unix.Getpid()), o.Audit)
 	if err != nil {
 		return fmt.Errorf("make the system call filter: %w", err)

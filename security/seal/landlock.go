@@ -53,12 +53,12 @@ func (d denial) String() string {
 	return fmt.Sprintf("Landlock %d (%s)", d.version, strings.Join(d.what, ", "))
 }
 
-// DenyFiles takes from every thread of the process all that Landlock knows: to open, execute, make or remove any
+// denyFiles takes from every thread of the process all that Landlock knows: to open, execute, make or remove any
 // file, to bind and connect TCP, to reach abstract UNIX sockets and processes of others. No rule
 // gives anything back; what is open stays open. It returns what is denied: nothing where
 // this kernel has no Landlock, or has it switched off. The process has no_new_privs already, and its threads are
 // all alike.
-func DenyFiles(o Options) (denial, error) {
+func denyFiles(o Options) (denial, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
 		return denial{}, err

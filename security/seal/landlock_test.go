@@ -119,10 +119,10 @@ func reconnect() error {
 	before := turn(first, there)
 	noNewPrivs()
 	o := Options{Unix: true}
-	if _, err := DenyFiles(o); err != nil {
+	if _, err := denyFiles(o); err != nil {
 		return err
 	}
-	if err := Install(o); err != nil {
+	if err := install(o); err != nil {
 		return err
 	}
 	after := turn(second, there)

@@ -88,9 +88,9 @@ func closeTwo(uintptr) {
 
 func unmap(address uintptr) { unix.RawSyscall(unix.SYS_MUNMAP, address, 4096, 0) }
 
-// Try tries what is forbidden, each thing in a way that changes nothing where it is not, and tells which was not answered
+// try tries what is forbidden, each thing in a way that changes nothing where it is not, and tells which was not answered
 // as it has to be. It is for one caller at a time, after Install; with Audit, too: what answers EPERM is answered.
-func Try(o Options) error {
+func try(o Options) error {
 	var wrong []string
 	for i := range probes {
 		p := &probes[i]
@@ -119,7 +119,7 @@ func Try(o Options) error {
 	return nil
 }
 
-// Probes is what Try tries with o, in words.
+// Probes is what try tries with o, in words.
 func Probes(o Options) []string {
 	var list []string
 	for _, p := range probes {

@@ -2,11 +2,11 @@
 // can open no file, start no program, make no connection, and hardly any call of the kernel answers it. Who
 // captures it is left with what it holds and with the few calls that serve requests.
 //
-// There are three steps, in this order:
+// The way in is Close, which takes three steps, in this order; there is no half of it:
 //
-//	DenyFiles  Landlock: no file, no TCP, whatever a later hole in the filter lets through
-//	Install    seccomp on all threads: a list of what is allowed; all else kills the process
-//	Try        the proof: what is forbidden is tried, and has to be answered with EPERM
+//	denyFiles  Landlock: no file, no TCP, whatever a later hole in the filter lets through
+//	install    seccomp on all threads: a list of what is allowed; all else kills the process
+//	try        the proof: what is forbidden is tried, and has to be answered with EPERM
 //
 // What is tried has to answer instead of kill, so that a worker can be asked to prove it. That
 // all else kills is proven by processes that exist to die: each does one of Acts with Commit.

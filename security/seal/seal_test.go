@@ -34,11 +34,11 @@ func TestMain(m *testing.M) {
 		flag.Parse()
 		os.Exit(m.Run())
 	case "bare":
-		say(Try(o))
+		say(try(o))
 	case "sealed":
 		early := onThreads(3)
 		err := sealed(o)
-		say(err, errors.Join(Try(o), early(func() error { return Try(o) })))
+		say(err, errors.Join(try(o), early(func() error { return try(o) })))
 	case "act":
 		say(sealed(o), Commit(rest))
 	case "acts in audit":
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	case "files":
 		early := onThreads(3)
 		noNewPrivs()
-		on, err := DenyFiles(o)
+		on, err := denyFiles(o)
 		say(err, fmt.Errorf("on: %s", on), reach(early))
 	case "divided":
 		say(divided())
@@ -91,7 +91,7 @@ func noNewPrivs() {
 
 func sealed(o Options) error {
 	noNewPrivs()
-	return Install(o)
+	return install(o)
 }
 
 // onThreads starts threads that later do something, one after the other.
@@ -281,7 +281,7 @@ func divided() error {
 	if err := <-ready; err != nil {
 		return err
 	}
-	return Install(Options{})
+	return install(Options{})
 }
 
 // TestForeign: a call in the machine's other architecture kills, whatever its number means there.

@@ -145,13 +145,13 @@ func serve(o Options) error {
 		return err
 	}
 	noNewPrivs()
-	if _, err := DenyFiles(o); err != nil {
+	if _, err := denyFiles(o); err != nil {
 		return err
 	}
-	if err := Install(o); err != nil {
+	if err := install(o); err != nil {
 		return err
 	}
-	if err := Try(o); err != nil {
+	if err := try(o); err != nil {
 		return err
 	}
 	load := []error{overHTTP(plain, nil, nil), overHTTP(secret, config, roots), takeDescriptor(), threads()}
