@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"schedrestd/ipc"
 )
 
 // Bounds of a line that is taken apart. What has more is one text.
@@ -61,12 +63,12 @@ func parseEntry(line string) (e entry, ok bool) {
 	return e, true
 }
 
-// labels is what the parent puts before a line, and the keys around it, in bytes.
-const labels = 100
+// labelSize is what the parent puts before a line, and the keys around it, in bytes.
+const labelSize = 100
 
 // size is what the entry takes in the log, in bytes; what is quoted there once more may have twice as many.
 func (e *entry) size() int {
-	n := labels
+	n := labelSize
 	add := func(s string) {
 		n += len(s)
 		if strings.ContainsAny(s, "\\\"") {
@@ -91,14 +93,21 @@ func reserved(key string) bool {
 	return slices.ContainsFunc(reservedKeys, func(r string) bool { return strings.EqualFold(key, r) })
 }
 
-var reservedKeys = []string{slog.TimeKey, slog.LevelKey, slog.MessageKey, slog.SourceKey, workerKey, workerPIDKey, workerUIDKey, "keeper", "keeper_pid", "keeper_uid"}
+var reservedKeys = func() []string {
+	keys := []string{slog.TimeKey, slog.LevelKey, slog.MessageKey, slog.SourceKey}
+	for role := ipc.Worker; role != 0; role <<= 1 { // and whoever comes after those that there are
+		for _, a := range label(role, 0, 0, 0) {
+			keys = append(keys, a.Key)
+		}
+	}
+	return slices.DeleteFunc(keys, func(key string) bool { return !isKey(key) })
+}()
 
-// Keys of what the parent says about a worker's line.
-const (
-	workerKey    = "worker"
-	workerPIDKey = "worker_pid"
-	workerUIDKey = "worker_uid"
-)
+// label is what the parent says of a process, beside each line that it logs.
+func label(role ipc.Role, number uint32, pid int, uid uint32) []slog.Attr {
+	name := role.String()
+	return []slog.Attr{slog.Uint64(name, uint64(number)), slog.Int(name+"_pid", pid), slog.Uint64(name+"_uid", uint64(uid))}
+}
 
 // cutPair cuts the pair of the given key off the start of s.
 func cutPair(s, want string) (value, rest string, ok bool) {

@@ -3,12 +3,15 @@ package privsep
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/ipc"
 )
 
 func TestReadEntry(t *testing.T) {
@@ -59,6 +62,23 @@ func TestReadEntry(t *testing.T) {
 	}
 }
 
+// TestLabels: what the parent says of a process beside its lines it can't say itself, whatever its role.
+func TestLabels(t *testing.T) {
+	for _, role := range []ipc.Role{ipc.Worker, ipc.Keeper} {
+		line := "level=INFO msg=x own=1"
+		for _, a := range label(role, 0, 0, 0) {
+			line += fmt.Sprintf(" %s=9 %s=9", a.Key, strings.ToUpper(a.Key))
+		}
+		var keys []string
+		for _, a := range readEntry(line).attrs {
+			keys = append(keys, a.Key)
+		}
+		if diff := cmp.Diff([]string{"own"}, keys); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", line, diff)
+		}
+	}
+}
+
 // FuzzEntry: whatever line a worker writes, what the log gets is one record, of bounded
 // length and printable, in which the parent's words are the parent's.
 func FuzzEntry(f *testing.F) {
@@ -91,10 +111,10 @@ func FuzzEntry(f *testing.F) {
 		}
 		var text, object bytes.Buffer
 		for _, h := range []slog.Handler{slog.NewTextHandler(&text, nil), slog.NewJSONHandler(&object, nil)} {
-			slog.New(h).With(workerKey, 3).LogAttrs(t.Context(), max(e.level, slog.LevelInfo), "worker: "+e.msg, e.attrs...)
+			slog.New(h.WithAttrs(label(ipc.Worker, 3, 4, 5))).LogAttrs(t.Context(), max(e.level, slog.LevelInfo), "worker: "+e.msg, e.attrs...)
 		}
 		var r map[string]any
-		if err := json.Unmarshal(object.Bytes(), &r); err != nil || r[workerKey] != 3.0 || strings.Count(text.String(), "\n") != 1 {
+		if err := json.Unmarshal(object.Bytes(), &r); err != nil || r["worker"] != 3.0 || r["worker_pid"] != 4.0 || r["worker_uid"] != 5.0 || strings.Count(text.String(), "\n") != 1 {
 			t.Fatalf("%v: %s%s", err, &object, &text)
 		}
 		if !strings.Contains(text.String(), " worker=3") {

@@ -66,8 +66,8 @@ func (s *spawner) launch(b birth, log *slog.Logger, room *quota) (*process, erro
 		// A process that this one left behind may hold the channel open.
 		time.AfterFunc(lastWords, func() { channel.Close() })
 	}()
-	role := b.role.String()
-	go p.relay(role, log.With(role, p.number, role+"_pid", p.pid, role+"_uid", b.who.UID), room)
+	labelled := log.Handler().WithAttrs(label(b.role, p.number, p.pid, b.who.UID))
+	go p.relay(b.role.String(), slog.New(labelled), room)
 	return p, nil
 }
 
