@@ -312,12 +312,8 @@ func (a *audit) judge(written, rest []record, err error) {
 		switch {
 		case r.intent == nil:
 			a.settle(nil)
-		case !r.intent.done(true) && !a.open:
-			// Its time was over while it was written: it was refused, and the log must say so.
-			a.mu.Lock()
-			a.owed++ // settle gave it up
-			a.mu.Unlock()
-			a.settle(r.intent.unmade())
+		case !r.intent.done(true) && !a.open: // its time was over while it was written
+			a.disown(r.intent, false)
 		}
 	}
 	var back []record
@@ -331,8 +327,8 @@ func (a *audit) judge(written, rest []record, err error) {
 			a.mu.Lock()
 			a.lose()
 			a.mu.Unlock()
-		case first && errors.Is(err, errUnsure): // the line may be there
-			a.settle(r.intent.unmade())
+		case errors.Is(err, errUnsure): // the line may be there
+			a.disown(r.intent, first)
 		case first:
 			a.settle(nil)
 		}
@@ -340,6 +336,17 @@ func (a *audit) judge(written, rest []record, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queue = append(back, a.queue...)
+}
+
+// disown has the log say that a change was not made, whose intent is in it, or may be. It is owed once more when
+// expire, which was first then, took it for one without a line.
+func (a *audit) disown(i *intent, first bool) {
+	if !first {
+		a.mu.Lock()
+		a.owed++
+		a.mu.Unlock()
+	}
+	a.settle(i.unmade())
 }
 
 // sayHealth logs when the log can't be written any more, and when it can again.
