@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"schedrestd/errs"
@@ -14,14 +13,11 @@ import (
 type changes struct {
 	send   func(ipc.Message, ...int) error
 	counts *counters
-
-	mu      sync.Mutex
-	last    uint64
-	waiting map[uint64]chan ipc.Leave // by number of the change
+	asked  asked[ipc.Leave]
 }
 
 func newChanges(send func(ipc.Message, ...int) error) *changes {
-	return &changes{send: send, counts: new(counters), waiting: map[uint64]chan ipc.Leave{}}
+	return &changes{send: send, counts: new(counters)}
 }
 
 const (
@@ -49,9 +45,9 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 	limit := time.NewTimer(leaveLimit)
 	defer limit.Stop()
 	for {
-		number, answer := c.next()
+		number, answer := c.asked.next()
 		if err := c.send(intent(number, id, change)); err != nil {
-			c.forget(number)
+			c.asked.forget(number, answer)
 			return nil, errs.Wrap(err, errs.Unavailable, "%s", errUnrecorded.Message)
 		}
 		select {
@@ -63,7 +59,9 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 				return nil, errUnrecorded
 			}
 		case <-limit.C:
-			c.forget(number)
+			if leave, came := c.asked.forget(number, answer); came {
+				c.decline(number, leave)
+			}
 			return nil, errUnrecorded
 		}
 		select {
@@ -92,34 +90,18 @@ func (c *changes) report(number uint64, r handlers.Result) {
 	_ = c.send(m.Cut())
 }
 
-// next is the number of one more change, and where its answer comes.
-func (c *changes) next() (uint64, <-chan ipc.Leave) {
-	answer := make(chan ipc.Leave, 1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last++
-	c.waiting[c.last] = answer
-	return c.last, answer
-}
-
-func (c *changes) forget(number uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.waiting, number)
-}
-
-// hear takes an answer to who waits for it. Leave that comes when nobody waits any more is given back: the parent
-// would take the change for one that may have been made.
+// hear takes an answer to who waits for it.
 func (c *changes) hear(m *ipc.Noted) {
-	c.mu.Lock()
-	who := c.waiting[m.ID]
-	delete(c.waiting, m.ID)
-	c.mu.Unlock()
-	switch {
-	case who != nil:
-		who <- m.Leave
-	case m.Leave == ipc.Granted:
-		c.report(m.ID, handlers.Result{Status: 503, Code: "not_made"})
+	if !c.asked.answer(m.ID, m.Leave) {
+		c.decline(m.ID, m.Leave)
+	}
+}
+
+// decline gives back leave that came when nobody waited any more: the parent would take the change for one that
+// may have been made.
+func (c *changes) decline(number uint64, leave ipc.Leave) {
+	if leave == ipc.Granted {
+		c.report(number, handlers.Result{Status: 503, Code: "not_made"})
 	}
 }
 

@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"schedrestd/errs"
 	"schedrestd/handlers"
@@ -43,4 +45,31 @@ func TestChangesWait(t *testing.T) {
 	if len(told) != 2 || told[1].(*ipc.Outcome).ID != 99 {
 		t.Errorf("told %v", told)
 	}
+}
+
+// TestLateLeave: leave that comes in the very moment in which its time is over is used or given back, each time. An outcome
+// that is owed for ever would have the parent say, when this worker ends, that the change may have been made.
+func TestLateLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const times = 64
+		told := 0
+		var c *changes
+		c = newChanges(func(m ipc.Message, _ ...int) error {
+			if intent, ok := m.(*ipc.Intent); ok {
+				time.Sleep(leaveLimit)
+				c.hear(&ipc.Noted{ID: intent.ID, Leave: ipc.Granted})
+				return nil
+			}
+			told++
+			return nil
+		})
+		for range times {
+			if report, err := c.Intend(t.Context(), handlers.Change{}); err == nil {
+				report(handlers.Result{Status: 200, Code: "ok"})
+			}
+		}
+		if told != times {
+			t.Errorf("%d outcomes of %d changes with leave", told, times)
+		}
+	})
 }

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,9 +19,7 @@ type Errands struct {
 	changes *changes // to be recorded
 	stock   stock    // for connections to come
 
-	mu      sync.Mutex
-	last    uint64
-	waiting map[uint64]chan ipc.Received // by number of the errand
+	asked asked[ipc.Received]
 }
 
 // mostOut is how many errands are out at one time; the parent takes no more names than that, and the
@@ -31,7 +28,7 @@ const mostOut = 48
 
 // NewErrands sends by send, which must not wait for room for ever.
 func NewErrands(send func(ipc.Message, ...int) error) *Errands {
-	return &Errands{send: send, free: make(chan struct{}, mostOut), waiting: map[uint64]chan ipc.Received{}, changes: newChanges(send)}
+	return &Errands{send: send, free: make(chan struct{}, mostOut), changes: newChanges(send)}
 }
 
 // do has one errand done; question makes it of its number. Descriptors that come are the caller's.
@@ -42,47 +39,26 @@ func (e *Errands) do(ctx context.Context, question func(id uint64) ipc.Message) 
 	case <-ctx.Done():
 		return ipc.Received{}, ctx.Err()
 	}
-	answer := make(chan ipc.Received, 1)
-	e.mu.Lock()
-	e.last++
-	id := e.last
-	e.waiting[id] = answer
-	e.mu.Unlock()
+	id, answer := e.asked.next()
 	if err := e.send(question(id)); err != nil {
-		e.forget(id)
+		e.asked.forget(id, answer)
 		return ipc.Received{}, err
 	}
 	select {
 	case r := <-answer:
 		return r, nil
 	case <-ctx.Done():
+		late, _ := e.asked.forget(id, answer)
+		closeAll(late.FDs)
+		return ipc.Received{}, ctx.Err()
 	}
-	if !e.forget(id) { // it comes this very moment
-		closeAll((<-answer).FDs)
-	}
-	return ipc.Received{}, ctx.Err()
-}
-
-// forget has nobody wait for an errand any more. It reports false when its answer is on the way.
-func (e *Errands) forget(id uint64) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, waits := e.waiting[id]
-	delete(e.waiting, id)
-	return waits
 }
 
 // hear takes an answer to who waits for it; nobody may.
 func (e *Errands) hear(r ipc.Received) {
-	e.mu.Lock()
-	who := e.waiting[errandID(r.Message)]
-	delete(e.waiting, errandID(r.Message))
-	e.mu.Unlock()
-	if who == nil {
+	if !e.asked.answer(errandID(r.Message), r) {
 		closeAll(r.FDs)
-		return
 	}
-	who <- r
 }
 
 // closeAll closes descriptors that nobody waits for any more.

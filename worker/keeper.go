@@ -20,15 +20,13 @@ type remote struct {
 	mu   sync.Mutex
 	link *link         // nil: none now
 	more chan struct{} // closed when link changes, and made anew
-	last uint64        // number of the last question
 }
 
 // link is one channel to a keeper.
 type link struct {
 	channel *ipc.Channel
 	gone    chan struct{} // closed when nothing comes from it any more
-	mu      sync.Mutex
-	waiting map[uint64]chan ipc.Message // by number of the question
+	asked   asked[ipc.Message]
 }
 
 const (
@@ -52,7 +50,7 @@ func (r *remote) connect(fd int) error {
 	if err != nil {
 		return err
 	}
-	l := &link{channel: channel, gone: make(chan struct{}), waiting: map[uint64]chan ipc.Message{}}
+	l := &link{channel: channel, gone: make(chan struct{})}
 	go r.listen(l)
 	r.replace(l, nil)
 	return nil
@@ -87,20 +85,10 @@ func (r *remote) listen(l *link) {
 		}
 		switch answer := m.Message.(type) {
 		case *ipc.Signed:
-			l.answer(answer.ID, answer)
+			l.asked.answer(answer.ID, answer)
 		case *ipc.Verified:
-			l.answer(answer.ID, answer)
+			l.asked.answer(answer.ID, answer)
 		}
-	}
-}
-
-// answer gives an answer to who waits for it; nobody may.
-func (l *link) answer(id uint64, m ipc.Message) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if who, ok := l.waiting[id]; ok {
-		delete(l.waiting, id)
-		who <- m
 	}
 }
 
@@ -115,9 +103,11 @@ func (r *remote) sign(key uint32, scheme uint16, message []byte) ([]byte, error)
 		return nil, errNoKeeper
 	}
 	for {
-		l, more, id := r.next()
+		l, more := r.now()
 		if l != nil {
-			answer, err := l.ask(context.Background(), l.channel.Send, &ipc.Sign{ID: id, Key: key, Scheme: scheme, Message: message}, id, late.C)
+			answer, err := l.ask(context.Background(), l.channel.Send, late.C, func(id uint64) ipc.Message {
+				return &ipc.Sign{ID: id, Key: key, Scheme: scheme, Message: message}
+			})
 			if signed, ok := answer.(*ipc.Signed); ok && len(signed.Signature) > 0 {
 				return signed.Signature, nil
 			}
@@ -136,12 +126,11 @@ func (r *remote) sign(key uint32, scheme uint16, message []byte) ([]byte, error)
 	}
 }
 
-// next is the link to use now, what is closed when there is another one, and the number of a new question.
-func (r *remote) next() (*link, chan struct{}, uint64) {
+// now is the link to use, and what is closed when there is another one.
+func (r *remote) now() (*link, chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last++
-	return r.link, r.more, r.last
+	return r.link, r.more
 }
 
 // verify has the keeper verify a token's signature. Where there is no keeper there is no answer, at once; one
@@ -152,11 +141,10 @@ func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 		return auth.Bad
 	}
 	copy(question.MAC[:], s.Bytes)
-	l, _, id := r.next()
+	l, _ := r.now()
 	if l == nil {
 		return auth.Unknown
 	}
-	question.ID = id
 	late := time.NewTimer(verifyLimit)
 	defer late.Stop()
 	select {
@@ -169,7 +157,10 @@ func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 	case <-ctx.Done():
 		return auth.Unknown
 	}
-	answer, err := l.ask(ctx, l.channel.TrySend, question, id, late.C)
+	answer, err := l.ask(ctx, l.channel.TrySend, late.C, func(id uint64) ipc.Message {
+		question.ID = id
+		return question
+	})
 	if verified, ok := answer.(*ipc.Verified); ok && err == nil {
 		return map[ipc.Verdict]auth.Answer{ipc.Genuine: auth.Good, ipc.Forged: auth.Bad}[verified.Verdict]
 	}
@@ -178,18 +169,11 @@ func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 
 var errGone = errors.New("the keeper is gone")
 
-// ask asks once, by send. id is the question's number.
-func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, question ipc.Message, id uint64, late <-chan time.Time) (ipc.Message, error) {
-	answer := make(chan ipc.Message, 1)
-	l.mu.Lock()
-	l.waiting[id] = answer
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.waiting, id)
-		l.mu.Unlock()
-	}()
-	if err := send(question); err != nil {
+// ask asks once, by send; question makes the question of its number.
+func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
+	id, answer := l.asked.next()
+	defer l.asked.forget(id, answer)
+	if err := send(question(id)); err != nil {
 		if _, ours := errors.AsType[*ipc.Violation](err); ours || err == ipc.ErrFull {
 			return nil, err
 		}

@@ -263,8 +263,10 @@ func TestWhoLeavesWaitsForNoKeeper(t *testing.T) {
 	l := tokens.keeper.link
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	for id := uint64(1); ; id++ {
-		_, err := l.ask(gone, l.channel.TrySend, &ipc.Verify{ID: id, Signed: bytes.Repeat([]byte("a"), 8<<10)}, id, nil)
+	for {
+		_, err := l.ask(gone, l.channel.TrySend, nil, func(id uint64) ipc.Message {
+			return &ipc.Verify{ID: id, Signed: bytes.Repeat([]byte("a"), 8<<10)}
+		})
 		if errors.Is(err, ipc.ErrFull) {
 			break
 		}
@@ -275,8 +277,8 @@ func TestWhoLeavesWaitsForNoKeeper(t *testing.T) {
 	if tokens.keeper.verify(t.Context(), auth.Signature{Signed: strings.Repeat("a", 8<<10), Bytes: make([]byte, 32)}) != auth.Unknown {
 		t.Error("an answer of a keeper that reads nothing")
 	}
-	if len(l.waiting) != 0 {
-		t.Errorf("%d are waited for", len(l.waiting))
+	if len(l.asked.waiting) != 0 {
+		t.Errorf("%d are waited for", len(l.asked.waiting))
 	}
 }
 

@@ -1,0 +1,24 @@
+package worker
+
+import "testing"
+
+// TestAsked: an answer comes to who asked, once; to who gives up in the same moment too, and to nobody after that.
+func TestAsked(t *testing.T) {
+	var a asked[string]
+	one, first := a.next()
+	two, second := a.next()
+	if one == two || !a.answer(two, "b") || a.answer(two, "again") || a.answer(99, "?") {
+		t.Fatal("numbers, or who waits for them")
+	}
+	if got := <-second; got != "b" {
+		t.Errorf("%q", got)
+	}
+	a.answer(one, "a")
+	if late, came := a.forget(one, first); late != "a" || !came {
+		t.Errorf("late: %q, %v", late, came)
+	}
+	three, third := a.next()
+	if late, came := a.forget(three, third); came || a.answer(three, "c") || len(a.waiting) != 0 {
+		t.Errorf("%q came, %d wait", late, len(a.waiting))
+	}
+}
