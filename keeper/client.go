@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/rate"
 )
 
 // client is one worker.
@@ -15,8 +16,8 @@ type client struct {
 	keeper  *keeper
 	number  uint32 // the parent's for the worker
 	channel *ipc.Channel
-	refused uint // what was not signed
-	pace    pace
+	refused uint         // what was not signed
+	paid    *rate.Bucket // questions
 }
 
 // admit serves the worker behind fd from now on.
@@ -25,7 +26,7 @@ func (k *keeper) admit(fd int, number uint32) error {
 	if err != nil {
 		return err
 	}
-	c := &client{keeper: k, number: number, channel: channel}
+	c := &client{keeper: k, number: number, channel: channel, paid: rate.New(questions, questions, time.Now())}
 	go c.serve()
 	return nil
 }
@@ -69,8 +70,8 @@ func (c *client) serve() {
 }
 
 // slow has a worker wait that asks too fast.
-func (c *client) slow(cost time.Duration) {
-	if wait := c.pace.take(time.Now(), cost); wait > 0 {
+func (c *client) slow(cost float64) {
+	if wait := c.paid.Owe(time.Now(), cost); wait > 0 {
 		c.keeper.counts.slowed.Add(1)
 		time.Sleep(wait)
 	}

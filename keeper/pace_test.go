@@ -3,30 +3,53 @@ package keeper
 import (
 	"testing"
 	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/rate"
 )
 
-// TestPace: a burst is answered at once, what comes on top of it at its rate, and after a rest there is a burst again and no more.
+// TestPace: a second's questions are answered at once, those on top of it at their rate.
 func TestPace(t *testing.T) {
-	var p pace
 	now := time.Now()
-	for i := range 5000 {
-		if wait := p.take(now, signing); wait != 0 {
-			t.Fatalf("question %d of a burst waits for %s", i, wait)
+	for _, tt := range []struct {
+		cost float64
+		many int
+		each time.Duration
+	}{{signing, 5000, 200 * time.Microsecond}, {verifying, 25_000, 40 * time.Microsecond}} {
+		paid := rate.New(questions, questions, now)
+		for i := range tt.many {
+			if wait := paid.Owe(now, tt.cost); wait != 0 {
+				t.Fatalf("question %d of a burst waits for %s", i, wait)
+			}
+		}
+		if wait := paid.Owe(now, tt.cost); wait != tt.each {
+			t.Errorf("beyond the burst one waits for %s, want %s", wait, tt.each)
 		}
 	}
-	for range 50 {
-		if wait := p.take(now, signing); wait != signing {
-			t.Fatalf("beyond the burst one waits for %s, want %s", wait, signing)
+}
+
+// TestQuestionsWait: a worker that has asked too much is not answered before it is paid for, whatever it asks.
+func TestQuestionsWait(t *testing.T) {
+	for _, question := range []ipc.Message{
+		&ipc.Sign{ID: 7, Key: 1, Scheme: uint16(ecdsaSHA256), Message: hash13(32)},
+		&ipc.Verify{ID: 7, Signed: []byte("a.b")},
+	} {
+		k := begun(t, 1)
+		worker, fd, err := ipc.Pair(ipc.Worker, ipc.Keeper)
+		if err != nil {
+			t.Fatal(err)
 		}
-		now = now.Add(signing)
-	}
-	now = now.Add(time.Hour)
-	for i := range 25_000 {
-		if wait := p.take(now, verifying); wait != 0 {
-			t.Fatalf("question %d after a rest waits for %s", i, wait)
+		c := &client{keeper: k, channel: must(ipc.Open(fd, ipc.Keeper, ipc.Worker)), paid: rate.New(questions, questions, time.Now())}
+		c.paid.Owe(time.Now(), 3600*questions)
+		go c.serve()
+		if err := worker.Send(question); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if wait := p.take(now, verifying); wait == 0 {
-		t.Error("an hour's rest counts for more than a burst")
+		for begun := time.Now(); k.counts.slowed.Load() == 0; time.Sleep(time.Millisecond) {
+			if k.counts.signed.Load()+k.counts.unsure.Load() > 0 || time.Since(begun) > time.Minute {
+				t.Fatalf("%s does not wait", question.Kind())
+			}
+		}
+		worker.Close()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/rate"
 )
 
 // auditor hears what one worker says of changes. A nil one is of a gateway without an audit log, whose workers
@@ -21,7 +22,8 @@ type auditor struct {
 	holds func(id uint64) (*ipc.Connection, error)
 
 	mu     sync.Mutex
-	asked  *budget
+	asked  *rate.Bucket
+	later  *rate.Bucket         // how often it may be told to come later
 	under  map[uint64]*underway // by the worker's number
 	buried bool
 }
@@ -36,8 +38,8 @@ type underway struct {
 // lies, and is told to come later.
 const (
 	changeBurst = 2000
-	changeRate  = 1000 // a second
-	mostLater   = 20_000
+	changeRate  = 1000   // a second
+	laterRate   = 20_000 // a second; who does not stop asking is ended
 )
 
 func newAuditor(a *audit, worker *process, uid uint32, requests int, holds func(uint64) (*ipc.Connection, error)) *auditor {
@@ -45,7 +47,7 @@ func newAuditor(a *audit, worker *process, uid uint32, requests int, holds func(
 		return nil
 	}
 	return &auditor{audit: a, worker: worker, uid: uid, most: 2*requests + 16, holds: holds,
-		asked: newBudget(changeBurst, changeRate, time.Now()), under: map[uint64]*underway{}}
+		asked: rate.New(changeBurst, changeRate, time.Now()), later: rate.New(laterRate, laterRate, time.Now()), under: map[uint64]*underway{}}
 }
 
 // hear takes what is about changes. It never waits for the log. done is false when the message is none of them.
@@ -76,20 +78,20 @@ func (a *auditor) intend(m *ipc.Intent) error {
 	_, twice := a.under[m.ID]
 	full := len(a.under) >= a.most
 	now := time.Now()
-	affordable, missed := a.asked.spend(now)
+	affordable := a.asked.Take(now, 1)
 	if !twice && !full && affordable {
 		u.id = a.audit.name()
 		a.under[m.ID] = u
 	}
-	missed = max(missed, a.asked.missed)
+	tooOften := !affordable && !a.later.Take(now, 1)
 	a.mu.Unlock()
 	switch {
 	case twice:
 		return fmt.Errorf("it said Intent %d twice", m.ID)
 	case full:
 		return fmt.Errorf("it said Intent of more changes than it may answer requests")
-	case !affordable && missed > mostLater:
-		return fmt.Errorf("it said Intent too often")
+	case tooOften:
+		return errTooOften("Intent")
 	case !affordable:
 		a.audit.counts.later.add(1)
 		return a.say(m.ID, ipc.Later)

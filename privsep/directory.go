@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/errs"
+	"schedrestd/rate"
 )
 
 // directory names users and groups for all workers. The system's databases are asked by package
@@ -68,7 +69,7 @@ type inquirer struct {
 	over chan struct{} // closed when nobody waits for an answer any more
 
 	mu   sync.Mutex
-	rate *budget
+	left *rate.Bucket // questions
 }
 
 const (
@@ -77,7 +78,7 @@ const (
 )
 
 func (d *directory) inquirer() *inquirer {
-	return &inquirer{directory: d, turn: make(chan struct{}, maxLookups/2), over: make(chan struct{}), rate: newBudget(askBurst, askRate, time.Now())}
+	return &inquirer{directory: d, turn: make(chan struct{}, maxLookups/2), over: make(chan struct{}), left: rate.New(askBurst, askRate, time.Now())}
 }
 
 // name is the directory's. It waits while there were too many questions.
@@ -115,7 +116,7 @@ func (i *inquirer) isOver() bool {
 func (i *inquirer) afford() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.rate.take(1, time.Now())
+	return i.left.Take(time.Now(), 1)
 }
 
 // find looks q up.

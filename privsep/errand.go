@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/rate"
 )
 
 // spread gives a worker one of the ports at which each controller listens: they are many so that not all
@@ -37,11 +38,11 @@ type errands struct {
 	names   *inquirer
 	outlet  *outlet
 	servers *servers
-	dials   *budget
+	dials   *rate.Bucket
 	asked   atomic.Int32 // names that are being looked up
 	counts  *counters
-	refused *budget // ways that it may be told to wait for
-	ports   uint32  // of this machine, for its connections; see portsOf
+	refused *rate.Bucket // ways that it may be told to wait for
+	ports   uint32       // of this machine, for its connections; see portsOf
 }
 
 // A worker opens one connection for each question that it asks a daemon. One that opens more than a worker
@@ -56,8 +57,8 @@ const (
 )
 
 func newErrands(setup *ipc.Setup, channel *ipc.Channel, names *directory, from *outlet) *errands {
-	return &errands{setup: setup, channel: channel, names: names.inquirer(), outlet: from, dials: newBudget(dialBurst, dialRate, time.Now()), counts: new(counters),
-		refused: newBudget(waitBurst, waitRate, time.Now())}
+	return &errands{setup: setup, channel: channel, names: names.inquirer(), outlet: from, dials: rate.New(dialBurst, dialRate, time.Now()), counts: new(counters),
+		refused: rate.New(waitBurst, waitRate, time.Now())}
 }
 
 // end has nobody look up names for it any more.
@@ -66,7 +67,7 @@ func (e *errands) end() { close(e.names.over) }
 // wait counts that it asked for more than it gets.
 func (e *errands) wait() error {
 	e.counts.limited.add(1)
-	if !e.refused.take(1, time.Now()) {
+	if !e.refused.Take(time.Now(), 1) {
 		return errTooOften("Dial or Stock")
 	}
 	return nil
@@ -92,7 +93,7 @@ func (e *errands) dial(m *ipc.Dial) error {
 	if err != nil {
 		return err
 	}
-	if !e.dials.take(1, time.Now()) {
+	if !e.dials.Take(time.Now(), 1) {
 		if err := e.wait(); err != nil {
 			return err
 		}
@@ -101,7 +102,7 @@ func (e *errands) dial(m *ipc.Dial) error {
 	w, errno := open(to, e.outlet, e.ports)
 	if errno != 0 {
 		if errno == unix.EADDRNOTAVAIL {
-			e.dials.left -= portless
+			e.dials.Owe(time.Now(), portless)
 		}
 		e.counts.undialled.add(1)
 		return e.say(&ipc.Undialed{ID: m.ID, Errno: uint16(errno)})
@@ -129,12 +130,12 @@ func (e *errands) stock(m *ipc.Stock) error {
 		return err
 	}
 	unread, err := e.channel.Unread()
-	if err != nil || unread > mostUnread || to.Network != "tcp" || !e.dials.take(ipc.SpareCount, time.Now()) {
+	if err != nil || unread > mostUnread || to.Network != "tcp" || !e.dials.Take(time.Now(), ipc.SpareCount) {
 		return e.wait()
 	}
 	fds := spares(to.Address, e.outlet, e.ports)
 	if fds == nil {
-		e.dials.left -= portless
+		e.dials.Owe(time.Now(), portless)
 		return e.wait()
 	}
 	defer closeFDs(fds)

@@ -226,7 +226,7 @@ func (p *pool) progress(w *worker, m *ipc.Progress) error {
 	if !p.slots.report(c, m.Stage) {
 		return fmt.Errorf("it said twice that connection %d is %s", m.ID, m.Stage)
 	}
-	if ok, _ := w.reports.spend(time.Now()); !ok {
+	if !w.reports.Take(time.Now(), 1) {
 		return errTooOften("Progress")
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/rate"
 	"schedrestd/security"
 )
 
@@ -30,7 +31,7 @@ type keeper struct {
 	room    *quota                 // for what it logs
 	settle  func(first bool) error // gives one that is ready its keys
 	accuse  func(worker uint32, why string)
-	accused *budget       // how many workers it may have ended
+	accused *rate.Bucket  // how many workers it may have ended
 	quit    chan struct{} // closed when the gateway stops
 	wake    chan struct{} // gets a token when it is needed
 	running sync.WaitGroup
@@ -57,7 +58,7 @@ const (
 
 // newKeeper opens the keeper's program. That it can't be is of no account until it is needed.
 func newKeeper(c Config, who service, settle func(bool) error) (*keeper, error) {
-	k := &keeper{config: c, who: who, log: c.Log, room: newQuota(c), settle: settle, accused: &budget{burst: mostAccused, rate: accusedRate, left: mostAccused, at: time.Now()}, quit: make(chan struct{}), wake: make(chan struct{}, 1),
+	k := &keeper{config: c, who: who, log: c.Log, room: newQuota(c), settle: settle, accused: rate.New(mostAccused, accusedRate, time.Now()), quit: make(chan struct{}), wake: make(chan struct{}, 1),
 		more: make(chan struct{}), kept: make(chan *ipc.Kept, 1)}
 	self := service{Identity: who.Identity, root: who.root}
 	if who.root {
@@ -276,7 +277,7 @@ func (k *keeper) serveChannel(p *process, settle func()) error {
 		case *ipc.Kept:
 			err = k.hearKept(m)
 		case *ipc.Breach:
-			if !k.accused.take(1, time.Now()) { // a captured one could stop the service so
+			if !k.accused.Take(time.Now(), 1) { // a captured one could stop the service so
 				return errors.New("it said of too many workers that they broke the book")
 			}
 			k.accuse(m.Number, "to the keeper: "+printable(m.Reason))

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/rate"
 	"schedrestd/security"
 )
 
@@ -295,7 +296,8 @@ func TestQuotas(t *testing.T) {
 		t.Errorf("after its lines: %t, its sibling %t, another's %t", again, sibling, other)
 	}
 	for _, q := range qs.list {
-		q.used = time.Now().Add(-time.Hour)
+		full := newQuota(c) // as it is after a while
+		q.lines, q.bytes = full.lines, full.bytes
 	}
 	for uid := range uint32(mostQuotas) {
 		qs.of(100+uid, 0, c)
@@ -351,10 +353,32 @@ func TestNamesHaveARate(t *testing.T) {
 	}
 }
 
+// TestAsksForLeaveOnAndOn: a worker that asks for leave faster than it gets it is told to come later, and one that asks on without end is ended.
+func TestAsksForLeaveOnAndOn(t *testing.T) {
+	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	must(t, err)
+	defer channel.Close()
+	peer, err := ipc.Open(fd, ipc.Worker, ipc.Parent)
+	must(t, err)
+	defer peer.Close()
+	serving(t, channel, peer)
+	a := newAuditor(new(audit), &process{channel: channel}, 7, 1000, func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
+	a.asked.Owe(time.Now(), 3600*changeRate)
+	begun, said := time.Now(), 0
+	for err == nil {
+		said++
+		_, err = a.hear(&ipc.Intent{ID: uint64(said)})
+	}
+	most := laterRate * (1 + time.Since(begun).Seconds())
+	if later := a.audit.counts.later.n.Load(); said <= laterRate || float64(said) > most+1 || int(later) != said-1 {
+		t.Errorf("it was ended for Intent %d, after %d answers: %v", said, later, err)
+	}
+}
+
 // TestAccusers: a captured keeper has a few workers ended, and then is ended itself, also when it is started again.
 func TestAccusers(t *testing.T) {
 	accused := 0
-	k := &keeper{accuse: func(uint32, string) { accused++ }, accused: &budget{burst: mostAccused, left: mostAccused, at: time.Now()}}
+	k := &keeper{accuse: func(uint32, string) { accused++ }, accused: rate.New(mostAccused, 0, time.Now())}
 	for life := range 2 {
 		parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
 		must(t, err)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"schedrestd/rate"
 )
 
 // maxLine is how much of a line of a process reaches the log, in bytes.
@@ -110,67 +112,25 @@ func isPlain(s string) bool {
 	return true
 }
 
-// budget is a token bucket.
-type budget struct {
-	burst, rate float64
-	left        float64
-	at          time.Time
-	missed      int
-	since       time.Time // when the first of the missed was refused
-}
-
-func newBudget(burst, rate int, now time.Time) *budget {
-	return &budget{burst: float64(burst), rate: float64(rate), left: float64(burst), at: now}
-}
-
-// take takes n out of the budget, or nothing.
-func (b *budget) take(n int, now time.Time) bool {
-	b.left = min(b.burst, b.left+b.rate*now.Sub(b.at).Seconds())
-	b.at = now
-	if b.left < float64(n) {
-		return false
-	}
-	b.left -= float64(n)
-	return true
-}
-
-// spend takes one line out of the budget. missed is how many were refused, told at most
-// once a second, with a line that passes.
-func (b *budget) spend(now time.Time) (ok bool, missed int) {
-	if !b.take(1, now) {
-		if b.missed == 0 {
-			b.since = now
-		}
-		b.missed++
-		return false, 0
-	}
-	if b.missed > 0 && now.Sub(b.since) >= time.Second {
-		missed, b.missed = b.missed, 0
-	}
-	return true, missed
-}
-
 // quota is what processes that come one after another may log. It is not theirs: who is started again has what was left.
 type quota struct {
 	mu    sync.Mutex
-	lines *budget
-	bytes *budget
-	used  time.Time
+	lines *rate.Bucket
+	bytes *rate.Bucket
 }
 
 // lineSize is what a line has on the average, in bytes: a request's has as many.
 const lineSize = 200
 
 func newQuota(c Config) *quota {
-	now := time.Now()
-	return &quota{lines: newBudget(c.LogBurst, c.LogRate, now), bytes: newBudget(lineSize*c.LogBurst, lineSize*c.LogRate, now), used: now}
+	now, burst, perSecond := time.Now(), float64(c.LogBurst), float64(c.LogRate)
+	return &quota{lines: rate.New(burst, perSecond, now), bytes: rate.New(lineSize*burst, lineSize*perSecond, now)}
 }
 
 // admit takes a line apart, if there is room for it.
 func (q *quota) admit(line string, now time.Time) (entry, bool) {
 	q.mu.Lock()
-	ok := q.lines.take(1, now) && q.bytes.take(1, now)
-	q.used = now
+	ok := q.lines.Take(now, 1) && q.bytes.Take(now, 1)
 	q.mu.Unlock()
 	if !ok {
 		return entry{}, false
@@ -178,14 +138,14 @@ func (q *quota) admit(line string, now time.Time) (entry, bool) {
 	e := readEntry(line)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return e, q.bytes.take(e.size(), now)
+	return e, q.bytes.Take(now, float64(e.size()))
 }
 
 // isFull tells whether nothing is used of it any more.
 func (q *quota) isFull(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return now.Sub(q.used).Seconds() > max(q.lines.burst/q.lines.rate, q.bytes.burst/q.bytes.rate)
+	return q.lines.IsFull(now) && q.bytes.IsFull(now)
 }
 
 // quotas are those of all workers: of a user and a place in his pool.

@@ -77,7 +77,7 @@ func (p *pool) offence(w *worker, m *ipc.Offence) error {
 	if !ok {
 		return errNotHeld("Offence", m.ID)
 	}
-	if ok, _ := w.offences.spend(time.Now()); !ok {
+	if !w.offences.Take(time.Now(), 1) {
 		return errTooOften("Offence")
 	}
 	kind := penalty.Auth

@@ -11,6 +11,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/penalty"
+	"schedrestd/rate"
 )
 
 // TestPenaltiesBySource: a /64 is one source however many addresses it has, a crash counts once for each source, and
@@ -60,7 +61,7 @@ func TestLyingOffences(t *testing.T) {
 	defer unix.Close(fd)
 	p := &pool{slots: s}
 	mine, waiting := &connection{fd: -1, source: source{uid: 7, local: true}}, &connection{fd: 99, source: source{uid: 8, local: true}}
-	w := &worker{process: &process{channel: channel}, held: map[uint64]*connection{1: mine, 2: waiting}, offences: newBudget(offenceBurst, offenceRate, time.Now())}
+	w := &worker{process: &process{channel: channel}, held: map[uint64]*connection{1: mine, 2: waiting}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
 	for _, id := range []uint64{2, 3} {
 		if p.offence(w, &ipc.Offence{ID: id, What: ipc.WrongCredential}) == nil {
 			t.Errorf("it may report connection %d, which it does not hold", id)

@@ -8,8 +8,8 @@
 // that is killed and logged, not answered.
 //
 // It refuses to parse HTTP, JSON or tokens, to dial a UNIX socket, and to dial or open what a
-// worker names: it opens ways to the daemons of the configuration, by their index. Of ours it imports become, errs, guard, ipc, penalty, security
-// and socket, and nothing else. The way in is Run.
+// worker names: it opens ways to the daemons of the configuration, by their index. Of ours it imports become, errs, guard, ipc, penalty,
+// rate, security and socket, and nothing else. The way in is Run.
 package privsep
 
 import (

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"schedrestd/rate"
 )
 
 // tally counts something that clients or users can make happen as often as they like. The lines about
@@ -12,18 +14,17 @@ import (
 type tally struct {
 	mu    sync.Mutex
 	n     uint64
-	lines *budget
+	lines *rate.Bucket
 }
 
-func newTally() *tally { return &tally{lines: newBudget(50, 5, time.Now())} }
+func newTally() *tally { return &tally{lines: rate.New(50, 5, time.Now())} }
 
 // add counts one more, and tells whether a line may say so.
 func (t *tally) add() (n uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.n++
-	ok, _ = t.lines.spend(time.Now())
-	return t.n, ok
+	return t.n, t.lines.Take(time.Now(), 1)
 }
 
 // complain logs that a worker ended badly, or could not begin. A user at his limit of processes, or one

@@ -138,26 +138,6 @@ func TestReadLine(t *testing.T) {
 	}
 }
 
-func TestBudget(t *testing.T) {
-	at := time.Unix(0, 0)
-	b := newBudget(3, 2, at)
-	var got []int // 1 passed, 0 refused, -n passed and told that n were missed
-	for _, ms := range []int{0, 0, 0, 0, 100, 600, 700, 1200, 1700} {
-		ok, missed := b.spend(at.Add(time.Duration(ms) * time.Millisecond))
-		switch {
-		case ok && missed > 0:
-			got = append(got, -missed)
-		case ok:
-			got = append(got, 1)
-		default:
-			got = append(got, 0)
-		}
-	}
-	if diff := cmp.Diff([]int{1, 1, 1, 0, 0, 1, 0, -3, 1}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestPauseGrows(t *testing.T) {
 	if pause(0) != 0 {
 		t.Error("a worker that did its work is replaced at once")

@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/rate"
 )
 
 // worker is one worker process as the parent sees it. The fields below process are
@@ -27,8 +28,8 @@ type worker struct {
 	finished uint64                 // … that it finished
 	asked    uint64                 // number of the last Ping
 	waiting  time.Time              // since when that one is unanswered; zero when none is
-	reports  *budget                // of what it may say about how far its connections are
-	offences *budget                // … about what their clients did
+	reports  *rate.Bucket           // of what it may say about how far its connections are
+	offences *rate.Bucket           // … about what their clients did
 }
 
 // spawn starts the worker of the i-th keep and gives it its Setup and the posture to expect.
@@ -40,8 +41,8 @@ func (p *pool) spawn(i int) (*worker, error) {
 	}
 	w := &worker{process: process, requests: p.requests(i), held: map[uint64]*connection{}, share: 1 / float64(p.config.Workers)}
 	// It says how far one has come when that has lasted (worker/watch.go), and when it was asked to end it.
-	w.reports = newBudget(1000+4*p.config.Connections, 40*p.config.Connections, time.Now())
-	w.offences = newBudget(offenceBurst, offenceRate, time.Now())
+	w.reports = rate.New(1000+4*float64(p.config.Connections), 40*float64(p.config.Connections), time.Now())
+	w.offences = rate.New(offenceBurst, offenceRate, time.Now())
 	p.slots.counts.born.add(1)
 	setup := p.config.Setup
 	setup.Requests = uint32(w.requests)
@@ -51,7 +52,7 @@ func (p *pool) spawn(i int) (*worker, error) {
 	w.errands = newErrands(&setup, w.channel, p.names, p.outlet)
 	w.errands.servers = p.spawner.servers
 	w.errands.counts = p.slots.counts
-	w.errands.dials = newBudget(p.config.DialBurst, p.config.DialRate, time.Now())
+	w.errands.dials = rate.New(float64(p.config.DialBurst), float64(p.config.DialRate), time.Now())
 	w.errands.ports = portsOf(w.number, p.outlet)
 	w.audit = newAuditor(p.audit, process, p.who.UID, w.requests, func(id uint64) (*ipc.Connection, error) { return p.holds(w, id) })
 	setup.Tasks = uint32(p.spawner.tasks(born.threads))

@@ -12,6 +12,7 @@ import (
 	"schedrestd/handlers"
 	"schedrestd/ipc"
 	"schedrestd/penalty"
+	"schedrestd/rate"
 )
 
 // offences is what clients do wrong. The parent is told of those whose connection it knows them by, and says who has to
@@ -24,7 +25,7 @@ type offences struct {
 	forwarded *penalty.Table[netip.Addr]
 
 	mu      sync.Mutex
-	reports bucket
+	reports *rate.Bucket
 }
 
 // Reports of this worker: so many at once, and then so many a second. What is more is not told, since who is over
@@ -40,7 +41,7 @@ const mostForwarded = 10_000
 func newOffences(a ipc.Admission, w *watch, counts *counters) *offences {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
 	return &offences{watch: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
-		reports: bucket{left: reportBurst, at: time.Now()}}
+		reports: rate.New(reportBurst, reportRate, time.Now())}
 }
 
 // report tells the parent what the client of connection id did.
@@ -49,9 +50,9 @@ func (o *offences) report(id uint64, what ipc.Wrong) {
 		return
 	}
 	o.mu.Lock()
-	wait := o.reports.take(time.Now(), reportRate, reportBurst)
+	ok := o.reports.Take(time.Now(), 1)
 	o.mu.Unlock()
-	if wait > 0 {
+	if !ok {
 		o.counts.untold.Add(1)
 		return
 	}
