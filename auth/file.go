@@ -34,6 +34,7 @@ type recipe struct {
 	rights  string // what gives it to who has to read it; %[1]s is the file, "" nothing
 	room    string // what makes a directory for it; %[1]s is that
 	unlock  string // what lets him read one that he can't; %[1]s is it
+	secret  string // to whom alone its directory is then opened, as chown has it; "" to everybody
 	remark  string // what to put in, and to know
 }
 
@@ -58,7 +59,11 @@ func (r recipe) mend(err error, path string, worthless bool) error {
 			hint = fmt.Sprintf(r.room, guard.Quote(dir)) + " && " + hint
 		}
 	case kind == errs.Denied:
-		hint, remark = guard.Enter(path)+fmt.Sprintf(r.unlock, quoted), fmt.Sprintf("uid %d, as whom this program runs, has to read it", os.Geteuid())
+		enter := guard.Enter(path)
+		if r.secret != "" {
+			enter = guard.EnterSecret(path, r.secret)
+		}
+		hint, remark = enter+fmt.Sprintf(r.unlock, quoted), fmt.Sprintf("uid %d, as whom this program runs, has to read it", os.Geteuid())
 	case regular && worthless:
 		hint, remark = guard.Anew(path, r.command), r.remark
 	case regular:

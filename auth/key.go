@@ -50,6 +50,7 @@ func LoadKey(path string, trust guard.Trust) (Key, error) {
 		command: fmt.Sprintf("(umask 077; head -c %d /dev/urandom >%%s)", minKey),
 		room:    "(umask 022; mkdir -p -m 0700 %[1]s)",
 		unlock:  fmt.Sprintf("chown %d %%[1]s && chmod 0600 %%[1]s", reader),
+		secret:  fmt.Sprint(reader),
 	}
 	if reader != 0 { // whoever pastes it
 		anew.rights = fmt.Sprintf(" && chown %d %%[1]s", reader)

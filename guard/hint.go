@@ -29,6 +29,16 @@ func Enter(path string) string {
 	return "chmod a+x" + closed + " && "
 }
 
+// EnterSecret is Enter on the way to a secret: the directory that has it is opened to owner ("user:group", as chown has
+// it; an empty user stays) and group alone, and the ones above it to everybody.
+func EnterSecret(path, owner string) string {
+	if Enter(path) == "" {
+		return ""
+	}
+	dir := filepath.Dir(path)
+	return fmt.Sprintf("%schown %s %s && chmod 0710 %[3]s && ", Enter(dir), owner, Quote(dir))
+}
+
 // Anew is the command that puts what command writes to its %s in the place of path: all at once, for who follows
 // path, and with the owner, group and mode that the file has which is there.
 func Anew(path, command string) string {

@@ -267,8 +267,9 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	g.keeps("the next key's", hs256(v.key), "unknown")
 
 	for what, hint := range hints {
-		if !strings.HasPrefix(hint, "chmod a+x "+filepath.Dir(v.Key)+" && ") {
-			t.Errorf("%s: %s", what, hint)
+		if want := map[string]string{"key": fmt.Sprintf("chown root:%d %[2]s && chmod 0710 %[2]s && ", v.as.Gid, filepath.Dir(v.Key)),
+			"key set": "chmod a+x " + filepath.Dir(v.Key) + " && "}[what]; !strings.HasPrefix(hint, want) {
+			t.Errorf("%s: %s, want %s", what, hint, want)
 		}
 		if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil {
 			t.Errorf("%s: %s: %v\n%s", what, hint, err, out)

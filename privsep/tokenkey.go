@@ -42,8 +42,8 @@ func openTokenKey(path string, who service) (*os.File, error) {
 	}
 	if st.Gid == who.GID && st.Mode&0o040 != 0 {
 		f.Close()
-		hint, _ := who.shareTokenKey(path)
-		return nil, errs.New(errs.Invalid, "key file %s: the group of %s, who serves, can read it", path, who.Name).WithHint("%s", hint)
+		return nil, errs.New(errs.Invalid, "key file %s: the group of %s, who serves, can read it", path, who.Name).
+			WithHint("%s", who.shareTokenKey(path))
 	}
 	return f, nil
 }
@@ -59,23 +59,29 @@ func openKeySet(path string, who service) (*os.File, error) {
 // unlockTokenKey is the command after which a parent that is root can read the key without capabilities, and SchedUser still
 // can; "" when there is none. Another parent is not to be made to.
 func (s service) unlockTokenKey(path string) string {
-	if command, both := s.shareTokenKey(path); s.root && both {
-		return guard.Enter(path) + command + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
+	if owner, _, both := s.tokenKeyOwner(); s.root && both {
+		return guard.EnterSecret(path, owner) + s.shareTokenKey(path) + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
 	}
 	return ""
 }
 
 // shareTokenKey is the command that gives the key to SchedUser, to root as well if it can, and to no worker.
-func (s service) shareTokenKey(path string) (command string, both bool) {
-	quoted := guard.Quote(path)
+func (s service) shareTokenKey(path string) string {
+	owner, mode, _ := s.tokenKeyOwner()
+	return fmt.Sprintf("chown %s %s && chmod %s %[2]s", owner, guard.Quote(path), mode)
+}
+
+// tokenKeyOwner is whose the key is to be, as chown has it, and of which mode, for SchedUser to read it, and, if both, root without
+// capabilities.
+func (s service) tokenKeyOwner() (owner, mode string, both bool) {
 	sched, err := become.LookupUID(s.schedUID)
 	switch {
 	case s.schedUID == 0:
-		return fmt.Sprintf("chown root %s && chmod 0600 %[1]s", quoted), true
+		return "root", "0600", true
 	case err != nil || sched.GID == s.GID:
-		return fmt.Sprintf("chown %d %s && chmod 0600 %[2]s", s.schedUID, quoted), false
+		return fmt.Sprint(s.schedUID), "0600", false
 	}
-	return fmt.Sprintf("chown root:%d %s && chmod 0440 %[2]s", sched.GID, quoted), true
+	return fmt.Sprintf("root:%d", sched.GID), "0440", true
 }
 
 // unlockKeySet is the command after which everybody can read the key set, which is public.
