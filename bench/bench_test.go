@@ -21,7 +21,6 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(singleEnv); text != "" {
 		serveSingle(text)
 	}
-	go launch()
 	status := m.Run()
 	theLab.close()
 	slurm.close()

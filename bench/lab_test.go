@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -56,18 +55,6 @@ func (l *lab) open(b *testing.B) *lab {
 	return l
 }
 
-// launches are the daemons to start.
-var launches = make(chan func())
-
-// launch starts daemons from one thread that lives as long as the benchmarks: the
-// kernel kills them when it ends.
-func launch() {
-	runtime.LockOSThread()
-	for start := range launches {
-		start()
-	}
-}
-
 func (l *lab) up(b *testing.B, p site.Part) {
 	b.Helper()
 	l.daemons = append(l.daemons, l.start(b, p))
@@ -76,14 +63,7 @@ func (l *lab) up(b *testing.B, p site.Part) {
 // start starts a daemon and waits until it answers.
 func (l *lab) start(b *testing.B, p site.Part) *site.Daemon {
 	b.Helper()
-	var d *site.Daemon
-	var err error
-	done := make(chan struct{})
-	launches <- func() {
-		d, err = site.Start(p)
-		close(done)
-	}
-	<-done
+	d, err := site.Start(p)
 	must(b, err)
 	if err := d.Await(context.Background()); err != nil {
 		b.Fatalf("%v\n%s", err, strings.Join(d.LastLines(20), "\n"))

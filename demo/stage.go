@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -29,9 +28,6 @@ type stage struct {
 
 // runStage is the stage of a front: it shows everything and ends everything.
 func runStage(opt Options) error {
-	// The kernel kills the daemons when the thread that started them ends: it has to be one that
-	// lives as long as the process.
-	runtime.LockOSThread()
 	// Ctrl-C reaches all processes at the terminal. What counts is what the front makes of it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, err := untilFrontEnds()

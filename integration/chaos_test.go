@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"schedrestd/ctld/process"
+	"schedrestd/demo/site"
 )
 
 // How often somebody is killed.
@@ -144,7 +145,7 @@ func (c *chaos) storm() {
 			controller.Kill()
 			c.controllersKilled.add(1)
 			time.Sleep(time.Second) // it is missed
-			next, err := start(c.ctld)
+			next, err := site.Start(c.ctld)
 			if err == nil {
 				controller = next
 				err = next.Await(c.t.Context())

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"schedrestd/demo/site"
 )
 
 const (
@@ -40,7 +42,7 @@ func TestControllerKilled(t *testing.T) {
 				pass++
 				l.daemons["schedctld"].Kill()
 				l.ctld.Env = []string{fmt.Sprintf("SCHEDCTLD_FAILPOINT=%s:%d", point, 1+7*pass%23)}
-				d, err := start(l.ctld) // not up: it may die before it can answer
+				d, err := site.Start(l.ctld) // not up: it may die before it can answer
 				must(t, err)
 				l.daemons["schedctld"] = d
 				select {

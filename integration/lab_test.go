@@ -67,7 +67,7 @@ func newLab(t *testing.T, change ...func(*lab)) *lab {
 // up starts a daemon and waits until it answers.
 func (l *lab) up(p site.Part) {
 	l.t.Helper()
-	d, err := start(p)
+	d, err := site.Start(p)
 	must(l.t, err)
 	l.daemons[p.Name] = d
 	if err := d.Await(l.t.Context()); err != nil {

@@ -11,12 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"schedrestd/demo/site"
 )
 
 // bin is where the binaries are.
@@ -28,7 +25,6 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	go launch()
 	os.Exit(m.Run())
 }
 
@@ -45,28 +41,6 @@ func build() error {
 		return fmt.Errorf("make build: %w\n%s", err, out)
 	}
 	return nil
-}
-
-// launches are the daemons to start.
-var launches = make(chan func())
-
-// launch starts daemons from one thread that lives as long as the tests: the kernel kills
-// them when it ends.
-func launch() {
-	runtime.LockOSThread()
-	for start := range launches {
-		start()
-	}
-}
-
-func start(p site.Part) (d *site.Daemon, err error) {
-	done := make(chan struct{})
-	launches <- func() {
-		d, err = site.Start(p)
-		close(done)
-	}
-	<-done
-	return d, err
 }
 
 // TestCommands runs the pages of testdata/script: what a person types, and what comes back.

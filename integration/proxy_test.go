@@ -224,7 +224,7 @@ func (l *lab) shell(t *testing.T, script string, variables ...string) error {
 func (f *fronts) proxy(t *testing.T, name, address, path string, args ...string) {
 	t.Helper()
 	p := site.Part{Program: site.Program{Name: name, Path: path, Args: args, Log: f.Log(name)}, At: address, Answers: accepts(address)}
-	d, err := start(p)
+	d, err := site.Start(p)
 	must(t, err)
 	t.Cleanup(func() { d.Stop() })
 	if err := d.Await(t.Context()); err != nil {

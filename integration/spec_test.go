@@ -53,7 +53,7 @@ func (l *lab) gateOf(t *testing.T, p site.Part, env []string) *gate {
 		}
 		return nil
 	}
-	g.Daemon, err = start(p)
+	g.Daemon, err = site.Start(p)
 	must(t, err)
 	t.Cleanup(func() {
 		g.Stop()

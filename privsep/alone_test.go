@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
 )
 
 // TestNamespacesAlone: what the namespaces keep from a worker is shown without Landlock and without the filter, which would hide
@@ -41,7 +43,7 @@ func TestNamespacesAlone(t *testing.T) {
 			must(t, os.Chmod(socket, 0o777))
 			outside := exec.Command("/bin/sleep", "1000") // of the same user, and dumpable
 			outside.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Pdeathsig: syscall.SIGKILL}
-			must(t, outside.Start())
+			must(t, thread.Start(outside))
 			defer func() { _ = outside.Process.Kill(); _ = outside.Wait() }()
 			for where, said := range map[string]string{
 				"beside it": intrude(t, g.workerPID(), []string{"ipc", "net", "pid", "mnt"}, owner, socket),

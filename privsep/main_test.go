@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/demo/thread"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
@@ -207,7 +208,7 @@ func launch(t *testing.T, as user, c Config) *gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.cmd.Start(); err != nil {
+	if err := thread.Start(g.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go g.read(out)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"schedrestd/demo/thread"
 	"schedrestd/errs"
 )
 
@@ -48,8 +49,7 @@ func (d *Died) Error() string {
 	return fmt.Sprintf("%s has ended (%s)", d.Daemon.Name, how)
 }
 
-// Start starts p. The calling thread has to live as long as the daemon shall: see
-// runtime.LockOSThread.
+// Start starts p. It ends with this process, however that ends.
 func Start(p Part) (*Daemon, error) {
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -62,7 +62,7 @@ func Start(p Part) (*Daemon, error) {
 	d.cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, p.Env...)
 	// A group of its own keeps the terminal's Ctrl-C away: daemons are ended in order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: p.Credential}
-	if err := d.cmd.Start(); err != nil {
+	if err := thread.Start(d.cmd); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "start %s", p.Name)
 	}
 	go func() {

@@ -3,7 +3,7 @@
 // each use one of their own.
 //
 // Daemons are started with nothing of the caller's environment, so that a SCHED_CONF or a
-// SCHED_JWT of the person who runs it has no say, and are killed by the kernel when the thread that started
+// SCHED_JWT of the person who runs it has no say, and are killed by the kernel when the process that started
 // them ends.
 package site
 
