@@ -1,11 +1,15 @@
 package privsep
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"schedrestd/become"
 	"schedrestd/errs"
+	"schedrestd/ipc"
 	"schedrestd/rate"
 )
 
@@ -50,16 +54,27 @@ func newDirectory() *directory {
 		}}
 }
 
-// name is the name of a user or group, "" when nobody has that number. sure is false when the databases
-// can't be asked.
-func (d *directory) name(group bool, number uint32) (text string, sure bool) {
+// name is the name of a user or group, "" when nobody has that number. An error says that the databases can't be asked.
+func (d *directory) name(group bool, number uint32) (string, error) {
 	q := who{group, number}
 	if text, ok := d.kept(q); ok {
-		return text, true
+		return text, nil
 	}
 	d.own <- struct{}{}
 	defer func() { <-d.own }()
 	return d.find(q)
+}
+
+// introduce gives a worker its own user's name, which only who serves rest_auth/local compares anything with.
+func (d *directory) introduce(setup *ipc.Setup, uid uint32, log *slog.Logger) {
+	if !setup.Local {
+		return
+	}
+	var err error
+	if setup.User, err = d.name(false, uid); err != nil {
+		log.Warn("a worker can't be told its user's name: as long as it lives it answers 401 to requests of its user that have the name",
+			"uid", uid, "error", err, "hint", fmt.Sprintf("getent passwd %d", uid))
+	}
 }
 
 // inquirer asks the directory for one worker.
@@ -81,18 +96,21 @@ func (d *directory) inquirer() *inquirer {
 	return &inquirer{directory: d, turn: make(chan struct{}, maxLookups/2), over: make(chan struct{}), left: rate.New(askBurst, askRate, time.Now())}
 }
 
+// errUnasked is what nobody hears any more.
+var errUnasked = errors.New("its worker has ended")
+
 // name is the directory's. It waits while there were too many questions.
-func (i *inquirer) name(group bool, number uint32) (text string, sure bool) {
+func (i *inquirer) name(group bool, number uint32) (string, error) {
 	q := who{group, number}
 	if text, ok := i.kept(q); ok {
-		return text, true
+		return text, nil
 	}
 	for _, place := range []chan struct{}{i.turn, i.asking} {
 		select {
 		case place <- struct{}{}:
 			defer func() { <-place }()
 		case <-i.over:
-			return "", false
+			return "", errUnasked
 		}
 	}
 	for !i.isOver() {
@@ -101,7 +119,7 @@ func (i *inquirer) name(group bool, number uint32) (text string, sure bool) {
 		}
 		time.Sleep(time.Second / askRate)
 	}
-	return "", false
+	return "", errUnasked
 }
 
 func (i *inquirer) isOver() bool {
@@ -120,9 +138,9 @@ func (i *inquirer) afford() bool {
 }
 
 // find looks q up.
-func (d *directory) find(q who) (text string, sure bool) {
+func (d *directory) find(q who) (string, error) {
 	if text, ok := d.kept(q); ok { // found while this one waited
-		return text, true
+		return text, nil
 	}
 	look := d.user
 	if q.group {
@@ -130,7 +148,7 @@ func (d *directory) find(q who) (text string, sure bool) {
 	}
 	text, err := look(q.number)
 	if err != nil && errs.KindOf(err) != errs.NotFound {
-		return "", false
+		return "", err
 	}
 	if len(text) > maxNameSize {
 		text = ""
@@ -141,7 +159,7 @@ func (d *directory) find(q who) (text string, sure bool) {
 		clear(d.known)
 	}
 	d.known[q] = named{text, d.now().Add(keepNames)}
-	return text, true
+	return text, nil
 }
 
 func (d *directory) kept(q who) (string, bool) {

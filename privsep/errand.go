@@ -179,8 +179,8 @@ func (e *errands) look(m *ipc.Who) error {
 	e.counts.names.add(1)
 	go func() {
 		defer e.asked.Add(-1)
-		name, sure := e.names.name(m.Group, m.Number)
-		_ = e.say(&ipc.Known{ID: m.ID, Sure: sure, Name: name})
+		name, err := e.names.name(m.Group, m.Number)
+		_ = e.say(&ipc.Known{ID: m.ID, Sure: err == nil, Name: name})
 	}()
 	return nil
 }

@@ -1,9 +1,12 @@
 package privsep
 
 import (
+	"bytes"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,14 +188,39 @@ func TestDirectory(t *testing.T) {
 		sure bool
 		all  int // questions so far
 	}{{1, "alice", true, 1}, {1, "alice", true, 1}, {2, "", true, 2}, {2, "", true, 2}, {3, "", false, 3}, {3, "", false, 4}} {
-		text, sure := d.name(false, tt.uid)
-		if text != tt.text || sure != tt.sure || asked != tt.all {
-			t.Errorf("uid %d: %q, %t after %d questions", tt.uid, text, sure, asked)
+		text, err := d.name(false, tt.uid)
+		if text != tt.text || (err == nil) != tt.sure || asked != tt.all {
+			t.Errorf("uid %d: %q, %v after %d questions", tt.uid, text, err, asked)
 		}
 	}
 	now = now.Add(keepNames)
 	if d.name(false, 1); asked != 5 {
 		t.Errorf("%d questions after a name grew old", asked)
+	}
+}
+
+// TestNamesThatCantBeAsked: a worker that can't be told its user's name is complained of, where the name matters.
+func TestNamesThatCantBeAsked(t *testing.T) {
+	d := newDirectory()
+	for _, tt := range []struct {
+		name       string
+		err        error
+		local      bool
+		user, want string
+	}{
+		{"it has one", nil, true, "alice", ""},
+		{"it has none", errs.New(errs.NotFound, "none"), true, "", ""},
+		{"nobody can say", errs.New(errs.Unavailable, "the directory is down"), true, "", "the directory is down"},
+		{"nobody can say, and none is needed", errs.New(errs.Unavailable, "the directory is down"), false, "", ""},
+	} {
+		d.known = map[who]named{}
+		d.user = func(uint32) (string, error) { return tt.user, tt.err }
+		var log bytes.Buffer
+		setup := ipc.Setup{Local: tt.local}
+		d.introduce(&setup, 7, slog.New(slog.NewTextHandler(&log, nil)))
+		if said := log.String(); setup.User != tt.user || (said == "") != (tt.want == "") || !strings.Contains(said, tt.want) {
+			t.Errorf("%s: %q, and the log has %q", tt.name, setup.User, said)
+		}
 	}
 }
 

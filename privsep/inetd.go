@@ -185,7 +185,7 @@ func (v *visit) start() error {
 	setup := &v.config.Setup
 	setup.Tasks = uint32(s.tasks(born.threads))
 	expect := s.expect(v.who.Identity, v.config.files(), uint64(setup.Tasks))
-	setup.User, _ = names.name(false, v.who.UID)
+	names.introduce(setup, v.who.UID, v.config.Log)
 	v.errands = newErrands(setup, v.worker.channel, names, v.outlet)
 	v.errands.servers = v.spawner.servers
 	v.auditor = newAuditor(v.audit, v.worker, v.who.UID, int(setup.Requests), v.holds)

@@ -48,7 +48,7 @@ func (p *pool) spawn(i int) (*worker, error) {
 	setup.Requests = uint32(w.requests)
 	setup.Controllers = spread(setup.Controllers, setup.MorePorts, w.number)
 	setup.Front = spread(setup.Front, setup.MorePorts, w.number)
-	setup.User, _ = p.names.name(false, p.who.UID)
+	p.names.introduce(&setup, p.who.UID, p.log)
 	w.errands = newErrands(&setup, w.channel, p.names, p.outlet)
 	w.errands.servers = p.spawner.servers
 	w.errands.counts = p.slots.counts
