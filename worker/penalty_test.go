@@ -5,8 +5,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"schedrestd/auth"
@@ -87,38 +87,47 @@ func TestForwardedPenalties(t *testing.T) {
 
 // TestReports: only of a connection that is there, so many, and none when there are no penalties.
 func TestReports(t *testing.T) {
-	var mu sync.Mutex
-	told := map[ipc.Kind]int{}
-	w := newWatch(func(m ipc.Message) error {
-		mu.Lock()
-		defer mu.Unlock()
-		told[m.Kind()]++
-		return nil
-	})
-	w.take(1)
-	o := newOffences(penal, w, new(counters))
-	o.report(1, ipc.WrongRequest)
-	o.report(2, ipc.WrongRequest)
-	if told[ipc.KindOffence] != 1 {
-		t.Fatalf("told %v", told)
-	}
-	for range 10_000 {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		w := newWatch(func(m ipc.Message) error {
+			if m.Kind() == ipc.KindOffence {
+				told++
+			}
+			return nil
+		})
+		w.take(1)
+		o := newOffences(penal, w, new(counters))
+		want := func(what string, n int) {
+			t.Helper()
+			if told != n {
+				t.Errorf("%s: %d reports, want %d", what, told, n)
+			}
+			told = 0
+		}
+		o.report(1, ipc.WrongRequest)
+		want("of one that is there", 1)
+		o.report(2, ipc.WrongRequest)
+		want("of one that never was", 0)
+		for range 10_000 {
+			o.report(1, ipc.WrongCredential)
+		}
+		want("at once", reportBurst-2)
+		time.Sleep(time.Second)
+		for range 10_000 {
+			o.report(1, ipc.WrongCredential)
+		}
+		want("after a second", reportRate)
+		newOffences(ipc.Admission{}, w, new(counters)).report(1, ipc.WrongCredential)
+		want("without penalties", 0)
+
+		w.pause(1, time.Minute)
+		if w.paused(w.of(1)) == 0 {
+			t.Error("its client need not wait")
+		}
+		w.pause(2, time.Minute) // it has gone
+		w.end(1)
+		time.Sleep(time.Second)
 		o.report(1, ipc.WrongCredential)
-	}
-	if n := told[ipc.KindOffence]; n < reportBurst-1 || n > 2*reportBurst {
-		t.Errorf("%d reports", n)
-	}
-	w.pause(1, time.Minute)
-	if w.paused(w.of(1)) == 0 {
-		t.Error("its client need not wait")
-	}
-	w.pause(2, time.Minute) // it has gone
-	w.end(1)
-	n := told[ipc.KindOffence]
-	time.Sleep(20 * time.Millisecond)
-	o.report(1, ipc.WrongCredential)
-	newOffences(ipc.Admission{}, w, new(counters)).report(1, ipc.WrongCredential)
-	if told[ipc.KindOffence] != n {
-		t.Error("an offence was told of a connection that is done")
-	}
+		want("of one that is done", 0)
+	})
 }
