@@ -39,7 +39,8 @@ func (c *chaos) audited() {
 	must(c.t, err)
 	defer f.Close()
 	intents, outcomes, submitted := map[string]bool{}, map[string]bool{}, map[string]chaosChange{}
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
 		var a chaosChange
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
 			c.t.Fatalf("the audit log: %v: %s", err, lines.Text())
@@ -55,6 +56,7 @@ func (c *chaos) audited() {
 			c.t.Fatalf("the audit log, out of turn: %s", lines.Text())
 		}
 	}
+	must(c.t, lines.Err())
 	if len(intents) != len(outcomes) {
 		c.t.Errorf("the audit log has %d changes, and what came of %d", len(intents), len(outcomes))
 	}
