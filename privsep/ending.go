@@ -18,13 +18,9 @@ import (
 func (p *pool) endOne(w *worker, why string, still func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.workers[w.number] != w || still != nil && !still() {
-		return
+	if p.workers[w.number] == w && (still == nil || still()) {
+		w.condemn(why)
 	}
-	if w.ending == "" {
-		w.ending = why
-	}
-	w.kill()
 }
 
 // accuse kills the worker of that number, if it is one of p's, for a breach of the book that somebody else has seen.
@@ -84,8 +80,7 @@ func (p *pool) retire() []*connection {
 	close(p.quit)
 	for _, w := range p.workers {
 		if !w.ready {
-			w.ending = "it is not needed any more"
-			w.kill()
+			w.condemn("it is not needed any more")
 			continue
 		}
 		// One that does not read its channel is told when it does, or Ping judges it.
@@ -103,9 +98,8 @@ func (p *pool) endIdle(limit time.Duration) {
 		return
 	}
 	for _, w := range p.workers {
-		if len(w.held) == 0 && w.ending == "" {
-			w.ending = fmt.Sprintf("it was told to end, has held nothing for %s, and is still there", limit)
-			w.kill()
+		if len(w.held) == 0 {
+			w.condemn(fmt.Sprintf("it was told to end, has held nothing for %s, and is still there", limit))
 		}
 	}
 }

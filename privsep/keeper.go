@@ -44,7 +44,6 @@ type keeper struct {
 	settled *process       // the one that has its keys; nil while none has
 	offered uint32         // number of what waits for Kept; 0 when nothing does
 	kept    chan *ipc.Kept // gets it
-	ending  string         // why the parent ended it
 	warned  sync.Once
 	asked   uint64    // number of the last Ping
 	waiting time.Time // since when that one is unanswered
@@ -155,7 +154,7 @@ func (k *keeper) live(first *chan<- error) error {
 		return err
 	}
 	k.mu.Lock()
-	k.process, k.ready, k.ending, k.waiting, k.offered = p, false, "", time.Time{}, 0
+	k.process, k.ready, k.waiting, k.offered = p, false, time.Time{}, 0
 	stale := k.isStopped() || !k.needed
 	k.mu.Unlock()
 	if stale {
@@ -176,8 +175,8 @@ func (k *keeper) live(first *chan<- error) error {
 	switch {
 	case unsettled != nil:
 		return unsettled
-	case k.ending != "":
-		return errs.New(errs.Unavailable, "the keeper was ended: %s", k.ending)
+	case p.ending != "":
+		return errs.New(errs.Unavailable, "the keeper was ended: %s", p.ending)
 	case errors.Is(why, io.EOF):
 		return errs.New(errs.Internal, "the keeper died: %s", status).WithHint("its last words are in the log above")
 	}
@@ -296,13 +295,9 @@ func (k *keeper) serveChannel(p *process, settle func()) error {
 func (k *keeper) end(p *process, why string, still func() bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.process != p || still != nil && !still() {
-		return
+	if k.process == p && (still == nil || still()) {
+		p.condemn(why)
 	}
-	if k.ending == "" {
-		k.ending = why
-	}
-	p.kill()
 }
 
 // watch asks the keeper whether it still reads.
@@ -330,8 +325,7 @@ func (k *keeper) ask() {
 		k.waiting = time.Now()
 		_ = k.process.channel.TrySend(&ipc.Ping{Number: k.asked})
 	case time.Since(k.waiting) > k.config.Silence:
-		k.ending = fmt.Sprintf("it has not read its channel for %s", k.config.Silence)
-		k.process.kill()
+		k.process.condemn(fmt.Sprintf("it has not read its channel for %s", k.config.Silence))
 	}
 }
 

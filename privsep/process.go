@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,6 +27,7 @@ type process struct {
 	dead    chan struct{} // closed when it has
 	silent  chan struct{} // closed when all that it logged was read
 	started time.Time
+	ending  string // why the parent ended it; "" when it ended by itself. Guarded by the lock of whose process it is
 }
 
 // birth is what a process is started with.
@@ -106,6 +108,12 @@ func describe(ws unix.WaitStatus) string {
 		return fmt.Sprintf("killed by signal %d (%s)", ws.Signal(), syscall.Signal(ws.Signal()))
 	}
 	return fmt.Sprintf("exit status %d", ws.ExitStatus())
+}
+
+// condemn kills the process for a reason of the parent's own. The first one is what the log has.
+func (p *process) condemn(why string) {
+	p.ending = cmp.Or(p.ending, why)
+	p.kill()
 }
 
 // kill ends the process.

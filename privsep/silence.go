@@ -44,8 +44,7 @@ func (p *pool) ask(w *worker) {
 		// A full channel is the same silence: the next ticks judge it.
 		_ = w.channel.TrySend(&ipc.Ping{Number: w.asked})
 	case time.Since(w.waiting) > p.config.Silence:
-		w.ending = fmt.Sprintf("it has not read its channel for %s", p.config.Silence)
-		w.kill()
+		w.condemn(fmt.Sprintf("it has not read its channel for %s", p.config.Silence))
 	}
 }
 

@@ -20,8 +20,7 @@ type worker struct {
 	errands  *errands
 	audit    *auditor
 	ready    bool
-	ending   string                 // why the parent ended it; "" when it ended by itself
-	breach   error                  // … or how it broke the book elsewhere, and was killed for it
+	breach   error                  // how it broke the book elsewhere, and was killed for it
 	held     map[uint64]*connection // what it was given and has not said Done of
 	handed   uint64                 // connections given to it
 	share    float64                // … of the last ones that its pool gave, as a part of all
