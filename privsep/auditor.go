@@ -156,13 +156,8 @@ func (a *auditor) bury(why string) {
 	}
 }
 
-// say answers. A worker that does not read its channel gets no answer, and nobody waits for it here.
 func (a *auditor) say(id uint64, leave ipc.Leave) error {
-	err := a.worker.channel.TrySend(&ipc.Noted{ID: id, Leave: leave})
-	if bad, ours := errors.AsType[*ipc.Violation](err); ours {
-		return bad
-	}
-	return nil
+	return trySay(a.worker.channel, &ipc.Noted{ID: id, Leave: leave})
 }
 
 // holds is what a worker of the pool may make changes for.
@@ -175,7 +170,7 @@ func (p *pool) holds(w *worker, id uint64) (*ipc.Connection, error) {
 	}
 	for _, other := range p.workers {
 		if _, ok := other.held[id]; ok {
-			return nil, fmt.Errorf("it said Intent for connection %d, which it does not hold", id)
+			return nil, errNotHeld("Intent", id)
 		}
 	}
 	if id == 0 || id > p.slots.number.Load() {
@@ -188,7 +183,7 @@ func (p *pool) holds(w *worker, id uint64) (*ipc.Connection, error) {
 func (v *visit) holds(id uint64) (*ipc.Connection, error) {
 	switch {
 	case !v.handed || id != 0 && id != v.client.ID:
-		return nil, fmt.Errorf("it said Intent for connection %d, which it does not hold", id)
+		return nil, errNotHeld("Intent", id)
 	case v.served:
 		return nil, nil
 	}

@@ -185,9 +185,11 @@ func (e *errands) look(m *ipc.Who) error {
 	return nil
 }
 
-// say answers. A worker that does not read its channel gets no answer, and nobody waits for it here.
-func (e *errands) say(m ipc.Message, fds ...int) error {
-	err := e.channel.TrySend(m, fds...)
+func (e *errands) say(m ipc.Message, fds ...int) error { return trySay(e.channel, m, fds...) }
+
+// trySay answers. A process that does not read its channel gets no answer, and nobody waits for it here.
+func trySay(c *ipc.Channel, m ipc.Message, fds ...int) error {
+	err := c.TrySend(m, fds...)
 	if bad, ours := errors.AsType[*ipc.Violation](err); ours {
 		return bad
 	}

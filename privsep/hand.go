@@ -199,7 +199,7 @@ func (p *pool) release(w *worker, id uint64) error {
 	c, ok := w.held[id]
 	if !ok || c.fd >= 0 {
 		p.mu.Unlock()
-		return fmt.Errorf("it said Done of connection %d, which it does not hold", id)
+		return errNotHeld("Done", id)
 	}
 	delete(w.held, id)
 	w.finished++
