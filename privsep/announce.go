@@ -54,7 +54,7 @@ func (a Audit) String() string {
 		return "none"
 	}
 	s := a.Path + ", closed"
-	if a.Open {
+	if a.FailOpen {
 		s = a.Path + ", open"
 	}
 	return s + because(a.Sync, ", sync")

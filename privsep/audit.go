@@ -16,9 +16,9 @@ import (
 
 // Audit says where the audit log is, and what holds when it can't be written.
 type Audit struct {
-	Path string // of a file, or AuditStderr; "": there is none
-	Open bool   // changes are made all the same while it can't be written; else they are refused
-	Sync bool   // a change waits until its line is on the disk, not only in the kernel
+	Path     string // of a file, or AuditStderr; "": there is none
+	FailOpen bool   // changes are made all the same while it can't be written; else they are refused
+	Sync     bool   // a change waits until its line is on the disk, not only in the kernel
 }
 
 // AuditStderr is the Path of an audit log that goes where the log goes.
@@ -27,7 +27,7 @@ const AuditStderr = "stderr"
 // audit is the audit log: one goroutine that writes, and a queue that nobody waits at. docs/AUDIT.md has the
 // format. A nil one is off.
 type audit struct {
-	open     bool // changes are made though nothing can be written
+	failOpen bool // changes are made though nothing can be written
 	log      *slog.Logger
 	run      string // of this process, the first part of each change's id
 	now      func() time.Time
@@ -48,7 +48,7 @@ type audit struct {
 
 // auditCounts is what happened to it since the start.
 type auditCounts struct {
-	lines, torn             count // written, whole; writes that failed
+	lines, failed           count // written, whole; writes that failed
 	granted, refused, later count // intents, by their answer
 	lost                    count // lines that were given up
 }
@@ -107,7 +107,7 @@ func newAudit(c Audit, log *slog.Logger) (*audit, error) {
 	if _, err := unix.Getrandom(run[:], 0); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "name this run in the audit log")
 	}
-	return &audit{open: c.Open, log: log, run: hex.EncodeToString(run[:]), now: time.Now, patience: auditLimit,
+	return &audit{failOpen: c.FailOpen, log: log, run: hex.EncodeToString(run[:]), now: time.Now, patience: auditLimit,
 		wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
 }
 
@@ -125,13 +125,13 @@ func (a *audit) intend(text []byte, unmade func() []byte, answer func(granted bo
 		a.owed++
 		i.late = time.AfterFunc(a.patience, func() { a.expire(i) })
 		a.queue = append(a.queue, record{text, i})
-	case a.open:
+	case a.failOpen:
 		a.owed++
 		a.lose()
 	}
 	a.mu.Unlock()
 	if full {
-		answer(a.open)
+		answer(a.failOpen)
 		return
 	}
 	a.poke()
@@ -142,11 +142,11 @@ func (a *audit) expire(i *intent) {
 	a.mu.Lock()
 	//lint:ignore SA2001 it waits until intend has set the timer
 	a.mu.Unlock()
-	if !i.done(a.open) {
+	if !i.done(a.failOpen) {
 		return
 	}
 	a.mu.Lock()
-	if !a.open {
+	if !a.failOpen {
 		a.owed--
 	}
 	first := !a.ill
@@ -163,7 +163,7 @@ func (a *audit) settle(text []byte) {
 	switch {
 	case text == nil:
 		a.owed--
-	case a.open && len(a.queue) >= 2*mostOwed:
+	case a.failOpen && len(a.queue) >= 2*mostOwed:
 		a.owed--
 		a.lose()
 	default:
@@ -270,7 +270,7 @@ func (a *audit) takeBatch() (batch []record) {
 	for ; n < len(a.queue) && size < auditBatch; n++ {
 		r := a.queue[n]
 		if r.intent != nil && r.intent.answered.Load() {
-			if a.open {
+			if a.failOpen {
 				a.lose()
 			}
 			continue
@@ -312,7 +312,7 @@ func (a *audit) judge(written, rest []record, err error) {
 		switch {
 		case r.intent == nil:
 			a.settle(nil)
-		case !r.intent.done(true) && !a.open: // its time was over while it was written
+		case !r.intent.done(true) && !a.failOpen: // its time was over while it was written
 			a.disown(r.intent, false)
 		}
 	}
@@ -322,8 +322,8 @@ func (a *audit) judge(written, rest []record, err error) {
 			back = append(back, r)
 			continue
 		}
-		switch first := r.intent.done(a.open); {
-		case a.open:
+		switch first := r.intent.done(a.failOpen); {
+		case a.failOpen:
 			a.mu.Lock()
 			a.lose()
 			a.mu.Unlock()
@@ -356,7 +356,7 @@ func (a *audit) sayHealth(err error) {
 	if a.ill = err != nil; !a.ill {
 		a.lost = 0
 	} else {
-		a.counts.torn.add(1)
+		a.counts.failed.add(1)
 	}
 	a.mu.Unlock()
 	switch {
@@ -368,7 +368,7 @@ func (a *audit) sayHealth(err error) {
 }
 
 func (a *audit) complain(err error) {
-	if a.open {
+	if a.failOpen {
 		a.log.Error("the audit log can't be written; changes are made all the same, unrecorded (SCHEDRESTD_AUDIT_FAIL=open)", "error", err)
 		return
 	}

@@ -135,7 +135,7 @@ func TestAuditDiskFull(t *testing.T) {
 // TestAuditOpen: changes are let through while nothing can be written, when that was asked for; the log stays bounded.
 func TestAuditOpen(t *testing.T) {
 	d := &disk{}
-	a := testAudit(t, d, Audit{Open: true}, patience)
+	a := testAudit(t, d, Audit{FailOpen: true}, patience)
 	for range 3 * mostOwed {
 		a.intend([]byte("x\n"), nil, func(granted bool) {
 			if !granted {

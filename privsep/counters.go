@@ -96,7 +96,7 @@ func (a *audit) counters() slog.Attr {
 	c := &a.counts
 	return slog.Attr{Key: "audit", Value: slog.GroupValue(
 		slog.Any("lines", &c.lines), slog.Any("granted", &c.granted), slog.Any("refused", &c.refused), slog.Any("put_off", &c.later),
-		slog.Int("under_way", owed), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.torn), slog.Any("lines_lost", &c.lost), slog.Bool("failing", ill))}
+		slog.Int("under_way", owed), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.failed), slog.Any("lines_lost", &c.lost), slog.Bool("failing", ill))}
 }
 
 // show asks the workers that serve to write theirs to the log.

@@ -30,7 +30,7 @@ var variables = []variable{
 	{"SCHED_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
 	{"SCHEDRESTD_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
 	{"SCHEDRESTD_ANSWER_MEMORY", setAnswers},
-	{"SCHEDRESTD_AUDIT_FAIL", setAuditWord(func(o *options) *bool { return &o.audit.Open }, "SCHEDRESTD_AUDIT_FAIL", "open", "closed")},
+	{"SCHEDRESTD_AUDIT_FAIL", setAuditWord(func(o *options) *bool { return &o.audit.FailOpen }, "SCHEDRESTD_AUDIT_FAIL", "open", "closed")},
 	{"SCHEDRESTD_AUDIT_LOG", setAudit},
 	{"SCHEDRESTD_AUDIT_SYNC", setAuditWord(func(o *options) *bool { return &o.audit.Sync }, "SCHEDRESTD_AUDIT_SYNC", "yes", "no")},
 	{"SCHEDRESTD_AUTH_TYPES", setAsked(func(o *options) *asked { return &o.auth }, "SCHEDRESTD_AUTH_TYPES")},

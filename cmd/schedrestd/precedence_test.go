@@ -67,7 +67,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_NETNS":                 {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c privsep.Config) any { return c.Netns })},
 		"SCHEDRESTD_CONTROLLER_NETNS":      {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c privsep.Config) any { return c.Outlet })},
 		"SCHEDRESTD_AUDIT_LOG":             {value: "/a", want: "/a", other: "stderr", got: config(func(c privsep.Config) any { return c.Audit.Path })},
-		"SCHEDRESTD_AUDIT_FAIL":            {value: "open", want: true, other: "closed", got: config(func(c privsep.Config) any { return c.Audit.Open })},
+		"SCHEDRESTD_AUDIT_FAIL":            {value: "open", want: true, other: "closed", got: config(func(c privsep.Config) any { return c.Audit.FailOpen })},
 		"SCHEDRESTD_AUDIT_SYNC":            {value: "yes", want: true, other: "no", got: config(func(c privsep.Config) any { return c.Audit.Sync })},
 		"SCHEDRESTD_EXEMPT":                {value: "10.0.0.0/8", want: []string{"10.0.0.0/8"}, other: "::1", got: setup(func(s ipc.Setup) any { return prefixes(s.Admission.Exempt) })},
 		"SCHEDRESTD_TRUSTED_PROXIES":       {value: "192.0.2.7", want: []string{"192.0.2.7/32"}, other: "unix", got: setup(func(s ipc.Setup) any { return prefixes(s.Admission.Proxies) })},
