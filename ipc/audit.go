@@ -56,7 +56,6 @@ const (
 	Withheld Leave = iota // the change must not be made: the log can't be written
 	Granted               // it is in the log, and may be made
 	Later                 // nothing is in the log; this worker has asked too often, and may ask again in a moment
-	leaves
 )
 
 // Noted is the answer to the Intent of the same ID. After Granted, and only then, an Outcome is owed.
@@ -70,10 +69,7 @@ func (*Noted) Kind() Kind { return KindNoted }
 
 func (n *Noted) walk(w *walker) {
 	w.u64(&n.ID)
-	w.u8((*uint8)(&n.Leave))
-	if n.Leave >= leaves {
-		w.fail("has a leave that is %d", n.Leave)
-	}
+	enum(w, &n.Leave, "leave", Withheld, Later)
 }
 
 // Outcome says what became of the change of the Intent of the same ID, once.

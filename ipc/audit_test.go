@@ -21,10 +21,3 @@ func TestCutFits(t *testing.T) {
 		}
 	}
 }
-
-// TestLeave: there is no fourth answer that a reader could take for leave.
-func TestLeave(t *testing.T) {
-	if err := decode([]byte{1, 0, 0, 0, 0, 0, 0, 0, 3}, new(Noted)); err == nil {
-		t.Error("leave 3 was read")
-	}
-}

@@ -3,7 +3,12 @@ package ipc
 import (
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,12 +39,19 @@ func TestBookIsSound(t *testing.T) {
 			if name := fmt.Sprintf("%T", m); r.Phases == 0 || m.Kind() != r.Kind || name != "*ipc."+r.Name {
 				t.Fatalf("permitted in %q, reader %s of kind %d", r.Phases, name, m.Kind())
 			}
-			frame, err := encode(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := len(frame) - 1; got != r.Min {
+			if got := len(frameOf(t, least(r))) - 1; got != r.Min {
 				t.Errorf("the empty message has %d bytes, the book says %d", got, r.Min)
+			}
+			m, again := full(r), r.empty()
+			frame := frameOf(t, m)
+			if got := len(frame) - 1; got > r.Max || got == r.Min && r.Min < r.Max {
+				t.Errorf("a message has %d bytes, the book says %s", got, r.size())
+			}
+			if err := decode(frame[1:], again); err != nil {
+				t.Error(err)
+			}
+			if d := cmp.Diff(m, again, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
+				t.Errorf("-sent +received:\n%s", d)
 			}
 		})
 	}
@@ -78,6 +90,51 @@ func TestPermit(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestEveryRowIsHeard: what the book permits, and nobody's switch has, would end who hears it.
+func TestEveryRowIsHeard(t *testing.T) {
+	heard := map[Role]map[string]bool{}
+	for role, dir := range map[Role]string{Parent: "../privsep", Worker: "../worker", Keeper: "../keeper"} {
+		heard[role] = map[string]bool{"Posture": true} // HearBirth does
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil || files == nil {
+			t.Fatal(dir, err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				var types []ast.Expr
+				switch n := n.(type) {
+				case *ast.CaseClause:
+					types = n.List
+				case *ast.IndexExpr: // HearBirth[*ipc.Setup]
+					types = []ast.Expr{n.Index}
+				}
+				for _, one := range types {
+					if p, ok := one.(*ast.StarExpr); ok {
+						if s, ok := p.X.(*ast.SelectorExpr); ok && fmt.Sprint(s.X) == "ipc" {
+							heard[role][s.Sel.Name] = true
+						}
+					}
+				}
+				return true
+			})
+		}
+	}
+	for _, r := range Book() {
+		for _, role := range []Role{Parent, Worker, Keeper} {
+			if r.To.Has(role) && !heard[role][r.Name] {
+				t.Errorf("no %s hears %s", role, r.Name)
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -126,7 +127,7 @@ func TestReceiveIsStrict(t *testing.T) {
 		want  string
 	}{
 		{"unknown kind", []byte{250, 1, 2}, 0, "not in the book"},
-		{"unknown way", append(append([]byte{byte(KindDial)}, make([]byte, 8)...), byte(ways), 0), 0, "has a way that is"},
+		{"unknown way", append(append([]byte{byte(KindDial)}, make([]byte, 8)...), byte(WayAccountingMunge+1), 0), 0, "has a way that is"},
 		{"parent's words", []byte{byte(KindDrain)}, 0, "not for a worker"},
 		{"leftover", append(done, 0), 0, "9 bytes"},
 		{"descriptor where none belongs", done, 1, "came with 1 descriptors"},
@@ -160,6 +161,21 @@ func TestReceiveIsStrict(t *testing.T) {
 				t.Errorf("%d descriptors before, %d after", before, after)
 			}
 		})
+	}
+}
+
+// TestSenderIsHeldToTheWords: what no reader takes is not sent either.
+func TestSenderIsHeldToTheWords(t *testing.T) {
+	for _, m := range []Message{
+		&Setup{Names: NamesSlurm << 1}, &Setup{Content: ContentAccounting << 1}, &Setup{JSON: NoTag + 1}, &Setup{YAML: NoTag + 1},
+		&Setup{Seal: SealUnix << 1}, &KeeperSetup{Seal: SealUnix << 1}, &Connection{}, &Streams{}, &Progress{ID: 1}, &Offence{ID: 1},
+		&Dial{Way: WayAccountingMunge + 1}, &Stock{Way: WayAccountingMunge + 1}, &Noted{Leave: Later + 1}, &Verified{Verdict: Forged + 1},
+	} {
+		if frame, err := encode(m); err == nil {
+			t.Errorf("%+v went out", m)
+		} else if err := decode(frame[1:], reflect.New(reflect.TypeOf(m).Elem()).Interface().(Message)); err == nil {
+			t.Errorf("%+v was read", m)
+		}
 	}
 }
 

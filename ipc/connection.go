@@ -44,17 +44,12 @@ func (*Connection) Kind() Kind { return KindConnection }
 
 func (c *Connection) walk(w *walker) {
 	w.u64(&c.ID)
-	w.u8((*uint8)(&c.Network))
-	if w.reading && (c.Network < TCP || c.Network > Stdio) {
-		w.fail("has network %d", c.Network)
-	}
+	enum(w, &c.Network, "network", TCP, Stdio)
 	w.text(&c.Listener, maxAddress)
 	w.text(&c.Addr, maxAddress)
 	w.u32(&c.UID)
 	w.u32(&c.GID)
-	pid := uint32(c.PID)
-	w.u32(&pid)
-	c.PID = int32(pid)
+	w.i32(&c.PID)
 	w.flag(&c.Vouched)
 	w.flag(&c.TLS)
 }

@@ -12,7 +12,6 @@ const (
 	WaySocket                     // Setup.AuthSocket
 	WayMunge                      // Setup.Munge.Socket
 	WayAccountingMunge            // Setup.Munge.Accounting
-	ways
 )
 
 // Dial asks for a way to a daemon. A worker has no network and no file of its own.
@@ -27,15 +26,8 @@ func (*Dial) Kind() Kind { return KindDial }
 
 func (d *Dial) walk(w *walker) {
 	w.u64(&d.ID)
-	w.u8((*uint8)(&d.Way))
+	enum(w, &d.Way, "way", WayController, WayAccountingMunge)
 	w.u8(&d.Index)
-	checkWay(w, d.Way)
-}
-
-func checkWay(w *walker, way Way) {
-	if way >= ways {
-		w.fail("has a way that is %d", way)
-	}
 }
 
 // Dialed is the answer to the Dial of the same ID. For a TCP address comes a socket that is being connected,
@@ -83,9 +75,8 @@ type Stock struct {
 func (*Stock) Kind() Kind { return KindStock }
 
 func (s *Stock) walk(w *walker) {
-	w.u8((*uint8)(&s.Way))
+	enum(w, &s.Way, "way", WayController, WayAccountingMunge)
 	w.u8(&s.Index)
-	checkWay(w, s.Way)
 }
 
 // Spares is the answer to a Stock. Each socket was told whom to connect to, and to wait with it for the first write

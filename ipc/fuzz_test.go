@@ -2,29 +2,22 @@ package ipc
 
 import (
 	"bytes"
+	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
-// seeds are frames of every kind that has a reader, and some that break the book.
+// seeds are frames of every kind, with nothing in them and with something everywhere, and some that break the book.
 func seeds(f *testing.F) {
-	for _, m := range []Message{fullSetup(), new(Setup), &Posture{Facts: []Fact{{"uid", "1 1 1"}, {"groups", ""}}},
-		&Ready{}, Refuse("a reason"), &Connection{ID: 9, Network: TCP, Listener: ":80", Addr: "192.0.2.1:99", UID: NoID},
-		&Taken{ID: 7}, &Done{ID: 1 << 63}, &Ping{Number: 1}, &Pong{Number: 1}, &Drain{},
-		&Progress{ID: 3, Stage: Resting}, &Yield{ID: 3}, &Retire{}, &Streams{Connection{Network: Stdio}}, &KeeperSetup{Book: BookVersion}, &KeyFD{Number: 1}, &Kept{Number: 1, Reason: "no"},
-		&Client{Number: 2}, &Breach{Number: 2, Reason: "no"}, &KeeperFD{}, &Certificate{Number: 1}, &ClientCA{}, &Tickets{Keys: [][32]byte{{1}}}, &Sign{ID: 1, Message: []byte("m")}, &Signed{ID: 1},
-		&TokenKeyFD{Number: 2, Followed: true}, &Verify{ID: 1, Signed: []byte("a.b")}, &Verified{ID: 1, Verdict: Forged}, &JWKSFD{}, &KeyChanged{},
-		&Dial{ID: 1, Way: WayAccounting, Index: 1}, &Dialed{ID: 1, Owner: NoID, Server: NoID}, &Undialed{ID: 1, Errno: 111}, &Stock{Way: WayFront}, &Spares{Stock{Index: 2}}, &Who{ID: 1, Group: true, Number: 9}, &Known{ID: 1, Sure: true, Name: "alice"},
-		&Offence{ID: 1, What: WrongRequest}, &Pause{ID: 1, Seconds: 2},
-		&Intent{ID: 1, Connection: 2, User: "alice", UID: NoID, Method: "DELETE", Object: "12"}, &Noted{ID: 1, Leave: Later}, &Outcome{ID: 1, Status: 200, Code: "ok"}} {
-		frame, err := encode(m)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for p := range phases {
-			f.Add(uint8(p), uint8(m.Kind()%2), frame)
+	for _, r := range Book() {
+		for _, frame := range [][]byte{frameOf(f, least(r)), frameOf(f, full(r))} {
+			for p := range phases {
+				f.Add(uint8(p), uint8(r.FDs), frame)
+			}
 		}
 	}
-	f.Add(uint8(Serving), uint8(0), []byte{byte(KindDial), 0, 0, 0, 0, 0, 0, 0, 0, byte(ways), 0})
+	f.Add(uint8(Serving), uint8(0), []byte{byte(KindDial), 0, 0, 0, 0, 0, 0, 0, 0, byte(WayAccountingMunge + 1), 0})
 	f.Add(uint8(Serving), uint8(1), []byte{})
 	f.Add(uint8(Told), uint8(0), []byte{byte(KindPosture), 0xff, 0xff, 1, 0})
 }
@@ -37,7 +30,11 @@ func fuzzSide(f *testing.F, self, peer Role) {
 	f.Fuzz(func(t *testing.T, phase, fds uint8, frame []byte) {
 		c := &Channel{self: self, peer: peer, phase: Phase(phase % uint8(phases))}
 		before := c.phase
-		r, err := c.judge(frame, nil, 0)
+		var oob []byte
+		if n := int(fds) % maxRights; n > 0 {
+			oob = unix.UnixRights(slices.Repeat([]int{1 << 30}, n)...) // nobody has that one: to close it is no harm
+		}
+		r, err := c.judge(frame, oob, 0)
 		if err != nil {
 			if c.phase != before {
 				t.Fatalf("a refused message led from %s to %s", before, c.phase)
@@ -66,6 +63,9 @@ func FuzzKeeperFromWorker(f *testing.F) { fuzzSide(f, Keeper, Worker) }
 
 // FuzzFromKeeper is a worker reading the keeper.
 func FuzzFromKeeper(f *testing.F) { fuzzSide(f, Worker, Keeper) }
+
+// FuzzParentFromKeeper is the parent reading a captured keeper.
+func FuzzParentFromKeeper(f *testing.F) { fuzzSide(f, Parent, Keeper) }
 
 // FuzzKeeperFromParent is the keeper reading the parent.
 func FuzzKeeperFromParent(f *testing.F) { fuzzSide(f, Keeper, Parent) }

@@ -27,10 +27,8 @@ func (s *KeeperSetup) walk(w *walker) {
 	w.u16(&s.Book)
 	w.u32(&s.Files)
 	w.u32(&s.Tasks)
-	level := uint8(s.LogLevel)
-	w.u8(&level)
-	s.LogLevel = int8(level)
-	w.u8((*uint8)(&s.Seal))
+	w.i8(&s.LogLevel)
+	s.Seal.walk(w)
 }
 
 // KeyFD brings a private key, its certificates and the authorities of clients, three open files

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// What a client did wrong, as its worker saw it.
+// Wrong is what a client did wrong, as its worker saw it.
 type Wrong uint8
 
 // The wrongs.
 const (
 	WrongCredential Wrong = iota + 1 // a request was answered 401
 	WrongRequest                     // what came was no request
-	wrongs
 )
 
 // Offence says that the client of connection ID did wrong. It names nobody: whose connection that is the parent
@@ -27,10 +26,7 @@ func (*Offence) Kind() Kind { return KindOffence }
 
 func (o *Offence) walk(w *walker) {
 	w.u64(&o.ID)
-	w.u8((*uint8)(&o.What))
-	if w.reading && (o.What < WrongCredential || o.What >= wrongs) {
-		w.fail("has a wrong that is %d", o.What)
-	}
+	enum(w, &o.What, "wrong", WrongCredential, WrongRequest)
 }
 
 // Pause answers an Offence: whoever is at the other end of connection ID has to wait for so many seconds, and is
@@ -78,16 +74,17 @@ func (a *Admission) walk(w *walker) {
 
 // prefix is a network: 16 bytes and how many bits of them count. One of IPv4 has the form of ::ffff:0:0/96.
 func (w *walker) prefix(p *netip.Prefix) {
+	w.at(p, "prefix", 0, 128)
 	var text [16]byte
-	var bits uint8
+	var bits uint64
 	if p.IsValid() {
-		text, bits = p.Addr().As16(), uint8(p.Bits())
+		text, bits = p.Addr().As16(), uint64(p.Bits())
 		if p.Addr().Is4() {
 			bits += 96
 		}
 	}
-	w.bytes(text[:])
-	w.u8(&bits)
+	w.raw(text[:])
+	bits = w.number(bits, 1)
 	if !w.reading || w.err != nil {
 		return
 	}

@@ -169,25 +169,25 @@ func (s *Setup) walk(w *walker) {
 	w.text(&s.User, maxName)
 	list(w, &s.Privileged, maxNames, 2, func(t *string) { w.text(t, maxName) })
 	w.text(&s.UserClaim, maxName)
-	w.u8((*uint8)(&s.Names))
+	enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
 	list(w, &s.Parsers, maxParsers, 2, func(p *Parser) {
 		w.u8(&p.Version)
 		w.u8(&p.Flags)
 	})
-	w.u8((*uint8)(&s.Content))
+	enum(w, &s.Content, "content", 0, ContentController|ContentAccounting)
 	list(w, &s.Statuses, maxStatuses, 2, func(t *string) { w.text(t, 8) })
-	w.u8((*uint8)(&s.JSON))
-	w.u8((*uint8)(&s.YAML))
+	enum(w, &s.JSON, "layout", Compact, NoTag)
+	enum(w, &s.YAML, "layout", Compact, NoTag)
 	w.u32(&s.Requests)
 	w.flag(&s.Inetd)
-	w.u8((*uint8)(&s.Seal))
+	s.Seal.walk(w)
 	w.flag(&s.Audit)
-	level := uint8(s.LogLevel)
-	w.u8(&level)
-	s.LogLevel = int8(level)
+	w.i8(&s.LogLevel)
 	s.Limits.walk(w)
 	s.Admission.walk(w)
 }
+
+func (s *Seal) walk(w *walker) { enum(w, s, "seal", 0, SealRequire|SealAudit|SealUnix) }
 
 func (a *Address) walk(w *walker) {
 	w.text(&a.Name, maxName)

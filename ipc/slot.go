@@ -35,10 +35,7 @@ func (*Progress) Kind() Kind { return KindProgress }
 
 func (p *Progress) walk(w *walker) {
 	w.u64(&p.ID)
-	w.u8((*uint8)(&p.Stage))
-	if w.reading && (p.Stage < Waiting || p.Stage > Resting) {
-		w.fail("has stage %d", p.Stage)
-	}
+	enum(w, &p.Stage, "stage", Waiting, Resting)
 }
 
 // Yield asks the worker to end the connection ID, because somebody waits for its slot. A

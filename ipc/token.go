@@ -47,7 +47,6 @@ const (
 	NoVerdict Verdict = iota // it has no key, or perhaps an old one
 	Genuine
 	Forged
-	verdicts
 )
 
 // Verified is the answer to the Verify of the same ID.
@@ -61,10 +60,7 @@ func (*Verified) Kind() Kind { return KindVerified }
 
 func (v *Verified) walk(w *walker) {
 	w.u64(&v.ID)
-	w.u8((*uint8)(&v.Verdict))
-	if v.Verdict >= verdicts {
-		w.fail("has a verdict that is %d", v.Verdict)
-	}
+	enum(w, &v.Verdict, "verdict", NoVerdict, Forged)
 }
 
 // JWKSFD brings a worker the public keys of RS256 tokens: a sealed copy of a JSON Web Key Set, read by

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type walker struct {
 	buf     []byte // written so far, or still to read
 	reading bool
 	err     error
+	look    func(field any, what string, least, most int) // of the tests, which describe walks by it, and fill messages
 }
 
 var (
@@ -46,45 +48,73 @@ func (w *walker) take(n int) []byte {
 	return b
 }
 
-func (w *walker) u8(v *uint8) {
-	if !w.reading {
-		w.buf = append(w.buf, *v)
-	} else if b := w.take(1); b != nil {
-		*v = b[0]
+// at shows a field to who looks on, before it is walked.
+func (w *walker) at(field any, what string, least, most int) {
+	if w.look != nil {
+		w.look(field, what, least, most)
 	}
+}
+
+// number writes v in so many bytes, or reads it.
+func (w *walker) number(v uint64, size int) uint64 {
+	var b [8]byte
+	if !w.reading {
+		binary.LittleEndian.PutUint64(b[:], v)
+		w.buf = append(w.buf, b[:size]...)
+	} else if got := w.take(size); got != nil {
+		copy(b[:], got)
+		v = binary.LittleEndian.Uint64(b[:])
+	}
+	return v
+}
+
+func (w *walker) u8(v *uint8) {
+	w.at(v, "u8", 0, 0)
+	*v = uint8(w.number(uint64(*v), 1))
 }
 
 func (w *walker) u16(v *uint16) {
-	if !w.reading {
-		w.buf = binary.LittleEndian.AppendUint16(w.buf, *v)
-	} else if b := w.take(2); b != nil {
-		*v = binary.LittleEndian.Uint16(b)
-	}
+	w.at(v, "u16", 0, 0)
+	*v = uint16(w.number(uint64(*v), 2))
 }
 
 func (w *walker) u32(v *uint32) {
-	if !w.reading {
-		w.buf = binary.LittleEndian.AppendUint32(w.buf, *v)
-	} else if b := w.take(4); b != nil {
-		*v = binary.LittleEndian.Uint32(b)
-	}
+	w.at(v, "u32", 0, 0)
+	*v = uint32(w.number(uint64(*v), 4))
 }
 
 func (w *walker) u64(v *uint64) {
-	if !w.reading {
-		w.buf = binary.LittleEndian.AppendUint64(w.buf, *v)
-	} else if b := w.take(8); b != nil {
-		*v = binary.LittleEndian.Uint64(b)
+	w.at(v, "u64", 0, 0)
+	*v = w.number(*v, 8)
+}
+
+func (w *walker) i8(v *int8) {
+	w.at(v, "i8", 0, 0)
+	*v = int8(w.number(uint64(*v), 1))
+}
+
+func (w *walker) i32(v *int32) {
+	w.at(v, "i32", 0, 0)
+	*v = int32(w.number(uint64(*v), 4))
+}
+
+// enum is a byte from least to most: one of some words, or a set of those that may be joined with |.
+func enum[T ~uint8](w *walker, v *T, what string, least, most T) {
+	w.at(v, what, int(least), int(most))
+	*v = T(w.number(uint64(*v), 1))
+	if *v < least || *v > most {
+		w.fail("has a %s that is %d", what, *v)
 	}
 }
 
 // flag is a byte that is 0 or 1 and nothing else.
 func (w *walker) flag(v *bool) {
-	var b uint8
+	w.at(v, "flag", 0, 0)
+	var b uint64
 	if *v {
 		b = 1
 	}
-	w.u8(&b)
+	b = w.number(b, 1)
 	if b > 1 {
 		w.fail("has a flag that is %d", b)
 	}
@@ -93,31 +123,37 @@ func (w *walker) flag(v *bool) {
 
 // span is a time span in whole milliseconds.
 func (w *walker) span(v *time.Duration) {
-	ms := uint32(min(max(0, v.Milliseconds()), 1<<32-1))
-	w.u32(&ms)
+	w.at(v, "span", 0, 0)
+	ms := w.number(uint64(min(max(0, v.Milliseconds()), 1<<32-1)), 4)
 	*v = time.Duration(ms) * time.Millisecond
+}
+
+// count writes how many of them follow, or reads it: limit at the most.
+func (w *walker) count(n int, what string, limit int) int {
+	if n = int(w.number(uint64(min(n, 1<<16-1)), 2)); n > limit {
+		w.fail("has a %s of %d, more than %d", what, n, limit)
+	}
+	return n
 }
 
 // text is a string of at most limit bytes, its length first.
 func (w *walker) text(v *string, limit int) {
-	n := uint16(min(len(*v), 1<<16-1))
-	if !w.reading && len(*v) > limit {
-		w.fail("has a text of %d bytes, more than %d", len(*v), limit)
-	}
-	w.u16(&n)
-	if int(n) > limit {
-		w.fail("has a text of %d bytes, more than %d", n, limit)
-		return
-	}
-	if !w.reading {
+	w.at(v, "text", 0, limit)
+	if n := w.count(len(*v), "text", limit); !w.reading {
 		w.buf = append(w.buf, *v...)
-	} else if b := w.take(int(n)); b != nil {
+	} else if b := w.take(n); b != nil {
 		*v = string(b)
 	}
 }
 
 // bytes is a value of a fixed length.
 func (w *walker) bytes(v []byte) {
+	w.at(&v[0], "bytes", 0, len(v))
+	w.raw(v)
+}
+
+// raw writes as many bytes as v has, or reads them.
+func (w *walker) raw(v []byte) {
 	if !w.reading {
 		w.buf = append(w.buf, v...)
 	} else if b := w.take(len(v)); b != nil {
@@ -127,10 +163,11 @@ func (w *walker) bytes(v []byte) {
 
 // blob is at most limit bytes, their number first.
 func (w *walker) blob(v *[]byte, limit int) {
-	text := string(*v)
-	w.text(&text, limit)
-	if w.reading && w.err == nil {
-		*v = []byte(text)
+	w.at(v, "blob", 0, limit)
+	if n := w.count(len(*v), "blob", limit); !w.reading {
+		w.buf = append(w.buf, *v...)
+	} else if b := w.take(n); b != nil {
+		*v = bytes.Clone(b)
 	}
 }
 
@@ -138,14 +175,10 @@ func (w *walker) blob(v *[]byte, limit int) {
 // against the bytes left (least is the size of the smallest element), so a few
 // bytes can't make the reader allocate a long list.
 func list[T any](w *walker, s *[]T, limit, least int, each func(*T)) {
-	n := uint16(min(len(*s), 1<<16-1))
-	w.u16(&n)
-	if int(n) > limit {
-		w.fail("has a list of %d, more than %d", n, limit)
-		return
-	}
+	w.at(s, "list", 0, limit)
+	n := w.count(len(*s), "list", limit)
 	if w.reading && w.err == nil {
-		if int(n)*least > len(w.buf) {
+		if n*least > len(w.buf) {
 			w.err = errShort
 			return
 		}
