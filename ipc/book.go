@@ -31,13 +31,13 @@ var always = In(Serving, Draining)
 
 // book is the whole conversation.
 var book = []Row{
-	{KindSetup, "Setup", Parent, Worker, In(Born), 128, MaxMessage - 1, 0, Told,
+	{KindSetup, "Setup", Parent, Worker, In(Born), 130, MaxMessage - 1, 0, Told,
 		"what the worker needs of the configuration; no secret", of[Setup]},
 	{KindPosture, "Posture", Parent, Worker | Keeper, In(Told), 2, 8 << 10, 0, Proving,
 		"what the kernel must say about the process", of[Posture]},
 	{KindReady, "Ready", Worker | Keeper, Parent, In(Proving), 2, 2 + maxName, 0, Serving,
 		"the posture is as expected, the cage is closed and proven, and the process can serve", of[Ready]},
-	{KindRefused, "Refused", Worker | Keeper, Parent, In(Told, Proving), 2, 2 + maxReason, 0, Over,
+	{KindRefused, "Refused", Worker | Keeper, Parent, In(Born, Told, Proving), 2, 2 + maxReason, 0, Over,
 		"the process will not serve, and why", of[Refused]},
 	{KindConnection, "Connection", Parent, Worker, In(Serving), 27, 27 + 2*maxAddress, 1, Born,
 		"an accepted connection with what the kernel says about its peer", of[Connection]},
@@ -60,7 +60,7 @@ var book = []Row{
 	{KindDrain, "Drain", Parent, Worker, always, 0, 0, 0, Draining,
 		"finish what is being answered, close what is idle, exit", of[Drain]},
 
-	{KindKeeperSetup, "KeeperSetup", Parent, Keeper, In(Born), 12, 12, 0, Told,
+	{KindKeeperSetup, "KeeperSetup", Parent, Keeper, In(Born), 14, 14, 0, Told,
 		"what the keeper needs of the configuration; no secret", of[KeeperSetup]},
 	{KindKeyFD, "KeyFD", Parent, Keeper, In(Serving), 5, 5, 3, Born,
 		"a TLS key (owner and mode checked), its certificates and the clients' authorities as open files, and their number", of[KeyFD]},

@@ -202,6 +202,12 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 	kind := Kind(frame[0])
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.peer == Parent && c.phase == Born {
+		first := walker{buf: frame[1:], reading: true}
+		if first.version(); first.err != nil {
+			return r, violation(c.peer, kind, "%w", first.err)
+		}
+	}
 	row, err := permit(kind, c.peer, c.self, c.phase, len(frame)-1, len(fds))
 	if err != nil {
 		return r, err

@@ -33,7 +33,7 @@ func pair(t *testing.T, phase Phase) (parent, worker *Channel) {
 
 func fullSetup() *Setup {
 	return &Setup{
-		Book: BookVersion, Files: 436, Cluster: "tiny",
+		Files: 436, Cluster: "tiny",
 		Controllers: []Address{{"a", "tcp", "192.0.2.1:6817"}, {"b", "unix", "/run/b"}},
 		Front:       []Address{{"f", "tcp", "192.0.2.9:6817"}}, MorePorts: 3,
 		Accounting: []Address{{"dbd", "tcp", "[2001:db8::1]:6819"}},
@@ -161,6 +161,30 @@ func TestReceiveIsStrict(t *testing.T) {
 				t.Errorf("%d descriptors before, %d after", before, after)
 			}
 		})
+	}
+}
+
+// TestOtherBuild: whatever the first message of another build is like, who hears it knows what is wrong, and can say so.
+func TestOtherBuild(t *testing.T) {
+	for _, frame := range [][]byte{
+		append([]byte{byte(KindSetup), 13, 0, 0, 0}, make([]byte, 300)...),
+		{byte(KindSetup), 13, 0, 0, 0}, // too short for this one
+		{250, 13, 0, 0, 0},
+	} {
+		parent, worker := pair(t, Born)
+		if err := unix.Sendmsg(int(parent.file.Fd()), frame, nil, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		_, err := worker.Receive()
+		if err == nil || !strings.Contains(err.Error(), "from one build") {
+			t.Fatalf("%s of %d bytes: %v", Kind(frame[0]), len(frame), err)
+		}
+		if err := worker.Send(Refuse(err.Error())); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := parent.Receive(); err != nil || m.Kind() != KindRefused {
+			t.Errorf("the parent heard %v, %v", m.Message, err)
+		}
 	}
 }
 

@@ -39,9 +39,10 @@ const (
 	SayAct    = "act: "    // what is about to be done; without a name, what can be
 )
 
-// BookVersion is raised with every change of the book or of a walk. Both ends
-// compare it in Setup, so that a worker of another build is refused in words.
-const BookVersion = 13
+// bookVersion stands for the book and all walks: the checksum of testdata/book.txt, which has them in words. Tests demand
+// both. It begins the first message that a process hears, and is judged before anything that another build may have
+// otherwise, so that a worker of one refuses in words. Versions are the same or not; none is the newer one.
+const bookVersion = 0xcad13452
 
 // WorkerFD is the descriptor on which a worker finds its channel.
 const WorkerFD = 3

@@ -13,7 +13,6 @@ const KeeperChannelFD = WorkerFD
 
 // KeeperSetup is what the keeper needs to know.
 type KeeperSetup struct {
-	Book     uint16 // BookVersion of the parent
 	Files    uint32 // its limit of open descriptors
 	Tasks    uint32 // its user's limit of processes and threads
 	LogLevel int8   // as slog.Level
@@ -24,7 +23,7 @@ type KeeperSetup struct {
 func (*KeeperSetup) Kind() Kind { return KindKeeperSetup }
 
 func (s *KeeperSetup) walk(w *walker) {
-	w.u16(&s.Book)
+	w.version()
 	w.u32(&s.Files)
 	w.u32(&s.Tasks)
 	w.i8(&s.LogLevel)

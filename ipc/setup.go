@@ -21,7 +21,6 @@ const (
 // environment and configuration (cmd/schedrestd/setup.go); what the parent alone knows is
 // filled in by privsep (Config.setup). Whoever gets it has no defaults of his own.
 type Setup struct {
-	Book  uint16 // BookVersion of the parent; privsep's
 	Files uint32 // the worker's limit of open descriptors; privsep's
 	Tasks uint32 // its user's limit of processes and threads; privsep's
 
@@ -152,7 +151,7 @@ func (l Limits) Check() error {
 func (*Setup) Kind() Kind { return KindSetup }
 
 func (s *Setup) walk(w *walker) {
-	w.u16(&s.Book)
+	w.version()
 	w.u32(&s.Files)
 	w.u32(&s.Tasks)
 	w.text(&s.Cluster, maxName)

@@ -121,6 +121,13 @@ func (w *walker) flag(v *bool) {
 	*v = b == 1
 }
 
+// version is by which book the sender goes.
+func (w *walker) version() {
+	if v := w.number(bookVersion, 4); v != bookVersion {
+		w.fail("goes by another book: install all programs from one build")
+	}
+}
+
 // span is a time span in whole milliseconds.
 func (w *walker) span(v *time.Duration) {
 	w.at(v, "span", 0, 0)

@@ -1,11 +1,18 @@
 package ipc
 
 import (
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"net/netip"
+	"os"
 	"reflect"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // shown is m after its walk was gone, as for writing, with somebody who looks on.
@@ -61,4 +68,67 @@ func frameOf(t testing.TB, m Message) []byte {
 		t.Fatal(err)
 	}
 	return frame
+}
+
+const (
+	spelled = "testdata/book.txt"
+	source  = "ipc.go"
+)
+
+// TestBookVersion fails when the book or a walk is not what bookVersion stands for.
+func TestBookVersion(t *testing.T) {
+	var b strings.Builder
+	for _, r := range Book() {
+		fmt.Fprintf(&b, "%d %s: %s to %s while %s; %s bytes, %d descriptors; then %s\n", r.Kind, r.Name, r.From, r.To, r.Phases, r.size(), r.FDs, r.Then)
+		m := r.empty()
+		shown(m, func(field any, what string, least, most int) {
+			if what == "list" {
+				v := reflect.ValueOf(field).Elem()
+				v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			}
+			name, _ := nameOf(reflect.ValueOf(m).Elem(), reflect.ValueOf(field))
+			fmt.Fprintf(&b, "\t%s: %s", strings.TrimPrefix(name, "."), what)
+			if most > 0 {
+				fmt.Fprintf(&b, " %d–%d", least, most)
+			}
+			b.WriteByte('\n')
+		})
+	}
+	sum := crc32.ChecksumIEEE([]byte(b.String()))
+	if *update {
+		code, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code = regexp.MustCompile(`(?m)^const bookVersion = .*$`).ReplaceAll(code, fmt.Appendf(nil, "const bookVersion = %#08x", sum))
+		if err := errors.Join(os.WriteFile(source, code, 0o644), os.WriteFile(spelled, []byte(b.String()), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(spelled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), b.String()); d != "" || sum != bookVersion {
+		t.Errorf("the book or a walk changed: run go test ./ipc -update, which gives it version %#08x (-%s +code):\n%s", sum, spelled, d)
+	}
+}
+
+// nameOf is where in v a field is.
+func nameOf(v, field reflect.Value) (name string, ok bool) {
+	switch {
+	case v.UnsafeAddr() == field.Pointer() && (v.Type() == field.Type().Elem() || v.Kind() == reflect.Array):
+		return "", true
+	case v.Kind() == reflect.Slice && v.Len() > 0:
+		name, ok = nameOf(v.Index(0), field)
+		return "[]" + name, ok
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			if name, ok := nameOf(v.Field(i), field); ok {
+				return "." + v.Type().Field(i).Name + name, true
+			}
+		}
+	}
+	return "", false
 }

@@ -127,7 +127,6 @@ func (c Config) with(listeners []*listener, who service) Config {
 // setup adds to what the command knows what only the parent does.
 func (c Config) setup(who service) ipc.Setup {
 	s := c.Setup
-	s.Book = ipc.BookVersion
 	s.Files = uint32(c.files())
 	s.Requests = uint32(c.Connections) // of all workers together; each hears its share
 	s.SchedUID, s.Privileged = who.schedUID, who.names

@@ -239,7 +239,7 @@ func TestSpread(t *testing.T) {
 // serving has both ends of a channel come as far as serving.
 func serving(t *testing.T, parent, worker *ipc.Channel) {
 	t.Helper()
-	must(t, parent.Send(&ipc.Setup{Book: ipc.BookVersion}))
+	must(t, parent.Send(&ipc.Setup{}))
 	must(t, parent.Send(&ipc.Posture{}))
 	for range 2 {
 		_, err := worker.Receive()

@@ -245,7 +245,7 @@ func (k *keeper) spawn() (p *process, err error) {
 	files := k.config.files()
 	tasks := k.spawner.tasks(k.config.Threads)
 	expect := k.spawner.expect(as, files, tasks)
-	setup := ipc.KeeperSetup{Book: ipc.BookVersion, Files: uint32(files), Tasks: uint32(tasks), LogLevel: k.config.Setup.LogLevel, Seal: k.config.Setup.Seal &^ ipc.SealUnix}
+	setup := ipc.KeeperSetup{Files: uint32(files), Tasks: uint32(tasks), LogLevel: k.config.Setup.LogLevel, Seal: k.config.Setup.Seal &^ ipc.SealUnix}
 	for _, m := range []ipc.Message{&setup, &expect} {
 		if err := p.channel.TrySend(m); err != nil && !errors.Is(err, unix.EPIPE) { // who is dead already is heard to be
 			p.bury(0)

@@ -384,7 +384,7 @@ func TestAccusers(t *testing.T) {
 		must(t, err)
 		captured, err := ipc.Open(fd, ipc.Keeper, ipc.Parent)
 		must(t, err)
-		must(t, parent.Send(&ipc.KeeperSetup{Book: ipc.BookVersion}))
+		must(t, parent.Send(&ipc.KeeperSetup{}))
 		must(t, parent.Send(&ipc.Posture{}))
 		for range 2 {
 			_, err := captured.Receive()

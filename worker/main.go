@@ -87,9 +87,6 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 		return nil, err
 	}
 	slog.SetDefault(slog.New(newLog(log, slog.Level(setup.LogLevel))))
-	if setup.Book != ipc.BookVersion {
-		return nil, fmt.Errorf("the parent speaks version %d of the book, this worker %d: install both from one build", setup.Book, ipc.BookVersion)
-	}
 	if err := setup.Limits.Check(); err != nil {
 		return nil, err
 	}
