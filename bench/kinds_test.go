@@ -7,17 +7,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/ctld/process"
 	"schedrestd/demo/site"
+	"schedrestd/demo/thread"
 )
 
 var kinds = &comparison{title: "a connection for each ping over a UNIX socket, median", columns: []string{"shared worker", "worker per uid", "worker per connection"}}
@@ -98,7 +95,7 @@ func (l *lab) localOf(b *testing.B, bin, name, switches string, who func(client 
 	b.Helper()
 	path := filepath.Join(l.Dir, name, "sock")
 	must(b, os.Mkdir(filepath.Dir(path), 0o755))
-	dial := func(client int) (net.Conn, error) { return dialAs(who(client), path) }
+	dial := func(client int) (net.Conn, error) { return thread.DialAs(who(client).uid, who(client).gid, path) }
 	args = append([]string{"-f", l.Conf(), "-a", "rest_auth/local"}, append(args, "unix:"+path)...)
 	d := l.start(b, site.Part{
 		Program: site.Program{Name: name, Path: filepath.Join(bin, "schedrestd"), Args: args, Log: l.Log(name),
@@ -121,38 +118,6 @@ func (l *lab) localOf(b *testing.B, bin, name, switches string, who func(client 
 	s := serving(b, d, dial)
 	s.changing = true
 	return s
-}
-
-// dialAs connects to a UNIX socket as who: the kernel notes who connects, thread by thread.
-func dialAs(who someone, path string) (conn net.Conn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: nobody else gets this thread and its uid
-		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(who.gid)}, {unix.SYS_SETRESUID, uintptr(who.uid)}} {
-			if _, _, e := syscall.RawSyscall(set[0], ^uintptr(0), set[1], ^uintptr(0)); e != 0 {
-				err = e
-				return
-			}
-		}
-		conn, err = connectHere(path)
-	}()
-	<-done
-	return conn, err
-}
-
-// connectHere connects on the calling thread.
-func connectHere(path string) (net.Conn, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-		return nil, err
-	}
-	return net.FileConn(f)
 }
 
 // family is the time that a process, the children it has now and those it has buried have used.

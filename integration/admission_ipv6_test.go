@@ -11,12 +11,14 @@ import (
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
 )
 
 // have gives n's loopback interface one more address of IPv6.
 func (n network) have(t *testing.T, addr string) {
 	t.Helper()
-	must(t, apart(func() error {
+	must(t, thread.Apart(func() error {
 		if err := netns.Set(n.handle); err != nil {
 			return err
 		}
@@ -40,7 +42,7 @@ func (n network) have(t *testing.T, addr string) {
 // dialsFrom makes connections that begin in n at that address of it.
 func (n network) dialsFrom(from, address string) func() (net.Conn, error) {
 	return func() (conn net.Conn, err error) {
-		return conn, apart(func() error {
+		return conn, thread.Apart(func() error {
 			if err := netns.Set(n.handle); err != nil {
 				return err
 			}

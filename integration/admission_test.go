@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"schedrestd/demo/thread"
 )
 
 // admitted is a gateway with its own rules of admission.
@@ -189,7 +191,7 @@ func TestUserPenalties(t *testing.T) {
 	g := l.gate(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_PENALTIES=threshold:5s"},
 		"-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
 	ask := func(uid uint32, headers ...string) int {
-		c := clientOf(func() (net.Conn, error) { return dialAs(uid, uid, path) })
+		c := clientOf(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
 		a, err := l.try(c, "GET", "/sched/v0.0.43/ping", "", append(headers, "X-SCHED-USER-TOKEN:")...)
 		if err != nil && strings.Contains(err.Error(), "readLoopPeekFailLocked") {
 			return 0 // the parent's answer was there before the request was sent, and net/http makes nothing of that

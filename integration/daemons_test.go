@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"schedrestd/demo/site"
+	"schedrestd/demo/thread"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
@@ -149,7 +150,7 @@ func dialer(as []account) func(context.Context, client.Address) (net.Conn, error
 		return nil
 	}
 	return func(_ context.Context, a client.Address) (net.Conn, error) {
-		return dialAs(as[0].uid, as[0].gid, a.Address)
+		return thread.DialAs(as[0].uid, as[0].gid, a.Address)
 	}
 }
 

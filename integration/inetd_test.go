@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
 )
 
 // inetd is the gateway without an address to listen on, not started yet.
@@ -470,7 +472,7 @@ func TestInetdBecomesUser(t *testing.T) {
 	must(t, os.Chmod(path, 0o666))
 	run := func(uid, gid uint32) (string, string, int) {
 		t.Helper()
-		client, err := dialAs(uid, gid, path)
+		client, err := thread.DialAs(uid, gid, path)
 		must(t, err)
 		defer client.Close()
 		accepted, err := ln.Accept()
@@ -510,7 +512,7 @@ func TestInetdBecomesUser(t *testing.T) {
 		t.Errorf("with a pipe: exit status %d\n%s", status, log)
 	}
 	// A connection made from here: the kernel would name the owner of the service at its other end.
-	ours, err := dialAs(0, 0, path)
+	ours, err := thread.DialAs(0, 0, path)
 	must(t, err)
 	defer ours.Close()
 	f, err := ours.(*net.UnixConn).File()

@@ -8,13 +8,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
 )
 
 // rest_auth/local: over a UNIX socket the kernel says who asks, and only the uid that the gateway
@@ -36,7 +37,7 @@ func TestLocal(t *testing.T) {
 	over := func(uid uint32) *http.Client {
 		return &http.Client{Transport: &http.Transport{
 			DisableKeepAlives: true,
-			DialContext:       func(context.Context, string, string) (net.Conn, error) { return dialAs(uid, u.gid, socket) },
+			DialContext:       func(context.Context, string, string) (net.Conn, error) { return thread.DialAs(uid, u.gid, socket) },
 		}}
 	}
 	ask := func(t *testing.T, uid uint32, status int, headers ...string) {
@@ -116,51 +117,9 @@ func listenAs(l *net.UnixListener, u account) error {
 	if err != nil {
 		return err
 	}
-	failed := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		_, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(u.uid), ^uintptr(0))
+	return thread.As(u.uid, u.gid, func() error {
 		var listened error
 		err := raw.Control(func(fd uintptr) { listened = unix.Listen(int(fd), 5) })
-		if e != 0 {
-			err = e
-		}
-		failed <- errors.Join(err, listened)
-	}()
-	return <-failed
-}
-
-// dialAs connects to a UNIX socket as uid and gid: the kernel notes who connects, thread by thread.
-func dialAs(uid, gid uint32, path string) (conn net.Conn, err error) {
-	if os.Geteuid() != 0 {
-		return net.Dial("unix", path)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends here, nobody else gets its uid
-		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {
-			if _, _, e := syscall.RawSyscall(set[0], ^uintptr(0), set[1], ^uintptr(0)); e != 0 {
-				err = e
-				return
-			}
-		}
-		conn, err = connectHere(path)
-	}()
-	<-done
-	return conn, err
-}
-
-// connectHere connects on the calling thread.
-func connectHere(path string) (net.Conn, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-		return nil, err
-	}
-	return net.FileConn(f)
+		return errors.Join(err, listened)
+	})
 }

@@ -7,13 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
 )
 
 // network is a network namespace of a test's own, with nothing but loopback.
@@ -27,7 +28,7 @@ func newNetwork(t *testing.T, name string) network {
 	t.Helper()
 	needRoot(t)
 	n := network{name: fmt.Sprintf("test-%d-%s", os.Getpid(), name)}
-	err := apart(func() (err error) {
+	err := thread.Apart(func() (err error) {
 		if n.handle, err = netns.NewNamed(n.name); err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (n network) forget() { netns.DeleteNamed(n.name) }
 // dials makes connections that begin in n.
 func (n network) dials(network, address string) func() (net.Conn, error) {
 	return func() (conn net.Conn, err error) {
-		return conn, apart(func() error {
+		return conn, thread.Apart(func() error {
 			if err := netns.Set(n.handle); err != nil {
 				return err
 			}
@@ -68,16 +69,6 @@ func (n network) dials(network, address string) func() (net.Conn, error) {
 			return err
 		})
 	}
-}
-
-// apart calls do on a thread that nothing else runs on afterwards.
-func apart(do func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		done <- do()
-	}()
-	return <-done
 }
 
 // TestNetworkNamespaces: who is in the namespace that SCHEDRESTD_NETNS names reaches the gateway, nobody else does, and

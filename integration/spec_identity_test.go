@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/demo/thread"
 )
 
 // rooted starts a gateway as root that has groups besides, as at a login.
@@ -218,7 +220,7 @@ func TestBecomeUser(t *testing.T) {
 		t.Errorf("the job's user: %v, %v", err, a.get("jobs", 0, "user_id"))
 	}
 	for _, ids := range [][2]uint32{{0, 0}, {0, 20101}, {20001, 0}} { // answered before they ask
-		c, err := dialAs(ids[0], ids[1], path)
+		c, err := thread.DialAs(ids[0], ids[1], path)
 		must(t, err)
 		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 403 {
 			t.Errorf("%v: %v, %+v", ids, err, resp)
@@ -243,7 +245,7 @@ func TestBecomeUser(t *testing.T) {
 
 // by is a request over a UNIX socket by who has that uid and gid, without a token.
 func (l *lab) by(uid, gid uint32, socket, method, path, body string) (answer, error) {
-	c := clientOf(func() (net.Conn, error) { return dialAs(uid, gid, socket) })
+	c := clientOf(func() (net.Conn, error) { return thread.DialAs(uid, gid, socket) })
 	return l.try(c, method, path, body, "X-SCHED-USER-TOKEN:")
 }
 

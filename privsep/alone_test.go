@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,9 +71,8 @@ func intrude(t *testing.T, pid int, spaces []string, as user, socket string) str
 	must(t, err)
 	defer r.Close()
 	var child int
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread is of no use any more
+	must(t, thread.Apart(func() error {
+		defer w.Close()
 		err := unix.Unshare(unix.CLONE_FS)
 		var open []int
 		for _, name := range spaces {
@@ -97,10 +95,8 @@ func intrude(t *testing.T, pid int, spaces []string, as user, socket string) str
 				&syscall.ProcAttr{Dir: "/", Files: []uintptr{null, w.Fd(), w.Fd()}, Sys: &syscall.SysProcAttr{Credential: as}})
 			unix.Close(fd)
 		}
-		w.Close()
-		started <- err
-	}()
-	must(t, <-started)
+		return err
+	}))
 	said := new(strings.Builder)
 	buf := make([]byte, 4096)
 	for {

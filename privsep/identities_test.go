@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/demo/thread"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )
@@ -34,33 +34,6 @@ func becoming(t *testing.T, c Config) (*gateway, string) {
 	c.Switches.BecomeUser = true
 	c.Setup.Local = true
 	return serve(t, nil, c), path
-}
-
-// dialAs connects as uid and gid: the kernel notes whose the connecting thread is. The thread is
-// root's again afterwards: one that ended would take the parent that it has started with it.
-func dialAs(path string, uid, gid int) (net.Conn, error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	effective := func(call uintptr, id int) {
-		if _, _, e := syscall.RawSyscall(call, ^uintptr(0), uintptr(id), ^uintptr(0)); e != 0 {
-			panic(e)
-		}
-	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	effective(unix.SYS_SETRESGID, gid)
-	effective(unix.SYS_SETRESUID, uid)
-	err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
-	effective(unix.SYS_SETRESUID, 0)
-	effective(unix.SYS_SETRESGID, 0)
-	f := os.NewFile(uintptr(fd), "client")
-	defer f.Close()
-	if err != nil {
-		return nil, err
-	}
-	return net.FileConn(f)
 }
 
 // ask makes one request on c.
@@ -86,7 +59,7 @@ func answer(c net.Conn) (int, string, error) {
 // askAs asks as somebody on a connection that it gives back.
 func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, int, string) {
 	t.Helper()
-	c, err := dialAs(socket, uid, gid)
+	c, err := thread.DialAs(uint32(uid), uint32(gid), socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +141,7 @@ func TestManyUsers(t *testing.T) {
 	for user := range 100 {
 		for range 10 {
 			wg.Go(func() {
-				c, err := dialAs(socket, 32000+user, 33000)
+				c, err := thread.DialAs(uint32(32000+user), 33000, socket)
 				if err != nil {
 					t.Error(err)
 					return
@@ -339,7 +312,7 @@ func TestStoppedByHisUser(t *testing.T) {
 	kill("-STOP")
 	var waiting []net.Conn
 	for range 8 {
-		c, err := dialAs(socket, 31001, 31101)
+		c, err := thread.DialAs(31001, 31101, socket)
 		must(t, err)
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(patience))
@@ -445,7 +418,7 @@ func TestWorkerForEachConnection(t *testing.T) {
 	visit(g, func() (net.Conn, error) { return net.Dial("tcp", g.addr) })
 	t.Run("become_user", func(t *testing.T) {
 		g, socket := becoming(t, Config{Switches: security.Switches{WorkerPerConnection: true}})
-		visit(g, func() (net.Conn, error) { return dialAs(socket, 31001, 31101) })
+		visit(g, func() (net.Conn, error) { return thread.DialAs(31001, 31101, socket) })
 		c, _, body := askAs(t, socket, 31002, 31102, "/pid")
 		if got := status(t, pidOf(t, body), "Uid"); got != "31002 31002 31002 31002" {
 			t.Errorf("its uid is %s", got)

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/demo/thread"
 	"schedrestd/ipc"
 	"schedrestd/rate"
 	"schedrestd/security"
@@ -130,28 +131,25 @@ func TestNoThreadLeft(t *testing.T) {
 }
 
 // limitTasksOf sets how many processes and threads the user of pid may have when it starts one more, as who runs it. It gives the limit
-// of before. The thread is root's again afterwards, as that of dialAs.
+// of before.
 func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	real := func(uid, gid uint32) {
-		if as != nil {
-			for call, id := range map[uintptr]uint32{unix.SYS_SETRESGID: gid, unix.SYS_SETRESUID: uid} {
+	must(t, thread.Apart(func() error {
+		if as != nil { // the kernel compares the caller's real ids with the process's
+			for call, id := range map[uintptr]uint32{unix.SYS_SETRESGID: as.Gid, unix.SYS_SETRESUID: as.Uid} {
 				if _, _, e := unix.RawSyscall(call, uintptr(id), ^uintptr(0), ^uintptr(0)); e != 0 {
-					panic(e)
+					return e
 				}
 			}
 		}
-	}
-	if as != nil {
-		real(as.Uid, as.Gid)
-		defer real(0, 0)
-	}
-	var old unix.Rlimit
-	must(t, unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &old))
-	must(t, unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: old.Max}, nil))
-	return old.Cur
+		var old unix.Rlimit
+		if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &old); err != nil {
+			return err
+		}
+		before = old.Cur
+		return unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: old.Max}, nil)
+	}))
+	return before
 }
 
 // TestThreadsOfAWorker: a captured worker gets its own share of threads and no more, and others are served.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/demo/thread"
 	"schedrestd/ipc"
 )
 
@@ -167,7 +168,7 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 	write := rereading(t)
 	write(ipc.Setup{Cluster: "two", Local: true})
 	g, socket := becoming(t, Config{Setup: ipc.Setup{Cluster: "one"}})
-	kept, err := dialAs(socket, 31001, 31101)
+	kept, err := thread.DialAs(31001, 31101, socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 	}
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.await("configuration is reread", nil)
-	next, err := dialAs(socket, 31001, 31101)
+	next, err := thread.DialAs(31001, 31101, socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +207,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 	g, socket := becoming(t, Config{Setup: ipc.Setup{Cluster: "one"}, Identities: 1, HandLimit: patience})
 	long := func() net.Conn {
 		t.Helper()
-		c, err := dialAs(socket, 31001, 31101)
+		c, err := thread.DialAs(31001, 31101, socket)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +228,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 	g.awaitMany("worker: a request waits", 2)
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.awaitMany("configuration is reread", 2)
-	next, err := dialAs(socket, 31002, 31102)
+	next, err := thread.DialAs(31002, 31102, socket)
 	if err != nil {
 		t.Fatal(err)
 	}

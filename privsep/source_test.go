@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/demo/thread"
 	"schedrestd/ipc"
 )
 
@@ -123,7 +124,7 @@ func TestUserWhoStopsHisWorker(t *testing.T) {
 	}
 	defer unix.Kill(pid, unix.SIGCONT)
 	for range 8 {
-		c, err := dialAs(socket, 31001, 31101)
+		c, err := thread.DialAs(31001, 31101, socket)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,12 +8,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"schedrestd/demo/thread"
 )
 
 // as asks over a socket of the machine as another user: the kernel says so.
@@ -21,34 +20,8 @@ func (m *machine) as(uid, gid uint32, socket string) *http.Client {
 	path := filepath.Join(m.root, socket)
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
-		DialContext:       func(context.Context, string, string) (net.Conn, error) { return dialAs(uid, gid, path) },
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return thread.DialAs(uid, gid, path) },
 	}}
-}
-
-// dialAs connects as uid and gid: the kernel notes who connects, thread by thread.
-func dialAs(uid, gid uint32, path string) (conn net.Conn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends here, nobody else gets its uid
-		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {
-			if _, _, e := syscall.RawSyscall(set[0], ^uintptr(0), set[1], ^uintptr(0)); e != 0 {
-				err = e
-				return
-			}
-		}
-		fd, e := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err = e; err != nil {
-			return
-		}
-		f := os.NewFile(uintptr(fd), path)
-		defer f.Close()
-		if err = unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err == nil {
-			conn, err = net.FileConn(f)
-		}
-	}()
-	<-done
-	return conn, err
 }
 
 // users are accounts of the machine.
