@@ -18,6 +18,12 @@ func (v *Violation) Error() string {
 	return fmt.Sprintf("%s of the %s %s", v.Kind, v.From, v.Why)
 }
 
+// Unheard is for who gets a message that the book permits and that nobody hears there. He ends the peer as for a
+// Violation: dropped, it would leave its descriptors open, and the peer in the belief that it was heard.
+func Unheard(m Message) error {
+	return fmt.Errorf("%s is in the book, and nobody hears it here", m.Kind())
+}
+
 func violation(from Role, kind Kind, format string, args ...any) error {
 	return &Violation{From: from, Kind: kind, Why: fmt.Errorf(format, args...).Error()}
 }

@@ -60,7 +60,7 @@ func (c *client) serve() {
 			c.slow(verifying)
 			answer = counts.judged(c.keeper.judge(want))
 		default:
-			c.accuse(m.Kind().String() + " is in the book, and nobody reads it here")
+			c.accuse(ipc.Unheard(m).Error())
 			return
 		}
 		if err := c.channel.Send(answer); err != nil {

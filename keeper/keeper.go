@@ -47,6 +47,8 @@ func (k *keeper) run() int {
 			err = k.channel.Send(k.keepTokenKey(msg, m.FDs[0]))
 		case *ipc.Client:
 			err = k.admit(m.FDs[0], msg.Number)
+		default:
+			err = ipc.Unheard(msg)
 		}
 		if err != nil {
 			slog.Error("keeper lost its parent", "error", err)

@@ -236,7 +236,7 @@ func (v *visit) hear() error {
 			v.served = true
 		case *ipc.Progress: // nobody waits for this one slot
 		default:
-			err = fmt.Errorf("%s is in the book, and nobody reads it here", m.Kind())
+			err = ipc.Unheard(m)
 		}
 		if err != nil {
 			return err

@@ -283,7 +283,7 @@ func (k *keeper) serveChannel(p *process, settle func()) error {
 		case *ipc.Pong:
 			err = k.hearPong(m.Number)
 		default:
-			err = fmt.Errorf("%s is in the book, and nobody reads it here", m.Kind())
+			err = ipc.Unheard(m)
 		}
 		if err != nil {
 			return err

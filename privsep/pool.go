@@ -285,7 +285,7 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 		case *ipc.Pong:
 			err = p.heard(w, m.Number)
 		default:
-			err = fmt.Errorf("%s is in the book, and nobody reads it here", m.Kind())
+			err = ipc.Unheard(m)
 		}
 		if err != nil {
 			return err

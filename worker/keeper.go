@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -76,18 +77,21 @@ func (r *remote) listen(l *link) {
 	defer close(l.gone)
 	for {
 		m, err := l.channel.Receive()
-		if err != nil {
-			if bad, ok := errors.AsType[*ipc.Violation](err); ok {
-				slog.Error("worker does not hear the keeper any more", "because", bad)
-			}
-			r.replace(nil, l)
-			return
-		}
 		switch answer := m.Message.(type) {
+		case nil:
 		case *ipc.Signed:
 			l.asked.answer(answer.ID, answer)
 		case *ipc.Verified:
 			l.asked.answer(answer.ID, answer)
+		default:
+			err = ipc.Unheard(answer)
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				slog.Error("worker does not hear the keeper any more", "because", err)
+			}
+			r.replace(nil, l)
+			return
 		}
 	}
 }

@@ -166,8 +166,11 @@ func (s *server) hear() {
 			err = s.channel.Send(&ipc.Pong{Number: msg.Number})
 		case *ipc.Drain:
 			go s.finish()
+		default:
+			err = ipc.Unheard(msg)
 		}
 		if err != nil {
+			slog.Error("worker lost its parent", "error", err)
 			s.exit <- 1
 			return
 		}
