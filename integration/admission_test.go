@@ -162,6 +162,33 @@ func TestForwarded(t *testing.T) {
 	a.until(proxy, http.StatusOK, "X-Forwarded-For: 203.0.113.9")
 }
 
+// TestForwardedBySocket: over a UNIX socket, to which everybody may connect, the proxy's own user speaks for others, and
+// nobody else does: who writes another's address into the header has neither him wait nor himself spared.
+func TestForwardedBySocket(t *testing.T) {
+	needRoot(t)
+	l := newLab(t)
+	path := filepath.Join(servedDir(t, l), "s")
+	a := &admitted{address: "gateway", gate: l.gate(t, []string{"SCHEDRESTD_PENALTIES=threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=unix:20013"}, "unix:"+path)}
+	as := func(uid uint32) *http.Client {
+		return clientOf(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
+	}
+	other := 0
+	eventually(t, "who writes others' addresses has to wait himself", func() bool {
+		other++
+		status, _ := a.ask(as(20014), badToken, fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", other%250))
+		return status == http.StatusTooManyRequests
+	})
+	for i := range 9 {
+		if status, _ := a.ask(as(20013), fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", i+1)); status != http.StatusOK {
+			t.Errorf("the proxy, for one of them: %d", status)
+		}
+	}
+	a.until(as(20013), http.StatusTooManyRequests, badToken, "X-Forwarded-For: 203.0.113.9")
+	if status, _ := a.ask(as(20013), "X-Forwarded-For: 203.0.113.10"); status != http.StatusOK {
+		t.Errorf("the proxy, for another: %d", status)
+	}
+}
+
 // TestCrashPenalty: whose requests are being answered when workers die has to wait.
 func TestCrashPenalty(t *testing.T) {
 	a := admitting(t, newLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")

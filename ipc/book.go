@@ -31,7 +31,7 @@ var always = In(Serving, Draining)
 
 // book is the whole conversation.
 var book = []Row{
-	{KindSetup, "Setup", Parent, Worker, In(Born), 130, MaxMessage - 1, 0, Told,
+	{KindSetup, "Setup", Parent, Worker, In(Born), 131, MaxMessage - 1, 0, Told,
 		"what the worker needs of the configuration; no secret", of[Setup]},
 	{KindPosture, "Posture", Parent, Worker | Keeper, In(Told), 2, 8 << 10, 0, Proving,
 		"what the kernel must say about the process", of[Posture]},

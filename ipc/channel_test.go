@@ -46,7 +46,7 @@ func fullSetup() *Setup {
 		Limits: Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
 			Call: 1500 * time.Millisecond, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
 		Admission: Admission{Auth: time.Second, Malformed: 2 * time.Second, Crash: time.Minute, Threshold: 30 * time.Second,
-			Exempt: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Unix: true,
+			Exempt: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Peers: []uint32{990, 13},
 			Rate: 50, Burst: 100},
 	}
 }

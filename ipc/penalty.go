@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -52,12 +53,12 @@ type Admission struct {
 
 	Exempt  []netip.Prefix // who has no penalties
 	Proxies []netip.Prefix // who speaks for others, whom X-Forwarded-For names
-	Unix    bool           // so does whoever connects to a UNIX socket
+	Peers   []uint32       // … over a UNIX socket, by the uid that the kernel tells
 
 	Rate, Burst uint32 // requests of one identity per second, and at once; 0: as many as it likes
 }
 
-// MaxPrefixes is how many networks Exempt and Proxies may have, each.
+// MaxPrefixes is how many Exempt, Proxies and Peers may have, each.
 const MaxPrefixes = 32
 
 func (a *Admission) walk(w *walker) {
@@ -67,7 +68,7 @@ func (a *Admission) walk(w *walker) {
 	w.span(&a.Threshold)
 	list(w, &a.Exempt, MaxPrefixes, 17, func(p *netip.Prefix) { w.prefix(p) })
 	list(w, &a.Proxies, MaxPrefixes, 17, func(p *netip.Prefix) { w.prefix(p) })
-	w.flag(&a.Unix)
+	list(w, &a.Peers, MaxPrefixes, 4, func(uid *uint32) { w.u32(uid) })
 	w.u32(&a.Rate)
 	w.u32(&a.Burst)
 }
@@ -99,10 +100,11 @@ func (w *walker) prefix(p *netip.Prefix) {
 	}
 }
 
-// Speaks tells whether who connects from addr (invalid: through a UNIX socket) speaks for others.
-func (a *Admission) Speaks(addr netip.Addr) bool {
+// Speaks tells whether who connects from addr speaks for others. Over a UNIX socket that is invalid, and uid counts:
+// who may connect to a socket of mode 0666 is anybody, and could write anybody's address into X-Forwarded-For.
+func (a *Admission) Speaks(addr netip.Addr, uid uint32) bool {
 	if !addr.IsValid() {
-		return a.Unix
+		return slices.Contains(a.Peers, uid)
 	}
 	return within(a.Proxies, addr)
 }

@@ -43,7 +43,7 @@ func where(c Config, list []*listener) []any {
 func (c Config) announceRules() {
 	a := c.Setup.Admission
 	c.Log.Info("rules in force", "audit_log", c.Audit.String(), "penalties", costs(a),
-		"exempt", prefixes(a.Exempt), "trusted_proxies", prefixes(a.Proxies, because(a.Unix, "unix")),
+		"exempt", prefixes(a.Exempt), "trusted_proxies", trusted(a),
 		"rate", cmp.Or(because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
 		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.Outlet, "own"))
 }
@@ -67,16 +67,20 @@ func costs(a ipc.Admission) string {
 	return fmt.Sprintf("auth:%s,malformed:%s,crash:%s,threshold:%s", a.Auth, a.Malformed, a.Crash, a.Threshold)
 }
 
+// trusted lists who speaks for others.
+func trusted(a ipc.Admission) string {
+	var words []string
+	for _, uid := range a.Peers {
+		words = append(words, fmt.Sprintf("unix:%d", uid))
+	}
+	return prefixes(a.Proxies, words...)
+}
+
 // prefixes lists networks, and what else there is.
 func prefixes(list []netip.Prefix, more ...string) string {
 	var words []string
 	for _, p := range list {
 		words = append(words, p.String())
 	}
-	for _, w := range more {
-		if w != "" {
-			words = append(words, w)
-		}
-	}
-	return cmp.Or(strings.Join(words, ","), "none")
+	return cmp.Or(strings.Join(append(words, more...), ","), "none")
 }

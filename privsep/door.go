@@ -95,7 +95,7 @@ func (d *door) admit(fd int, l *listener, peer unix.Sockaddr) {
 	}
 	c.source = sourceOf(peer, facts)
 	addr, a := addressOf(peer), &d.slots.penalties.admission
-	if c.exempt = a.Exempts(addr) || a.Speaks(addr); d.slots.penalties.wait(c) > 0 {
+	if c.exempt = a.Exempts(addr) || a.Speaks(addr, facts.UID); d.slots.penalties.wait(c) > 0 {
 		d.slots.drop(c, statusTooMany, "its source offended too often, and has to wait")
 		return
 	}

@@ -89,14 +89,9 @@ func (o *offences) unauthenticated(r *http.Request, c *course) {
 
 // speaks tells whether r comes from somebody who speaks for others.
 func (o *offences) speaks(r *http.Request) bool {
-	return o.admission.Speaks(addressOf(r))
-}
-
-// addressOf is where r comes from; none for a UNIX socket.
-func addressOf(r *http.Request) netip.Addr {
-	peer, _ := auth.PeerFrom(r.Context())
+	peer, ok := auth.PeerFrom(r.Context())
 	at, _ := netip.ParseAddrPort(peer.Addr)
-	return at.Addr().Unmap()
+	return ok && o.admission.Speaks(at.Addr().Unmap(), peer.UID)
 }
 
 // mostHops is how many addresses of X-Forwarded-For are looked at.
@@ -116,7 +111,7 @@ func (o *offences) behind(r *http.Request) netip.Addr {
 		switch {
 		case !ok:
 			return netip.Addr{}
-		case !o.admission.Speaks(addr):
+		case !o.admission.Speaks(addr, ipc.NoID):
 			if o.admission.Exempts(addr) {
 				return netip.Addr{}
 			}

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,7 @@ func ipcRate(rate, burst uint32) ipc.Admission { return ipc.Admission{Rate: rate
 
 var penal = ipc.Admission{Auth: time.Second, Malformed: time.Second, Threshold: 3 * time.Second,
 	Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:f::/48")},
-	Exempt:  []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, Unix: true}
+	Exempt:  []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, Peers: []uint32{13}}
 
 // from is a request from addr, through proxies that say forwarded.
 func from(addr string, forwarded ...string) *http.Request {
@@ -25,9 +26,10 @@ func from(addr string, forwarded ...string) *http.Request {
 	for _, text := range forwarded {
 		r.Header.Add("X-Forwarded-For", text)
 	}
-	p := auth.Peer{Network: "tcp", Addr: addr}
-	if addr == "" {
-		p.Network = "unix"
+	p := auth.Peer{Network: "tcp", Addr: addr, UID: ipc.NoID}
+	if uid, ok := strings.CutPrefix(addr, "uid "); ok {
+		n, _ := strconv.Atoi(uid)
+		p.Network, p.Addr, p.UID = "unix", "", uint32(n)
 	}
 	return r.WithContext(auth.WithPeer(r.Context(), p))
 }
@@ -47,7 +49,8 @@ func TestBehind(t *testing.T) {
 		{"of IPv6", "[2001:db8:f::1]:5", []string{"2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::"},
 		{"with a port", "192.0.2.1:5", []string{"[2001:db8:1:2::9]:443"}, "2001:db8:1:2::"},
 		{"mapped", "[::ffff:192.0.2.1]:5", []string{"::ffff:203.0.113.9"}, "203.0.113.9"},
-		{"through a UNIX socket", "", []string{"203.0.113.9"}, "203.0.113.9"},
+		{"through a UNIX socket", "uid 13", []string{"203.0.113.9"}, "203.0.113.9"},
+		{"somebody else through it", "uid 1000", []string{"203.0.113.9"}, ""},
 		{"a client", "203.0.113.1:5", []string{"10.0.0.1"}, ""},
 		{"nothing", "192.0.2.1:5", nil, ""},
 		{"garbage", "192.0.2.1:5", []string{"203.0.113.9, unknown"}, ""},

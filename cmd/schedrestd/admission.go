@@ -3,11 +3,11 @@ package main
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 )
@@ -57,14 +57,40 @@ func setPenalties(o *options, v string) error {
 	return nil
 }
 
-// setProxies takes who speaks for others.
+// setProxies takes who speaks for others. Over a UNIX socket that is a user, as the kernel tells: "whoever may connect"
+// would be everybody on this machine.
 func setProxies(o *options, v string) (err error) {
-	words := listed(v)
-	n := len(words)
-	words = slices.DeleteFunc(words, func(w string) bool { return w == "unix" })
-	o.admission.Unix = len(words) < n
-	o.admission.Proxies, err = networks("SCHEDRESTD_TRUSTED_PROXIES", v, words, n, ", or unix")
+	words, rest := listed(v), []string{}
+	for _, word := range words {
+		name, over := strings.CutPrefix(word, "unix")
+		if !over || name != "" && name[0] != ':' {
+			rest = append(rest, word)
+			continue
+		}
+		uid, err := peer(strings.TrimPrefix(name, ":"))
+		if err != nil {
+			return errs.Wrap(err, errs.KindOf(err), "environment: SCHEDRESTD_TRUSTED_PROXIES=%s: %s", v, word)
+		}
+		o.admission.Peers = append(o.admission.Peers, uid)
+	}
+	o.admission.Proxies, err = networks("SCHEDRESTD_TRUSTED_PROXIES", v, rest, len(words), ", or unix:USER")
 	return err
+}
+
+// peer is the uid of a proxy that connects to a UNIX socket.
+func peer(name string) (uint32, error) {
+	const hint = "the user that the proxy alone runs as, by name or number, as unix:haproxy"
+	if name == "" {
+		return 0, errs.New(errs.Invalid, "it names no user, and whoever may connect to the socket would be believed").WithHint(hint)
+	}
+	u, _, err := become.ParseUser(name)
+	switch {
+	case err != nil:
+		return 0, errs.New(errs.Invalid, "%v", err).WithHint(hint)
+	case u.UID == become.Overflow:
+		return 0, errs.New(errs.Invalid, "uid %d is whoever has no uid here", u.UID).WithHint(hint)
+	}
+	return u.UID, nil
 }
 
 // setExempt takes who has no penalties.

@@ -88,7 +88,7 @@ func TestRefusals(t *testing.T) {
 		{name: "penalties without a unit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "auth:1"}, error: "SCHEDRESTD_PENALTIES=auth:1", hint: "as auth:1s"},
 		{name: "a threshold of nothing", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "threshold:0s"}, error: "SCHEDRESTD_PENALTIES=threshold:0s", hint: "off"},
 		{name: "exempt", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_EXEMPT": "10.0.0.1/8"}, error: "10.0.0.1/8 is no network", hint: "10.0.0.0/8"},
-		{name: "proxies", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_TRUSTED_PROXIES": "unix,proxy.example"}, error: "proxy.example is no network", hint: "or unix"},
+		{name: "proxies", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_TRUSTED_PROXIES": "unix:0,proxy.example"}, error: "proxy.example is no network", hint: "or unix:USER"},
 		{name: "rate", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_RATE": "0"}, error: "SCHEDRESTD_RATE=0", hint: "50:200"},
 		{name: "spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_NAMES": "x"},
 			error: "SCHEDRESTD_NAMES=x", hint: "sched, slurm, both"},
