@@ -3,14 +3,23 @@ package ipc
 import "strings"
 
 // Ready says that the posture is as expected, that the cage is closed and proven, and that the process serves.
+// How the cage is closed is for security.Sealed to tell; here it only travels.
 type Ready struct {
-	Sealed string // what the kernel has of the cage, for the log; as "seccomp, Landlock 7 (files, TCP)"
+	Filter   bool
+	Audit    bool
+	Landlock uint8
+	Denies   uint8
 }
 
 // Kind is KindReady.
 func (*Ready) Kind() Kind { return KindReady }
 
-func (r *Ready) walk(w *walker) { w.text(&r.Sealed, maxName) }
+func (r *Ready) walk(w *walker) {
+	w.flag(&r.Filter)
+	w.flag(&r.Audit)
+	w.u8(&r.Landlock)
+	w.u8(&r.Denies)
+}
 
 // maxReason bounds what a worker may give as its reason, in bytes.
 const maxReason = 1024

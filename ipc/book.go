@@ -35,7 +35,7 @@ var book = []Row{
 		"what the worker needs of the configuration; no secret", of[Setup]},
 	{KindPosture, "Posture", Parent, Worker | Keeper, In(Told), 2, 8 << 10, 0, Proving,
 		"what the kernel must say about the process", of[Posture]},
-	{KindReady, "Ready", Worker | Keeper, Parent, In(Proving), 2, 2 + maxName, 0, Serving,
+	{KindReady, "Ready", Worker | Keeper, Parent, In(Proving), 4, 4, 0, Serving,
 		"the posture is as expected, the cage is closed and proven, and the process can serve", of[Ready]},
 	{KindRefused, "Refused", Worker | Keeper, Parent, In(Born, Told, Proving), 2, 2 + maxReason, 0, Over,
 		"the process will not serve, and why", of[Refused]},

@@ -34,7 +34,7 @@ const ActMode = "act"
 
 // What a line of such a process begins with.
 const (
-	SaySealed = "sealed: " // how the cage was closed, in words
+	SaySealed = "sealed: " // how the cage was closed: a line of security.Sealed
 	SayProbe  = "probe: "  // what was tried, and answered as it has to be
 	SayAct    = "act: "    // what is about to be done; without a name, what can be
 )
@@ -42,7 +42,7 @@ const (
 // bookVersion stands for the book and all walks: the checksum of testdata/book.txt, which has them in words. Tests demand
 // both. It begins the first message that a process hears, and is judged before anything that another build may have
 // otherwise, so that a worker of one refuses in words. Versions are the same or not; none is the newer one.
-const bookVersion = 0x3686fbf2
+const bookVersion = 0xd7d0f6fb
 
 // WorkerFD is the descriptor on which a worker finds its channel.
 const WorkerFD = 3

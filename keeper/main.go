@@ -72,7 +72,7 @@ func begin(channel *ipc.Channel) error {
 	if err != nil {
 		return err
 	}
-	return channel.Send(&ipc.Ready{Sealed: sealed})
+	return channel.Send((*ipc.Ready)(&sealed))
 }
 
 // newLog writes lines as the parent reads them (privsep/logfmt.go): level first, without the time,

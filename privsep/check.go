@@ -63,8 +63,8 @@ type check struct {
 	spawner  *spawner
 	keys     *keyring
 	out      io.Writer
-	required bool // all of the confinement
-	sealed   string
+	required bool     // all of the confinement
+	layers   layers   // as a worker closes it
 	wrong    []string // what is missing, or does not hold
 }
 
@@ -73,8 +73,8 @@ func (k *check) run() error {
 	if err != nil {
 		return err
 	}
-	k.sealed = sealed
-	k.layers()
+	k.layers = k.spawner.layers.closed(k.config.seal(), sealed)
+	k.table()
 	m := means{spawner: k.spawner, slots: newSlots(1, k.config.Log), pools: newPools(), names: newDirectory()}
 	if err := m.try(k.config, k.who); err != nil {
 		return errs.Wrap(err, errs.KindOf(err), "start a worker")
@@ -103,7 +103,7 @@ func (k *check) verdict() error {
 		k.say("\nNot all is on that this start could have.\n")
 		return errs.New(errs.Unsupported, "confinement: %s", strings.Join(k.wrong, "; ")).WithHint("%s", k.hint())
 	}
-	if slices.ContainsFunc(k.spawner.missing, func(a absent) bool { return a.usual(k.who) }) {
+	if k.layers.any(isMissing, func(p part) bool { return p.usual(k.who) && parts[p].reach == wherePermitted }) {
 		k.say("\nAll is on that a start %s can have where no more is permitted to it.\n", k.kind())
 		return nil
 	}
@@ -114,10 +114,10 @@ func (k *check) verdict() error {
 // hint is what helps where something is wrong.
 func (k *check) hint() string {
 	var list []string
-	if k.config.Switches.AuditConfinement || len(k.spawner.off) > 0 {
+	if len(k.layers.list(isOff)) > 0 {
 		list = append(list, "what is switched off is so by SCHEDRESTD_SECURITY")
 	}
-	if slices.ContainsFunc(k.spawner.missing, func(a absent) bool { return !a.usual(k.who) }) {
+	if k.layers.any(isMissing, func(p part) bool { return !p.usual(k.who) }) {
 		list = append(list, remedy(k.who))
 	}
 	return cmp.Or(strings.Join(list, "; "), "the table above has the reasons")
@@ -160,8 +160,8 @@ func (k *check) list(heading string, lines []string) {
 	}
 }
 
-// layers writes the table of the parts.
-func (k *check) layers() {
+// table writes the table of the parts.
+func (k *check) table() {
 	k.say("%-34s %-4s %s\n", "PART", "IS", "WHY")
 	row := func(part, is, why string) {
 		k.say("%s\n", strings.TrimRight(fmt.Sprintf("%-34s %-4s %s", part, is, why), " "))
@@ -169,31 +169,17 @@ func (k *check) layers() {
 	if k.who.root {
 		row("uid and gid of the worker's own", "on", fmt.Sprintf("%s (%d:%d)", k.who.Name, int32(k.who.UID), int32(k.who.GID)))
 	}
-	for _, part := range k.spawner.on {
-		row(part, "on", "")
-	}
-	for _, part := range k.spawner.off {
-		part, why, _ := strings.Cut(strings.TrimSuffix(part, ")"), " (")
-		row(part, "off", "switched off: "+why)
-		k.wrong = append(k.wrong, part+" is off: "+why)
-	}
-	filter, landlock, _ := strings.Cut(k.sealed, ", ")
-	if strings.HasPrefix(landlock, "Landlock") {
-		row("Landlock", "on", landlock)
-	}
-	for _, a := range k.spawner.lacking(k.config, k.who, k.sealed) {
-		if a.usual(k.who) {
-			row(a.part, "off", a.takes())
-			continue
+	for p, l := range k.layers {
+		name := parts[p].name
+		switch {
+		case l.is == isOn:
+			row(name, "on", l.as)
+		case l.is == isMissing && part(p).usual(k.who):
+			row(name, "off", parts[p].reach.String())
+		case k.layers.lacks(part(p)):
+			row(name, "off", because(l.is == isOff, "switched off: ")+l.why.Error())
+			k.wrong = append(k.wrong, name+" is off: "+l.why.Error())
 		}
-		row(a.part, "off", a.why.Error())
-		k.wrong = append(k.wrong, a.part+" is off: "+a.why.Error())
-	}
-	if k.config.Switches.AuditConfinement {
-		row("system call filter", "off", "audit_confinement: it logs, and kills nobody")
-		k.wrong = append(k.wrong, "the system call filter only logs (audit_confinement)")
-	} else {
-		row("system call filter", "on", filter)
 	}
 }
 
@@ -215,9 +201,6 @@ func (k *check) die(acts []string) error {
 	return nil
 }
 
-// has tells whether a part of the cage is on.
-func (k *check) has(part string) bool { return slices.Contains(k.spawner.on, part) }
-
 // escapes is what this cage leaves to who captures a worker.
 func (k *check) escapes() []string {
 	s := k.config.Setup
@@ -238,19 +221,17 @@ func (k *check) escapes() []string {
 	add(k.config.Secrets.Tokens.Key != "", "it is told whether a token's signature is good, and makes none")
 	sockets := s.Seal&ipc.SealUnix != 0
 	add(sockets && s.Munge.Socket != "", "munged vouches for its user, towards everybody who believes this munged")
-	add(sockets && !strings.Contains(k.sealed, "TCP"),
-		"a TCP connection that it was given can be undone and made anew to any address that the parent reaches: this kernel's Landlock knows no TCP (Linux 6.7)")
-	alone := k.has("root of their own") && k.has("PID namespace") // a /proc of the machine's leads out of any root
+	alone := k.layers.has(ownRoot, pidNamespace) // a /proc of the machine's leads out of any root
 	add(sockets && !alone,
 		"it can connect to each UNIX socket that its user may: D-Bus, container engines, the session's agents")
-	add(!k.has("network namespace"), "one that found a hole in the filter would be in the machine's network: there is no network namespace")
 	add(!alone, "one that found a hole in the filter and in Landlock would see the machine's files: it has no root of its own, with a /proc of its own")
-	add(!k.has("PID namespace"), "one that found a hole in the filter and in Landlock could signal its user's other processes: there is no PID namespace")
+	for p, row := range parts {
+		add(row.escape != "" && k.layers.lacks(part(p)), "%s", row.escape)
+	}
 	add(!k.config.Switches.BecomeUser, "processes of uid %d outside of the cage can stop, limit and kill it: give the gateway a user of its own", int32(k.who.UID))
 	add(true, "memory and processor time: as much as the service may have (MemoryMax= and CPUQuota= in its unit); there is no bound of ours")
 	add(!k.who.root, "it is the starter, and so is the keeper: outside of the cage whatever is his can read the files that the gateway reads, keys among them")
 	add(k.config.Switches.BecomeUser, "a user can stop, limit and kill the worker that is his, and nobody else's")
 	add(k.config.Switches.DisableUserCheck, "it may be root or SchedUser (disable_user_check)")
-	add(k.config.Switches.AuditConfinement, "all that the filter should kill for (audit_confinement)")
 	return list
 }

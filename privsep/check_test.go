@@ -125,7 +125,7 @@ func TestCheckRequires(t *testing.T) {
 		t.Errorf("as root: exit status %d:\n%s", status, out)
 	}
 	all.Switches.AuditConfinement = true // Config is not only made of what the command has read
-	if text, _ := launch(t, nil, all).failure(); text != ends+"a filter that kills (audit_confinement)" {
+	if text, _ := launch(t, nil, all).failure(); text != ends+"system call filter (audit_confinement: it logs, and kills nobody)" {
 		t.Errorf("a filter that kills nobody: %q", text)
 	}
 }

@@ -2,37 +2,11 @@ package privsep
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/errs"
-	"schedrestd/ipc"
-)
-
-// lacking is what of the cage can't be had by this start. sealed is what workers do to themselves; "" where none has done it yet.
-func (s *spawner) lacking(c Config, who service, sealed string) []absent {
-	missing := slices.Clone(s.missing)
-	// A service manager that sets a group has it in the list, too.
-	if !who.root && slices.ContainsFunc(who.Groups, func(gid uint32) bool { return gid != who.GID }) {
-		missing = append(missing, absent{"dropping of supplementary groups", unix.EPERM})
-	}
-	switch {
-	case sealed == "":
-	case !strings.Contains(sealed, "Landlock ") || strings.Contains(sealed, "no Landlock"):
-		missing = append(missing, absent{"Landlock", errNoLandlock})
-	case c.seal()&ipc.SealUnix != 0 && !strings.Contains(sealed, "TCP"):
-		missing = append(missing, absent{"Landlock for TCP", errNoTCP})
-	}
-	return missing
-}
-
-var (
-	errNoLandlock = errors.New("this kernel has none, or lsm= does not name it: Linux 5.13")
-	errNoTCP      = errors.New("workers connect UNIX sockets, and this kernel's knows no TCP: Linux 6.7")
+	"schedrestd/security"
 )
 
 // satisfy ends a start that leaves out, or has switched off, a part of the cage, where all of it is required. Every way to start
@@ -42,14 +16,7 @@ func (s *spawner) satisfy(c Config, who service) error {
 	if !c.Switches.RequireConfinement {
 		return nil
 	}
-	var lacks []string
-	if missing := s.lacking(c, who, ""); len(missing) > 0 {
-		lacks = append(lacks, leftOut(missing))
-	}
-	lacks = append(lacks, s.off...)
-	if c.Switches.AuditConfinement {
-		lacks = append(lacks, "a filter that kills (audit_confinement)")
-	}
+	lacks := append(s.layers.list(isMissing), s.layers.list(isOff)...)
 	if len(lacks) == 0 {
 		return nil
 	}
@@ -68,32 +35,18 @@ func remedy(who service) string {
 
 // announce logs, once, what of the cage is on and what is not. To each client of an inetd it is told
 // only where more is left out than always is by who is not root.
-func (s *spawner) announce(c Config, who service, sealed string) {
-	attrs := []any{"on", strings.Join(append(slices.Clone(s.on), sealed), ", ")}
-	if len(s.off) > 0 {
-		attrs = append(attrs, "off", strings.Join(s.off, ", "))
+func (s *spawner) announce(c Config, who service, sealed security.Sealed) {
+	layers := s.layers.closed(c.seal(), sealed)
+	attrs := []any{"on", strings.Join(layers.list(isOn), ", ")}
+	if off := layers.list(isOff); len(off) > 0 {
+		attrs = append(attrs, "off", strings.Join(off, ", "))
 	}
 	level := slog.LevelInfo
-	if missing := s.lacking(c, who, sealed); len(missing) > 0 {
-		attrs = append(attrs, "left_out", leftOut(missing))
-		if !c.Setup.Inetd || slices.ContainsFunc(missing, func(a absent) bool { return !a.usual(who) }) {
+	if left := layers.list(isMissing); len(left) > 0 {
+		attrs = append(attrs, "left_out", strings.Join(left, ", "))
+		if !c.Setup.Inetd || layers.any(isMissing, func(p part) bool { return !p.usual(who) }) {
 			level = slog.LevelWarn
 		}
 	}
 	c.Log.Log(context.Background(), level, "confinement of the workers", attrs...)
 }
-
-// rootOnly are parts that others than root can have only where user namespaces, and mounts in them, are permitted to them (the last not even
-// there), and whose absence is therefore no fault of a start without root.
-var rootOnly = []string{"root of their own", "PID namespace", "empty capability bounding set", "dropping of supplementary groups"}
-
-// takes says what a start without root lacks for it.
-func (a absent) takes() string {
-	if a.part == rootOnly[len(rootOnly)-1] {
-		return "takes a start as root"
-	}
-	return "not permitted to this user, here: takes a start as root"
-}
-
-// usual tells whether a start of this kind never has it.
-func (a absent) usual(who service) bool { return !who.root && slices.Contains(rootOnly, a.part) }

@@ -223,7 +223,7 @@ func (v *visit) hear() error {
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
 			late.Stop()
-			v.spawner.announce(v.config, v.who, printable(m.Sealed))
+			v.spawner.announce(v.config, v.who, security.Sealed(*m))
 			v.config.announceRules()
 			if err = v.keys.give(v.worker.channel); err == nil {
 				err = v.hand()

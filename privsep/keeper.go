@@ -264,7 +264,7 @@ func (k *keeper) serveChannel(p *process, settle func()) error {
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
-			k.log.Info("keeper is ready", "keeper", p.number, "pid", p.pid, "sealed", printable(m.Sealed), "took", time.Since(p.started).Round(10*time.Microsecond))
+			k.log.Info("keeper is ready", "keeper", p.number, "pid", p.pid, "sealed", security.Sealed(*m).String(), "took", time.Since(p.started).Round(10*time.Microsecond))
 			k.mu.Lock()
 			k.ready = true
 			close(k.more)

@@ -269,7 +269,7 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 				err = p.hello(w)
 			}
 			if err == nil {
-				p.setReady(w, printable(m.Sealed))
+				p.setReady(w, security.Sealed(*m))
 				ready()
 			}
 		case *ipc.Refused:
@@ -293,12 +293,12 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 	}
 }
 
-func (p *pool) setReady(w *worker, sealed string) {
+func (p *pool) setReady(w *worker, sealed security.Sealed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.ready = true
 	p.dequeue()
-	p.mention("worker is ready", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "gid", p.who.GID, "sealed", sealed,
+	p.mention("worker is ready", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "gid", p.who.GID, "sealed", sealed.String(),
 		"took", time.Since(w.started).Round(10*time.Microsecond))
 }
 

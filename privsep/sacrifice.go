@@ -87,18 +87,23 @@ func told(said, word string) (list []string) {
 	return list
 }
 
+// toldSealed is how the process says that it closed its cage.
+func toldSealed(said string) (sealed security.Sealed, ok bool) {
+	return security.ReadSealed(strings.Join(told(said, ipc.SaySealed), ""))
+}
+
 // judge tells why the process did not die of what it did; "" when it did.
-func (x *sacrifice) judge(limit time.Duration) (sealed, wrong string, err error) {
+func (x *sacrifice) judge(limit time.Duration) (sealed security.Sealed, wrong string, err error) {
 	said, status, err := x.end(limit)
 	if err != nil {
-		return "", "", err
+		return sealed, "", err
 	}
-	sealed = strings.Join(told(said, ipc.SaySealed), "")
+	sealed, closed := toldSealed(said)
 	switch {
-	case status.Signaled() && status.Signal() == syscall.SIGSYS && slices.Equal(told(said, ipc.SayAct), []string{x.act}):
+	case closed && status.Signaled() && status.Signal() == syscall.SIGSYS && slices.Equal(told(said, ipc.SayAct), []string{x.act}):
 		return sealed, "", nil
-	case sealed == "":
-		return "", fmt.Sprintf("%s (%s before it was done: %s)", x.act, describe(status), printable(strings.TrimSpace(said))), nil
+	case !closed:
+		return sealed, fmt.Sprintf("%s (%s before it was done: %s)", x.act, describe(status), printable(strings.TrimSpace(said))), nil
 	}
 	last := said[strings.LastIndexByte(strings.TrimRight(said, "\n"), '\n')+1:]
 	return sealed, fmt.Sprintf("%s (%s: %s)", x.act, describe(status), printable(strings.TrimSpace(last))), nil
@@ -108,7 +113,7 @@ func (x *sacrifice) judge(limit time.Duration) (sealed, wrong string, err error)
 const atOnce = 8
 
 // commit has each act done by a process of its own, and gives those that did not kill.
-func (s *spawner) commit(c Config, who security.Identity, acts []string) (sealed string, wrong []string, err error) {
+func (s *spawner) commit(c Config, who security.Identity, acts []string) (sealed security.Sealed, wrong []string, err error) {
 	for list := range slices.Chunk(acts, atOnce) {
 		var started []*sacrifice
 		for _, act := range list {
@@ -137,16 +142,17 @@ func (s *spawner) commit(c Config, who security.Identity, acts []string) (sealed
 }
 
 // recite has a process close the cage, and tell how that went and what can be tried.
-func (s *spawner) recite(c Config, who security.Identity) (sealed string, probes, acts []string, err error) {
+func (s *spawner) recite(c Config, who security.Identity) (sealed security.Sealed, probes, acts []string, err error) {
 	x, err := s.sacrifice(c.seal(), who, "")
 	if err != nil {
-		return "", nil, nil, err
+		return sealed, nil, nil, err
 	}
 	said, status, err := x.end(c.StartLimit)
-	if err == nil && status != 0 {
+	sealed, closed := toldSealed(said)
+	if err == nil && (status != 0 || !closed) {
 		err = errs.New(errs.Denied, "the workers' cage can't be closed: %s (%s)", printable(strings.TrimSpace(said)), describe(status))
 	}
-	return strings.Join(told(said, ipc.SaySealed), ""), told(said, ipc.SayProbe), told(said, ipc.SayAct), err
+	return sealed, told(said, ipc.SayProbe), told(said, ipc.SayAct), err
 }
 
 // anyWorker is who dies, and is tried, for workers of identities that are not known yet.
@@ -159,10 +165,10 @@ func (c Config) anyWorker(who service) security.Identity {
 }
 
 // proveDeath has a handful die of what the cage forbids, before anybody is served. It gives how the cage is closed.
-func (s *spawner) proveDeath(c Config, who service) (sealed string, err error) {
+func (s *spawner) proveDeath(c Config, who service) (sealed security.Sealed, err error) {
 	if !security.Caged {
 		c.Log.Warn("the workers are confined by next to nothing: this build is for measuring what that costs")
-		return "nothing", nil
+		return sealed, nil
 	}
 	if c.Switches.AuditConfinement {
 		c.Log.Warn("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven")

@@ -27,7 +27,7 @@ func playAct() int {
 		}
 		fallthrough
 	case "lives": // seals nothing, and says that it did
-		fmt.Fprintln(os.Stderr, ipc.SaySealed+"nothing")
+		fmt.Fprintln(os.Stderr, ipc.SaySealed+security.Sealed{}.Line())
 		fmt.Fprintln(os.Stderr, ipc.SayAct+args[1])
 		return 0
 	case "dies of another signal":

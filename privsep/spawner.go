@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -28,15 +27,14 @@ type spawner struct {
 	flags     uintptr // what each worker unshares between fork and exec
 	null      *os.File
 	program   *os.File
+	keeper    *os.File // its program; nil: there is none
 	argv      []string
 	space     *root.Root // their file system; nil: the machine's
 	anchor    *anchor    // of their PID namespace; nil: it is the machine's
 	nest      *nest      // what each process has that is born in a user namespace of its own; nil: none is
 	servers   *servers   // … and it is told who serves a UNIX socket
 	inherited security.Inheritance
-	on        []string      // parts of the cage that there are
-	off       []string      // … that were not asked for
-	missing   []absent      // … that can't be had here
+	layers    layers        // but for what processes do to themselves
 	number    atomic.Uint32 // of the last worker, whatever its identity
 	jobs      chan func()
 	over      chan struct{} // closed by stop
@@ -48,10 +46,8 @@ func startSpawner(c Config, who service, program, keeper *os.File) (*spawner, er
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
 	}
-	s := &spawner{root: who.root, null: null, program: program, argv: c.Argv, jobs: make(chan func()), over: make(chan struct{})}
-	if c.Switches.DisableUnshareFiles {
-		s.off = append(s.off, "descriptor table of their own (disable_unshare_files)")
-	} else {
+	s := &spawner{root: who.root, null: null, program: program, keeper: keeper, argv: c.Argv, jobs: make(chan func()), over: make(chan struct{})}
+	if !c.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
 	}
 	if !c.Switches.DisableUnshareSysV {
@@ -60,7 +56,7 @@ func startSpawner(c Config, who service, program, keeper *os.File) (*spawner, er
 	ready := make(chan error)
 	go lockedBeside(func() { // locked, and never unlocked
 		s.thread = unix.Gettid()
-		err := s.diverge(c, who, keeper)
+		err := s.diverge(c, who)
 		ready <- err
 		if err != nil {
 			return
@@ -90,42 +86,17 @@ func environ(threads int) []string {
 }
 
 // diverge makes the calling thread the one that workers inherit from. What a start
-// without root can't have is noted in missing.
-func (s *spawner) diverge(c Config, who service, keeper *os.File) error {
+// without root can't have is noted in the cage.
+func (s *spawner) diverge(c Config, who service) error {
 	held, err := security.Held()
 	if err != nil {
 		return err
 	}
 	if s.nest = s.findNest(c, who, held); s.nest != nil {
-		s.on = append(s.on, "user namespace")
 		s.servers = new(servers)
 	}
-	for _, layer := range []struct {
-		name  string
-		had   bool   // with the user namespace of each process
-		off   string // why it is not asked for: not something that is missing
-		enter func() error
-	}{
-		{"IPC namespace", s.nest != nil, because(c.Switches.DisableUnshareSysV, "disable_unshare_sysv"), func() error { return unix.Unshare(unix.CLONE_NEWIPC) }},
-		{"network namespace", s.nest != nil, "", func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
-		{"root of their own", s.nest.has(unix.CLONE_NEWNS), because(c.SharedRoot, "shared"), func() error { return s.enterRoot(keeper) }},
-		{"PID namespace", s.nest.has(unix.CLONE_NEWPID), because(c.Setup.Inetd && !c.Switches.RequireConfinement, "one client"), func() error { return s.enterPIDs(c) }}, // his worker is not worth two processes
-	} {
-		switch {
-		case layer.had:
-			s.on = append(s.on, layer.name)
-			continue
-		case layer.off != "":
-			s.off = append(s.off, layer.name+" ("+layer.off+")")
-			continue
-		}
-		err := error(unix.EPERM)
-		if !security.Caged {
-			err = errUncaged
-		} else if held.Has(unix.CAP_SYS_ADMIN) {
-			err = layer.enter()
-		}
-		s.note(layer.name, err)
+	for p := range allParts {
+		s.layers[p] = s.enter(p, c, held)
 	}
 	dropped, err := security.DropBounding()
 	if err != nil {
@@ -136,23 +107,34 @@ func (s *spawner) diverge(c Config, who service, keeper *os.File) error {
 	} else {
 		err = unix.EPERM
 	}
-	s.note("empty capability bounding set", err)
+	s.layers[emptyBounding] = found(err)
 	if err := security.NoNewPrivsThread(); err != nil {
 		return err
 	}
-	s.note("no_new_privs", nil)
+	s.layers[noNewPrivs] = found(nil)
+	// A service manager that sets a group has it in the list, too.
+	if !who.root && slices.ContainsFunc(who.Groups, func(gid uint32) bool { return gid != who.GID }) {
+		s.layers[noGroups] = found(unix.EPERM)
+	}
 	return nil
 }
 
-var errUncaged = errors.New("this build is for measuring")
-
-// note notes whether there is a part of the cage.
-func (s *spawner) note(part string, err error) {
-	if err != nil {
-		s.missing = append(s.missing, absent{part, err})
-		return
+// enter has the calling thread enter p, where that is how it is had.
+func (s *spawner) enter(p part, c Config, held security.Capabilities) layer {
+	row := &parts[p]
+	switch {
+	case s.nest.has(row.flag):
+		return found(nil)
+	case row.unasked != nil && row.unasked(c) != "":
+		return layer{is: isOff, why: errors.New(row.unasked(c))}
+	case row.enter == nil:
+		return layer{}
+	case !security.Caged:
+		return found(errUncaged)
+	case !held.Has(unix.CAP_SYS_ADMIN):
+		return found(unix.EPERM)
 	}
-	s.on = append(s.on, part)
+	return found(row.enter(s, c))
 }
 
 // because is why, when it is so.
@@ -163,32 +145,9 @@ func because(so bool, why string) string {
 	return ""
 }
 
-// absent is a part of the cage that can't be had here.
-type absent struct {
-	part string
-	why  error
-}
-
-// String is how the log names it. That an ordinary user may not is no news.
-func (a absent) String() string {
-	if errors.Is(a.why, unix.EPERM) {
-		return a.part
-	}
-	return fmt.Sprintf("%s (%v)", a.part, a.why)
-}
-
-// leftOut lists what is absent, for the log.
-func leftOut(list []absent) string {
-	words := make([]string, len(list))
-	for i, a := range list {
-		words[i] = a.String()
-	}
-	return strings.Join(words, ", ")
-}
-
 // enterRoot moves the calling thread into a file system that has the programs and little else.
-func (s *spawner) enterRoot(keeper *os.File) error {
-	space := root.New(map[string]*os.File{programName: s.program, keeperName: keeper})
+func (s *spawner) enterRoot(Config) error {
+	space := root.New(map[string]*os.File{programName: s.program, keeperName: s.keeper})
 	defer space.Close()
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return errs.Wrap(err, errs.Unsupported, "enter a mount namespace")

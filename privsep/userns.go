@@ -21,17 +21,19 @@ import (
 
 // nest is what a process has with a user namespace of its own.
 type nest struct {
-	flags uintptr // namespaces beside the user's, network and IPC
+	flags uintptr // namespaces
 	born  string  // what it has its capabilities for (root.Variable); "": it has none
 }
 
 // nests is what is tried, the best first: kernels, containers and security modules differ.
 var nests = []nest{
-	{unix.CLONE_NEWNS | unix.CLONE_NEWPID, root.ForRoot},
-	{unix.CLONE_NEWPID, root.ForNone},
-	{0, root.ForNone},
-	{0, ""},
+	{least | unix.CLONE_NEWNS | unix.CLONE_NEWPID, root.ForRoot},
+	{least | unix.CLONE_NEWPID, root.ForNone},
+	{least, root.ForNone},
+	{least, ""},
 }
+
+const least = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC
 
 func (n *nest) has(flag uintptr) bool { return n != nil && n.flags&flag != 0 }
 
@@ -51,7 +53,7 @@ func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool)
 	if !asRoot {
 		uid, gid = os.Getuid(), os.Getgid()
 	}
-	sys.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | n.flags
+	sys.Cloneflags |= n.flags
 	sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 	sys.GidMappingsEnableSetgroups = asRoot
@@ -94,9 +96,9 @@ func showForStart() (hide func()) {
 func (s *spawner) ofUserNamespace() security.Inheritance {
 	i := s.inherited
 	i.Namespaces = maps.Clone(i.Namespaces)
-	for name, own := range map[string]bool{"user": true, "net": true, "ipc": true, "mnt": s.nest.has(unix.CLONE_NEWNS), "pid": s.nest.has(unix.CLONE_NEWPID)} {
-		if own {
-			i.Namespaces[name] = security.Not(i.Namespaces[name])
+	for _, p := range parts {
+		if s.nest.has(p.flag) {
+			i.Namespaces[p.link] = security.Not(i.Namespaces[p.link])
 		}
 	}
 	i.Bounding = security.AllCapabilities().String() // over nothing but its own namespaces, and no_new_privs keeps it from them

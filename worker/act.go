@@ -53,7 +53,7 @@ func act(how, name string) error {
 		return err
 	}
 	var says strings.Builder
-	fmt.Fprintln(&says, ipc.SaySealed+sealed)
+	fmt.Fprintln(&says, ipc.SaySealed+sealed.Line())
 	if name != "" {
 		fmt.Fprintln(&says, ipc.SayAct+name)
 		fmt.Fprint(os.Stderr, says.String())

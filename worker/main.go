@@ -108,7 +108,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := channel.Send(&ipc.Ready{Sealed: sealed}); err != nil {
+	if err := channel.Send((*ipc.Ready)(&sealed)); err != nil {
 		return nil, err
 	}
 	return newServer(channel, setup, handler, tokens, errands), nil
@@ -118,6 +118,6 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 const _ = uint(seal.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-seal.Channel)
 
 // closeCage closes the cage as the parent wants it, and gives what the kernel has of it.
-func closeCage(s ipc.Seal) (string, error) {
+func closeCage(s ipc.Seal) (security.Sealed, error) {
 	return seal.Close(seal.Options{Unix: s&ipc.SealUnix != 0, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }

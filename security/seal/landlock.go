@@ -3,12 +3,12 @@ package seal
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/security"
 )
 
 // The rights that Landlock's versions knew, one bit each, and since which. A kernel is asked for its
@@ -16,14 +16,14 @@ import (
 var landlockRights = []struct {
 	version               int
 	files, network, scope uint64
-	words                 string
+	denies                uint8
 }{
-	{1, 1<<13 - 1, 0, 0, "files"},
-	{2, unix.LANDLOCK_ACCESS_FS_REFER, 0, 0, ""},
-	{3, unix.LANDLOCK_ACCESS_FS_TRUNCATE, 0, 0, ""},
-	{4, 0, unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, 0, tcp},
-	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, 0, 0, "devices"},
-	{6, 0, 0, unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, "abstract UNIX sockets"},
+	{1, 1<<13 - 1, 0, 0, security.DeniesFiles},
+	{2, unix.LANDLOCK_ACCESS_FS_REFER, 0, 0, security.DeniesFiles},
+	{3, unix.LANDLOCK_ACCESS_FS_TRUNCATE, 0, 0, security.DeniesFiles},
+	{4, 0, unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, 0, security.DeniesTCP},
+	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, 0, 0, security.DeniesDevices},
+	{6, 0, 0, unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, security.DeniesAbstract},
 }
 
 const (
@@ -34,39 +34,20 @@ const (
 	olderRuleset = 8 // before version 4: files only
 )
 
-// denial is what Landlock denies.
-type denial struct {
-	version int // 0: there is no Landlock
-	what    []string
-}
-
-// tcp is what it is called that no TCP connection can be made.
-const tcp = "TCP"
-
-func (d denial) has(what string) bool { return slices.Contains(d.what, what) }
-
-// String is for the log.
-func (d denial) String() string {
-	if d.version == 0 {
-		return "no Landlock"
-	}
-	return fmt.Sprintf("Landlock %d (%s)", d.version, strings.Join(d.what, ", "))
-}
-
 // denyFiles takes from every thread of the process all that Landlock knows: to open, execute, make or remove any
 // file, to bind and connect TCP, to reach abstract UNIX sockets and processes of others. No rule
 // gives anything back; what is open stays open. It returns what is denied: nothing where
 // this kernel has no Landlock, or has it switched off. The process has no_new_privs already, and its threads are
 // all alike.
-func denyFiles(o Options) (denial, error) {
+func denyFiles(o Options) (security.Sealed, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
-		return denial{}, err
+		return security.Sealed{}, err
 	}
-	attr, words := landlockRuleset(o, version)
+	attr, denies := landlockRuleset(o, version)
 	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size(version), 0)
 	if e != 0 {
-		return denial{}, fmt.Errorf("make a Landlock ruleset of version %d: %w", version, e)
+		return security.Sealed{}, fmt.Errorf("make a Landlock ruleset of version %d: %w", version, e)
 	}
 	defer unix.Close(int(set))
 	if version >= sinceTSync {
@@ -75,17 +56,16 @@ func denyFiles(o Options) (denial, error) {
 		_, _, e = syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0)
 	}
 	if errors.Is(e, syscall.ENOTSUP) {
-		return denial{}, errors.New("enter a Landlock domain: this program was built with cgo, and can't do that on all threads")
+		return security.Sealed{}, errors.New("enter a Landlock domain: this program was built with cgo, and can't do that on all threads")
 	}
 	if e != 0 {
-		return denial{}, fmt.Errorf("enter a Landlock domain: %w", e)
+		return security.Sealed{}, fmt.Errorf("enter a Landlock domain: %w", e)
 	}
-	d := denial{version, words}
-	return d, d.prove()
+	return security.Sealed{Landlock: uint8(version), Denies: denies}, prove(denies)
 }
 
 // prove tries what is denied, while nothing else denies it. A sandbox around the gateway may have answered for the kernel.
-func (d denial) prove() error {
+func prove(denies uint8) error {
 	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		_ = unix.Close(fd)
@@ -93,7 +73,7 @@ func (d denial) prove() error {
 	if err != unix.EACCES {
 		return fmt.Errorf("there is Landlock, and to open / was answered with %w", orNothing(err))
 	}
-	if !d.has(tcp) {
+	if denies&security.DeniesTCP == 0 {
 		return nil
 	}
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -141,7 +121,7 @@ func size(version int) uintptr {
 // landlockRuleset is everything that this version can deny. Signals to others are denied only where the
 // kernel is known to tell the own threads from others (version 6 took each thread for a domain of its
 // own): the runtime signals its threads, and could not preempt them.
-func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, words []string) {
+func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, denies uint8) {
 	for _, r := range landlockRights {
 		if version < r.version {
 			continue
@@ -149,23 +129,21 @@ func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, wor
 		attr.Handled_access_fs |= r.files
 		attr.Handled_access_net |= r.network
 		attr.Scoped |= r.scope
-		if r.words != "" {
-			words = append(words, r.words)
-		}
+		denies |= r.denies
 	}
 	if version >= sinceScope && threadsAreOne(version) {
 		attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
-		words = append(words, "signals")
+		denies |= security.DeniesSignals
 	}
 	if o.Unix {
-		return attr, words // a later right is the one to connect to UNIX sockets by their path
+		return attr, denies // a later right is the one to connect to UNIX sockets by their path
 	}
 	last := landlockRights[len(landlockRights)-1].version
 	if version > last {
 		attr.Handled_access_fs |= laterRights(attr.Handled_access_fs, func(a *unix.LandlockRulesetAttr) *uint64 { return &a.Handled_access_fs })
 		attr.Handled_access_net |= laterRights(attr.Handled_access_net, func(a *unix.LandlockRulesetAttr) *uint64 { return &a.Handled_access_net })
 	}
-	return attr, words
+	return attr, denies
 }
 
 // threadsAreOne tells whether a signal to a thread of the same process is let through.
