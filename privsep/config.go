@@ -33,6 +33,7 @@ type Config struct {
 	Keeper      string   // the keeper's program; "" is schedrestd-keeper beside this program
 	KeeperArgv  []string
 	SharedRoot  bool        // workers and keeper see the machine's file system; tests play some that write to it
+	Strangers   bool        // become_user: uids that are no user's are served as well; tests have no accounts
 	Workers     int         // size of the pool: 2, so that one may die
 	Connections int         // --max-connections: 124
 	PerSource   int         // connections of one source address, /64 of IPv6, or uid; 0 is no limit, with become_user half of Connections

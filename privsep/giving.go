@@ -1,6 +1,10 @@
 package privsep
 
-import "schedrestd/ipc"
+import (
+	"time"
+
+	"schedrestd/ipc"
+)
 
 // line is connections in the order in which they came into it. A connection is in one at most.
 type line struct{ first, last *connection }
@@ -158,19 +162,33 @@ func (s *slots) forget(c *connection) {
 	c.asked = false
 }
 
-// askAll asks every one of list, if there is one and all of them can give way.
-func (s *slots) askAll(list []*connection) bool {
+const (
+	heed = 2 * time.Second // how long who was asked to give way counts as one that will
+	deaf = 5 * time.Second // … and an honest worker may take to close a connection that rests
+)
+
+// urge asks every one of list, if all rest, or busy is set. It tells whether they are about to end: those that were asked
+// for a while, and are there still, are not. stubborn is one that rests, as its worker says, long after it was asked: an honest
+// worker closes that.
+func (s *slots) urge(list []*connection, busy bool, now time.Time) (coming, stubborn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	coming = len(list) > 0
 	for _, c := range list {
-		if c.in == nil || c.stage == ipc.Answering {
-			return false
+		rests := c.in != nil && c.stage != ipc.Answering
+		coming = coming && (rests || busy)
+		if !c.urged.IsZero() {
+			coming = coming && now.Sub(c.urged) < heed
+			stubborn = stubborn || rests && now.Sub(c.urged) > deaf
 		}
 	}
 	for _, c := range list {
-		if !c.asked {
+		if coming && c.in != nil && !c.asked {
 			s.ask(c)
+			if c.urged.IsZero() {
+				c.urged = now
+			}
 		}
 	}
-	return len(list) > 0
+	return coming, stubborn
 }

@@ -27,8 +27,9 @@ type connection struct {
 	stage         ipc.Stage
 	in            *line
 	before, after *connection
-	round         int  // of the last time it was asked to give way
-	asked         bool // and has done nothing since
+	round         int       // of the last time it was asked to give way
+	asked         bool      // and has done nothing since
+	urged         time.Time // when it was first asked, for its user's room
 }
 
 // peer is who is at the other end, for the log.

@@ -50,6 +50,35 @@ func newHost(c Config, who service, m means, worn func()) host {
 	return &shared{means: m, who: who.Identity, config: c, worn: worn}
 }
 
+// vouch goes on with c when its peer may have a worker of his own, now or later, and drops it when not. A uid that the
+// databases do not know is as a rule subordinate to somebody's, who has tens of thousands of them (subuid(5)), each as good as a user. When they
+// can't be asked everybody is taken for somebody.
+func (m means) vouch(c *connection, s service, config Config, on func()) {
+	if why := s.refuses(c.Connection, config); why != "" {
+		m.slots.drop(c, statusForbidden, why)
+		return
+	}
+	judge := func(name string, sure bool) {
+		if sure && name == "" {
+			m.slots.drop(c, statusForbidden, "its uid is no user's")
+			return
+		}
+		on()
+	}
+	if config.Strangers {
+		on()
+		return
+	}
+	if name, ok := m.names.kept(who{number: c.UID}); ok {
+		judge(name, true)
+		return
+	}
+	go func() {
+		name, err := m.names.name(false, c.UID)
+		judge(name, err == nil)
+	}()
+}
+
 // try starts a worker that gets no connection, to see that it can serve.
 func (m means) try(c Config, who service) error {
 	c.Workers = 1
@@ -119,14 +148,15 @@ func (h *strict) take(c *connection) {
 	config := h.config
 	h.mu.Unlock()
 	config.Workers = 1
-	who := h.who.Identity
-	if config.Switches.BecomeUser {
-		if why := h.who.refuses(c.Connection, config); why != "" {
-			h.slots.drop(c, statusForbidden, why)
-			return
-		}
-		who = peerOf(c.Connection)
+	if !config.Switches.BecomeUser {
+		h.serve(c, config, h.who.Identity)
+		return
 	}
+	h.vouch(c, h.who, config, func() { h.serve(c, config, peerOf(c.Connection)) })
+}
+
+// serve starts a worker for c.
+func (h *strict) serve(c *connection, config Config, who security.Identity) {
 	p := h.pool(config, who)
 	p.lazy, p.once = true, true
 	if err := h.pools.start(p); err != nil {

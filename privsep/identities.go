@@ -20,6 +20,7 @@ type identities struct {
 	list    map[identity]*pool
 	leaving map[*pool]leave // retired, with a process that is there still
 	waiting []*connection   // for room
+	since   time.Time       // since when somebody waits
 	stopped bool
 	wake    chan struct{}
 }
@@ -45,17 +46,21 @@ func (h *identities) start() error {
 // take gives c to the worker of its peer, and starts that when there is none.
 func (h *identities) take(c *connection) {
 	h.mu.Lock()
-	why := h.who.refuses(c.Connection, h.config)
-	if why != "" || h.stopped {
-		h.mu.Unlock()
-		if why == "" {
-			h.slots.drop(c, statusUnavailable, stopping)
-			return
-		}
-		h.slots.drop(c, statusForbidden, why)
+	config := h.config
+	h.mu.Unlock()
+	h.vouch(c, h.who, config, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.admit(c)
+	})
+}
+
+// admit serves c, now or when there is room; h.mu is held.
+func (h *identities) admit(c *connection) {
+	if h.stopped {
+		h.slots.drop(c, statusUnavailable, stopping)
 		return
 	}
-	defer h.mu.Unlock()
 	if !h.serve(c) {
 		h.waiting = append(h.waiting, c)
 		c.late = time.AfterFunc(h.config.HandLimit, func() { h.expire(c) })
@@ -97,9 +102,28 @@ type leave struct {
 	since time.Time
 }
 
+// ownShare is which part of the rooms one user can have, who may have many groups.
+const ownShare = 4
+
 // hasRoom tells whether c can be served now; h.mu is held.
 func (h *identities) hasRoom(c *connection) bool {
-	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.config.Identities
+	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.config.Identities && !h.hasMany(c.UID)
+}
+
+// hasMany tells whether that user has as many rooms as one may; h.mu is held.
+func (h *identities) hasMany(uid uint32) bool {
+	n := 0
+	for id := range h.list {
+		if id.uid == uid {
+			n++
+		}
+	}
+	for p := range h.leaving {
+		if p.who.UID == uid {
+			n++
+		}
+	}
+	return n >= max(1, h.config.Identities/ownShare)
 }
 
 // lingering is how many of those that leave take room. One that was replaced takes none, since it may have an
@@ -154,8 +178,10 @@ func (h *identities) tend() {
 			return
 		}
 		next := h.retireRested(time.Now())
-		if h.admitWaiting(); len(h.waiting) > 0 {
-			h.makeRoom()
+		if h.admitWaiting(); len(h.waiting) == 0 {
+			h.since = time.Time{}
+		} else {
+			h.makeRoom(time.Now())
 			next = patient
 		}
 		h.mu.Unlock()
@@ -215,26 +241,46 @@ func (h *identities) admitWaiting() {
 }
 
 // makeRoom retires as many as are waited for, least recently used first, of those that have no
-// connection. If there are too few, those whose connections all rest are asked to close them.
-// h.mu is held.
-func (h *identities) makeRoom() {
-	wanted := map[identity]bool{}
+// connection. If there are too few, those whose connections all rest are asked to close them, and after a while those that
+// are being answered, to come to an end. For who has all the rooms that one user may have, there is only one of
+// his own. h.mu is held.
+func (h *identities) makeRoom(now time.Time) {
+	if h.since.IsZero() {
+		h.since = now
+	}
+	hurried := now.Sub(h.since) >= patient
+	wanted, own := map[identity]bool{}, map[uint32]int{}
 	for _, c := range h.waiting {
-		wanted[identity{c.UID, c.GID}] = true
+		id := identity{c.UID, c.GID}
+		if !wanted[id] && h.hasMany(c.UID) {
+			own[c.UID]++
+		}
+		wanted[id] = true
 	}
 	missing := len(wanted)
+	for _, n := range own {
+		missing -= n
+	}
+	need := func(uid uint32) bool { return missing > 0 || own[uid] > 0 }
+	comes := func(uid uint32) {
+		if own[uid] > 0 {
+			own[uid]--
+		} else {
+			missing--
+		}
+	}
 	crowded := h.replaced() > h.config.Identities
 	for p, one := range h.leaving {
 		if one.why == replaced && !crowded {
 			continue // its end makes no room
 		}
 		idle, _ := p.isIdle()
-		if idle && time.Since(one.since) > lastWords {
+		if idle && now.Sub(one.since) > lastWords {
 			p.endIdle(lastWords) // it need not go by itself, and counts for no room until it is gone
 			continue
 		}
-		if idle || h.slots.askAll(p.connections()) {
-			missing--
+		if idle || h.givesWay(p, false, now) {
+			comes(p.who.UID)
 		}
 	}
 	type rest struct {
@@ -250,16 +296,27 @@ func (h *identities) makeRoom() {
 	}
 	slices.SortFunc(list, func(a, b rest) int { return a.since.Compare(b.since) })
 	for _, one := range list {
-		if missing > 0 && one.idle {
+		if one.idle && need(one.id.uid) {
 			h.retire(one.id, one.p, rested)
-			missing--
+			comes(one.id.uid)
 		}
 	}
-	for _, one := range list {
-		if missing > 0 && !one.idle && h.slots.askAll(one.p.connections()) {
-			missing--
+	for _, busy := range []bool{false, true} {
+		for _, one := range list {
+			if (!busy || hurried) && !one.idle && need(one.id.uid) && h.givesWay(one.p, busy, now) {
+				comes(one.id.uid)
+			}
 		}
 	}
+}
+
+// givesWay asks all connections of p to give way, if all rest, or busy is set, and tells whether its room is about to be free. h.mu is held.
+func (h *identities) givesWay(p *pool, busy bool, now time.Time) bool {
+	coming, stubborn := h.slots.urge(p.connections(), busy, now)
+	if stubborn {
+		p.end("it was asked to close a connection that rests, and has not")
+	}
+	return coming || stubborn
 }
 
 // renew retires the workers of the old configuration. Those of the new one start with the next

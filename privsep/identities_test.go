@@ -31,10 +31,13 @@ func becoming(t *testing.T, c Config) (*gateway, string) {
 	needRoot(t)
 	path := room(t) + "/s"
 	c.Listen = []string{"unix:" + path}
-	c.Switches.BecomeUser = true
+	c.Switches.BecomeUser, c.Strangers = true, !c.Strangers
 	c.Setup.Local = true
 	return serve(t, nil, c), path
 }
+
+// accountsAlone turns away whose uid is no user's, as a gateway does that is no test's.
+var accountsAlone = Config{Strangers: true}
 
 // ask makes one request on c.
 func ask(c net.Conn, path string) (int, string, error) {
@@ -245,6 +248,68 @@ func TestStrangers(t *testing.T) {
 		if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != http.StatusOK {
 			t.Errorf("uid %d without the check: %d %s", uid, status, body)
 		}
+	}
+}
+
+// TestSubordinate: a uid that is no user's gets no worker, however many of them one user has.
+func TestSubordinate(t *testing.T) {
+	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {Strangers: true, Switches: security.Switches{WorkerPerConnection: true}}} {
+		t.Run(name, func(t *testing.T) {
+			g, socket := becoming(t, c)
+			for range 2 { // the second time it is known
+				for uid, want := range map[int]int{100_000: 403, 31001: 403, 2: 200} { // 2 is bin, with Debian and Red Hat at least
+					if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != want {
+						t.Errorf("uid %d: %d %s", uid, status, body)
+					}
+				}
+			}
+			g.await("connection is closed unserved", func(r map[string]any) bool { return r["because"] == "its uid is no user's" })
+		})
+	}
+}
+
+// TestManyGroups: who comes with many groups has a part of the rooms, and the others serve everybody else.
+func TestManyGroups(t *testing.T) {
+	_, socket := becoming(t, Config{Identities: 2 * ownShare})
+	for gid := range 2 {
+		c, err := thread.DialAs(31001, uint32(31101+gid), socket)
+		must(t, err)
+		defer c.Close()
+		fmt.Fprintf(c, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
+	}
+	one, err := thread.DialAs(31001, 31103, socket)
+	must(t, err)
+	defer one.Close()
+	fmt.Fprintf(one, "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n")
+	for i := range 3 * ownShare {
+		if _, status, body := askAs(t, socket, 31002+i, 31101, "/pid"); status != http.StatusOK {
+			t.Errorf("user %d: %d %s", 31002+i, status, body)
+		}
+	}
+	stillOpen(t, one, "a third room of one user")
+}
+
+// TestStubbornRoom: a captured worker that says its connection rests, and does not close it when it is asked, keeps nobody else's
+// from being asked; and where there is nobody else, it is ended.
+func TestStubbornRoom(t *testing.T) {
+	for rooms := range 2 {
+		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
+			g, socket := becoming(t, Config{Argv: []string{programName, "one gives no way"}, Identities: 1 + rooms, Silence: time.Hour})
+			captured, err := thread.DialAs(31001, 31101, socket)
+			must(t, err)
+			defer captured.Close()
+			g.await("worker is ready", func(r map[string]any) bool { return r["uid"] == 31001.0 })
+			for i := range 1 + rooms {
+				if _, status, body := askAs(t, socket, 31002+i, 31101, "/pid"); status != http.StatusOK {
+					t.Errorf("the next one: %d %s", status, body)
+				}
+			}
+			if rooms == 0 {
+				g.await("worker was ended", func(r map[string]any) bool { return r["uid"] == 31001.0 })
+			} else if g.count("worker was ended") > 0 {
+				t.Error("it was ended, and need not be: there was somebody else")
+			}
+		})
 	}
 }
 

@@ -51,6 +51,11 @@ func playWorker(part string) int {
 			return playHostile("gives no way")
 		}
 		return program.Main(goodHandler)
+	case "one gives no way":
+		if os.Getuid() == 31001 {
+			return playHostile("gives no way")
+		}
+		return program.Main(goodHandler)
 	case "stays", "first keeps all":
 		if part == "stays" || !made() {
 			return playStubborn(part)
