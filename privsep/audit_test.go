@@ -250,6 +250,43 @@ func TestAuditTorn(t *testing.T) {
 	}
 }
 
+// small is a disk with so much room, and more from the second write on.
+type small struct {
+	room int
+	text string
+}
+
+func (s *small) Write(b []byte) (int, error) {
+	n := min(len(b), s.room)
+	s.text, s.room = s.text+string(b[:n]), 100
+	if n < len(b) {
+		return n, unix.ENOSPC
+	}
+	return n, nil
+}
+
+// TestAuditCutOff: wherever a full disk cuts lines off, those that a reader finds whole are those that count as written.
+func TestAuditCutOff(t *testing.T) {
+	const two, third = "{1}\n{2}\n", "{3}\n"
+	for room := range len(two) {
+		s := &small{room: room}
+		end := &tail{to: s}
+		n, err := end.append([]byte(two))
+		if _, again := end.append([]byte(third)); err == nil || again != nil {
+			t.Fatalf("%v, %v", err, again)
+		}
+		var found string
+		for line := range strings.Lines(s.text) {
+			if strings.HasPrefix(line, "{") && strings.HasSuffix(line, "}\n") {
+				found += line
+			}
+		}
+		if n -= n % len(third); found != two[:n]+third {
+			t.Errorf("room for %d: %d bytes count, and a reader finds %q in %q", room, n, found, s.text)
+		}
+	}
+}
+
 func succeed(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

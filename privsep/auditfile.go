@@ -32,13 +32,13 @@ type auditFile struct {
 	rule guard.Rule
 	sync bool
 	file *os.File
-	torn bool // it ends within a line, which a full disk cut off
+	tail tail
 }
 
 // newAuditFile opens what c names.
 func newAuditFile(c Audit, who service) (auditSink, error) {
 	if c.Path == AuditStderr {
-		return &auditStream{os.Stderr}, nil
+		return &auditStream{tail{to: os.Stderr}}, nil
 	}
 	// Whoever may replace the file could make what was done undone.
 	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}
@@ -80,7 +80,7 @@ func (f *auditFile) reopen() error {
 	if f.file != nil {
 		f.file.Close()
 	}
-	f.file, f.torn = file, endsTorn(file)
+	f.file, f.tail = file, tail{file, endsTorn(file)}
 	return nil
 }
 
@@ -129,31 +129,45 @@ func endsTorn(file *os.File) bool {
 	return err == nil && last[0] != '\n'
 }
 
-// append writes at the end of the file. Half a line that was written before stays alone: what is cut off is no
-// JSON, and nothing of it is taken for the next one's.
+// append writes at the end of the file.
 func (f *auditFile) append(text []byte) (int, error) {
-	head := 0
-	if f.torn {
-		text, head = append([]byte(auditPartial), text...), len(auditPartial)
-	}
-	n, err := f.file.Write(text)
+	n, err := f.tail.append(text)
 	if err == nil && f.sync {
 		if err = unix.Fdatasync(int(f.file.Fd())); err != nil {
 			// What the kernel could not bring to the disk it may have forgotten.
 			return 0, fmt.Errorf("%w: %w", errUnsure, err)
 		}
 	}
-	if n > 0 {
-		f.torn = text[n-1] != '\n'
-	}
-	return max(0, n-head), err
+	return n, err
 }
 
 func (f *auditFile) close() { f.file.Close() }
 
 // auditStream is where the log goes.
-type auditStream struct{ io.Writer }
+type auditStream struct{ tail }
 
-func (s *auditStream) append(text []byte) (int, error) { return s.Write(text) }
-func (s *auditStream) reopen() error                   { return nil }
-func (s *auditStream) close()                          {}
+func (s *auditStream) reopen() error { return nil }
+func (s *auditStream) close()        {}
+
+// tail is the end of what lines are written to.
+type tail struct {
+	to   io.Writer
+	torn bool // it ends within a line, which a full disk cut off
+}
+
+// append tells how much of text is there. Half a line that was written before stays alone: what is cut off is no
+// JSON, and nothing of it is taken for the next one's. A line that lacks its end alone is there: whoever reads it has it all.
+func (t *tail) append(text []byte) (int, error) {
+	head := 0
+	if t.torn {
+		text, head = append([]byte(auditPartial), text...), len(auditPartial)
+	}
+	n, err := t.to.Write(text)
+	if n > 0 {
+		t.torn = text[n-1] != '\n'
+	}
+	if n > head && n < len(text) && text[n] == '\n' {
+		n++
+	}
+	return max(0, n-head), err
+}
