@@ -285,6 +285,13 @@ func TestAuditCutOff(t *testing.T) {
 			t.Errorf("room for %d: %d bytes count, and a reader finds %q in %q", room, n, found, s.text)
 		}
 	}
+	null, err := os.Open(os.DevNull)
+	succeed(t, err)
+	defer null.Close()
+	f := &auditFile{sync: true, file: null, tail: tail{to: &small{room: 5}}} // a device has no disk
+	if n, err := f.append([]byte(two)); n != 0 || !errors.Is(err, errUnsure) {
+		t.Errorf("what was written and can't be brought to the disk: %d bytes, %v", n, err)
+	}
 }
 
 func succeed(t *testing.T, err error) {

@@ -129,11 +129,11 @@ func endsTorn(file *os.File) bool {
 	return err == nil && last[0] != '\n'
 }
 
-// append writes at the end of the file.
+// append writes at the end of the file. What of it is there is on the disk as well, when that is asked for.
 func (f *auditFile) append(text []byte) (int, error) {
 	n, err := f.tail.append(text)
-	if err == nil && f.sync {
-		if err = unix.Fdatasync(int(f.file.Fd())); err != nil {
+	if n > 0 && f.sync {
+		if err := unix.Fdatasync(int(f.file.Fd())); err != nil {
 			// What the kernel could not bring to the disk it may have forgotten.
 			return 0, fmt.Errorf("%w: %w", errUnsure, err)
 		}
