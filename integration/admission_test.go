@@ -168,7 +168,7 @@ func TestForwardedBySocket(t *testing.T) {
 	needRoot(t)
 	l := newLab(t)
 	path := filepath.Join(servedDir(t, l), "s")
-	a := &admitted{address: "gateway", gate: l.gate(t, []string{"SCHEDRESTD_PENALTIES=threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=unix:20013"}, "unix:"+path)}
+	a := &admitted{address: "gateway", gate: l.gate(t, []string{"SCHEDRESTD_PENALTIES=auth:3s,threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=unix:20013"}, "unix:"+path)}
 	as := func(uid uint32) *http.Client {
 		return clientOf(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
 	}

@@ -46,6 +46,18 @@ func (c Config) announceRules() {
 		"exempt", prefixes(a.Exempt), "trusted_proxies", trusted(a),
 		"rate", cmp.Or(because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
 		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.Outlet, "own"))
+	all := func(list []netip.Prefix) bool {
+		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Bits() == 0 })
+	}
+	if all(a.Proxies) {
+		c.Log.Warn("every address is a trusted proxy: nobody has penalties, and X-Forwarded-For is believed of anybody", "trusted_proxies", trusted(a))
+	}
+	if all(a.Exempt) && a.Threshold > 0 {
+		c.Log.Warn("every address is exempt: nobody has penalties", "exempt", prefixes(a.Exempt))
+	}
+	if c.PerSource >= c.Connections && c.Connections > 1 {
+		c.Log.Warn("--max-per-source bounds nothing: one source may have all connections", "max_per_source", c.PerSource, "connections", c.Connections)
+	}
 }
 
 // String is for the log.

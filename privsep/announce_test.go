@@ -26,12 +26,25 @@ func TestRulesInForce(t *testing.T) {
 			map[string]any{"audit_log": path + ", open, sync", "penalties": "auth:1s,malformed:2s,crash:0s,threshold:1m0s", "exempt": "10.0.0.0/8,::1/128",
 				"trusted_proxies": "192.0.2.7/32,unix:13", "rate": "50:200", "netns": "own", "controller_netns": "own"}},
 	} {
-		got := serve(t, plain(t), tt.c).await("rules in force", nil)
+		g := serve(t, plain(t), tt.c)
+		got := g.await("rules in force", nil)
 		for _, name := range []string{"time", "level", "msg"} {
 			delete(got, name)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
+		if n := g.count("every address is") + g.count("--max-per-source bounds nothing"); n > 0 {
+			t.Errorf("%d warnings", n)
+		}
 	}
+}
+
+// TestRulesThatRuleNothing: what switches off more than it seems to is said at the start.
+func TestRulesThatRuleNothing(t *testing.T) {
+	everybody := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("0.0.0.0/0")}
+	g := serve(t, plain(t), Config{Connections: 6, PerSource: 6, Setup: ipc.Setup{Admission: ipc.Admission{Threshold: time.Second, Proxies: everybody, Exempt: everybody}}})
+	g.await("every address is a trusted proxy: nobody has penalties, and X-Forwarded-For is believed of anybody", nil)
+	g.await("every address is exempt: nobody has penalties", nil)
+	g.await("--max-per-source bounds nothing: one source may have all connections", nil)
 }

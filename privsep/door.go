@@ -95,8 +95,13 @@ func (d *door) admit(fd int, l *listener, peer unix.Sockaddr) {
 	}
 	c.source = sourceOf(peer, facts)
 	addr, a := addressOf(peer), &d.slots.penalties.admission
-	if c.exempt = a.Exempts(addr) || a.Speaks(addr, facts.UID); d.slots.penalties.wait(c) > 0 {
+	speaks := a.Speaks(addr, facts.UID)
+	if c.exempt = speaks || a.Exempts(addr); d.slots.penalties.wait(c) > 0 {
 		d.slots.drop(c, statusTooMany, "its source offended too often, and has to wait")
+		return
+	}
+	if speaks { // its connections are those of all who come through it, and no one's share
+		d.host.take(c)
 		return
 	}
 	switch d.slots.sources.enter(c) {

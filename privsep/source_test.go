@@ -39,6 +39,22 @@ func TestSourceOf(t *testing.T) {
 	}
 }
 
+// TestProxyIsNoSource: all who come through a trusted proxy are not held to what one source may have. Who is only
+// exempt from penalties is.
+func TestProxyIsNoSource(t *testing.T) {
+	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	g := serve(t, plain(t), Config{Connections: 6, PerSource: 2, Setup: ipc.Setup{Admission: ipc.Admission{Proxies: here}}})
+	g.occupy(t, 4)
+	if got := g.mustGet("/pid"); got == "" {
+		t.Error("no answer")
+	}
+	g = serve(t, plain(t), Config{Connections: 6, PerSource: 2, HandLimit: 300 * time.Millisecond, Setup: ipc.Setup{Admission: ipc.Admission{Exempt: here}}})
+	g.occupy(t, 2)
+	if status, _, err := answer(g.dial(t, request)); status != http.StatusServiceUnavailable {
+		t.Errorf("an exempt address that has more than its share: %d %v", status, err)
+	}
+}
+
 // TestParking: who has as many connections as one source may waits, without a slot and without
 // keeping others out, until one of his ends.
 func TestParking(t *testing.T) {
