@@ -21,7 +21,7 @@ type Access struct {
 	Status       int
 	Bytes        int
 	Took         time.Duration
-	Because      string // why it reached no endpoint; "" when it did
+	Because      string // why it was not let in, or could not be read; "" when it was
 }
 
 // Log writes the line. Headers are never in it, nor the query: either may hold a token. Whoever looks for

@@ -22,7 +22,7 @@ type call struct {
 	begun time.Time
 	room  share  // for the body
 	stays bool   // the connection, once the body was read
-	why   string // it reaches no endpoint; "" when it does
+	why   string // it is not let in; "" when it is
 
 	match
 	media    string           // what the answer is written as
@@ -116,7 +116,10 @@ func (c *call) authenticate() error {
 	}
 	c.who = who
 	if h := c.h; h.Admit != nil {
-		return h.Admit(c.ctx, who.User())
+		if err := h.Admit(c.ctx, who.User()); err != nil {
+			c.why = err.Error()
+			return err
+		}
 	}
 	return nil
 }

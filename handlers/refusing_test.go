@@ -51,6 +51,8 @@ func TestRefusing(t *testing.T) {
 func TestAdmit(t *testing.T) {
 	f := demo()
 	cfg := config(f)
+	var log bytes.Buffer
+	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	var asked []string
 	cfg.Admit = func(_ context.Context, who string) error {
 		asked = append(asked, who)
@@ -62,6 +64,9 @@ func TestAdmit(t *testing.T) {
 	}
 	if body := w.Body.String(); !strings.Contains(body, `"code":"too_many"`) || !strings.Contains(body, `"retryable":true`) {
 		t.Error(body)
+	}
+	if !strings.Contains(log.String(), `status=429 `) || !strings.Contains(log.String(), `because="too fast"`) {
+		t.Errorf("the log does not say why: %s", &log)
 	}
 	r := request(http.MethodGet, "/sched/v0.0.42/jobs", "")
 	for name := range r.Header {
