@@ -1,7 +1,9 @@
 package privsep
 
 import (
+	"bytes"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -19,15 +21,23 @@ const (
 )
 
 // answers has one constant answer for each status, as a client of HTTP/1 reads it. What was
-// written here is all that the parent ever says to a client.
+// written here is all that the parent ever says to a client, but for the number of seconds in tooMany.
 var answers = map[int][]byte{
 	statusForbidden: canned("403 Forbidden", "", errs.Denied, false,
 		"this connection's user may not be served here"),
-	statusTooMany: canned("429 Too Many Requests", "Retry-After: 10\r\n", errs.TooMany, true,
-		"too much from where this connection comes was refused or could not be read; it is closed for a while"),
 	statusUnavailable: canned("503 Service Unavailable", "Retry-After: 5\r\n", errs.Unavailable, true,
 		"no worker can serve this connection now"),
 }
+
+// tooMany is the answer to who has to wait that long, around the seconds.
+func tooMany(wait time.Duration) []byte {
+	text := append(make([]byte, 0, len(tooManyHead)+len(tooManyTail)+5), tooManyHead...)
+	text = strconv.AppendUint(text, uint64(max(1, seconds(wait))), 10)
+	return append(text, tooManyTail...)
+}
+
+var tooManyHead, tooManyTail, _ = bytes.Cut(canned("429 Too Many Requests", "Retry-After: #\r\n", errs.TooMany, true,
+	"too much from where this connection comes was refused or could not be read; it is closed for a while"), []byte("#"))
 
 // canned is the envelope with one error in it. None of its texts needs escaping.
 func canned(status, header string, kind errs.Kind, retryable bool, description string) []byte {
@@ -37,11 +47,11 @@ func canned(status, header string, kind errs.Kind, retryable bool, description s
 		status, header, len(body), body)
 }
 
-// refuseWith answers the connection fd, which it owns from here on, with one of answers, and
+// refuseWith answers the connection fd, which it owns from here on, with one of answers or tooMany, and
 // closes it. It never waits and reads nothing.
-func refuseWith(fd int, status int) {
+func refuseWith(fd int, text []byte) {
 	// A client that takes nothing gets nothing: a new connection has room for this much.
-	_ = unix.Sendto(fd, answers[status], unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
+	_ = unix.Sendto(fd, text, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
 	done := func() {
 		unix.Close(fd)
 		lingering.Add(-1)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,21 +35,21 @@ type problem struct {
 func TestCannedAnswers(t *testing.T) {
 	tests := []struct {
 		status    int
+		text      []byte
 		code      string
 		retryable bool
 		after     string
 	}{
-		{statusForbidden, "denied", false, ""},
-		{statusTooMany, "too_many", true, "10"},
-		{statusUnavailable, "unavailable", true, "5"},
-	}
-	if len(tests) != len(answers) {
-		t.Errorf("%d answers, %d tests", len(answers), len(tests))
+		{statusForbidden, answers[statusForbidden], "denied", false, ""},
+		{statusUnavailable, answers[statusUnavailable], "unavailable", true, "5"},
+		{statusTooMany, tooMany(4100 * time.Millisecond), "too_many", true, "5"},
+		{statusTooMany, tooMany(0), "too_many", true, "1"}, // its time is over by now
+		{statusTooMany, tooMany(1000 * time.Hour), "too_many", true, "65535"},
 	}
 	for _, tt := range tests {
 		client, fd := connected(t)
 		io.WriteString(client, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
-		refuseWith(fd, tt.status)
+		refuseWith(fd, tt.text)
 		in := bufio.NewReader(client)
 		resp, err := http.ReadResponse(in, nil)
 		if err != nil {
@@ -61,7 +62,7 @@ func TestCannedAnswers(t *testing.T) {
 		if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
 			t.Errorf("%d: then %q, %v", tt.status, rest, err)
 		}
-		if resp.StatusCode != tt.status || resp.Status != string(answers[tt.status][9:9+len(resp.Status)]) || !resp.Close ||
+		if resp.StatusCode != tt.status || resp.Status != string(tt.text[9:9+len(resp.Status)]) || !resp.Close ||
 			resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("Retry-After") != tt.after {
 			t.Errorf("%d: %s %v", tt.status, resp.Status, resp.Header)
 		}
@@ -76,7 +77,7 @@ func TestCannedAnswers(t *testing.T) {
 	}
 	client, fd := connected(t)
 	client.Close()
-	refuseWith(fd, statusUnavailable) // no signal, no panic
+	refuseWith(fd, answers[statusUnavailable]) // no signal, no panic
 }
 
 // TestCannedAnswersHoldLittle: however many are refused, few stay open for a moment.
@@ -84,7 +85,7 @@ func TestCannedAnswersHoldLittle(t *testing.T) {
 	var clients []net.Conn
 	for range 3 * mostLingering {
 		client, fd := connected(t)
-		refuseWith(fd, statusUnavailable)
+		refuseWith(fd, answers[statusUnavailable])
 		clients = append(clients, client)
 	}
 	if n := lingering.Load(); n > mostLingering {

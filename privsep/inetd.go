@@ -150,7 +150,7 @@ func (s *standard) turnAway(c Config, err error) error {
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "answer the client")
 	}
-	refuseWith(fd, statusForbidden)
+	refuseWith(fd, answers[statusForbidden])
 	return nil
 }
 

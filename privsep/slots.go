@@ -125,10 +125,13 @@ func (s *slots) drop(c *connection, status int, why string) {
 // so.
 func (s *slots) turnAway(c *connection, status int, why string) {
 	s.counts.turnedAway(status)
-	if status == 0 || c.TLS { // a client of TLS would take it for garbage
+	switch {
+	case status == 0 || c.TLS: // a client of TLS would take it for garbage
 		unix.Close(c.fd)
-	} else {
-		refuseWith(c.fd, status)
+	case status == statusTooMany:
+		refuseWith(c.fd, tooMany(s.penalties.wait(c)))
+	default:
+		refuseWith(c.fd, answers[status])
 	}
 	if total, ok := s.unserved.add(); ok {
 		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.peer(), "because", why, "unserved_so_far", total)
