@@ -227,15 +227,15 @@ func TestUserPenalties(t *testing.T) {
 		return a.status
 	}
 	eventually(t, "he has to wait", func() bool {
-		return ask(20001, "X-SCHED-USER-NAME: somebody-else") == http.StatusTooManyRequests
+		return ask(1, "X-SCHED-USER-NAME: somebody-else") == http.StatusTooManyRequests
 	})
-	if status := ask(20002); status != http.StatusOK {
+	if status := ask(2); status != http.StatusOK {
 		t.Errorf("another user: %d", status)
 	}
-	if !strings.Contains(g.log(), `source="uid 20001"`) {
+	if !strings.Contains(g.log(), `source="uid 1"`) {
 		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
 	}
-	eventually(t, "it ends", func() bool { return ask(20001) == http.StatusOK })
+	eventually(t, "it ends", func() bool { return ask(1) == http.StatusOK })
 }
 
 // TestPenaltiesOfHTTP2: streams are requests, and the connection is closed to no one who is served on it.

@@ -283,12 +283,12 @@ func TestAuditBecomesUser(t *testing.T) {
 	path, log := filepath.Join(servedDir(t, l), "s"), filepath.Join(l.Dir, "audit.log")
 	l.gate(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_AUDIT_LOG=" + log}, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
 	l.userToken = "" // the kernel says who asks
-	a, err := l.by(20001, 20101, path, "POST", "/sched/"+version+"/job/submit", l.jobRequest("true", map[string]any{"standard_output": "/dev/null"}))
+	a, err := l.by(1, 20101, path, "POST", "/sched/"+version+"/job/submit", l.jobRequest("true", map[string]any{"standard_output": "/dev/null"}))
 	must(t, err)
 	a.want(t, 200)
 	for _, line := range awaitAudit(t, 2, log) {
 		g, w := line.Gateway, line.Worker
-		if g.Network != "unix" || g.PeerUID == nil || *g.PeerUID != 20001 || g.WorkerUID != 20001 || w.UID == nil || *w.UID != 20001 || w.User != "" {
+		if g.Network != "unix" || g.PeerUID == nil || *g.PeerUID != 1 || g.WorkerUID != 1 || w.UID == nil || *w.UID != 1 || w.User != "" {
 			t.Errorf("%+v", line)
 		}
 	}

@@ -171,7 +171,7 @@ func TestUnshare(t *testing.T) {
 }
 
 // become_user while it listens: whoever connects to the UNIX socket is served by a process of his own
-// uid and gid, and by no other; what he submits is his.
+// uid and gid, and by no other; what he submits is his. 1 to 3 are users on every distribution; who is none has no worker.
 func TestBecomeUser(t *testing.T) {
 	needRoot(t)
 	l := newLab(t, func(l *lab) { must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
@@ -182,7 +182,7 @@ func TestBecomeUser(t *testing.T) {
 	ask := func(uid, gid uint32, method, path2, body string) (answer, error) {
 		return l.by(uid, gid, path, method, path2, body)
 	}
-	users := []uint32{20001, 20002, 20003}
+	users := []uint32{1, 2, 3}
 	var wg sync.WaitGroup
 	for _, uid := range users {
 		for range 4 {
@@ -211,15 +211,15 @@ func TestBecomeUser(t *testing.T) {
 			t.Errorf("%d workers are %s, of %q", count, want, ids)
 		}
 	}
-	a, err := ask(20001, 20101, "POST", "/sched/v0.0.43/job/submit", l.jobRequest("id -u", map[string]any{"standard_output": "/dev/null"}))
+	a, err := ask(1, 20101, "POST", "/sched/v0.0.43/job/submit", l.jobRequest("id -u", map[string]any{"standard_output": "/dev/null"}))
 	if err != nil || a.status != 200 {
 		t.Fatalf("submit: %v, %d %s", err, a.status, a.text)
 	}
-	a, err = ask(20001, 20101, "GET", fmt.Sprintf("/sched/v0.0.43/job/%v", a.get("job_id")), "")
-	if err != nil || a.get("jobs", 0, "user_id") != 20001.0 && a.get("jobs", 0, "user_id", "number") != 20001.0 {
+	a, err = ask(1, 20101, "GET", fmt.Sprintf("/sched/v0.0.43/job/%v", a.get("job_id")), "")
+	if err != nil || a.get("jobs", 0, "user_id") != 1.0 && a.get("jobs", 0, "user_id", "number") != 1.0 {
 		t.Errorf("the job's user: %v, %v", err, a.get("jobs", 0, "user_id"))
 	}
-	for _, ids := range [][2]uint32{{0, 0}, {0, 20101}, {20001, 0}} { // answered before they ask
+	for _, ids := range [][2]uint32{{0, 0}, {0, 20101}, {1, 0}} { // answered before they ask
 		c, err := thread.DialAs(ids[0], ids[1], path)
 		must(t, err)
 		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 403 {
