@@ -150,9 +150,9 @@ func TestStepKilled(t *testing.T) {
 	}
 }
 
-// rare is a time to sleep that names the processes of one test in the list of all.
 var rareCount = time.Now().UnixNano() % 100_000
 
+// rare is a time to sleep that names the processes of one test in the list of all.
 func rare() string {
 	rareCount++
 	return fmt.Sprintf("%d.%05d", 3600, rareCount)

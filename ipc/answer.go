@@ -24,7 +24,7 @@ func (r *Ready) walk(w *walker) {
 // maxReason bounds what a worker may give as its reason, in bytes.
 const maxReason = 1024
 
-// Refused says that the worker will not serve, and why. The text is the worker's:
+// Refused says that the process will not serve, and why. The text is that process's:
 // the parent caps and escapes it before it reaches a log.
 type Refused struct {
 	Reason string

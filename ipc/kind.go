@@ -41,11 +41,11 @@ type Phase uint8
 // The phases, in order.
 const (
 	Born     Phase = iota // nothing was said
-	Told                  // the worker has its Setup
-	Proving               // the worker compares its posture with what it was told to expect
-	Serving               // the worker serves connections
-	Draining              // no more connections come; those held are finished
-	Over                  // the worker refused; nothing may follow
+	Told                  // the process has its Setup, or KeeperSetup
+	Proving               // it compares its posture with what it was told to expect
+	Serving               // a worker takes connections, the keeper keys
+	Draining              // no more connections come to a worker; those held are finished
+	Over                  // it refused; nothing may follow
 	phases
 )
 

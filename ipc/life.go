@@ -1,6 +1,6 @@
 package ipc
 
-// Ping asks whether the worker still reads its channel. A worker that was stopped
+// Ping asks whether a process still reads its channel. A worker that was stopped
 // (its own uid may do that) would otherwise be given connections for ever.
 type Ping struct {
 	Number uint64

@@ -12,7 +12,7 @@ const (
 	maxFactValue = 1024 // many supplementary groups of an unprivileged start
 )
 
-// Posture is what the worker must find when it asks the kernel about itself. The
+// Posture is what a process must find when it asks the kernel about itself. The
 // names and values are security's; here they only travel.
 type Posture struct {
 	Facts []Fact

@@ -28,7 +28,7 @@ const (
 // auditText is how long a text of a worker is in the log, in bytes, at most; the book has less.
 const auditText = 1024
 
-// line appends to a JSON object.
+// auditLine is a JSON object to append to.
 type auditLine struct{ b []byte }
 
 func (l *auditLine) key(name string) {

@@ -104,7 +104,7 @@ func complete(ctx context.Context, fd int, server uint32, a client.Address) (nc 
 	return c, nil
 }
 
-// meet connects to the UNIX socket with the inode that descriptor fd stands for.
+// meet connects to the UNIX socket with the inode that this descriptor stands for.
 func meet(inode int) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {

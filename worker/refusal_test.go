@@ -18,7 +18,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// limits of these tests: what should come comes at once, what should be late is soon.
+// raw is the limits of these tests: what should come comes at once, what should be late is soon.
 var raw = ipc.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
 	Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20, Answers: 1 << 20}
 

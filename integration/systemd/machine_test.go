@@ -160,7 +160,7 @@ func (m *machine) run(t *testing.T, script string) string {
 	return out
 }
 
-// file is one of the machine's files, as this machine sees it.
+// write makes a file of the machine's.
 func (m *machine) write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(m.root+path, []byte(text), 0o644); err != nil {

@@ -1,0 +1,64 @@
+package schedrestd_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestComments: a comment that begins with a name is about that one. It often has the old name after another was given,
+// and staticcheck looks at exported names alone.
+func TestComments(t *testing.T) {
+	files := token.NewFileSet()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				comment(t, files, n.Name, n.Doc)
+			case *ast.GenDecl:
+				if n.Lparen.IsValid() { // it is about all of them
+					return true
+				}
+				switch s := n.Specs[0].(type) {
+				case *ast.TypeSpec:
+					comment(t, files, s.Name, n.Doc)
+				case *ast.ValueSpec:
+					comment(t, files, s.Names[0], n.Doc)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	firstWord = regexp.MustCompile(`^[A-Za-z]\w*`)
+	tests     = regexp.MustCompile(`^(Test|Benchmark|Fuzz)`) // what is said of these may begin as it likes
+)
+
+// comment fails when that on name begins with another one.
+func comment(t *testing.T, files *token.FileSet, name *ast.Ident, on *ast.CommentGroup) {
+	word := firstWord.FindString(on.Text())
+	if word == "" || word == name.Name || tests.MatchString(name.Name) {
+		return
+	}
+	if word[0] >= 'a' || strings.EqualFold(word, name.Name) {
+		t.Errorf("%s: the comment on %s begins with %q", files.Position(on.Pos()), name.Name, word)
+	}
+}
