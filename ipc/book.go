@@ -1,19 +1,22 @@
 package ipc
 
-import "slices"
+import (
+	"fmt"
+	"strconv"
+)
 
-// Row is one kind of message: who may say it to whom, when, how long it is and how
+// row is one kind of message: who may say it to whom, when, how long it is and how
 // many descriptors come with it. A row whose Phases are empty is in the book to
 // keep its place, and is forbidden.
-type Row struct {
+type row struct {
 	Kind     Kind
 	Name     string
 	From, To Role
-	Phases   Phases // where it is permitted; empty: never
-	Min, Max int    // bytes of the fields, without the kind
-	FDs      int    // exactly this many descriptors
-	Then     Phase  // the phase it leads to; Born: it changes none
-	About    string // one sentence for the docs
+	Phases   phaseSet // where it is permitted; empty: never
+	Min, Max int      // bytes of the fields, without the kind
+	FDs      int      // exactly this many descriptors
+	Then     Phase    // the phase it leads to; Born: it changes none
+	About    string   // one sentence for the docs
 
 	empty func() Message
 }
@@ -27,21 +30,21 @@ func of[T any, P interface {
 }
 
 // always is where a message about a held connection may come.
-var always = In(Serving, Draining)
+var always = in(Serving, Draining)
 
 // book is the whole conversation.
-var book = []Row{
-	{KindSetup, "Setup", Parent, Worker, In(Born), 131, MaxMessage - 1, 0, Told,
+var book = []row{
+	{KindSetup, "Setup", Parent, Worker, in(Born), 131, MaxMessage - 1, 0, Told,
 		"what the worker needs of the configuration; no secret", of[Setup]},
-	{KindPosture, "Posture", Parent, Worker | Keeper, In(Told), 2, 8 << 10, 0, Proving,
+	{KindPosture, "Posture", Parent, Worker | Keeper, in(Told), 2, 8 << 10, 0, Proving,
 		"what the kernel must say about the process", of[Posture]},
-	{KindReady, "Ready", Worker | Keeper, Parent, In(Proving), 4, 4, 0, Serving,
+	{KindReady, "Ready", Worker | Keeper, Parent, in(Proving), 4, 4, 0, Serving,
 		"the posture is as expected, the cage is closed and proven, and the process can serve", of[Ready]},
-	{KindRefused, "Refused", Worker | Keeper, Parent, In(Born, Told, Proving), 2, 2 + maxReason, 0, Over,
+	{KindRefused, "Refused", Worker | Keeper, Parent, in(Born, Told, Proving), 2, 2 + maxReason, 0, Over,
 		"the process will not serve, and why", of[Refused]},
-	{KindConnection, "Connection", Parent, Worker, In(Serving), 27, 27 + 2*maxAddress, 1, Born,
+	{KindConnection, "Connection", Parent, Worker, in(Serving), 27, 27 + 2*maxAddress, 1, Born,
 		"an accepted connection with what the kernel says about its peer", of[Connection]},
-	{KindStreams, "Streams", Parent, Worker, In(Serving), 27, 27 + 2*maxAddress, 2, Born,
+	{KindStreams, "Streams", Parent, Worker, in(Serving), 27, 27 + 2*maxAddress, 2, Born,
 		"standard input and output of an inetd run, as one connection", of[Streams]},
 	{KindTaken, "Taken", Worker, Parent, always, 8, 8, 0, Born,
 		"a connection that was handed over is in the worker's hands; nothing of it was read before", of[Taken]},
@@ -55,22 +58,22 @@ var book = []Row{
 		"is the process still reading?", of[Ping]},
 	{KindPong, "Pong", Worker | Keeper, Parent, always, 8, 8, 0, Born,
 		"the answer to one Ping, with its number", of[Pong]},
-	{KindRetire, "Retire", Parent, Worker, In(Serving), 0, 0, 0, Draining,
+	{KindRetire, "Retire", Parent, Worker, in(Serving), 0, 0, 0, Draining,
 		"no more connections come; exit when those that are held have ended by themselves", of[Retire]},
 	{KindDrain, "Drain", Parent, Worker, always, 0, 0, 0, Draining,
 		"finish what is being answered, close what is idle, exit", of[Drain]},
 
-	{KindKeeperSetup, "KeeperSetup", Parent, Keeper, In(Born), 14, 14, 0, Told,
+	{KindKeeperSetup, "KeeperSetup", Parent, Keeper, in(Born), 14, 14, 0, Told,
 		"what the keeper needs of the configuration; no secret", of[KeeperSetup]},
-	{KindKeyFD, "KeyFD", Parent, Keeper, In(Serving), 5, 5, 3, Born,
+	{KindKeyFD, "KeyFD", Parent, Keeper, in(Serving), 5, 5, 3, Born,
 		"a TLS key (owner and mode checked), its certificates and the clients' authorities as open files, and their number", of[KeyFD]},
-	{KindKept, "Kept", Keeper, Parent, In(Serving), 7, 7 + maxReason, 0, Born,
+	{KindKept, "Kept", Keeper, Parent, in(Serving), 7, 7 + maxReason, 0, Born,
 		"whether the key of that number is kept, and else why not", of[Kept]},
-	{KindClient, "Client", Parent, Keeper, In(Serving), 4, 4, 1, Born,
+	{KindClient, "Client", Parent, Keeper, in(Serving), 4, 4, 1, Born,
 		"the channel to one worker, which has this number", of[Client]},
-	{KindBreach, "Breach", Keeper, Parent, In(Serving), 6, 6 + maxReason, 0, Born,
+	{KindBreach, "Breach", Keeper, Parent, in(Serving), 6, 6 + maxReason, 0, Born,
 		"that worker broke this book on its channel to the keeper, and how", of[Breach]},
-	{KindKeeperFD, "KeeperFD", Parent, Worker, In(Serving), 0, 0, 1, Born,
+	{KindKeeperFD, "KeeperFD", Parent, Worker, in(Serving), 0, 0, 1, Born,
 		"the worker's channel to the keeper", of[KeeperFD]},
 	{KindCertificate, "Certificate", Parent, Worker, always, 5, 5, 1, Born,
 		"the certificates that go with the kept key of that number, as an open file", of[Certificate]},
@@ -78,16 +81,16 @@ var book = []Row{
 		"the authorities whose clients may connect, as an open file", of[ClientCA]},
 	{KindTickets, "Tickets", Parent, Worker, always, 2, 2 + 32*maxTickets, 0, Born,
 		"keys for TLS session tickets, made for this run; the first one signs", of[Tickets]},
-	{KindSign, "Sign", Worker, Keeper, In(Born), 16, 16 + maxHandshake, 0, Born,
+	{KindSign, "Sign", Worker, Keeper, in(Born), 16, 16 + maxHandshake, 0, Born,
 		"sign this handshake; the message itself, never a digest", of[Sign]},
-	{KindSigned, "Signed", Keeper, Worker, In(Born), 10, 10 + maxSignature, 0, Born,
+	{KindSigned, "Signed", Keeper, Worker, in(Born), 10, 10 + maxSignature, 0, Born,
 		"the signature; empty when the keeper does not sign that", of[Signed]},
 
-	{KindTokenKeyFD, "TokenKeyFD", Parent, Keeper, In(Serving), 5, 5, 1, Born,
+	{KindTokenKeyFD, "TokenKeyFD", Parent, Keeper, in(Serving), 5, 5, 1, Born,
 		"the key of HS256 tokens (owner and mode checked), as an open file, and its number", of[TokenKeyFD]},
-	{KindVerify, "Verify", Worker, Keeper, In(Born), 42, 42 + maxSigned, 0, Born,
+	{KindVerify, "Verify", Worker, Keeper, in(Born), 42, 42 + maxSigned, 0, Born,
 		"is this token's HS256 signature good?", of[Verify]},
-	{KindVerified, "Verified", Keeper, Worker, In(Born), 9, 9, 0, Born,
+	{KindVerified, "Verified", Keeper, Worker, in(Born), 9, 9, 0, Born,
 		"yes, no, or that there is no key to tell with", of[Verified]},
 	{KindJWKSFD, "JWKSFD", Parent, Worker, always, 1, 1, 1, Born,
 		"the key set of RS256 tokens (owner and mode checked), a sealed copy", of[JWKSFD]},
@@ -122,40 +125,45 @@ var book = []Row{
 		"what became of a change that was let through; owed once", of[Outcome]},
 }
 
+// size is the row's number of bytes, or their range.
+func (r row) size() string {
+	if r.Min == r.Max {
+		return strconv.Itoa(r.Min)
+	}
+	return fmt.Sprintf("%d–%d", r.Min, r.Max)
+}
+
 // byKind finds a row by the first byte of a frame.
-var byKind = func() (t [256]*Row) {
+var byKind = func() (t [256]*row) {
 	for i := range book {
 		t[book[i].Kind] = &book[i]
 	}
 	return t
 }()
 
-// Book is a copy of the book, for tests and docs.
-func Book() []Row { return slices.Clone(book) }
-
 // rowOf is the row of kind k.
-func rowOf(k Kind) (Row, bool) {
+func rowOf(k Kind) (row, bool) {
 	if r := byKind[k]; r != nil {
 		return *r, true
 	}
-	return Row{}, false
+	return row{}, false
 }
 
 // permit judges one frame against the book: kind, direction, phase, size of the
 // fields and number of descriptors. It is the only gate, for both ends and both ways.
-func permit(kind Kind, from, to Role, phase Phase, size, fds int) (Row, error) {
-	row, ok := rowOf(kind)
+func permit(kind Kind, from, to Role, phase Phase, size, fds int) (row, error) {
+	r, ok := rowOf(kind)
 	switch {
 	case !ok:
-		return Row{}, violation(from, kind, "is not in the book")
-	case !row.From.Has(from) || !row.To.Has(to):
-		return Row{}, violation(from, kind, "is not for a %s to say to a %s", from, to)
-	case !row.Phases.Has(phase):
-		return Row{}, violation(from, kind, "is not permitted while %s", phase)
-	case size < row.Min || size > row.Max:
-		return Row{}, violation(from, kind, "has %d bytes, not %s", size, row.size())
-	case fds != row.FDs:
-		return Row{}, violation(from, kind, "came with %d descriptors, not %d", fds, row.FDs)
+		return row{}, violation(from, kind, "is not in the book")
+	case !r.From.Has(from) || !r.To.Has(to):
+		return row{}, violation(from, kind, "is not for a %s to say to a %s", from, to)
+	case !r.Phases.Has(phase):
+		return row{}, violation(from, kind, "is not permitted while %s", phase)
+	case size < r.Min || size > r.Max:
+		return row{}, violation(from, kind, "has %d bytes, not %s", size, r.size())
+	case fds != r.FDs:
+		return row{}, violation(from, kind, "came with %d descriptors, not %d", fds, r.FDs)
 	}
-	return row, nil
+	return r, nil
 }

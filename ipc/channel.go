@@ -99,13 +99,13 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	err = c.raw.Write(func(fd uintptr) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		var row Row
-		if row, sent = permit(m.Kind(), c.self, c.peer, c.phase, len(frame)-1, len(fds)); sent != nil {
+		var r row
+		if r, sent = permit(m.Kind(), c.self, c.peer, c.phase, len(frame)-1, len(fds)); sent != nil {
 			return true
 		}
 		sent = put(int(fd), frame, oob)
-		if sent == nil && row.Then != Born {
-			c.phase = row.Then
+		if sent == nil && r.Then != Born {
+			c.phase = r.Then
 		}
 		return sent != unix.EAGAIN || !wait
 	})

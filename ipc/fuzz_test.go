@@ -10,7 +10,7 @@ import (
 
 // seeds are frames of every kind, with nothing in them and with something everywhere, and some that break the book.
 func seeds(f *testing.F) {
-	for _, r := range Book() {
+	for _, r := range book {
 		for _, frame := range [][]byte{frameOf(f, least(r)), frameOf(f, full(r))} {
 			for p := range phases {
 				f.Add(uint8(p), uint8(r.FDs), frame)

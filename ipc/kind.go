@@ -59,12 +59,12 @@ func (p Phase) String() string {
 	return fmt.Sprintf("phase %d", uint8(p))
 }
 
-// Phases is a set of phases. The empty set is how every row starts: forbidden.
-type Phases uint16
+// phaseSet is a set of phases. The empty set is how every row starts: forbidden.
+type phaseSet uint16
 
-// In is the set of the given phases.
-func In(list ...Phase) Phases {
-	var s Phases
+// in is the set of the given phases.
+func in(list ...Phase) phaseSet {
+	var s phaseSet
 	for _, p := range list {
 		s |= 1 << p
 	}
@@ -72,10 +72,10 @@ func In(list ...Phase) Phases {
 }
 
 // Has tells whether p is in the set.
-func (s Phases) Has(p Phase) bool { return p < phases && s&(1<<p) != 0 }
+func (s phaseSet) Has(p Phase) bool { return p < phases && s&(1<<p) != 0 }
 
 // String lists the phases of the set, "never" when there is none.
-func (s Phases) String() string {
+func (s phaseSet) String() string {
 	var names []string
 	for p := range phases {
 		if s.Has(p) {
@@ -140,8 +140,8 @@ const (
 
 // String is the kind's name in the book, or its number when it isn't there.
 func (k Kind) String() string {
-	if row, ok := rowOf(k); ok {
-		return row.Name
+	if r, ok := rowOf(k); ok {
+		return r.Name
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }

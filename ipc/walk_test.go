@@ -22,7 +22,7 @@ func shown(m Message, look func(field any, what string, least, most int)) Messag
 }
 
 // least is the shortest message of a row: no text, no list, and the least word of each that it must have.
-func least(r Row) Message {
+func least(r row) Message {
 	return shown(r.empty(), func(field any, _ string, least, _ int) {
 		if v := reflect.ValueOf(field).Elem(); v.Kind() == reflect.Uint8 && least > 0 {
 			v.SetUint(uint64(least))
@@ -31,7 +31,7 @@ func least(r Row) Message {
 }
 
 // full is a message of a row with something in each field, and in no two the same.
-func full(r Row) Message {
+func full(r row) Message {
 	n := 0
 	return shown(r.empty(), func(field any, what string, _, most int) {
 		n++
@@ -78,7 +78,7 @@ const (
 // TestBookVersion fails when the book or a walk is not what bookVersion stands for.
 func TestBookVersion(t *testing.T) {
 	var b strings.Builder
-	for _, r := range Book() {
+	for _, r := range book {
 		fmt.Fprintf(&b, "%d %s: %s to %s while %s; %s bytes, %d descriptors; then %s\n", r.Kind, r.Name, r.From, r.To, r.Phases, r.size(), r.FDs, r.Then)
 		m := r.empty()
 		shown(m, func(field any, what string, least, most int) {
