@@ -111,7 +111,7 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	})
 	switch {
 	case err != nil:
-		return err
+		return fmt.Errorf("send %s: %w", m.Kind(), os.ErrClosed) // here
 	case sent == unix.EAGAIN:
 		return ErrFull
 	case sent != nil:

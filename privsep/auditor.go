@@ -180,7 +180,7 @@ func (p *pool) holds(w *worker, id uint64) (*ipc.Connection, error) {
 }
 
 // holds is what the one worker may make changes for: the client that it was given, which is no number to it.
-func (v *visit) holds(id uint64) (*ipc.Connection, error) {
+func (v *visit) holds(_ *worker, id uint64) (*ipc.Connection, error) {
 	switch {
 	case !v.handed || id != 0 && id != v.client.ID:
 		return nil, errNotHeld("Intent", id)

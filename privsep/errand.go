@@ -56,9 +56,9 @@ const (
 	portless  = 100  // what an attempt costs for which there was no port: the kernel has looked at all of them
 )
 
-func newErrands(setup *ipc.Setup, channel *ipc.Channel, names *directory, from *outlet) *errands {
-	return &errands{setup: setup, channel: channel, names: names.inquirer(), outlet: from, dials: rate.New(dialBurst, dialRate, time.Now()), counts: new(counters),
-		refused: rate.New(waitBurst, waitRate, time.Now())}
+func newErrands(m means, c Config, setup *ipc.Setup, channel *ipc.Channel, ports uint32) *errands {
+	return &errands{setup: setup, channel: channel, names: m.names.inquirer(), outlet: m.outlet, servers: m.spawner.servers, counts: m.slots.counts, ports: ports,
+		dials: rate.New(float64(c.DialBurst), float64(c.DialRate), time.Now()), refused: rate.New(waitBurst, waitRate, time.Now())}
 }
 
 // end has nobody look up names for it any more.

@@ -72,10 +72,15 @@ func TestOpenWay(t *testing.T) {
 	}
 }
 
+// errandMeans is what errands are done with.
+func errandMeans(names *directory) means {
+	return means{spawner: new(spawner), slots: newSlots(1, slog.New(slog.DiscardHandler)), names: names}
+}
+
 // TestErrandAddresses: only what the configuration has can be asked for.
 func TestErrandAddresses(t *testing.T) {
 	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: "c"}}, Munge: ipc.Munge{Socket: "m"}}
-	e := newErrands(setup, nil, nil, nil)
+	e := newErrands(errandMeans(nil), Config{}, setup, nil, 0)
 	for _, tt := range []struct {
 		way   ipc.Way
 		index uint8
@@ -106,7 +111,7 @@ func TestSpares(t *testing.T) {
 	serving(t, parent, worker)
 	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
 		Munge: ipc.Munge{Socket: "/nowhere"}}
-	e := newErrands(setup, parent, nil, nil)
+	e := newErrands(errandMeans(nil), Config{DialBurst: dialBurst, DialRate: dialRate}, setup, parent, 0)
 	for _, none := range []*ipc.Stock{{Way: ipc.WayMunge}, {Way: ipc.WayController, Index: 1}} {
 		if done, err := e.hear(none); !done || err != nil || e.counts.spares.n.Load() != 0 {
 			t.Errorf("%v: %t, %v, %d spares", none, done, err, e.counts.spares.n.Load())
@@ -158,7 +163,7 @@ func TestErrandFlood(t *testing.T) {
 	defer close(slow)
 	d := newDirectory()
 	d.user = func(uint32) (string, error) { <-slow; return "", nil }
-	e := newErrands(&ipc.Setup{Munge: ipc.Munge{Socket: "/nowhere/at/all"}}, parent, d, nil)
+	e := newErrands(errandMeans(d), Config{}, &ipc.Setup{Munge: ipc.Munge{Socket: "/nowhere/at/all"}}, parent, 0)
 	for i := range mostAsked + 1 {
 		done, err := e.hear(&ipc.Who{ID: uint64(i), Number: uint32(i)})
 		if !done || (err == nil) != (i < mostAsked) {

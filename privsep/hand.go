@@ -153,7 +153,7 @@ func compareBool(a, b bool) int {
 
 // owing is 1 for a worker that has not answered its Ping for a moment.
 func owing(w *worker) int {
-	if !w.waiting.IsZero() && time.Since(w.waiting) > 100*time.Millisecond {
+	if !w.silence.since.IsZero() && time.Since(w.silence.since) > 100*time.Millisecond {
 		return 1
 	}
 	return 0

@@ -29,14 +29,7 @@ type means struct {
 	names   *directory
 	audit   *audit
 	outlet  *outlet
-	hello   func(*worker) error
-}
-
-func (m means) pool(c Config, who security.Identity) *pool {
-	p := newPool(c, who, m.spawner, m.slots)
-	p.audit = m.audit
-	p.names, p.outlet, p.hello = m.names, m.outlet, m.hello
-	return p
+	hello   func(*worker) error // tells a worker that is ready what else it needs, before its first connection; may be nil
 }
 
 // newHost is the host that c asks for.
@@ -82,7 +75,7 @@ func (m means) vouch(c *connection, s service, config Config, on func()) {
 // try starts a worker that gets no connection, to see that it can serve.
 func (m means) try(c Config, who service) error {
 	c.Workers = 1
-	p := m.pool(c, c.anyWorker(who))
+	p := newPool(m, c, c.anyWorker(who))
 	err := m.pools.start(p)
 	p.drain()
 	return err
@@ -113,7 +106,7 @@ func (h *shared) take(c *connection) {
 }
 
 func (h *shared) renew(c Config) error {
-	p := h.pool(c, h.who)
+	p := newPool(h.means, c, h.who)
 	p.worn = h.worn
 	if err := h.pools.start(p); err != nil {
 		return err
@@ -157,7 +150,7 @@ func (h *strict) take(c *connection) {
 
 // serve starts a worker for c.
 func (h *strict) serve(c *connection, config Config, who security.Identity) {
-	p := h.pool(config, who)
+	p := newPool(h.means, config, who)
 	p.lazy, p.once = true, true
 	if err := h.pools.start(p); err != nil {
 		h.slots.drop(c, statusUnavailable, err.Error())

@@ -77,7 +77,7 @@ func (h *identities) serve(c *connection) bool {
 		if !h.hasRoom(c) {
 			return false
 		}
-		p = h.pool(h.config, peerOf(c.Connection))
+		p = newPool(h.means, h.config, peerOf(c.Connection))
 		p.config.Workers, p.lazy, p.rested = 1, true, h.poke
 		if err := h.pools.start(p); err != nil {
 			h.slots.drop(c, statusUnavailable, err.Error())

@@ -75,7 +75,8 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := spawner.satisfy(c, who); err != nil {
 		return err
 	}
-	v := &visit{config: c, who: who, client: client, spawner: spawner, keys: keys, audit: audit, outlet: outlet, done: make(chan error, 1)}
+	m := means{spawner: spawner, slots: newSlots(1, c.Log), names: newDirectory(), audit: audit, outlet: outlet}
+	v := &visit{means: m, config: c, who: who, client: client, keys: keys, done: make(chan error, 1)}
 	if err := v.start(); err != nil {
 		return err
 	}
@@ -156,16 +157,12 @@ func (s *standard) turnAway(c Config, err error) error {
 
 // visit is the one client with the one worker.
 type visit struct {
+	means
 	config  Config
 	who     service
 	client  *standard
-	spawner *spawner
 	keys    visitKeys
-	worker  *process
-	errands *errands
-	audit   *audit
-	auditor *auditor
-	outlet  *outlet
+	worker  *worker
 	handed  bool       // the worker was given the client
 	served  bool       // … and has said Done
 	stopped bool       // by a signal
@@ -173,30 +170,13 @@ type visit struct {
 	done    chan error
 }
 
-// start starts the worker and tells it what it needs.
-func (v *visit) start() error {
-	s := v.spawner
-	born := birth{role: ipc.Worker, program: s.program, argv: s.argv, threads: v.config.Threads, who: v.who.Identity}
-	var err error
-	if v.worker, err = s.launch(born, v.config.Log, newQuota(v.config)); err != nil {
-		return err
+// start starts the worker.
+func (v *visit) start() (err error) {
+	v.worker, err = v.hire(v.config, post{who: v.who.Identity, threads: v.config.Threads, requests: 1, holds: v.holds})
+	if err == nil {
+		go func() { v.done <- v.hear() }()
 	}
-	names := newDirectory()
-	setup := &v.config.Setup
-	setup.Tasks = uint32(s.tasks(born.threads))
-	expect := s.expect(v.who.Identity, v.config.files(), uint64(setup.Tasks))
-	names.introduce(setup, v.who.UID, v.config.Log)
-	v.errands = newErrands(setup, v.worker.channel, names, v.outlet)
-	v.errands.servers = v.spawner.servers
-	v.auditor = newAuditor(v.audit, v.worker, v.who.UID, int(setup.Requests), v.holds)
-	for _, m := range []ipc.Message{setup, &expect} {
-		if err := v.worker.channel.TrySend(m); err != nil {
-			v.worker.bury(0)
-			return errs.Wrap(err, errs.Internal, "tell the worker what it needs")
-		}
-	}
-	go func() { v.done <- v.hear() }()
-	return nil
+	return err
 }
 
 // hear listens to the worker until its channel closes.
@@ -207,18 +187,6 @@ func (v *visit) hear() error {
 		m, err := v.worker.channel.Receive()
 		if err != nil {
 			return err
-		}
-		if done, err := v.errands.hear(m.Message); done {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if done, err := v.auditor.hear(m.Message); done {
-			if err != nil {
-				return err
-			}
-			continue
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
@@ -236,7 +204,10 @@ func (v *visit) hear() error {
 			v.served = true
 		case *ipc.Progress: // nobody waits for this one slot
 		default:
-			err = ipc.Unheard(m)
+			var done bool
+			if done, err = v.worker.hear(m); !done {
+				err = ipc.Unheard(m)
+			}
 		}
 		if err != nil {
 			return err
@@ -294,8 +265,6 @@ func (v *visit) end(why error) error {
 		patience = 0
 	}
 	status := v.worker.bury(patience)
-	v.errands.end()
-	v.auditor.bury(status)
 	v.client.taken()
 	if v.copied != nil {
 		if err := <-v.copied; err != nil {

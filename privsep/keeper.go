@@ -45,8 +45,7 @@ type keeper struct {
 	offered uint32         // number of what waits for Kept; 0 when nothing does
 	kept    chan *ipc.Kept // gets it
 	warned  sync.Once
-	asked   uint64    // number of the last Ping
-	waiting time.Time // since when that one is unanswered
+	silence silence
 }
 
 // mostAccused is how many workers keepers may have ended at once, and accusedRate how many in a second.
@@ -154,7 +153,7 @@ func (k *keeper) live(first *chan<- error) error {
 		return err
 	}
 	k.mu.Lock()
-	k.process, k.ready, k.waiting, k.offered = p, false, time.Time{}, 0
+	k.process, k.ready, k.silence, k.offered = p, false, silence{}, 0
 	stale := k.isStopped() || !k.needed
 	k.mu.Unlock()
 	if stale {
@@ -227,32 +226,18 @@ func (k *keeper) isStopped() bool {
 	}
 }
 
-// spawn starts a keeper process and tells it what to expect.
+// spawn starts a keeper process.
 func (k *keeper) spawn() (p *process, err error) {
-	var as security.Identity
-	for _, as = range k.self {
-		p, err = k.spawner.launch(birth{
-			role: ipc.Keeper, program: k.program, who: as,
-			argv: append([]string{keeperName}, k.config.KeeperArgv...), threads: k.config.Threads,
-		}, k.log, k.room)
+	for _, as := range k.self {
+		born := birth{role: ipc.Keeper, program: k.program, who: as, argv: append([]string{keeperName}, k.config.KeeperArgv...), threads: k.config.Threads}
+		p, err = k.spawner.employ(born, k.config, k.room, func(_ *process, tasks uint64) ipc.Message {
+			return &ipc.KeeperSetup{Files: uint32(k.config.files()), Tasks: uint32(tasks), LogLevel: k.config.Setup.LogLevel, Seal: k.config.Setup.Seal &^ ipc.SealUnix}
+		})
 		if !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace
 			break
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	files := k.config.files()
-	tasks := k.spawner.tasks(k.config.Threads)
-	expect := k.spawner.expect(as, files, tasks)
-	setup := ipc.KeeperSetup{Files: uint32(files), Tasks: uint32(tasks), LogLevel: k.config.Setup.LogLevel, Seal: k.config.Setup.Seal &^ ipc.SealUnix}
-	for _, m := range []ipc.Message{&setup, &expect} {
-		if err := p.channel.TrySend(m); err != nil && !errors.Is(err, unix.EPIPE) { // who is dead already is heard to be
-			p.bury(0)
-			return nil, errs.Wrap(err, errs.Internal, "tell the keeper what it needs")
-		}
-	}
-	return p, nil
+	return p, err
 }
 
 // serveChannel hears a keeper until its channel closes. settle gives it its keys, when it is ready.
@@ -281,7 +266,7 @@ func (k *keeper) serveChannel(p *process, settle func()) error {
 			}
 			k.accuse(m.Number, "to the keeper: "+printable(m.Reason))
 		case *ipc.Pong:
-			err = k.hearPong(m.Number)
+			err = k.heard(m.Number)
 		default:
 			err = ipc.Unheard(m)
 		}
@@ -300,7 +285,7 @@ func (k *keeper) end(p *process, why string, still func() bool) {
 	}
 }
 
-// watch asks the keeper whether it still reads.
+// watch listens for silence of the keeper's.
 func (k *keeper) watch() {
 	silence := time.NewTicker(k.config.Silence / 4)
 	defer silence.Stop()
@@ -314,28 +299,17 @@ func (k *keeper) watch() {
 	}
 }
 
-// ask sends a Ping when the last one was answered, or judges how long it is due.
+// ask asks the keeper whether it still reads.
 func (k *keeper) ask() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch {
-	case !k.ready:
-	case k.waiting.IsZero():
-		k.asked++
-		k.waiting = time.Now()
-		_ = k.process.channel.TrySend(&ipc.Ping{Number: k.asked})
-	case time.Since(k.waiting) > k.config.Silence:
-		k.process.condemn(fmt.Sprintf("it has not read its channel for %s", k.config.Silence))
+	if k.ready {
+		k.silence.ask(k.process, k.config.Silence)
 	}
 }
 
-// hearPong takes the answer to the Ping that waits, and no other.
-func (k *keeper) hearPong(number uint64) error {
+func (k *keeper) heard(number uint64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.waiting.IsZero() || number != k.asked {
-		return fmt.Errorf("it said Pong %d, which nobody asked for", number)
-	}
-	k.waiting = time.Time{}
-	return nil
+	return k.silence.heard(number)
 }

@@ -406,7 +406,7 @@ func TestAccusers(t *testing.T) {
 // TestConnectionNumbers: no two connections of a parent's life have the same number, whoever has the worker.
 func TestConnectionNumbers(t *testing.T) {
 	one, log := idle(t, time.Minute)
-	other := newPool(one.config, one.who, nil, one.slots)
+	other := newPool(one.means, one.config, one.who)
 	seen := map[uint64]bool{}
 	for _, p := range []*pool{one, other, one} {
 		parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)

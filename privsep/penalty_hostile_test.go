@@ -193,7 +193,7 @@ func TestAuditOfTheGone(t *testing.T) {
 	}
 
 	mine, other := &worker{held: map[uint64]*connection{1: {fd: -1}, 2: {fd: 9}}}, &worker{held: map[uint64]*connection{3: {fd: -1}}}
-	p := &pool{workers: map[uint32]*worker{1: mine, 2: other}, slots: new(slots)}
+	p := &pool{workers: map[uint32]*worker{1: mine, 2: other}, means: means{slots: new(slots)}}
 	p.slots.number.Store(4)
 	for id, want := range map[uint64]string{0: "there never was", 1: "", 2: "does not hold", 3: "does not hold", 4: "gone", 5: "there never was"} {
 		facts, err := p.holds(mine, id)

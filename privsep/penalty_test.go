@@ -59,7 +59,7 @@ func TestLyingOffences(t *testing.T) {
 	}
 	defer channel.Close()
 	defer unix.Close(fd)
-	p := &pool{slots: s}
+	p := &pool{means: means{slots: s}}
 	mine, waiting := &connection{fd: -1, source: source{uid: 7, local: true}}, &connection{fd: 99, source: source{uid: 8, local: true}}
 	w := &worker{process: &process{channel: channel}, held: map[uint64]*connection{1: mine, 2: waiting}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
 	for _, id := range []uint64{2, 3} {

@@ -18,21 +18,16 @@ import (
 // pool is the workers of one identity: two by default, so that one may die. For each
 // there is a goroutine (keep) that starts the next one when it ends.
 type pool struct {
+	means
 	config  Config
 	who     security.Identity // every worker's; what one has seen, another may see
-	spawner *spawner
-	slots   *slots
 	log     *slog.Logger
-	names   *directory
-	audit   *audit
-	outlet  *outlet
-	hello   func(*worker) error // tells a worker that is ready what else it needs, before its first connection; may be nil
-	lazy    bool                // a worker starts when a connection waits for it; when it can't, all who wait are told so
-	once    bool                // there is one connection, and the pool ends with it
-	lost    *tally              // of workers that ended badly or not began, over many pools; nil: each is told
-	routine *tally              // … of what happens to each worker
-	worn    func()              // called when it has served Config.Wear connections; may be nil
-	rested  func()              // called when it may have come to rest; may be nil
+	lazy    bool   // a worker starts when a connection waits for it; when it can't, all who wait are told so
+	once    bool   // there is one connection, and the pool ends with it
+	lost    *tally // of workers that ended badly or not began, over many pools; nil: each is told
+	routine *tally // … of what happens to each worker
+	worn    func() // called when it has served Config.Wear connections; may be nil
+	rested  func() // called when it may have come to rest; may be nil
 
 	mu       sync.Mutex
 	workers  map[uint32]*worker
@@ -49,8 +44,8 @@ type pool struct {
 	gone     chan struct{} // closed when nothing runs any more
 }
 
-func newPool(c Config, who security.Identity, s *spawner, slots *slots) *pool {
-	return &pool{config: c, who: who, spawner: s, slots: slots, log: c.Log, used: time.Now(),
+func newPool(m means, c Config, who security.Identity) *pool {
+	return &pool{means: m, config: c, who: who, log: c.Log, used: time.Now(),
 		workers: map[uint32]*worker{}, quit: make(chan struct{}), demand: make(chan struct{}, 1), gone: make(chan struct{})}
 }
 
@@ -201,17 +196,15 @@ func (p *pool) live(i int, first chan<- error) (worked, ready bool, err error) {
 		}
 	}
 	w, err := p.enlist(i)
-	if w == nil {
+	if err != nil {
 		report(err)
 		return false, false, err
 	}
-	if err == nil {
-		late := time.AfterFunc(p.config.StartLimit, func() {
-			p.endOne(w, fmt.Sprintf("it was not ready within %s", p.config.StartLimit), func() bool { return !w.ready })
-		})
-		err = p.serveChannel(w, func() { late.Stop(); ready = true; report(nil) })
-		late.Stop()
-	}
+	late := time.AfterFunc(p.config.StartLimit, func() {
+		p.endOne(w, fmt.Sprintf("it was not ready within %s", p.config.StartLimit), func() bool { return !w.ready })
+	})
+	err = p.serveChannel(w, func() { late.Stop(); ready = true; report(nil) })
+	late.Stop()
 	worked, err = p.discharge(w, err)
 	report(err)
 	p.rest()
@@ -223,8 +216,8 @@ func (p *pool) enlist(i int) (*worker, error) {
 	if p.isEnding() {
 		return nil, errs.New(errs.Unavailable, "no worker starts while the pool comes to its end")
 	}
-	w, err := p.spawn(i)
-	if w == nil {
+	w, err := p.hire(p.config, post{who: p.who, place: i, threads: p.threads(i), requests: p.requests(i), holds: p.holds})
+	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -234,7 +227,7 @@ func (p *pool) enlist(i int) (*worker, error) {
 	if stale {
 		p.endOne(w, "it is not needed any more", nil)
 	}
-	return w, err
+	return w, nil
 }
 
 func (p *pool) isEnding() bool {
@@ -250,18 +243,6 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 		m, err := w.channel.Receive()
 		if err != nil {
 			return err
-		}
-		if done, err := w.errands.hear(m.Message); done {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if done, err := w.audit.hear(m.Message); done {
-			if err != nil {
-				return err
-			}
-			continue
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
@@ -285,7 +266,10 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 		case *ipc.Pong:
 			err = p.heard(w, m.Number)
 		default:
-			err = ipc.Unheard(m)
+			var done bool
+			if done, err = w.hear(m); !done {
+				err = ipc.Unheard(m)
+			}
 		}
 		if err != nil {
 			return err
@@ -323,8 +307,6 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		patience = 0
 	}
 	status := w.bury(patience)
-	w.errands.end()
-	w.audit.bury(status)
 	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {
 	case ending != "":

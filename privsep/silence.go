@@ -32,30 +32,46 @@ func (p *pool) listenForSilence() {
 	}
 }
 
-// ask sends a Ping when the last one was answered, or judges how long it is due.
-func (p *pool) ask(w *worker) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// silence is how long a process has not answered. It is guarded by the lock of whose process it is.
+type silence struct {
+	asked uint64    // number of the last Ping
+	since time.Time // when it was sent; zero when it was answered
+}
+
+// ask sends p a Ping when the last one was answered, or ends it when that is due for longer than limit.
+func (s *silence) ask(p *process, limit time.Duration) {
 	switch {
-	case !w.ready || p.workers[w.number] != w:
-	case w.waiting.IsZero():
-		w.asked++
-		w.waiting = time.Now()
+	case s.since.IsZero():
+		s.asked++
+		s.since = time.Now()
 		// A full channel is the same silence: the next ticks judge it.
-		_ = w.channel.TrySend(&ipc.Ping{Number: w.asked})
-	case time.Since(w.waiting) > p.config.Silence:
-		w.condemn(fmt.Sprintf("it has not read its channel for %s", p.config.Silence))
+		_ = p.channel.TrySend(&ipc.Ping{Number: s.asked})
+	case time.Since(s.since) > limit:
+		p.condemn(fmt.Sprintf("it has not read its channel for %s", limit))
 	}
 }
 
-// heard takes the answer to the Ping that waits, and no other: else a worker could
+// heard takes the answer to the Ping that waits, and no other: else a process could
 // keep the parent busy with answers that nobody asked for.
+func (s *silence) heard(number uint64) error {
+	if s.since.IsZero() || number != s.asked {
+		return fmt.Errorf("it said Pong %d, which nobody asked for", number)
+	}
+	s.since = time.Time{}
+	return nil
+}
+
+// ask asks w whether it still reads.
+func (p *pool) ask(w *worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.ready && p.workers[w.number] == w {
+		w.silence.ask(w.process, p.config.Silence)
+	}
+}
+
 func (p *pool) heard(w *worker, number uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w.waiting.IsZero() || number != w.asked {
-		return fmt.Errorf("it said Pong %d, which nobody asked for", number)
-	}
-	w.waiting = time.Time{}
-	return nil
+	return w.silence.heard(number)
 }

@@ -198,12 +198,42 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 	}
 }
 
+// TestDeadBeforeTold: who dies before he can be told anything is heard to have died, and how, whoever had him started.
+func TestDeadBeforeTold(t *testing.T) {
+	program, err := openProgram("/bin/true", service{})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer program.Close()
+	s, err := startSpawner(Config{SharedRoot: true, Setup: ipc.Setup{Inetd: true}}, service{}, program, nil)
+	must(t, err)
+	defer s.stop()
+	c := Config{Log: slog.New(slog.DiscardHandler)}
+	for what, wait := range map[string]func(*process){
+		"dead":                   func(p *process) { <-p.dead },
+		"dead, and given up too": func(p *process) { <-p.dead; p.channel.Close() },
+	} {
+		born := birth{role: ipc.Worker, program: program, argv: []string{"true"}, threads: 1, who: self().Identity}
+		p, err := s.employ(born, c, newQuota(c), func(p *process, _ uint64) ipc.Message { wait(p); return new(ipc.Setup) })
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		if m, err := p.channel.Receive(); err != io.EOF {
+			t.Errorf("%s: %v, %v", what, m, err)
+		}
+		if status := p.bury(patience); status != "exit status 0" {
+			t.Errorf("%s: %s", what, status)
+		}
+	}
+}
+
 // idle makes a pool that has no worker, and so can take nothing from its queue.
 func idle(t *testing.T, limit time.Duration) (p *pool, log *syncBuffer) {
 	t.Helper()
 	log = new(syncBuffer)
 	c := Config{HandLimit: limit, Log: slog.New(slog.NewTextHandler(log, nil))}
-	return newPool(c, self().Identity, nil, newSlots(3, c.Log)), log
+	return newPool(means{slots: newSlots(3, c.Log)}, c, self().Identity), log
 }
 
 // accepted is a connection with a slot, and its client's end.

@@ -1,0 +1,32 @@
+package privsep
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// employ starts a process, and tells it setup, of which its limit of tasks is a part, and what it is to find itself in. Whoever dies before he can be told anything is heard to have died, as one who dies later is.
+func (s *spawner) employ(b birth, c Config, room *quota, setup func(p *process, tasks uint64) ipc.Message) (*process, error) {
+	p, err := s.launch(b, c.Log, room)
+	if err != nil {
+		return nil, err
+	}
+	tasks := s.tasks(b.threads)
+	expect := s.expect(b.who, c.files(), tasks)
+	for _, m := range []ipc.Message{setup(p, tasks), &expect} {
+		err := p.channel.TrySend(m)
+		if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
+			break
+		}
+		if err != nil {
+			p.bury(0)
+			return nil, errs.Wrap(err, errs.Internal, "tell a %s what it needs", b.role)
+		}
+	}
+	return p, nil
+}
