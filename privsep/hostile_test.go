@@ -41,7 +41,7 @@ func TestHostileWorkers(t *testing.T) {
 		{part: "done twice", want: "which it does not hold", knock: true},
 		{part: "done of another", want: "which it does not hold", knock: true},
 		{part: "progress of nothing", want: "Progress of connection 1, which it does not hold"},
-		{part: "no stage", want: "has stage 0"},
+		{part: "no stage", want: "has a stage that is 0"},
 		{part: "progress untaken", want: "which it does not hold", knock: true},
 		{part: "progress of another", want: "which it does not hold", knock: true},
 		{part: "progress after done", want: "which it does not hold", knock: true},
