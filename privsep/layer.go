@@ -35,11 +35,11 @@ const (
 var parts = [allParts]struct {
 	name    string
 	reach   reach
-	unasked func(Config) string // why it is not asked for; "": it is
-	flag    uintptr             // of the namespace that it is
-	link    string              // of that one, in /proc/PID/ns
-	enter   func(*spawner, Config) error
-	escape  string // what is left to who captures a worker where it is not on
+	unasked func(Config) string          // why it is not asked for; "": it is
+	flag    uintptr                      // of the namespace that it is
+	link    string                       // that shows it, in /proc/PID/ns
+	enter   func(*spawner, Config) error // done once, as root, by the thread that processes are born of; nil: it comes another way
+	escape  string                       // what is left to who captures a worker where it is not on
 }{
 	descriptorTable: {name: "descriptor table of their own",
 		unasked: func(c Config) string { return because(c.Switches.DisableUnshareFiles, "disable_unshare_files") }},

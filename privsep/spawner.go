@@ -86,7 +86,7 @@ func environ(threads int) []string {
 }
 
 // diverge makes the calling thread the one that workers inherit from. What a start
-// without root can't have is noted in the cage.
+// without root can't have is noted in layers.
 func (s *spawner) diverge(c Config, who service) error {
 	held, err := security.Held()
 	if err != nil {
