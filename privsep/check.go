@@ -224,7 +224,8 @@ func (k *check) escapes() []string {
 	alone := k.layers.has(ownRoot, pidNamespace) // a /proc of the machine's leads out of any root
 	add(sockets && !alone,
 		"it can connect to each UNIX socket that its user may: D-Bus, container engines, the session's agents")
-	add(!alone, "one that found a hole in the filter and in Landlock would see the machine's files: it has no root of its own, with a /proc of its own")
+	add(!alone, "one that found a hole in the filter%s would see the machine's files: it has no root of its own, with a /proc of its own",
+		because(k.layers.has(landlock), " and in Landlock"))
 	for p, row := range parts {
 		add(row.escape != "" && k.layers.lacks(part(p)), "%s", row.escape)
 	}

@@ -58,7 +58,7 @@ var parts = [allParts]struct {
 			return because(c.Setup.Inetd && !c.Switches.RequireConfinement, "one client")
 		},
 		enter:  (*spawner).enterPIDs,
-		escape: "one that found a hole in the filter and in Landlock could signal its user's other processes: there is no PID namespace"},
+		escape: "one that found a hole in the filter, and in Landlock where that denies signals, could signal its user's other processes: there is no PID namespace"},
 	emptyBounding: {name: "empty capability bounding set", reach: wherePermitted},
 	noNewPrivs:    {name: "no_new_privs"},
 	noGroups:      {name: "dropping of supplementary groups", reach: rootAlone},
