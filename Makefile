@@ -8,6 +8,7 @@ CHAOS     ?= 10m
 BENCHTIME ?= 20x
 SLURM_RELEASES ?= 24.11
 SYSTEMD_SUITES ?= bookworm trixie
+KERNELS   ?= bullseye/amd64 bookworm/amd64 trixie/amd64 trixie/arm64
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PROGRAMS   = schedrestd schedrestd-worker schedrestd-keeper schedctl schedctld scheddbd
 
@@ -21,7 +22,7 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm integration-systemd chaos bench bench-slurm docs dist clean
+.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm integration-systemd integration-kernels chaos bench bench-slurm docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +82,11 @@ integration-slurm: build ## before real Slurm of SLURM_RELEASES (24.11), install
 integration-systemd: ## the units under systemd of SYSTEMD_SUITES (bookworm trixie), in machines of Debian's packages; needs root
 	@set -e; for suite in $(SYSTEMD_SUITES); do \
 		echo "== Debian $$suite"; SYSTEMD_SUITE=$$suite $(GO) test -count=1 -v -timeout 15m ./integration/systemd; \
+	done
+
+integration-kernels: ## the cage on KERNELS of Debian's, from 5.10 on and of two architectures, in machines that qemu emulates: an hour
+	@set -e; for kernel in $(KERNELS); do \
+		echo "== Debian $$kernel"; KERNEL=$$kernel $(GO) test -count=1 -v -timeout 150m ./integration/kernels; \
 	done
 
 chaos: build ## load while workers, keeper and controller are killed, for CHAOS (10m; a minute of it is in "make test")

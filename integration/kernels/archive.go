@@ -1,0 +1,66 @@
+package kernels
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"slices"
+)
+
+// archive is what a kernel unpacks into its first file system: cpio's format "newc", with all owned by root.
+type archive struct {
+	w     io.Writer
+	err   error
+	inode int
+	made  []string // directories
+}
+
+const (
+	directory = 0o040000
+	regular   = 0o100000
+	link      = 0o120000
+)
+
+// file adds a file, and the directories above it.
+func (a *archive) file(name string, mode uint32, text []byte) {
+	a.above(name)
+	a.entry(name, regular|mode, text)
+}
+
+// link adds a symbolic link.
+func (a *archive) link(name, to string) {
+	a.above(name)
+	a.entry(name, link|0o777, []byte(to))
+}
+
+func (a *archive) dir(name string, mode uint32) {
+	if name == "." || slices.Contains(a.made, name) {
+		return
+	}
+	a.above(name)
+	a.made = append(a.made, name)
+	a.entry(name, directory|mode, nil)
+}
+
+func (a *archive) above(name string) { a.dir(path.Dir(name), 0o755) }
+
+// end adds what marks the end.
+func (a *archive) end() error {
+	a.entry("TRAILER!!!", 0, nil)
+	return a.err
+}
+
+func (a *archive) entry(name string, mode uint32, text []byte) {
+	a.inode++
+	header := fmt.Sprintf("070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x",
+		a.inode, mode, 0, 0, 1, 0, len(text), 0, 0, 0, 0, len(name)+1, 0)
+	a.write([]byte(header + name + "\x00"))
+	a.write(text)
+}
+
+// write writes what begins at a multiple of four.
+func (a *archive) write(text []byte) {
+	if a.err == nil {
+		_, a.err = a.w.Write(append(slices.Clip(text), make([]byte, -len(text)&3)...))
+	}
+}

@@ -1,0 +1,269 @@
+// The program guest is the first process of a machine that is a kernel and some files in memory: it does what /plan says, tells
+// of each step over the console, and switches the machine off.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/integration/kernels/plan"
+)
+
+func main() {
+	if os.Getenv("SECOND") == "" {
+		if err := leaveRootfs(); err != nil {
+			fmt.Println(plan.Failed, err)
+		}
+		off()
+	}
+	if err := run(); err != nil {
+		fmt.Println(plan.Failed, err)
+	}
+	fmt.Println(plan.Over)
+	off()
+}
+
+func off() {
+	time.Sleep(100 * time.Millisecond) // the console's own pace
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // for a machine without a switch
+	select {}
+}
+
+// leaveRootfs puts all files into a file system that is not the kernel's first one, whose root nobody can change, and
+// executes this program there. It returns only when it fails.
+func leaveRootfs() error {
+	const to = "/new"
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("machine", to, "tmpfs", 0, "mode=0755,size=90%"); err != nil {
+		return fmt.Errorf("mount a tmpfs: %w", err)
+	}
+	err := filepath.WalkDir("/", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path == to:
+			return fs.SkipDir
+		}
+		return move(path, to+path, d)
+	})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.Chdir(to), unix.Mount(".", "/", "", unix.MS_MOVE, ""), unix.Chroot("."), os.Chdir("/")); err != nil {
+		return fmt.Errorf("leave the first root: %w", err)
+	}
+	return unix.Exec("/init", []string{"/init"}, []string{"SECOND=1", "PATH=/usr/local/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"})
+}
+
+// move moves one thing to another file system; a directory stays where it was, too.
+func move(from, to string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	switch {
+	case d.IsDir():
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return err
+		}
+		return os.Chmod(to, info.Mode())
+	case info.Mode()&fs.ModeSymlink != 0:
+		text, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(text, to)
+	case !info.Mode().IsRegular():
+		return nil // devices come from the kernel
+	}
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Chmod(info.Mode()), target.Close(), os.Remove(from)) // or there would be all twice
+}
+
+func run() error {
+	if err := furnish(); err != nil {
+		return err
+	}
+	text, err := os.ReadFile("/plan")
+	if err != nil {
+		return err
+	}
+	var steps []plan.Step
+	if err := json.Unmarshal(text, &steps); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if err := report(do(s)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// furnish mounts what a machine has.
+func furnish() error {
+	for _, m := range []struct {
+		kind, at, options string
+		flags             uintptr
+	}{
+		{"proc", "/proc", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
+		{"sysfs", "/sys", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
+		{"securityfs", "/sys/kernel/security", "", 0},
+		{"cgroup2", "/sys/fs/cgroup", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
+		{"devtmpfs", "/dev", "", unix.MS_NOSUID},
+		{"devpts", "/dev/pts", "newinstance,ptmxmode=0666,mode=620", unix.MS_NOSUID | unix.MS_NOEXEC},
+		{"tmpfs", "/dev/shm", "mode=1777", unix.MS_NOSUID | unix.MS_NODEV},
+		{"tmpfs", "/run", "mode=0755", unix.MS_NOSUID | unix.MS_NODEV},
+		{"tmpfs", "/tmp", "mode=1777", unix.MS_NOSUID | unix.MS_NODEV},
+	} {
+		_ = os.MkdirAll(m.at, 0o755)
+		if err := unix.Mount(m.kind, m.at, m.kind, m.flags, m.options); err != nil && m.kind != "securityfs" {
+			return fmt.Errorf("mount %s: %w", m.at, err)
+		}
+	}
+	_ = os.Remove("/dev/ptmx")
+	if err := errors.Join(os.Symlink("pts/ptmx", "/dev/ptmx"), os.Symlink("/proc/self/fd", "/dev/fd"), unix.Sethostname([]byte("guest"))); err != nil {
+		return err
+	}
+	return up("lo")
+}
+
+// up switches a network interface on.
+func up(name string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq(name)
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request); err != nil {
+		return fmt.Errorf("switch %s on: %w", name, err)
+	}
+	for range 100 { // IPv6 looks for others with its address first
+		if a, _ := net.InterfaceByName(name); a != nil {
+			if list, _ := a.Addrs(); len(list) > 0 {
+				break
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return nil
+}
+
+// do takes one step.
+func do(s plan.Step) plan.Result {
+	r := plan.Result{Name: s.Name}
+	for path, text := range s.Write {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err == nil || os.IsExist(err) {
+			err = os.WriteFile(path, []byte(text), 0o644)
+			if err != nil && s.Optional {
+				r.Status, r.Output = plan.Absent, []byte(err.Error())
+				return r
+			} else if err != nil {
+				r.Status, r.Output = -1, []byte(err.Error())
+				return r
+			}
+		}
+	}
+	if len(s.Argv) == 0 {
+		return r
+	}
+	late, cancel := context.WithTimeout(context.Background(), s.Limit)
+	defer cancel()
+	cmd := exec.CommandContext(late, s.Argv[0], s.Argv[1:]...)
+	var out bytes.Buffer
+	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), s.Env...)
+	cmd.Stdout = io.MultiWriter(&out, new(echo))
+	cmd.Stderr = cmd.Stdout
+	cmd.WaitDelay = 10 * time.Second // for what it left behind with its output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.UID, Gid: s.UID}, Setsid: true}
+	if s.Group != "" {
+		dir, err := os.Open("/sys/fs/cgroup/" + s.Group)
+		if err != nil {
+			r.Status, r.Output = -1, []byte(err.Error())
+			return r
+		}
+		defer dir.Close()
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	}
+	begun := time.Now()
+	err := cmd.Run()
+	r.Took = time.Since(begun)
+	if cmd.ProcessState == nil {
+		fmt.Fprintln(&out, err)
+		r.Status = -1
+	} else {
+		r.Status = cmd.ProcessState.ExitCode()
+	}
+	if late.Err() != nil {
+		fmt.Fprintln(&out, "it was ended after", s.Limit)
+	}
+	r.Output = out.Bytes()
+	return r
+}
+
+// echo tells of each test that has ended: all of a package take long.
+type echo struct{ line []byte }
+
+func (e *echo) Write(text []byte) (int, error) {
+	for _, b := range text {
+		if e.line = append(e.line, b); b != '\n' {
+			continue
+		}
+		if bytes.HasPrefix(e.line, []byte("--- ")) {
+			fmt.Print(plan.Note, string(e.line))
+		}
+		e.line = e.line[:0]
+	}
+	return len(text), nil
+}
+
+// report sends a result: a console takes lines of text.
+func report(r plan.Result) error {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if err := errors.Join(json.NewEncoder(w).Encode(r), w.Close()); err != nil {
+		return err
+	}
+	text := base64.StdEncoding.EncodeToString(packed.Bytes())
+	fmt.Println(plan.Begin, r.Name, strconv.Itoa(len(text)))
+	for len(text) > 0 {
+		n := min(len(text), 120)
+		fmt.Println(plan.Part + text[:n])
+		text = text[n:]
+	}
+	fmt.Println(plan.End)
+	return nil
+}

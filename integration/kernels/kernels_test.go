@@ -1,0 +1,157 @@
+package kernels
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/integration/kernels/plan"
+)
+
+// etc is what a machine has in /etc.
+var etc = map[string]string{
+	"passwd": "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/:/bin/false\nsched:x:990:990::/:/bin/false\ngate:x:991:991::/:/bin/false\n" +
+		"alice:x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
+	"group":           "root:x:0:\ndaemon:x:1:\nsched:x:990:\ngate:x:991:\nalice:x:1000:\nnogroup:x:65534:\n",
+	"hosts":           "127.0.0.1 localhost guest\n::1 localhost\n",
+	"hostname":        "guest\n",
+	"nsswitch.conf":   "passwd: files\ngroup: files\nhosts: files\n",
+	"sched/tcp.conf":  "ClusterName=c\nSchedctldHost=127.0.0.1\nAuthAltTypes=auth/jwt\n",
+	"sched/unix.conf": "ClusterName=c\nSchedctldHost=127.0.0.1\nAuthInfo=socket=/nowhere\nAuthAltTypes=auth/jwt\n",
+}
+
+// start is a way to start the gateway.
+type start struct {
+	name  string // as the page has it
+	uid   uint32
+	args  string
+	write map[string]string // before it; a kernel that has no such file is not asked
+	env   []string
+}
+
+var starts = []start{
+	{name: "root", uid: 0, args: "-u gate -g gate -f /etc/sched/tcp.conf 127.0.0.1:6820"},
+	{name: "root, with UNIX sockets", uid: 0, args: "-u gate -g gate -f /etc/sched/unix.conf unix:/run/s"},
+	{name: "a user, who may make no user namespaces", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{clone: "0\n"}},
+	{name: "a user", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{clone: "1\n"}},
+}
+
+// steps is what is done in a machine.
+func steps() []plan.Step {
+	list := []plan.Step{
+		{Name: "release", Argv: []string{"/bin/cat", "/proc/sys/kernel/osrelease"}, Limit: checkLimit},
+		{Name: "users make user namespaces", Write: map[string]string{clone: "1\n"}, Optional: true},
+	}
+	for _, s := range starts {
+		list = append(list, check(s))
+	}
+	list = append(list, check(start{"root, all required", 0, starts[0].args, nil, []string{"SCHEDRESTD_SECURITY=require_confinement"}}))
+	for _, p := range packages {
+		for _, uid := range p.as {
+			list = append(list, plan.Step{Name: fmt.Sprintf("tests of %s as %d", p.name, uid), Dir: "/src/" + p.name, UID: uid, Limit: time.Hour,
+				Argv: append([]string{"./test", "-test.v", "-test.short", "-test.timeout", "50m"}, p.args...), Env: []string{"TMPDIR=/tmp"}})
+		}
+	}
+	wanted := regexp.MustCompile(os.Getenv("KERNELS_STEPS"))
+	return slices.DeleteFunc(list, func(s plan.Step) bool {
+		return len(s.Argv) > 0 && s.Name != "release" && !wanted.MatchString(s.Name)
+	})
+}
+
+const (
+	clone      = "/proc/sys/kernel/unprivileged_userns_clone" // Debian's own
+	checkLimit = 10 * time.Minute
+)
+
+func check(s start) plan.Step {
+	return plan.Step{Name: "check as " + s.name, Write: s.write, Optional: true, UID: s.uid, Dir: "/", Limit: checkLimit,
+		Argv: strings.Fields("/usr/local/sbin/schedrestd --check-confinement " + s.args), Env: append(s.env, "SCHED_JWT=daemon")}
+}
+
+// Each part of the cage is on or off as docs/PRIVSEP.md says of this kernel, and what tests the cage passes.
+func TestKernel(t *testing.T) {
+	m := booted(t)
+	page, err := os.ReadFile("../../docs/PRIVSEP.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`^\d+\.\d+`).FindString(m.said("release"))
+	for _, s := range starts {
+		if r, done := m.results["check as "+s.name]; !done || r.Status == plan.Absent {
+			continue
+		}
+		row := fmt.Sprintf("| %s | %s | %s | %s |", version, m.arch, s.name, parts(m.said("check as "+s.name)))
+		if !strings.Contains(string(page), "\n"+row+"\n") {
+			t.Errorf("docs/PRIVSEP.md has no row\n%s\n%s", row, m.said("check as "+s.name))
+		}
+		if strings.Contains(m.said("check as "+s.name), "These did not:") {
+			t.Errorf("as %s:\n%s", s.name, m.said("check as "+s.name))
+		}
+	}
+	if r, done := m.results["check as root, all required"]; done {
+		_, off, _ := strings.Cut(parts(m.said("check as root")), " | ")
+		if starts := r.Status == 0; starts != (off == "nothing") {
+			t.Errorf("with require_confinement a start as root has exit status %d:\n%s", r.Status, r.Output)
+		}
+	}
+	for name, r := range m.results {
+		if strings.HasPrefix(name, "tests of") && r.Status != 0 {
+			t.Errorf("%s: exit status %d\n%s", name, r.Status, failures(string(r.Output)))
+		}
+	}
+}
+
+// said is what a step printed.
+func (m *machine) said(step string) string { return strings.TrimSpace(string(m.results[step].Output)) }
+
+// parts is what a check says is on, and what is off.
+func parts(check string) string {
+	lists := map[string][]string{}
+	table, _, _ := strings.Cut(check, "\n\n")
+	for _, l := range regexp.MustCompile(`(?m)^(.{34}) (on|off)\b *(.*)$`).FindAllStringSubmatch(table, -1) {
+		part, is, why := strings.TrimSpace(l[1]), l[2], l[3]
+		switch {
+		case part == "uid and gid of the worker's own", part == "no_new_privs", part == "system call filter" && is == "on":
+			continue
+		case part == "Landlock" && is == "on":
+			part = why
+		}
+		lists[is] = append(lists[is], part)
+	}
+	return cmp.Or(strings.Join(lists["on"], ", "), "nothing") + " | " + cmp.Or(strings.Join(lists["off"], ", "), "nothing")
+}
+
+// failures is what of a test's output tells why it failed.
+func failures(out string) string {
+	var list []string
+	for _, part := range strings.Split(out, "=== RUN") {
+		if strings.Contains(part, "--- FAIL") || strings.Contains(part, "panic:") {
+			list = append(list, part)
+		}
+	}
+	text := strings.Join(list, "")
+	return text[:min(len(text), 20000)]
+}
+
+// TestParts: needs no machine.
+func TestParts(t *testing.T) {
+	const said = `PART                               IS   WHY
+uid and gid of the worker's own    on   gate (991:991)
+PID namespace                      on
+root of their own                  off  shared
+no_new_privs                       on
+Landlock                           on   Landlock 2 (files)
+Landlock for TCP                   off  workers connect UNIX sockets, and this kernel's knows no TCP: Linux 6.7
+system call filter                 on   seccomp
+
+A worker was started
+`
+	if got, want := parts(said), "PID namespace, Landlock 2 (files) | root of their own, Landlock for TCP"; got != want {
+		t.Errorf("it is\n%s\nnot\n%s", got, want)
+	}
+}

@@ -1,0 +1,265 @@
+// Package kernels boots kernels of several ages and architectures in virtual machines, tries there what keeps workers in, and runs
+// the tests of the packages that make the cage. The script "kernel" fetches a kernel, the program guest is its first process.
+//
+// "make integration-kernels" runs it. KERNEL says which: a suite of Debian's and an architecture, as in trixie/arm64; without it all
+// tests are skipped. KERNELS_REQUIRED=1 makes failures of skips, KERNELS_STEPS=REGEXP leaves other steps out, KERNELS_TESTS=. runs all
+// tests of privsep, KERNELS_ACCEL=kvm counts on this machine's processor.
+package kernels
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/integration/kernels/plan"
+)
+
+// machine is a virtual one.
+type machine struct {
+	arch    string
+	kernel  string // its file
+	files   string // its first file system
+	kept    string // directory for what it printed
+	results map[string]plan.Result
+}
+
+// console is what a machine of an architecture is called, and its console.
+var emulated = map[string]struct{ program, board, console string }{
+	"amd64": {"qemu-system-x86_64", "q35", "ttyS0"},
+	"arm64": {"qemu-system-aarch64", "virt,gic-version=3", "ttyAMA0"},
+}
+
+// missing says what this machine has not got.
+type missing struct{ what string }
+
+func (e missing) Error() string { return e.what }
+
+// prepare fetches the kernel and builds what it starts.
+func prepare(name, dir string) (*machine, error) {
+	suite, arch, _ := strings.Cut(name, "/")
+	arch, _, _ = strings.Cut(arch, "/")
+	if suite == "" {
+		return nil, missing{"KERNEL names no kernel to boot"}
+	}
+	board, known := emulated[arch]
+	if !known {
+		return nil, fmt.Errorf("KERNEL=%s: no machine of that architecture is known", name)
+	}
+	for _, program := range []string{board.program, "apt-get", "dpkg-deb"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return nil, missing{program + " is not installed"}
+		}
+	}
+	cmd := exec.Command("./kernel", name)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("kernel %s: %w", name, err)
+	}
+	from := strings.TrimSpace(string(out))
+	m := &machine{arch: arch, kernel: from + "/vmlinuz", kept: from, files: dir + "/files"}
+	return m, m.furnish(from+"/busybox", dir)
+}
+
+// Packages whose tests are run, and as whom.
+var packages = []struct {
+	name string
+	as   []uint32
+	args []string
+}{
+	{"privsep", []uint32{0, 1000}, []string{"-test.run", cmp.Or(os.Getenv("KERNELS_TESTS"), ofTheKernel)}},
+	{"security", []uint32{0, 1000}, nil},
+	{"become", []uint32{0, 1000}, nil},
+	{"socket", []uint32{0, 1000}, nil},
+	{"ipc", []uint32{1000}, nil},
+	{"security/seal", []uint32{0, 1000}, nil},
+}
+
+// ofTheKernel are the tests of privsep that ask the kernel for what kernels differ in. The others are about who waits for whom, and take an
+// emulated processor half a day.
+const ofTheKernel = "^Test(" +
+	"NamespacesAlone|WorkerIsCaged|KeeperIsCaged|ParentPosture|UnprivilegedStart|RootWorkerByWish|StartsFrom0700|ConfinementLine|Check.*|Sacrifices.*|" +
+	"Captured|CapturedConnects|CapturedAsksTheKeeper|Anchor.*|ParentGone|ParentDies|Orphan|EachUserHisProcess|ProcessLimit|" +
+	"NoThreadLeft|ThreadsOfAWorker|OpenWay|Spares|ErrandAddresses|PortsOf|PeerFacts|HTTPS|KeyStaysInTheKeeper|" +
+	"WorkerCanNotReadItsProgram|ProgramIsOutOfTheWay|UnixModes|Adopt|Notify)$"
+
+// furnish writes the first file system.
+func (m *machine) furnish(shell, dir string) error {
+	to, err := os.Create(m.files)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	w := bufio.NewWriter(to)
+	a := &archive{w: w}
+	a.dir("tmp", 0o777)
+	for name, text := range etc {
+		a.file("etc/"+name, 0o644, []byte(text))
+	}
+	add := func(from, name string, mode uint32) {
+		text, err := os.ReadFile(from)
+		a.err = errors.Join(a.err, err)
+		a.file(name, mode, text)
+	}
+	add(shell, "bin/busybox", 0o755)
+	for _, name := range []string{"sh", "cat", "grep", "sleep", "kill", "true", "chown", "chmod", "chgrp", "id", "ls"} {
+		a.link("bin/"+name, "busybox")
+	}
+	build := func(args ...string) error {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = "../.."
+		cmd.Env = append(os.Environ(), "GOARCH="+m.arch, "GOOS=linux", "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("go %v: %w\n%s", args, err, out)
+		}
+		return nil
+	}
+	if err := build("build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+"/",
+		"./cmd/schedrestd", "./cmd/schedrestd-worker", "./cmd/schedrestd-keeper", "./integration/kernels/guest"); err != nil {
+		return err
+	}
+	add(dir+"/guest", "init", 0o755)
+	add(dir+"/schedrestd", "usr/local/sbin/schedrestd", 0o755)
+	for _, name := range []string{"schedrestd-worker", "schedrestd-keeper"} {
+		add(dir+"/"+name, "usr/local/sbin/"+name, 0o711)
+	}
+	for _, p := range packages {
+		name := p.name
+		test := dir + "/test"
+		if err := build("test", "-c", "-ldflags=-s -w", "-o", test, "./"+name); err != nil {
+			return err
+		}
+		add(test, "src/"+name+"/test", 0o755)
+		for _, kept := range []string{"testdata/*", "testdata/fuzz/*/*", "*.go"} { // what tests read
+			list, _ := filepath.Glob("../../" + name + "/" + kept)
+			for _, path := range list {
+				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+					add(path, "src/"+strings.TrimPrefix(path, "../../"), 0o644)
+				}
+			}
+		}
+	}
+	pages, _ := filepath.Glob("../../docs/*.md")
+	for _, path := range append(pages, "../../go.mod") {
+		add(path, "src/"+strings.TrimPrefix(path, "../../"), 0o644)
+	}
+	text, err := json.Marshal(steps())
+	if err != nil {
+		return err
+	}
+	a.file("plan", 0o644, text)
+	if err := a.end(); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// boot starts the machine, waits until it has switched itself off, and gathers the results.
+func (m *machine) boot(limit time.Duration, tell func(plan.Result)) error {
+	board := emulated[m.arch]
+	accelerator := cmp.Or(os.Getenv("KERNELS_ACCEL"), "tcg,thread=multi") // a virtual machine's own /dev/kvm may well not work
+	runtime.LockOSThread()                                                // with which it is to end
+	defer runtime.UnlockOSThread()
+	cmd := exec.Command("nice", board.program, "-machine", board.board, "-cpu", "max", "-accel", accelerator, "-smp", "2", "-m", "2048",
+		"-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio", "-kernel", m.kernel, "-initrd", m.files,
+		"-append", "console="+board.console+" quiet loglevel=1 panic=-1 rdinit=/init")
+	log, err := os.Create(m.kept + "/console")
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	late := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	heard := m.listen(io.TeeReader(out, log), tell)
+	return errors.Join(heard, cmd.Wait())
+}
+
+// listen reads the console to its end.
+func (m *machine) listen(console io.Reader, tell func(plan.Result)) error {
+	m.results = map[string]plan.Result{}
+	var packed strings.Builder
+	over := false
+	lines := bufio.NewScanner(console)
+	for lines.Scan() {
+		line := strings.TrimRight(lines.Text(), "\r")
+		switch {
+		case strings.HasPrefix(line, plan.Failed):
+			return errors.New(line)
+		case line == plan.Over:
+			over = true
+		case strings.HasPrefix(line, plan.Note):
+			fmt.Println("         ", strings.TrimPrefix(line, plan.Note))
+		case strings.HasPrefix(line, plan.Begin):
+			packed.Reset()
+		case strings.HasPrefix(line, plan.Part):
+			packed.WriteString(line[len(plan.Part):])
+		case line == plan.End:
+			r, err := unpack(packed.String())
+			if err != nil {
+				return fmt.Errorf("the console garbled a result: %w", err)
+			}
+			m.results[r.Name] = r
+			tell(r)
+		}
+	}
+	if !over {
+		return errors.Join(errors.New("the machine ended before its work did"), lines.Err())
+	}
+	return lines.Err()
+}
+
+func unpack(text string) (r plan.Result, err error) {
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return r, err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return r, err
+	}
+	return r, json.NewDecoder(z).Decode(&r)
+}
+
+// booted is the machine after its work.
+func booted(t *testing.T) *machine {
+	t.Helper()
+	m, err := prepare(os.Getenv("KERNEL"), t.TempDir())
+	if absent, ok := errors.AsType[missing](err); ok && os.Getenv("KERNELS_REQUIRED") == "" {
+		t.Skip(absent)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if err := m.boot(2*time.Hour, func(r plan.Result) {
+		fmt.Printf("%6.1f s: %s took %.1f s, exit status %d\n", time.Since(begun).Seconds(), r.Name, r.Took.Seconds(), r.Status)
+		name := strings.NewReplacer("/", "-", " ", "-", ",", "").Replace(r.Name)
+		_ = os.WriteFile(filepath.Join(m.kept, name), r.Output, 0o644)
+	}); err != nil {
+		t.Fatalf("%v: %s/console has what it said", err, m.kept)
+	}
+	return m
+}
