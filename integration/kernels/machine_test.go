@@ -37,7 +37,7 @@ type machine struct {
 	results map[string]plan.Result
 }
 
-// console is what a machine of an architecture is called, and its console.
+// emulated is what qemu calls a machine of an architecture, and the machine its console.
 var emulated = map[string]struct{ program, board, console string }{
 	"amd64": {"qemu-system-x86_64", "q35", "ttyS0"},
 	"arm64": {"qemu-system-aarch64", "virt,gic-version=3", "ttyAMA0"},
@@ -75,7 +75,7 @@ func prepare(name, dir string) (*machine, error) {
 	return m, m.furnish(from+"/busybox", dir)
 }
 
-// Packages whose tests are run, and as whom.
+// packages are those whose tests are run, and as whom.
 var packages = []struct {
 	name string
 	as   []uint32
