@@ -26,7 +26,7 @@ const module = "schedrestd/"
 // floors, the lowest first. A package imports from the floors below it and from
 // its own folder; a folder stands for all packages in it unless one has a line of its own.
 var floors = [][]string{
-	{"errs", "model", "release"},
+	{"errs", "model", "release", "rights"},
 	{"api/schema", "become", "guard", "hmackey", "ipc", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
 	{"api", "conf", "rpc/message"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
@@ -45,8 +45,8 @@ var beside = map[[2]string]string{
 
 // only names everything of ours that a package may import, where floors are not strict enough.
 var only = map[string][]string{
-	"privsep": {"become", "errs", "guard", "ipc", "penalty", "rate", "security", "socket"}, // runs as root
-	"conf":    {"errs", "guard"},                                                           // linked by what runs as root
+	"privsep": {"become", "errs", "guard", "ipc", "penalty", "rate", "rights", "security", "socket"}, // runs as root
+	"conf":    {"errs", "guard"},                                                                     // linked by what runs as root
 	"auth":    {"errs", "guard", "hmackey"},
 	"guard":   {"errs"},
 	"hmackey": {},
@@ -55,7 +55,8 @@ var only = map[string][]string{
 	"rate":    {},
 	"plugin":  {"errs"},                               // reads command lines in what runs as root
 	"keeper":  {"hmackey", "ipc", "rate", "security"}, // holds keys
-	"socket":  {"errs", "guard"},
+	"rights":  {},                                     // linked by what runs as root
+	"socket":  {"errs", "guard", "rights"},
 }
 
 // never names what a package must not import.

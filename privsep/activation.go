@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/rights"
 )
 
 // firstPassed is the descriptor of the first socket that a service manager passes.
@@ -105,6 +106,7 @@ func adopt(f *os.File) (*listener, error) {
 	case *unix.SockaddrInet4, *unix.SockaddrInet6:
 		l.network, l.name = ipc.TCP, nameTCP(a, "")
 	case *unix.SockaddrUnix:
+		rights.Refuse(fd)
 		if l.network, l.name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
 			// It has no owner, no mode and no directory: anybody can be first to have its name.
 			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", what).

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/rights"
 )
 
 // The statuses that the parent can answer with. It has parsed nothing then: the text is the same
@@ -53,7 +54,7 @@ func refuseWith(fd int, text []byte) {
 	// A client that takes nothing gets nothing: a new connection has room for this much.
 	_ = unix.Sendto(fd, text, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
 	done := func() {
-		unix.Close(fd)
+		rights.Close(fd)
 		lingering.Add(-1)
 	}
 	if n := lingering.Add(1); unix.Shutdown(fd, unix.SHUT_WR) != nil || n > mostLingering {

@@ -105,6 +105,9 @@ var attacks = []attack{
 	{"connect it to somewhere else", func() string { return onClient(unix.SYS_CONNECT, address(unix.AF_INET), 16) }},
 	{"bind it", func() string { return onClient(unix.SYS_BIND, address(unix.AF_INET), 16) }},
 	{"listen on it", func() string { return onClient(unix.SYS_LISTEN, 1) }},
+	{"make the parent's close of it wait (SO_LINGER)", func() string {
+		return onClient(unix.SYS_SETSOCKOPT, unix.SOL_SOCKET, unix.SO_LINGER, text("\x01\x00\x00\x00\x00\x0e"), 8)
+	}},
 	{"accept on it", func() string { return onClient(unix.SYS_ACCEPT4, 0, 0, 0) }},
 
 	// The parent, by its own channel.

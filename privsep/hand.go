@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/ipc"
+	"schedrestd/rights"
 )
 
 // connection is one that was accepted and has a slot.
@@ -186,7 +185,7 @@ func (p *pool) taken(w *worker, id uint64) error {
 	if !ok || c.fd < 0 {
 		return fmt.Errorf("it said Taken of connection %d, which it was not given", id)
 	}
-	unix.Close(c.fd)
+	rights.Close(c.fd)
 	c.fd = -1
 	p.slots.hold(c)
 	p.dequeue()
@@ -264,7 +263,7 @@ func (p *pool) orphans(w *worker) (lost, again int) {
 			continue
 		}
 		if c.fd >= 0 {
-			unix.Close(c.fd)
+			rights.Close(c.fd)
 		}
 		p.slots.end(c)
 		lost++

@@ -11,6 +11,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/rights"
 )
 
 // listener is one bound socket. The parent accepts from it and never reads a byte
@@ -77,7 +78,7 @@ func (l *listener) close() {
 	if l.remove != nil {
 		l.remove()
 	}
-	l.file.Close()
+	_ = rights.Release(l.file) // with those that were not accepted
 }
 
 // newListener takes over a non-blocking listening descriptor.

@@ -61,6 +61,11 @@ func playWorker(part string) int {
 			return playStubborn(part)
 		}
 		return program.Main(goodHandler)
+	case "first lingers":
+		if !made() {
+			return playHostile("lingers")
+		}
+		return program.Main(goodHandler)
 	case "first stops": // the first worker does, the others serve
 		if !made() {
 			return playHostile("stopped")
@@ -251,6 +256,13 @@ func playHostile(part string) int {
 			c.Send(&ipc.Progress{ID: conn.ID, Stage: ipc.Resting})
 		case "done of another":
 			c.Send(&ipc.Done{ID: conn.ID + 1})
+		case "lingers": // and lets the parent close last
+			if fill(m.FDs[0]) != nil || sleepy(m.FDs[0]) != nil {
+				return 9
+			}
+			unix.Close(m.FDs[0])
+			c.Send(&ipc.Taken{ID: conn.ID})
+			return 3
 		case "dies of it":
 			c.Send(&ipc.Taken{ID: conn.ID})
 			return 3

@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/ipc"
+	"schedrestd/rights"
 )
 
 // slots counts the connections that are being handled, over all pools. The parent accepts
@@ -127,7 +126,7 @@ func (s *slots) turnAway(c *connection, status int, why string) {
 	s.counts.turnedAway(status)
 	switch {
 	case status == 0 || c.TLS: // a client of TLS would take it for garbage
-		unix.Close(c.fd)
+		rights.Close(c.fd)
 	case status == statusTooMany:
 		refuseWith(c.fd, tooMany(s.penalties.wait(c)))
 	default:

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"schedrestd/errs"
+	"schedrestd/rights"
 )
 
 // Listener is a UNIX socket that is unlinked when it is closed, if it is still this one.
@@ -34,7 +35,7 @@ func (l *Listener) Close() error {
 	err := net.ErrClosed
 	l.close.Do(func() {
 		l.socket.Remove()
-		err = l.UnixListener.Close()
+		err = rights.Release(l.UnixListener) // with those that were not accepted
 	})
 	return err
 }

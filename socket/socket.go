@@ -20,6 +20,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/guard"
+	"schedrestd/rights"
 )
 
 // MaxPath is the kernel's limit for the path of a UNIX socket, in bytes.
@@ -184,6 +185,7 @@ func (s *Socket) bind(o Options) error {
 		err = s.own(o.Owner)
 	}
 	if err == nil {
+		rights.Refuse(fd)
 		err = unix.Listen(fd, backlog)
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
+	"schedrestd/rights"
 )
 
 // conn is a connection that the parent handed over. It says Done once, when it is
@@ -38,6 +39,11 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 	f.Close()
 	if err != nil {
 		return nil, fmt.Errorf("take over a connection: %w", err)
+	}
+	if local, ok := c.(*net.UnixConn); ok {
+		if c, err = rights.Guard(local); err != nil {
+			return nil, fmt.Errorf("take over a connection: %w", err)
+		}
 	}
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
 		UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/rights"
 	"schedrestd/rpc/client"
 	"schedrestd/security"
 )
@@ -110,6 +111,7 @@ func meet(inode int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	rights.Refuse(fd)
 	for {
 		err = unix.Connect(fd, &unix.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(inode)})
 		if err != unix.EINTR {

@@ -16,6 +16,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
+	"schedrestd/rights"
 	"schedrestd/security"
 )
 
@@ -151,5 +152,20 @@ func TestStartedByHand(t *testing.T) {
 	built := false
 	if status := Main(func(ipc.Setup, *Tokens, *Errands) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
 		t.Errorf("status %d, built %v", status, built)
+	}
+}
+
+// TestConnOfDescriptors: what a local client sends along is closed by a thread that does not stay asleep, and others have theirs.
+func TestConnOfDescriptors(t *testing.T) {
+	c, client := handed(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
+	if _, ok := c.Conn.(*rights.Conn); !ok {
+		t.Errorf("it reads by a %T", c.Conn)
+	}
+	_, _, err := client.(*net.UnixConn).WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Read(make([]byte, 9)); n != 1 || err != nil {
+		t.Error(n, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/become"
+	"schedrestd/rights"
 )
 
 // Serve accepts connections from ln, which it closes at its end, until Shutdown (the
@@ -47,8 +48,7 @@ func (s *Server) Serve(ln net.Listener) error {
 		}
 		c := s.admit(nc, users)
 		if c == nil {
-			nc.Close()
-			<-slots
+			go func() { nc.Close(); <-slots }()
 			continue
 		}
 		go func() {
@@ -62,6 +62,9 @@ func (s *Server) Serve(ln net.Listener) error {
 func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		nc, err := ln.Accept()
+		if unix, ok := nc.(*net.UnixConn); ok && err == nil {
+			return rights.Guard(unix)
+		}
 		if err == nil {
 			return nc, nil
 		}
@@ -97,7 +100,7 @@ func temporary(err error) bool {
 // admit makes a conn of nc and counts it in; nil when it is not to be served.
 func (s *Server) admit(nc net.Conn, users *userCount) *conn {
 	c := &conn{server: s, nc: nc}
-	if unix, ok := nc.(*net.UnixConn); ok {
+	if unix, ok := nc.(*rights.Conn); ok {
 		peer, err := become.Peer(unix)
 		if err != nil {
 			s.log().Warn("peer of a UNIX socket", "error", err)

@@ -110,7 +110,7 @@ func (l *lateConn) remake() {
 		l.Conn.Close()
 		tcp := c.(*net.TCPConn)
 		if err := errors.Join(tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: time.Second, Count: 3}),
-			tcp.SetNoDelay(true), tcp.SetLinger(3)); err != nil {
+			tcp.SetNoDelay(true)); err != nil {
 			panic(err)
 		}
 		l.Conn = c

@@ -121,8 +121,8 @@ var connections = []row{
 	{sys("getpeername", unix.SYS_GETPEERNAME), allow, nil, "net.FileConn"},
 	{sys("ppoll", unix.SYS_PPOLL), allow, nil, "standard input and output of an inetd run are waited for"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
-		is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_KEEPALIVE, unix.SO_LINGER).called("KEEPALIVE|LINGER"),
-	}, "net; SO_ATTACH_FILTER and all the others kill"},
+		is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_KEEPALIVE).called("KEEPALIVE"),
+	}, "net; LINGER, with which the close of who shares the socket sleeps, ATTACH_FILTER and all the others kill"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
 		is(1, unix.IPPROTO_TCP).called("IPPROTO_TCP"),
 		is(2, unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT).called("NODELAY|KEEPIDLE|KEEPINTVL|KEEPCNT"),
@@ -149,6 +149,7 @@ var dialRows = []row{
 		is(2, 0),
 	}, "munged and the controller want the worker's own uid as its credential"},
 	{sys("connect", unix.SYS_CONNECT), allow, nil, "the same"},
+	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_PASSRIGHTS).called("PASSRIGHTS")}, "nobody sends it a descriptor"},
 	{sys("newfstatat", unix.SYS_NEWFSTATAT), allow, nil, "whose is the directory of munged's socket?"},
 }
 

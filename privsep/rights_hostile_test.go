@@ -1,0 +1,127 @@
+package privsep
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/security"
+)
+
+// fill writes to fd until it takes no more.
+func fill(fd int) error {
+	err := unix.SetNonblock(fd, true)
+	for err == nil {
+		_, err = unix.Write(fd, make([]byte, 1<<16))
+	}
+	if err == unix.EAGAIN {
+		return nil
+	}
+	return err
+}
+
+// sleepy makes the last close of fd wait for an hour, or for who reads what was written.
+func sleepy(fd int) error {
+	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
+}
+
+// sleeping is a TCP socket whose last close sleeps.
+func sleeping(t *testing.T) int {
+	t.Helper()
+	_, fd := connected(t)
+	must(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 4096))
+	must(t, fill(fd))
+	must(t, sleepy(fd))
+	return fd
+}
+
+// TestLingeringWorker: a worker outside of its cage that has the parent close last what lingers holds up nobody.
+func TestLingeringWorker(t *testing.T) {
+	mark := filepath.Join(room(t), "mark")
+	if as := plain(t); as != nil {
+		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
+	}
+	g := serve(t, plain(t), Config{Argv: []string{programName, "first lingers", mark}, Workers: 1})
+	c, err := net.Dial("tcp", g.addr)
+	must(t, err)
+	defer c.Close() // it reads nothing
+	g.await("worker died", nil)
+	g.mustGet("/pid")
+}
+
+// TestLingeringClients: what a client sent with his request costs the parent, which turns him away, no thread for long, and none
+// that serves others. Many have done it at once.
+func TestLingeringClients(t *testing.T) {
+	s := newSlots(1, slog.New(slog.DiscardHandler))
+	var clients []*os.File
+	for range mostLingering + 16 { // the first ones are closed in a second, the others at once
+		c, client := accepted(t, s)
+		fd := sleeping(t)
+		must(t, unix.Sendmsg(int(client.Fd()), []byte("G"), unix.UnixRights(fd), nil, 0))
+		unix.Close(fd)
+		clients = append(clients, client)
+		s.drop(c, statusTooMany, "so")
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, client := range clients {
+			io.Copy(io.Discard, client)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Error("connections are not closed")
+	}
+}
+
+// TestDescriptorsAreRefused: nobody can send one to a listener, be it the parent's own or one that was passed, nor over a connection that
+// was made before the parent had that.
+func TestDescriptorsAreRefused(t *testing.T) {
+	own := room(t) + "/own"
+	l, err := listenOn(own, Config{}, self())
+	must(t, err)
+	defer l.close()
+
+	passed := room(t) + "/passed"
+	before, err := net.Listen("unix", passed)
+	must(t, err)
+	defer before.Close()
+	early, err := net.Dial("unix", passed)
+	must(t, err)
+	defer early.Close()
+	f, err := before.(*net.UnixListener).File()
+	must(t, err)
+	adopted, err := adopt(f)
+	must(t, err)
+	defer adopted.close()
+	fd, peer, err := adopted.acceptOne()
+	must(t, err)
+	defer unix.Close(fd)
+	_, err = adopted.facts(fd, peer)
+	must(t, err)
+
+	mine, err := net.Dial("unix", own)
+	must(t, err)
+	defer mine.Close()
+	late, err := net.Dial("unix", passed)
+	must(t, err)
+	defer late.Close()
+	for name, c := range map[string]net.Conn{"its own": mine, "passed": late, "made before": early} {
+		_, _, err := c.(*net.UnixConn).WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
+		if !security.KernelSince(6, 16) {
+			t.Skip("this kernel refuses none")
+		}
+		if !errors.Is(err, unix.EPERM) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package rights
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Conn is a UNIX connection whose peer can't put the threads to sleep that read from it or close it.
+type Conn struct {
+	*net.UnixConn
+	raw syscall.RawConn
+}
+
+// Guard makes a Conn of c.
+func Guard(c *net.UnixConn) (*Conn, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{UnixConn: c, raw: raw}, nil
+}
+
+// Read is io.Reader's. A descriptor that comes with the bytes is closed.
+func (c *Conn) Read(p []byte) (n int, err error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	var failed error
+	err = c.raw.Read(func(fd uintptr) bool {
+		Do(func() {
+			for n, failed = unix.Read(int(fd), p); failed == unix.EINTR; n, failed = unix.Read(int(fd), p) {
+			}
+		})
+		return failed != unix.EAGAIN
+	})
+	switch op, _ := errors.AsType[*net.OpError](err); {
+	case op != nil:
+		op.Op = "read" // package net's word for RawConn is another one
+		return 0, err
+	case err != nil:
+		return 0, err
+	case failed != nil:
+		return 0, &net.OpError{Op: "read", Net: "unix", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError("read", failed)}
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// Close closes the connection.
+func (c *Conn) Close() error { return Release(c.UnixConn) }

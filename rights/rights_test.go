@@ -1,0 +1,191 @@
+package rights
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lingering is a TCP socket whose last close sleeps for hours, unless a signal comes.
+func lingering(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	must(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 4096))
+	must(t, unix.Connect(fd, &unix.SockaddrInet4{Port: l.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}))
+	peer, err := l.Accept()
+	must(t, err)
+	t.Cleanup(func() { peer.Close() })
+	must(t, unix.SetNonblock(fd, true))
+	for err = nil; err == nil; {
+		_, err = unix.Write(fd, make([]byte, 1<<16))
+	}
+	must(t, unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600}))
+	return fd
+}
+
+// pair is a connection, and the stranger's end of it.
+func pair(t *testing.T) (*Conn, int) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	must(t, err)
+	t.Cleanup(func() { unix.Close(fds[1]) })
+	f := os.NewFile(uintptr(fds[0]), "")
+	defer f.Close()
+	nc, err := net.FileConn(f)
+	must(t, err)
+	c, err := Guard(nc.(*net.UnixConn))
+	must(t, err)
+	return c, fds[1]
+}
+
+// send sends a lingering socket, which is then nobody's but the message's.
+func send(t *testing.T, to int) {
+	t.Helper()
+	fd := lingering(t)
+	must(t, unix.Sendmsg(to, []byte("G"), unix.UnixRights(fd), nil, 0))
+	unix.Close(fd)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// soon fails the test when f takes as long as only who sleeps does.
+func soon(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it sleeps")
+	}
+}
+
+// TestLingering: what a stranger sends holds up neither who reads nor who closes, of many at once.
+func TestLingering(t *testing.T) {
+	var conns []*Conn
+	for range 2 * mostInside {
+		read, stranger := pair(t)
+		send(t, stranger)
+		closed, stranger := pair(t)
+		send(t, stranger)
+		conns = append(conns, read, closed)
+	}
+	soon(t, func() {
+		var over sync.WaitGroup
+		for i, c := range conns {
+			over.Go(func() {
+				if i%2 == 0 {
+					if n, err := c.Read(make([]byte, 9)); n != 1 || err != nil {
+						t.Error(n, err)
+					}
+				}
+				c.Close()
+			})
+		}
+		over.Wait()
+	})
+}
+
+// TestCloseWhileWritten: the writer that a Close wakes leaves last, and does not pay for what nobody has read.
+func TestCloseWhileWritten(t *testing.T) {
+	c, stranger := pair(t)
+	send(t, stranger)
+	soon(t, func() {
+		failed := make(chan error)
+		go func() { _, err := c.Write(make([]byte, 4<<20)); failed <- err }()
+		time.Sleep(50 * time.Millisecond)
+		c.Close()
+		if err := <-failed; !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestCloseSoon: a bare descriptor is closed, and who asks for it does not wait, also when its close sleeps.
+func TestCloseSoon(t *testing.T) {
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	last, err := unix.Dup(int(w.Fd()))
+	must(t, err)
+	w.Close()
+	soon(t, func() {
+		for range 3 * closers {
+			Close(lingering(t))
+		}
+		Close(last)
+		if _, err := r.Read(make([]byte, 1)); err != io.EOF {
+			t.Error(err)
+		}
+	})
+}
+
+// TestConn: it is as package net's is.
+func TestConn(t *testing.T) {
+	c, peer := pair(t)
+	must(t, c.SetReadDeadline(time.Now().Add(-time.Second)))
+	_, err := c.Read(make([]byte, 1))
+	if e, ok := errors.AsType[*net.OpError](err); !ok || !e.Timeout() || e.Op != "read" || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("late: %v", err)
+	}
+	must(t, c.SetReadDeadline(time.Time{}))
+	if n, err := c.Read(nil); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	must(t, unix.Shutdown(peer, unix.SHUT_WR))
+	if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Error(n, err)
+	}
+	must(t, c.Close())
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	if err := c.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed twice: %v", err)
+	}
+}
+
+// TestRefuse: nobody can send one to what is accepted from a socket that refuses.
+func TestRefuse(t *testing.T) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: t.TempDir() + "/s", Net: "unix"})
+	must(t, err)
+	defer l.Close()
+	raw, err := l.SyscallConn()
+	must(t, err)
+	must(t, raw.Control(func(fd uintptr) { Refuse(int(fd)) }))
+	c, err := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
+	must(t, err)
+	defer c.Close()
+	_, _, err = c.WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
+	if !errors.Is(err, unix.EPERM) {
+		if err == nil && !knows() {
+			t.Skip("this kernel can't refuse")
+		}
+		t.Errorf("the sender is told %v", err)
+	}
+}
+
+// knows tells whether the kernel has the option.
+func knows() bool {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(fd)
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) == nil
+}
