@@ -203,6 +203,13 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 	}
 }
 
+// TestNoNetwork: what is no network does not come out as all of them.
+func TestNoNetwork(t *testing.T) {
+	if _, err := encode(&Setup{Admission: Admission{Exempt: make([]netip.Prefix, 1)}}); err == nil {
+		t.Error("it went out")
+	}
+}
+
 // descriptors counts this process's open descriptors.
 func descriptors(t *testing.T) int {
 	t.Helper()

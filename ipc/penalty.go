@@ -78,6 +78,9 @@ func (w *walker) prefix(p *netip.Prefix) {
 	w.at(p, "prefix", 0, 128)
 	var text [16]byte
 	var bits uint64
+	if !w.reading && !p.IsValid() {
+		w.fail("has a network that is none") // and would be read as one that everybody is in
+	}
 	if p.IsValid() {
 		text, bits = p.Addr().As16(), uint64(p.Bits())
 		if p.Addr().Is4() {
