@@ -40,15 +40,18 @@ func TestQuestionsWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &client{keeper: k, channel: must(ipc.Open(fd, ipc.Keeper, ipc.Worker)), paid: rate.New(questions, questions, time.Now())}
-		c.paid.Owe(time.Now(), 3600*questions)
+		const owed = 200 * time.Millisecond
+		begun := time.Now()
+		c.paid.Owe(begun, questions+questions*owed.Seconds())
 		go c.serve()
 		if err := worker.Send(question); err != nil {
 			t.Fatal(err)
 		}
-		for begun := time.Now(); k.counts.slowed.Load() == 0; time.Sleep(time.Millisecond) {
-			if k.counts.signed.Load()+k.counts.unsure.Load() > 0 || time.Since(begun) > time.Minute {
-				t.Fatalf("%s does not wait", question.Kind())
-			}
+		if _, err := worker.Receive(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took < owed || k.counts.slowed.Load() != 1 {
+			t.Errorf("%s is answered after %s, %d waited", question.Kind(), took, k.counts.slowed.Load())
 		}
 		worker.Close()
 	}

@@ -3,6 +3,7 @@ package privsep
 import (
 	"bytes"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/rate"
 )
 
 // TestOpenWay: a TCP way is a socket that connects, a UNIX way the inode of a socket and no connection to it.
@@ -102,13 +104,7 @@ func TestSpares(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
-	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
-	must(t, err)
-	defer parent.Close()
-	worker, err := ipc.Open(fd, ipc.Worker, ipc.Parent)
-	must(t, err)
-	defer worker.Close()
-	serving(t, parent, worker)
+	parent, worker := channelTo(t, ipc.Worker)
 	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
 		Munge: ipc.Munge{Socket: "/nowhere"}}
 	e := newErrands(errandMeans(nil), Config{DialBurst: dialBurst, DialRate: dialRate}, setup, parent, 0)
@@ -149,6 +145,48 @@ func TestSpares(t *testing.T) {
 		}
 		if n == 999 && e.counts.spares.n.Load() > 50*ipc.SpareCount {
 			t.Errorf("%d descriptors wait for who does not read", e.counts.spares.n.Load())
+		}
+	}
+}
+
+// TestErrandsCost: what a worker asks for is taken from what it may ask for, and an attempt for which there is no port, which makes
+// the kernel look at them all, a hundredfold.
+func TestErrandsCost(t *testing.T) {
+	parent, _ := channelTo(t, ipc.Worker)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	const there, portless = 0, 1
+	setup := &ipc.Setup{Controllers: []ipc.Address{there: {Network: "tcp", Address: l.Addr().String()}, portless: {Network: "tcp", Address: "a.name:1"}},
+		AuthSocket: "/nowhere"}
+	for _, tt := range []struct {
+		errand ipc.Message
+		cost   float64
+	}{
+		{&ipc.Dial{Index: there}, 1},
+		{&ipc.Dial{Way: ipc.WaySocket}, 1},
+		{&ipc.Dial{Index: portless}, 101},
+		{&ipc.Stock{Index: there}, ipc.SpareCount},
+		{&ipc.Stock{Index: portless}, ipc.SpareCount + 100},
+		{&ipc.Who{}, 0},
+	} {
+		const many = 1000
+		e := newErrands(errandMeans(newDirectory()), Config{}, setup, parent, 0)
+		e.dials = rate.New(many, math.SmallestNonzeroFloat64, time.Now())
+		_, err := e.hear(tt.errand)
+		must(t, err)
+		if cost := many - e.dials.Left(time.Now()); cost != tt.cost {
+			t.Errorf("%s %+v costs %v, want %v", tt.errand.Kind(), tt.errand, cost, tt.cost)
+		}
+		if _, isName := tt.errand.(*ipc.Who); isName {
+			continue
+		}
+		e.dials.Owe(time.Now(), many)
+		e.refused = rate.New(1, math.SmallestNonzeroFloat64, time.Now())
+		for n, ends := range []bool{false, true} { // told to wait once, ended when it asks on
+			if _, err := e.hear(tt.errand); (err != nil) != ends {
+				t.Errorf("%s %+v, %d times too often: %v", tt.errand.Kind(), tt.errand, n+1, err)
+			}
 		}
 	}
 }
@@ -239,18 +277,4 @@ func TestSpread(t *testing.T) {
 	if diff := cmp.Diff(list, spread(list, 0, 13)); diff != "" {
 		t.Errorf("without a range (-want +got):\n%s", diff)
 	}
-}
-
-// serving has both ends of a channel come as far as serving.
-func serving(t *testing.T, parent, worker *ipc.Channel) {
-	t.Helper()
-	must(t, parent.Send(&ipc.Setup{}))
-	must(t, parent.Send(&ipc.Posture{}))
-	for range 2 {
-		_, err := worker.Receive()
-		must(t, err)
-	}
-	must(t, worker.Send(&ipc.Ready{}))
-	_, err := parent.Receive()
-	must(t, err)
 }

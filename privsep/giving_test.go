@@ -245,33 +245,7 @@ func TestCapturedWorkerGivesNoWay(t *testing.T) {
 // TestOldestIsAsked: of those that rest the one that has done so longest goes first, one for each who
 // waits; and whoever was asked and stayed is followed by others.
 func TestOldestIsAsked(t *testing.T) {
-	s := newSlots(10, slog.New(slog.DiscardHandler))
-	ours, theirs, err := ipc.Pair(ipc.Parent, ipc.Worker)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ours.Close()
-	peer, err := ipc.Open(theirs, ipc.Worker, ipc.Parent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer peer.Close()
-	through(t, ours, peer)
-	w := &worker{process: &process{channel: ours}}
-	var list []*connection
-	for id := range uint64(5) {
-		c := &connection{worker: w}
-		c.ID = id
-		s.hold(c)
-		list = append(list, c)
-	}
-	next := func(want uint64) {
-		t.Helper()
-		m, err := peer.Receive()
-		if y, ok := m.Message.(*ipc.Yield); err != nil || !ok || y.ID != want {
-			t.Fatalf("asked %+v, %v; want %d", m.Message, err, want)
-		}
-	}
+	s, list, next := five(t)
 	for _, i := range []int{3, 1, 2} {
 		s.report(list[i], ipc.Resting)
 	}
@@ -290,26 +264,66 @@ func TestOldestIsAsked(t *testing.T) {
 	}
 }
 
+// TestAskedBefore: one that was asked before, stayed, and goes at last makes no room for another to be asked: who waits gets one at a time.
+func TestAskedBefore(t *testing.T) {
+	s, list, next := five(t)
+	for _, c := range list[:4] {
+		s.report(c, ipc.Resting)
+	}
+	s.want(1)
+	next(0)
+	s.insist() // 0 is there still
+	next(1)
+	s.forgetOne(list[0])
+	s.report(list[4], ipc.Resting)
+	if list[2].asked {
+		t.Error("another is asked for one who waits")
+	}
+	s.forgetOne(list[1])
+	s.report(list[4], ipc.Waiting)
+	next(2)
+}
+
+// five is five connections of one worker that are being answered, and what waits until that worker is asked for one of them.
+func five(t *testing.T) (s *slots, list []*connection, next func(want uint64)) {
+	t.Helper()
+	s = newSlots(10, slog.New(slog.DiscardHandler))
+	ours, peer := channelTo(t, ipc.Worker)
+	w := &worker{process: &process{channel: ours}}
+	for id := range uint64(5) {
+		c := &connection{worker: w}
+		c.ID = id
+		s.hold(c)
+		list = append(list, c)
+	}
+	return s, list, func(want uint64) {
+		t.Helper()
+		m, err := peer.Receive()
+		if y, ok := m.Message.(*ipc.Yield); err != nil || !ok || y.ID != want {
+			t.Fatalf("asked %+v, %v; want %d", m.Message, err, want)
+		}
+	}
+}
+
 func (s *slots) forgetOne(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget(c)
 }
 
-// through brings a pair of ends to where connections are served.
-func through(t *testing.T, parent, worker *ipc.Channel) {
+// channelTo is a channel of the parent's to such a process, and its other end, both as far as serving.
+func channelTo(t *testing.T, role ipc.Role) (parent, child *ipc.Channel) {
 	t.Helper()
-	for _, step := range []struct {
-		from, to *ipc.Channel
-		m        ipc.Message
-	}{{parent, worker, new(ipc.Setup)}, {parent, worker, new(ipc.Posture)}, {worker, parent, new(ipc.Ready)}} {
-		if err := step.from.Send(step.m); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := step.to.Receive(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	parent, fd, err := ipc.Pair(ipc.Parent, role)
+	must(t, err)
+	t.Cleanup(func() { parent.Close() })
+	child, err = ipc.Open(fd, role, ipc.Parent)
+	must(t, err)
+	t.Cleanup(func() { child.Close() })
+	setup := map[ipc.Role]ipc.Message{ipc.Worker: &ipc.Setup{}, ipc.Keeper: &ipc.KeeperSetup{}}[role]
+	pass(t, parent, child, setup, &ipc.Posture{})
+	pass(t, child, parent, &ipc.Ready{})
+	return parent, child
 }
 
 // needDescriptors skips a test that needs more open files than this process may have.

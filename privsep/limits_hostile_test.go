@@ -353,16 +353,11 @@ func TestNamesHaveARate(t *testing.T) {
 
 // TestAsksForLeaveOnAndOn: a worker that asks for leave faster than it gets it is told to come later, and one that asks on without end is ended.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
-	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
-	must(t, err)
-	defer channel.Close()
-	peer, err := ipc.Open(fd, ipc.Worker, ipc.Parent)
-	must(t, err)
-	defer peer.Close()
-	serving(t, channel, peer)
+	channel, _ := channelTo(t, ipc.Worker)
 	a := newAuditor(new(audit), &process{channel: channel}, 7, 1000, func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
 	a.asked.Owe(time.Now(), 3600*changeRate)
 	begun, said := time.Now(), 0
+	var err error
 	for err == nil {
 		said++
 		_, err = a.hear(&ipc.Intent{ID: uint64(said)})
@@ -378,19 +373,7 @@ func TestAccusers(t *testing.T) {
 	accused := 0
 	k := &keeper{accuse: func(uint32, string) { accused++ }, accused: rate.New(mostAccused, 0, time.Now())}
 	for life := range 2 {
-		parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
-		must(t, err)
-		captured, err := ipc.Open(fd, ipc.Keeper, ipc.Parent)
-		must(t, err)
-		must(t, parent.Send(&ipc.KeeperSetup{}))
-		must(t, parent.Send(&ipc.Posture{}))
-		for range 2 {
-			_, err := captured.Receive()
-			must(t, err)
-		}
-		must(t, captured.Send(&ipc.Ready{}))
-		_, err = parent.Receive()
-		must(t, err)
+		parent, captured := channelTo(t, ipc.Keeper)
 		go func() {
 			for captured.Send(&ipc.Breach{Number: 1, Reason: "so"}) == nil {
 			}
@@ -399,7 +382,6 @@ func TestAccusers(t *testing.T) {
 			t.Errorf("life %d: %d accused, %v", life, accused, err)
 		}
 		parent.Close()
-		captured.Close()
 	}
 }
 
