@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"schedrestd/become"
 	"schedrestd/errs"
@@ -35,7 +36,7 @@ func identify(c Config) (service, error) {
 	}
 	if !s.root {
 		if s.UID != uint32(os.Getuid()) || s.GID != uint32(os.Getgid()) {
-			return s, errs.New(errs.Denied, "only root can serve as another user or group (-u %s, -g %s)", c.User, c.Group).
+			return s, errs.New(errs.Denied, "only root can serve as another user or group (%s)", given(c)).
 				WithHint("start as root, or as that user without -u and -g")
 		}
 		groups, err := os.Getgroups()
@@ -175,4 +176,15 @@ func protectedAccounts(schedUser string) ([]security.Account, error) {
 		list = append(list, security.Account{What: a.what, UID: a.user.UID, Groups: groups})
 	}
 	return list, nil
+}
+
+// given is -u and -g, as far as they were.
+func given(c Config) string {
+	var list []string
+	for _, one := range []struct{ flag, value string }{{"-u", c.User}, {"-g", c.Group}} {
+		if one.value != "" {
+			list = append(list, one.flag+" "+one.value)
+		}
+	}
+	return strings.Join(list, " ")
 }

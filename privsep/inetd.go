@@ -274,8 +274,10 @@ func (v *visit) end(why error) error {
 	switch {
 	case patience == 0:
 		return why
-	case v.served || v.stopped:
+	case v.stopped, v.served && status == allWell:
 		return nil
+	case v.served:
+		return errs.New(errs.Unavailable, "the worker could not write the answers (%s): what was asked for may be done all the same", status)
 	}
 	return errs.New(errs.Internal, "the worker ended before all was answered: %s", status)
 }

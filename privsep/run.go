@@ -104,6 +104,9 @@ func prepare(c Config) (Config, service, *os.File, error) {
 	if err != nil {
 		return c, service{}, nil, err
 	}
+	if err := checkCapabilities(); err != nil {
+		return c, service{}, nil, err
+	}
 	who, err := identify(c)
 	if err != nil {
 		return c, who, nil, err
@@ -152,8 +155,18 @@ func dropCapabilities(who service) error {
 		return err
 	}
 	if kept != keep {
-		return errs.New(errs.Denied, "root without the capabilities to start and end workers (%s of %s)", kept, keep).
-			WithHint("CAP_SETUID, CAP_SETGID and CAP_KILL are needed; or start as the serving user without -u")
+		return errs.New(errs.Internal, "of the capabilities %s only %s were kept", keep, kept)
 	}
 	return security.HideFromNeighbours()
+}
+
+// checkCapabilities refuses a root that lacks what dropCapabilities keeps, before anything else fails for it.
+func checkCapabilities() error {
+	keep := security.Caps(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL)
+	held, err := security.Held()
+	if err == nil && os.Geteuid() == 0 && held&keep != keep {
+		return errs.New(errs.Denied, "root without the capabilities to start and end workers (%s of %s)", held&keep, keep).
+			WithHint("CAP_SETUID, CAP_SETGID and CAP_KILL are needed; or start as the serving user without -u")
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -18,7 +19,12 @@ func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	s.held.Add(1)
 	s.watch.take(m.ID)
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener, UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
-	s.present(&conn{Conn: &streams{in: in, out: out}, peer: p, stall: s.stall, done: s.ended(m.ID)})
+	client := &streams{in: in, out: out}
+	s.present(&conn{Conn: client, peer: p, stall: s.stall, done: func() {
+		s.watch.end(m.ID)
+		s.held.Done()
+		s.exit <- client.status()
+	}})
 }
 
 // ended is what is called when a connection is closed: its slot is free, and an inetd run over.
@@ -54,6 +60,18 @@ type streams struct {
 	mu    sync.Mutex
 	until time.Time // for a Write
 	over  bool
+	lost  error // why a Write failed
+}
+
+// status is that of an inetd run: who runs it in a script would else take an answer for given that nobody has.
+func (s *streams) status() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == nil {
+		return 0
+	}
+	slog.Error("an answer could not be written to standard output", "error", s.lost, "hint", "what was asked for may be done all the same")
+	return 1
 }
 
 // Read reads standard input. A terminal that is hung up has ended.
@@ -79,6 +97,13 @@ const piece = 4096
 
 // Write writes to standard output, in pieces, each of them when there is room.
 func (s *streams) Write(p []byte) (n int, err error) {
+	defer func() {
+		if err != nil {
+			s.mu.Lock()
+			s.lost = err
+			s.mu.Unlock()
+		}
+	}()
 	for len(p) > 0 {
 		if err := s.room(); err != nil {
 			return n, err

@@ -109,7 +109,7 @@ func (o *options) lacks(way plugin.Auth, c *conf.Cluster) error {
 		return errs.New(errs.Invalid, "SCHED_JWT is not %q", daemon).
 			WithHint("a token serves commands; for the gateway export SCHED_JWT=daemon")
 	case !c.JWT:
-		return errs.New(errs.Invalid, "the configuration has no AuthAltTypes=auth/jwt").WithHint("set it in %s", c.Path)
+		return errs.New(errs.Invalid, "the configuration has no AuthAltTypes=auth/jwt").WithHint("set it in %s", file(c))
 	case o.jwt == "":
 		return errs.New(errs.Invalid, "SCHED_JWT=daemon is not set").WithHint("export SCHED_JWT=daemon")
 	}
@@ -127,15 +127,23 @@ func lacksLocal(c *conf.Cluster) error {
 		return nil
 	case c.AuthType == "auth/slurm":
 		return errs.New(errs.Invalid, "under AuthType=auth/slurm whoever holds the cluster's key can be anybody, so that a gateway must not have it").
-			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", c.Path)
+			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", file(c))
 	case c.AuthType != "auth/cred":
 		return errs.New(errs.Invalid, "AuthType=%s is not spoken here", c.AuthType).
-			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", c.Path)
+			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", file(c))
 	case c.AuthSocket == "":
 		return errs.New(errs.Invalid, "it needs AuthType=auth/cred and AuthInfo=socket=PATH, or AuthType=auth/munge, and the configuration has AuthType=%s alone", c.AuthType).
-			WithHint("set AuthInfo in %s, with the controller's socket", c.Path)
+			WithHint("set AuthInfo in %s, with the controller's socket", file(c))
 	}
 	return nil
+}
+
+// file is where a key of the configuration is to be set; /dev/null stands for none.
+func file(c *conf.Cluster) string {
+	if c.Path == "" || c.Path == os.DevNull {
+		return "a sched.conf (-f FILE)"
+	}
+	return c.Path
 }
 
 // lettingIn refuses a start that could let nobody in, or in two ways that don't go together.
@@ -147,12 +155,12 @@ func (o *options) lettingIn(c *conf.Cluster, s *ipc.Setup, m mode) error {
 	}
 	if !s.JWT && !s.Local {
 		return errs.New(errs.Invalid, "no way to authenticate is left").
-			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", c.Path)
+			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", file(c))
 	}
 	// With become_user the hint would lead astray: there the listeners are judged where they are opened.
 	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
 		return errs.New(errs.Invalid, "nobody could be let in: over TCP a token is needed, and rest_auth/jwt is not loaded").
-			WithHint("export SCHED_JWT=daemon (and AuthAltTypes=auth/jwt in %s), or listen on unix:/PATH", c.Path)
+			WithHint("export SCHED_JWT=daemon (and AuthAltTypes=auth/jwt in %s), or listen on unix:/PATH", file(c))
 	}
 	return nil
 }
