@@ -226,12 +226,18 @@ func TestInetdFails(t *testing.T) {
 	one := os.NewFile(uintptr(packets[0]), "packets")
 	defer one.Close()
 	defer unix.Close(packets[1])
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	must(t, err)
+	defer full.Close()
 	for _, tt := range []struct {
 		name, want string
 		change     func(*exec.Cmd)
 	}{
 		{"no configuration", "/nowhere", func(c *exec.Cmd) { c.Args = append(c.Args, "-f", "/nowhere/at/all") }},
 		{"a socket of packets", "not one of streams", func(c *exec.Cmd) { c.Stdin = one }},
+		{"nobody has the answer", "could not write the answers", func(c *exec.Cmd) {
+			c.Stdin, c.Stdout = strings.NewReader("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), full
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := l.inetd()

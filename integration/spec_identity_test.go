@@ -306,3 +306,16 @@ func TestRequireUserName(t *testing.T) {
 		}
 	}
 }
+
+// TestRootWithoutCapabilities: what is missing is named, and not what fails first for want of it.
+func TestRootWithoutCapabilities(t *testing.T) {
+	needRoot(t)
+	l := newLab(t)
+	for _, one := range []string{"setuid", "setgid", "kill"} {
+		cmd := exec.Command("setpriv", "--bounding-set", "-"+one, filepath.Join(bin, "schedrestd"), "-f", l.Conf(), "-u", "nobody", "127.0.0.1:0")
+		cmd.Env = append(os.Environ(), l.restd.Env...)
+		if _, log, status := finish(t, cmd); status != 1 || !strings.Contains(log, "start and end workers: CAP_"+strings.ToUpper(one)+" missing") {
+			t.Errorf("without %s: exit status %d\n%s", one, status, log)
+		}
+	}
+}

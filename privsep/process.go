@@ -103,6 +103,9 @@ func (p *process) reap() {
 	p.exit <- status
 }
 
+// allWell is how a process ends that has done what it was for.
+const allWell = "exit status 0"
+
 func describe(ws unix.WaitStatus) string {
 	if ws.Signaled() {
 		return fmt.Sprintf("killed by signal %d (%s)", ws.Signal(), syscall.Signal(ws.Signal()))

@@ -16,6 +16,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -162,11 +164,20 @@ func dropCapabilities(who service) error {
 
 // checkCapabilities refuses a root that lacks what dropCapabilities keeps, before anything else fails for it.
 func checkCapabilities() error {
-	keep := security.Caps(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL)
 	held, err := security.Held()
-	if err == nil && os.Geteuid() == 0 && held&keep != keep {
-		return errs.New(errs.Denied, "root without the capabilities to start and end workers (%s of %s)", held&keep, keep).
-			WithHint("CAP_SETUID, CAP_SETGID and CAP_KILL are needed; or start as the serving user without -u")
+	if err != nil || os.Geteuid() != 0 {
+		return err
 	}
-	return err
+	var missing []string
+	for name, number := range map[string]int{"CAP_SETUID": unix.CAP_SETUID, "CAP_SETGID": unix.CAP_SETGID, "CAP_KILL": unix.CAP_KILL} {
+		if held&security.Caps(number) == 0 {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return errs.New(errs.Denied, "root without the capabilities to start and end workers: %s missing", strings.Join(missing, ", ")).
+		WithHint("give it back (a unit's CapabilityBoundingSet=, a container's --cap-add), or start as the serving user without -u")
 }
