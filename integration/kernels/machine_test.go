@@ -38,9 +38,9 @@ type machine struct {
 }
 
 // emulated is what qemu calls a machine of an architecture, and the machine its console.
-var emulated = map[string]struct{ program, board, console string }{
-	"amd64": {"qemu-system-x86_64", "q35", "ttyS0"},
-	"arm64": {"qemu-system-aarch64", "virt,gic-version=3", "ttyAMA0"},
+var emulated = map[string]struct{ program, board, processor, console string }{
+	"amd64": {"qemu-system-x86_64", "q35", "max,-cx16", "ttyS0"}, // cmpxchg16b of qemu 7.2 gives wrong flags, and Linux 6.12 dies of it
+	"arm64": {"qemu-system-aarch64", "virt,gic-version=3", "max", "ttyAMA0"},
 }
 
 // missing says what this machine has not got.
@@ -174,7 +174,7 @@ func (m *machine) boot(limit time.Duration, tell func(plan.Result)) error {
 	accelerator := cmp.Or(os.Getenv("KERNELS_ACCEL"), "tcg,thread=multi") // a virtual machine's own /dev/kvm may well not work
 	runtime.LockOSThread()                                                // with which it is to end
 	defer runtime.UnlockOSThread()
-	cmd := exec.Command("nice", board.program, "-machine", board.board, "-cpu", "max", "-accel", accelerator, "-smp", "2", "-m", "2048",
+	cmd := exec.Command("nice", board.program, "-machine", board.board, "-cpu", board.processor, "-accel", accelerator, "-smp", "2", "-m", "2048",
 		"-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio", "-kernel", m.kernel, "-initrd", m.files,
 		"-append", "console="+board.console+" quiet loglevel=1 panic=-1 rdinit=/init")
 	log, err := os.Create(m.kept + "/console")
