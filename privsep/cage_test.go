@@ -237,15 +237,19 @@ func TestStartIsRefused(t *testing.T) {
 // TestWorkerRefuses: a worker that finds itself elsewhere than expected, or that can't
 // be built, does not serve, and the start fails with its reason.
 func TestWorkerRefuses(t *testing.T) {
-	tests := []struct{ part, want string }{
-		{"leaky", `descriptors is`},
-		{"unbuilt", `no\x1bhandlers`},
-		{"mute", "not ready within"},
-		{"crash", "died before it was ready"},
+	tests := []struct {
+		part  string
+		limit time.Duration
+		want  string
+	}{
+		{"leaky", patience, `descriptors is`},
+		{"unbuilt", patience, `no\x1bhandlers`},
+		{"mute", time.Second, "not ready within"},
+		{"crash", patience, "died before it was ready"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: []string{programName, tt.part}, StartLimit: 2e9})
+			g := launch(t, plain(t), Config{Argv: []string{programName, tt.part}, StartLimit: tt.limit})
 			text, _ := g.failure()
 			if !strings.Contains(text, tt.want) {
 				t.Errorf("error %q, want %q", text, tt.want)
