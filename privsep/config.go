@@ -34,42 +34,57 @@ type Config struct {
 	KeeperArgv  []string
 	SharedRoot  bool        // workers and keeper see the machine's file system; tests play some that write to it
 	Strangers   bool        // become_user: uids that are no user's are served as well; tests have no accounts
-	Workers     int         // size of the pool: 2, so that one may die
-	Connections int         // --max-connections: 124
+	Workers     int         // size of the pool
+	Connections int         // --max-connections
 	PerSource   int         // connections of one source address, /64 of IPv6, or uid; 0 is no limit, with become_user half of Connections
-	Identities  int         // become_user: identities that have a worker at one time: 64
+	Identities  int         // become_user: identities that have a worker at one time
 	Threads     int         // -t, divided among the workers: the number of cpus
 	SocketMode  fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
 	SocketGroup string      // of UNIX sockets; "" is the serving group
 	Audit       Audit       // where changes are recorded
 
 	Secrets
-	Watch     time.Duration // how often newer keys and certificates are looked for: 10 s
-	Still     time.Duration // … and for how long a key of tokens must not have been written before it is used: 2 s
-	Rotate    time.Duration // how often there is a new key for session tickets: 1 h
+	Watch     time.Duration // how often newer keys and certificates are looked for
+	Still     time.Duration // … and for how long a key of tokens must not have been written before it is used
+	Rotate    time.Duration // how often there is a new key for session tickets
 	Activated []*os.File    // listening sockets that the service manager passed; they come before Listen
 	Reload    Reloader      // for SIGHUP; nil: it changes nothing
 
-	Wear       uint64        // connections after which the shared workers are replaced: 200000
-	Age        time.Duration // … or time: 24 h
-	Rest       time.Duration // become_user: a worker without a connection is retired after it: 60 s
-	StartLimit time.Duration // for a worker to say Ready: 20 s
-	HandLimit  time.Duration // how long a connection waits while no worker can take it: 10 s
-	Silence    time.Duration // a worker that answers no Ping for so long is killed: 10 s
-	LogBurst   int           // lines that a worker may log at once: 20000
-	LogRate    int           // … and per second: 10000, more than the requests it can answer
-	DialBurst  int           // connections to daemons that a worker may ask for at once: 4000
-	DialRate   int           // … and per second: 5000
+	Wear       uint64        // connections after which the shared workers are replaced
+	Age        time.Duration // … or time
+	Rest       time.Duration // become_user: a worker without a connection is retired after it
+	StartLimit time.Duration // for a worker to say Ready
+	HandLimit  time.Duration // how long a connection waits while no worker can take it
+	Silence    time.Duration // a worker that answers no Ping for so long is killed
+	LogBurst   int           // lines that a worker may log at once
+	LogRate    int           // … and per second
+	DialBurst  int           // connections to daemons that a worker may ask for at once
+	DialRate   int           // … and per second
 
 	kernelTells bool // there is a listener where the kernel says who connects
 }
 
-// Defaults of Config.
+// What the zero value of a field of Config means.
 const (
 	DefaultConnections = 124
-	MostConnections    = 100_000
-	defaultWorkers     = 2
+	MostConnections    = 100_000 // that can be asked for
+	defaultWorkers     = 2       // so that one may die
 	defaultIdentities  = 64
+
+	defaultWatch  = 10 * time.Second
+	defaultStill  = 2 * time.Second
+	defaultRotate = time.Hour
+
+	defaultWear       = 200_000
+	defaultAge        = 24 * time.Hour
+	defaultRest       = time.Minute
+	defaultStartLimit = 20 * time.Second
+	defaultHandLimit  = 10 * time.Second
+	defaultSilence    = 10 * time.Second
+	defaultLogBurst   = 20_000
+	defaultLogRate    = 10_000 // more than the requests that a worker can answer
+	defaultDialBurst  = 4000
+	defaultDialRate   = 5000 // a worker opens one connection for each question that it asks a daemon
 )
 
 // complete fills in the defaults and refuses what can't work.
@@ -96,19 +111,19 @@ func (c Config) complete() (Config, error) {
 	c.Identities = cmp.Or(c.Identities, defaultIdentities)
 	// A worker that may have no connection, or no thread of its own, is one too many.
 	c.Workers = min(cmp.Or(c.Workers, defaultWorkers), c.Connections, c.Threads)
-	c.Wear = cmp.Or(c.Wear, 200_000)
-	c.Age = cmp.Or(c.Age, 24*time.Hour)
-	c.Rest = cmp.Or(c.Rest, time.Minute)
-	c.StartLimit = cmp.Or(c.StartLimit, 20*time.Second)
-	c.HandLimit = cmp.Or(c.HandLimit, 10*time.Second)
-	c.Silence = cmp.Or(c.Silence, 10*time.Second)
-	c.Watch = cmp.Or(c.Watch, 10*time.Second)
-	c.Still = cmp.Or(c.Still, 2*time.Second)
-	c.Rotate = cmp.Or(c.Rotate, time.Hour)
-	c.LogBurst = cmp.Or(c.LogBurst, 20_000)
-	c.LogRate = cmp.Or(c.LogRate, 10_000)
-	c.DialBurst = cmp.Or(c.DialBurst, dialBurst)
-	c.DialRate = cmp.Or(c.DialRate, dialRate)
+	c.Wear = cmp.Or(c.Wear, defaultWear)
+	c.Age = cmp.Or(c.Age, defaultAge)
+	c.Rest = cmp.Or(c.Rest, defaultRest)
+	c.StartLimit = cmp.Or(c.StartLimit, defaultStartLimit)
+	c.HandLimit = cmp.Or(c.HandLimit, defaultHandLimit)
+	c.Silence = cmp.Or(c.Silence, defaultSilence)
+	c.Watch = cmp.Or(c.Watch, defaultWatch)
+	c.Still = cmp.Or(c.Still, defaultStill)
+	c.Rotate = cmp.Or(c.Rotate, defaultRotate)
+	c.LogBurst = cmp.Or(c.LogBurst, defaultLogBurst)
+	c.LogRate = cmp.Or(c.LogRate, defaultLogRate)
+	c.DialBurst = cmp.Or(c.DialBurst, defaultDialBurst)
+	c.DialRate = cmp.Or(c.DialRate, defaultDialRate)
 	if len(c.Argv) == 0 {
 		c.Argv = []string{programName}
 	}

@@ -45,11 +45,9 @@ type errands struct {
 	ports   uint32       // of this machine, for its connections; see portsOf
 }
 
-// A worker opens one connection for each question that it asks a daemon. One that opens more than a worker
-// can ask would wear out the daemons' threads, and is told to wait; one that asks on, without waiting, is ended.
+// A worker that opens more connections than it can ask questions (Config.DialRate) would wear out the daemons' threads, and is told to
+// wait; one that asks on, without waiting, is ended.
 const (
-	dialBurst = 4000
-	dialRate  = 5000 // a second
 	waitBurst = 10_000
 	waitRate  = 1000 // a second; an honest one has 48 out, and waits for 50 ms
 	mostAsked = 64   // names of one worker at one time; an honest one asks for fewer

@@ -107,7 +107,7 @@ func TestSpares(t *testing.T) {
 	parent, worker := channelTo(t, ipc.Worker)
 	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
 		Munge: ipc.Munge{Socket: "/nowhere"}}
-	e := newErrands(errandMeans(nil), Config{DialBurst: dialBurst, DialRate: dialRate}, setup, parent, 0)
+	e := newErrands(errandMeans(nil), Config{DialBurst: defaultDialBurst, DialRate: defaultDialRate}, setup, parent, 0)
 	for _, none := range []*ipc.Stock{{Way: ipc.WayMunge}, {Way: ipc.WayController, Index: 1}} {
 		if done, err := e.hear(none); !done || err != nil || e.counts.spares.n.Load() != 0 {
 			t.Errorf("%v: %t, %v, %d spares", none, done, err, e.counts.spares.n.Load())

@@ -10,14 +10,15 @@ import (
 // TestFigures: numbers that a page has from this code are those of this code.
 func TestFigures(t *testing.T) {
 	parts := map[int]string{2: "one half", 3: "one third", 4: "one fourth"}
-	for page, figure := range map[string]string{
-		"../docs/TRUST.md":   fmt.Sprintf("as its descriptors, %d unless told otherwise", Config{Connections: DefaultConnections}.files()),
-		"../docs/PRIVSEP.md": fmt.Sprintf("their ports from %s of this machine's range", parts[portShares]),
+	for _, tt := range []struct{ page, figure string }{
+		{"TRUST.md", fmt.Sprintf("as its descriptors, %d unless told otherwise", Config{Connections: DefaultConnections}.files())},
+		{"PRIVSEP.md", fmt.Sprintf("their ports from %s of this machine's range", parts[portShares])},
+		{"PRIVSEP.md", fmt.Sprintf("Each worker gets %d at once and %d a second", defaultDialBurst, defaultDialRate)},
 	} {
-		text, err := os.ReadFile(page)
+		text, err := os.ReadFile("../docs/" + tt.page)
 		must(t, err)
-		if !strings.Contains(string(text), figure) {
-			t.Errorf("%s does not say %q", page, figure)
+		if !strings.Contains(string(text), tt.figure) {
+			t.Errorf("%s does not say %q", tt.page, tt.figure)
 		}
 	}
 }
