@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -131,18 +130,6 @@ func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string
 		}
 	}
 	return nil
-}
-
-// finally fails the test when a job's number was given to two.
-func (j *chaosJobs) finally(t *testing.T) {
-	t.Helper()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for id, job := range j.byID {
-		if job.id != id {
-			t.Errorf("job %d was answered as %d", job.id, id)
-		}
-	}
 }
 
 // chaosToken is a token of that user, signed with the daemons' key: the controller would make those of others for root alone.
