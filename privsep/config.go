@@ -53,6 +53,7 @@ type Config struct {
 	Wear       uint64        // connections after which the shared workers are replaced
 	Age        time.Duration // … or time
 	Rest       time.Duration // become_user: a worker without a connection is retired after it
+	Farewell   time.Duration // a retired worker that has connections is told to finish after it
 	StartLimit time.Duration // for a worker to say Ready
 	HandLimit  time.Duration // how long a connection waits while no worker can take it
 	Silence    time.Duration // a worker that answers no Ping for so long is killed
@@ -78,6 +79,7 @@ const (
 	defaultWear       = 200_000
 	defaultAge        = 24 * time.Hour
 	defaultRest       = time.Minute
+	defaultFarewell   = time.Hour
 	defaultStartLimit = 20 * time.Second
 	defaultHandLimit  = 10 * time.Second
 	defaultSilence    = 10 * time.Second
@@ -114,6 +116,7 @@ func (c Config) complete() (Config, error) {
 	c.Wear = cmp.Or(c.Wear, defaultWear)
 	c.Age = cmp.Or(c.Age, defaultAge)
 	c.Rest = cmp.Or(c.Rest, defaultRest)
+	c.Farewell = cmp.Or(c.Farewell, defaultFarewell)
 	c.StartLimit = cmp.Or(c.StartLimit, defaultStartLimit)
 	c.HandLimit = cmp.Or(c.HandLimit, defaultHandLimit)
 	c.Silence = cmp.Or(c.Silence, defaultSilence)

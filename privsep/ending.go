@@ -3,6 +3,7 @@ package privsep
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -101,5 +102,24 @@ func (p *pool) endIdle(limit time.Duration) {
 		if len(w.held) == 0 {
 			w.condemn(fmt.Sprintf("it was told to end, has held nothing for %s, and is still there", limit))
 		}
+	}
+}
+
+// endOld has retired workers finish that still have connections when their time is over, and ends who does not: one that never says Done
+// would outlive each reload, with its way to the keeper and to the daemons of a configuration that is no more.
+func (p *pool) endOld() {
+	p.mu.Lock()
+	retired, draining, told := p.retired, p.draining, time.Since(p.told)
+	list := slices.Collect(maps.Values(p.workers))
+	p.mu.Unlock()
+	switch {
+	case !retired:
+	case draining && told > p.config.Setup.Limits.Drain+lastWords:
+		p.end("it was retired, and then told to finish, and is still there")
+	case !draining && told > p.config.Farewell:
+		for _, w := range list {
+			p.complain(slog.LevelWarn, "a retired worker has to finish", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "after", told.Round(time.Second))
+		}
+		p.drain()
 	}
 }

@@ -37,7 +37,7 @@ func greed(w http.ResponseWriter, r *http.Request) {
 }
 
 // playStubborn is a captured worker that answers its clients and Pings, and does not end when it is told to. "first keeps all" says
-// that it is done with each connection at once, and keeps it.
+// that it is done with each connection at once, and keeps it; "first is never done" never says it.
 func playStubborn(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
@@ -68,7 +68,9 @@ func playStubborn(part string) int {
 			} else {
 				go reply(f)
 			}
-			c.Send(&ipc.Done{ID: said.ID})
+			if part != "first is never done" {
+				c.Send(&ipc.Done{ID: said.ID})
+			}
 		}
 	}
 }
@@ -202,6 +204,24 @@ func TestStaysRetired(t *testing.T) {
 	}
 	g.because("worker was ended", "it was told to end, has held nothing for 1s")
 	g.mustGet("/")
+}
+
+// TestNeverDone: neither does one stay for good that says it has connections.
+func TestNeverDone(t *testing.T) {
+	mark := filepath.Join(room(t), "mark")
+	if as := plain(t); as != nil {
+		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
+	}
+	c := Config{Argv: []string{programName, "first is never done", mark}, Workers: 1, Wear: 1, Silence: time.Second, Farewell: 2 * time.Second}
+	c.Setup.Limits = testLimits
+	c.Setup.Limits.Drain = time.Second
+	g := serve(t, plain(t), c)
+	g.mustGet("/")
+	if r := g.await("a retired worker has to finish", nil); r["worker"] != 1.0 || r["after"].(float64) < float64(c.Farewell) {
+		t.Errorf("%v", r)
+	}
+	g.because("worker was ended", "it was retired, and then told to finish")
+	g.mustGet("/pid")
 }
 
 // TestStaysAfterItsConnection: such a one of worker_per_connection is ended, too: there is no end of them else.

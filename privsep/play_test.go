@@ -56,7 +56,7 @@ func playWorker(part string) int {
 			return playHostile("gives no way")
 		}
 		return program.Main(goodHandler)
-	case "stays", "first keeps all":
+	case "stays", "first keeps all", "first is never done":
 		if part == "stays" || !made() {
 			return playStubborn(part)
 		}

@@ -29,6 +29,7 @@ func (p *pool) listenForSilence() {
 			p.ask(w)
 		}
 		p.endIdle(p.config.Silence)
+		p.endOld()
 	}
 }
 
