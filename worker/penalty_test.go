@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -85,6 +86,38 @@ func TestForwardedPenalties(t *testing.T) {
 	}
 	if w := ask("203.0.113.10"); w.Code != http.StatusUnauthorized {
 		t.Errorf("somebody else: %d", w.Code)
+	}
+}
+
+// TestPausedConnectionEnds: who has to wait is told so, and his connection ends with that; whoever comes through a proxy takes nobody's away.
+func TestPausedConnectionEnds(t *testing.T) {
+	setup := ipc.Setup{Requests: 4, Limits: raw, Admission: penal}
+	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
+	s.watch.tell = func(ipc.Message) error { return nil }
+	ask := func(id uint64, addr, path string, forwarded ...string) (int, string) {
+		r := from(addr, forwarded...)
+		r.URL.Path = path
+		w := httptest.NewRecorder()
+		s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.watch.of(id))))
+		return w.Code, w.Header().Get("Connection")
+	}
+	s.watch.take(1)
+	s.watch.take(2)
+	if status, ends := ask(1, "203.0.113.9:5", "/"); status != http.StatusUnauthorized || ends != "" {
+		t.Errorf("before: %d, Connection: %s", status, ends)
+	}
+	s.watch.pause(1, time.Minute)
+	if status, ends := ask(1, "203.0.113.9:5", "/"); status != http.StatusTooManyRequests || ends != "close" {
+		t.Errorf("in the pause: %d, Connection: %s", status, ends)
+	}
+	if status, ends := ask(1, "203.0.113.9:5", "/healthz"); status == http.StatusTooManyRequests || ends != "close" {
+		t.Errorf("/healthz in the pause: %d, Connection: %s", status, ends)
+	}
+	for range 10 {
+		ask(2, "192.0.2.1:5", "/", "203.0.113.10")
+	}
+	if status, ends := ask(2, "192.0.2.1:5", "/", "203.0.113.10"); status != http.StatusTooManyRequests || ends != "" {
+		t.Errorf("through a proxy: %d, Connection: %s", status, ends)
 	}
 }
 

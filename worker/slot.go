@@ -37,8 +37,9 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, ok := r.Context().Value(courseKey{}).(*course)
 	if ok {
 		g.server.watch.enter(c, ipc.Answering)
-		// HTTP/2 says GOAWAY for it.
-		if g.server.retired.Load() || g.server.watch.isAsked(c) {
+		// HTTP/2 says GOAWAY for it. Who has to wait does so outside, where the parent turns him away: here each of his requests
+		// would be answered, and be a line of the log.
+		if g.server.retired.Load() || g.server.watch.isAsked(c) || g.server.watch.paused(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 	}
