@@ -54,8 +54,9 @@ func (c *client) serve() {
 		var answer ipc.Message
 		switch want := m.Message.(type) {
 		case *ipc.Sign:
-			c.slow(signing)
-			answer = c.answer(want)
+			p := c.keeper.find(want.Key)
+			c.slow(p.price())
+			answer = c.answer(want, p)
 		case *ipc.Verify:
 			c.slow(verifying)
 			answer = counts.judged(c.keeper.judge(want))
@@ -86,10 +87,9 @@ func (c *client) accuse(why string) {
 	}
 }
 
-// answer signs what it may.
-func (c *client) answer(want *ipc.Sign) *ipc.Signed {
+// answer signs by p what it may; nil is a key that is not kept.
+func (c *client) answer(want *ipc.Sign, p *pair) *ipc.Signed {
 	a := &ipc.Signed{ID: want.ID}
-	p := c.keeper.find(want.Key)
 	if p == nil {
 		c.refuse("no such key is kept", want)
 		return a

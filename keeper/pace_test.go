@@ -15,7 +15,10 @@ func TestPace(t *testing.T) {
 		cost float64
 		many int
 		each time.Duration
-	}{{signing, 5000, 200 * time.Microsecond}, {verifying, 25_000, 40 * time.Microsecond}} {
+	}{
+		{(&pair{signer: p256()}).price(), 5000, 200 * time.Microsecond}, {verifying, 25_000, 40 * time.Microsecond},
+		{(&pair{signer: rsa2()}).price(), 1000, time.Millisecond}, {(&pair{signer: rsa4()}).price(), 125, 8 * time.Millisecond},
+	} {
 		paid := rate.New(questions, questions, now)
 		for i := range tt.many {
 			if wait := paid.Owe(now, tt.cost); wait != 0 {

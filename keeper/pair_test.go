@@ -32,6 +32,7 @@ var (
 	p384 = sync.OnceValue(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)) })
 	p521 = sync.OnceValue(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader)) })
 	rsa2 = sync.OnceValue(func() crypto.Signer { return must(rsa.GenerateKey(rand.Reader, 2048)) })
+	rsa4 = sync.OnceValue(func() crypto.Signer { return must(rsa.GenerateKey(rand.Reader, 4096)) })
 	edwa = sync.OnceValue(func() crypto.Signer { return must2(ed25519.GenerateKey(rand.Reader)) })
 )
 
