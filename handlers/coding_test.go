@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -195,5 +196,46 @@ func BenchmarkCodings(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// TestCompressedDocument: the OpenAPI document, which is kept compressed, is the same in each coding, the second time as well.
+func TestCompressedDocument(t *testing.T) {
+	server := httptest.NewServer(New(config(demo())))
+	defer server.Close()
+	for _, path := range []string{"/openapi.json", "/openapi.yaml"} {
+		var plain []byte
+		for _, coding := range append([]string{identity}, slices.Repeat(codings, 2)...) {
+			r := to(server, path)
+			r.Header.Set("Accept-Encoding", coding)
+			answer, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := decoded(t, answer.Header.Get("Content-Encoding"), answer.Body)
+			answer.Body.Close()
+			if coding == identity {
+				plain = got
+				continue
+			}
+			if err != nil || !bytes.Equal(got, plain) || answer.Header.Get("Content-Encoding") != coding || answer.ContentLength <= 0 {
+				t.Errorf("%s, %s: %d bytes of %d, %v; %v", path, coding, len(got), len(plain), err, answer.Header)
+			}
+		}
+	}
+}
+
+// BenchmarkDocumentCodings is BenchmarkDocument, compressed.
+func BenchmarkDocumentCodings(b *testing.B) {
+	h := New(config(demo()))
+	for _, accept := range []string{"identity", "gzip", "zstd"} {
+		b.Run(accept, func(b *testing.B) {
+			r := request(http.MethodGet, "/openapi.json", "")
+			r.Header.Set("Accept-Encoding", accept)
+			b.ReportAllocs()
+			for b.Loop() {
+				h.ServeHTTP(discard{http.Header{}}, r)
+			}
+		})
 	}
 }

@@ -1,7 +1,12 @@
 package handlers
 
 import (
+	"bytes"
+	"cmp"
+	"io"
 	"net/http"
+	"strconv"
+	"sync"
 
 	"schedrestd/api/openapi"
 	"schedrestd/plugin"
@@ -21,15 +26,66 @@ func (h *handler) documentPages() map[string]page {
 	}
 }
 
-// getDocument writes the document. What there is to write is collected when it is first asked for,
-// not when a worker starts, and kept: anybody can ask, and collecting it takes ten times what
-// writing does.
+// getDocument sends the document. It is written when it is first asked for, not when a worker starts, and kept: anybody can ask
+// without a token, and to write it, and to compress it, takes hundreds of times what sending it does.
 func (h *handler) getDocument(c *call) error {
-	doc, err := h.document()
+	body, err := h.document.as(c)
 	if err != nil {
 		return err
 	}
-	return c.render(http.StatusOK, doc.Write)
+	header := c.header(c.media)
+	if c.coding.name != "" {
+		header.Set("Content-Encoding", c.coding.name)
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	c.w.WriteHeader(http.StatusOK)
+	_, err = c.w.Write(body)
+	return err
+}
+
+// document is the OpenAPI document in each format and coding that it was asked for in: half a megabyte, compressed a tenth of it.
+type document struct {
+	collect func() (*openapi.Document, error)
+
+	mu   sync.Mutex
+	list map[[2]string][]byte
+}
+
+// as is the document in the format and coding that c's client wants.
+func (d *document) as(c *call) ([]byte, error) {
+	key := [2]string{c.media, c.coding.name}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if body, ok := d.list[key]; ok {
+		return body, nil
+	}
+	collected, err := d.collect()
+	if err != nil {
+		return nil, err
+	}
+	var body bytes.Buffer
+	if c.coding.name == "" {
+		err = d.write(c, collected, &body)
+	} else {
+		coder := coded(c.coding.name, &body)
+		defer release(c.coding.name, coder)
+		err = cmp.Or(d.write(c, collected, coder), coder.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.list == nil {
+		d.list = map[[2]string][]byte{}
+	}
+	d.list[key] = bytes.Clone(body.Bytes())
+	return d.list[key], nil
+}
+
+func (d *document) write(c *call, collected *openapi.Document, to io.Writer) error {
+	out := c.h.formats.take(c.media, to)
+	defer c.h.formats.give(c.media, out)
+	collected.Write(out)
+	return cmp.Or(out.Err(), out.Flush())
 }
 
 // described says what is served here.

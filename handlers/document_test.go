@@ -33,7 +33,7 @@ func documentOf(t *testing.T, h *handler) *openapi3.T {
 	if doc, known := documents.Load(key); known {
 		return doc.(*openapi3.T)
 	}
-	written, err := h.document()
+	written, err := h.document.collect()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func newHandler(cfg Config) *handler {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	h := &handler{Config: cfg, formats: newFormats(cfg.JSON, cfg.YAML), bodies: newBodies(cfg.MaxBody)}
-	h.document = sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(h.described()) })
+	h.document.collect = sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(h.described()) })
 	h.router = newRouter(h.routes(), h.pages(), cfg)
 	return h
 }
@@ -83,5 +83,5 @@ type handler struct {
 	router   *router
 	formats  *formats
 	bodies   *bodies
-	document func() (*openapi.Document, error)
+	document document
 }
