@@ -302,9 +302,9 @@ func (g *gateway) saying(one said, key uint32) (outcome, logged string) {
 	}
 	end := g.awaitAny(func(r map[string]any) bool {
 		msg := fmt.Sprint(r["msg"])
-		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended")
+		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == workerCaged)
 	})
-	if err != nil && strings.Contains(fmt.Sprint(end["status"]), "signal 31") {
+	if err != nil && end["msg"] == workerCaged {
 		return "dies of SIGSYS", ""
 	}
 	if err != nil {

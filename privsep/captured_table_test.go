@@ -113,12 +113,12 @@ func (g *gateway) attack(name string) string {
 	}
 	r := g.awaitAny(func(r map[string]any) bool {
 		msg := fmt.Sprint(r["msg"])
-		return r["pid"] == float64(pid) && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended")
+		return r["pid"] == float64(pid) && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == workerCaged)
 	})
 	switch {
 	case r["because"] != nil:
 		return "is killed by the parent: " + regexp.MustCompile(`\d{6,}`).ReplaceAllString(fmt.Sprint(r["because"]), "N")
-	case strings.Contains(fmt.Sprint(r["status"]), "signal 31"):
+	case r["msg"] == workerCaged && r["level"] == "ERROR" && r["hint"] == captureHint:
 		return "dies of SIGSYS"
 	}
 	return "loses its channel, and ends"

@@ -26,7 +26,7 @@ type counters struct {
 	// Turned away, by the answer: none, since the kernel does not say who it is; 403; 429, its source has to wait; 503.
 	nameless, forbidden, paused, unserved count
 
-	born, done, died, killed count // workers: that ended as they should, by themselves, by the parent
+	born, done, died, killed, caged count // workers: that ended as they should, by themselves, by the parent, by their cage
 
 	dialled, undialled, limited count // ways to daemons: opened, not to be had, asked for too often
 	spares                      count // … readied for later
@@ -79,7 +79,7 @@ func (s *slots) counters() []any {
 			slog.Any("auth", &p.kinds[penalty.Auth]), slog.Any("malformed", &p.kinds[penalty.Malformed]), slog.Any("crash", &p.kinds[penalty.Crash]),
 			slog.Any("pauses", &p.pauses), slog.Int("sources", sources), slog.Uint64("forgotten", forgotten)),
 		"workers", slog.GroupValue(
-			slog.Any("born", &c.born), slog.Any("done", &c.done), slog.Any("died", &c.died), slog.Any("killed", &c.killed)),
+			slog.Any("born", &c.born), slog.Any("done", &c.done), slog.Any("died", &c.died), slog.Any("killed", &c.killed), slog.Any("caged", &c.caged)),
 		"errands", slog.GroupValue(
 			slog.Any("dialled", &c.dialled), slog.Any("undialled", &c.undialled), slog.Any("limited", &c.limited), slog.Any("spares", &c.spares), slog.Any("names", &c.names)),
 	}

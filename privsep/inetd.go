@@ -272,6 +272,8 @@ func (v *visit) end(why error) error {
 		}
 	}
 	switch {
+	case v.worker.caged:
+		return errs.New(errs.Internal, "%s (%s)", workerCaged, status).WithHint("%s", captureHint)
 	case patience == 0:
 		return why
 	case v.stopped, v.served && status == allWell:

@@ -172,6 +172,8 @@ func (k *keeper) live(first *chan<- error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
+	case p.caged:
+		return errs.New(errs.Internal, "the keeper was killed by its cage: it made a system call that no keeper makes (%s)", status).WithHint("%s", captureHint)
 	case unsettled != nil:
 		return unsettled
 	case p.ending != "":

@@ -309,6 +309,15 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	status := w.bury(patience)
 	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {
+	case w.caged:
+		p.slots.counts.caged.add(1)
+		p.slots.penalties.crashed(suspects)
+		if !closed {
+			attrs = append(attrs, "because", why)
+		}
+		p.alarm(workerCaged, attrs...)
+		err = errs.New(errs.Internal, "%s", workerCaged).
+			WithHint("on a kernel that nobody has tried: SCHEDRESTD_SECURITY=audit_confinement serves, and the kernel's log has the system call")
 	case ending != "":
 		p.slots.counts.killed.add(1)
 		p.complain(slog.LevelWarn, "worker was ended", append(attrs, "because", ending)...)
@@ -316,7 +325,12 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	case !closed:
 		p.slots.counts.killed.add(1)
 		p.slots.penalties.crashed(suspects)
-		p.complain(slog.LevelError, "worker was killed", append(attrs, "because", why)...)
+		attrs = append(attrs, "because", why)
+		if errs.KindOf(why) == errs.Denied { // it refuses to serve, which is no breach
+			p.complain(slog.LevelError, "worker was killed", attrs...)
+		} else {
+			p.alarm("worker was killed", attrs...)
+		}
 		err = why
 	case drained && lost == 0:
 		p.slots.counts.done.add(1)

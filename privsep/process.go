@@ -24,6 +24,7 @@ type process struct {
 	channel *ipc.Channel
 	log     *os.File      // reading end of its fd 2
 	exit    chan string   // gets how the process ended
+	caged   bool          // by a system call that its cage kills for; set before exit gets that
 	dead    chan struct{} // closed when it has
 	silent  chan struct{} // closed when all that it logged was read
 	started time.Time
@@ -95,7 +96,7 @@ func (p *process) reap() {
 				return false
 			}
 			if err == nil {
-				status = describe(ws)
+				status, p.caged = describe(ws), ws.Signaled() && ws.Signal() == unix.SIGSYS
 			}
 			return true
 		})

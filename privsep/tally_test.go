@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"schedrestd/security"
@@ -57,5 +58,32 @@ func TestRoutineIsLimited(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "worker is ready"); n < 50 || n > 500 {
 		t.Errorf("%d lines", n)
+	}
+}
+
+// TestAlarmsAreNotLimited: whoever has workers end as often as he likes hides no alarm by it.
+func TestAlarmsAreNotLimited(t *testing.T) {
+	p, log := idle(t, patience)
+	p.lost = newTally()
+	for range 1000 {
+		p.complain(slog.LevelError, "worker died")
+		p.alarm(workerCaged)
+	}
+	if n := strings.Count(log.String(), workerCaged); n != 1000 {
+		t.Errorf("%d of 1000 alarms", n)
+	}
+}
+
+// TestCagedWorkerIsAnAlarm: a worker that dies of SIGSYS is told from one that crashed, and counted by itself.
+func TestCagedWorkerIsAnAlarm(t *testing.T) {
+	needCage(t)
+	g := serve(t, plain(t), Config{})
+	if what := g.attack("make a directory"); what != "dies of SIGSYS" {
+		t.Errorf("it %s", what)
+	}
+	must(t, syscall.Kill(g.cmd.Process.Pid, syscall.SIGUSR1))
+	r := g.await("counters", nil)
+	if workers, _ := r["workers"].(map[string]any); workers["caged"] != 1.0 || workers["died"] != 0.0 {
+		t.Errorf("%v", r["workers"])
 	}
 }
