@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	startLimit = 20 * time.Second      // for a daemon to answer for the first time
-	stopLimit  = 3 * time.Second       // for a daemon to end when it is asked to
+	startLimit = time.Minute           // for a daemon to answer for the first time
+	stopLimit  = 10 * time.Second      // for a daemon to end when it is asked to
 	tryLimit   = 2 * time.Second       // for one attempt at an answer
 	between    = 10 * time.Millisecond // of two attempts
 )
