@@ -288,12 +288,11 @@ func (l *line) once(r request, headers string) (answer, error) {
 	if r.body != "" {
 		length = fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(r.body))
 	}
-	if _, err := fmt.Fprintf(l.conn, "%s %s HTTP/1.1\r\nHost: lab\r\n%s%s\r\n\r\n%s", r.method, r.path, length, headers, r.body); err != nil {
-		return answer{}, err
-	}
+	// Who is refused before all of his body was read is answered all the same, and the connection ends while he may still be writing.
+	_, wrote := fmt.Fprintf(l.conn, "%s %s HTTP/1.1\r\nHost: lab\r\n%s%s\r\n\r\n%s", r.method, r.path, length, headers, r.body)
 	resp, err := http.ReadResponse(l.in, nil)
 	if err != nil {
-		return answer{}, err
+		return answer{}, errors.Join(wrote, err)
 	}
 	text, err := io.ReadAll(resp.Body)
 	if resp.Close || err != nil {
