@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -163,11 +164,15 @@ type visit struct {
 	client  *standard
 	keys    visitKeys
 	worker  *worker
-	handed  bool       // the worker was given the client
-	served  bool       // … and has said Done
 	stopped bool       // by a signal
 	copied  chan error // gets the end of the relay to a regular file; nil without one
 	done    chan error
+
+	mu     sync.Mutex // guards what follows, and the worker's silence and ending
+	handed bool       // the worker was given the client
+	served bool       // … and has said Done
+	told   string     // why it has to come to its end; "" when it need not
+	ended  time.Time  // when the client was first seen to send no more
 }
 
 // start starts the worker.
@@ -201,7 +206,13 @@ func (v *visit) hear() error {
 		case *ipc.Taken:
 			v.client.taken()
 		case *ipc.Done:
+			v.mu.Lock()
 			v.served = true
+			v.mu.Unlock()
+		case *ipc.Pong:
+			v.mu.Lock()
+			err = v.worker.silence.heard(m.Number)
+			v.mu.Unlock()
 		case *ipc.Progress: // nobody waits for this one slot
 		default:
 			var done bool
@@ -226,7 +237,9 @@ func (v *visit) hand() error {
 		v.copied = copied
 		m, fds = &ipc.Streams{Connection: v.client.Connection}, append(fds, out)
 	}
+	v.mu.Lock()
 	v.handed = true
+	v.mu.Unlock()
 	return v.worker.channel.TrySend(m, fds...)
 }
 
@@ -234,8 +247,12 @@ func (v *visit) hand() error {
 func (v *visit) wait(signals <-chan os.Signal) error {
 	var first os.Signal
 	var same time.Time
+	tick := time.NewTicker(v.config.Silence / 4)
+	defer tick.Stop()
 	for {
 		select {
+		case now := <-tick.C:
+			v.watch(now)
 		case err := <-v.done:
 			return v.end(err)
 		case s := <-signals:
@@ -243,10 +260,9 @@ func (v *visit) wait(signals <-chan os.Signal) error {
 			case first == nil:
 				first, same = s, time.Now().Add(sameSignal)
 				v.stopped = true
-				if v.worker.channel.TrySend(new(ipc.Drain)) != nil { // it is not ready yet
-					v.worker.kill()
-				}
-				time.AfterFunc(v.config.Setup.Limits.Drain+lastWords, v.worker.kill)
+				v.mu.Lock()
+				v.finish("the gateway ends")
+				v.mu.Unlock()
 			case s != first || time.Now().After(same):
 				v.worker.kill()
 				<-v.done
@@ -271,6 +287,8 @@ func (v *visit) end(why error) error {
 			return errs.Wrap(err, errs.Unavailable, "can't write the answers to standard output")
 		}
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	switch {
 	case v.worker.caged:
 		return errs.New(errs.Internal, "%s (%s)", workerCaged, status).WithHint("%s", captureHint)
@@ -278,6 +296,8 @@ func (v *visit) end(why error) error {
 		return why
 	case v.stopped, v.served && status == allWell:
 		return nil
+	case v.worker.ending != "":
+		return errs.New(errs.Unavailable, "the worker was ended: %s", v.worker.ending)
 	case v.served:
 		return errs.New(errs.Unavailable, "the worker could not write the answers (%s): what was asked for may be done all the same", status)
 	}

@@ -68,7 +68,7 @@ func playStubborn(part string) int {
 			} else {
 				go reply(f)
 			}
-			if part != "first is never done" {
+			if !strings.HasSuffix(part, "is never done") {
 				c.Send(&ipc.Done{ID: said.ID})
 			}
 		}
@@ -222,6 +222,68 @@ func TestNeverDone(t *testing.T) {
 	}
 	g.because("worker was ended", "it was retired, and then told to finish")
 	g.mustGet("/pid")
+}
+
+// TestVisitEnds: neither does the worker of an inetd run stay, whatever it says: the instance would count for good among those that
+// may be there.
+func TestVisitEnds(t *testing.T) {
+	for part, want := range map[string]string{
+		"stays":         "it has said that its client is served, and it did not end in time",
+		"is never done": "its client has gone, and it did not end in time",
+		"stopped":       "it has not read its channel",
+	} {
+		t.Run(part, func(t *testing.T) {
+			c := Config{Argv: []string{programName, part}, Silence: time.Second}
+			c.Setup.Limits = testLimits
+			c.Setup.Limits.Drain = time.Second
+			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			must(t, err)
+			client, ours := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
+			g := launchAt(t, plain(t), c, ours)
+			ours.Close()
+			if part != "stopped" {
+				fmt.Fprint(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+				_, err = client.Read(make([]byte, 9))
+				must(t, err)
+			}
+			if part == "is never done" {
+				client.Close()
+			} else {
+				defer client.Close()
+			}
+			g.wait()
+			if text, _ := g.failure(); !strings.Contains(text, want) {
+				t.Errorf("it says %q, want %q", text, want)
+			}
+		})
+	}
+}
+
+// TestLeft: who sends no more may still read, and who has gone does neither.
+func TestLeft(t *testing.T) {
+	client, fd := connected(t)
+	defer unix.Close(fd)
+	s := &standard{Connection: ipc.Connection{Network: ipc.TCP}, in: fd}
+	want := func(what string, ended, gone bool) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+			e, g := s.left()
+			if e == ended && g == gone {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %t, %t", what, e, g)
+			}
+		}
+	}
+	want("there", false, false)
+	must(t, client.(*net.TCPConn).CloseWrite())
+	want("has sent all", true, false)
+	must(t, client.(*net.TCPConn).SetLinger(0))
+	client.Close()
+	want("gone", true, true)
+	s.Network = ipc.Stdio
+	want("at a pipe", false, false)
 }
 
 // TestStaysAfterItsConnection: such a one of worker_per_connection is ended, too: there is no end of them else.

@@ -93,7 +93,11 @@ func playParent(text string) int {
 	if path := os.Getenv(reloadEnv); path != "" {
 		c.Reload = reloader{path, c.Log}
 	}
-	if err := Run(signals, c); err != nil {
+	run := Run
+	if os.Getenv(inetdEnv) != "" {
+		run = func(signals <-chan os.Signal, c Config) error { return Inetd(signals, c, os.Stdin, os.Stdout) }
+	}
+	if err := run(signals, c); err != nil {
 		c.Log.Error("failed", "error", err.Error(), "hint", errs.HintOf(err))
 		return 1
 	}
@@ -171,8 +175,17 @@ func needCage(t *testing.T) {
 var testLimits = ipc.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience, Connect: patience,
 	Drain: patience, Header: 32 << 10, Body: 1 << 20, Answers: 1 << 20}
 
+// inetdEnv has a parent serve the one client at its standard input.
+const inetdEnv = "PRIVSEP_TEST_INETD"
+
 // launch starts a parent and does not wait for it to serve.
 func launch(t *testing.T, as user, c Config) *gateway {
+	t.Helper()
+	return launchAt(t, as, c, nil)
+}
+
+// launchAt is launch, with a client at standard input and output unless it is nil.
+func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 	t.Helper()
 	if c.Program == "" {
 		c.Program = binary
@@ -204,6 +217,10 @@ func launch(t *testing.T, as user, c Config) *gateway {
 	g.cmd.Dir = "/"
 	g.cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "SCHED_JWT=must-not-reach-a-worker", reloadEnv + "=" + os.Getenv(reloadEnv)}
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGKILL}
+	if client != nil {
+		g.cmd.Stdin, g.cmd.Stdout = client, client
+		g.cmd.Env = append(g.cmd.Env, inetdEnv+"=1")
+	}
 	out, err := g.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -56,8 +56,8 @@ func playWorker(part string) int {
 			return playHostile("gives no way")
 		}
 		return program.Main(goodHandler)
-	case "stays", "first keeps all", "first is never done":
-		if part == "stays" || !made() {
+	case "stays", "is never done", "first keeps all", "first is never done":
+		if part == "stays" || part == "is never done" || !made() {
 			return playStubborn(part)
 		}
 		return program.Main(goodHandler)
