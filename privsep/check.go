@@ -118,7 +118,7 @@ func (k *check) hint() string {
 		list = append(list, "what is switched off is so by SCHEDRESTD_SECURITY")
 	}
 	if k.layers.any(isMissing, func(p part) bool { return !p.usual(k.who) }) {
-		list = append(list, remedy(k.who))
+		list = append(list, k.layers.remedy(k.who))
 	}
 	return cmp.Or(strings.Join(list, "; "), "the table above has the reasons")
 }
@@ -175,7 +175,7 @@ func (k *check) table() {
 		case l.is == isOn:
 			row(name, "on", l.as)
 		case l.is == isMissing && part(p).usual(k.who):
-			row(name, "off", parts[p].reach.String())
+			row(name, "off", l.why.Error()+": takes a start as root")
 		case k.layers.lacks(part(p)):
 			row(name, "off", because(l.is == isOff, "switched off: ")+l.why.Error())
 			k.wrong = append(k.wrong, name+" is off: "+l.why.Error())

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/ipc"
 	"schedrestd/security"
 )
@@ -86,6 +88,41 @@ func TestCheckAsRoot(t *testing.T) {
 		if status != 1 || !strings.Contains(out, name) {
 			t.Errorf("with %s: exit status %d:\n%s", name, status, out)
 		}
+	}
+}
+
+// TestCheckSaysWhy: the page has what the kernel says to who may make no user namespace.
+func TestCheckSaysWhy(t *testing.T) {
+	needRoot(t)
+	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Argv: []string{programName, "good"},
+		Setup: ipc.Setup{Limits: testLimits}, Switches: security.Switches{DisableUserCheck: true}})
+	must(t, err)
+	ids := []syscall.SysProcIDMap{{Size: 1 << 16}}
+	for name, tt := range map[string]struct {
+		script, why string
+		space       uintptr
+	}{
+		"none are left":      {"echo 0 >/proc/sys/user/max_user_namespaces", "no space left on device", unix.CLONE_NEWUSER},
+		"their maps are not": {"mount -o remount,bind,ro /proc", "read-only file system", unix.CLONE_NEWNS},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("/bin/sh", "-c", tt.script+` && exec setpriv --reuid 31277 --regid 31277 --clear-groups "$0"`, binary)
+			cmd.Dir = "/"
+			cmd.Env = []string{parentEnv + "=" + string(text), checkEnv + "=1", "GODEBUG=containermaxprocs=0", "PATH=/usr/bin:/bin"}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: tt.space}
+			if tt.space == unix.CLONE_NEWUSER {
+				cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings, cmd.SysProcAttr.GidMappingsEnableSetgroups = ids, ids, true
+			} else {
+				cmd.SysProcAttr.Unshareflags, cmd.SysProcAttr.Cloneflags = tt.space, 0 // package syscall keeps its mounts from ours then
+			}
+			out, _ := cmd.CombinedOutput()
+			for _, want := range []string{"user namespace                     off  " + tt.why + "\n", "network namespace                  off  without a user namespace\n",
+				"PID namespace                      off  without a user namespace: takes a start as root\n", "\nNot all is on", "is off: " + tt.why} {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("it says nothing of %q:\n%s", want, out)
+				}
+			}
+		})
 	}
 }
 

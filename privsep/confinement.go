@@ -2,8 +2,11 @@ package privsep
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/security"
@@ -21,16 +24,35 @@ func (s *spawner) satisfy(c Config, who service) error {
 		return nil
 	}
 	return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", strings.Join(lacks, ", ")).
-		WithHint("%s; schedrestd --check-confinement shows each part, and without require_confinement the rest is used", remedy(who))
+		WithHint("%s; schedrestd --check-confinement shows each part, and without require_confinement the rest is used", s.layers.remedy(who))
 }
 
 // remedy is what a start takes that has all of the cage.
-func remedy(who service) string {
+func (l layers) remedy(who service) string {
 	if who.root {
 		return "root needs CAP_SYS_ADMIN and CAP_SETPCAP at the start, which it gives up (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"
 	}
-	return "start as root with -u USER; or let ordinary users make user namespaces and mount in them (user.max_user_namespaces, kernel.unprivileged_userns_clone, " +
-		"kernel.apparmor_restrict_unprivileged_userns, RestrictNamespaces= in the unit), and start in no supplementary group"
+	return "start as root with -u USER; or " + permits(l[userNamespace].why) +
+		because(l[noGroups].is == isMissing, ", and start in no supplementary group")
+}
+
+// permits is what lets ordinary users have user namespaces and mounts in them, by what the kernel says to one who may not; nil: he
+// has the namespace.
+func permits(err error) string {
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EUSERS):
+		return "raise user.max_user_namespaces, or the one that is used up of the limits beside it (sysctl user)"
+	case errors.Is(err, unix.EACCES):
+		return "have the security module let this user make user namespaces (kernel.apparmor_restrict_unprivileged_userns, or a profile for schedrestd; SELinux: user_namespace create)"
+	case errors.Is(err, unix.EROFS):
+		return "mount /proc so that it can be written (the ids of a user namespace are written there)"
+	case errors.Is(err, unix.EPERM):
+		return "let ordinary users make user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, RestrictNamespaces= in the unit, " +
+			"--security-opt seccomp= in a container)"
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+		return "take a kernel with user namespaces (CONFIG_USER_NS)"
+	}
+	return "let ordinary users mount in the user namespaces that they make (kernel.apparmor_restrict_unprivileged_userns, the service's or the container's security options)"
 }
 
 // announce logs, once, what of the cage is on and what is not. To each client of an inetd it is told

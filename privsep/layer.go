@@ -81,11 +81,6 @@ const (
 	rootAlone
 )
 
-// String says what a start lacks for it.
-func (r reach) String() string {
-	return [...]string{"can be had", "not permitted to this user, here: takes a start as root", "takes a start as root"}[r]
-}
-
 // usual tells whether the absence of p is no fault of this kind of start.
 func (p part) usual(who service) bool { return !who.root && parts[p].reach != everyStart }
 
@@ -146,7 +141,7 @@ func (l layers) list(is standing) (words []string) {
 		case one.is != is:
 		case one.as != "":
 			words = append(words, one.as)
-		case one.why == nil || errors.Is(one.why, unix.EPERM): // that an ordinary user may not is no news
+		case one.why == nil || errors.Is(one.why, unix.EPERM) || one.why == errNoNest: // that an ordinary user may not is no news
 			words = append(words, parts[p].name)
 		default:
 			words = append(words, fmt.Sprintf("%s (%v)", parts[p].name, one.why))
@@ -157,6 +152,7 @@ func (l layers) list(is standing) (words []string) {
 
 var (
 	errUncaged    = errors.New("this build is for measuring")
+	errNoNest     = errors.New("without a user namespace")
 	errNoFilter   = errors.New("the process has none that kills")
 	errNoLandlock = errors.New("this kernel has none, or lsm= does not name it: Linux 5.13")
 	errNoTCP      = errors.New("workers connect UNIX sockets, and this kernel's knows no TCP: Linux 6.7")

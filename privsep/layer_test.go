@@ -24,6 +24,48 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// TestAbsent: why each part is not there, by what was tried for it.
+func TestAbsent(t *testing.T) {
+	var mounts, none spawner
+	mounts.nest = &nests[0]
+	mounts.deny(errNoFilter) // any
+	mounts.nest = &nests[1]
+	for i := range nests {
+		none.nest = &nests[i]
+		none.deny(unix.EUSERS)
+	}
+	none.nest = nil
+	for _, tt := range []struct {
+		name string
+		s    *spawner
+		p    part
+		want layer
+	}{
+		{"a root in the only nest that had one", &mounts, ownRoot, found(errNoFilter)},
+		{"what the one found has", &mounts, pidNamespace, found(nil)},
+		{"the namespace when none was found", &none, userNamespace, found(unix.EUSERS)},
+		{"… and another", &none, ipcNamespace, found(errNoNest)},
+		{"nothing was tried", new(spawner), ipcNamespace, found(unix.EPERM)},
+		{"… for the namespace, either", new(spawner), userNamespace, layer{}},
+	} {
+		if got := tt.s.enter(tt.p, Config{}, 0); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// TestPermits: what helps is said of what the kernel says, and of nothing else.
+func TestPermits(t *testing.T) {
+	for err, want := range map[error]string{unix.ENOSPC: "user.max_user_namespaces", unix.EACCES: "apparmor", unix.EROFS: "/proc", unix.EPERM: "unprivileged_userns_clone",
+		unix.EINVAL: "CONFIG_USER_NS", nil: "mount"} {
+		var l layers
+		l[userNamespace].why = err
+		if got := l.remedy(service{}); !strings.Contains(got, want) || strings.Contains(got, "max_user_namespaces") != (err == unix.ENOSPC) {
+			t.Errorf("%v: %q", err, got)
+		}
+	}
+}
+
 // TestLayers: what the log and the page have of a cage, by the facts that a process gives of itself.
 func TestLayers(t *testing.T) {
 	born := layers{ipcNamespace: found(nil), networkNamespace: found(unix.EPERM), ownRoot: found(unix.EINVAL), noNewPrivs: found(nil)}

@@ -34,8 +34,9 @@ type spawner struct {
 	nest      *nest      // what each process has that is born in a user namespace of its own; nil: none is
 	servers   *servers   // … and it is told who serves a UNIX socket
 	inherited security.Inheritance
-	layers    layers        // but for what processes do to themselves
-	number    atomic.Uint32 // of the last worker, whatever its identity
+	denied    [allParts]error // by the last nest that was tried for it
+	layers    layers          // but for what processes do to themselves
+	number    atomic.Uint32   // of the last worker, whatever its identity
 	jobs      chan func()
 	over      chan struct{} // closed by stop
 }
@@ -105,7 +106,7 @@ func (s *spawner) diverge(c Config, who service) error {
 	if dropped && s.nest == nil || s.nest.settles() {
 		err = nil
 	} else {
-		err = unix.EPERM
+		err = s.absent(emptyBounding)
 	}
 	s.layers[emptyBounding] = found(err)
 	if err := security.NoNewPrivsThread(); err != nil {
@@ -127,12 +128,12 @@ func (s *spawner) enter(p part, c Config, held security.Capabilities) layer {
 		return found(nil)
 	case row.unasked != nil && row.unasked(c) != "":
 		return layer{is: isOff, why: errors.New(row.unasked(c))}
-	case row.enter == nil:
+	case row.enter == nil && s.denied[p] == nil:
 		return layer{}
 	case !security.Caged:
 		return found(errUncaged)
-	case !held.Has(unix.CAP_SYS_ADMIN):
-		return found(unix.EPERM)
+	case row.enter == nil, !held.Has(unix.CAP_SYS_ADMIN):
+		return found(s.absent(p))
 	}
 	return found(row.enter(s, c))
 }

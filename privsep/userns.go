@@ -1,6 +1,8 @@
 package privsep
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -62,7 +64,8 @@ func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool)
 	}
 }
 
-// findNest tries what such a process can have, with one that closes its cage and ends; nil is nothing, or that none is needed.
+// findNest tries what such a process can have, with one that closes its cage and ends; nil is nothing, or that none is needed. Why
+// others could not be had is left in s.denied.
 func (s *spawner) findNest(c Config, who service, held security.Capabilities) *nest {
 	if !security.Caged || s.root && (held.Has(unix.CAP_SYS_ADMIN) || c.Switches.DisableUserCheck) { // uid 0 can be put into none
 		return nil
@@ -71,12 +74,34 @@ func (s *spawner) findNest(c Config, who service, held security.Capabilities) *n
 		if s.nest = &nests[i]; s.nest.has(unix.CLONE_NEWNS) && c.SharedRoot {
 			continue
 		}
-		if one, err := s.drop(c, c.anyWorker(who)); err == nil {
+		one, err := s.drop(c, c.anyWorker(who))
+		if err == nil {
 			one.stop()
 			return s.nest
 		}
+		s.deny(err)
 	}
 	return nil
+}
+
+// deny notes for what the nest that is tried has why it can't be had.
+func (s *spawner) deny(err error) {
+	if sys, ok := errors.AsType[unix.Errno](err); ok {
+		err = sys // of what was being done only that is news
+	}
+	for p, row := range parts {
+		if s.nest.has(row.flag) || part(p) == emptyBounding && s.nest.settles() {
+			s.denied[p] = err
+		}
+	}
+}
+
+// absent is why p, which root enters or a nest has, is not there.
+func (s *spawner) absent(p part) error {
+	if p != userNamespace && s.denied[userNamespace] != nil && s.nest == nil {
+		return errNoNest
+	}
+	return cmp.Or(s.denied[p], error(unix.EPERM))
 }
 
 // showForStart makes this process dumpable until the function that it returns. The maps of ids are files
