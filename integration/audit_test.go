@@ -310,4 +310,16 @@ func TestAuditInetd(t *testing.T) {
 	if len(lines) != 2 || lines[1].Gateway.Network != "stdio" || lines[1].Gateway.Ended != "reported" || lines[1].Worker.Status != 200 {
 		t.Errorf("%+v", lines)
 	}
+
+	// One that can't begin, for want of a worker's program, leaves no log behind.
+	program, err := os.ReadFile(filepath.Join(bin, "schedrestd"))
+	must(t, err)
+	cmd = l.inetd("-a", "rest_auth/jwt")
+	cmd.Path = filepath.Join(l.Dir, "schedrestd")
+	must(t, os.WriteFile(cmd.Path, program, 0o755))
+	cmd.Env = append(cmd.Env, "SCHEDRESTD_AUDIT_LOG="+log+".none")
+	_, said, status = finish(t, cmd)
+	if _, err := os.Stat(log + ".none"); status == 0 || !strings.Contains(said, "schedrestd-worker") || err == nil {
+		t.Errorf("exit status %d, %v\n%s", status, err, said)
+	}
 }

@@ -40,27 +40,23 @@ func Check(c Config, out io.Writer) error {
 	}
 	defer program.Close()
 	c = c.with(listeners, who)
-	keys, err := newKeyring(c, who, listeners)
-	if err != nil {
+	c.Outlet = "" // nor is a way to a daemon
+	k.config, k.who, k.means = c, who, newMeans(c, nil)
+	if k.keys, err = newKeyring(c, who, listeners, k.pools.accuse); err != nil {
 		return err
 	}
-	spawner, err := startSpawner(c, who, program, keys.keeper.program)
-	if err != nil {
+	defer k.end()
+	if err := k.begin(c, who, program, k.keys.keeper.program); err != nil {
 		return err
 	}
-	defer spawner.stop()
-	if err := dropCapabilities(who); err != nil {
-		return err
-	}
-	k.config, k.who, k.spawner, k.keys = c, who, spawner, keys
 	return k.run()
 }
 
 // check is one run of Check.
 type check struct {
+	means
 	config   Config
 	who      service
-	spawner  *spawner
 	keys     *keyring
 	out      io.Writer
 	required bool     // all of the confinement
@@ -75,8 +71,7 @@ func (k *check) run() error {
 	}
 	k.layers = k.spawner.layers.closed(k.config.seal(), sealed)
 	k.table()
-	m := means{spawner: k.spawner, slots: newSlots(1, k.config.Log), pools: newPools(), names: newDirectory()}
-	if err := m.try(k.config, k.who); err != nil {
+	if err := k.try(k.config, k.who); err != nil {
 		return errs.Wrap(err, errs.KindOf(err), "start a worker")
 	}
 	k.say("\nA worker was started, and is in /proc as it should be: ids, groups, capabilities of each thread, namespaces, limits, descriptors.\n")

@@ -62,14 +62,14 @@ func (d *door) accept(l *listener) {
 			d.admit(fd, l, peer)
 			continue
 		case err == unix.EAGAIN:
-			d.slots.free(1)
+			d.slots.free()
 			d.slots.calm()
 			if l.wait() != nil {
 				return
 			}
 			continue
 		}
-		d.slots.free(1)
+		d.slots.free()
 		if errors.Is(err, os.ErrClosed) || d.isClosed() {
 			return
 		}
@@ -109,7 +109,7 @@ func (d *door) admit(fd int, l *listener, peer unix.Sockaddr) {
 		d.host.take(c)
 	case parked:
 		d.slots.counts.parked.add(1)
-		d.slots.free(1)
+		d.slots.free()
 		d.slots.pressSource(c)
 	case refused:
 		d.slots.drop(c, statusUnavailable, "too many connections of its source wait")

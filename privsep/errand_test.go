@@ -76,7 +76,7 @@ func TestOpenWay(t *testing.T) {
 
 // errandMeans is what errands are done with.
 func errandMeans(names *directory) means {
-	return means{spawner: new(spawner), slots: newSlots(1, slog.New(slog.DiscardHandler)), names: names}
+	return means{spawner: new(spawner), slots: newSlots(Config{Log: slog.New(slog.DiscardHandler)}), names: names}
 }
 
 // TestErrandAddresses: only what the configuration has can be asked for.

@@ -287,7 +287,7 @@ func TestAskedBefore(t *testing.T) {
 // five is five connections of one worker that are being answered, and what waits until that worker is asked for one of them.
 func five(t *testing.T) (s *slots, list []*connection, next func(want uint64)) {
 	t.Helper()
-	s = newSlots(10, slog.New(slog.DiscardHandler))
+	s = newSlots(Config{Connections: 10, Log: slog.New(slog.DiscardHandler)})
 	ours, peer := channelTo(t, ipc.Worker)
 	w := &worker{process: &process{channel: ours}}
 	for id := range uint64(5) {

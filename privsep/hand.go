@@ -113,11 +113,17 @@ func (p *pool) give(c *connection) bool {
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.ending != "" })
 	// One that says Done of what it goes on using has the fewest always. It gets twice the share of the others at the most, as long as they have room.
 	most := 2 / float64(len(ready)+1)
+	greedy := func(w *worker) int {
+		if w.share > most {
+			return 1
+		}
+		return 0
+	}
 	slices.SortFunc(ready, func(a, b *worker) int {
 		return cmp.Or(
 			cmp.Compare(owing(a), owing(b)),
 			cmp.Compare(max(0, load(a)), max(0, load(b))),
-			compareBool(a.share > most, b.share > most),
+			cmp.Compare(greedy(a), greedy(b)),
 			cmp.Compare(load(a), load(b)),
 			cmp.Compare(a.handed, b.handed),
 		)
@@ -139,16 +145,6 @@ const sharedOver = 32
 
 // load is how many connections w has beyond the requests that it may answer; below zero it has room.
 func load(w *worker) int { return len(w.held) - w.requests }
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
-}
 
 // owing is 1 for a worker that has not answered its Ping for a moment.
 func owing(w *worker) int {

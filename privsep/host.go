@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"os"
 	"sync"
 
 	"schedrestd/ipc"
@@ -30,6 +31,34 @@ type means struct {
 	audit   *audit
 	outlet  *outlet
 	hello   func(*worker) error // tells a worker that is ready what else it needs, before its first connection; may be nil
+}
+
+// newMeans has nothing yet that takes capabilities.
+func newMeans(c Config, audit *audit) means {
+	return means{slots: newSlots(c), pools: newPools(), names: newDirectory(), audit: audit}
+}
+
+// begin starts the threads that do for this process what it is permitted no more then: the last of its capabilities that nobody needs are
+// dropped. Each way to start comes by here before its first worker, and none goes on that has less of the cage than it requires.
+func (m *means) begin(c Config, who service, program, keeper *os.File) (err error) {
+	if m.outlet, err = startOutlet(c.Outlet); err != nil {
+		return err
+	}
+	if m.spawner, err = startSpawner(c, who, program, keeper); err != nil {
+		return err
+	}
+	if err := dropCapabilities(who); err != nil {
+		return err
+	}
+	return m.spawner.satisfy(c, who)
+}
+
+// end ends what began, and with it whatever process is left.
+func (m *means) end() {
+	if m.spawner != nil {
+		m.spawner.stop()
+	}
+	m.outlet.stop()
 }
 
 // newHost is the host that c asks for.

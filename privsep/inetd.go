@@ -45,11 +45,6 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	}
 	c.kernelTells = client.Network != ipc.TCP
 	c.Setup = c.setup(who)
-	audit, err := openAudit(c, who)
-	if err != nil {
-		return err
-	}
-	defer audit.close()
 	program, err := openProgram(c.Program, who)
 	if err != nil {
 		return err
@@ -60,23 +55,16 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer keys.close()
-	outlet, err := startOutlet(c.Outlet)
+	audit, err := openAudit(c, who)
 	if err != nil {
 		return err
 	}
-	defer outlet.stop()
-	spawner, err := startSpawner(c, who, program, nil)
-	if err != nil {
+	defer audit.close()
+	m := newMeans(c, audit)
+	defer m.end()
+	if err := m.begin(c, who, program, nil); err != nil {
 		return err
 	}
-	defer spawner.stop()
-	if err := dropCapabilities(who); err != nil {
-		return err
-	}
-	if err := spawner.satisfy(c, who); err != nil {
-		return err
-	}
-	m := means{spawner: spawner, slots: newSlots(1, c.Log), names: newDirectory(), audit: audit, outlet: outlet}
 	v := &visit{means: m, config: c, who: who, client: client, keys: keys, done: make(chan error, 1)}
 	if err := v.start(); err != nil {
 		return err

@@ -55,8 +55,8 @@ const (
 )
 
 // newKeeper opens the keeper's program. That it can't be is of no account until it is needed.
-func newKeeper(c Config, who service, settle func(bool) error) (*keeper, error) {
-	k := &keeper{config: c, who: who, log: c.Log, room: newQuota(c), settle: settle, accused: rate.New(mostAccused, accusedRate, time.Now()), quit: make(chan struct{}), wake: make(chan struct{}, 1),
+func newKeeper(c Config, who service, settle func(bool) error, accuse func(uint32, string)) (*keeper, error) {
+	k := &keeper{config: c, who: who, log: c.Log, room: newQuota(c), settle: settle, accuse: accuse, accused: rate.New(mostAccused, accusedRate, time.Now()), quit: make(chan struct{}), wake: make(chan struct{}, 1),
 		more: make(chan struct{}), kept: make(chan *ipc.Kept, 1)}
 	self := service{Identity: who.Identity, root: who.root}
 	if who.root {

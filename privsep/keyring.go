@@ -38,7 +38,7 @@ type keyring struct {
 }
 
 // newKeyring judges the files of tokens' keys as long as all capabilities are there.
-func newKeyring(c Config, who service, listeners []*listener) (*keyring, error) {
+func newKeyring(c Config, who service, listeners []*listener, accuse func(worker uint32, why string)) (*keyring, error) {
 	k := &keyring{config: c, who: who, tls: c.TLS, quit: make(chan struct{}), greeted: map[uint32]*greeting{}}
 	k.tokenKey = keyFile{what: "key of HS256 tokens", used: "in use", option: "jwt_key", log: c.Log, still: c.Still,
 		open: func(path string) (*os.File, error) { return openTokenKey(path, who) }, unlock: who.unlockTokenKey, use: k.useTokenKey}
@@ -62,7 +62,7 @@ func newKeyring(c Config, who service, listeners []*listener) (*keyring, error) 
 	if err := k.jwks.begin(tokens.JWKS); err != nil {
 		return nil, err
 	}
-	k.keeper, err = newKeeper(c, who, k.settle)
+	k.keeper, err = newKeeper(c, who, k.settle, accuse)
 	return k, err
 }
 

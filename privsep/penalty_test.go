@@ -51,8 +51,9 @@ func TestPenaltiesBySource(t *testing.T) {
 
 // TestLyingOffences: a worker's word counts for the connections that it holds, and not without end.
 func TestLyingOffences(t *testing.T) {
-	s := newSlots(4, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	s.penalties = newPenalties(ipc.Admission{Auth: time.Second, Threshold: time.Second}, s.log)
+	c := Config{Connections: 4, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	c.Setup.Admission = ipc.Admission{Auth: time.Second, Threshold: time.Second}
+	s := newSlots(c)
 	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
 	if err != nil {
 		t.Fatal(err)

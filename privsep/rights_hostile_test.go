@@ -59,7 +59,7 @@ func TestLingeringWorker(t *testing.T) {
 // TestLingeringClients: what a client sent with his request costs the parent, which turns him away, no thread for long, and none
 // that serves others. Many have done it at once.
 func TestLingeringClients(t *testing.T) {
-	s := newSlots(1, slog.New(slog.DiscardHandler))
+	s := newSlots(Config{Connections: 1, Log: slog.New(slog.DiscardHandler)})
 	var clients []*os.File
 	for range mostLingering + 16 { // the first ones are closed in a second, the others at once
 		c, client := accepted(t, s)

@@ -49,49 +49,34 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	c = c.with(listeners, who)
-	slots := newSlots(c.Connections, c.Log)
-	slots.sources = newSources(c, func(l *connection, why string) { slots.turnAway(l, statusUnavailable, why) })
-	slots.penalties = newPenalties(c.Setup.Admission, c.Log)
-	door := newDoor(listeners, slots, c.Log)
+	m := newMeans(c, audit)
+	door := newDoor(listeners, m.slots, c.Log)
 	defer door.close()
-	keys, err := newKeyring(c, who, listeners)
+	keys, err := newKeyring(c, who, listeners, m.pools.accuse)
 	if err != nil {
 		return err
 	}
-	pools := newPools()
-	keys.keeper.accuse = pools.accuse
-	defer onRequest(accounts{slots, audit, pools, keys}.show)()
-	outlet, err := startOutlet(c.Outlet)
-	if err != nil {
-		return err
-	}
-	defer outlet.stop()
-	spawner, err := startSpawner(c, who, program, keys.keeper.program)
-	if err != nil {
-		return err
-	}
-	defer spawner.stop()
-	if err := dropCapabilities(who); err != nil {
+	m.hello = keys.hello
+	defer onRequest(accounts{m.slots, audit, m.pools, keys}.show)()
+	defer m.end()
+	if err := m.begin(c, who, program, keys.keeper.program); err != nil {
 		return err
 	}
 	makeThreads(spareThreads)
 	announce(c, who, listeners)
-	if err := spawner.satisfy(c, who); err != nil {
-		return err
-	}
-	signals = spawner.anchor.among(signals, c.Log)
-	sealed, err := spawner.proveDeath(c, who)
+	signals = m.spawner.anchor.among(signals, c.Log)
+	sealed, err := m.spawner.proveDeath(c, who)
 	if err != nil {
 		return err
 	}
-	spawner.announce(c, who, sealed)
+	m.spawner.announce(c, who, sealed)
 	c.announceRules()
-	if err := keys.start(spawner); err != nil {
+	if err := keys.start(m.spawner); err != nil {
 		return err
 	}
 	defer keys.stop()
-	err = work(signals, c, who, means{spawner: spawner, slots: slots, pools: pools, names: newDirectory(), audit: audit, outlet: outlet, hello: keys.hello}, door, keys.reload)
-	if err == nil && spawner.anchor.isLost() {
+	err = work(signals, c, who, m, door, keys.reload)
+	if err == nil && m.spawner.anchor.isLost() {
 		err = errs.New(errs.Unavailable, "%s", loss{})
 	}
 	return err

@@ -2,12 +2,10 @@ package privsep
 
 import (
 	"log/slog"
+	"schedrestd/rights"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"schedrestd/ipc"
-	"schedrestd/rights"
 )
 
 // slots counts the connections that are being handled, over all pools. The parent accepts
@@ -31,8 +29,10 @@ type slots struct {
 	giving
 }
 
-func newSlots(n int, log *slog.Logger) *slots {
-	return &slots{taken: make(chan struct{}, n), log: log, unserved: newTally(), counts: new(counters), penalties: newPenalties(ipc.Admission{}, log), sources: new(sources)}
+func newSlots(c Config) *slots {
+	s := &slots{taken: make(chan struct{}, c.Connections), log: c.Log, unserved: newTally(), counts: new(counters), penalties: newPenalties(c.Setup.Admission, c.Log)}
+	s.sources = newSources(c, func(one *connection, why string) { s.turnAway(one, statusUnavailable, why) })
+	return s
 }
 
 // patient is how long somebody waits for a slot before those that are busy are asked as well.
@@ -91,14 +91,12 @@ func (s *slots) try() bool {
 	}
 }
 
-// free gives n slots back. More than were taken would be a fault of the accounting.
-func (s *slots) free(n int) {
-	for range n {
-		select {
-		case <-s.taken:
-		default:
-			panic("privsep: a slot was freed that nobody had")
-		}
+// free gives a slot back. More than were taken would be a fault of the accounting.
+func (s *slots) free() {
+	select {
+	case <-s.taken:
+	default:
+		panic("privsep: a slot was freed that nobody had")
 	}
 }
 
@@ -111,7 +109,7 @@ func (s *slots) end(c *connection) {
 		go s.admit(next) // who calls may hold the lock of its pool
 		return
 	}
-	s.free(1)
+	s.free()
 }
 
 // drop turns away a connection that nobody serves, and frees its slot.

@@ -32,7 +32,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			log := new(syncBuffer)
 			c := Config{Connections: users, Identities: users, Workers: 1, Threads: 1, HandLimit: patience, Silence: patience,
 				Switches: switches, Log: slog.New(slog.NewTextHandler(log, nil))}
-			ps, slots := newPools(), newSlots(users, c.Log)
+			ps, slots := newPools(), newSlots(c)
 			h := newHost(c, service{}, means{spawner: s, slots: slots, pools: ps}, nil)
 			for uid := range uint32(users) {
 				one, client := accepted(t, slots)

@@ -151,7 +151,7 @@ func TestPauseGrows(t *testing.T) {
 
 func TestSlots(t *testing.T) {
 	quit := make(chan struct{})
-	s := newSlots(2, slog.New(slog.DiscardHandler))
+	s := newSlots(Config{Connections: 2, Log: slog.New(slog.DiscardHandler)})
 	for range 2 {
 		if !s.take(quit) {
 			t.Fatal("two of two can't be had")
@@ -161,13 +161,14 @@ func TestSlots(t *testing.T) {
 	if s.take(quit) {
 		t.Error("a third of two")
 	}
-	s.free(2)
+	s.free()
+	s.free()
 	defer func() {
 		if recover() == nil {
 			t.Error("a slot that nobody had was freed")
 		}
 	}()
-	s.free(1)
+	s.free()
 }
 
 // TestProgramIsOutOfTheWay: whatever numbers descriptors have, a child puts none of its own in the place
@@ -232,8 +233,8 @@ func TestDeadBeforeTold(t *testing.T) {
 func idle(t *testing.T, limit time.Duration) (p *pool, log *syncBuffer) {
 	t.Helper()
 	log = new(syncBuffer)
-	c := Config{HandLimit: limit, Log: slog.New(slog.NewTextHandler(log, nil))}
-	return newPool(means{slots: newSlots(3, c.Log)}, c, self().Identity), log
+	c := Config{Connections: 3, HandLimit: limit, Log: slog.New(slog.NewTextHandler(log, nil))}
+	return newPool(means{slots: newSlots(c)}, c, self().Identity), log
 }
 
 // accepted is a connection with a slot, and its client's end.
@@ -313,7 +314,7 @@ func TestQueueAtDrain(t *testing.T) {
 // TestDropsAreLimited: clients who come in masses don't fill the disk with lines about them.
 func TestDropsAreLimited(t *testing.T) {
 	log := new(syncBuffer)
-	s := newSlots(1, slog.New(slog.NewTextHandler(log, nil)))
+	s := newSlots(Config{Connections: 1, Log: slog.New(slog.NewTextHandler(log, nil))})
 	for range 2000 {
 		c, client := accepted(t, s)
 		s.drop(c, statusUnavailable, "of this test")
