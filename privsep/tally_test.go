@@ -30,20 +30,21 @@ func TestLostWorkersAreLimited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := new(syncBuffer)
-			c := Config{Connections: users, Identities: users, Workers: 1, Threads: 1, HandLimit: patience, Silence: patience,
+			c := Config{Connections: users, Identities: users, Workers: 1, Threads: 1, HandLimit: patience, Silence: patience, Strangers: true,
 				Switches: switches, Log: slog.New(slog.NewTextHandler(log, nil))}
-			ps, slots := newPools(), newSlots(c)
-			h := newHost(c, service{}, means{spawner: s, slots: slots, pools: ps}, nil)
+			m := newMeans(c, nil)
+			m.spawner = s
+			h := newHost(c, service{}, m, nil)
 			for uid := range uint32(users) {
-				one, client := accepted(t, slots)
+				one, client := accepted(t, m.slots)
 				one.UID, one.GID, one.Vouched = 31000+uid, 31000, true
 				h.take(one)
 				turnedAway(t, client)
 			}
-			ps.each((*pool).drain)
-			ps.running.Wait()
-			if n := strings.Count(log.String(), "a worker can't be started"); n < 50 || n > 200 || ps.lost.n < users {
-				t.Errorf("%d lines about %d", n, ps.lost.n)
+			m.pools.each((*pool).drain)
+			m.pools.running.Wait()
+			if n := strings.Count(log.String(), "a worker can't be started"); n < 50 || n > 200 || m.pools.lost.n < users {
+				t.Errorf("%d lines about %d", n, m.pools.lost.n)
 			}
 		})
 	}
