@@ -114,6 +114,14 @@ func newAudit(c Audit, log *slog.Logger) (*audit, error) {
 // name is the id of one more change: no two of any run have the same.
 func (a *audit) name() string { return fmt.Sprintf("%s-%d", a.run, a.last.Add(1)) }
 
+// isFair tells whether one worker, of which so many changes are under way, may have one more: as long as there is room for as many
+// again. A captured one that ends none so has half of it all, another one half of the rest, and everybody else finds room.
+func (a *audit) isFair(under int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return under == 0 || under < mostOwed-a.owed
+}
+
 // intend has the line of a change written and then calls answer, from another goroutine; granted tells whether the
 // change may be made. It never waits. Each that is granted owes an outcome.
 func (a *audit) intend(text []byte, unmade func() []byte, answer func(granted bool)) {

@@ -26,6 +26,8 @@ type auditor struct {
 	later  *rate.Bucket         // how often it may be told to come later
 	under  map[uint64]*underway // by the worker's number
 	buried bool
+
+	unfair *tally // what it was told to do later for the others' sake
 }
 
 // underway is a change between its intent and its outcome.
@@ -47,7 +49,7 @@ func newAuditor(a *audit, worker *process, uid uint32, requests int, holds func(
 		return nil
 	}
 	return &auditor{audit: a, worker: worker, uid: uid, most: 2*requests + 16, holds: holds,
-		asked: rate.New(changeBurst, changeRate, time.Now()), later: rate.New(laterRate, laterRate, time.Now()), under: map[uint64]*underway{}}
+		asked: rate.New(changeBurst, changeRate, time.Now()), later: rate.New(laterRate, laterRate, time.Now()), under: map[uint64]*underway{}, unfair: newTally()}
 }
 
 // hear takes what is about changes. It never waits for the log. done is false when the message is none of them.
@@ -70,17 +72,16 @@ func (a *auditor) intend(m *ipc.Intent) error {
 	if err != nil {
 		return err
 	}
-	if facts == nil {
-		return a.say(m.ID, ipc.Withheld)
-	}
-	u := &underway{change: change{facts: *facts, worker: a.worker, uid: a.uid, said: m}}
 	a.mu.Lock()
 	_, twice := a.under[m.ID]
-	full := len(a.under) >= a.most
+	under := len(a.under)
+	full := under >= a.most
 	now := time.Now()
 	affordable := a.asked.Take(now, 1)
-	if !twice && !full && affordable {
-		u.id = a.audit.name()
+	fair := a.audit.isFair(under)
+	var u *underway
+	if facts != nil && !twice && !full && affordable && fair {
+		u = &underway{change: change{facts: *facts, worker: a.worker, uid: a.uid, said: m, id: a.audit.name()}}
 		a.under[m.ID] = u
 	}
 	tooOften := !affordable && !a.later.Take(now, 1)
@@ -94,6 +95,15 @@ func (a *auditor) intend(m *ipc.Intent) error {
 		return errTooOften("Intent")
 	case !affordable:
 		a.audit.counts.later.add(1)
+		return a.say(m.ID, ipc.Later)
+	case facts == nil:
+		return a.say(m.ID, ipc.Withheld)
+	case !fair:
+		a.audit.counts.later.add(1)
+		if total, ok := a.unfair.add(); ok {
+			a.audit.log.Warn("a worker has more changes under way than the others leave room for: it says of none what became of it",
+				"pid", a.worker.pid, "uid", a.uid, "under_way", under, "told_to_come_later_so_far", total)
+		}
 		return a.say(m.ID, ipc.Later)
 	}
 	unmade := func() []byte {

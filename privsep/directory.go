@@ -85,15 +85,20 @@ type inquirer struct {
 
 	mu   sync.Mutex
 	left *rate.Bucket // questions
+	paid *rate.Bucket // … of what is known
 }
 
 const (
 	askBurst = 2000 // of what is not known: a cluster's users, once
 	askRate  = 100  // a second
+
+	knownBurst = 20_000 // of what is known; a worker that is asked for that many remembers them itself
+	knownRate  = 5000
 )
 
 func (d *directory) inquirer() *inquirer {
-	return &inquirer{directory: d, turn: make(chan struct{}, maxLookups/2), over: make(chan struct{}), left: rate.New(askBurst, askRate, time.Now())}
+	return &inquirer{directory: d, turn: make(chan struct{}, maxLookups/2), over: make(chan struct{}), left: rate.New(askBurst, askRate, time.Now()),
+		paid: rate.New(knownBurst, knownRate, time.Now())}
 }
 
 // errUnasked is what nobody hears any more.
@@ -102,6 +107,10 @@ var errUnasked = errors.New("its worker has ended")
 // name is the directory's. It waits while there were too many questions.
 func (i *inquirer) name(group bool, number uint32) (string, error) {
 	q := who{group, number}
+	i.mu.Lock()
+	wait := i.paid.Owe(time.Now(), 1)
+	i.mu.Unlock()
+	time.Sleep(wait)
 	if text, ok := i.kept(q); ok {
 		return text, nil
 	}
