@@ -109,7 +109,7 @@ func (k *check) verdict() error {
 // hint is what helps where something is wrong.
 func (k *check) hint() string {
 	var list []string
-	if len(k.layers.list(isOff)) > 0 {
+	if len(k.layers.list(isOff)) > 0 || k.who.unfit != nil {
 		list = append(list, "what is switched off is so by SCHEDRESTD_SECURITY")
 	}
 	if k.layers.any(isMissing, func(p part) bool { return !p.usual(k.who) }) {
@@ -161,8 +161,13 @@ func (k *check) table() {
 	row := func(part, is, why string) {
 		k.say("%s\n", strings.TrimRight(fmt.Sprintf("%-34s %-4s %s", part, is, why), " "))
 	}
-	if k.who.root {
-		row("uid and gid of the worker's own", "on", fmt.Sprintf("%s (%d:%d)", k.who.Name, int32(k.who.UID), int32(k.who.GID)))
+	const own = "uid and gid of the worker's own"
+	switch {
+	case k.who.unfit != nil:
+		row(own, "off", "disable_user_check: "+k.who.unfit.Error())
+		k.wrong = append(k.wrong, own+" are off: "+k.who.unfit.Error()+" (disable_user_check)")
+	case k.who.root:
+		row(own, "on", fmt.Sprintf("%s (%d:%d)", k.who.Name, int32(k.who.UID), int32(k.who.GID)))
 	}
 	for p, l := range k.layers {
 		name := parts[p].name
@@ -228,6 +233,6 @@ func (k *check) escapes() []string {
 	add(true, "memory and processor time: as much as the service may have (MemoryMax= and CPUQuota= in its unit); there is no bound of ours")
 	add(!k.who.root, "it is the starter, and so is the keeper: outside of the cage whatever is his can read the files that the gateway reads, keys among them")
 	add(k.config.Switches.BecomeUser, "a user can stop, limit and kill the worker that is his, and nobody else's")
-	add(k.config.Switches.DisableUserCheck, "it may be root or SchedUser (disable_user_check)")
+	add(k.who.unfit != nil, "all that root or SchedUser may, as far as the cage lets it (disable_user_check): the gateway %v", k.who.unfit)
 	return list
 }

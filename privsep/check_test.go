@@ -29,7 +29,7 @@ func inspect(t *testing.T, as user, c Config) (string, int) {
 	if len(c.Argv) == 0 {
 		c.Argv = []string{programName, "good"}
 	}
-	c.Switches.DisableUserCheck = as != nil || os.Geteuid() != 0
+	c.Switches.DisableUserCheck = c.Switches.DisableUserCheck || as != nil || os.Geteuid() != 0
 	text, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +87,22 @@ func TestCheckAsRoot(t *testing.T) {
 		out, status := inspect(t, nil, Config{User: "nobody", Group: "nogroup", Switches: s})
 		if status != 1 || !strings.Contains(out, name) {
 			t.Errorf("with %s: exit status %d:\n%s", name, status, out)
+		}
+	}
+}
+
+// TestCheckUnfit: a worker that is root is not told to have ids of its own.
+func TestCheckUnfit(t *testing.T) {
+	needRoot(t)
+	const row = "uid and gid of the worker's own    "
+	on, status := inspect(t, nil, Config{User: "nobody", Group: "nogroup", Switches: security.Switches{DisableUserCheck: true}})
+	if status != 0 || !strings.Contains(on, row+"on") || strings.Contains(on, "disable_user_check") {
+		t.Errorf("switched off where it would have let the start through: exit status %d:\n%s", status, on)
+	}
+	off, status := inspect(t, nil, Config{Switches: security.Switches{DisableUserCheck: true}})
+	for _, want := range []string{row + "off  disable_user_check: would serve as root (uid 0)\n", "all that root or SchedUser may", "own are off: would serve as root"} {
+		if status != 1 || !strings.Contains(off, want) {
+			t.Errorf("exit status %d, without %q:\n%s", status, want, off)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -18,6 +19,7 @@ type service struct {
 	root     bool     // started as root: identity and groups can be changed
 	schedUID uint32   // of SchedUser
 	names    []string // each name of root and SchedUser
+	unfit    error    // why it would not be served as, but for disable_user_check
 }
 
 // identify finds out who will serve and refuses whom must not.
@@ -51,10 +53,14 @@ func identify(c Config) (service, error) {
 	if err != nil {
 		return s, err
 	}
-	if err := s.protect(accounts); err != nil || c.Switches.DisableUserCheck {
+	if err := s.protect(accounts); err != nil {
 		return s, err
 	}
-	return s, security.CheckIdentity(s.Identity, accounts...)
+	s.unfit = security.CheckIdentity(s.Identity, accounts...)
+	if c.Switches.DisableUserCheck {
+		return s, nil
+	}
+	return s, errs.Wrap(s.unfit, errs.Denied, "refusing to start")
 }
 
 // becoming is the service of become_user: there is no identity but the peers', so that each of them
@@ -63,6 +69,9 @@ func (s service) becoming(c Config) (service, error) {
 	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
 	if err := c.suitsBecoming(s.root); err != nil {
 		return s, err
+	}
+	if c.Switches.DisableUserCheck {
+		s.unfit = errors.New("would serve root and SchedUser as themselves")
 	}
 	accounts, err := protectedAccounts(c.SchedUser)
 	if err == nil {

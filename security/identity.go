@@ -1,7 +1,6 @@
 package security
 
 import (
-	"fmt"
 	"slices"
 
 	"schedrestd/errs"
@@ -28,16 +27,16 @@ type Account struct {
 func CheckIdentity(who Identity, accounts ...Account) error {
 	for _, a := range accounts {
 		if who.UID == a.UID {
-			return refuse("would serve as %s (uid %d)", a.What, a.UID).
+			return errs.New(errs.Denied, "would serve as %s (uid %d)", a.What, a.UID).
 				WithHint("-u and -g with an account of its own, as made by: useradd --system --no-create-home --shell /usr/sbin/nologin schedrestd; " + switchHint)
 		}
 		if slices.Contains(a.Groups, who.GID) {
-			return refuse("would serve with group %d, which is a group of %s", who.GID, a.What).
+			return errs.New(errs.Denied, "would serve with group %d, which is a group of %s", who.GID, a.What).
 				WithHint("-g with a group of its own, as made by: groupadd --system schedrestd; " + switchHint)
 		}
 		for _, g := range who.Groups {
 			if slices.Contains(a.Groups, g) {
-				return refuse("%s has the supplementary group %d, which is a group of %s", who.Name, g, a.What).
+				return errs.New(errs.Denied, "would serve with the supplementary group %d, which is a group of %s", g, a.What).
 					WithHint("start as a user without it, or as root with -u and -g, which drops such groups; " + switchHint)
 			}
 		}
@@ -46,7 +45,3 @@ func CheckIdentity(who Identity, accounts ...Account) error {
 }
 
 const switchHint = "SCHEDRESTD_SECURITY=disable_user_check goes on all the same, and lets whoever gets into the gateway act as that account"
-
-func refuse(format string, args ...any) *errs.Error {
-	return errs.New(errs.Denied, "refusing to start: %s", fmt.Sprintf(format, args...))
-}

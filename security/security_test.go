@@ -96,18 +96,18 @@ func needRoot(t *testing.T) {
 
 // TestContradictions: all of the confinement is not required of who switches a part of it off.
 func TestContradictions(t *testing.T) {
-	for _, part := range []string{"audit_confinement", "disable_unshare_files", "disable_unshare_sysv"} {
+	for _, part := range []string{"audit_confinement", "disable_unshare_files", "disable_unshare_sysv", "disable_user_check"} {
 		for _, text := range []string{part + ",require_confinement", "require_confinement,become_user," + part} {
 			got, err := ParseSwitches(text)
 			if err == nil || !strings.Contains(err.Error(), "require_confinement and "+part+" contradict") || errs.HintOf(err) == "" || got != (Switches{}) {
 				t.Errorf("%q: %+v, %v, hint %q", text, got, err, errs.HintOf(err))
 			}
 		}
-		if _, err := ParseSwitches(part + ",worker_per_connection,disable_user_check"); err != nil {
+		if _, err := ParseSwitches(part + ",worker_per_connection"); err != nil {
 			t.Errorf("%s alone: %v", part, err)
 		}
 	}
-	if _, err := ParseSwitches("require_confinement,become_user,worker_per_connection,disable_user_check,require_user_name"); err != nil {
+	if _, err := ParseSwitches("require_confinement,become_user,worker_per_connection,require_user_name"); err != nil {
 		t.Error(err)
 	}
 }

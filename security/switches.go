@@ -69,7 +69,7 @@ func (s *Switches) agree() error {
 	}
 	for _, t := range switchTable {
 		switch t.name {
-		case "audit_confinement", "disable_unshare_files", "disable_unshare_sysv":
+		case "audit_confinement", "disable_unshare_files", "disable_unshare_sysv", "disable_user_check":
 			if *t.of(s) {
 				return errs.New(errs.Invalid, "require_confinement and %s contradict each other: all of the confinement is required, and part of it is switched off", t.name).
 					WithHint("take one of the two out")

@@ -20,6 +20,7 @@ func TestWrongValues(t *testing.T) {
 			{value: "require_confinement;become_user", error: `"require_confinement;become_user"`, hint: "allowed are"},
 			{value: "require_confinement,audit_confinement", error: "require_confinement and audit_confinement contradict each other", hint: "take one"},
 			{value: "disable_unshare_files,require_confinement", error: "require_confinement and disable_unshare_files contradict", hint: "take one"},
+			{value: "disable_user_check,require_confinement", error: "require_confinement and disable_user_check contradict", hint: "take one"},
 			{value: "disable_unshare_sysv,require_confinement", error: "require_confinement and disable_unshare_sysv contradict", hint: "take one"},
 		},
 		"SCHEDRESTD_NETNS": {
