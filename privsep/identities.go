@@ -110,7 +110,8 @@ func (h *identities) hasRoom(c *connection) bool {
 	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.config.Identities && !h.hasMany(c.UID)
 }
 
-// hasMany tells whether that user has as many rooms as one may; h.mu is held.
+// hasMany tells whether that user has as many rooms as one may; h.mu is held. A worker that was replaced is none of his: who waits
+// for a long answer when the configuration is reread is not kept out by that.
 func (h *identities) hasMany(uid uint32) bool {
 	n := 0
 	for id := range h.list {
@@ -118,8 +119,8 @@ func (h *identities) hasMany(uid uint32) bool {
 			n++
 		}
 	}
-	for p := range h.leaving {
-		if p.who.UID == uid {
+	for p, one := range h.leaving {
+		if p.who.UID == uid && one.why != replaced {
 			n++
 		}
 	}
