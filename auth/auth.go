@@ -58,6 +58,8 @@ type Peer struct {
 	Vouched  bool   // UID and GID may stand for a user: become.Ucred.Vouch has judged them, where they were read
 	Addr     string // remote address on "tcp"
 	Listener string // address it was accepted on
+
+	Forwarded string // for whom a trusted proxy says that it asks, an address; "": it does not say, or is none
 }
 
 // String names the peer for a log: its address, or who it is.

@@ -31,10 +31,13 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	if a.Route == "" {
 		a.Route = "none"
 	}
-	attrs := append(make([]slog.Attr, 0, 11),
+	attrs := append(make([]slog.Attr, 0, 12),
 		slog.String("id", a.ID), slog.String("peer", a.Peer.String()), slog.String("user", a.User),
 		slog.String("method", schema.Shorten(conceal(a.Method))), slog.String("path", schema.Shorten(conceal(a.Path))), slog.String("route", a.Route),
 		slog.Int("status", a.Status), slog.Int("bytes", a.Bytes), slog.Duration("took", a.Took))
+	if a.Peer.Forwarded != "" {
+		attrs = append(attrs, slog.String("forwarded_for", a.Peer.Forwarded))
+	}
 	if a.Claimed != "" {
 		attrs = append(attrs, slog.String("claimed", a.Claimed))
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"schedrestd/auth"
 	"schedrestd/errs"
 	"schedrestd/model"
 )
@@ -20,6 +21,7 @@ type Audit interface {
 // Change is what the audit log has of a change before it is made.
 type Change struct {
 	Request       string // id of the request
+	Forwarded     string // for whom a trusted proxy says that it asks, an address; "": nobody
 	User          string // whose credential it is; "" when it has a uid alone
 	Local         bool   // UID is that user, by the kernel's word
 	UID           uint32
@@ -63,6 +65,9 @@ func change[T any](c *call, object string, do func() (T, error), name func(T) Re
 // about is what the log has of c's change.
 func (c *call) about(object string) Change {
 	a := Change{Request: c.id, Local: c.who.Local, UID: c.who.UID, ActAs: c.who.ActAs, Object: conceal(object)}
+	if peer, ok := auth.PeerFrom(c.ctx); ok {
+		a.Forwarded = peer.Forwarded
+	}
 	if c.route != nil {
 		a.Method, a.Route = c.route.Method, c.route.Path
 	}

@@ -160,6 +160,14 @@ func TestForwarded(t *testing.T) {
 		}
 	}
 	a.until(proxy, http.StatusOK, "X-Forwarded-For: 203.0.113.9")
+	for _, want := range []string{"a source behind a proxy has to wait: it offended too often\" worker=", "forwarded_for=203.0.113.9", "forwarded_for=2001:db8::1"} {
+		if !strings.Contains(a.log(), want) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+	if strings.Contains(a.log(), "198.51.100.1") {
+		t.Error("the log has what the client wrote himself")
+	}
 }
 
 // TestForwardedBySocket: over a UNIX socket, to which everybody may connect, the proxy's own user speaks for others, and

@@ -2,6 +2,7 @@ package ipc
 
 // Bounds of what a worker says about a change, in bytes. The parent cuts nothing: what is longer breaks the book.
 const (
+	maxSource = 45 // an address
 	maxMethod = 16
 	maxRoute  = 64
 	maxObject = 255
@@ -15,6 +16,7 @@ type Intent struct {
 	ID         uint64 // chosen by the worker, never used twice
 	Connection uint64 // the parent's number of it
 	Request    string // id of the request, as the client sees it
+	Forwarded  string // for whom a trusted proxy says that it asks, an address; "": nobody
 	User       string // whose credential it is; "" when it has a uid alone
 	UID        uint32 // … NoID when it has a name alone
 	ActAs      string // who that user wants to be; "": himself
@@ -30,6 +32,7 @@ func (i *Intent) walk(w *walker) {
 	w.u64(&i.ID)
 	w.u64(&i.Connection)
 	w.text(&i.Request, maxName)
+	w.text(&i.Forwarded, maxSource)
 	w.text(&i.User, maxName)
 	w.u32(&i.UID)
 	w.text(&i.ActAs, maxName)
@@ -41,6 +44,7 @@ func (i *Intent) walk(w *walker) {
 // Cut shortens each text to what the book lets through.
 func (i *Intent) Cut() *Intent {
 	i.Request, i.User, i.ActAs = cut(i.Request, maxName), cut(i.User, maxName), cut(i.ActAs, maxName)
+	i.Forwarded = cut(i.Forwarded, maxSource)
 	i.Method, i.Route, i.Object = cut(i.Method, maxMethod), cut(i.Route, maxRoute), cut(i.Object, maxObject)
 	return i
 }

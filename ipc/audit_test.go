@@ -9,7 +9,7 @@ import (
 func TestCutFits(t *testing.T) {
 	long := strings.Repeat("é", 70_000)
 	for _, m := range []Message{
-		(&Intent{Request: long, User: long, ActAs: long, Method: long, Route: long, Object: long}).Cut(),
+		(&Intent{Request: long, Forwarded: long, User: long, ActAs: long, Method: long, Route: long, Object: long}).Cut(),
 		(&Outcome{Code: long, Result: long}).Cut(),
 	} {
 		frame, err := encode(m)

@@ -117,7 +117,7 @@ var book = []row{
 	{KindPause, "Pause", Parent, Worker, always, 10, 10, 0, Born,
 		"the client of that connection has to wait for so many seconds, and is told so", of[Pause]},
 
-	{KindIntent, "Intent", Worker, Parent, always, 32, 32 + 3*maxName + maxMethod + maxRoute + maxObject, 0, Born,
+	{KindIntent, "Intent", Worker, Parent, always, 34, 34 + 3*maxName + maxSource + maxMethod + maxRoute + maxObject, 0, Born,
 		"a change is about to be made for a connection of this worker: may it?", of[Intent]},
 	{KindNoted, "Noted", Parent, Worker, always, 9, 9, 0, Born,
 		"the audit log has the intent, and the change may be made; or it must not be, or not yet", of[Noted]},

@@ -26,7 +26,7 @@ func FuzzAuditLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, user, object string) {
 		c := &change{id: "r-1", worker: &process{number: 1, pid: 2}, facts: ipc.Connection{UID: ipc.NoID, Addr: object, Listener: user},
-			said: &ipc.Intent{User: user, UID: ipc.NoID, Object: object}}
+			said: &ipc.Intent{User: user, Forwarded: user, UID: ipc.NoID, Object: object}}
 		for _, line := range [][]byte{c.intent(time.Now()), c.outcome(time.Now(), endReported, "", &ipc.Outcome{Code: user, Result: object})} {
 			if n := strings.Count(string(line), "\n"); n != 1 || line[len(line)-1] != '\n' {
 				t.Fatalf("%d line feeds in %q", n, line)
@@ -36,11 +36,16 @@ func FuzzAuditLine(f *testing.F) {
 					t.Fatalf("%U in %q", r, line)
 				}
 			}
-			var got struct{ Worker struct{ User, Object string } }
+			var got struct {
+				Worker struct {
+					User, Object string
+					Forwarded    string `json:"forwarded_for"`
+				}
+			}
 			if err := json.Unmarshal(line, &got); err != nil {
 				t.Fatalf("%v in %q", err, line)
 			}
-			for _, pair := range [][2]string{{user, got.Worker.User}, {object, got.Worker.Object}} {
+			for _, pair := range [][2]string{{user, got.Worker.User}, {user, got.Worker.Forwarded}, {object, got.Worker.Object}} {
 				want := string([]rune(pair[0])) // each byte that is no UTF-8 is U+FFFD
 				if len(pair[0]) <= auditText && pair[1] != want || len(pair[1]) > 3*auditText+3 {
 					t.Fatalf("%q came back as %q", pair[0], pair[1])

@@ -136,6 +136,9 @@ func (c *change) start(now time.Time, event string) *auditLine {
 func (c *change) words(l *auditLine) {
 	l.begin("worker")
 	l.text("request", c.said.Request)
+	if c.said.Forwarded != "" {
+		l.text("forwarded_for", c.said.Forwarded)
+	}
 	if c.said.User != "" {
 		l.text("user", c.said.User)
 	}

@@ -29,11 +29,11 @@ func playIdle(part string, c *ipc.Channel) {
 	case "pause":
 		sendRaw(ipc.KindPause, 10, 0)
 	case "intent cut off":
-		sendRaw(ipc.KindIntent, 31, 0)
-	case "intent with leftovers":
 		sendRaw(ipc.KindIntent, 33, 0)
+	case "intent with leftovers":
+		sendRaw(ipc.KindIntent, 35, 0)
 	case "intent too long":
-		sendRaw(ipc.KindIntent, 1133, 0)
+		sendRaw(ipc.KindIntent, 1180, 0)
 	case "outcome too long":
 		sendRaw(ipc.KindOutcome, 338, 0)
 	case "outcomes without end":
@@ -74,7 +74,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		c.Send(&ipc.Intent{ID: 1, Connection: id, UID: ipc.NoID})
 	case "intent of long words": // as long as the book lets through, of what JSON and terminals take for something else
 		word := func(n int) string { return strings.Repeat("\n\"\\\x1b\xff\u2028", n)[:n] }
-		long := &ipc.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), User: word(1 << 10), UID: 0, ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10)}
+		long := &ipc.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), Forwarded: word(1 << 10), User: word(1 << 10), UID: 0, ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10)}
 		c.Send(long.Cut())
 		for {
 			m, err := c.Receive()
@@ -100,9 +100,9 @@ func TestPenaltyLiars(t *testing.T) {
 		{part: "offence cut off", want: "has 8 bytes, not 9"},
 		{part: "offence with a descriptor", want: "came with 1 descriptors"},
 		{part: "pause", want: "is not for a worker to say"},
-		{part: "intent cut off", want: "has 31 bytes"},
+		{part: "intent cut off", want: "has 33 bytes"},
 		{part: "intent with leftovers", want: "Intent of the worker"},
-		{part: "intent too long", want: "has 1133 bytes"},
+		{part: "intent too long", want: "has 1180 bytes"},
 		{part: "outcome too long", want: "has 338 bytes"},
 		{part: "outcomes without end", want: "which was not let through"},
 		{part: "offence untaken", want: "which it does not hold", knock: true},

@@ -76,7 +76,7 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 
 // intent is the message about a change.
 func intent(number, connection uint64, change handlers.Change) *ipc.Intent {
-	m := &ipc.Intent{ID: number, Connection: connection, Request: change.Request, User: change.User, UID: ipc.NoID, ActAs: change.ActAs,
+	m := &ipc.Intent{ID: number, Connection: connection, Request: change.Request, Forwarded: change.Forwarded, User: change.User, UID: ipc.NoID, ActAs: change.ActAs,
 		Method: change.Method, Route: change.Route, Object: change.Object}
 	if change.Local {
 		m.UID = change.UID

@@ -11,6 +11,13 @@ import (
 	"schedrestd/ipc"
 )
 
+// TestIntentSaysForWhom: the parent hears for whom a proxy says that it asks.
+func TestIntentSaysForWhom(t *testing.T) {
+	if m := intent(1, 2, handlers.Change{Request: "r", Forwarded: "203.0.113.9"}); m.Forwarded != "203.0.113.9" || m.UID != ipc.NoID {
+		t.Errorf("%+v", m)
+	}
+}
+
 // TestChangesWait: a worker that is told to come later asks again, with another number, and reports once under that one; one that
 // gets no leave makes no change.
 func TestChangesWait(t *testing.T) {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -26,6 +27,7 @@ type offences struct {
 
 	mu      sync.Mutex
 	reports *rate.Bucket
+	lines   *rate.Bucket // about those who wait
 }
 
 // Reports of this worker: so many at once, and then so many a second. What is more is not told, since who is over
@@ -41,7 +43,7 @@ const mostForwarded = 10_000
 func newOffences(a ipc.Admission, w *watch, counts *counters) *offences {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
 	return &offences{watch: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
-		reports: rate.New(reportBurst, reportRate, time.Now())}
+		reports: rate.New(reportBurst, reportRate, time.Now()), lines: rate.New(50, 5, time.Now())}
 }
 
 // report tells the parent what the client of connection id did.
@@ -79,12 +81,22 @@ func (o *offences) wait(r *http.Request, c *course) time.Duration {
 // unauthenticated notes that r was answered 401.
 func (o *offences) unauthenticated(r *http.Request, c *course) {
 	if who := o.behind(r); who.IsValid() {
-		o.forwarded.Offend(time.Now(), who, penalty.Auth)
+		wait, begun := o.forwarded.Offend(time.Now(), who, penalty.Auth)
+		if begun && o.mayTell() {
+			slog.Warn("a source behind a proxy has to wait: it offended too often", "forwarded_for", who.String(), "pause", wait)
+		}
 		return
 	}
 	if c != nil && !o.speaks(r) {
 		o.report(c.id, ipc.WrongCredential)
 	}
+}
+
+// mayTell tells whether a line may say that somebody has to wait: not as often as there are addresses.
+func (o *offences) mayTell() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lines.Take(time.Now(), 1)
 }
 
 // speaks tells whether r comes from somebody who speaks for others.
@@ -97,9 +109,29 @@ func (o *offences) speaks(r *http.Request) bool {
 // mostHops is how many addresses of X-Forwarded-For are looked at.
 const mostHops = 16
 
-// behind is for whom a proxy speaks: the last address of X-Forwarded-For that is no proxy's. What stands before
-// that anybody can have written. It is none when r does not come from a proxy, or that does not say.
+// behind is the source for which a proxy speaks, none when that has no penalties.
 func (o *offences) behind(r *http.Request) netip.Addr {
+	addr := o.forwardedFor(r)
+	if !addr.IsValid() || o.admission.Exempts(addr) {
+		return netip.Addr{}
+	}
+	return ipc.OneClient(addr)
+}
+
+// named is r with the address for which a proxy speaks beside the proxy's own, for the logs.
+func (o *offences) named(r *http.Request) *http.Request {
+	addr := o.forwardedFor(r)
+	if !addr.IsValid() {
+		return r
+	}
+	peer, _ := auth.PeerFrom(r.Context())
+	peer.Forwarded = addr.String()
+	return r.WithContext(auth.WithPeer(r.Context(), peer))
+}
+
+// forwardedFor is for whom a proxy speaks: the last address of X-Forwarded-For that is no proxy's. What stands before
+// that anybody can have written. It is none when r does not come from a proxy, or that does not say.
+func (o *offences) forwardedFor(r *http.Request) netip.Addr {
 	lines := r.Header.Values("X-Forwarded-For")
 	if len(lines) == 0 || !o.speaks(r) {
 		return netip.Addr{}
@@ -112,10 +144,7 @@ func (o *offences) behind(r *http.Request) netip.Addr {
 		case !ok:
 			return netip.Addr{}
 		case !o.admission.Speaks(addr, ipc.NoID):
-			if o.admission.Exempts(addr) {
-				return netip.Addr{}
-			}
-			return ipc.OneClient(addr)
+			return addr.Unmap().WithZone("")
 		case i < 0:
 			return netip.Addr{}
 		}

@@ -34,6 +34,7 @@ func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
 // ServeHTTP is http.Handler's.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.server.counts.requests.Add(1)
+	r = g.server.offences.named(r)
 	c, ok := r.Context().Value(courseKey{}).(*course)
 	if ok {
 		g.server.watch.enter(c, ipc.Answering)
