@@ -37,6 +37,7 @@ const (
 	SaySealed = "sealed: " // how the cage was closed: a line of security.Sealed
 	SayProbe  = "probe: "  // what was tried, and answered as it has to be
 	SayAct    = "act: "    // what is about to be done; without a name, what can be
+	SayFailed = "failed: " // why the process lives: the cage could not be closed, or did not kill
 )
 
 // bookVersion stands for the book and all walks: the checksum of testdata/book.txt, which has them in words. Tests demand

@@ -84,7 +84,10 @@ func (s *spawner) drop(c Config, who security.Identity) (*anchor, error) {
 		return a, nil
 	}
 	a.stop()
-	if err != nil || n == 0 {
+	if err == nil && n == 0 {
+		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing, as %s of another build would", s.program.Name())
+	}
+	if err != nil {
 		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing (%v)", err)
 	}
 	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", printable(string(said[:n])))

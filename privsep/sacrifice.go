@@ -27,10 +27,11 @@ var handful = []string{"kill of the parent", "process_vm_readv", "fork by clone"
 
 // sacrifice is a process that is to die.
 type sacrifice struct {
-	act   string // "": it only tells what there is
-	pid   int
-	pidfd *os.File
-	log   *os.File
+	act     string // "": it only tells what there is
+	program string
+	pid     int
+	pidfd   *os.File
+	log     *os.File
 }
 
 // sacrifice starts one.
@@ -46,7 +47,7 @@ func (s *spawner) sacrifice(how ipc.Seal, who security.Identity, act string) (*s
 		logRead.Close()
 		return nil, err
 	}
-	return &sacrifice{act: act, pid: pid, pidfd: os.NewFile(uintptr(pidfd), "sacrifice"), log: logRead}, nil
+	return &sacrifice{act: act, program: s.program.Name(), pid: pid, pidfd: os.NewFile(uintptr(pidfd), "sacrifice"), log: logRead}, nil
 }
 
 // mostSaid bounds what one may say.
@@ -102,11 +103,25 @@ func (x *sacrifice) judge(limit time.Duration) (sealed security.Sealed, wrong st
 	switch {
 	case closed && status.Signaled() && status.Signal() == syscall.SIGSYS && slices.Equal(told(said, ipc.SayAct), []string{x.act}):
 		return sealed, "", nil
+	case !closed && status.Exited():
+		return sealed, "", unclosed(x.program, said, status)
 	case !closed:
 		return sealed, fmt.Sprintf("%s (%s before it was done: %s)", x.act, describe(status), printable(strings.TrimSpace(said))), nil
 	}
 	last := said[strings.LastIndexByte(strings.TrimRight(said, "\n"), '\n')+1:]
 	return sealed, fmt.Sprintf("%s (%s: %s)", x.act, describe(status), printable(strings.TrimSpace(last))), nil
+}
+
+// unclosed is about a process that ended with status before it had closed the cage. One of this build says why; whatever else is
+// there in the place of the workers' program says something else, or nothing.
+func unclosed(program, said string, status unix.WaitStatus) error {
+	hint := "docs/PRIVSEP.md has the kernels that it can be closed on"
+	why := strings.Join(told(said, ipc.SayFailed), "; ")
+	if why == "" {
+		why = printable(strings.TrimSpace(said))
+		hint = program + " is of another build than this program, or another program: make install puts all of one build in place"
+	}
+	return errs.New(errs.Denied, "the workers' cage can't be closed: %s (%s)", why, describe(status)).WithHint("%s", hint)
 }
 
 // atOnce is how many processes die side by side.
@@ -150,7 +165,7 @@ func (s *spawner) recite(c Config, who security.Identity) (sealed security.Seale
 	said, status, err := x.end(c.StartLimit)
 	sealed, closed := toldSealed(said)
 	if err == nil && (status != 0 || !closed) {
-		err = errs.New(errs.Denied, "the workers' cage can't be closed: %s (%s)", printable(strings.TrimSpace(said)), describe(status))
+		err = unclosed(x.program, said, status)
 	}
 	return sealed, told(said, ipc.SayProbe), told(said, ipc.SayAct), err
 }

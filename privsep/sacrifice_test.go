@@ -21,6 +21,9 @@ func isAct() bool { _, ok := program.ActArgs(os.Args); return ok }
 func playAct() int {
 	args, _ := program.ActArgs(os.Args)
 	switch os.Args[1] {
+	case "of another build":
+		fmt.Fprintln(os.Stderr, `error: unknown command "act"`)
+		return 1
 	case "lives but tells":
 		if args[1] == "" {
 			break
@@ -61,6 +64,14 @@ func TestSacrifices(t *testing.T) {
 				t.Errorf("error %q, hint %q", text, hint)
 			}
 		})
+	}
+}
+
+// TestNoProgramOfOurs: what is in the place of the workers' program and knows nothing of a cage is no reason to serve without one.
+func TestNoProgramOfOurs(t *testing.T) {
+	text, hint := launch(t, plain(t), Config{Argv: []string{programName, "of another build"}}).failure()
+	if !strings.Contains(text, `the workers' cage can't be closed: error: unknown command "act" (exit status 1)`) || !strings.Contains(hint, binary+" is of another build") || strings.Contains(hint, "audit") {
+		t.Errorf("error %q, hint %q", text, hint)
 	}
 }
 

@@ -28,7 +28,7 @@ func ActArgs(args []string) (rest []string, ok bool) {
 func Act(args []string) int {
 	signal.Ignore()
 	if err := act(args[0], args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, ipc.SayFailed+err.Error())
 		return 1
 	}
 	return 0
