@@ -226,10 +226,17 @@ func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error)
 		defer unix.Close(program)
 		path = fmt.Sprintf("/proc/self/fd/%d", program) // resolved in the child
 	}
+	hide := func() error { return nil }
 	if s.nest != nil {
-		defer showForStart()()
+		hide = showForStart()
 	}
 	pid, _, err = syscall.StartProcess(path, b.argv, attr)
+	if failed := hide(); failed != nil { // this process can be traced, keys and all
+		if err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return 0, -1, failed
+	}
 	if err == nil && pidfd < 0 {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return 0, -1, errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")

@@ -107,13 +107,13 @@ func (s *spawner) absent(p part) error {
 // showForStart makes this process dumpable until the function that it returns. The maps of ids are files
 // in the /proc of a child that is about to execute, and as long as it has a memory in common with a process that is not
 // dumpable they are root's. Who could use the moment is of the same uid as this process, and in no cage.
-func showForStart() (hide func()) {
+func showForStart() (hide func() error) {
 	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil || before == 1 {
-		return func() {}
+		return func() error { return nil }
 	}
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
-	return func() { _ = security.HideFromNeighbours() }
+	return security.HideFromNeighbours
 }
 
 // ofUserNamespace is what a process in namespaces of its own has beside what it inherited. Which they are is not
