@@ -2,12 +2,12 @@ package privsep
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"schedrestd/ipc"
 )
@@ -52,11 +52,7 @@ func TestAnchorGone(t *testing.T) {
 	worker := g.workerPID()
 	must(t, syscall.Kill(anchorOf(t, g.cmd.Process.Pid), syscall.SIGKILL))
 	g.await("the first process of the workers' PID namespace is gone, and with it all of them: the gateway ends, to be started again", nil)
-	for end := time.Now().Add(patience); syscall.Kill(worker, 0) == nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("a worker outlives its PID namespace")
-		}
-	}
+	await(t, "its worker is gone, too", func() bool { return syscall.Kill(worker, 0) != nil })
 	if err := g.cmd.Wait(); err == nil {
 		t.Error("the gateway ended as if all were well")
 	}
@@ -70,10 +66,6 @@ func TestParentGone(t *testing.T) {
 	must(t, syscall.Kill(worker, syscall.SIGSTOP)) // it can't notice by itself
 	must(t, g.cmd.Process.Kill())
 	for _, pid := range []int{worker, anchor} {
-		for end := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("process %d outlives the parent", pid)
-			}
-		}
+		await(t, fmt.Sprintf("process %d is gone with the parent", pid), func() bool { return syscall.Kill(pid, 0) != nil })
 	}
 }

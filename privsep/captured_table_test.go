@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -158,16 +159,15 @@ func (g *gateway) worker() (int, *http.Client) {
 // awaitAny waits for a record that satisfies match.
 func (g *gateway) awaitAny(match func(map[string]any) bool) map[string]any {
 	g.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	var found map[string]any
+	g.eventually("the parent logs it", func() bool {
 		g.mu.Lock()
-		for _, r := range g.records {
-			if match(r) {
-				g.mu.Unlock()
-				return r
-			}
+		defer g.mu.Unlock()
+		i := slices.IndexFunc(g.records, match)
+		if i >= 0 {
+			found = g.records[i]
 		}
-		g.mu.Unlock()
-	}
-	g.t.Fatal("the parent logged nothing of it")
-	return nil
+		return i >= 0
+	})
+	return found
 }

@@ -473,11 +473,7 @@ func TestWorkerForEachConnection(t *testing.T) {
 		for _, c := range list {
 			c.Close()
 		}
-		for end := time.Now().Add(patience); len(children(t, g.cmd.Process.Pid)) > 0; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("workers outlive their connections")
-			}
-		}
+		await(t, "workers end with their connections", func() bool { return len(children(t, g.cmd.Process.Pid)) == 0 })
 	}
 	g := serve(t, plain(t), Config{Switches: security.Switches{WorkerPerConnection: true}})
 	visit(g, func() (net.Conn, error) { return net.Dial("tcp", g.addr) })

@@ -227,7 +227,7 @@ func TestHTTPS(t *testing.T) {
 
 	cache := tls.NewLRUClientSessionCache(1)
 	resumed := map[string]bool{}
-	g.eventually(func() bool { // there are two workers
+	g.eventually("both workers resume a session", func() bool {
 		r, pid, err := secured(s.client(g.addr, func(c *tls.Config) { c.ClientSessionCache = cache }), "/pid")
 		must(t, err)
 		if r.TLS.DidResume {
@@ -262,13 +262,13 @@ func TestTicketsRotate(t *testing.T) {
 		must(t, err)
 		return r.TLS.DidResume
 	}
-	g.eventually(func() bool { // where everything is slow a try comes too late
+	g.eventually("a session of the key before is resumed", func() bool { // where everything is slow a try comes too late
 		cache = tls.NewLRUClientSessionCache(1)
 		resumes(true)
 		time.Sleep(c.Rotate * 3 / 2) // there is a newer key
 		return resumes(false)
 	})
-	g.eventually(func() bool { return !resumes(false) })
+	g.eventually("one of an older key is not", func() bool { return !resumes(false) })
 }
 
 // frozen is a cache that keeps what it had first.
@@ -316,7 +316,7 @@ func TestKeeperDies(t *testing.T) {
 	s.leaf = leaf
 	must(t, syscall.Kill(g.keeperPID(4), syscall.SIGKILL))
 	g.keeperPID(5)
-	g.eventually(func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
+	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
 // TestKeeperWithoutKey: one that has come after another and can't use the key is of no use. It is ended,
@@ -329,16 +329,13 @@ func TestKeeperWithoutKey(t *testing.T) {
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
 	g.because("keeper is gone: handshakes wait for the next one, and the daemons vouch for tokens", "not to my taste")
 	g.keeperPID(3)
-	g.eventually(func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
+	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
-func (g *gateway) eventually(happened func() bool) {
+// eventually is await, of a gateway.
+func (g *gateway) eventually(what string, happened func() bool) {
 	g.t.Helper()
-	for end := time.Now().Add(patience); !happened(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			g.t.Fatal("did not happen")
-		}
-	}
+	await(g.t, what, happened)
 }
 
 // TestHostileKeepers: each breaks the book in its way, and the start fails and says why.
@@ -373,7 +370,7 @@ func TestSilentKeeper(t *testing.T) {
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, s.config(Config{KeeperArgv: []string{"first stops", mark}, Silence: 200 * time.Millisecond}))
 	g.because("keeper is gone: handshakes wait for the next one, and the daemons vouch for tokens", "has not read its channel")
-	g.eventually(func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
+	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
 // TestKeyFilesRefused: a key that somebody else can read or put there keeps the gateway from starting,

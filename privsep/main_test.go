@@ -412,13 +412,9 @@ var here sync.Map
 // pidOf is the pid of the worker that answered /pid so.
 func pidOf(t *testing.T, token string) int {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if pid, ok := here.Load(token); ok {
-			return pid.(int)
-		}
-	}
-	t.Fatalf("no log has a worker with the token %q", token)
-	return 0
+	var pid any
+	await(t, "a log has a worker with the token "+token, func() (ok bool) { pid, ok = here.Load(token); return ok })
+	return pid.(int)
 }
 
 // status is a field of /proc/PID/status.

@@ -174,7 +174,7 @@ func (g *gateway) alone(key [][]byte, workers map[int]bool, path string) {
 	plant := make([]byte, 32)
 	_, _ = rand.Read(plant)
 	for pid := range workers {
-		g.eventually(func() bool { return pidOf(t, g.mustGet("/hold?hex="+hex.EncodeToString(plant))) == pid })
+		g.eventually(fmt.Sprintf("worker %d answers", pid), func() bool { return pidOf(t, g.mustGet("/hold?hex="+hex.EncodeToString(plant))) == pid })
 		if !inMemory(t, pid, [][]byte{plant}) {
 			t.Errorf("what worker %d was told to hold is not found", pid)
 		}
@@ -201,7 +201,7 @@ func (g *gateway) notLogged(key [][]byte) {
 	plant := []byte("a part of a key!")
 	for _, way := range spellings(plant) {
 		g.mustGet("/log?text=" + url.QueryEscape(way))
-		g.eventually(func() bool { return g.logged(way) })
+		g.eventually("the log has "+way, func() bool { return g.logged(way) })
 	}
 	for _, part := range key {
 		for _, way := range spellings(part[:16]) {

@@ -221,7 +221,7 @@ func TestAuditLongWords(t *testing.T) {
 	}
 	defer conn.Close()
 	var lines []map[string]any
-	g.eventually(func() bool { lines = auditRecords(t, path); return len(lines) == 2 })
+	g.eventually("two lines of the audit log", func() bool { lines = auditRecords(t, path); return len(lines) == 2 })
 	for _, l := range lines {
 		gateway, said := l["gateway"].(map[string]any), l["worker"].(map[string]any)
 		raw, err := json.Marshal(said)

@@ -274,7 +274,7 @@ func TestWornAfterReload(t *testing.T) {
 			g.mustGet("/pid")
 		}
 		for _, pid := range old {
-			g.eventually(func() bool {
+			g.eventually(fmt.Sprintf("worker %d is done", pid), func() bool {
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				for _, r := range g.records {

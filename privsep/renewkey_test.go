@@ -33,7 +33,7 @@ func TestRenewal(t *testing.T) {
 	must(t, err)
 	old := s.leaf
 	s.renew()
-	g.eventually(served)
+	g.eventually("the new pair is served", served)
 
 	for problem, text := range map[string]string{
 		"does not belong":    keyText(t, s.key),
@@ -44,7 +44,7 @@ func TestRenewal(t *testing.T) {
 			text = keyText(t, other)
 		}
 		s.put(s.Key, text, 0o600)
-		g.eventually(func() bool { return complaints(problem) > 0 })
+		g.eventually("a complaint: "+problem, func() bool { return complaints(problem) > 0 })
 		for range 10 { // of looks at the files
 			time.Sleep(20 * time.Millisecond)
 			if !served() {
@@ -56,16 +56,16 @@ func TestRenewal(t *testing.T) {
 		}
 	}
 	s.put(s.Key, keyText(t, s.key), 0o644)
-	g.eventually(func() bool { return complaints("lets others in") == 1 })
+	g.eventually("a complaint of the mode", func() bool { return complaints("lets others in") == 1 })
 	must(t, os.Remove(s.Certificate))
 	must(t, os.Chmod(s.Key, 0o600))
-	g.eventually(func() bool { return complaints("certificate file "+s.Certificate+": no such file") == 1 })
+	g.eventually("a complaint of the certificate", func() bool { return complaints("certificate file "+s.Certificate+": no such file") == 1 })
 	s.renew()
-	g.eventually(served)
+	g.eventually("the new pair is served", served)
 	if s.leaf.Equal(old) {
 		t.Fatal("nothing was renewed")
 	}
-	g.eventually(func() bool { _, now, err := secured(s.client(g.addr), "/pid"); return err == nil && now == pid })
+	g.eventually("the worker of before serves", func() bool { _, now, err := secured(s.client(g.addr), "/pid"); return err == nil && now == pid })
 }
 
 // TestClientCertificates: with authorities named, who has no certificate of theirs stays out.
@@ -98,8 +98,8 @@ func TestClientCertificates(t *testing.T) {
 	caKey2, ca2, caText2 := pairOf(t, nil, nil)
 	s.put(s.ClientCA, caText2, 0o644)
 	key2, leaf2, _ := pairOf(t, ca2, caKey2)
-	g.eventually(func() bool { _, _, err := secured(s.client(g.addr, with(key2, leaf2)), "/pid"); return err == nil })
-	g.eventually(func() bool { _, _, err := secured(s.client(g.addr, with(key, leaf)), "/pid"); return err != nil })
+	g.eventually("the second pair is served", func() bool { _, _, err := secured(s.client(g.addr, with(key2, leaf2)), "/pid"); return err == nil })
+	g.eventually("the first pair is not", func() bool { _, _, err := secured(s.client(g.addr, with(key, leaf)), "/pid"); return err != nil })
 	// One that is broken changes nothing: least of all does it let anybody in.
 	s.put(s.ClientCA, "broken", 0o644)
 	g.await("renewed certificates are not used, those before them stay", nil)

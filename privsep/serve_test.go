@@ -107,13 +107,9 @@ func TestKilledWorkers(t *testing.T) {
 	g.settled(t, 60)
 	// Connections on their way to a worker have a descriptor for a moment; one that is lost has
 	// it for good.
-	var after []string
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if after = descriptors(t, g.cmd.Process.Pid); len(after) <= before {
-			return
-		}
-	}
-	t.Errorf("the parent had %d descriptors after 10 deaths, and %d for good after %d: %q", before, len(after), deaths, after)
+	await(t, fmt.Sprintf("the parent has no more than the %d descriptors of after 10 deaths", before), func() bool {
+		return len(descriptors(t, g.cmd.Process.Pid)) <= before
+	})
 }
 
 // hold opens n connections and sees each answered once.
@@ -173,12 +169,7 @@ func (g *gateway) settled(t *testing.T, n int) {
 		}
 		return ready, ended
 	}
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if ready, ended := dead(); ready-ended == 2 {
-			return
-		}
-	}
-	t.Fatal("the pool is not full again")
+	await(t, "the pool is full again", func() bool { ready, ended := dead(); return ready-ended == 2 })
 }
 
 // TestMaxConnections: no more than the limit are handled at one time; those that wait
@@ -276,17 +267,10 @@ func TestParentDies(t *testing.T) {
 	pid := g.workerPID()
 	g.cmd.Process.Kill()
 	g.wait()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid)); err != nil && syscall.Kill(pid, 0) == syscall.ESRCH {
-			return
-		}
-		if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && len(raw) > 0 {
-			if s := status(t, pid, "State"); s[0] == 'Z' {
-				return // whoever is its parent now has not reaped it yet
-			}
-		}
-	}
-	t.Error("a worker outlives its parent")
+	await(t, "its worker is gone", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(stat), ") Z ") // whoever is its parent now has not reaped it yet
+	})
 }
 
 // TestDrainHasAnEnd: a worker that does not come to an end by itself is ended.

@@ -147,7 +147,7 @@ func (g *gateway) want(what, token, verdict string) {
 // comes waits for a verdict.
 func (g *gateway) comes(token, verdict string) {
 	g.t.Helper()
-	g.eventually(func() bool { return g.verdict(token) == verdict })
+	g.eventually("a token is "+verdict, func() bool { return g.verdict(token) == verdict })
 }
 
 // keeps asks often enough that every worker is asked.
@@ -294,7 +294,7 @@ func TestNoTokenKeys(t *testing.T) {
 	v.put(v.JWKS, setOf(v.rsa), 0o644)
 	g.comes(hs256(v.key), "good")
 	g.comes(rs256(t, v.rsa), "good")
-	g.eventually(func() bool {
+	g.eventually("forged tokens are bad", func() bool {
 		return g.verdict(hs256(strangersKey)) == "bad" && g.verdict(rs256(t, strangersRSA())) == "bad"
 	})
 }
@@ -350,7 +350,7 @@ func TestTokenKeyChanges(t *testing.T) {
 		{func() { os.Remove(v.Key) }, "no such file"},
 	} {
 		broken.spoil()
-		g.eventually(func() bool { return g.complaints("key of HS256 tokens", broken.want) > 0 })
+		g.eventually("a complaint: "+broken.want, func() bool { return g.complaints("key of HS256 tokens", broken.want) > 0 })
 		g.comes(hs256(strangersKey), "unknown")
 		g.keeps(broken.want+", the key before it", hs256(good), "good")
 		time.Sleep(200 * time.Millisecond) // ten looks
@@ -438,7 +438,7 @@ func TestKeySetChanges(t *testing.T) {
 		g.comes(rs256(t, v.rsa), "bad")
 	}
 	v.put(v.JWKS, setOf(strangersRSA()), 0o666)
-	g.eventually(func() bool { return g.complaints("key set of RS256 tokens", "lets others write it") == 1 })
+	g.eventually("a complaint of the key set", func() bool { return g.complaints("key set of RS256 tokens", "lets others write it") == 1 })
 	g.comes(rs256(t, strangersRSA()), "unknown")
 	g.keeps("the key set of before", rs256(t, next), "good")
 	v.put(v.JWKS, `{"keys": [`, 0o644) // the parent does not know

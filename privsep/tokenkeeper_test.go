@@ -30,7 +30,7 @@ func TestKeeperOfTokensDies(t *testing.T) {
 		g.mustGet("/pid")
 	}
 	must(t, os.Remove(v.Key))
-	g.eventually(func() bool { return g.complaints("key of HS256 tokens", "no such file") == 1 })
+	g.eventually("a complaint of the key", func() bool { return g.complaints("key of HS256 tokens", "no such file") == 1 })
 	must(t, syscall.Kill(g.keeperPID(4), syscall.SIGKILL))
 	g.keeperPID(5)
 	g.comes(hs256(v.key), "good")
@@ -49,7 +49,7 @@ func TestTokenKeyWrittenOver(t *testing.T) {
 	must(t, os.WriteFile(v.Key, []byte("short"), 0o600))
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
 	g.await("the keeper has no key of HS256 tokens: they are vouched for by the daemons", nil)
-	g.eventually(func() bool { _, _, err := secured(s.client(secure), "/pid"); return err == nil })
+	g.eventually("handshakes are served", func() bool { _, _, err := secured(s.client(secure), "/pid"); return err == nil })
 	g.comes(hs256(v.key), "unknown")
 	v.renew()
 	g.comes(hs256(v.key), "good")
@@ -86,7 +86,7 @@ func TestTokenKeyByReload(t *testing.T) {
 	keeper := g.keeperPID(1)
 	hup(2, Secrets{Tokens: other}, "configuration is reread")
 	g.await("keeper is done: there is nothing to keep", nil)
-	g.eventually(func() bool { return syscall.Kill(keeper, 0) == syscall.ESRCH })
+	g.eventually("the keeper is gone", func() bool { return syscall.Kill(keeper, 0) == syscall.ESRCH })
 	g.keeps("no key", hs256(v.key), "unknown")
 	g.keeps("the key set", rs256(t, v.rsa), "good")
 	hup(3, Secrets{}, "configuration is reread")
@@ -183,7 +183,7 @@ func TestRenewalWithABadKey(t *testing.T) {
 	s.renew()
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.await("nothing is changed: the configuration that was reread can't be used", nil)
-	g.eventually(func() bool { _, _, err := secured(s.client(secure), "/pid"); return err == nil })
+	g.eventually("handshakes are served", func() bool { _, _, err := secured(s.client(secure), "/pid"); return err == nil })
 }
 
 func mustRead(t *testing.T, path string) string {

@@ -273,11 +273,7 @@ func TestQueueDeadline(t *testing.T) {
 	for range 3 { // waits until the slots are free
 		p.slots.take(nil)
 	}
-	for end := time.Now().Add(patience); !strings.Contains(log.String(), "unserved_so_far=3"); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("logged:\n%s", log)
-		}
-	}
+	await(t, "the log counts three", func() bool { return strings.Contains(log.String(), "unserved_so_far=3") })
 }
 
 // TestDeadlineOfTheOnlyOne: a pool that was made for one connection ends when that is turned away, and
