@@ -10,7 +10,7 @@ import (
 	"schedrestd/demo/site"
 )
 
-var admission = &comparison{title: fmt.Sprintf("admission and audit log, median of paired rounds, %d clients", clients), columns: []string{"with", "without", "least ratio", "greatest"}}
+var admission = &comparison{title: fmt.Sprintf("admission and audit log, median of paired rounds, %d clients", clients), columns: []string{"with", "without"}}
 
 func init() { tables = append(tables, admission) }
 
@@ -20,10 +20,10 @@ func BenchmarkAdmission(b *testing.B) {
 	both := []server{l.with(b, "admitting", "SCHEDRESTD_RATE=1000000:1000000"), l.with(b, "open", "SCHEDRESTD_PENALTIES=off")}
 	ping := get("/sched/v0.0.43/ping")
 	b.Run("kept", func(b *testing.B) {
-		priced(b, admission, "ping, kept alive, penalties and rate", both, load{request: ping, kept: true, count: 2000})
+		compare(b, admission, "ping, kept alive, penalties and rate", both, load{request: ping, kept: true, count: 2000})
 	})
 	b.Run("each", func(b *testing.B) {
-		priced(b, admission, "ping, a connection each, penalties and rate", both, load{request: ping, count: 1000})
+		compare(b, admission, "ping, a connection each, penalties and rate", both, load{request: ping, count: 1000})
 	})
 }
 
@@ -45,7 +45,7 @@ func BenchmarkAudit(b *testing.B) {
 		{"submit, kept alive, audit log with SYNC", l.with(b, "synced", log("audit-synced"), "SCHEDRESTD_AUDIT_SYNC=yes")},
 	} {
 		b.Run(x.what, func(b *testing.B) {
-			priced(b, admission, x.what, []server{x.with, without}, load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 40})
+			compare(b, admission, x.what, []server{x.with, without}, load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 40})
 		})
 	}
 }

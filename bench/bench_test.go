@@ -34,6 +34,8 @@ type row struct {
 	what, unit string
 	figures    []float64
 	ratio      float64 // 0: none
+
+	least, greatest float64 // … between these, with a probability of 95 %; 0: nobody has worked it out
 }
 
 // comparison is a table of what was measured in the same run.
@@ -63,6 +65,9 @@ func printTables() {
 			}
 			if r.ratio != 0 {
 				fmt.Printf(" %.2f", r.ratio)
+			}
+			if r.least != 0 {
+				fmt.Printf(" (%.2f–%.2f)", r.least, r.greatest)
 			}
 			fmt.Println(" |")
 		}
@@ -96,32 +101,10 @@ type sample struct {
 	rate float64 // requests per second
 }
 
-// pair measures both in rounds and adds their medians to the table.
+// pair compares the gateway with the one process.
 func pair(b *testing.B, what string, l load) {
 	lab := theLab.open(b)
-	both := []server{lab.gateway(b), lab.single(b)}
-	for _, s := range both {
-		measure(b, s, l) // warm up
-	}
-	samples := [2][]sample{}
-	var cpuRatios, rateRatios []float64
-	for round := 0; b.Loop(); round++ {
-		for i := range both {
-			which := (round + i) % 2
-			samples[which] = append(samples[which], measure(b, both[which], l))
-		}
-		g, s := samples[0][round], samples[1][round]
-		cpuRatios = append(cpuRatios, g.cpu/s.cpu)
-		rateRatios = append(rateRatios, g.rate/s.rate)
-	}
-	cpu := func(s sample) float64 { return s.cpu }
-	rate := func(s sample) float64 { return s.rate }
-	pairs.add(row{what + ": CPU per request", "µs", []float64{median(samples[0], cpu), median(samples[1], cpu)}, middle(cpuRatios)})
-	pairs.add(row{what + ": requests per second", "", []float64{median(samples[0], rate), median(samples[1], rate)}, middle(rateRatios)})
-	b.ReportMetric(middle(cpuRatios), "cpu-ratio")
-	b.ReportMetric(median(samples[0], cpu), "cpu-µs/req")
-	b.ReportMetric(median(samples[0], rate), "req/s")
-	b.ReportMetric(0, "ns/op") // of a whole round: says nothing
+	compare(b, pairs, what, []server{lab.gateway(b), lab.single(b)}, l)
 }
 
 // measure runs l once against s.

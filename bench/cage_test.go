@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var caged = &comparison{title: fmt.Sprintf("the workers' cage, median of paired rounds, %d clients", clients), columns: []string{"with", "without", "least ratio", "greatest"}}
+var caged = &comparison{title: fmt.Sprintf("the workers' cage, median of paired rounds, %d clients", clients), columns: []string{"with", "without"}}
 
 func init() { tables = append(tables, caged) }
 
@@ -27,7 +27,7 @@ func BenchmarkCage(b *testing.B) {
 			{"ping, a connection each", load{request: ping, count: 4500}},
 			{"one node, kept alive", load{request: get("/sched/v0.0.43/node/" + l.Node), kept: true, count: 6000}},
 		} {
-			b.Run(x.what, func(b *testing.B) { priced(b, caged, x.what, both, x.load) })
+			b.Run(x.what, func(b *testing.B) { compare(b, caged, x.what, both, x.load) })
 		}
 	})
 	b.Run("start", func(b *testing.B) {
@@ -42,7 +42,7 @@ func BenchmarkCage(b *testing.B) {
 			l.localOf(b, without, "uncaged-start", "worker_per_connection", one, serve...),
 		}
 		const what = "a worker started, and one ping"
-		b.Run(what, func(b *testing.B) { priced(b, caged, what, both, load{request: ping, count: 150, local: true}) })
+		b.Run(what, func(b *testing.B) { compare(b, caged, what, both, load{request: ping, count: 150, local: true}) })
 	})
 }
 

@@ -31,7 +31,7 @@ func BenchmarkCrowd(b *testing.B) {
 		part float64
 	}{{"p50", 0.50}, {"p99", 0.99}} {
 		a, c := percentile(with, p.part), percentile(without, p.part)
-		crowd.add(row{"latency, " + p.name, "ms", []float64{a, c}, a / c})
+		crowd.add(row{what: "latency, " + p.name, unit: "ms", figures: []float64{a, c}, ratio: a / c})
 		b.ReportMetric(a, p.name+"-ms")
 	}
 	b.ReportMetric(0, "ns/op")

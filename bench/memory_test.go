@@ -38,8 +38,8 @@ func BenchmarkMemory(b *testing.B) {
 		if len(memory.rows) > 0 {
 			continue // what is left of one round is in the next: the first counts
 		}
-		memory.add(row{"parent, resident", "MB", []float64{with[0], without[0]}, with[0] / without[0]})
-		memory.add(row{"both workers, proportional", "MB", []float64{with[1], without[1]}, with[1] / without[1]})
+		memory.add(row{what: "parent, resident", unit: "MB", figures: []float64{with[0], without[0]}, ratio: with[0] / without[0]})
+		memory.add(row{what: "both workers, proportional", unit: "MB", figures: []float64{with[1], without[1]}, ratio: with[1] / without[1]})
 	}
 	b.ReportMetric(memory.rows[0].figures[0], "parent-MB")
 	b.ReportMetric(memory.rows[1].figures[0], "workers-MB")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// priced measures both in rounds, and adds the CPU time and the rate of each to the table into.
-func priced(b *testing.B, into *comparison, what string, both []server, l load) {
+// compare measures both in rounds of changing order, and adds the CPU time and the rate of each to the table into.
+func compare(b *testing.B, into *comparison, what string, both []server, l load) {
 	for _, s := range both {
 		measure(b, s, l) // warm up
 	}
@@ -24,18 +24,22 @@ func priced(b *testing.B, into *comparison, what string, both []server, l load) 
 		what, unit string
 		of         func(sample) float64
 	}{
-		{"CPU per request", "", func(s sample) float64 { return s.cpu }},
+		{"CPU per request", "µs", func(s sample) float64 { return s.cpu }},
 		{"requests per second", "", func(s sample) float64 { return s.rate }},
 	} {
 		var ratios []float64
 		for i := range samples[0] {
 			ratios = append(ratios, x.of(samples[0][i])/x.of(samples[1][i]))
 		}
-		low, high := interval(ratios)
-		into.add(row{what + ": " + x.what, x.unit, []float64{median(samples[0], x.of), median(samples[1], x.of), low, high}, middle(ratios)})
-		b.ReportMetric(middle(ratios), strings.ReplaceAll(x.what, " ", "-")+"-ratio")
+		first := median(samples[0], x.of)
+		r := row{what: what + ": " + x.what, unit: x.unit, figures: []float64{first, median(samples[1], x.of)}, ratio: middle(ratios)}
+		r.least, r.greatest = interval(ratios)
+		into.add(r)
+		name := strings.ReplaceAll(x.what, " ", "-")
+		b.ReportMetric(first, name)
+		b.ReportMetric(r.ratio, name+"-ratio")
 	}
-	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(0, "ns/op") // of a whole round: says nothing
 }
 
 // interval holds the median of what the list was drawn from with a probability of 95 % or more, whatever its

@@ -107,7 +107,7 @@ func BenchmarkSlurmSmallMemory(b *testing.B) {
 	l := slurm.open(b)
 	both := l.pair(b)
 	g, r := both[0].peak(b), both[1].peak(b)
-	slurmSmall.add(row{"peak memory of the largest process, after all of these", "MB", []float64{g, r}, r / g})
+	slurmSmall.add(row{what: "peak memory of the largest process, after all of these", unit: "MB", figures: []float64{g, r}, ratio: r / g})
 	for b.Loop() {
 		continue // it is what it is
 	}
@@ -151,7 +151,11 @@ func (p *paired) into(b *testing.B, c *comparison, what string) {
 				ratios = append(ratios, better(f, v[0][i], v[1][i]))
 			}
 		}
-		c.add(row{what + ": " + f.name, f.unit, []float64{g, r}, middle(ratios)})
+		line := row{what: what + ": " + f.name, unit: f.unit, figures: []float64{g, r}, ratio: middle(ratios)}
+		if len(ratios) > 1 {
+			line.least, line.greatest = interval(ratios)
+		}
+		c.add(line)
 		b.ReportMetric(middle(ratios), metric(f.name)+"-ratio")
 	}
 	b.ReportMetric(0, "ns/op") // of a whole round: says nothing

@@ -81,29 +81,7 @@ func BenchmarkHandshakes(b *testing.B) {
 		b.Cleanup(func() { _ = d.Stop() })
 		both = append(both, serving(b, d, securely([]string{gateway, process}[i], config)))
 	}
-	each := load{request: get("/healthz"), count: 400}
-	for _, s := range both {
-		measure(b, s, each) // warm up
-	}
-	samples := [2][]sample{}
-	var cpuRatios, rateRatios []float64
-	for round := 0; b.Loop(); round++ {
-		for i := range both {
-			which := (round + i) % 2
-			samples[which] = append(samples[which], measure(b, both[which], each))
-		}
-		k, p := samples[0][round], samples[1][round]
-		cpuRatios = append(cpuRatios, k.cpu/p.cpu)
-		rateRatios = append(rateRatios, k.rate/p.rate)
-	}
-	cpu := func(s sample) float64 { return s.cpu }
-	rate := func(s sample) float64 { return s.rate }
-	handshakes.add(row{"CPU per handshake", "µs", []float64{median(samples[0], cpu), median(samples[1], cpu)}, middle(cpuRatios)})
-	handshakes.add(row{"handshakes per second", "", []float64{median(samples[0], rate), median(samples[1], rate)}, middle(rateRatios)})
-	b.ReportMetric(middle(rateRatios), "rate-ratio")
-	b.ReportMetric(middle(cpuRatios), "cpu-ratio")
-	b.ReportMetric(median(samples[0], rate), "handshakes/s")
-	b.ReportMetric(0, "ns/op")
+	compare(b, handshakes, "a handshake each", both, load{request: get("/healthz"), count: 400})
 }
 
 // certified puts a key, its certificate and a configuration that names them into dir, and gives what a

@@ -148,7 +148,7 @@ func BenchmarkVerifications(b *testing.B) {
 	}
 	for _, n := range []int{1, clients} {
 		hs, rs := middle(figures[n][0]), middle(figures[n][1])
-		verifying.add(row{fmt.Sprintf("%d at a time", n), "", []float64{hs, rs}, hs / rs})
+		verifying.add(row{what: fmt.Sprintf("%d at a time", n), figures: []float64{hs, rs}, ratio: hs / rs})
 		b.ReportMetric(hs, fmt.Sprintf("HS256/s-%d", n))
 		b.ReportMetric(rs, fmt.Sprintf("RS256/s-%d", n))
 	}
