@@ -20,10 +20,12 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/errs"
+	"schedrestd/rights"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/wire"
+	"schedrestd/security"
 	"schedrestd/socket"
 )
 
@@ -399,6 +401,32 @@ func TestSlotsAreOfAListener(t *testing.T) {
 	for _, network := range []string{"unix", "tcp"} {
 		if _, err := f.ask(t, network, encode(t, codec.V2411, message.RequestPing, &token, message.Empty{})); err != nil {
 			t.Errorf("%s: %v", network, err)
+		}
+	}
+}
+
+// TestNoDescriptors: nobody sends one to a UNIX socket of ours, and where the kernel lets him it stops no thread of ours.
+func TestNoDescriptors(t *testing.T) {
+	f := start(t, &Server{})
+	c := f.dial(t, "unix")
+	defer c.Close()
+	if _, _, err := c.(*net.UnixConn).WriteMsgUnix([]byte{0}, syscall.UnixRights(0), nil); security.KernelSince(6, 16) && !errors.Is(err, syscall.EPERM) {
+		t.Errorf("the sender is told %v", err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		f.mu.Lock()
+		for c := range f.conns {
+			if _, ok := c.nc.(*rights.Conn); !ok {
+				t.Errorf("it reads by a %T", c.nc)
+			}
+		}
+		n := len(f.conns)
+		f.mu.Unlock()
+		if n > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody accepts")
 		}
 	}
 }
