@@ -8,7 +8,6 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/ipc"
-	"schedrestd/rights"
 )
 
 // gone tells whether err is of one connection that broke off before it was accepted;
@@ -53,7 +52,6 @@ func (l *listener) facts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {
 	case *unix.SockaddrInet6:
 		c.Addr = netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port)).String()
 	case *unix.SockaddrUnix:
-		rights.Refuse(fd) // who connected before we had the listener has it not from that
 		u, err := become.PeerFD(fd)
 		if err != nil {
 			return c, err

@@ -10,7 +10,6 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/rights"
 )
 
 // aboveStandard is the first descriptor that is not standard input, output or error: what is kept does not
@@ -77,7 +76,6 @@ func (s *standard) meetSocket(same bool) (bool, error) {
 	case *unix.SockaddrInet6:
 		c.Network, c.Addr = ipc.TCP, netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port)).String()
 	case *unix.SockaddrUnix:
-		rights.Refuse(s.in)
 		u, err := become.PeerFD(s.in)
 		if err != nil {
 			return false, err

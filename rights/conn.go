@@ -13,23 +13,34 @@ import (
 // Conn is a UNIX connection whose peer can't put the threads to sleep that read from it or close it.
 type Conn struct {
 	*net.UnixConn
-	raw syscall.RawConn
+	raw  syscall.RawConn
+	safe bool // nothing was ever sent over it but bytes
 }
 
-// Guard makes a Conn of c.
+// Guard makes a Conn of c. One that was accepted from a socket that refuses does so itself, from its first moment on, and there is nothing
+// to guard then: hence nobody sets that on an accepted one.
 func Guard(c *net.UnixConn) (*Conn, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{UnixConn: c, raw: raw}, nil
+	g := &Conn{UnixConn: c, raw: raw}
+	err = raw.Control(func(fd uintptr) {
+		passes, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS)
+		g.safe = err == nil && passes == 0
+	})
+	return g, err
 }
 
 // Read is io.Reader's. A descriptor that comes with the bytes is closed.
-func (c *Conn) Read(p []byte) (n int, err error) {
-	if len(p) == 0 {
-		return 0, nil
+func (c *Conn) Read(p []byte) (int, error) {
+	if c.safe || len(p) == 0 {
+		return c.UnixConn.Read(p)
 	}
+	return c.read(p)
+}
+
+func (c *Conn) read(p []byte) (n int, err error) {
 	var failed error
 	err = c.raw.Read(func(fd uintptr) bool {
 		Do(func() {
@@ -53,4 +64,9 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 }
 
 // Close closes the connection.
-func (c *Conn) Close() error { return Release(c.UnixConn) }
+func (c *Conn) Close() error {
+	if c.safe {
+		return c.UnixConn.Close()
+	}
+	return Release(c.UnixConn)
+}

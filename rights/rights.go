@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refuse has the kernel refuse descriptors that are sent to fd, a UNIX socket, or to what is accepted from it, with EPERM at the
-// sender. It does nothing before Linux 6.16.
+// Refuse has the kernel refuse descriptors that are sent to fd, a UNIX socket that listens or is new, or to what connects there from now
+// on, with EPERM at the sender. It does nothing before Linux 6.16.
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }
 
 const (

@@ -135,9 +135,28 @@ func TestCloseSoon(t *testing.T) {
 	})
 }
 
-// TestConn: it is as package net's is.
+// TestConn: it is as package net's is, and is that where nobody can send anything but bytes.
 func TestConn(t *testing.T) {
-	c, peer := pair(t)
+	t.Run("guarded", func(t *testing.T) {
+		c, peer := pair(t)
+		if c.safe {
+			t.Error("descriptors come over it")
+		}
+		testConn(t, c, peer)
+	})
+	t.Run("safe", func(t *testing.T) {
+		old, peer := pair(t)
+		must(t, old.raw.Control(func(fd uintptr) { Refuse(int(fd)) }))
+		c, err := Guard(old.UnixConn)
+		must(t, err)
+		if c.safe != knows() {
+			t.Errorf("safe: %t", c.safe)
+		}
+		testConn(t, c, peer)
+	})
+}
+
+func testConn(t *testing.T, c *Conn, peer int) {
 	must(t, c.SetReadDeadline(time.Now().Add(-time.Second)))
 	_, err := c.Read(make([]byte, 1))
 	if e, ok := errors.AsType[*net.OpError](err); !ok || !e.Timeout() || e.Op != "read" || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -160,23 +179,31 @@ func TestConn(t *testing.T) {
 	}
 }
 
-// TestRefuse: nobody can send one to what is accepted from a socket that refuses.
+// TestRefuse: nobody can send one to what connects to a socket that refuses. What connected before that is guarded on.
 func TestRefuse(t *testing.T) {
+	if !knows() {
+		t.Skip("this kernel refuses none")
+	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: t.TempDir() + "/s", Net: "unix"})
 	must(t, err)
 	defer l.Close()
 	raw, err := l.SyscallConn()
 	must(t, err)
-	must(t, raw.Control(func(fd uintptr) { Refuse(int(fd)) }))
-	c, err := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
-	must(t, err)
-	defer c.Close()
-	_, _, err = c.WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
-	if !errors.Is(err, unix.EPERM) {
-		if err == nil && !knows() {
-			t.Skip("this kernel can't refuse")
+	for _, late := range []bool{false, true} {
+		c, err := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
+		must(t, err)
+		defer c.Close()
+		must(t, raw.Control(func(fd uintptr) { Refuse(int(fd)) }))
+		_, _, err = c.WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
+		if (err != nil) != late || late && !errors.Is(err, unix.EPERM) {
+			t.Errorf("late %t: the sender is told %v", late, err)
 		}
-		t.Errorf("the sender is told %v", err)
+		accepted, err := l.AcceptUnix()
+		must(t, err)
+		defer accepted.Close()
+		if g, err := Guard(accepted); err != nil || g.safe != late {
+			t.Errorf("late %t: safe %t, %v", late, g.safe, err)
+		}
 	}
 }
 

@@ -103,8 +103,8 @@ var descriptors = []row{
 	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETFL).called("SETFL"), without(2, unix.O_ASYNC).called("without O_ASYNC")}, "non-blocking; no signals, and no owner to get them (SETOWN, SETSIG, SETLEASE, NOTIFY kill)"},
 	{sys("getsockopt", unix.SYS_GETSOCKOPT), allow, []test{
 		is(1, unix.SOL_SOCKET).called("SOL_SOCKET"),
-		is(2, unix.SO_TYPE, unix.SO_ERROR, unix.SO_PEERCRED).called("TYPE|ERROR|PEERCRED"),
-	}, "ipc.Open and net.FileConn ask what was given; who serves a UNIX socket"},
+		is(2, unix.SO_TYPE, unix.SO_ERROR, unix.SO_PEERCRED, unix.SO_PASSRIGHTS).called("TYPE|ERROR|PEERCRED|PASSRIGHTS"),
+	}, "ipc.Open and net.FileConn ask what was given; who serves a UNIX socket; can a client send descriptors over his?"},
 	{sys("epoll_ctl", unix.SYS_EPOLL_CTL), allow, nil, "the runtime's poller"},
 	{sys("epoll_pwait", unix.SYS_EPOLL_PWAIT), allow, nil, "the runtime's poller"},
 	{sys("epoll_create1", unix.SYS_EPOLL_CREATE1), allow, nil, "the runtime's poller, at its first use"},
