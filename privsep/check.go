@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/security"
 )
 
 // Check starts one worker as Run would, a keeper where Run would start one, and processes that try all that the cage of
@@ -215,7 +216,8 @@ func (k *check) escapes() []string {
 	}
 	tcp := func(a ipc.Address) bool { return a.Network == "tcp" }
 	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp),
-		"connections to the configured daemons, and no others, are opened for it: %d at once, %d a second", k.config.DialBurst, k.config.DialRate)
+		"connections to the configured daemons, and no others, are opened for it: %d in one go and then %d a second, and it has as many open at one time as descriptors, %d: more than slurmctld has threads",
+		k.config.DialBurst, k.config.DialRate, k.config.files())
 	add(s.Local && k.config.kernelTells, "whatever its user may ask of the daemons")
 	add(k.config.Secrets.TLS.Key != "", "handshakes are signed for it while it is there: it can stand in for the gateway where it gets at the traffic")
 	add(k.config.Secrets.Tokens.Key != "", "it is told whether a token's signature is good, and makes none")
@@ -229,8 +231,12 @@ func (k *check) escapes() []string {
 	for p, row := range parts {
 		add(row.escape != "" && k.layers.lacks(part(p)), "%s", row.escape)
 	}
+	add(sockets, "where a socket unit has SocketProtocol=mptcp: connections by multipath TCP can be undone and made anew, too; no Landlock knows it")
 	add(!k.config.Switches.BecomeUser, "processes of uid %d outside of the cage can stop, limit and kill it: give the gateway a user of its own", int32(k.who.UID))
 	add(true, "memory and processor time: as much as the service may have (MemoryMax= and CPUQuota= in its unit); there is no bound of ours")
+	add(k.who.root && !(k.layers.has(pidNamespace) && security.KernelSince(6, 14)),
+		"threads: %d for each user who has workers. TasksMax= of the service should be more, or no worker starts while one has them", mostOfUser)
+	add(true, "timing: workers, keeper and everybody else share processors and caches")
 	add(!k.who.root, "it is the starter, and so is the keeper: outside of the cage whatever is his can read the files that the gateway reads, keys among them")
 	add(k.config.Switches.BecomeUser, "a user can stop, limit and kill the worker that is his, and nobody else's")
 	add(k.who.unfit != nil, "all that root or SchedUser may, as far as the cage lets it (disable_user_check): the gateway %v", k.who.unfit)
