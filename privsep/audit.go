@@ -90,7 +90,7 @@ func openAudit(c Config, who service) (*audit, error) {
 	if c.Audit.Path == "" {
 		return nil, nil
 	}
-	to, err := newAuditFile(c.Audit, who)
+	to, err := newAuditFile(c.Audit, c.Log, who)
 	if err != nil {
 		return nil, err
 	}

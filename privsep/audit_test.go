@@ -216,7 +216,7 @@ func TestAuditFile(t *testing.T) {
 			succeed(t, os.Mkdir(dir, 0o700))
 			path := filepath.Join(dir, "log")
 			tt.make(t, path)
-			sink, err := newAuditFile(Audit{Path: path}, who)
+			sink, err := newAuditFile(Audit{Path: path}, slog.Default(), who)
 			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || errs.HintOf(err) == "") {
 				t.Fatalf("%v, hint %q; want %q", err, errs.HintOf(err), tt.want)
 			}
@@ -233,7 +233,7 @@ func TestAuditTorn(t *testing.T) {
 	path := filepath.Join(room(t), "log")
 	succeed(t, os.WriteFile(path, []byte("{\"half"), 0o600))
 	who := service{root: os.Geteuid() == 0}
-	sink, err := newAuditFile(Audit{Path: path, Sync: true}, who)
+	sink, err := newAuditFile(Audit{Path: path, Sync: true}, slog.Default(), who)
 	succeed(t, err)
 	defer sink.close()
 	for range 2 {
@@ -252,6 +252,43 @@ func TestAuditTorn(t *testing.T) {
 	succeed(t, err)
 	if string(old) != "{\"half\n{}\n{}\n" || string(now) != "[]\n" {
 		t.Errorf("%q, %q", old, now)
+	}
+}
+
+// TestAuditFollows: no line is written to a file that was removed, and one that was moved away is left for the one that has
+// the name, as soon as that can be used.
+func TestAuditFollows(t *testing.T) {
+	path := filepath.Join(room(t), "log")
+	log := new(syncBuffer)
+	sink, err := newAuditFile(Audit{Path: path}, slog.New(slog.NewTextHandler(log, nil)), service{root: os.Geteuid() == 0})
+	succeed(t, err)
+	defer sink.close()
+	write := func(line string) error { _, err := sink.append([]byte(line)); return err }
+	has := func(path, want string) {
+		t.Helper()
+		if text, err := os.ReadFile(path); err != nil || string(text) != want {
+			t.Errorf("%s has %q, %v; want %q", filepath.Base(path), text, err, want)
+		}
+	}
+	succeed(t, write("1\n"))
+	succeed(t, os.Remove(path))
+	succeed(t, write("2\n"))
+	has(path, "2\n")
+	succeed(t, os.Rename(path, path+".1"))
+	succeed(t, os.WriteFile(path, nil, 0o644))
+	succeed(t, os.Chmod(path, 0o644))
+	succeed(t, write("3\n"))
+	has(path+".1", "2\n3\n")
+	succeed(t, os.Remove(path+".1"))
+	if err := write("4\n"); err == nil || !strings.Contains(err.Error(), "its file was removed") {
+		t.Errorf("a line for nobody: %v", err)
+	}
+	succeed(t, os.Chmod(path, 0o600))
+	sink.(*auditFile).looked = time.Time{}
+	succeed(t, write("5\n"))
+	has(path, "5\n")
+	if warned, failed := strings.Count(log.String(), "level=WARN"), strings.Count(log.String(), "level=ERROR"); warned != 2 || failed != 1 {
+		t.Errorf("%d warnings, %d errors:\n%s", warned, failed, log)
 	}
 }
 
@@ -293,7 +330,7 @@ func TestAuditCutOff(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	succeed(t, err)
 	defer null.Close()
-	f := &auditFile{sync: true, file: null, tail: tail{to: &small{room: 5}}} // a device has no disk
+	f := &auditFile{path: os.DevNull, sync: true, file: null, tail: tail{to: &small{room: 5}}} // a device has no disk
 	if n, err := f.append([]byte(two)); n != 0 || !errors.Is(err, errUnsure) {
 		t.Errorf("what was written and can't be brought to the disk: %d bytes, %v", n, err)
 	}

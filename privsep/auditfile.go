@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,12 +33,16 @@ type auditFile struct {
 	path string
 	rule guard.Rule
 	sync bool
+	log  *slog.Logger
 	file *os.File
 	tail tail
+
+	astray error     // why what has the name now can't be used; nil: it is what is written, or was not looked at
+	looked time.Time // when that was tried last
 }
 
 // newAuditFile opens what c names.
-func newAuditFile(c Audit, who service) (auditSink, error) {
+func newAuditFile(c Audit, log *slog.Logger, who service) (auditSink, error) {
 	if c.Path == AuditStderr {
 		return &auditStream{tail{to: os.Stderr}}, nil
 	}
@@ -50,7 +56,7 @@ func newAuditFile(c Audit, who service) (auditSink, error) {
 	} else {
 		trust.Owners = []uint32{uint32(os.Geteuid())}
 	}
-	f := &auditFile{path: c.Path, sync: c.Sync, rule: guard.Rule{What: "audit log", Secret: true, Trust: trust}}
+	f := &auditFile{path: c.Path, sync: c.Sync, log: log, rule: guard.Rule{What: "audit log", Secret: true, Trust: trust}}
 	if c.Path == "" || c.Path[0] != '/' {
 		return nil, errs.New(errs.Invalid, "audit log %s: not an absolute path", c.Path).WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
 	}
@@ -80,7 +86,7 @@ func (f *auditFile) reopen() error {
 	if f.file != nil {
 		f.file.Close()
 	}
-	f.file, f.tail = file, tail{file, endsTorn(file)}
+	f.file, f.tail, f.astray = file, tail{file, endsTorn(file)}, nil
 	return nil
 }
 
@@ -129,8 +135,40 @@ func endsTorn(file *os.File) bool {
 	return err == nil && last[0] != '\n'
 }
 
+// follow has lines go to the file that has the name. One that was removed would be written for nobody: when no other can
+// be had, that is an error. One that was moved away without a word, as by a rotation without SIGHUP, is still there, and
+// is written until then.
+func (f *auditFile) follow() error {
+	var ours, named unix.Stat_t
+	if err := unix.Fstat(int(f.file.Fd()), &ours); err != nil {
+		return fmt.Errorf("look at the audit log: %w", err)
+	}
+	if err := unix.Lstat(f.path, &named); err == nil && named.Dev == ours.Dev && named.Ino == ours.Ino {
+		return nil
+	}
+	removed := ours.Nlink == 0
+	if now := time.Now(); f.astray == nil || now.Sub(f.looked) >= auditRetry {
+		first := f.astray == nil
+		f.looked = now
+		if f.astray = f.reopen(); f.astray == nil {
+			f.log.Warn("the audit log was moved or removed, and is opened anew by its name", "removed", removed)
+			return nil
+		}
+		if first {
+			f.log.Error("the audit log was moved or removed, and can't be opened anew", "removed", removed, "error", f.astray, "hint", errs.HintOf(f.astray))
+		}
+	}
+	if removed {
+		return fmt.Errorf("its file was removed: %w", f.astray)
+	}
+	return nil
+}
+
 // append writes at the end of the file. What of it is there is on the disk as well, when that is asked for.
 func (f *auditFile) append(text []byte) (int, error) {
+	if err := f.follow(); err != nil {
+		return 0, err
+	}
 	n, err := f.tail.append(text)
 	if n > 0 && f.sync {
 		if err := unix.Fdatasync(int(f.file.Fd())); err != nil {
