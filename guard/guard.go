@@ -113,8 +113,8 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return Facts{}, w.irregular(path)
 	case w.rule.Owners != nil && !slices.Contains(w.rule.Owners, st.Uid):
-		return Facts{}, w.refuse(errs.Invalid, "owned by uid %d, must be owned by uid %s", st.Uid, oneOf(w.rule.Owners)).
-			WithHint("chown %d %s", w.rule.Owners[0], quoted)
+		err := w.refuse(errs.Invalid, "owned by uid %d, must be owned by uid %s", st.Uid, oneOf(w.rule.Owners))
+		return Facts{}, w.give(err, &st, path, "")
 	case w.rule.Secret && mode&0o027 != 0 && len(w.rule.Owners) > 0 && st.Uid != w.rule.Owners[0]: // who may read it by its group
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others in", mode).
 			WithHint("chown %d %s && chmod 0600 %[2]s", w.rule.Owners[0], quoted)

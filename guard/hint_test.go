@@ -1,14 +1,49 @@
 package guard
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 )
+
+// TestOwnerHints: a directory that all pass, as the first one on each way, is proposed to nobody but root, and no owner who has no
+// number here is to be overruled.
+func TestOwnerHints(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: changes owners")
+	}
+	rule := Rule{What: "key file", Owners: []uint32{31234, 0}, Trust: &Trust{Owners: []uint32{31234}}}
+	if path := os.Getenv("GUARD_TEST_NAMESPACE"); path != "" {
+		_, _, err := Open(path, rule)
+		fmt.Printf("%v\n%s\n", err, errs.HintOf(err))
+		os.Exit(0)
+	}
+	dir := t.TempDir() + "/d"
+	must(t, os.Mkdir(dir, 0o755))
+	must(t, os.WriteFile(dir+"/f", nil, 0o600))
+	must(t, os.Chown(dir, 31237, 0))
+	for mode, want := range map[os.FileMode]string{0o755: "chown root " + dir + "  # or", 0o711: "chown root ", 0o700: "chown 31234 " + dir} {
+		must(t, os.Chmod(dir, mode))
+		if _, _, err := Open(dir+"/f", rule); !strings.HasPrefix(errs.HintOf(err), want) {
+			t.Errorf("%04o: %v, hint %q", mode, err, errs.HintOf(err))
+		}
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestOwnerHints$")
+	cmd.Env = []string{"GUARD_TEST_NAMESPACE=" + dir + "/f"}
+	self := []syscall.SysProcIDMap{{Size: 1}} // root, and nobody else
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: self, GidMappings: self}
+	out, err := cmd.CombinedOutput()
+	if said := string(out); err != nil || !strings.Contains(said, "directory "+dir+" belongs to uid 65534") || !strings.Contains(said, "no number in this user namespace") || strings.Contains(said, "chown") {
+		t.Errorf("%v:\n%s", err, said)
+	}
+}
 
 // TestTrustedHints: pasted one after the other, until there is none, the hints make a file good that others had
 // in their hands by its mode, its directory and the one above.

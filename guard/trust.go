@@ -2,7 +2,9 @@ package guard
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -28,8 +30,8 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool) error {
 			WithHint("chown root %s", Quote(path))
 	}
 	if t != nil && t.Owners != nil && st.Uid != 0 && !slices.Contains(t.Owners, st.Uid) {
-		return w.refuse(errs.Invalid, "%s belongs to uid %d, must belong to uid %s", what, st.Uid, oneOf(append([]uint32{0}, t.Owners...))).
-			WithHint("chown %s %s  # or choose another place", w.owner(), Quote(path))
+		err := w.refuse(errs.Invalid, "%s belongs to uid %d, must belong to uid %s", what, st.Uid, oneOf(append([]uint32{0}, t.Owners...)))
+		return w.give(err, st, path, "  # or choose another place")
 	}
 	if sticky {
 		return nil
@@ -51,6 +53,14 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool) error {
 	return nil
 }
 
+// give is err about what has the wrong owner, with the command that gives it to the right one.
+func (w *walk) give(err *errs.Error, st *unix.Stat_t, path, or string) error {
+	if isStandIn(st.Uid) {
+		return err.WithHint("cat /proc/self/uid_map  # its owner has no number in this user namespace: map him, or choose another place")
+	}
+	return err.WithHint("chown %s %s%s", w.owner(st), Quote(path), or)
+}
+
 // groupWrites tells whether a group may write that is not to.
 func (w *walk) groupWrites(st *unix.Stat_t) bool {
 	t := w.rule.Trust
@@ -65,10 +75,22 @@ func (w *walk) noWriting(st *unix.Stat_t) string {
 	return "o-w"
 }
 
-// owner is who is to have a directory that a stranger has: who is to have the file, else root.
-func (w *walk) owner() string {
-	if len(w.rule.Owners) > 0 && w.rule.Owners[0] != 0 {
+// owner is who is to have what a stranger has: who is to have the file, unless it is a directory that others pass anyway, which
+// may be far above it; else root.
+func (w *walk) owner(st *unix.Stat_t) string {
+	open := st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&0o001 != 0
+	if !open && len(w.rule.Owners) > 0 && w.rule.Owners[0] != 0 {
 		return fmt.Sprint(w.rule.Owners[0])
 	}
 	return "root"
+}
+
+// isStandIn tells whether uid is the one that the kernel shows for owners who have no number in this user namespace.
+func isStandIn(uid uint32) bool {
+	const overflow, all = 65534, "0 0 4294967295"
+	if uid != overflow {
+		return false
+	}
+	text, err := os.ReadFile("/proc/self/uid_map")
+	return err == nil && strings.Join(strings.Fields(string(text)), " ") != all
 }

@@ -60,6 +60,7 @@ func TestTrust(t *testing.T) {
 		{"a stranger's", owned(77, 77, 0o755), Trust{Owners: []uint32{5}}, "belongs to uid 77, must belong to uid 0 or 5", "chown"},
 		{"a stranger's one above", below(owned(77, 77, 0o755)), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
 		{"a stranger's, and sticky", owned(77, 77, 0o777|os.ModeSticky), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
+		{"a stranger's that others can't enter", owned(77, 77, 0o700), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
 		{"an owner's", owned(77, 77, 0o755), Trust{Owners: []uint32{77}}, "", ""},
 		{"anybody's", owned(77, 77, 0o755), Trust{}, "", ""},
 		{"the server's", owned(77, 77, 0o755), Trust{Never: []uint32{77}}, "which will serve", "chown"},

@@ -383,7 +383,7 @@ func TestKeyFilesRefused(t *testing.T) {
 		want, hint string
 	}{
 		{"others read it", func(s *site) { os.Chmod(s.Key, 0o604) }, "mode 0604 lets others in", "chmod 0600"},
-		{"the serving user's", func(s *site) { os.Chown(s.Key, 65534, 0); os.Chmod(s.Key, 0o640) }, "owned by uid 65534", "chown 0"},
+		{"the serving user's", func(s *site) { os.Chown(s.Key, 65534, 0); os.Chmod(s.Key, 0o640) }, "owned by uid 65534", "chown root"},
 		{"another's alone", func(s *site) { os.Chown(s.Key, 31237, 31237) }, "permission denied", "chown root"},
 		{"the serving group reads it", func(s *site) { os.Chown(s.Key, 0, 65534); os.Chmod(s.Key, 0o640) }, "who serves, can read it", "chown root:root"},
 		{"a link", func(s *site) { os.Rename(s.Key, s.Key+"1"); os.Symlink(s.Key+"1", s.Key) }, "link", ""},

@@ -222,8 +222,8 @@ func TestTokenKeysRefused(t *testing.T) {
 			"belongs to uid 31237, must belong to uid 0 or 31234", "chown 31234", true},
 		{"in a group's directory", func(v *vault) { os.Chown(filepath.Dir(v.Key), 0, 31237); os.Chmod(filepath.Dir(v.Key), 0o770) },
 			"can be written by group 31237", "chmod g-w", true},
-		{"below another's directory", func(v *vault) { os.Chown(filepath.Dir(filepath.Dir(v.Key)), 31237, 31237) }, "belongs to uid 31237", "chown 31234", true},
-		{"the key set in another's directory", func(v *vault) { v.Key = ""; os.Chown(filepath.Dir(v.JWKS), 31237, 31237) }, "belongs to uid 31237", "chown 31234", true},
+		{"below another's directory", func(v *vault) { os.Chown(filepath.Dir(filepath.Dir(v.Key)), 31237, 31237) }, "belongs to uid 31237", "chown root", true},
+		{"the key set in another's directory", func(v *vault) { v.Key = ""; os.Chown(filepath.Dir(v.JWKS), 31237, 31237) }, "belongs to uid 31237", "chown root", true},
 		{"the key set in a group's directory", func(v *vault) {
 			v.Key = ""
 			os.Chown(filepath.Dir(v.JWKS), 0, 31237)
