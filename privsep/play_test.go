@@ -148,7 +148,7 @@ func playHostile(part string) int {
 	}
 	switch part {
 	case "intent of nothing":
-		sendRaw(ipc.KindIntent, 32, 0)
+		sendRaw(ipc.KindIntent, 34, 0)
 	case "outcome of nothing":
 		sendRaw(ipc.KindOutcome, 18, 0)
 	case "noted":
