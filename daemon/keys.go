@@ -89,7 +89,11 @@ func followKeySet(ctx context.Context, path string, log *slog.Logger, trust guar
 	var followed *auth.Followed
 	told := func(err error) {
 		if err != nil {
-			log.Error("key set", "error", err, "hint", errs.HintOf(err))
+			attrs := []any{"error", err}
+			if hint := errs.HintOf(err); hint != "" {
+				attrs = append(attrs, "hint", hint)
+			}
+			log.Error("key set", attrs...)
 			return
 		}
 		set := followed.KeySet()

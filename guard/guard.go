@@ -73,7 +73,7 @@ func Parent(path string, rule Rule) (dir *os.File, real, name string, err error)
 	cut := strings.LastIndexByte(path, '/') + 1 // not cleaned: ".." counts after links are followed
 	name = path[cut:]
 	if name == "" || name == "." || name == ".." {
-		return nil, "", "", w.refuse(errs.Invalid, "not the name of a file")
+		return nil, "", "", w.refuse(errs.Invalid, "not the name of a file").WithHint("ls -ld %s  # name a file in it", Quote(path))
 	}
 	if _, err := w.to(path[:cut], false); err != nil {
 		return nil, "", "", err

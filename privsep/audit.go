@@ -259,7 +259,7 @@ func (a *audit) turn(to auditSink) bool {
 	a.mu.Unlock()
 	if reopen {
 		if err := to.reopen(); err != nil {
-			a.log.Error("the audit log can't be opened anew; the file of before stays in use", "error", err, "hint", errs.HintOf(err))
+			a.log.Error("the audit log can't be opened anew; the file of before stays in use", about(errs.HintOf(err), "error", err)...)
 		} else {
 			a.log.Info("the audit log is opened anew")
 		}

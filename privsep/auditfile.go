@@ -155,7 +155,7 @@ func (f *auditFile) follow() error {
 			return nil
 		}
 		if first {
-			f.log.Error("the audit log was moved or removed, and can't be opened anew", "removed", removed, "error", f.astray, "hint", errs.HintOf(f.astray))
+			f.log.Error("the audit log was moved or removed, and can't be opened anew", about(errs.HintOf(f.astray), "removed", removed, "error", f.astray)...)
 		}
 	}
 	if removed {

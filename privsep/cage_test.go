@@ -200,6 +200,8 @@ func TestStartIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.Chown(theirs, 65534, 65534)
+	junk := filepath.Join(room(t), "junk")
+	must(t, os.WriteFile(junk, []byte("\x7fELF"), 0o711))
 	tests := []struct {
 		name       string
 		as         user
@@ -221,6 +223,10 @@ func TestStartIsRefused(t *testing.T) {
 		{"no program in its place", nil, Config{User: "nobody", Program: "/usr/bin/nowhere"}, "no such file", "beside schedrestd"},
 		{"program in an open directory", nil, Config{User: "nobody", Program: open + "/w"}, "written by everybody", "chmod o-w"},
 		{"program of the one who serves", nil, Config{User: "nobody", Program: theirs}, "which will serve", "chown"},
+		{"program of another machine", nil, Config{User: "nobody", Program: junk}, "exec format error", "file " + junk},
+		{"no such group of sockets", nil, Config{User: "nobody", SocketGroup: "nosuchgroup", Listen: []string{"unix:" + open + "/s"}}, "--socket-group nosuchgroup: ", "groupadd --system nosuchgroup"},
+		{"no directory of the socket", nil, Config{User: "nobody", Listen: []string{"unix:/nosuch/d/s"}}, "socket /nosuch/d/s", "mkdir -p /nosuch/d"},
+		{"no such host", nil, Config{User: "nobody", Listen: []string{"nosuch.invalid:0"}}, "nosuch.invalid does not exist", "getent ahosts nosuch.invalid"},
 		{"port in use", nil, Config{User: "nobody", Listen: []string{"127.0.0.1:0", taken(t)}}, "address already in use", "another program"},
 		{"too many connections", nil, Config{User: "nobody", Connections: 99_999_999}, "99999999 connections", ""},
 	}

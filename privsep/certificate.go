@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -87,6 +88,16 @@ func (p *pair) open(who service) (err error) {
 	return err
 }
 
+// refused is the keeper's err about what it was given of t.
+func (t TLS) refused(err error) error {
+	e := &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("key file %s, certificate file %s", t.Key, t.Certificate), Err: err}
+	if e.Kind == errs.Invalid {
+		e.Hint = fmt.Sprintf("openssl pkey -in %s -pubout; openssl x509 -in %s -noout -pubkey  # print the same: one key (RSA of 2048 to 8192 bits, ECDSA, Ed25519) "+
+			"without a passphrase, and in a file of their own certificates alone, the server's first", guard.Quote(t.Key), guard.Quote(t.Certificate))
+	}
+	return e
+}
+
 // openKey opens a private key that root, SchedUser or, after a start as somebody else, he himself
 // owns, and that no worker can read.
 func openKey(path string, who service) (*os.File, error) {
@@ -95,9 +106,12 @@ func openKey(path string, who service) (*os.File, error) {
 		owners = append([]uint32{uint32(os.Geteuid())}, owners...)
 	}
 	f, _, err := guard.Open(path, guard.Rule{What: "key file", Secret: true, Owners: slices.Compact(owners)})
-	if errs.KindOf(err) == errs.Denied && who.root {
-		return nil, errs.New(errs.Denied, "%v", err).
-			WithHint("chown root %s: the gateway gives up the rights to read what belongs to others", guard.Quote(path))
+	if errs.KindOf(err) == errs.Denied {
+		hint := "chown root " + guard.Quote(path) + "  # the gateway gives up the rights to read what belongs to others"
+		if !who.root {
+			hint = fmt.Sprintf("id -un  # give %s a key and a certificate of his own, or start as root with -u, which keeps them from workers", who.Name)
+		}
+		return nil, errs.New(errs.Denied, "%v", err).WithHint("%s", hint)
 	}
 	if err != nil || !who.root {
 		return f, err
@@ -122,6 +136,9 @@ func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
 		return seal(strings.NewReader(""), rule.What, unix.MFD_NOEXEC_SEAL)
 	}
 	f, facts, err := guard.Open(path, rule)
+	if errs.KindOf(err) == errs.Denied {
+		return nil, errs.New(errs.Denied, "%v", err).WithHint("%s", unlockPublic(path))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/errs"
+	"schedrestd/guard"
 	"schedrestd/ipc"
 	"schedrestd/socket"
 )
@@ -83,7 +85,8 @@ func (e endpoint) addresses() ([]netip.AddrPort, error) {
 	}
 	found, err := become.Host(e.host)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "can't listen on %q", e.text)
+		return nil, &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("can't listen on %q", e.text), Err: err,
+			Hint: "getent ahosts " + guard.Quote(e.host) + "  # a name that this machine knows, or an address"}
 	}
 	var list []netip.AddrPort
 	for _, a := range found {

@@ -136,8 +136,8 @@ func (k *keeper) keep(first chan<- error) {
 		if time.Since(began) > 2*pause(failures) {
 			failures = 1
 		}
-		k.log.Error("keeper is gone: handshakes wait for the next one, and the daemons vouch for tokens", "because", err,
-			"hint", errs.HintOf(err), "pause", pause(failures))
+		k.log.Error("keeper is gone: handshakes wait for the next one, and the daemons vouch for tokens",
+			about(errs.HintOf(err), "because", err, "pause", pause(failures))...)
 		select {
 		case <-k.quit:
 			return

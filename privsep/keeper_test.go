@@ -394,7 +394,7 @@ func TestKeyFilesRefused(t *testing.T) {
 		{"of another key", func(s *site) {
 			other, _, _ := pairOf(s.t, nil, nil)
 			s.put(s.Key, keyText(s.t, other), 0o600)
-		}, "the key does not belong to the first certificate", ""},
+		}, "the key does not belong to the first certificate", "openssl pkey -in "},
 		{"authorities of the serving user", func(s *site) {
 			s.ClientCA = s.Key + ".ca"
 			raw, _ := os.ReadFile(s.Certificate)
@@ -412,6 +412,17 @@ func TestKeyFilesRefused(t *testing.T) {
 				t.Errorf("error %q, hint %q", text, hint)
 			}
 		})
+	}
+}
+
+// TestOthersKeyFile: who starts the gateway and can't read the key is told of both ways out.
+func TestOthersKeyFile(t *testing.T) {
+	needRoot(t)
+	s := newSite(t, plain(t))
+	must(t, os.Chown(s.Key, 0, 0))
+	text, hint := launch(t, plain(t), s.config(Config{})).failure()
+	if !strings.Contains(text, "key file "+s.Key+": permission denied") || !strings.Contains(hint, "start as root with -u") {
+		t.Errorf("error %q, hint %q", text, hint)
 	}
 }
 

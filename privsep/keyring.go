@@ -43,7 +43,7 @@ func newKeyring(c Config, who service, listeners []*listener, accuse func(worker
 	k.tokenKey = keyFile{what: "key of HS256 tokens", used: "in use", option: "jwt_key", log: c.Log, still: c.Still,
 		open: func(path string) (*os.File, error) { return openTokenKey(path, who) }, unlock: who.unlockTokenKey, use: k.useTokenKey}
 	k.jwks = keyFile{what: "key set of RS256 tokens", used: "handed to the workers", option: "jwks", log: c.Log, still: c.Still,
-		open: func(path string) (*os.File, error) { return openKeySet(path, who) }, unlock: unlockKeySet, use: k.useKeySet}
+		open: func(path string) (*os.File, error) { return openKeySet(path, who) }, unlock: unlockPublic, use: k.useKeySet}
 	for _, l := range listeners {
 		k.https = k.https || l.tls
 	}
@@ -124,7 +124,7 @@ func (k *keyring) settle(first bool) error {
 	case err != nil && (first || errs.KindOf(err) == errs.Unavailable):
 		return err
 	case err != nil: // it was written over; a look finds what is there instead
-		k.config.Log.Error("the keeper has no key of HS256 tokens: they are vouched for by the daemons", "error", err, "hint", errs.HintOf(err))
+		k.config.Log.Error("the keeper has no key of HS256 tokens: they are vouched for by the daemons", about(errs.HintOf(err), "error", err)...)
 	case first && k.tokenKey.file != nil:
 		k.tokenKey.sayUsed()
 	}

@@ -254,6 +254,9 @@ func (g *gateway) read(out io.Reader) {
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
 			r["msg"], r["raw"] = "not a record", lines.Text()
 		}
+		if r["hint"] == "" && r["msg"] != "failed" {
+			g.t.Errorf("a line with a hint that says nothing: %v", r)
+		}
 		if r["msg"] == "worker: "+hereMsg {
 			here.Store(r["token"], int(r["worker_pid"].(float64)))
 		}

@@ -106,7 +106,7 @@ func (p *pool) keep(i int, first chan<- error) {
 			failures++
 		}
 		if errs.KindOf(err) == errs.Internal && err != nil {
-			p.complain(slog.LevelError, "a worker can't be started", "uid", p.who.UID, "error", err, "hint", errs.HintOf(err))
+			p.complain(slog.LevelError, "a worker can't be started", about(errs.HintOf(err), "uid", p.who.UID, "error", err)...)
 		}
 		if p.lazy && !ready {
 			p.setBarren(true)

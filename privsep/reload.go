@@ -104,7 +104,7 @@ func (r *renewals) renew(reread bool, h host, secrets func(Config) error) {
 	c, begun := r.config, time.Now()
 	if !reread {
 		if err := h.renew(c); err != nil {
-			c.Log.Error("worn workers stay: new ones can't serve", "error", err, "hint", errs.HintOf(err))
+			c.Log.Error("worn workers stay: new ones can't serve", about(errs.HintOf(err), "error", err)...)
 		}
 		return
 	}
@@ -115,7 +115,7 @@ func (r *renewals) renew(reread bool, h host, secrets func(Config) error) {
 		}
 	}()
 	if err := r.reread(&c, h, secrets); err != nil {
-		c.Log.Error("nothing is changed: the configuration that was reread can't be used", "error", err, "hint", errs.HintOf(err))
+		c.Log.Error("nothing is changed: the configuration that was reread can't be used", about(errs.HintOf(err), "error", err)...)
 		return
 	}
 	r.config = c

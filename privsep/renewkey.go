@@ -63,7 +63,7 @@ func (k *keyring) lookForRenewed() {
 		return
 	}
 	if err := k.load(t); err != nil {
-		k.config.Log.Error("renewed certificates are not used, those before them stay", "error", err, "hint", errs.HintOf(err))
+		k.config.Log.Error("renewed certificates are not used, those before them stay", about(errs.HintOf(err), "error", err)...)
 	}
 }
 
@@ -91,7 +91,7 @@ func (k *keyring) openAndOffer(t TLS) (*pair, error) {
 	p.number, p.seen = k.next(), seen
 	if err := k.offerPair(p); err != nil {
 		p.close()
-		return nil, errs.Wrap(err, errs.KindOf(err), "key file %s, certificate file %s", t.Key, t.Certificate)
+		return nil, t.refused(err)
 	}
 	return p, nil
 }

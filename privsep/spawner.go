@@ -241,7 +241,7 @@ func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error)
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return 0, -1, errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
 	}
-	return pid, pidfd, errs.Wrap(noProcess(err), errs.Internal, "start %s", b.program.Name())
+	return pid, pidfd, errs.Wrap(noProcess(b.program.Name(), err), errs.Internal, "start %s", b.program.Name())
 }
 
 // outOfTheWay is program at a number well above files. Before it executes, the child puts those in their

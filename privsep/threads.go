@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/guard"
 	"schedrestd/security"
 )
 
@@ -39,9 +40,15 @@ func makeThreads(n int) {
 	over.Wait()
 }
 
-// noProcess says of a start for which the kernel had no process, where the limits are.
-func noProcess(err error) error {
-	if !errors.Is(err, unix.EAGAIN) {
+// noProcess says of a start that the kernel refused what can be done: for want of a process where the limits are, for want of
+// a program what is the matter with that.
+func noProcess(program string, err error) error {
+	switch {
+	case errors.Is(err, unix.ENOEXEC):
+		return &errs.Error{Err: err, Hint: "file " + guard.Quote(program) + "  # it is for another processor, or no program: make install puts one for this machine there"}
+	case errors.Is(err, unix.EACCES):
+		return &errs.Error{Err: err, Hint: "findmnt -T " + guard.Quote(program) + "  # a program can't be started from where noexec is mounted, or a security module forbids it"}
+	case !errors.Is(err, unix.EAGAIN):
 		return err
 	}
 	return &errs.Error{Kind: errs.Internal, Message: "a limit of processes and threads is reached", Err: err,

@@ -84,8 +84,8 @@ func (s service) tokenKeyOwner() (owner, mode string, both bool) {
 	return fmt.Sprintf("root:%d", sched.GID), "0440", true
 }
 
-// unlockKeySet is the command after which everybody can read the key set, which is public.
-func unlockKeySet(path string) string { return guard.Enter(path) + "chmod a+r " + guard.Quote(path) }
+// unlockPublic is the command after which everybody can read a key set or certificates.
+func unlockPublic(path string) string { return guard.Enter(path) + "chmod a+r " + guard.Quote(path) }
 
 // offerTokenKey has the keeper use f from now on; nil: it needs none. k.changing is held.
 func (k *keyring) offerTokenKey(f *os.File, followed bool) error {

@@ -53,5 +53,8 @@ func socketGroup(name string, who service) (uint32, error) {
 		return who.GID, nil
 	}
 	g, err := become.ParseGroup(name)
-	return g.GID, err
+	if err != nil {
+		return 0, missing(err, "--socket-group "+name, "groupadd --system "+name)
+	}
+	return g.GID, nil
 }

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
 )
 
 // Confine takes from the calling process what it can give up by itself: core files (they
@@ -82,7 +84,7 @@ func NoNewPrivsThread() error {
 func CloseInherited() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return fmt.Errorf("list inherited descriptors: %w", err)
+		return &errs.Error{Message: "list inherited descriptors", Err: err, Hint: "mount -t proc proc /proc  # the kernel says there what a process has"}
 	}
 	for _, e := range list {
 		fd, err := strconv.Atoi(e.Name())

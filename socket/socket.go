@@ -61,10 +61,13 @@ var umask sync.Mutex
 // process serves it, or what guard.Open returns.
 func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
-		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path)
+		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("name it from / on")
 	}
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: o.Private}
 	dir, real, name, err := guard.Parent(path, guard.Rule{What: "socket", Trust: &trust})
+	if errs.KindOf(err) == errs.NotFound {
+		return nil, errs.New(errs.NotFound, "%v", err).WithHint("mkdir -p %s", guard.Quote(filepath.Dir(path)))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +81,7 @@ func Open(path string, o Options) (*Socket, error) {
 
 func (s *Socket) open(o Options) error {
 	if len(s.path) > MaxPath {
-		return errs.New(errs.Invalid, "socket %s: path is longer than %d bytes", s.path, MaxPath)
+		return errs.New(errs.Invalid, "socket %s: path is longer than %d bytes", s.path, MaxPath).WithHint("name a shorter one")
 	}
 	if err := s.takeLock(); err != nil {
 		return err
@@ -94,10 +97,15 @@ func (s *Socket) open(o Options) error {
 
 func (s *Socket) denied(doing string, err error) error {
 	e := errs.New(errs.Denied, "socket %s: %s: %v", s.path, doing, err)
-	if errors.Is(err, unix.EACCES) {
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS) {
 		return e.WithHint("its directory must be writable by whoever starts this program")
 	}
 	return e
+}
+
+// away is what to do about what is there in the place of the socket, or of its lock.
+func (s *Socket) away(suffix string) string {
+	return "ls -ld " + guard.Quote(s.path+suffix) + "  # move it away, or name another path"
 }
 
 // takeLock holds PATH.lock for as long as the socket lives, so that of two starters
@@ -107,7 +115,7 @@ func (s *Socket) takeLock() error {
 	for {
 		fd, err := unix.Openat(s.fd(), name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
 		if errors.Is(err, unix.ELOOP) {
-			return errs.New(errs.Invalid, "socket %s: lock file %s is a symbolic link", s.path, name)
+			return errs.New(errs.Invalid, "socket %s: lock file %s is a symbolic link", s.path, name).WithHint("%s", s.away(".lock"))
 		}
 		if err != nil {
 			return s.denied("lock file "+name, err)
@@ -116,7 +124,7 @@ func (s *Socket) takeLock() error {
 		var held unix.Stat_t
 		if err := unix.Fstat(fd, &held); err != nil || held.Mode&unix.S_IFMT != unix.S_IFREG || int(held.Uid) != os.Geteuid() {
 			lock.Close()
-			return errs.New(errs.Invalid, "socket %s: lock file %s is not a file of this user", s.path, name)
+			return errs.New(errs.Invalid, "socket %s: lock file %s is not a file of this user", s.path, name).WithHint("%s", s.away(".lock"))
 		}
 		if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			lock.Close()
@@ -144,9 +152,9 @@ func (s *Socket) clear(owner *Owner) error {
 	case err != nil:
 		return s.denied("look at it", err)
 	case st.Mode&unix.S_IFMT != unix.S_IFSOCK:
-		return errs.New(errs.Invalid, "socket %s: something is there that is not a socket", s.path)
+		return errs.New(errs.Invalid, "socket %s: something is there that is not a socket", s.path).WithHint("%s", s.away(""))
 	case int(st.Uid) != os.Geteuid() && (owner == nil || st.Uid != owner.UID):
-		return errs.New(errs.Invalid, "socket %s: a socket of uid %d is there", s.path, st.Uid)
+		return errs.New(errs.Invalid, "socket %s: a socket of uid %d is there", s.path, st.Uid).WithHint("%s", s.away(""))
 	case !refuses(s.path):
 		return errs.New(errs.Conflict, "socket %s: another process serves it", s.path).
 			WithHint("stop it, or name another path")

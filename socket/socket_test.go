@@ -208,6 +208,9 @@ func TestRefusals(t *testing.T) {
 			if errs.KindOf(err) != tt.want || !strings.Contains(err.Error(), tt.text) {
 				t.Errorf("got %v %q, want %v with %q", errs.KindOf(err), err, tt.want, tt.text)
 			}
+			if errs.HintOf(err) == "" {
+				t.Errorf("no hint: %v", err)
+			}
 			if after := listing(t, dir); after != before {
 				t.Errorf("a refusal changed the directory from %s to %s", before, after)
 			}
