@@ -29,7 +29,8 @@ type voice struct {
 	mu        sync.Mutex
 	answering bool        // from the call of the handler until its answer is out
 	refused   bool        // the last word was said
-	fresh     bool        // nothing was read yet
+	fresh     bool        // nothing was read yet but empty lines
+	blank     int         // as many
 	begun     time.Time   // when the first byte of a header was read; zero: none was
 	hasBegun  atomic.Bool // the same, for who must not wait for mu
 	line      bool        // a line of it was read whole
@@ -47,12 +48,20 @@ func (r *refusals) speak(c net.Conn, peer auth.Peer) *voice {
 // NetConn is the connection below.
 func (v *voice) NetConn() net.Conn { return v.Conn }
 
-// Read reads, and notes what of a header has come.
-func (v *voice) Read(p []byte) (int, error) {
+// Read reads, and notes what of a header has come. Empty lines before the first request are passed over, as RFC 9112, 2.2, asks,
+// since http.Server does not; later ones it takes after a body, and refuses where they would be in the middle of what it reads.
+func (v *voice) Read(p []byte) (n int, err error) {
 	if v.isOver(len(p)) {
 		return 0, io.EOF
 	}
-	n, err := v.Conn.Read(p)
+	for {
+		n, err = v.Conn.Read(p)
+		if skipped := v.skip(p[:n]); skipped == 0 {
+			break
+		} else if n = copy(p, p[skipped:n]); n > 0 || err != nil {
+			break
+		}
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.answering || v.refused {
@@ -68,6 +77,27 @@ func (v *voice) Read(p []byte) (int, error) {
 	}
 	v.note(p[:n])
 	return n, err
+}
+
+// mostBlank is how many empty lines before the first request are passed over.
+const mostBlank = 4
+
+// skip is how many bytes of p are empty lines before the first request.
+func (v *voice) skip(p []byte) (n int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for v.fresh && v.blank < mostBlank {
+		switch {
+		case bytes.HasPrefix(p[n:], []byte("\r\n")):
+			n += 2
+		case bytes.HasPrefix(p[n:], []byte("\n")):
+			n++
+		default:
+			return n
+		}
+		v.blank++
+	}
+	return n
 }
 
 // isOver tells whether the last word was said, when so many bytes are asked for (0: none). Fewer
