@@ -67,6 +67,9 @@ func openPair(t TLS, who service) (*pair, error) {
 	p := &pair{tls: t}
 	if err := p.open(who); err != nil {
 		p.close()
+		if errs.KindOf(err) == errs.NotFound {
+			err = errs.New(errs.NotFound, "%v", err).WithHint("put it there, or name another one in TLSParameters=: restd_cert_file, restd_cert_key_file, restd_ca_file")
+		}
 		return nil, err
 	}
 	return p, nil

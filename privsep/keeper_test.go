@@ -388,8 +388,8 @@ func TestKeyFilesRefused(t *testing.T) {
 		{"the serving group reads it", func(s *site) { os.Chown(s.Key, 0, 65534); os.Chmod(s.Key, 0o640) }, "who serves, can read it", "chown root:root"},
 		{"a link", func(s *site) { os.Rename(s.Key, s.Key+"1"); os.Symlink(s.Key+"1", s.Key) }, "link", ""},
 		{"a directory", func(s *site) { os.Remove(s.Key); os.Mkdir(s.Key, 0o700) }, "not a regular file", ""},
-		{"not there", func(s *site) { os.Remove(s.Key) }, "key.pem", ""},
-		{"no certificate there", func(s *site) { os.Remove(s.Certificate) }, "certificate file", ""},
+		{"not there", func(s *site) { os.Remove(s.Key) }, "key.pem", "restd_cert_key_file"},
+		{"no certificate there", func(s *site) { os.Remove(s.Certificate) }, "certificate file", "restd_cert_file"},
 		{"others write the certificate", func(s *site) { os.Chmod(s.Certificate, 0o666) }, "mode 0666 lets others write it", "chmod o-w"},
 		{"of another key", func(s *site) {
 			other, _, _ := pairOf(s.t, nil, nil)
