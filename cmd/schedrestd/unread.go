@@ -38,7 +38,7 @@ func isUnread(name string) bool {
 // nearest is the variable that name is a slip of the pen away from, in its spelling; "" when none is.
 func nearest(name string) string {
 	// A short name is not the slip of another one that is as long as the slip.
-	prefix, best, found := name[:len("SCHED")], min(4, max(2, (len(name)-len("SCHEDRESTD_"))/2)), ""
+	prefix, best, found := name[:len("SCHED")], min(4, max(2, (len(name)-len("SCHEDRESTD_")+1)/2)), ""
 	for _, v := range variables {
 		rest, ok := strings.CutPrefix(v.name, "SCHED")
 		if d := distance(name[len("SCHED"):], rest); ok && d < best {
