@@ -110,7 +110,7 @@ func TestWrongValues(t *testing.T) {
 func TestUnread(t *testing.T) {
 	var log bytes.Buffer
 	warnUnread([]string{
-		"SCHEDRESTD_AUDIT_LOGG=stderr", "SLURMRESTD_PENALTY=off", "SCHEDRESTD_SECRET_SAUCE=a value that nobody sees",
+		"SCHEDRESTD_AUDIT_LOGG=stderr", "SCHEDRESTD_FOO=1", "SLURMRESTD_PENALTY=off", "SCHEDRESTD_SECRET_SAUCE=a value that nobody sees",
 		"SCHEDRESTD_OPTIONS=-v", "SLURMRESTD_OPTIONS=-v", "SCHEDRESTD_RATE=5", "SLURMRESTD_SECURITY=become_user", // read, or not for the gateway
 		"SCHEDRESTD_RAT=", "SCHED_CONFF=/x", "SLURM_JOB_ID=7", "PATH=/bin", "SCHEDRESTDX=1",
 	}, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -120,6 +120,7 @@ func TestUnread(t *testing.T) {
 		return a
 	}})))
 	want := `level=WARN name=SCHEDRESTD_AUDIT_LOGG hint="did you mean SCHEDRESTD_AUDIT_LOG?"
+level=WARN name=SCHEDRESTD_FOO hint="schedrestd(8) lists those that are read"
 level=WARN name=SCHEDRESTD_SECRET_SAUCE hint="schedrestd(8) lists those that are read"
 level=WARN name=SLURMRESTD_PENALTY hint="did you mean SLURMRESTD_PENALTIES?"
 `
