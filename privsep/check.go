@@ -114,7 +114,7 @@ func (k *check) hint() string {
 		list = append(list, "what is switched off is so by SCHEDRESTD_SECURITY")
 	}
 	if k.layers.any(isMissing, func(p part) bool { return !p.usual(k.who) }) {
-		list = append(list, k.layers.remedy(k.who))
+		list = append(list, cmp.Or(k.layers.remedy(k.who), "the table above has the reasons"))
 	}
 	return cmp.Or(strings.Join(list, "; "), "the table above has the reasons")
 }

@@ -23,17 +23,24 @@ func (s *spawner) satisfy(c Config, who service) error {
 	if len(lacks) == 0 {
 		return nil
 	}
+	help := s.layers.remedy(who)
 	return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", strings.Join(lacks, ", ")).
-		WithHint("%s; schedrestd --check-confinement shows each part, and without require_confinement the rest is used", s.layers.remedy(who))
+		WithHint("%sschedrestd --check-confinement shows each part, and without require_confinement the rest is used", because(help != "", help+"; "))
 }
 
-// remedy is what a start takes that has all of the cage.
+// remedy is what a start takes that has what this one could not have; "" where it lacks nothing that another start on this
+// kernel has.
 func (l layers) remedy(who service) string {
+	closed := l.any(isMissing, func(p part) bool { return parts[p].flag != 0 || p == emptyBounding })
+	inGroups := l[noGroups].is == isMissing
+	if !closed && !inGroups {
+		return ""
+	}
 	if who.root {
 		return "root needs CAP_SYS_ADMIN and CAP_SETPCAP at the start, which it gives up (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"
 	}
-	return "start as root with -u USER; or " + permits(l[userNamespace].why) +
-		because(l[noGroups].is == isMissing, ", and start in no supplementary group")
+	return "start as root with -u USER; or " + because(closed, permits(l[userNamespace].why)) + because(closed && inGroups, ", and ") +
+		because(inGroups, "start in no supplementary group")
 }
 
 // permits is what lets ordinary users have user namespaces and mounts in them, by what the kernel says to one who may not; nil: he

@@ -58,10 +58,24 @@ func TestAbsent(t *testing.T) {
 func TestPermits(t *testing.T) {
 	for err, want := range map[error]string{unix.ENOSPC: "user.max_user_namespaces", unix.EACCES: "apparmor", unix.EROFS: "/proc", unix.EPERM: "unprivileged_userns_clone",
 		unix.EINVAL: "CONFIG_USER_NS", nil: "mount"} {
-		var l layers
-		l[userNamespace].why = err
+		l := layers{ownRoot: found(errNoNest)}
+		if err != nil {
+			l[userNamespace] = found(err)
+		}
 		if got := l.remedy(service{}); !strings.Contains(got, want) || strings.Contains(got, "max_user_namespaces") != (err == unix.ENOSPC) {
 			t.Errorf("%v: %q", err, got)
+		}
+	}
+	const group, root = "start in no supplementary group", "start as root with -u USER; or "
+	for name, tt := range map[string]struct {
+		l    layers
+		want string
+	}{
+		"a group":               {layers{noGroups: found(unix.EPERM)}, root + group},
+		"what the kernel lacks": {layers{landlock: found(errNoLandlock)}, ""},
+	} {
+		if got := tt.l.remedy(service{}); got != tt.want {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }
