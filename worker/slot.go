@@ -74,13 +74,11 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why error) {
 func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *course) {
 	p := g.newPace(w, r, c)
 	defer g.leave(p)
-	defer func() {
-		if p.status == http.StatusUnauthorized {
-			g.server.counts.unauthenticated.Add(1)
-			g.server.offences.unauthenticated(r, c)
-		}
-	}()
 	g.handlers.ServeHTTP(p, r)
+	if p.status == http.StatusUnauthorized { // before he has the answer: of who has gone the parent takes no offence
+		g.server.counts.unauthenticated.Add(1)
+		g.server.offences.unauthenticated(r, c)
+	}
 	p.flush()
 }
 
