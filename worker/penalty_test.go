@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -165,5 +166,30 @@ func TestReports(t *testing.T) {
 		time.Sleep(time.Second)
 		o.report(1, ipc.WrongCredential)
 		want("of one that is done", 0)
+	})
+}
+
+// TestClosedWhileAnswered: a connection that is closed while requests of it are answered, as with HTTP/2, counts until they are over, and what its
+// client did is told all the same.
+func TestClosedWhileAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []ipc.Kind
+		w := newWatch(func(m ipc.Message) error {
+			told = append(told, m.Kind())
+			return nil
+		})
+		w.take(1)
+		c := w.of(1)
+		w.begin(c)
+		w.begin(c)
+		w.end(1)
+		w.finish(c)
+		newOffences(penal, w, new(counters)).report(1, ipc.WrongCredential)
+		w.finish(c)
+		w.end(1)
+		if want := []ipc.Kind{ipc.KindTaken, ipc.KindOffence, ipc.KindDone}; !slices.Equal(told, want) {
+			t.Errorf("told %v, want %v", told, want)
+		}
+		time.Sleep(time.Second) // the look that begin has asked for
 	})
 }

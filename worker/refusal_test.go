@@ -262,7 +262,7 @@ func TestLateHeader(t *testing.T) {
 		want       []int
 	}{
 		{"nothing", "", nil},
-		{"a blank line", "\r\n", []int{400}},
+		{"a blank line", "\r\n", nil},
 		{"a part of the line", "GET /o", []int{408}},
 		{"a part of the header", get + "Ho", []int{408}},
 		{"no second request", get + host + "\r\n", []int{200}},

@@ -37,7 +37,8 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = g.server.offences.named(r)
 	c, ok := r.Context().Value(courseKey{}).(*course)
 	if ok {
-		g.server.watch.enter(c, ipc.Answering)
+		g.server.watch.begin(c)
+		defer g.server.watch.finish(c)
 		// HTTP/2 says GOAWAY for it. Who has to wait does so outside, where the parent turns him away: here each of his requests
 		// would be answered, and be a line of the log.
 		if g.server.retired.Load() || g.server.watch.isAsked(c) || g.server.watch.paused(c) > 0 {

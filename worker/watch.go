@@ -35,6 +35,9 @@ type course struct {
 
 	pausedUntil time.Time // its client is told to come back later
 
+	requests int  // that are being answered
+	over     bool // the connection is closed
+
 	top   net.Conn // what http.Server reads from; nil until it does
 	below net.Conn // the connection itself; nil until it is made
 }
@@ -70,12 +73,39 @@ func (w *watch) take(id uint64) {
 	_ = w.tell(&ipc.Taken{ID: id}) // a failure means that the parent is gone
 }
 
-// end is called when connection id is closed.
+// end is called when connection id is closed. With HTTP/2 its requests may still be answered, for nobody. It counts as long as they are:
+// its client can't go before it is told what he did, nor have more requests by coming anew.
 func (w *watch) end(id uint64) {
 	w.mu.Lock()
 	delete(w.parting, id)
+	c := w.list[id]
+	busy := c != nil && c.requests > 0
+	if busy {
+		c.over = true
+	}
 	w.mu.Unlock()
-	w.free(id)
+	if !busy {
+		w.free(id)
+	}
+}
+
+// begin notes that one more request of c is being answered.
+func (w *watch) begin(c *course) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.requests++
+	w.turn(c, ipc.Answering)
+}
+
+// finish notes that one of them is not any more.
+func (w *watch) finish(c *course) {
+	w.mu.Lock()
+	c.requests--
+	last := c.requests == 0 && c.over
+	w.mu.Unlock()
+	if last {
+		w.free(c.id)
+	}
 }
 
 // free says Done of connection id, once.
