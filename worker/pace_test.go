@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -170,4 +171,25 @@ func (c *conn) isWriting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.writings
+}
+
+// TestWholeHeaderStays: who has sent all of a header keeps his connection, in however many pieces it came, also before its handler is called; who
+// has sent a part does not.
+func TestWholeHeaderStays(t *testing.T) {
+	const most = "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\r\n"
+	for text, whole := range map[string]bool{
+		most: false, most + "\r": false, most + "\r\n": true, most + "\n": true, "\r\n\r\n" + most: false, "GET / HTTP/1.1\n\n": true,
+	} {
+		for _, size := range []int{1, 2, 7, len(text)} {
+			st := newStage(t, ipc.Setup{}, nil)
+			_, c := st.pair()
+			v := st.own.speak(c, c.peer)
+			for piece := range slices.Chunk([]byte(text), size) {
+				v.note(piece)
+			}
+			if gave := v.giveWay(); gave == whole {
+				t.Errorf("%q in pieces of %d: it gives way: %t", text, size, gave)
+			}
+		}
+	}
 }

@@ -34,6 +34,8 @@ type voice struct {
 	begun     time.Time   // when the first byte of a header was read; zero: none was
 	hasBegun  atomic.Bool // the same, for who must not wait for mu
 	line      bool        // a line of it was read whole
+	ending    int         // bytes of the empty line that ends it, after a line's end, which is the first
+	whole     bool        // all of it was read: its handler is about to be called
 	run       int         // bytes read since the last line feed
 	deadlines int         // set since the last answer, while nothing was read
 	room      int         // bytes that are asked for at most: fewer mean that a part is in the buffer
@@ -128,6 +130,16 @@ func (v *voice) note(p []byte) {
 		v.begun = time.Now()
 		v.hasBegun.Store(true)
 	}
+	for i := 0; i < len(p) && !v.whole; i++ {
+		switch {
+		case p[i] == '\n' && v.ending > 0:
+			v.whole = true
+		case p[i] == '\n', p[i] == '\r' && v.ending == 1:
+			v.ending++
+		default:
+			v.ending = 0
+		}
+	}
 	if i := bytes.LastIndexByte(p, '\n'); i >= 0 {
 		v.line, v.run = true, len(p)-i-1
 	} else {
@@ -164,6 +176,7 @@ func (v *voice) rest() {
 	defer v.mu.Unlock()
 	v.hasBegun.Store(false)
 	v.answering, v.begun, v.line, v.run, v.deadlines, v.late = false, time.Time{}, false, 0, 0, false
+	v.ending, v.whole = 0, false
 	if f, ok := v.Conn.(*front); ok {
 		f.rest()
 	}
@@ -224,13 +237,13 @@ func (v *voice) part(words []byte) {
 // lastRead is how long a client that was refused may take to read it.
 const lastRead = 500 * time.Millisecond
 
-// giveWay ends the connection for somebody who waits, unless a request on it is being answered. It
+// giveWay ends the connection for somebody who waits, unless a request on it is being answered, or is about to be. It
 // reports whether it did.
 func (v *voice) giveWay() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
-	case v.answering:
+	case v.answering, v.whole:
 		return false
 	case v.refused:
 	case v.begun.IsZero():
