@@ -75,7 +75,10 @@ func (c *Controller) mayKill(who server.Identity, id uint32) error {
 }
 
 // cancel ends a job, or has it end as soon as it has started.
-func (c *Controller) cancel(id uint32) error {
+func (c *Controller) cancel(id uint32) error { return c.cancelBy(id, time.Now().Add(startPatience)) }
+
+// cancelBy is cancel of a job that is not to be waited for longer.
+func (c *Controller) cancelBy(id uint32, until time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]
 	if j == nil || j.phase == ended {
@@ -94,19 +97,46 @@ func (c *Controller) cancel(id uint32) error {
 		j.phase = starting
 	default:
 		c.mu.Unlock() // whoever starts it will see that it is cancelled
-		return nil
+		return c.cancelStarted(j, until)
 	}
 	c.mu.Unlock()
 	err := step.Withdraw(c.home(id))
 	if errors.Is(err, step.ErrTaken) {
 		c.tasks.Go(func() { c.takeUp(j) })
-		return nil
+		return c.cancelStarted(j, until)
 	}
 	if err != nil {
 		return err
 	}
 	c.finish(j, func(m *model.Job) { m.State, m.StateReason = model.JobCancelled, reasonNone })
 	return nil
+}
+
+// startPatience is how long a cancellation waits for a job that is being started, which takes milliseconds.
+const startPatience = 10 * time.Second
+
+// cancelStarted waits until j, which is being started and is known to be cancelled, has a step that is told, or has ended. Until then only this
+// process knows of it: were it answered before, a controller that dies now would have promised what the next one does not know.
+func (c *Controller) cancelStarted(j *job, until time.Time) error {
+	for time.Now().Before(until) {
+		c.mu.Lock()
+		phase, s := j.phase, j.step
+		if phase == running {
+			defer c.mu.Unlock() // s is closed under it
+			return gone(s.Cancel())
+		}
+		c.mu.Unlock()
+		if phase == ended {
+			return nil
+		}
+		if err := sleep(c.ctx, 2*time.Millisecond); err != nil {
+			return errs.Wrap(err, errs.Unavailable, "cancel job %d, which is being started", j.id())
+		}
+		if phase == waiting { // it was being submitted
+			return c.cancelBy(j.id(), until)
+		}
+	}
+	return errs.New(errs.Timeout, "job %d is still being started after %s, and ends when it is", j.id(), startPatience)
 }
 
 // signal sends a signal to all processes of a running job.
