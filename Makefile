@@ -5,7 +5,8 @@ GOARCH    ?= $(shell $(GO) env GOARCH)
 FUZZTIME  ?= 10s
 IPCFUZZTIME ?= 60s
 CHAOS     ?= 10m
-BENCHTIME ?= 20x
+BENCHTIME ?= 25s
+SLURM_ROUNDS ?= 20x
 SLURM_RELEASES ?= 24.11
 SYSTEMD_SUITES ?= bookworm trixie
 KERNELS   ?= bullseye/amd64 bookworm/amd64 trixie/amd64 trixie/arm64
@@ -92,12 +93,12 @@ integration-kernels: ## the cage on KERNELS of Debian's, from 5.10 on and of two
 chaos: build ## load while workers, keeper and controller are killed, for CHAOS (10m; a minute of it is in "make test")
 	CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run '^TestChaos$$' ./integration
 
-bench: build ## speed, in one run, as a table
-	$(GO) test -count=1 -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^BenchmarkSlurm' ./bench/...
+bench: build ## speed in paired rounds, as tables; each benchmark takes BENCHTIME (25s, or a number of rounds: 6x), all of it under 10 minutes
+	$(GO) test -count=1 -timeout 20m -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^BenchmarkSlurm' ./bench/...
 
 bench-slurm: build ## beside Slurm's own gateway before a real Slurm (LAB_ENV=/PATH of its lab.env; takes minutes)
 	@test -n "$(LAB_ENV)" || echo 'hint: without LAB_ENV=/PATH of a running lab'\''s lab.env all of these are skipped' >&2
-	LAB_ENV="$(LAB_ENV)" $(GO) test -count=1 -v -timeout 30m -run '^$$' -bench '^BenchmarkSlurm' -benchtime $(BENCHTIME) ./bench/...
+	LAB_ENV="$(LAB_ENV)" $(GO) test -count=1 -v -timeout 30m -run '^$$' -bench '^BenchmarkSlurm' -benchtime $(SLURM_ROUNDS) ./bench/...
 
 dist: build ## an archive for this machine's architecture into dist/; it has a "make install" of its own
 	@rm -rf dist && mkdir -p dist/schedrestd-$(VERSION)/bin

@@ -45,7 +45,7 @@ func BenchmarkAudit(b *testing.B) {
 		{"submit, kept alive, audit log with SYNC", l.with(b, "synced", log("audit-synced"), "SCHEDRESTD_AUDIT_SYNC=yes")},
 	} {
 		b.Run(x.what, func(b *testing.B) {
-			compare(b, admission, x.what, []server{x.with, without}, load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 40})
+			compare(b, admission, x.what, []server{x.with, without}, load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 40, after: l.cancelWaiting})
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -178,6 +179,20 @@ func (l *lab) occupy(b *testing.B) {
 	d.Job.Environment, d.Job.Tasks = []string{"PATH=/usr/bin:/bin"}, n.CPUs
 	_, err = g.Submit(context.Background(), d)
 	must(b, err)
+}
+
+// cancelWaiting cancels every job that has not started. The controller forgets
+// cancelled jobs when it needs the room.
+func (l *lab) cancelWaiting(b *testing.B) {
+	b.Helper()
+	g := site.NewGateway(l.daemons[2].At, l.token)
+	list, err := g.JobStates(context.Background())
+	must(b, err)
+	for _, j := range list {
+		if slices.Contains(j.State, "PENDING") {
+			must(b, g.Cancel(context.Background(), j.ID))
+		}
+	}
 }
 
 // waiting is the body of a job that will wait.

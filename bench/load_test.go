@@ -7,8 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
+
+	"schedrestd/demo/site"
 )
 
 // load is a number of the same request.
@@ -19,6 +23,8 @@ type load struct {
 	local   bool          // without a token: the kernel says who asks
 	alone   bool          // one client
 	token   func() string // for each request; nil: always the lab's
+
+	after func(*testing.B) // called after each round, outside of what is measured; may be nil
 }
 
 func get(path string) string {
@@ -108,7 +114,9 @@ func (l load) converse(c net.Conn, next func() string, left *atomic.Int64) error
 			return err
 		}
 		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("status %s: %.300s", resp.Status, body)
+			method, rest, _ := strings.Cut(l.request, " ")
+			path, _, _ := strings.Cut(rest, " ")
+			return site.Refusal(method, path, resp.Status, body)
 		}
 		if !l.kept {
 			return nil

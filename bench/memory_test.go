@@ -58,10 +58,10 @@ func (l *lab) hold(b *testing.B, s server) []io.Closer {
 		must(b, err)
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		must(b, err)
-		_, err = io.Copy(io.Discard, resp.Body)
+		body, err := io.ReadAll(resp.Body)
 		must(b, err)
 		if resp.StatusCode != http.StatusOK {
-			b.Fatalf("status %s", resp.Status)
+			b.Fatal(site.Refusal(http.MethodGet, "ping", resp.Status, body))
 		}
 	}
 	return list

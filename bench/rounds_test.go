@@ -34,6 +34,7 @@ func compare(b *testing.B, into *comparison, what string, both []server, l load)
 		first := median(samples[0], x.of)
 		r := row{what: what + ": " + x.what, unit: x.unit, figures: []float64{first, median(samples[1], x.of)}, ratio: middle(ratios)}
 		r.least, r.greatest = interval(ratios)
+		r.rounds = len(ratios)
 		into.add(r)
 		name := strings.ReplaceAll(x.what, " ", "-")
 		b.ReportMetric(first, name)

@@ -154,6 +154,7 @@ func (p *paired) into(b *testing.B, c *comparison, what string) {
 		line := row{what: what + ": " + f.name, unit: f.unit, figures: []float64{g, r}, ratio: middle(ratios)}
 		if len(ratios) > 1 {
 			line.least, line.greatest = interval(ratios)
+			line.rounds = len(ratios)
 		}
 		c.add(line)
 		b.ReportMetric(middle(ratios), metric(f.name)+"-ratio")

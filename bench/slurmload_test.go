@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"schedrestd/demo/site"
 )
 
 // volley is a number of the same request to a gateway of a real Slurm: each path is of a version
@@ -142,8 +144,8 @@ func (v volley) converse(c net.Conn, in *bufio.Reader, text string, begun time.T
 		return a, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
-		return a, fmt.Errorf("status %s: %s", resp.Status, said)
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		return a, site.Refusal("ask", v.path, resp.Status, body)
 	}
 	body := tally{what: []byte(v.record)}
 	if _, err := io.CopyN(&body, resp.Body, 1); err != nil {

@@ -49,19 +49,24 @@ func init() {
 	tables = append(tables, verifying, asking)
 }
 
-const keeperFiles = 64
+// Limits of the keeper that is measured. RLIMIT_NPROC counts all processes of
+// the user who runs the benchmark.
+const (
+	keeperFiles = 64
+	keeperTasks = 1 << 16
+)
 
-// printPosture prints what the kernel says about a keeper that was started from here.
+// printPosture confines itself as a keeper does, and prints the process
+// attributes that a keeper started from here must have.
 func printPosture() error {
-	err := security.Confine(keeperFiles)
-	if err != nil {
+	if err := errors.Join(security.LimitTasks(keeperTasks), security.Confine(keeperFiles)); err != nil {
 		return err
 	}
 	posture, err := security.Measure()
-	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(posture)
+	if err != nil {
+		return err
 	}
-	return err
+	return json.NewEncoder(os.Stdout).Encode(posture)
 }
 
 // keeping is a keeper that was started as mode, and this end of its channel.
@@ -105,7 +110,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	end := os.NewFile(uintptr(far), "channel")
 	defer end.Close()
 
-	must(b, errors.Join(parent.Send(&ipc.KeeperSetup{Files: keeperFiles}), parent.Send(expect)))
+	must(b, errors.Join(parent.Send(&ipc.KeeperSetup{Files: keeperFiles, Tasks: keeperTasks}), parent.Send(expect)))
 	hear[*ipc.Ready](b, parent)
 	must(b, parent.Send(&ipc.TokenKeyFD{Number: 1, Followed: true}, int(file.Fd())))
 	if kept := hear[*ipc.Kept](b, parent); !kept.OK {

@@ -71,7 +71,7 @@ func (g Gateway) call(ctx context.Context, method, url string, body, out any) er
 		return err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return refusal(method, url, resp.Status, text)
+		return Refusal(method, url, resp.Status, text)
 	}
 	if err := json.Unmarshal(text, out); err != nil {
 		return errs.Wrap(err, errs.BadAnswer, "%s %s", method, url)
@@ -79,8 +79,9 @@ func (g Gateway) call(ctx context.Context, method, url string, body, out any) er
 	return nil
 }
 
-// refusal is the error of an answer that is not 200, with the words of its envelope.
-func refusal(method, url, status string, text []byte) error {
+// Refusal returns the error for an answer other than 200: the request, the
+// status and the descriptions in the errors of its body.
+func Refusal(method, url, status string, text []byte) error {
 	var envelope struct {
 		Errors []problem `json:"errors"`
 	}

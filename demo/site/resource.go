@@ -120,3 +120,23 @@ func (g Gateway) Job(ctx context.Context, id uint32) (Job, error) {
 	}
 	return answer.Jobs[0], nil
 }
+
+// JobState is a job in the short list of jobs, where its id is a string.
+type JobState struct {
+	ID    string   `json:"job_id"`
+	State []string `json:"state"`
+}
+
+// JobStates returns the id and the state of every job that the user may see.
+func (g Gateway) JobStates(ctx context.Context) ([]JobState, error) {
+	var answer struct {
+		Jobs []JobState `json:"jobs"`
+	}
+	err := g.call(ctx, http.MethodGet, g.URL("sched", "jobs", "state"), nil, &answer)
+	return answer.Jobs, err
+}
+
+// Cancel cancels the job with that id.
+func (g Gateway) Cancel(ctx context.Context, id string) error {
+	return g.call(ctx, http.MethodDelete, g.URL("sched", "job", id), nil, &struct{}{})
+}
