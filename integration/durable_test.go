@@ -71,7 +71,7 @@ func (l *lab) submitAll(t *testing.T, disturb func(while func(time.Duration, <-c
 	ledger := filepath.Join(l.work, "ledger")
 	must(t, os.WriteFile(ledger, nil, 0o666))
 	must(t, os.Chmod(ledger, 0o666))
-	body := l.jobRequest(`echo "$SCHED_JOB_ID" >>`+ledger, map[string]any{"standard_output": "/dev/null", "memory_per_cpu": 1})
+	body := l.jobRequest(`echo "$SCHED_JOB_ID" >>`+ledger, map[string]any{"standard_output": "/dev/null", "memory_per_cpu": 64})
 
 	var left atomic.Int64
 	left.Store(durableJobs)
