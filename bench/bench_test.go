@@ -115,7 +115,7 @@ func measure(b *testing.B, s server, l load) sample {
 	b.Helper()
 	before, begun := s.cpu(b), time.Now()
 	if err := l.run(s.dial); err != nil {
-		b.Fatalf("%s: %v", s.name, err)
+		s.fail(b, err)
 	}
 	took, used := time.Since(begun), s.cpu(b)-before
 	if l.after != nil {

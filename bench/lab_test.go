@@ -116,9 +116,10 @@ func (l *lab) plain(b *testing.B, listen string) site.Part {
 
 // server is one of the two that are compared.
 type server struct {
-	name string
-	dial dialer
-	pids []int // its own first
+	name   string
+	dial   dialer
+	daemon *site.Daemon
+	pids   []int // its own first
 
 	changing bool // its children come and go
 }
@@ -135,13 +136,24 @@ func (l *lab) server(b *testing.B, i int) server {
 // serving is the daemon d with the processes it has now.
 func serving(b *testing.B, d *site.Daemon, dial dialer) server {
 	b.Helper()
-	s := server{name: d.Name, dial: dial, pids: []int{d.PID()}}
+	s := server{name: d.Name, dial: dial, daemon: d, pids: []int{d.PID()}}
 	list, err := process.Descendants(d.PID())
 	must(b, err)
 	for _, st := range list {
 		s.pids = append(s.pids, st.PID)
 	}
 	return s
+}
+
+// fail ends the benchmark with err and the warnings and errors at the end of the
+// server's log.
+func (s server) fail(b *testing.B, err error) {
+	b.Helper()
+	lines := slices.DeleteFunc(s.daemon.LastLines(5000), func(line string) bool {
+		return !strings.Contains(line, "level=WARN") && !strings.Contains(line, "level=ERROR")
+	})
+	lines = lines[max(0, len(lines)-10):]
+	b.Fatalf("%s: %v\n%s", s.name, err, strings.Join(lines, "\n"))
 }
 
 // cpu is the time that all processes of s have used.

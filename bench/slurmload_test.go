@@ -79,7 +79,7 @@ func (v volley) ask(b *testing.B, l *slurmLab, s server) []answered {
 	}
 	wait.Wait()
 	if err := errors.Join(failures...); err != nil {
-		b.Fatalf("%s: %v", s.name, err)
+		s.fail(b, err)
 	}
 	var all []answered
 	for _, list := range lists {
