@@ -117,6 +117,33 @@ func (c *conn) hasUnread() (yes bool) {
 	return yes
 }
 
+// awaitGone waits until the client can neither send nor receive any more, and
+// returns an error then. A client that has only shut down its sending side
+// still reads its answer: the kernel reports a hangup when a reset arrived,
+// when both directions are closed, or when a UNIX peer closed its socket.
+// Like a read, the wait ends with a timeout at the read deadline.
+func (c *conn) awaitGone() error {
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return net.ErrClosed
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if err := raw.Read(func(fd uintptr) bool { return isGone(int(fd)) }); err != nil {
+		return err
+	}
+	return syscall.ECONNRESET
+}
+
+// isGone reports whether the kernel has given up on the socket.
+func isGone(fd int) bool {
+	fds := []unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n == 1 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+}
+
 // CloseWrite says that no more comes. http.Server uses it so that an error answer is read
 // before the connection breaks.
 func (c *conn) CloseWrite() error {

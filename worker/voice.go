@@ -52,6 +52,9 @@ func (v *voice) NetConn() net.Conn { return v.Conn }
 
 // Read reads, and notes what of a header has come. Empty lines before the first request are passed over, as RFC 9112, 2.2, asks,
 // since http.Server does not; later ones it takes after a body, and refuses where they would be in the middle of what it reads.
+//
+// While a request is answered, http.Server reads one byte in the background and cancels the request at any error. The end of the
+// client's data is not one: it waits there until the client is gone.
 func (v *voice) Read(p []byte) (n int, err error) {
 	if v.isOver(len(p)) {
 		return 0, io.EOF
@@ -66,6 +69,13 @@ func (v *voice) Read(p []byte) (n int, err error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if err == io.EOF && len(p) == 1 && (v.answering || v.whole) && !v.refused {
+		if raw := connOf(v.Conn); raw != nil {
+			v.mu.Unlock()
+			err = raw.awaitGone()
+			v.mu.Lock()
+		}
+	}
 	if v.answering || v.refused {
 		return n, err
 	}

@@ -119,7 +119,7 @@ var connections = []row{
 	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "CloseWrite, before a connection that is refused is closed"},
 	{sys("getsockname", unix.SYS_GETSOCKNAME), allow, nil, "net.FileConn"},
 	{sys("getpeername", unix.SYS_GETPEERNAME), allow, nil, "net.FileConn"},
-	{sys("ppoll", unix.SYS_PPOLL), allow, nil, "standard input and output of an inetd run are waited for"},
+	{sys("ppoll", unix.SYS_PPOLL), allow, nil, "waits for standard input and output of an inetd run; asks whether a client is gone"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
 		is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_KEEPALIVE).called("KEEPALIVE"),
 	}, "net; LINGER, with which the close of who shares the socket sleeps, ATTACH_FILTER and all the others kill"},

@@ -1,0 +1,188 @@
+package worker
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// transport is one kind of connection: the client's end, and what the client
+// does to it when it has sent everything, and when it gives up.
+type transport struct {
+	name      string
+	connect   func(*stage) net.Conn
+	halfClose func(net.Conn) error
+	abandon   func(net.Conn) error
+}
+
+var transports = []transport{
+	{"TCP", (*stage).overTCP, closeWrite, reset},
+	{"UNIX", (*stage).overUnix, closeWrite, net.Conn.Close},
+	{"TLS", (*stage).overTLS, closeWrite, reset},
+	{"TLS, closed below as well", (*stage).overTLS, func(c net.Conn) error {
+		if err := closeWrite(c); err != nil {
+			return err
+		}
+		return closeWrite(c.(*tls.Conn).NetConn())
+	}, reset},
+}
+
+func closeWrite(c net.Conn) error { return c.(interface{ CloseWrite() error }).CloseWrite() }
+
+// reset closes a TCP connection so that its peer is told at once.
+func reset(c net.Conn) error {
+	if secured, ok := c.(*tls.Conn); ok {
+		c = secured.NetConn()
+	}
+	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+func (st *stage) overTCP() net.Conn { return st.connect() }
+
+func (st *stage) overUnix() net.Conn {
+	c, client := handed(st.t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
+	go st.queue.put(st.own.speak(c, c.peer))
+	return client
+}
+
+func (st *stage) overTLS() net.Conn {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(st.t, err)
+	leaf, _ := selfSigned(st.t, key)
+	near, far := st.pair()
+	secured := tls.Server(far, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}})
+	go st.shake(far, secured, time.Minute)
+	client := tls.Client(near, &tls.Config{InsecureSkipVerify: true})
+	must(st.t, client.HandshakeContext(st.t.Context()))
+	return client
+}
+
+// TestHalfClose: a client that sends no more gets all of its answers. One that
+// is gone has its request cancelled, whether it half-closed before or not.
+func TestHalfClose(t *testing.T) {
+	for _, tr := range transports {
+		for _, tt := range []struct {
+			name, send string
+			want       []int
+		}{
+			{"GET", get + host + "\r\n", []int{200}},
+			{"HTTP/1.0", "GET /ok HTTP/1.0\r\n\r\n", []int{200}},
+			{"body", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 3\r\n\r\nabc", []int{200}},
+			{"chunks", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", []int{200}},
+			{"several", get + host + "\r\n" + get + host + "\r\n" + get + host + "\r\n", []int{200, 200, 200}},
+			{"half a body", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 30\r\n\r\nabc", []int{400}},
+		} {
+			t.Run(tr.name+"/"+tt.name, func(t *testing.T) {
+				t.Parallel()
+				st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("X-Request-Id", "handler")
+					if _, err := io.Copy(io.Discard, r.Body); err != nil {
+						w.WriteHeader(http.StatusBadRequest)
+						return
+					}
+					select {
+					case <-r.Context().Done():
+						w.WriteHeader(http.StatusBadGateway)
+					case <-time.After(100 * time.Millisecond): // lets the end of the client's data arrive
+					}
+				}))
+				c := tr.connect(st)
+				_, err := io.WriteString(c, tt.send)
+				must(t, err)
+				must(t, tr.halfClose(c))
+				var got []int
+				for _, resp := range heard(t, c) {
+					got = append(got, resp.StatusCode)
+				}
+				if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+					t.Errorf("got %v, want %v", got, tt.want)
+				}
+			})
+		}
+		for _, halfClosed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/gone/half-closed before: %t", tr.name, halfClosed), func(t *testing.T) {
+				t.Parallel()
+				entered, cancelled := make(chan bool), make(chan bool)
+				st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					entered <- true
+					<-r.Context().Done()
+					close(cancelled)
+				}))
+				c := tr.connect(st)
+				_, err := io.WriteString(c, get+host+"\r\n")
+				must(t, err)
+				<-entered
+				if halfClosed {
+					must(t, tr.halfClose(c))
+				}
+				must(t, tr.abandon(c))
+				select {
+				case <-cancelled:
+				case <-time.After(time.Minute):
+					t.Fatal("its request goes on")
+				}
+			})
+		}
+	}
+}
+
+// TestHalfCloseInLine: half-closing while a request waits for its turn changes
+// nothing; a client that is gone gives up its place in the line.
+func TestHalfCloseInLine(t *testing.T) {
+	entered, leave := make(chan string), make(chan bool)
+	st := newStage(t, ipc.Setup{Requests: 1, Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-Id", "handler")
+		entered <- r.URL.Path
+		<-leave
+	}))
+	waiting := func(n int) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			st.gate.seats.mu.Lock()
+			now := len(st.gate.seats.nameless)
+			st.gate.seats.mu.Unlock()
+			switch {
+			case now == n:
+				return
+			case time.Now().After(end):
+				t.Fatalf("%d requests wait, want %d", now, n)
+			}
+		}
+	}
+	ask := func(path string) *net.TCPConn {
+		c := st.connect()
+		_, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\n%s\r\n", path, host)
+		must(t, err)
+		return c
+	}
+	ask("/first")
+	<-entered
+	second, third := ask("/second"), ask("/third")
+	waiting(2)
+	must(t, second.CloseWrite())
+	must(t, reset(third))
+	waiting(1)
+	leave <- true
+	if path := <-entered; path != "/second" {
+		t.Errorf("the turn is %s's", path)
+	}
+	leave <- true
+	resp, err := http.ReadResponse(bufio.NewReader(second), nil)
+	must(t, err)
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("status %s", resp.Status)
+	}
+}
