@@ -40,6 +40,8 @@ const (
 	URITooLong       // the request's line is over its limit
 	HeaderTooLarge   // the request's header is over its limit
 
+	PreconditionFailed // a condition that the request makes is false
+
 	Unchanged // no failure: what was asked for "if it changed" did not
 )
 
@@ -51,7 +53,8 @@ var names = [...]string{
 	Unsupported: "unsupported", MethodNotAllowed: "method_not_allowed",
 	UnsupportedMedia: "unsupported_media_type", RequestTimeout: "request_timeout",
 	NotAcceptable: "not_acceptable", URITooLong: "uri_too_long", HeaderTooLarge: "header_too_large",
-	Unchanged: "unchanged",
+	PreconditionFailed: "precondition_failed",
+	Unchanged:          "unchanged",
 }
 
 // String is the stable name of k, as clients see it in an error's code.

@@ -40,7 +40,11 @@ type Result struct {
 
 // change makes a change: every request that has a daemon change something calls the daemon in do, and nowhere else.
 // object is what is changed, as far as it is known before; name tells what was, and how, when all went well.
+// A condition of the client's is judged before.
 func change[T any](c *call, object string, do func() (T, error), name func(T) Result) (done T, err error) {
+	if err := c.precondition(object != ""); err != nil {
+		return done, err
+	}
 	if c.h.Audit == nil {
 		return do()
 	}

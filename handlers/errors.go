@@ -56,6 +56,8 @@ func status(err error) int {
 		return http.StatusRequestURITooLong
 	case errs.HeaderTooLarge:
 		return http.StatusRequestHeaderFieldsTooLarge
+	case errs.PreconditionFailed:
+		return http.StatusPreconditionFailed
 	case errs.Unchanged:
 		return http.StatusNotModified
 	}

@@ -64,6 +64,10 @@ type match struct {
 func (rt *router) find(r *http.Request) match {
 	newest := rt.parsers[len(rt.parsers)-1]
 	m := match{view: schema.View{Version: schema.Version(newest.Version), Names: rt.names}}
+	if r.URL.Path == "*" && r.Method == http.MethodOptions {
+		rt.matchServer(&m)
+		return m
+	}
 	parts, err := pathParts(r.URL.EscapedPath())
 	if err != nil {
 		m.err = err

@@ -27,6 +27,8 @@ func TestRouting(t *testing.T) {
 		{"absolute URL", "GET", "http://other.host/sched/v0.0.42/ping", 200, "", []string{"ping"}, ""},
 		{"HEAD", "HEAD", "/sched/v0.0.42/ping", 200, "", []string{"ping"}, ""},
 		{"OPTIONS", "OPTIONS", "/sched/v0.0.42/job/1", 204, "GET, DELETE, HEAD, OPTIONS", nil, ""},
+		{"OPTIONS of the server", "OPTIONS", "*", 204, "GET, HEAD, DELETE, POST, OPTIONS", nil, ""},
+		{"GET of the server", "GET", "*", 404, "", nil, "no such path"},
 		{"name with a slash", "GET", "/sched/v0.0.42/node/a%2Fb", 404, "", []string{"node a/b"}, "no such node"},
 		{"a word is not a job's number", "GET", "/sched/v0.0.42/job/submit", 405, "POST, OPTIONS", nil, "method_not_allowed"},
 		{"wrong method", "PUT", "/sched/v0.0.42/nodes", 405, "GET, HEAD, OPTIONS", nil, "method_not_allowed"},

@@ -1,0 +1,43 @@
+package handlers
+
+import (
+	"strings"
+
+	"schedrestd/errs"
+)
+
+// precondition judges If-Match and If-None-Match before a change is made (RFC
+// 9110, 13.1 and 13.2). Nothing that is served here has an entity tag, so that
+// a tag never matches; * matches what the path names. named says that the path
+// names what is changed: otherwise it is made, and there is nothing yet.
+//
+// A condition that can't be read counts as false: a client that sends one
+// wants the change under that condition only.
+func (c *call) precondition(named bool) error {
+	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) {
+		return errs.New(errs.PreconditionFailed, "the condition If-Match is false; nothing was changed").
+			WithHint("nothing here has an entity tag: of what the path names If-Match: * is true, and no other")
+	}
+	lines := c.r.Header.Values("If-None-Match")
+	if len(lines) == 0 || isAny(lines) && !named || areTags(lines) {
+		return nil
+	}
+	return errs.New(errs.PreconditionFailed, "the condition If-None-Match is false; nothing was changed").
+		WithHint("it is true for entity tags, which nothing here has, and for * where something new is made")
+}
+
+// isAny reports whether a condition is "*".
+func isAny(lines []string) bool { return len(lines) == 1 && lines[0] == "*" }
+
+// areTags reports whether a condition is a list of entity tags (RFC 9110, 8.8.3).
+func areTags(lines []string) bool {
+	for _, line := range lines {
+		for tag := range cut(line, ',') {
+			tag = strings.TrimPrefix(strings.Trim(tag, " \t"), "W/")
+			if len(tag) < 2 || tag[0] != '"' || strings.IndexByte(tag[1:], '"') != len(tag)-2 {
+				return false
+			}
+		}
+	}
+	return true
+}
