@@ -27,7 +27,7 @@ const module = "schedrestd/"
 // its own folder; a folder stands for all packages in it unless one has a line of its own.
 var floors = [][]string{
 	{"errs", "model", "release", "rights"},
-	{"api/schema", "become", "guard", "hmackey", "ipc", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
+	{"api/schema", "become", "guard", "hmackey", "http1", "ipc", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
 	{"api", "conf", "rpc/message"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
@@ -50,6 +50,7 @@ var only = map[string][]string{
 	"auth":    {"errs", "guard", "hmackey"},
 	"guard":   {"errs"},
 	"hmackey": {},
+	"http1":   {}, // judged on its own
 	"ipc":     {},
 	"penalty": {}, // linked by what runs as root
 	"rate":    {},

@@ -1,0 +1,44 @@
+package http1
+
+// isToken has the bytes of methods and field names (RFC 9110, 5.6.2), isName
+// those of a registered name that is not encoded (RFC 3986, 3.2.2).
+var isToken, isName = table("!#$%&'*+-.^_`|~"), table("-._~!$&'()*+,;=")
+
+// table has letters, digits and others.
+func table(others string) (t [256]bool) {
+	for c := range t {
+		t[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	}
+	for _, c := range []byte(others) {
+		t[c] = true
+	}
+	return t
+}
+
+func areAll(t *[256]bool, text []byte) bool {
+	for _, c := range text {
+		if !t[c] {
+			return false
+		}
+	}
+	return true
+}
+
+func areTokens(text []byte) bool { return len(text) > 0 && areAll(&isToken, text) }
+
+// isControl reports whether c may not be in the value of a field: a tab may.
+func isControl(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isHex(c byte) bool {
+	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+// hexValue is for a byte of which isHex is true.
+func hexValue(c byte) byte {
+	if isDigit(c) {
+		return c - '0'
+	}
+	return c&0x0f + 9
+}

@@ -1,0 +1,217 @@
+package http1
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"net/http"
+)
+
+// head is what the head of a request has said so far.
+type head struct {
+	line    int  // lines seen; the request line is the first
+	at      int  // where the next line begins
+	scanned int  // no line ends between at and here
+	minor   byte // the version's second digit, as a character
+
+	hosts     int
+	hasLength bool
+	length    int64
+	digits    int // of the length, zeros too
+	chunked   bool
+	hadBody   bool // the request announces a body, or the one before it did
+
+	unsupported *Error // what is well-formed and can't be done; nil: nothing
+}
+
+// Head reads lines from b, which begins with the current request, and returns
+// how long the head is; 0 when its end has not come. The next call gets the
+// same bytes and more.
+func (l *Lexer) Head(b []byte) (n int, err error) {
+	for {
+		i := bytes.IndexByte(b[l.scanned:], '\n')
+		end := l.scanned + i + 1
+		if i < 0 {
+			end = len(b)
+		}
+		switch {
+		case end > l.MaxHead && l.line == 0:
+			return 0, &Error{http.StatusRequestURITooLong, "the request line is too long"}
+		case end > l.MaxHead:
+			return 0, &Error{http.StatusRequestHeaderFieldsTooLarge, "the header is too long"}
+		case l.line == 0 && len(b) > 0 && !beginsMethod(b[0]):
+			return 0, noMethod(b[0])
+		case i < 0:
+			l.scanned = end
+			return 0, nil
+		}
+		line := bytes.TrimSuffix(b[l.at:end-1], []byte("\r"))
+		l.at, l.scanned = end, end
+		l.line++
+		switch {
+		case l.line == 1:
+			err = l.requestLine(line)
+		case len(line) == 0:
+			if err = l.endHead(); err == nil {
+				return end, nil
+			}
+		default:
+			err = l.field(line)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// beginsMethod reports whether a request line may begin with c: that is known
+// before its end has come. An empty one is refused as such.
+func beginsMethod(c byte) bool { return isToken[c] || c == '\r' || c == '\n' }
+
+func noMethod(first byte) error {
+	if first == recordHandshake {
+		return malformed("a TLS handshake came where plain HTTP is served; use http://")
+	}
+	return malformed("the request line does not begin with a method")
+}
+
+// recordHandshake is how a TLS connection begins (RFC 8446, 5.1).
+const recordHandshake = 22
+
+// requestLine checks the request line (RFC 9112, 3).
+func (l *Lexer) requestLine(line []byte) error {
+	if len(line) == 0 {
+		return malformed("an empty line comes before the request line")
+	}
+	method, rest, _ := bytes.Cut(line, []byte(" "))
+	target, version, ok := bytes.Cut(rest, []byte(" "))
+	switch {
+	case !areTokens(method):
+		return malformed("the method has a character that no method has")
+	case len(target) == 0 && !ok:
+		return malformed("the request line has no target")
+	case len(target) == 0:
+		return malformed("the request line has more than one space between method and target")
+	case !ok:
+		return malformed("the request line has no version")
+	case bytes.IndexByte(version, ' ') >= 0:
+		return malformed("the request line has more than three parts")
+	case len(version) != len("HTTP/1.1") || !bytes.HasPrefix(version, []byte("HTTP/")) || version[6] != '.' || !isDigit(version[5]) || !isDigit(version[7]):
+		return malformed("the version is not of the form HTTP/1.1")
+	case version[5] != '1':
+		return &Error{http.StatusHTTPVersionNotSupported, "the versions of HTTP that are read here are 1.1 and 1.0"}
+	}
+	l.minor = version[7]
+	return checkTarget(method, target)
+}
+
+// field checks one line of the header and notes what it says about the body.
+func (l *Lexer) field(line []byte) error {
+	number := l.line - 1 // the request line is none of the header
+	colon := bytes.IndexByte(line, ':')
+	switch {
+	case line[0] == ' ' || line[0] == '\t':
+		return malformed(fmt.Sprintf("header line %d begins with whitespace: a field has to be on one line", number))
+	case colon < 0:
+		return malformed(fmt.Sprintf("header line %d has no colon", number))
+	case colon == 0:
+		return malformed(fmt.Sprintf("header line %d has no name", number))
+	case line[colon-1] == ' ' || line[colon-1] == '\t':
+		return malformed(fmt.Sprintf("header line %d has whitespace before the colon", number))
+	case !areTokens(line[:colon]):
+		return malformed(fmt.Sprintf("header line %d has a character in its name that no name has", number))
+	}
+	for _, c := range line[colon+1:] {
+		if isControl(c) {
+			return malformed(fmt.Sprintf("header line %d has a control character in its value", number))
+		}
+	}
+	return l.note(line[:colon], bytes.Trim(line[colon+1:], " \t"))
+}
+
+// note looks at the fields that decide where the request ends, or that
+// net/http would refuse.
+func (l *Lexer) note(name, value []byte) error {
+	switch {
+	case is(name, "Host"):
+		if l.hosts++; l.hosts > 1 {
+			return malformed("there is more than one Host field")
+		}
+		if len(value) > 0 && !isHost(value) {
+			return malformed("the Host field is not a host, or a host and a port")
+		}
+	case is(name, "Content-Length"):
+		return l.contentLength(value)
+	case is(name, "Transfer-Encoding"):
+		if l.chunked || !is(value, "chunked") {
+			l.unsupported = &Error{http.StatusNotImplemented, "the only transfer coding that is read is chunked, once"}
+		}
+		l.chunked = true
+	case is(name, "Expect"):
+		if len(value) > 0 && !is(value, "100-continue") {
+			l.unsupported = &Error{http.StatusExpectationFailed, "the only thing to expect is 100-continue"}
+		}
+	case is(name, "Trailer"):
+		for one := range bytes.SplitSeq(value, []byte(",")) {
+			if one = bytes.Trim(one, " \t"); is(one, "Content-Length") || is(one, "Transfer-Encoding") || is(one, "Trailer") {
+				return malformed("the Trailer field announces one that belongs into the header")
+			}
+		}
+	}
+	return nil
+}
+
+// contentLength reads a Content-Length. A repeated one has to be the same.
+func (l *Lexer) contentLength(value []byte) error {
+	var n int64
+	for _, c := range value {
+		if !isDigit(c) {
+			return malformed("Content-Length is not a number")
+		}
+		if n > (math.MaxInt64-int64(c-'0'))/10 {
+			return malformed("Content-Length is too large a number")
+		}
+		n = n*10 + int64(c-'0')
+	}
+	switch {
+	case len(value) == 0:
+		return malformed("Content-Length is empty")
+	case l.hasLength && (n != l.length || len(value) != l.digits):
+		return malformed("Content-Length is there more than once, with different values")
+	}
+	l.hasLength, l.length, l.digits = true, n, len(value)
+	return nil
+}
+
+// endHead decides how the body is framed.
+func (l *Lexer) endHead() error {
+	switch {
+	case l.unsupported != nil:
+		return l.unsupported
+	case l.hosts == 0 && l.minor != '0' && !l.Typed:
+		return malformed("the Host field is missing")
+	case l.chunked && l.hasLength:
+		return malformed("Content-Length and Transfer-Encoding are both there")
+	case l.chunked && l.minor == '0':
+		return malformed("there is a Transfer-Encoding, which HTTP/1.0 does not have")
+	}
+	l.hadBody = l.chunked || l.length > 0
+	switch {
+	case l.chunked:
+		l.state = inSize
+	case l.length > 0:
+		l.left, l.state = l.length, inBody
+	default:
+		l.state = done
+	}
+	return nil
+}
+
+// NeedsHost reports whether the head, which is complete, lacks the Host field
+// that its version demands. That is so only where requests are typed.
+func (l *Lexer) NeedsHost() bool { return l.hosts == 0 && l.minor != '0' }
+
+// is reports whether name is word, in upper or lower case.
+func is(name []byte, word string) bool {
+	return len(name) == len(word) && bytes.EqualFold(name, []byte(word))
+}
