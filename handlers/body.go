@@ -12,6 +12,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/errs"
+	"schedrestd/http1"
 )
 
 // readBody reads and parses a request's body into *T, after authenticate alone. What is
@@ -59,9 +60,9 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 // thousand would keep his slot for good. A connection that is to end in any case (its worker is
 // retired, or somebody waits for its slot) ends with this answer, read or not.
 //
-// So does one with a body in chunks, or of HTTP/1.0. net/http passes over a length beside the chunks, and over
-// chunks of HTTP/1.0, without a word; whoever stands before us may go by the other of the two, and what is a body
-// to him would be the next request here, with his client's choice of headers (RFC 9112, 6.1 and 11.2).
+// So does one with a body in chunks, or of HTTP/1.0. A length beside the chunks, and chunks of HTTP/1.0, are
+// refused before (http1); but a proxy that frames chunks in its own way could take for a body what is the next
+// request here, with its client's choice of headers (RFC 9112, 6.1 and 11.2).
 func (c *call) closeUnlessRead() {
 	h := c.w.Header()
 	modern := c.r.ProtoAtLeast(1, 1)
@@ -142,12 +143,23 @@ func readText(body io.Reader, announced int64) (string, error) {
 		if errs.KindOf(err) == errs.Unavailable {
 			return "", err
 		}
+		if broken, ok := errors.AsType[*http1.Error](err); ok {
+			return "", brokenBody(broken)
+		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return "", errs.Wrap(err, errs.RequestTimeout, "the body did not arrive in time")
 		}
 		return "", errs.Wrap(err, errs.Malformed, "the body did not arrive whole")
 	}
 	return b.String(), nil
+}
+
+// brokenBody is the failure of a body whose chunks the connection refuses.
+func brokenBody(e *http1.Error) error {
+	if e.Status == http.StatusRequestEntityTooLarge {
+		return errs.New(errs.TooLarge, "the body is too large")
+	}
+	return errs.New(errs.Malformed, "the body can't be read: %s", e.Reason)
 }
 
 func syntaxError(format string, err error) error {

@@ -35,7 +35,7 @@ func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act fun
 	c.id, c.done = 1, func() { close(closed) }
 	st.watch.take(1)
 	if config == nil {
-		st.queue.put(st.own.speak(c, c.peer))
+		st.queue.put(st.own.wrap(c, c.peer))
 	} else {
 		st.watch.made(1, c, nil)
 		go st.shake(c, tls.Server(c, config), st.http.ReadHeaderTimeout)

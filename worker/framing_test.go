@@ -65,6 +65,9 @@ func converse(t *testing.T, text string, inetd bool) {
 	for range len(called) {
 		methods = append(methods, <-called)
 	}
+	if strings.Contains(answers, errDisagree.Error()) {
+		t.Errorf("http.Server refuses what the lexer accepts: %q", answers)
+	}
 	statuses := strictly(t, answers, methods)
 	if n := len(statuses); n != len(methods) && n != len(methods)+1 {
 		t.Errorf("%d answers, %d requests: %q", n, len(methods), answers)

@@ -54,7 +54,7 @@ func (st *stage) overTCP() net.Conn { return st.connect() }
 
 func (st *stage) overUnix() net.Conn {
 	c, client := handed(st.t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
-	go st.queue.put(st.own.speak(c, c.peer))
+	go st.queue.put(st.own.wrap(c, c.peer))
 	return client
 }
 
@@ -122,7 +122,7 @@ func TestHalfClose(t *testing.T) {
 					close(cancelled)
 				}))
 				c := tr.connect(st)
-				_, err := io.WriteString(c, get+host+"\r\n")
+				_, err := io.WriteString(c, get+host+"\r\n"+get+host+"\r\n") // what follows does not hide it
 				must(t, err)
 				<-entered
 				if halfClosed {

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"time"
 
 	"schedrestd/api"
@@ -15,6 +15,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/errs"
 	"schedrestd/handlers"
+	"schedrestd/http1"
 	"schedrestd/ipc"
 	"schedrestd/release"
 )
@@ -26,13 +27,19 @@ type refusals struct {
 	layout   schema.Layout
 	cluster  string
 	storage  bool
-	header   int                                             // limit of a request's header, bytes
 	refusing func(http.ResponseWriter, *http.Request, error) // answers a request that is not let in
 	offences *offences
+
+	maxHead    int           // bytes of a request line and header
+	maxBody    int64         // bytes of a body in chunks
+	readHeader time.Duration // for a header, from its first byte on
+	typed      bool          // a person may write the requests
 }
 
 func newRefusals(setup *ipc.Setup) *refusals {
-	r := &refusals{layout: schema.Layout(setup.JSON), cluster: setup.Cluster, storage: len(setup.Accounting) > 0, header: int(setup.Limits.Header)}
+	l := setup.Limits
+	r := &refusals{layout: schema.Layout(setup.JSON), cluster: setup.Cluster, storage: len(setup.Accounting) > 0,
+		maxHead: int(l.Header), maxBody: int64(l.Body), readHeader: l.ReadHeader, typed: setup.Inetd}
 	r.refusing = handlers.Refusing(answers(*setup))
 	r.view.Version = api.Versions[len(api.Versions)-1]
 	if n := len(setup.Parsers); n > 0 {
@@ -51,20 +58,34 @@ type refusal struct {
 	text   string
 }
 
-// The refusals. Each ends its connection: where the next request would begin is not known.
+// The refusals that no lexer decides. Each ends its connection: where the next
+// request would begin is not known.
 var (
-	malformed     = refusal{http.StatusBadRequest, errs.Malformed, "the request can't be read as HTTP/1.1"}
-	cutOff        = refusal{http.StatusBadRequest, errs.Malformed, "the request ends within its header; an empty line ends a header"}
-	isTLS         = refusal{http.StatusBadRequest, errs.Malformed, "a TLS handshake came where plain HTTP is served; use http://"}
-	isPlain       = refusal{http.StatusBadRequest, errs.Malformed, "plain HTTP came where TLS is served; use https://"}
-	lateHeader    = refusal{http.StatusRequestTimeout, errs.RequestTimeout, "the rest of the request's header did not come in time"}
-	lineTooLong   = refusal{http.StatusRequestURITooLong, errs.URITooLong, "the request's first line is too long"}
-	headerTooLong = refusal{http.StatusRequestHeaderFieldsTooLarge, errs.HeaderTooLarge, "the request's header is too long"}
-	noExpectation = refusal{http.StatusExpectationFailed, errs.Unsupported, "the only thing to expect is 100-continue"}
-	noCoding      = refusal{http.StatusNotImplemented, errs.Unsupported, "the only transfer coding that is read is chunked"}
-	noVersion     = refusal{http.StatusHTTPVersionNotSupported, errs.Unsupported, "the versions of HTTP that are read here are 1.1 and 1.0"}
-	stopping      = refusal{http.StatusServiceUnavailable, errs.Unavailable, "this connection ends before the rest of the request came"}
+	cutOff     = refusal{http.StatusBadRequest, errs.Malformed, "the request ends within its header; an empty line ends a header"}
+	isPlain    = refusal{http.StatusBadRequest, errs.Malformed, "plain HTTP came where TLS is served; use https://"}
+	lateHeader = refusal{http.StatusRequestTimeout, errs.RequestTimeout, "the rest of the request's header did not come in time"}
+	stopping   = refusal{http.StatusServiceUnavailable, errs.Unavailable, "this connection ends before the rest of the request came"}
 )
+
+// unreadable returns the refusal of a request that the lexer, or another
+// parser, does not accept.
+func unreadable(err error) refusal {
+	e, ok := errors.AsType[*http1.Error](err)
+	if !ok || e.Status == http.StatusBadRequest {
+		return refusal{http.StatusBadRequest, errs.Malformed, "the request can't be read as HTTP/1.1: " + err.Error()}
+	}
+	kind := errs.Unsupported
+	switch e.Status {
+	case http.StatusRequestURITooLong:
+		kind = errs.URITooLong
+	case http.StatusRequestHeaderFieldsTooLarge:
+		kind = errs.HeaderTooLarge
+	}
+	return refusal{e.Status, kind, e.Reason}
+}
+
+// errDisagree is for a request that the lexer accepts and http.Server does not.
+var errDisagree = errors.New("its parts contradict each other")
 
 // wrong tells whether no client that means well is refused so. What is late or in vain is no offence, nor is a connection that
 // breaks within a header.
@@ -74,31 +95,6 @@ func (r refusal) wrong() bool {
 
 // errCrowded is what a request is told that could be read, and finds no room.
 var errCrowded = errs.New(errs.Unavailable, "as many requests as may be are being answered, and none came to its end in time")
-
-// instead is what is said in place of an answer that http.Server wrote by itself.
-func instead(of []byte) refusal {
-	status := 0
-	if line, _, ok := bytes.Cut(of, []byte("\r\n")); ok && bytes.HasPrefix(line, []byte("HTTP/1.")) && len(line) > len("HTTP/1.1 400") {
-		status, _ = strconv.Atoi(string(line[len("HTTP/1.1 "):len("HTTP/1.1 400")]))
-	}
-	switch status {
-	case http.StatusRequestHeaderFieldsTooLarge:
-		return headerTooLong
-	case http.StatusExpectationFailed:
-		return noExpectation
-	case http.StatusNotImplemented:
-		return noCoding
-	case http.StatusHTTPVersionNotSupported:
-		return noVersion
-	}
-	r := malformed
-	for _, known := range []string{"missing required Host header", "malformed Host header", "invalid header name", "invalid header value"} {
-		if bytes.Contains(of, []byte(known)) {
-			r.text += ": " + known
-		}
-	}
-	return r
-}
 
 // answer is the whole answer of a refusal, with the envelope as its body. It is logged as
 // one request.

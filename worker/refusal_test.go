@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,7 +60,7 @@ func newStage(t *testing.T, setup ipc.Setup, h http.Handler) *stage {
 func (st *stage) connect() *net.TCPConn {
 	st.t.Helper()
 	client, c := st.pair()
-	go st.queue.put(st.own.speak(c, c.peer))
+	go st.queue.put(st.own.wrap(c, c.peer))
 	return client
 }
 
@@ -155,7 +156,7 @@ func TestAbuses(t *testing.T) {
 		{"no name", get + host + ": value\r\n\r\n", []int{400}},
 		{"bare CR in a value", get + host + "X: a\rb\r\n\r\n", []int{400}},
 		{"bare CR for line ends", "GET /ok HTTP/1.1\rHost: h\r\r", []int{400}},
-		{"folded header", get + host + "X: a\r\n b\r\n\r\n", []int{200}},
+		{"folded header", get + host + "X: a\r\n b\r\n\r\n", []int{400}},
 		{"NUL in a value", get + host + "X: a\x00b\r\n\r\n", []int{400}},
 		{"NUL in a name", get + host + "X\x00: b\r\n\r\n", []int{400}},
 		{"NUL in the path", "GET /\x00 HTTP/1.1\r\n" + host + "\r\n", []int{400}},
@@ -185,7 +186,7 @@ func TestAbuses(t *testing.T) {
 		{"hexadecimal length", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 0x3\r\n\r\nabc", []int{400}},
 		{"endless length", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 99999999999999999999\r\n\r\nabc", []int{400}},
 		{"list of lengths", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 3, 3\r\n\r\nabc", []int{400}},
-		{"length and chunks", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + get + host + "\r\n", []int{200, 200}},
+		{"length and chunks", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + get + host + "\r\n", []int{400}},
 		{"chunks", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + get + host + "\r\n", []int{200, 200}},
 		{"bad chunk", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n" + get + host + "\r\n", []int{400}},
 		{"chunk without its end", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3\r\nabcGET", []int{400}},
@@ -194,13 +195,15 @@ func TestAbuses(t *testing.T) {
 		{"coding twice", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{501}},
 		{"codings", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", []int{501}},
 		{"coding with rubbish", "POST /ok HTTP/1.1\r\n" + host + "Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n", []int{400}},
-		{"chunks in HTTP/1.0", "POST /ok HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{200}},
+		{"chunks in HTTP/1.0", "POST /ok HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400}},
 		{"another expectation", "POST /ok HTTP/1.1\r\n" + host + "Expect: 200-maybe\r\nContent-Length: 3\r\n\r\nabc", []int{417}},
 		{"absolute URL of another host", "GET http://other/ok HTTP/1.1\r\n" + host + "\r\n", []int{200}},
 		{"bad escape", "GET /%zz HTTP/1.1\r\n" + host + "\r\n", []int{400}},
 		{"no path", "GET ok HTTP/1.1\r\n" + host + "\r\n", []int{400}},
 		{"OPTIONS *", "OPTIONS * HTTP/1.1\r\n" + host + "\r\n", []int{200}},
 		{"CONNECT", "CONNECT other:80 HTTP/1.1\r\n" + host + "\r\n", []int{200}},
+		{"many more requests", strings.Repeat(get+host+"\r\n", 1000), slices.Repeat([]int{200}, 1000)},
+		{"a refused one behind many", strings.Repeat(get+host+"\r\n", 100) + "GET\r\n\r\n", append(slices.Repeat([]int{200}, 100), 400)},
 		{"half a line", "GET /o", []int{400}},
 		{"half a header", get + "Ho", []int{400}},
 		{"half a body", "POST /ok HTTP/1.1\r\n" + host + "Content-Length: 30\r\n\r\nabc", []int{400}},
@@ -225,6 +228,26 @@ func TestAbuses(t *testing.T) {
 				t.Errorf("got %v, want %v", statuses, tt.want)
 			}
 		})
+	}
+}
+
+// TestReasons: a client is told what can't be read, and where.
+func TestReasons(t *testing.T) {
+	for text, want := range map[string]string{
+		"GET /ok\r\n\r\n":                    "the request line has no version",
+		get + host + "X: y\r\nA : b\r\n\r\n": "header line 3 has whitespace before the colon",
+		get + "Host: [::1\r\n\r\n":           "the Host field is not a host, or a host and a port",
+	} {
+		c := newStage(t, ipc.Setup{}, nil).connect()
+		_, err := io.WriteString(c, text)
+		must(t, err)
+		var body struct {
+			Errors []struct{ Description string }
+		}
+		must(t, json.NewDecoder(heard(t, c)[0].Body).Decode(&body))
+		if got := body.Errors[0].Description; got != "the request can't be read as HTTP/1.1: "+want {
+			t.Errorf("%q: %s", text, got)
+		}
 	}
 }
 
@@ -297,14 +320,14 @@ func TestGiveWay(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"meta":{},"errors":[{}],"warnings":[]}`)
 	}))
-	voices := make(chan *voice, 1)
+	conns := make(chan *http1Conn, 1)
 	state := st.http.ConnState
 	st.http.ConnState = func(c net.Conn, s http.ConnState) {
 		if state(c, s); s == http.StateNew {
-			voices <- c.(*voice)
+			conns <- c.(*http1Conn)
 		}
 	}
-	read := func(v *voice) { // waits until something of a request was read
+	read := func(v *http1Conn) { // waits until something of a request was read
 		for {
 			v.mu.Lock()
 			begun := !v.begun.IsZero()
@@ -317,7 +340,7 @@ func TestGiveWay(t *testing.T) {
 	}
 
 	silent := st.connect()
-	if v := <-voices; !v.giveWay() {
+	if v := <-conns; !v.giveWay() {
 		t.Error("a connection without a request stays")
 	}
 	if got := heard(t, silent); got != nil {
@@ -325,7 +348,7 @@ func TestGiveWay(t *testing.T) {
 	}
 
 	half := st.connect()
-	v := <-voices
+	v := <-conns
 	io.WriteString(half, get+"Ho")
 	read(v)
 	for range 2 { // asked again it says the same, and once
@@ -338,7 +361,7 @@ func TestGiveWay(t *testing.T) {
 	}
 
 	busy := st.connect()
-	v = <-voices
+	v = <-conns
 	io.WriteString(busy, get+host+"Connection: close\r\n\r\n")
 	if <-entered; v.giveWay() {
 		t.Error("a connection that is being answered ends")

@@ -37,8 +37,8 @@ type server struct {
 	drain    time.Duration
 	settle   time.Duration // of it for a request that is on its way
 	inetd    bool
-	front    atomic.Pointer[front] // of the one connection of an inetd run
-	held     sync.WaitGroup        // connections that were taken and not closed
+	only     atomic.Pointer[http1Conn] // the one connection of an inetd run
+	held     sync.WaitGroup            // connections that were taken and not closed
 	exit     chan int
 
 	shaking  context.Context // of handshakes: no request has come yet, and a drain ends them
@@ -70,7 +70,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 	}
 	s.own.offences = s.offences
 	s.gate = newGate(s, setup, handler)
-	all := spoken(s.gate)
+	all := announced(s.gate)
 	s.http, s.http2 = s.serving(&l, all), s.serving(&l, all)
 	s.http2.HTTP2, s.http2.Protocols = http2(setup.Requests), new(http.Protocols)
 	s.http2.Protocols.SetUnencryptedHTTP2(true) // as far as it knows
@@ -98,8 +98,8 @@ func (s *server) serving(l *ipc.Limits, all http.Handler) *http.Server {
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch is := c.(type) {
-		case *voice:
-			ctx, c = context.WithValue(ctx, voiceKey{}, is), is.NetConn()
+		case *http1Conn:
+			ctx, c = context.WithValue(ctx, http1Key{}, is), is.NetConn()
 		case *conn:
 			return auth.WithPeer(context.WithValue(ctx, connectionKey{}, is.id), is.peer)
 		case interface{ NetConn() net.Conn }:
@@ -209,8 +209,8 @@ const settling = 500 * time.Millisecond
 func (s *server) finish() {
 	leaving.Store(true)
 	s.endShake() // http.Server does not know them, and their clients may say nothing
-	if f := s.front.Load(); f != nil {
-		f.drain()
+	if c := s.only.Load(); c != nil {
+		c.closeUnused()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
 	defer cancel()

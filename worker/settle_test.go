@@ -20,7 +20,7 @@ func TestDrainHearsOut(t *testing.T) {
 		client, c := st.pair()
 		st.held.Add(1)
 		c.done = st.held.Done
-		go st.queue.put(st.own.speak(c, c.peer))
+		go st.queue.put(st.own.wrap(c, c.peer))
 		client.SetDeadline(time.Now().Add(30 * time.Second))
 		return client
 	}

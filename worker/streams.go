@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -19,7 +20,7 @@ func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	s.held.Add(1)
 	s.watch.take(m.ID)
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener, UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
-	client := &streams{in: in, out: out}
+	client := newStreams(in, out)
 	s.present(&conn{Conn: client, peer: p, stall: s.stall, done: func() {
 		s.watch.end(m.ID)
 		s.held.Done()
@@ -40,27 +41,60 @@ func (s *server) ended(id uint64) func() {
 
 // present puts a connection without TLS where http.Server accepts it.
 func (s *server) present(c *conn) {
-	if !s.inetd {
-		s.queue.put(s.own.speak(c, c.peer))
-		return
+	h := s.own.wrap(c, c.peer)
+	if s.inetd {
+		s.only.Store(h)
 	}
-	f := newFront(c, s.http.MaxHeaderBytes)
-	s.front.Store(f)
-	go f.run()
-	s.queue.put(s.own.speak(f, c.peer))
+	s.queue.put(h)
 }
 
 // streams is standard input and output as a connection. Both may be shared with the shell that
 // started us and whatever runs beside us there: they stay blocking, since O_NONBLOCK would be
-// everybody's, and a Read can't be interrupted. It is for one reader, which leaves it to the
-// process's end to wake it.
+// everybody's. A goroutine reads ahead, at most one buffer, so that a Read here has
+// a deadline all the same; it stays in its read until the process ends.
 type streams struct {
 	in, out int
+	read    net.Conn // what the goroutine has read
+	idle    net.Conn // gets nothing: a wait with the same deadline
 
 	mu    sync.Mutex
 	until time.Time // for a Write
 	over  bool
 	lost  error // why a Write failed
+}
+
+func newStreams(in, out int) *streams {
+	s := &streams{in: in, out: out}
+	var feed net.Conn
+	s.read, feed = net.Pipe()
+	s.idle, _ = net.Pipe()
+	go s.readAhead(feed)
+	return s
+}
+
+// readAhead passes standard input on to Read.
+func (s *streams) readAhead(feed net.Conn) {
+	defer feed.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := s.readInput(buf)
+		if err != nil {
+			return
+		}
+		if _, err := feed.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// Read reads what came from standard input.
+func (s *streams) Read(p []byte) (int, error) { return s.read.Read(p) }
+
+// awaitGone waits until the deadline of reads, or Close: the two streams do not
+// tell whether anyone is there.
+func (s *streams) awaitGone() error {
+	_, err := s.idle.Read(make([]byte, 1))
+	return err
 }
 
 // status is that of an inetd run: who runs it in a script would else take an answer for given that nobody has.
@@ -74,8 +108,8 @@ func (s *streams) status() int {
 	return 1
 }
 
-// Read reads standard input. A terminal that is hung up has ended.
-func (s *streams) Read(p []byte) (int, error) {
+// readInput reads standard input. A terminal that is hung up has ended.
+func (s *streams) readInput(p []byte) (int, error) {
 	for {
 		n, err := unix.Read(s.in, p)
 		switch {
@@ -162,6 +196,7 @@ func (s *streams) Close() error {
 		return net.ErrClosed
 	}
 	s.over = true
+	_, _ = s.read.Close(), s.idle.Close()
 	return unix.Close(s.out)
 }
 
@@ -174,11 +209,15 @@ func (s *streams) LocalAddr() net.Addr { return &net.UnixAddr{Name: "stdout", Ne
 // RemoteAddr is for net.Conn.
 func (s *streams) RemoteAddr() net.Addr { return &net.UnixAddr{Name: "stdin", Net: "stdio"} }
 
-// SetDeadline is SetWriteDeadline.
-func (s *streams) SetDeadline(t time.Time) error { return s.SetWriteDeadline(t) }
+// SetDeadline bounds reads and writes.
+func (s *streams) SetDeadline(t time.Time) error {
+	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
+}
 
-// SetReadDeadline has no effect: see front.
-func (s *streams) SetReadDeadline(time.Time) error { return nil }
+// SetReadDeadline bounds Read.
+func (s *streams) SetReadDeadline(t time.Time) error {
+	return errors.Join(s.read.SetReadDeadline(t), s.idle.SetReadDeadline(t))
+}
 
 // SetWriteDeadline bounds each Write.
 func (s *streams) SetWriteDeadline(t time.Time) error {

@@ -30,9 +30,9 @@ func visitor(t *testing.T, st *stage) (in, out *os.File) {
 		must(t, err)
 		f.Close()
 	}
-	st.inetd = true
+	st.inetd, st.own.typed = true, true
 	st.held.Add(1)
-	c := &conn{Conn: &streams{in: fds[0], out: fds[1]}, stall: raw.Stall, peer: auth.Peer{Network: "stdio"}, done: st.held.Done}
+	c := &conn{Conn: newStreams(fds[0], fds[1]), stall: raw.Stall, peer: auth.Peer{Network: "stdio"}, done: st.held.Done}
 	st.present(c)
 	return in, out
 }
@@ -52,11 +52,9 @@ func TestInetdBodies(t *testing.T) {
 		{"big", fmt.Sprintf("POST /a HTTP/1.1\nContent-Length: %d\n\n%sGET /b HTTP/1.1\n\n", len(big), big), []string{"/a:" + big, "/b:"}},
 		{"chunks", "POST /a HTTP/1.1\nTransfer-Encoding: chunked\n\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nX: y\r\n\r\nGET /b HTTP/1.1\n\n", []string{"/a:abcde", "/b:"}},
 		{"big chunk", fmt.Sprintf("POST /a HTTP/1.1\nTransfer-Encoding: chunked\n\n%x\r\n%s\r\n0\r\n\r\nGET /b HTTP/1.1\n\n", len(big), big), []string{"/a:" + big, "/b:"}},
-		{"length and chunks", "POST /a HTTP/1.1\nContent-Length: 99\nTransfer-Encoding: chunked\n\n0\r\n\r\nGET /b HTTP/1.1\n\n", []string{"/a:", "/b:"}},
 		{"URL with a host", "GET http://there/a HTTP/1.1\n\n", []string{"/a:"}},
 		{"a Host of its own", "GET /a HTTP/1.1\nhOsT: there\n\n", []string{"/a:"}},
 		{"Host in a value", "GET /a HTTP/1.1\nX: Host: there\n\n", []string{"/a:"}},
-		{"Host in a folded line", "GET /a HTTP/1.1\nX: y\n Host: there\n\n", []string{"/a:"}},
 		{"blank lines between", "\r\n\nGET /a HTTP/1.1\n\n\n\r\n\nGET /b HTTP/1.1\n\n\n\n", []string{"/a:", "/b:"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -132,7 +130,7 @@ func TestStreamsStayBlocking(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	fds := []int{int(r.Fd()), int(w.Fd())} // Fd makes them blocking
-	s := &streams{in: fds[0], out: fds[1]}
+	s := newStreams(fds[0], fds[1])
 	if n, err := s.Write([]byte("abc")); n != 3 || err != nil {
 		t.Fatal(n, err)
 	}

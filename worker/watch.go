@@ -51,7 +51,7 @@ const (
 // isLasting tells whether c's stage has lasted, so that c may be asked to give way.
 func (c *course) isLasting(now time.Time) bool {
 	limit := lasting
-	if v, ok := c.top.(*voice); c.stage == ipc.Waiting && !(ok && v.hasBegun.Load()) {
+	if h, ok := c.top.(*http1Conn); c.stage == ipc.Waiting && !(ok && h.begins.Load()) {
 		limit = silence
 	}
 	return now.Sub(c.since) >= limit
@@ -229,16 +229,16 @@ func (w *watch) stay(c *course) {
 // its client may take a moment to read that. Nobody waits for it, unless it were many: the slot
 // is free before.
 func (w *watch) dismiss(c *course, top, below net.Conn) {
-	v, speaks := top.(*voice)
+	h, is1 := top.(*http1Conn)
 	raw := connOf(below)
 	switch {
 	case raw != nil && raw.hasUnread(): // a request came just now
 		w.saying.Lock()
 		w.stay(c)
 		w.saying.Unlock()
-	case speaks:
+	case is1:
 		soon := w.part(c.id)
-		if !v.giveWay() { // a request came just now
+		if !h.giveWay() { // a request came just now
 			w.saying.Lock()
 			w.stay(c)
 			w.saying.Unlock()
