@@ -111,6 +111,8 @@ func (c Credential) User() string {
 	switch {
 	case c.Local:
 		return fmt.Sprintf("uid %d", c.UID)
+	case c.Claims.User == "":
+		return c.ActAs
 	case c.ActAs != "" && c.ActAs != c.Claims.User:
 		return c.ActAs + " by " + c.Claims.User
 	}

@@ -40,16 +40,21 @@ func (o object) read(field string, now time.Time) (Claims, error) {
 	}
 	switch {
 	case !now.Before(c.Expires.Add(Leeway)):
-		return Claims{}, fmt.Errorf("expired %v ago", now.Sub(c.Expires).Round(time.Second))
+		return Claims{}, outOfDate(fmt.Sprintf("expired %v ago", now.Sub(c.Expires).Round(time.Second)))
 	case c.IssuedAt.After(now.Add(Leeway)):
-		return Claims{}, fmt.Errorf("issued %v from now", c.IssuedAt.Sub(now).Round(time.Second))
+		return Claims{}, outOfDate(fmt.Sprintf("issued %v from now", c.IssuedAt.Sub(now).Round(time.Second)))
 	case c.NotBefore.After(now.Add(Leeway)):
-		return Claims{}, fmt.Errorf("valid %v from now", c.NotBefore.Sub(now).Round(time.Second))
+		return Claims{}, outOfDate(fmt.Sprintf("valid %v from now", c.NotBefore.Sub(now).Round(time.Second)))
 	}
 	var err error
 	c.User, err = o.user(field)
 	return c, err
 }
+
+// outOfDate is the error of a token whose dates are not those of now.
+type outOfDate string
+
+func (e outOfDate) Error() string { return string(e) }
 
 // user is the token's user: sun, else username, else the claim that the site
 // named. The first that is there counts; when it is no user name, no other is tried.

@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"time"
+
+	"schedrestd/errs"
 )
 
 // Judge says at the gateway whether a credential is genuine, before anything is done for it.
@@ -21,6 +23,7 @@ type Judge struct {
 
 	genuine memory[hash]    // tokens that a key said it of
 	vouched memory[vouched] // what daemons said yes to
+	refused memory[vouched] // … and no, a moment ago
 	asking  questions
 }
 
@@ -65,6 +68,9 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 	if j.vouched.has(yes, now) {
 		return nil
 	}
+	if j.refused.has(yes, now) {
+		return refuse("the %s rejected the credential less than %s ago", daemon, refusedFor)
+	}
 	own := c.ActAs == "" || c.ActAs == c.Claims.User
 	if good, err := j.verified(ctx, p, c.Claims.Expires, now); err != nil || good && own {
 		return err
@@ -73,13 +79,33 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 		if j.vouched.has(yes, now) { // who asked has just been answered
 			return nil
 		}
-		asked := j.vouched.asking()
+		asked, refused := j.vouched.asking(), j.refused.asking()
 		if err := ask(ctx); err != nil {
+			if errs.KindOf(err) == errs.Unauthenticated {
+				j.refused.add(yes, now.Add(refusedFor), now, refused)
+			}
 			return err
 		}
 		j.vouched.add(yes, c.Claims.Expires, now, asked)
 		return nil
 	})
+}
+
+// refusedFor is how long a daemon's no is remembered. A client that repeats a
+// rejected credential pays nothing for it (package penalty), and must not make
+// the daemon work for each repetition.
+const refusedFor = time.Second
+
+// OutOfDate reports whether a key that is here verifies the rejected token, and
+// only its dates speak against it. That is a user who has to fetch a new one,
+// or a clock that is wrong, and no guess.
+func (j *Judge) OutOfDate(ctx context.Context, r Rejection) bool {
+	if r.dated == nil {
+		return false
+	}
+	now := timeOf(j.Now)
+	good, err := j.verified(ctx, r.dated, now, now) // which is not remembered for any time
+	return good && err == nil
 }
 
 // Forget takes back what was remembered of c: the daemon of that name has just refused it.
@@ -98,6 +124,7 @@ func (j *Judge) Forget(c Credential, daemon string) {
 func (j *Judge) ForgetAll() {
 	j.genuine.clear()
 	j.vouched.clear()
+	j.refused.clear()
 	j.asking.forget()
 }
 

@@ -172,7 +172,7 @@ func TestJudgeRefuses(t *testing.T) {
 			b := newCourt(test.says)
 			b.answer = test.answer
 			c := credentialOf(t, token, test.actAs)
-			for i := range 2 { // nothing of it is remembered
+			for i := range 2 { // nothing of it is remembered but a daemon's no, for a moment
 				err := b.genuine(c, controller)
 				if errs.KindOf(err) != test.want || b.asked[controller] != test.asked*(i+1) || test.answer != nil && !errors.Is(err, test.answer) {
 					t.Errorf("got %v, asked %d times", err, b.asked[controller])
@@ -180,6 +180,11 @@ func TestJudgeRefuses(t *testing.T) {
 				if test.asked == 0 {
 					refused(t, err, errSignature.Error(), token)
 				}
+				if err := b.genuine(c, controller); test.want == errs.Unauthenticated && (errs.KindOf(err) != test.want || b.asked[controller] != test.asked*(i+1)) {
+					t.Errorf("repeated at once: got %v, asked %d times", err, b.asked[controller])
+				}
+				b.asked[controller] = test.asked * (i + 1)
+				b.now = b.now.Add(refusedFor)
 			}
 			b.answer = nil
 			if err := b.genuine(c, controller); test.says != &bad && err != nil {

@@ -15,7 +15,7 @@ type Access struct {
 	ID           string
 	Peer         auth.Peer
 	User         string // whose credential is good; "": nobody's
-	Claimed      string // who a credential that is not good says it is of, which anybody can write; "": nobody
+	Claimed      string // the user that a rejected credential names, which anybody can write; "" when it names none
 	Method, Path string // as the client sent them; "" when they could not be read
 	Route        string // "" when there is none
 	Status       int
@@ -39,7 +39,7 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 		attrs = append(attrs, slog.String("forwarded_for", a.Peer.Forwarded))
 	}
 	if a.Claimed != "" {
-		attrs = append(attrs, slog.String("claimed", a.Claimed))
+		attrs = append(attrs, slog.String("unverified_user", a.Claimed))
 	}
 	if a.Because != "" {
 		attrs = append(attrs, slog.String("because", a.Because))

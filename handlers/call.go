@@ -28,7 +28,7 @@ type call struct {
 	media    string           // what the answer is written as
 	coding   chosenCoding     // how it travels
 	who      auth.Credential  // who asks; nobody until his credential is known to be good, and when it is not
-	claimed  string           // who a credential that is not good says he is; for the log
+	claimed  string           // the user that a rejected credential names; for the log
 	cred     model.Credential // the credential for a daemon
 	warnings []api.Warning
 }
@@ -139,7 +139,7 @@ func (c *call) judged(err error) error {
 		daemon, _ := c.daemon()
 		c.h.Judge.Forget(c.who, daemon)
 		if !c.who.Local {
-			c.who, c.claimed = auth.Credential{}, c.who.User()
+			c.who = auth.Credential{}
 		}
 	}
 	return err

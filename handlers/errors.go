@@ -93,6 +93,9 @@ func (c *call) fail(err error) {
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
 		c.logFailure(err)
 	}
+	if code == http.StatusUnauthorized && c.claimed == "" {
+		c.claimed = auth.NewRejection(c.r, c.h.Auth).User
+	}
 	c.tell(err, code)
 }
 

@@ -1,0 +1,102 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// rejected is the Rejection of a request with these headers.
+func rejected(headers ...string) Rejection {
+	r := &http.Request{Header: http.Header{}}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return NewRejection(r, Options{Now: clock, UserClaimField: "uid"})
+}
+
+// TestRejectedUser: the log names the user that a rejected credential claims, when that is a user name.
+func TestRejectedUser(t *testing.T) {
+	const token, name = "X-SCHED-USER-TOKEN", "X-SCHED-USER-NAME"
+	long := make([]byte, 2000)
+	for i := range long {
+		long[i] = 'a'
+	}
+	for _, tt := range []struct {
+		name    string
+		headers []string
+		want    string
+	}{
+		{"nothing", nil, ""},
+		{"garbage", []string{token, "garbage"}, ""},
+		{"a token", []string{token, sign(goodHeader, goodClaims)}, "alice"},
+		{"an expired token", []string{token, sign(goodHeader, `{"iat":1,"exp":2,"sun":"alice"}`)}, "alice"},
+		{"a token without dates", []string{token, sign(goodHeader, `{"sun":"alice"}`)}, "alice"},
+		{"a Bearer token", []string{"Authorization", "Bearer " + sign(goodHeader, `{"uid":"carol"}`)}, "carol"},
+		{"a token and a name", []string{token, sign(goodHeader, goodClaims), name, "bob"}, "bob by alice"},
+		{"a name alone", []string{name, "bob"}, "bob"},
+		{"two names", []string{name, "bob", name, "carol"}, ""},
+		{"a forged line", []string{token, sign(goodHeader, `{"sun":"alice\nlevel=INFO msg=request user=root"}`)}, ""},
+		{"a long name", []string{token, sign(goodHeader, `{"sun":"`+string(long)+`"}`)}, ""},
+	} {
+		if got := rejected(tt.headers...).User; got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestRejectionHash: what is judged differently has another hash, and a repetition has the same.
+func TestRejectionHash(t *testing.T) {
+	const token, name = "X-SCHED-USER-TOKEN", "X-SCHED-USER-NAME"
+	list := [][]string{
+		nil, {token, "a"}, {token, "b"}, {token, "ab"}, {name, "a"}, {name, "a", token, "b"}, {name, "ab"},
+		{name, "a", name, "b"}, {token, "a", token, "b"}, {"Authorization", "Bearer c"},
+	}
+	seen := map[uint64][]string{}
+	for _, headers := range list {
+		hash := rejected(headers...).Hash
+		if other, ok := seen[hash]; ok {
+			t.Errorf("%q and %q have one hash", headers, other)
+		}
+		seen[hash] = headers
+		if rejected(headers...).Hash != hash {
+			t.Errorf("%q has two hashes", headers)
+		}
+	}
+	if rejected(token, "a").Hash != rejected("Authorization", "Bearer a").Hash || rejected().Hash != rejected("Authorization", "Basic YTpi").Hash {
+		t.Error("where a token was sent makes a difference")
+	}
+}
+
+// TestOutOfDate: only a token that a key here verifies, and that nothing but its dates speaks against.
+func TestOutOfDate(t *testing.T) {
+	good, bad, unknown := Good, Bad, Unknown
+	for _, tt := range []struct {
+		name, claims string
+		says         *Answer
+		want         bool
+	}{
+		{"expired", `{"iat":1,"exp":2,"sun":"alice"}`, &good, true},
+		{"of tomorrow", `{"iat":99999999999,"exp":99999999999,"sun":"alice"}`, &good, true},
+		{"forged", `{"iat":1,"exp":2,"sun":"alice"}`, &bad, false},
+		{"no key can tell", `{"iat":1,"exp":2,"sun":"alice"}`, &unknown, false},
+		{"no key is here", `{"iat":1,"exp":2,"sun":"alice"}`, nil, false},
+		{"rejected though its dates are good", goodClaims, &good, false},
+		{"no user", `{"iat":1,"exp":2}`, &good, false},
+		{"no dates", `{"sun":"alice"}`, &good, false},
+	} {
+		b := newCourt(tt.says)
+		r := rejected("X-SCHED-USER-TOKEN", sign(goodHeader, tt.claims))
+		if got := b.OutOfDate(context.Background(), r); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+	b := newCourt(&good)
+	c := credentialOf(t, sign(goodHeader, goodClaims), "")
+	b.now = c.Claims.Expires.Add(time.Second) // the daemons would still take it
+	r := &http.Request{Header: http.Header{"X-Sched-User-Token": {c.Token}}}
+	if !b.OutOfDate(context.Background(), NewRejection(r, Options{Now: b.Now})) {
+		t.Error("within the leeway it is no expired token")
+	}
+}
