@@ -76,7 +76,7 @@ func TestIPv6Penalties(t *testing.T) {
 	n := 0
 	eventually(t, "they have to wait", func() bool {
 		n++
-		return ask(offenders[n%2], badToken) == http.StatusTooManyRequests
+		return ask(offenders[n%2], guess()) == http.StatusTooManyRequests
 	})
 	if n < 6 {
 		t.Errorf("after %d requests", n)
@@ -86,7 +86,7 @@ func TestIPv6Penalties(t *testing.T) {
 	}
 	// The first pause may be over when this machine is slow; each is longer than the one before.
 	eventually(t, "a third address of theirs has to wait, too", func() bool {
-		return ask(offenders[2]) == http.StatusTooManyRequests || ask(offenders[n%2], badToken) == 0
+		return ask(offenders[2]) == http.StatusTooManyRequests || ask(offenders[n%2], guess()) == 0
 	})
 	if !strings.Contains(g.log(), "source=2001:db8:0:1::/64") {
 		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
@@ -105,7 +105,7 @@ func TestLoopbackOfIPv6(t *testing.T) {
 	four, six := fmt.Sprintf("127.0.0.1:%d", freePort(t)), fmt.Sprintf("[::1]:%d", freePort(t))
 	g := l.gate(t, []string{"SCHEDRESTD_PENALTIES=threshold:5s"}, four, six)
 	a := &admitted{gate: g, address: six}
-	a.until(source(t, "::1", false), http.StatusTooManyRequests, badToken)
+	a.until(source(t, "::1", false), http.StatusTooManyRequests, aGuess)
 	if !strings.Contains(g.log(), "source=::/64") {
 		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
 	}

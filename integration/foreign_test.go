@@ -206,8 +206,11 @@ func (l *lab) asked(t *testing.T, url, path, token string) answer {
 }
 
 // altered is a token with another letter in the middle of its signature.
-func altered(token string) string {
-	at, letter := strings.LastIndexByte(token, '.')+20, "A"
+func altered(token string) string { return alteredAt(token, 20) }
+
+// alteredAt is token with another letter at that place of its signature.
+func alteredAt(token string, place int) string {
+	at, letter := strings.LastIndexByte(token, '.')+place, "A"
 	if token[at] == 'A' {
 		letter = "B"
 	}

@@ -112,8 +112,8 @@ var book = []row{
 	{KindKnown, "Known", Parent, Worker, always, 11, 11 + maxName, 0, Born,
 		"the name, or that there is none, or that nobody can be asked now", of[Known]},
 
-	{KindOffence, "Offence", Worker, Parent, always, 9, 9, 0, Born,
-		"the client of a connection of this worker was answered 401, or sent no request", of[Offence]},
+	{KindOffence, "Offence", Worker, Parent, always, 17, 17, 0, Born,
+		"the client of a connection of this worker was answered 401 for a credential that is new to it, or sent no request", of[Offence]},
 	{KindPause, "Pause", Parent, Worker, always, 10, 10, 0, Born,
 		"the client of that connection has to wait for so many seconds, and is told so", of[Pause]},
 

@@ -17,9 +17,13 @@ const (
 
 // Offence says that the client of connection ID did wrong. It names nobody: whose connection that is the parent
 // knows, so that a captured worker can speak ill of those alone who are in its hands.
+//
+// Credential is a hash of what was rejected, by which the parent tells a credential that is tried again from
+// another guess. It means nothing for a WrongRequest.
 type Offence struct {
-	ID   uint64
-	What Wrong
+	ID         uint64
+	What       Wrong
+	Credential uint64
 }
 
 // Kind is KindOffence.
@@ -28,6 +32,7 @@ func (*Offence) Kind() Kind { return KindOffence }
 func (o *Offence) walk(w *walker) {
 	w.u64(&o.ID)
 	enum(w, &o.What, "wrong", WrongCredential, WrongRequest)
+	w.u64(&o.Credential)
 }
 
 // Pause answers an Offence: whoever is at the other end of connection ID has to wait for so many seconds, and is
@@ -49,7 +54,7 @@ func (p *Pause) walk(w *walker) {
 // parent can't see who asks.
 type Admission struct {
 	Auth, Malformed, Crash time.Duration // what an offence costs; 0: nothing
-	Threshold              time.Duration // what a source may owe; 0: there are no penalties
+	Threshold              time.Duration // what a source may owe for each; 0: there are no penalties
 
 	Exempt  []netip.Prefix // who has no penalties
 	Proxies []netip.Prefix // who speaks for others, whom X-Forwarded-For names

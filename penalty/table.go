@@ -6,7 +6,12 @@
 // next time twice as long, and at the most ten times. What it does while it waits
 // costs nothing: who has told a thousand clients a token that has expired waits no longer than with one.
 //
+// A source has a debt of its own for each kind of offence, and the threshold
+// holds for each debt. A portal that owes a little for one user's mistakes and
+// a little for another's is not blocked for the sum.
+//
 // The package asks no clock, and knows neither who is exempt nor what a source is. The way in is New.
+// Memory tells a credential that is tried again from another guess.
 package penalty
 
 import (
@@ -21,7 +26,7 @@ type Kind uint8
 const (
 	Auth      Kind = iota // nobody's credential
 	Malformed             // no request
-	Crash                 // its worker died while it was answering
+	Crash                 // its worker crashed while it was answering
 	Kinds
 )
 
@@ -31,7 +36,7 @@ func (k Kind) String() string { return [...]string{"auth", "malformed", "crash"}
 // Rules is what offences cost.
 type Rules struct {
 	Cost      [Kinds]time.Duration // 0: nothing
-	Threshold time.Duration        // what a source may owe; 0: there are no penalties
+	Threshold time.Duration        // what a source may owe for each kind; 0: there are no penalties
 }
 
 // Most is how many times an offence's cost a pause is at the most.
@@ -43,39 +48,46 @@ type Table[S comparable] struct {
 	size  int
 
 	mu      sync.Mutex
-	list    map[S]*debt
+	list    map[account[S]]*debt
 	evicted uint64
 }
 
-// debt is what one source owes.
+// account identifies a debt.
+type account[S comparable] struct {
+	source S
+	kind   Kind
+}
+
+// debt is what one source owes for one kind of offence.
 type debt struct {
 	until  time.Time     // when it owes nothing any more, and is forgotten
 	paused time.Time     // until when it has to wait
 	pause  time.Duration // the last one
 }
 
-// New is an empty table of at most so many sources; nil when the rules have no threshold.
+// New returns an empty table of at most size debts, or nil when the rules have no threshold.
 func New[S comparable](rules Rules, size int) *Table[S] {
 	if rules.Threshold <= 0 {
 		return nil
 	}
-	return &Table[S]{rules: rules, size: size, list: map[S]*debt{}}
+	return &Table[S]{rules: rules, size: size, list: map[account[S]]*debt{}}
 }
 
-// Offend notes an offence, and gives how long the source has to wait from now on; 0: not at all. begun
-// tells whether that is because of this one.
+// Offend notes an offence and returns how long the source has to wait for
+// offences of this kind. begun reports whether this offence began the wait.
 func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, begun bool) {
 	if t == nil || t.rules.Cost[kind] <= 0 {
 		return 0, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	d := t.list[s]
+	a := account[S]{s, kind}
+	d := t.list[a]
 	switch {
 	case d == nil:
 		t.room(now)
 		d = &debt{until: now}
-		t.list[s] = d
+		t.list[a] = d
 	case now.Before(d.paused):
 		return d.paused.Sub(now), false
 	case !now.Before(d.until): // it is another day
@@ -85,33 +97,37 @@ func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, be
 	if d.until = d.until.Add(cost); d.until.Sub(now) <= t.rules.Threshold {
 		return 0, false
 	}
-	d.pause = min(max(2*d.pause, cost), max(Most*cost, d.pause))
+	d.pause = min(max(2*d.pause, cost), Most*cost)
 	d.paused = now.Add(d.pause)
 	d.until = d.paused.Add(t.rules.Threshold) // the next one after it, if it comes soon, counts at once
 	return d.pause, true
 }
 
-// Wait is how long a source still has to wait; 0: not at all.
-func (t *Table[S]) Wait(now time.Time, s S) time.Duration {
+// Wait returns how long a source still has to wait, for whatever kind.
+func (t *Table[S]) Wait(now time.Time, s S) (longest time.Duration) {
 	if t == nil {
 		return 0
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	d := t.list[s]
-	if d == nil {
-		return 0
+	for kind := range Kinds {
+		a := account[S]{s, kind}
+		d := t.list[a]
+		if d == nil {
+			continue
+		}
+		if !now.Before(d.until) {
+			delete(t.list, a)
+			continue
+		}
+		longest = max(longest, d.paused.Sub(now))
 	}
-	if !now.Before(d.until) {
-		delete(t.list, s)
-		return 0
-	}
-	return max(0, d.paused.Sub(now))
+	return longest
 }
 
-// Len is how many sources owe something, or did when they were last looked at, and how many were forgotten
-// for want of room.
-func (t *Table[S]) Len() (sources int, evicted uint64) {
+// Len returns how many debts there are, expired ones that nobody has looked at since included, and
+// how many were forgotten for want of room.
+func (t *Table[S]) Len() (debts int, evicted uint64) {
 	if t == nil {
 		return 0, 0
 	}
@@ -130,16 +146,16 @@ func (t *Table[S]) room(now time.Time) {
 	if len(t.list) < t.size {
 		return
 	}
-	var least S
+	var least account[S]
 	var found *debt
 	looked := 0
-	for s, d := range t.list { // in an order that nobody knows
+	for a, d := range t.list { // in an order that nobody knows
 		if !now.Before(d.until) {
-			delete(t.list, s)
+			delete(t.list, a)
 			return
 		}
 		if found == nil || d.until.Before(found.until) {
-			least, found = s, d
+			least, found = a, d
 		}
 		if looked++; looked == sample {
 			break

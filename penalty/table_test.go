@@ -88,8 +88,36 @@ func TestCrashesCostMore(t *testing.T) {
 		}
 		now = now.Add(wait)
 	}
-	if wait, _ := table.Offend(now, "fuzzer", Auth); wait != 150*time.Second {
-		t.Errorf("a lesser offence after it has it wait %s", wait)
+}
+
+// TestKinds: debts of different kinds do not add up, and each blocks its source.
+func TestKinds(t *testing.T) {
+	type step struct {
+		at    time.Duration
+		kind  Kind
+		times int
+		want  time.Duration // the source's wait after it
+	}
+	for _, tt := range []struct {
+		name  string
+		steps []step
+	}{
+		{"each below its threshold", []step{{0, Auth, 30, 0}, {0, Malformed, 30, 0}, {0, Crash, 2, 0}}},
+		{"one above it", []step{{0, Auth, 30, 0}, {0, Malformed, 31, time.Second}}},
+		{"a pause for one does not pause for the other", []step{
+			{0, Auth, 31, time.Second}, {time.Second, Malformed, 30, 0}, {time.Second, Malformed, 1, time.Second}}},
+		{"pauses do not lengthen each other", []step{{0, Crash, 3, 15 * time.Second}, {15 * time.Second, Auth, 31, time.Second}}},
+		{"the longest counts", []step{{0, Auth, 31, time.Second}, {0, Crash, 3, 15 * time.Second}, {2 * time.Second, Auth, 1, 13 * time.Second}}},
+	} {
+		table := New[string](rules, 100)
+		for i, s := range tt.steps {
+			for range s.times {
+				table.Offend(at(s.at), "portal", s.kind)
+			}
+			if got := table.Wait(at(s.at), "portal"); got != s.want {
+				t.Errorf("%s: after step %d it waits %s, want %s", tt.name, i, got, s.want)
+			}
+		}
 	}
 }
 

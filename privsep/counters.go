@@ -68,7 +68,7 @@ func (s *slots) counters() []any {
 	parked, from := s.sources.total, len(s.sources.count)
 	s.sources.mu.Unlock()
 	c, p := s.counts, s.penalties
-	sources, forgotten := p.table.Len()
+	debts, forgotten := p.table.Len()
 	return []any{
 		"connections", slog.GroupValue(
 			slog.Any("accepted", &c.accepted), slog.Int("held", len(s.taken)), slog.Int("most", cap(s.taken)),
@@ -77,7 +77,7 @@ func (s *slots) counters() []any {
 			slog.Any("nameless", &c.nameless), slog.Any("forbidden", &c.forbidden), slog.Any("paused", &c.paused), slog.Any("unavailable", &c.unserved)),
 		"penalties", slog.GroupValue(
 			slog.Any("auth", &p.kinds[penalty.Auth]), slog.Any("malformed", &p.kinds[penalty.Malformed]), slog.Any("crash", &p.kinds[penalty.Crash]),
-			slog.Any("pauses", &p.pauses), slog.Int("sources", sources), slog.Uint64("forgotten", forgotten)),
+			slog.Any("pauses", &p.pauses), slog.Int("debts", debts), slog.Uint64("forgotten", forgotten)),
 		"workers", slog.GroupValue(
 			slog.Any("born", &c.born), slog.Any("done", &c.done), slog.Any("died", &c.died), slog.Any("killed", &c.killed), slog.Any("caged", &c.caged)),
 		"errands", slog.GroupValue(

@@ -14,6 +14,7 @@ import (
 // source it was the kernel's; that a worker died the parent sees by itself.
 type penalties struct {
 	table     *penalty.Table[source]
+	rejected  *penalty.Memory // the credentials of offences
 	admission ipc.Admission
 	log       *slog.Logger
 	lines     *tally
@@ -21,13 +22,16 @@ type penalties struct {
 	pauses    count
 }
 
-// mostSources is how many sources that offended are remembered.
-const mostSources = 10_000
+// How much is remembered of offences.
+const (
+	mostSources     = 10_000 // debts
+	mostCredentials = 16_384 // with which they were made; 20 bytes each
+)
 
 func newPenalties(a ipc.Admission, log *slog.Logger) *penalties {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
 		penalty.Auth: a.Auth, penalty.Malformed: a.Malformed, penalty.Crash: a.Crash}}
-	return &penalties{table: penalty.New[source](rules, mostSources), admission: a, log: log, lines: newTally()}
+	return &penalties{table: penalty.New[source](rules, mostSources), rejected: penalty.NewMemory(mostCredentials), admission: a, log: log, lines: newTally()}
 }
 
 // wait is how long c's source has to wait; 0: not at all.
@@ -38,7 +42,17 @@ func (p *penalties) wait(c *connection) time.Duration {
 	return p.table.Wait(time.Now(), c.source)
 }
 
-// offend notes an offence of c's source, and gives how long that has to wait from now on.
+// reject notes that a credential of c's client was rejected, and returns how long its source has to wait. One
+// that was rejected before costs nothing, whichever worker reports it: a client that repeats it guesses nothing.
+func (p *penalties) reject(c *connection, credential uint64) time.Duration {
+	if p.table != nil && !c.exempt && p.wait(c) == 0 && !p.rejected.Add(credential) {
+		p.kinds[penalty.Auth].add(1)
+		return 0
+	}
+	return p.offend(c, penalty.Auth)
+}
+
+// offend notes an offence of c's source, and returns how long that has to wait from now on.
 func (p *penalties) offend(c *connection, kind penalty.Kind) time.Duration {
 	p.kinds[kind].add(1)
 	if p.table == nil || c.exempt {
@@ -50,13 +64,13 @@ func (p *penalties) offend(c *connection, kind penalty.Kind) time.Duration {
 	}
 	p.pauses.add(1)
 	if total, ok := p.lines.add(); ok {
-		p.log.Warn("a source has to wait: it offended too often", "source", c.source.String(), "listener", c.Listener,
-			"last", kind.String(), "pause", wait, "pauses_so_far", total)
+		p.log.Warn("source blocked", "source", c.source.String(), "listener", c.Listener,
+			"last", kind.String(), "pause", wait, "pauses_so_far", total, "hint", c.source.spare())
 	}
 	return wait
 }
 
-// crashed notes that a worker died which had list and was answering them.
+// crashed notes that a worker crashed while it was answering the connections in list.
 func (p *penalties) crashed(list []*connection) {
 	known := map[source]bool{}
 	for _, c := range list {
@@ -80,11 +94,13 @@ func (p *pool) offence(w *worker, m *ipc.Offence) error {
 	if !w.offences.Take(time.Now(), 1) {
 		return errTooOften("Offence")
 	}
-	kind := penalty.Auth
+	var wait time.Duration
 	if m.What == ipc.WrongRequest {
-		kind = penalty.Malformed
+		wait = p.slots.penalties.offend(c, penalty.Malformed)
+	} else {
+		wait = p.slots.penalties.reject(c, m.Credential)
 	}
-	if wait := p.slots.penalties.offend(c, kind); wait > 0 {
+	if wait > 0 {
 		// One that does not read its channel lets its own client ask on.
 		_ = w.channel.TrySend(&ipc.Pause{ID: m.ID, Seconds: seconds(wait)})
 	}

@@ -21,11 +21,11 @@ func playIdle(part string, c *ipc.Channel) {
 	case "offence of nothing":
 		c.Send(&ipc.Offence{ID: 1, What: ipc.WrongCredential})
 	case "offence that is none":
-		sendRaw(ipc.KindOffence, 9, 0)
+		sendRaw(ipc.KindOffence, 17, 0)
 	case "offence cut off":
-		sendRaw(ipc.KindOffence, 8, 0)
+		sendRaw(ipc.KindOffence, 16, 0)
 	case "offence with a descriptor":
-		sendRaw(ipc.KindOffence, 9, 1)
+		sendRaw(ipc.KindOffence, 17, 1)
 	case "pause":
 		sendRaw(ipc.KindPause, 10, 0)
 	case "intent cut off":
@@ -63,9 +63,11 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		c.Send(offence)
 	case "offences without end":
 		for c.Send(offence) == nil {
+			offence.Credential++
 		}
 	case "offences": // as many as an honest one may report of its clients
 		for range offenceBurst / 2 {
+			offence.Credential++
 			c.Send(offence)
 		}
 	case "intent after done":
@@ -97,7 +99,7 @@ func TestPenaltyLiars(t *testing.T) {
 	}{
 		{part: "offence of nothing", want: "Offence of connection 1, which it does not hold"},
 		{part: "offence that is none", want: "has a wrong that is 0"},
-		{part: "offence cut off", want: "has 8 bytes, not 9"},
+		{part: "offence cut off", want: "has 16 bytes, not 17"},
 		{part: "offence with a descriptor", want: "came with 1 descriptors"},
 		{part: "pause", want: "is not for a worker to say"},
 		{part: "intent cut off", want: "has 33 bytes"},
@@ -130,7 +132,7 @@ func TestPenaltyLiars(t *testing.T) {
 			if lines := auditRecords(t, c.Audit.Path); len(lines) > 0 {
 				t.Errorf("the audit log has %v", lines)
 			}
-			if n := g.count("a source has to wait: it offended too often"); n > 0 && tt.part != "offences without end" {
+			if n := g.count("source blocked"); n > 0 && tt.part != "offences without end" {
 				t.Errorf("%d sources have to wait", n)
 			}
 		})
@@ -148,7 +150,7 @@ func TestFramed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	r := g.await("a source has to wait: it offended too often", nil)
+	r := g.await("source blocked", nil)
 	if r["source"] != "127.0.0.1" || r["pause"] != float64(time.Second) {
 		t.Errorf("%v", r)
 	}

@@ -69,8 +69,8 @@ func TestLyingOffences(t *testing.T) {
 		}
 	}
 	var refused error
-	for range 100 * offenceBurst {
-		if refused = p.offence(w, &ipc.Offence{ID: 1, What: ipc.WrongCredential}); refused != nil {
+	for i := range 100 * offenceBurst {
+		if refused = p.offence(w, &ipc.Offence{ID: 1, What: ipc.WrongCredential, Credential: uint64(i)}); refused != nil {
 			break
 		}
 	}
@@ -82,5 +82,51 @@ func TestLyingOffences(t *testing.T) {
 	}
 	if s.penalties.wait(waiting) != 0 {
 		t.Error("somebody else waits")
+	}
+}
+
+// TestRepeatedCredential: a rejected credential costs its source once, whichever worker reports it, and every other one costs again.
+func TestRepeatedCredential(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		credentials func(i int) uint64
+		blocked     bool
+	}{
+		{"one, over and over", func(int) uint64 { return 7 }, false},
+		{"those of twenty users, in turn", func(i int) uint64 { return uint64(i % 20) }, false},
+		{"guesses", func(i int) uint64 { return uint64(i) }, true},
+		{"guesses, each between two that are known", func(i int) uint64 { return uint64(i * (i % 2)) }, true},
+	} {
+		p := newPenalties(ipc.Admission{Auth: time.Second, Threshold: 30 * time.Second}, slog.New(slog.DiscardHandler))
+		c := &connection{source: source{uid: 7, local: true}}
+		attempts := 0
+		for ; attempts < 100 && p.reject(c, tt.credentials(attempts)) == 0; attempts++ {
+		}
+		if blocked := attempts < 100; blocked != tt.blocked {
+			t.Errorf("%s: %d attempts before it is blocked", tt.name, attempts)
+		}
+	}
+}
+
+// TestCrash: which ends of a worker are a fault of its own.
+func TestCrash(t *testing.T) {
+	exited := func(status int) unix.WaitStatus { return unix.WaitStatus(status << 8) }
+	for _, tt := range []struct {
+		name string
+		ws   unix.WaitStatus
+		want bool
+	}{
+		{"killed by the administrator or for want of memory", unix.WaitStatus(unix.SIGKILL), false},
+		{"told to end", unix.WaitStatus(unix.SIGTERM), false},
+		{"done", exited(0), false},
+		{"without a parent", exited(1), false},
+		{"a panic", exited(2), true},
+		{"a wild pointer", unix.WaitStatus(unix.SIGSEGV), true},
+		{"a call that is not allowed", unix.WaitStatus(unix.SIGSYS), true},
+		{"an abort", unix.WaitStatus(unix.SIGABRT), true},
+	} {
+		if got := isCrash(tt.ws); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
 	}
 }

@@ -337,7 +337,9 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		p.mention("worker is done", attrs...)
 	default:
 		p.slots.counts.died.add(1)
-		p.slots.penalties.crashed(suspects)
+		if w.crashed {
+			p.slots.penalties.crashed(suspects)
+		}
 		p.complain(slog.LevelError, "worker died", attrs...)
 		err = errs.New(errs.Internal, "a worker died before it was ready: %s", status).
 			WithHint("its last words are in the log above")

@@ -25,6 +25,7 @@ type process struct {
 	log     *os.File      // reading end of its fd 2
 	exit    chan string   // gets how the process ended
 	caged   bool          // by a system call that its cage kills for; set before exit gets that
+	crashed bool          // by a fault of its own, caged included; likewise
 	dead    chan struct{} // closed when it has
 	silent  chan struct{} // closed when all that it logged was read
 	started time.Time
@@ -96,7 +97,7 @@ func (p *process) reap() {
 				return false
 			}
 			if err == nil {
-				status, p.caged = describe(ws), ws.Signaled() && ws.Signal() == unix.SIGSYS
+				status, p.caged, p.crashed = describe(ws), ws.Signaled() && ws.Signal() == unix.SIGSYS, isCrash(ws)
 			}
 			return true
 		})
@@ -106,6 +107,23 @@ func (p *process) reap() {
 
 // allWell is how a process ends that has done what it was for.
 const allWell = "exit status 0"
+
+// isCrash reports whether a process ended by a fault of its own: by a signal
+// that the kernel sends for one, or by a panic or a fatal error of Go's runtime.
+// SIGKILL is the administrator's or the OOM killer's.
+func isCrash(ws unix.WaitStatus) bool {
+	if !ws.Signaled() {
+		return ws.ExitStatus() == runtimeStatus
+	}
+	switch ws.Signal() {
+	case unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGTRAP, unix.SIGABRT, unix.SIGSYS:
+		return true
+	}
+	return false
+}
+
+// runtimeStatus is the exit status of a Go program after a panic or a fatal error.
+const runtimeStatus = 2
 
 func describe(ws unix.WaitStatus) string {
 	if ws.Signaled() {

@@ -40,6 +40,14 @@ func (s source) String() string {
 	return s.addr.String()
 }
 
+// spare returns how an administrator exempts a source that stands for many users.
+func (s source) spare() string {
+	if s.local {
+		return fmt.Sprintf("if it is a proxy's, name it: SCHEDRESTD_TRUSTED_PROXIES=unix:%d", s.uid)
+	}
+	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", s)
+}
+
 // addressOf is the address of an accepted connection, none for a UNIX socket.
 func addressOf(peer unix.Sockaddr) netip.Addr {
 	switch p := peer.(type) {

@@ -31,7 +31,7 @@ type frames struct {
 // newFrames is c, whose client is told of to o.
 func newFrames(c net.Conn, o *offences) *frames {
 	id := idOf(c)
-	return &frames{Conn: c, wrong: func() { o.counts.frames.Add(1); o.report(id, ipc.WrongRequest) }}
+	return &frames{Conn: c, wrong: func() { o.counts.frames.Add(1); o.malformed(id) }}
 }
 
 // NetConn is the connection below.

@@ -31,8 +31,8 @@ func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 	default:
 		s.counts.handshakes.Add(1)
 		slog.Info("TLS handshake failed", "peer", raw.peer.String(), "error", err)
-		if what, wrong := blames(err); wrong && !ours.unsigned {
-			s.offences.report(raw.id, what)
+		if !ours.unsigned {
+			s.offences.handshake(raw.id, err)
 		}
 		_ = raw.Close()
 	}

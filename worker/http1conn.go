@@ -14,7 +14,6 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/http1"
-	"schedrestd/ipc"
 )
 
 // http1Conn is a connection with HTTP/1 on it, plain or below TLS, as
@@ -120,7 +119,7 @@ func (c *http1Conn) take(p []byte, n int, err error) (int, error) {
 		c.refuse(cutOff)
 	case !late && !c.answering:
 		if c.ended = true; isGarbled(err) {
-			c.own.offences.report(idOf(c.Conn), ipc.WrongRequest)
+			c.own.offences.malformed(idOf(c.Conn))
 		}
 	}
 	return 0, err
@@ -243,7 +242,7 @@ func (c *http1Conn) refuse(why refusal) {
 	}
 	c.own.offences.counts.unread.Add(1)
 	if why.wrong() {
-		c.own.offences.report(idOf(c.Conn), ipc.WrongRequest)
+		c.own.offences.malformed(idOf(c.Conn))
 	}
 	begun := c.begun
 	if begun.IsZero() {

@@ -1,6 +1,9 @@
 package worker
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -24,6 +27,9 @@ type offences struct {
 	admission ipc.Admission
 	counts    *counters
 	forwarded *penalty.Table[netip.Addr]
+	rejected  *penalty.Memory                            // the credentials that were answered 401
+	outOfDate func(context.Context, auth.Rejection) bool // whether only its dates speak against a token; may be nil
+	userClaim string
 
 	mu      sync.Mutex
 	reports *rate.Bucket
@@ -37,18 +43,41 @@ const (
 	reportRate  = 100
 )
 
-// mostForwarded is how many sources behind proxies are remembered.
-const mostForwarded = 10_000
+// How much is remembered of offences.
+const (
+	mostForwarded = 10_000 // sources behind proxies
+	mostRejected  = 16_384 // credentials; 20 bytes each
+)
 
 func newOffences(a ipc.Admission, w *watch, counts *counters) *offences {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
 	return &offences{watch: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
-		reports: rate.New(reportBurst, reportRate, time.Now()), lines: rate.New(50, 5, time.Now())}
+		rejected: penalty.NewMemory(mostRejected),
+		reports:  rate.New(reportBurst, reportRate, time.Now()), lines: rate.New(50, 5, time.Now())}
 }
 
-// report tells the parent what the client of connection id did.
-func (o *offences) report(id uint64, what ipc.Wrong) {
-	if o == nil || o.admission.Threshold == 0 || id == 0 {
+// malformed tells the parent that the client of connection id sent no request.
+func (o *offences) malformed(id uint64) { o.report(&ipc.Offence{ID: id, What: ipc.WrongRequest}) }
+
+// handshake tells the parent what the client of connection id did, whose handshake failed with err.
+func (o *offences) handshake(id uint64, err error) {
+	what, wrong := blames(err)
+	if !wrong {
+		return
+	}
+	m := &ipc.Offence{ID: id, What: what}
+	if refused, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && len(refused.UnverifiedCertificates) > 0 {
+		m.Credential = auth.CertificateHash(refused.UnverifiedCertificates[0].Raw)
+		if !o.rejected.Add(m.Credential) {
+			return
+		}
+	}
+	o.report(m)
+}
+
+// report tells the parent of an offence.
+func (o *offences) report(m *ipc.Offence) {
+	if o == nil || o.admission.Threshold == 0 || m.ID == 0 {
 		return
 	}
 	o.mu.Lock()
@@ -59,7 +88,7 @@ func (o *offences) report(id uint64, what ipc.Wrong) {
 		return
 	}
 	o.counts.told.Add(1)
-	o.watch.report(&ipc.Offence{ID: id, What: what})
+	o.watch.report(m)
 }
 
 // wait is how long who sent r has to wait; 0: not at all.
@@ -78,18 +107,35 @@ func (o *offences) wait(r *http.Request, c *course) time.Duration {
 	return 0
 }
 
-// unauthenticated notes that r was answered 401.
+// unauthenticated notes that r was answered 401. A client that repeats a rejected credential pays nothing for it,
+// nor does one whose token is genuine but for its dates: neither is guessing.
 func (o *offences) unauthenticated(r *http.Request, c *course) {
+	if o.admission.Threshold == 0 {
+		return
+	}
+	rejected := auth.NewRejection(r, auth.Options{UserClaimField: o.userClaim})
+	if !o.rejected.Add(rejected.Hash) || o.outOfDate != nil && o.outOfDate(r.Context(), rejected) {
+		return
+	}
 	if who := o.behind(r); who.IsValid() {
 		wait, begun := o.forwarded.Offend(time.Now(), who, penalty.Auth)
 		if begun && o.mayTell() {
-			slog.Warn("a source behind a proxy has to wait: it offended too often", "forwarded_for", who.String(), "pause", wait)
+			slog.Warn("source behind a proxy blocked", "forwarded_for", who.String(), "pause", wait,
+				"hint", "if many users are there, exempt it: SCHEDRESTD_EXEMPT="+exemption(who))
 		}
 		return
 	}
 	if c != nil && !o.speaks(r) {
-		o.report(c.id, ipc.WrongCredential)
+		o.report(&ipc.Offence{ID: c.id, What: ipc.WrongCredential, Credential: rejected.Hash})
 	}
+}
+
+// exemption is who as SCHEDRESTD_EXEMPT names it.
+func exemption(who netip.Addr) string {
+	if who.Is6() {
+		return who.String() + "/64"
+	}
+	return who.String()
 }
 
 // mayTell tells whether a line may say that somebody has to wait: not as often as there are addresses.

@@ -2,12 +2,19 @@ package worker
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +41,14 @@ func from(addr string, forwarded ...string) *http.Request {
 		p.Network, p.Addr, p.UID = "unix", "", uint32(n)
 	}
 	return r.WithContext(auth.WithPeer(r.Context(), p))
+}
+
+var guesses atomic.Uint64
+
+// guessing is r with a token that nobody has sent before.
+func guessing(r *http.Request) *http.Request {
+	r.Header.Set("X-SCHED-USER-TOKEN", fmt.Sprint("guess ", guesses.Add(1)))
+	return r
 }
 
 // TestBehind: the last address that is no proxy's is whom a trusted proxy speaks for. Nobody else is heard.
@@ -73,7 +88,7 @@ func TestForwardedPenalties(t *testing.T) {
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
 	ask := func(forwarded string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		s.http.Handler.ServeHTTP(w, from("192.0.2.1:5", forwarded))
+		s.http.Handler.ServeHTTP(w, guessing(from("192.0.2.1:5", forwarded)))
 		return w
 	}
 	for i := range 4 {
@@ -96,7 +111,7 @@ func TestPausedConnectionEnds(t *testing.T) {
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
 	s.watch.tell = func(ipc.Message) error { return nil }
 	ask := func(id uint64, addr, path string, forwarded ...string) (int, string) {
-		r := from(addr, forwarded...)
+		r := guessing(from(addr, forwarded...))
 		r.URL.Path = path
 		w := httptest.NewRecorder()
 		s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.watch.of(id))))
@@ -141,20 +156,20 @@ func TestReports(t *testing.T) {
 			}
 			told = 0
 		}
-		o.report(1, ipc.WrongRequest)
+		o.malformed(1)
 		want("of one that is there", 1)
-		o.report(2, ipc.WrongRequest)
+		o.malformed(2)
 		want("of one that never was", 0)
 		for range 10_000 {
-			o.report(1, ipc.WrongCredential)
+			o.malformed(1)
 		}
 		want("at once", reportBurst-2)
 		time.Sleep(time.Second)
 		for range 10_000 {
-			o.report(1, ipc.WrongCredential)
+			o.malformed(1)
 		}
 		want("after a second", reportRate)
-		newOffences(ipc.Admission{}, w, new(counters)).report(1, ipc.WrongCredential)
+		newOffences(ipc.Admission{}, w, new(counters)).malformed(1)
 		want("without penalties", 0)
 
 		w.pause(1, time.Minute)
@@ -164,9 +179,76 @@ func TestReports(t *testing.T) {
 		w.pause(2, time.Minute) // it has gone
 		w.end(1)
 		time.Sleep(time.Second)
-		o.report(1, ipc.WrongCredential)
+		o.malformed(1)
 		want("of one that is done", 0)
 	})
+}
+
+// TestRejectedCredentials: the parent is told of each rejected credential once, and of none that only its dates speak against.
+func TestRejectedCredentials(t *testing.T) {
+	lapsed := func(_ context.Context, r auth.Rejection) bool { return r.User == "late" }
+	claims := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	token := func(user string) string {
+		return claims(`{"alg":"HS256"}`) + "." + claims(`{"iat":1,"exp":2,"sun":"`+user+`"}`) + "." + claims(strings.Repeat("x", 32))
+	}
+	for _, tt := range []struct {
+		name   string
+		tokens []string
+		want   int
+	}{
+		{"one, repeated", []string{"a", "a", "a"}, 1},
+		{"two, in turn", []string{"a", "b", "a", "b", "a"}, 2},
+		{"none, repeated", []string{"", "", ""}, 1},
+		{"guesses", []string{"a", "b", "c", "d"}, 4},
+		{"genuine and expired, of one user", []string{token("late"), token("late")}, 0},
+		{"expired, and nobody can tell whether it is genuine", []string{token("other"), token("other")}, 1},
+	} {
+		var told []uint64
+		w := newWatch(func(m ipc.Message) error {
+			if o, ok := m.(*ipc.Offence); ok {
+				told = append(told, o.Credential)
+			}
+			return nil
+		})
+		w.take(1)
+		o := newOffences(penal, w, new(counters))
+		o.outOfDate = lapsed
+		for _, token := range tt.tokens {
+			r := from("203.0.113.9:5")
+			if token != "" {
+				r.Header.Set("X-SCHED-USER-TOKEN", token)
+			}
+			o.unauthenticated(r, w.of(1))
+		}
+		slices.Sort(told)
+		if len(told) != tt.want || len(slices.Compact(told)) != tt.want {
+			t.Errorf("%s: told of %x, want %d", tt.name, told, tt.want)
+		}
+	}
+}
+
+// TestRejectedCertificates: a certificate that was rejected before is no new offence, and what is no handshake always is one.
+func TestRejectedCertificates(t *testing.T) {
+	told := 0
+	w := newWatch(func(m ipc.Message) error {
+		if m.Kind() == ipc.KindOffence {
+			told++
+		}
+		return nil
+	})
+	w.take(1)
+	o := newOffences(penal, w, new(counters))
+	of := func(raw string) error {
+		return &tls.CertificateVerificationError{UnverifiedCertificates: []*x509.Certificate{{Raw: []byte(raw)}}}
+	}
+	for _, tt := range []struct {
+		err  error
+		want int
+	}{{of("a"), 1}, {of("a"), 1}, {of("b"), 2}, {of("a"), 2}, {errors.New("tls: no handshake"), 3}, {errors.New("tls: no handshake"), 4}, {io.EOF, 4}} {
+		if o.handshake(1, tt.err); told != tt.want {
+			t.Errorf("%v: told %d times, want %d", tt.err, told, tt.want)
+		}
+	}
 }
 
 // TestClosedWhileAnswered: a connection that is closed while requests of it are answered, as with HTTP/2, counts until they are over, and what its
@@ -184,7 +266,7 @@ func TestClosedWhileAnswered(t *testing.T) {
 		w.begin(c)
 		w.end(1)
 		w.finish(c)
-		newOffences(penal, w, new(counters)).report(1, ipc.WrongCredential)
+		newOffences(penal, w, new(counters)).malformed(1)
 		w.finish(c)
 		w.end(1)
 		if want := []ipc.Kind{ipc.KindTaken, ipc.KindOffence, ipc.KindDone}; !slices.Equal(told, want) {

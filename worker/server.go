@@ -65,6 +65,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 	s.shaking, s.endShake = context.WithCancel(context.Background())
 	s.watch = newWatch(func(m ipc.Message) error { return channel.Send(m) })
 	s.offences = newOffences(setup.Admission, s.watch, s.counts)
+	s.offences.outOfDate, s.offences.userClaim = tokens.judge.OutOfDate, setup.UserClaim
 	if errands != nil {
 		errands.changes.counts = s.counts
 	}

@@ -1,0 +1,90 @@
+package integration
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/auth"
+)
+
+// expired is tokens of so many users that were good until a while ago.
+func (l *lab) expired(t *testing.T, users int) (headers []string) {
+	t.Helper()
+	secret, err := os.ReadFile(l.Key())
+	must(t, err)
+	key, err := auth.NewKey(secret)
+	must(t, err)
+	for i := range users {
+		token, err := auth.Create(key, fmt.Sprintf("user%d", i), time.Minute, time.Now().Add(-time.Hour))
+		must(t, err)
+		headers = append(headers, "X-SCHED-USER-TOKEN: "+token)
+	}
+	return headers
+}
+
+// TestPortal: users behind one address whose tokens have expired, or are rejected for another reason, block none of the others,
+// however often each repeats his.
+func TestPortal(t *testing.T) {
+	l := newLab(t)
+	a := admitting(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")
+	c := source(t, "127.0.0.1", false)
+	rejected := make([]string, 10)
+	for i := range rejected {
+		rejected[i] = guess()
+	}
+	for _, tt := range []struct {
+		name   string
+		tokens []string
+	}{{"expired", l.expired(t, 50)}, {"rejected", rejected}} {
+		for i := range 200 {
+			if status, _ := a.ask(c, tt.tokens[i%len(tt.tokens)]); status != http.StatusUnauthorized {
+				t.Fatalf("%s token %d: %d", tt.name, i, status)
+			}
+			if status, _ := a.ask(c); status != http.StatusOK {
+				t.Fatalf("another user, after %d %s tokens: %d", i, tt.name, status)
+			}
+		}
+	}
+	eventually(t, "the log names the users", func() bool { return strings.Contains(a.log(), "unverified_user=user49") })
+
+	for i := range 100 { // and who guesses is stopped all the same
+		status, _ := a.ask(c, aGuess)
+		if status == http.StatusTooManyRequests {
+			break
+		}
+		if i == 99 {
+			t.Errorf("guess 100 is answered with %d", status)
+		}
+	}
+	eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.log(), "SCHEDRESTD_EXEMPT=127.0.0.1") })
+}
+
+// TestKilledWorkers: nobody pays for workers that were killed, whatever they were doing.
+func TestKilledWorkers(t *testing.T) {
+	a := admitting(t, newLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
+	for range 3 {
+		c, err := net.Dial("tcp", a.address)
+		must(t, err)
+		defer c.Close()
+		fmt.Fprintf(c, "POST /sched/v0.0.43/job/submit HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n", a.lab.userToken)
+		if text, err := io.ReadAll(io.LimitReader(c, 12)); err != nil || string(text) != "HTTP/1.1 100" {
+			t.Fatalf("%v: %q", err, text)
+		}
+		before := strings.Count(a.log(), `msg="worker died"`)
+		workers := a.workers()
+		for _, pid := range workers {
+			must(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+		eventually(t, "the deaths are noticed", func() bool { return strings.Count(a.log(), `msg="worker died"`) == before+len(workers) })
+	}
+	if status, _ := a.ask(source(t, "127.0.0.1", false)); status != http.StatusOK || strings.Contains(a.log(), "source blocked") {
+		t.Errorf("after it: %d\n%s", status, strings.Join(a.LastLines(8), "\n"))
+	}
+}
