@@ -96,16 +96,18 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 // the daemon work for each repetition.
 const refusedFor = time.Second
 
-// OutOfDate reports whether a key that is here verifies the rejected token, and
-// only its dates speak against it. That is a user who has to fetch a new one,
-// or a clock that is wrong, and no guess.
+// OutOfDate reports whether only its dates speak against the rejected token:
+// its user has to fetch a new one, or a clock is wrong. Where a key is here it
+// must verify the signature. Where none can tell, the token is believed:
+// whatever its signature, it was refused without a question to any daemon, so
+// that a guesser learns nothing by sending it.
 func (j *Judge) OutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false
 	}
 	now := timeOf(j.Now)
-	good, err := j.verified(ctx, r.dated, now, now) // which is not remembered for any time
-	return good && err == nil
+	_, err := j.verified(ctx, r.dated, now, now) // which is not remembered for any time
+	return err == nil
 }
 
 // Forget takes back what was remembered of c: the daemon of that name has just refused it.

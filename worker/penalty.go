@@ -108,7 +108,7 @@ func (o *offences) wait(r *http.Request, c *course) time.Duration {
 }
 
 // unauthenticated notes that r was answered 401. A client that repeats a rejected credential pays nothing for it,
-// nor does one whose token is genuine but for its dates: neither is guessing.
+// nor does one whose token is merely out of date: neither is guessing.
 func (o *offences) unauthenticated(r *http.Request, c *course) {
 	if o.admission.Threshold == 0 {
 		return

@@ -201,7 +201,7 @@ func TestRejectedCredentials(t *testing.T) {
 		{"none, repeated", []string{"", "", ""}, 1},
 		{"guesses", []string{"a", "b", "c", "d"}, 4},
 		{"genuine and expired, of one user", []string{token("late"), token("late")}, 0},
-		{"expired, and nobody can tell whether it is genuine", []string{token("other"), token("other")}, 1},
+		{"expired and forged", []string{token("other"), token("other")}, 1},
 	} {
 		var told []uint64
 		w := newWatch(func(m ipc.Message) error {
