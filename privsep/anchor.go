@@ -2,7 +2,6 @@ package privsep
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 // nobody, and does nothing (worker/anchor.go). The namespace lives as long as it
 // does: when it ends, or the parent, the kernel kills all that is in there, whatever it is doing.
 type anchor struct {
+	pid   int
 	pidfd *os.File
 	line  *os.File      // its descriptor 3 is the other end, and this one's end is its own
 	over  chan struct{} // closed when it has ended, and its status was taken
@@ -67,14 +67,14 @@ func (s *spawner) drop(c Config, who security.Identity) (*anchor, error) {
 	line := os.NewFile(uintptr(fds[0]), "line to the first process")
 	b := birth{role: ipc.Worker, program: s.program, threads: 1, who: who,
 		argv: append(slices.Clone(s.argv), fmt.Sprintf("%d,%d", c.seal(), c.mostPIDs()), ipc.AnchorMode)}
-	_, pidfd, err := s.execute(b, fds[1], int(s.null.Fd()))
+	pid, pidfd, err := s.execute(b, fds[1], int(s.null.Fd()))
 	unix.Close(fds[1])
 	if err != nil {
 		line.Close()
 		return nil, err
 	}
 	_ = unix.SetNonblock(pidfd, true)
-	a := &anchor{pidfd: os.NewFile(uintptr(pidfd), "first process"), line: line, over: make(chan struct{})}
+	a := &anchor{pid: pid, pidfd: os.NewFile(uintptr(pidfd), "first process"), line: line, over: make(chan struct{})}
 	go a.reap()
 	limit := unix.NsecToTimeval(int64(c.StartLimit))
 	_ = unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
@@ -107,10 +107,10 @@ func (a *anchor) reap() {
 	})
 }
 
-// loss is the end of an anchor that nobody wished for. It ends the service as a signal does.
+// loss is the end of the last anchor that nobody wished for. It ends the service as a signal does.
 type loss struct{}
 
-func (loss) String() string { return "the workers' PID namespace has ended" }
+func (loss) String() string { return "each PID namespace that was made for workers has ended" }
 func (loss) Signal()        {}
 
 // isLost tells whether the anchor has ended without having been let, and everything in its namespace with it.
@@ -126,28 +126,16 @@ func (a *anchor) isLost() bool {
 	}
 }
 
-// among is signals, and the loss of the anchor among them.
-func (a *anchor) among(signals <-chan os.Signal, log *slog.Logger) <-chan os.Signal {
+// ends waits for an anchor whose namespace is ending, and reports whether it was lost.
+func (a *anchor) ends() bool {
 	if a == nil {
-		return signals
+		return false
 	}
-	both := make(chan os.Signal, cap(signals)+1)
-	go func() {
-		over := a.over
-		for {
-			select {
-			case s := <-signals:
-				both <- s
-			case <-over:
-				over = nil
-				if a.isLost() {
-					log.Error("the first process of the workers' PID namespace is gone, and with it all of them: the gateway ends, to be started again")
-					both <- loss{}
-				}
-			}
-		}
-	}()
-	return both
+	select {
+	case <-a.over: // when all that was in there has been waited for
+	case <-time.After(lastWords):
+	}
+	return a.isLost()
 }
 
 // stop ends the anchor, which nothing needs any more, and waits for it: whatever is left in its namespace ends before it.

@@ -3,23 +3,39 @@ package privsep
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
 	"schedrestd/ipc"
 )
 
-// anchorOf is the first process of the workers' PID namespace.
-func anchorOf(t *testing.T, parent int) int {
+// anchors are the first processes of the PID namespaces that a parent has made, in the order in which they were started.
+func anchors(t *testing.T, parent int) (list []int) {
 	t.Helper()
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
 		line, _ := os.ReadFile(path)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if bytes.HasSuffix(line, []byte(ipc.AnchorMode+"\x00")) && status(t, pid, "PPid") == strconv.Itoa(parent) {
+			list = append(list, pid)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// anchorOf is the first process of the PID namespace that a worker is in.
+func anchorOf(t *testing.T, g *gateway, worker int) int {
+	t.Helper()
+	for _, pid := range anchors(t, g.cmd.Process.Pid) {
+		if namespace(t, pid, "pid") == namespace(t, worker, "pid") {
 			return pid
 		}
 	}
@@ -31,7 +47,7 @@ func anchorOf(t *testing.T, parent int) int {
 func TestAnchorIsNobody(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{User: "nobody", Group: "nogroup"})
-	pid := anchorOf(t, g.cmd.Process.Pid)
+	pid := anchorOf(t, g, g.workerPID())
 	for name, want := range map[string]string{"CapPrm": "0000000000000000", "NoNewPrivs": "1", "Groups": ""} {
 		if got := status(t, pid, name); got != want {
 			t.Errorf("its %s is %q", name, got)
@@ -45,24 +61,127 @@ func TestAnchorIsNobody(t *testing.T) {
 	}
 }
 
-// TestAnchorGone: with the first process all workers are gone, and the gateway ends to be started again.
+// TestAnchorGone: with the first process all workers are gone, and others serve in the next namespace, as confined as those
+// before, for the same parent; with the last first process the gateway ends to be started again.
 func TestAnchorGone(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{User: "nobody", Group: "nogroup"})
-	worker := g.workerPID()
-	must(t, syscall.Kill(anchorOf(t, g.cmd.Process.Pid), syscall.SIGKILL))
-	g.await("the first process of the workers' PID namespace is gone, and with it all of them: the gateway ends, to be started again", nil)
-	await(t, "its worker is gone, too", func() bool { return syscall.Kill(worker, 0) != nil })
-	if err := g.cmd.Wait(); err == nil {
-		t.Error("the gateway ended as if all were well")
+	seen := map[string]bool{}
+	for i := range spareNamespaces + 1 {
+		worker := g.workerPID()
+		link := namespace(t, worker, "pid")
+		if seen[link] || link == namespace(t, g.cmd.Process.Pid, "pid") {
+			t.Errorf("after %d losses the worker is in PID namespace %s", i, link)
+		}
+		seen[link] = true
+		for _, name := range []string{"net", "ipc", "mnt"} {
+			if namespace(t, worker, name) == namespace(t, g.cmd.Process.Pid, name) {
+				t.Errorf("after %d losses the worker is in the machine's %s namespace", i, name)
+			}
+		}
+		must(t, syscall.Kill(anchorOf(t, g, worker), syscall.SIGKILL))
+		g.awaitMany("namespace init exited", i+1)
+		await(t, "its worker is gone, too", func() bool { return syscall.Kill(worker, 0) != nil })
 	}
+	if text, _ := g.failure(); !strings.Contains(text, "each PID namespace that was made for workers has ended") {
+		t.Errorf("it ended with %q", text)
+	}
+}
+
+// TestPreparedGone: a prepared namespace that has ended before it was needed is passed over.
+func TestPreparedGone(t *testing.T) {
+	needRoot(t)
+	g := serve(t, nil, Config{User: "nobody", Group: "nogroup"})
+	inUse := anchorOf(t, g, g.workerPID())
+	list := anchors(t, g.cmd.Process.Pid)
+	if len(list) != spareNamespaces+1 || list[0] != inUse {
+		t.Fatalf("the first processes are %v, and %d is in use", list, inUse)
+	}
+	must(t, syscall.Kill(list[1], syscall.SIGKILL))
+	await(t, "it is gone", func() bool { return syscall.Kill(list[1], 0) != nil })
+	must(t, syscall.Kill(inUse, syscall.SIGKILL))
+	g.await("namespace init exited", nil)
+	if got := anchorOf(t, g, g.workerPID()); got != list[2] {
+		t.Errorf("the first process is now %d of %v", got, list)
+	}
+}
+
+// TestKeeperAfterAnchor: the keeper is started in the next namespace, too, beside the workers, and signs handshakes.
+func TestKeeperAfterAnchor(t *testing.T) {
+	needRoot(t)
+	s := newSite(t, nil)
+	g := serve(t, nil, s.config(Config{User: "nobody", Group: "nogroup"}))
+	for n := 1; n <= spareNamespaces; n++ {
+		keeper := g.keeperPID(n)
+		must(t, syscall.Kill(anchorOf(t, g, keeper), syscall.SIGKILL))
+		next := g.keeperPID(n + 1)
+		var token string
+		g.eventually("it is served again", func() (ok bool) {
+			_, text, err := secured(s.client(g.addr), "/pid")
+			token = text
+			return err == nil
+		})
+		if a, b := namespace(t, next, "pid"), namespace(t, pidOf(t, token), "pid"); a != b {
+			t.Errorf("the keeper is in PID namespace %s, the worker in %s", a, b)
+		}
+	}
+}
+
+// TestQueuedOverLoss: connections that wait for a worker when the namespace ends are served in the next one.
+func TestQueuedOverLoss(t *testing.T) {
+	needRoot(t)
+	g := serve(t, nil, Config{User: "nobody", Group: "nogroup", Workers: 1})
+	worker := g.workerPID()
+	must(t, syscall.Kill(worker, syscall.SIGSTOP)) // what comes now waits in its channel
+	answered := make(chan error, 3)
+	for range cap(answered) {
+		c, err := net.Dial("tcp", g.addr)
+		must(t, err)
+		defer c.Close()
+		fmt.Fprint(c, "GET /pid HTTP/1.0\r\n\r\n")
+		go func() {
+			text, err := io.ReadAll(c)
+			if err == nil && !strings.HasPrefix(string(text), "HTTP/1.0 200 ") {
+				err = fmt.Errorf("it was answered %q", text)
+			}
+			answered <- err
+		}()
+	}
+	await(t, "the parent has accepted them", func() bool { return heldSockets(t, g.cmd.Process.Pid) == cap(answered) })
+	must(t, syscall.Kill(anchorOf(t, g, worker), syscall.SIGKILL))
+	for range cap(answered) {
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// heldSockets is how many TCP connections, beside the listeners, a process has open.
+func heldSockets(t *testing.T, pid int) (n int) {
+	t.Helper()
+	established := map[string]bool{}
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
+	must(t, err)
+	for line := range strings.Lines(string(raw)) {
+		if f := strings.Fields(line); len(f) > 9 && f[3] == "01" {
+			established["socket:["+f[9]+"]"] = true
+		}
+	}
+	list, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	for _, path := range list {
+		if link, _ := os.Readlink(path); established[link] {
+			n++
+		}
+	}
+	return n
 }
 
 // TestParentGone: when the parent is killed, nothing of it stays.
 func TestParentGone(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{User: "nobody", Group: "nogroup"})
-	worker, anchor := g.workerPID(), anchorOf(t, g.cmd.Process.Pid)
+	worker := g.workerPID()
+	anchor := anchorOf(t, g, worker)
 	must(t, syscall.Kill(worker, syscall.SIGSTOP)) // it can't notice by itself
 	must(t, g.cmd.Process.Kill())
 	for _, pid := range []int{worker, anchor} {

@@ -47,6 +47,7 @@ func (m *means) begin(c Config, who service, program, keeper *os.File) (err erro
 	if m.spawner, err = startSpawner(c, who, program, keeper); err != nil {
 		return err
 	}
+	m.spawner.prepare(c, who, spareNamespaces)
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}

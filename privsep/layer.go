@@ -121,6 +121,16 @@ func (l layers) has(list ...part) bool {
 	return true
 }
 
+// stand tells whether each part stands as in other.
+func (l layers) stand(other layers) bool {
+	for p := range l {
+		if l[p].is != other[p].is {
+			return false
+		}
+	}
+	return true
+}
+
 // lacks tells whether p is not on, and somebody has to hear of it.
 func (l layers) lacks(p part) bool { return l[p].is == isOff || l[p].is == isMissing }
 

@@ -64,7 +64,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	makeThreads(spareThreads)
 	announce(c, who, listeners)
-	signals = m.spawner.anchor.among(signals, c.Log)
+	signals = m.spawner.among(signals, c.Log)
 	sealed, err := m.spawner.proveDeath(c, who)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	defer keys.stop()
 	err = work(signals, c, who, m, door, keys.reload)
-	if err == nil && m.spawner.anchor.isLost() {
+	if err == nil && m.spawner.inUse().anchor.isLost() {
 		err = errs.New(errs.Unavailable, "%s", loss{})
 	}
 	return err

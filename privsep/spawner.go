@@ -36,7 +36,8 @@ type spawner struct {
 	inherited security.Inheritance
 	denied    [allParts]error // by the last nest that was tried for it
 	layers    layers          // but for what processes do to themselves
-	number    atomic.Uint32   // of the last worker, whatever its identity
+	number    *atomic.Uint32  // of the last worker, whatever its identity
+	next      *spawner        // takes over when the PID namespace has ended; nil: none does
 	jobs      chan func()
 	over      chan struct{} // closed by stop
 }
@@ -47,7 +48,7 @@ func startSpawner(c Config, who service, program, keeper *os.File) (*spawner, er
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
 	}
-	s := &spawner{root: who.root, null: null, program: program, keeper: keeper, argv: c.Argv, jobs: make(chan func()), over: make(chan struct{})}
+	s := &spawner{root: who.root, null: null, program: program, keeper: keeper, argv: c.Argv, number: new(atomic.Uint32), jobs: make(chan func()), over: make(chan struct{})}
 	if !c.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
 	}
@@ -254,6 +255,9 @@ func outOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 
 // stop ends the thread, and with it whatever worker is left.
 func (s *spawner) stop() {
+	if s.next != nil {
+		s.next.stop()
+	}
 	s.anchor.stop()
 	close(s.over)
 	s.null.Close()

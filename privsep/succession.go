@@ -1,0 +1,101 @@
+package privsep
+
+import (
+	"log/slog"
+	"os"
+
+	"schedrestd/errs"
+)
+
+// A PID namespace ends with its first process, whatever else is in it, and
+// making another one takes CAP_SYS_ADMIN, which the parent has dropped by the
+// time it serves. So a few are made at the start, each with a spawner and an
+// anchor of its own, and the next one is used when one has ended. Where each
+// process has a PID namespace of its own there is nothing to prepare.
+
+// spareNamespaces is how many are prepared. An anchor takes about 2 MB.
+const spareNamespaces = 2
+
+// prepare makes n spawners that may have to take over from s, or fewer: the
+// kernel bounds the number of namespaces. Processes must be as confined by them
+// as they are by s.
+func (s *spawner) prepare(c Config, who service, n int) {
+	if s.anchor == nil || c.Setup.Inetd {
+		return
+	}
+	for last := s; n > 0; n-- {
+		next, err := startSpawner(c, who, s.program, s.keeper)
+		if err == nil && !next.layers.stand(s.layers) {
+			err = errs.New(errs.Unsupported, "its processes would be less confined: %v", next.layers.list(isMissing))
+		}
+		if err != nil {
+			c.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway ends when the last one that it has ends")
+			if next != nil {
+				next.stop()
+			}
+			return
+		}
+		next.number = s.number
+		last.next, last = next, next
+	}
+}
+
+// inUse returns the spawner that starts processes now: the first whose PID
+// namespace is there, or the last one when none is.
+func (s *spawner) inUse() *spawner {
+	for s.anchor.isLost() && s.next != nil {
+		s = s.next
+	}
+	return s
+}
+
+// left returns how many may still take over from s.
+func (s *spawner) left() (n int) {
+	for next := s.next; next != nil; next = next.next {
+		if !next.anchor.isLost() {
+			n++
+		}
+	}
+	return n
+}
+
+// among returns signals, and among them the loss of the last anchor. The loss
+// of any other one is logged: the workers and the keeper died with it, and are
+// started again as after any death.
+func (s *spawner) among(signals <-chan os.Signal, log *slog.Logger) <-chan os.Signal {
+	if s.anchor == nil {
+		return signals
+	}
+	both := make(chan os.Signal, cap(signals)+1)
+	go func() {
+		at := s
+		over := at.anchor.over
+		for {
+			select {
+			case signal := <-signals:
+				both <- signal
+			case <-over:
+				switch next := at.inUse(); {
+				case !at.anchor.isLost(): // it was let
+					over = nil
+				case next.anchor.isLost():
+					over = nil
+					log.Error("namespace init exited", "pid", at.anchor.pid, "prepared_namespaces", 0, "hint", lossHint)
+					both <- loss{}
+				default:
+					left := next.left()
+					log.Error("namespace init exited", "pid", at.anchor.pid, "prepared_namespaces", left,
+						"hint", successionHint+because(left == 0, "; it is the last one: the gateway ends when its init exits"))
+					at, over = next, next.anchor.over
+				}
+			}
+		}
+	}()
+	return both
+}
+
+// What an administrator can do about the loss of an anchor.
+const (
+	successionHint = "workers and keeper are started in a prepared namespace; find out what kills processes called schedrestd-anch"
+	lossHint       = "the gateway ends: only a new start can make namespaces; find out what kills processes called schedrestd-anch"
+)
