@@ -33,7 +33,7 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	if err != nil {
 		return err
 	}
-	listeners, err := daemon.Listen(cfg.Address, cfg.Port, c.AuthSocket, socketMode())
+	listeners, err := daemon.Listen(cfg.Address, cfg.Port, c.AuthSocket, socketMode(), user.UID)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func TestListenIsPatient(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(50*time.Millisecond, func() { held.Close() })
-	listeners, err := Listen("127.0.0.1", held.Addr().(*net.TCPAddr).Port, filepath.Join(t.TempDir(), "s"), 0o600)
+	listeners, err := Listen("127.0.0.1", held.Addr().(*net.TCPAddr).Port, filepath.Join(t.TempDir(), "s"), 0o600, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestListenIsPatient(t *testing.T) {
 }
 
 func TestServeEndsWithItsWork(t *testing.T) {
-	listeners, err := Listen("127.0.0.1", 0, "", 0)
+	listeners, err := Listen("127.0.0.1", 0, "", 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

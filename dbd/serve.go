@@ -35,7 +35,7 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 		return err
 	}
 	// The socket is open to everybody of this machine: who he is, the kernel says.
-	listeners, err := daemon.Listen(c.Address, c.Port, c.AuthSocket, 0o666)
+	listeners, err := daemon.Listen(c.Address, c.Port, c.AuthSocket, 0o666, user.UID)
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,10 @@ func prepare(path string) (string, error) {
 	self := uint32(os.Geteuid())
 	trust := guard.Trust{Owners: []uint32{self}, Private: become.PrivateGroup}
 	dir, real, name, err := guard.Parent(path, guard.Rule{What: "database", Secret: true, Trust: &trust})
+	if errs.KindOf(err) == errs.NotFound {
+		return "", errs.New(errs.NotFound, "%v", err).
+			WithHint("install -d -o %d -m 0700 %s", self, guard.Quote(filepath.Dir(path)))
+	}
 	if err != nil {
 		return "", err
 	}

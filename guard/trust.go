@@ -18,19 +18,23 @@ type Trust struct {
 	Never   []uint32                       // those who will serve, and must own nothing on the way
 	Private func(owner, group uint32) bool // is group the owner's alone? nil: none but root's is
 	Groups  []uint32                       // may change it as well, whoever is in them
+	Holders []uint32                       // may own the directory that Parent opens, but none above it
 }
 
 // check refuses what a stranger owns or may change; what names it in the message, path
 // in the command that mends it. In a sticky directory, such as /tmp, others can add
 // entries but not touch ours.
-func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool) error {
+//
+// holders may own it as well.
+func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ...uint32) error {
 	t, mode := w.rule.Trust, st.Mode&0o7777
 	if t != nil && slices.Contains(t.Never, st.Uid) {
 		return w.refuse(errs.Invalid, "%s belongs to uid %d, which will serve", what, st.Uid).
 			WithHint("chown root %s", Quote(path))
 	}
-	if t != nil && t.Owners != nil && st.Uid != 0 && !slices.Contains(t.Owners, st.Uid) {
-		err := w.refuse(errs.Invalid, "%s belongs to uid %d, must belong to uid %s", what, st.Uid, oneOf(append([]uint32{0}, t.Owners...)))
+	if t != nil && t.Owners != nil && st.Uid != 0 && !slices.Contains(t.Owners, st.Uid) && !slices.Contains(holders, st.Uid) {
+		owners := slices.Concat([]uint32{0}, t.Owners, holders)
+		err := w.refuse(errs.Invalid, "%s belongs to uid %d, must belong to uid %s", what, st.Uid, oneOf(owners))
 		return w.give(err, st, path, "  # or choose another place")
 	}
 	if sticky {

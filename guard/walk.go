@@ -67,7 +67,11 @@ func (w *walk) to(path string, file bool) (int, error) {
 	if file {
 		return -1, w.irregular(path)
 	}
-	return -1, w.keepsEntries(w.rule.Secret)
+	var holders []uint32
+	if w.rule.Trust != nil {
+		holders = w.rule.Trust.Holders
+	}
+	return -1, w.keepsEntries(w.rule.Secret, holders...)
 }
 
 // file opens the last component; target is set instead when that is a link which may be followed.
@@ -160,9 +164,9 @@ func (w *walk) follow(link int, name string) (string, error) {
 
 // keepsEntries refuses the present directory when others could swap what is in it. Where a
 // secret lies, somebody else's entry is bad enough, and the sticky bit does not help.
-func (w *walk) keepsEntries(secret bool) error {
+func (w *walk) keepsEntries(secret bool, holders ...uint32) error {
 	sticky := w.dirStat.Mode&unix.S_ISVTX != 0 && !secret
-	return w.check(&w.dirStat, "the directory "+w.dirName, w.dirName, sticky)
+	return w.check(&w.dirStat, "the directory "+w.dirName, w.dirName, sticky, holders...)
 }
 
 // restart goes back to the root.

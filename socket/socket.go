@@ -10,6 +10,7 @@ package socket
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,6 +35,7 @@ type Options struct {
 	Mode    fs.FileMode                    // who may connect: those who may write it
 	Owner   *Owner                         // who is given it; nil: this process
 	Private func(owner, group uint32) bool // whose group may write the directory: see guard.Trust
+	Holder  uint32                         // may own the directory, besides root and this process's user
 }
 
 // Owner is a uid and a gid.
@@ -55,6 +57,8 @@ var umask sync.Mutex
 
 // Open makes the UNIX socket path, an absolute one. Its directory and all above it belong
 // to root or to this process's user, and nobody else can write them, or they are sticky.
+// The directory itself may belong to o.Holder instead. The directories above may not:
+// their owner could move the directory while the socket is bound by its path.
 //
 // Beside it lies a lock file, path with ".lock", which is held until Remove. Errors
 // are *errs.Error: Invalid for a path that must not be used, Conflict when another
@@ -63,10 +67,10 @@ func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("name it from / on")
 	}
-	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: o.Private}
+	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: o.Private, Holders: []uint32{o.Holder}}
 	dir, real, name, err := guard.Parent(path, guard.Rule{What: "socket", Trust: &trust})
 	if errs.KindOf(err) == errs.NotFound {
-		return nil, errs.New(errs.NotFound, "%v", err).WithHint("mkdir -p %s", guard.Quote(filepath.Dir(path)))
+		return nil, errs.New(errs.NotFound, "%v", err).WithHint("%s", makeDirectory(filepath.Dir(path), o))
 	}
 	if err != nil {
 		return nil, err
@@ -77,6 +81,19 @@ func Open(path string, o Options) (*Socket, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// makeDirectory returns the command that makes dir, as its sockets need it. Root has
+// to type it when the directory is another user's.
+func makeDirectory(dir string, o Options) string {
+	owner := uint32(os.Geteuid())
+	if owner == 0 {
+		owner = o.Holder
+	}
+	if owner == 0 {
+		return "mkdir -p " + guard.Quote(dir)
+	}
+	return fmt.Sprintf("install -d -o %d %s", owner, guard.Quote(dir))
 }
 
 func (s *Socket) open(o Options) error {
@@ -98,7 +115,7 @@ func (s *Socket) open(o Options) error {
 func (s *Socket) denied(doing string, err error) error {
 	e := errs.New(errs.Denied, "socket %s: %s: %v", s.path, doing, err)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS) {
-		return e.WithHint("its directory must be writable by whoever starts this program")
+		return e.WithHint("its directory must be writable by uid %d, the user of this program", os.Geteuid())
 	}
 	return e
 }

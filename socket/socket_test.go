@@ -237,6 +237,47 @@ func TestPrivateGroup(t *testing.T) {
 	}
 }
 
+// One directory is good for the sockets of a daemon that is root and of one that is
+// SchedUser: root's, or SchedUser's.
+func TestHolder(t *testing.T) {
+	needRoot(t)
+	const schedUser = 31234
+	for name, tt := range map[string]struct {
+		above, dir int
+		text       string
+	}{
+		"root's":       {above: 0, dir: 0},
+		"SchedUser's":  {above: 0, dir: schedUser},
+		"a stranger's": {above: 0, dir: 31299, text: "must belong to uid 0 or 31234"},
+		"below a directory that can be moved by SchedUser": {above: schedUser, dir: schedUser, text: "must belong to uid 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := room(t)
+			dir := above + "/run"
+			must(t, os.Mkdir(dir, 0o755))
+			must(t, os.Chmod(dir, 0o755))
+			must(t, os.Chown(above, tt.above, -1))
+			must(t, os.Chown(dir, tt.dir, -1))
+			s, err := Open(dir+"/s", Options{Mode: 0o600, Holder: schedUser})
+			if tt.text != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.text) {
+					t.Errorf("got %v, want %q", err, tt.text)
+				}
+				return
+			}
+			must(t, err)
+			s.Remove()
+			s.File.Close()
+		})
+	}
+	// The hint makes a directory that both take.
+	path := room(t) + "/run/s"
+	_, err := Open(path, Options{Mode: 0o600, Holder: schedUser})
+	if want := "install -d -o 31234 " + filepath.Dir(path); errs.HintOf(err) != want {
+		t.Errorf("hint %q, want %q", errs.HintOf(err), want)
+	}
+}
+
 // The directory may be a link of root's or our own; the socket lies where it leads.
 func TestDirectoryBehindALink(t *testing.T) {
 	dir := room(t)
