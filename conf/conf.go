@@ -6,7 +6,7 @@
 // A file is lines of Key=Value pairs; keys in any case, each in the Sched… or the
 // Slurm… spelling, values quoted when they have blanks, # to the end of the line
 // is a comment, a backslash at the end continues the line, "Include FILE" reads
-// another, relative to the first file's directory. All problems are reported at once, each with
+// another, relative to the first file's directory (within an included slurm.conf, to that file's). All problems are reported at once, each with
 // its line. Keys that Slurm has and nothing here needs are passed over; others unknown are warned
 // about. What Slurm's daemons can read is read as they read it (docs/SLURM.md).
 //

@@ -209,6 +209,66 @@ func TestInclude(t *testing.T) {
 	}
 }
 
+// A file of ours may include a whole slurm.conf, whose own Includes lead to where Slurm reads them.
+func TestIncludeSlurmConf(t *testing.T) {
+	f := files{
+		"/etc/sched/sched.conf": "Include /etc/slurm/slurm.conf\nInclude ours.conf\nTLSParameters=restd_cert_file=/c",
+		"/etc/slurm/slurm.conf": "ClusterName=c\nSlurmctldHost=h\nTLSParameters=ca_cert_file=/ca\nInclude nodes.conf\nInclude /site/more.conf",
+		"/etc/slurm/nodes.conf": "NodeName=a",
+		"/etc/slurm/racks.conf": "NodeName=b",
+		"/etc/sched/ours.conf":  "SchedctldPort=99",
+		"/site/more.conf":       "Include racks.conf",
+		"/etc/sched/nodes.conf": "NodeName=wrong",
+		"/etc/sched/racks.conf": "NodeName=wrong",
+	}
+	c, _, err := readCluster("/etc/sched/sched.conf", f.open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Line{{"/etc/slurm/nodes.conf", 1, []Pair{{"NodeName", "a"}}}, {"/etc/slurm/racks.conf", 1, []Pair{{"NodeName", "b"}}}}
+	if d := cmp.Diff(want, c.Nodes); d != "" || c.ControllerPort != 99 || !c.SlurmKeys || c.TLS["restd_cert_file"] != "/c" {
+		t.Errorf("port %d, TLS %v; nodes -want +got\n%s", c.ControllerPort, c.TLS, d)
+	}
+}
+
+// A line added to a sched.conf that was not there hides slurm.conf: the refusal names it, and the line
+// that it proposes works.
+func TestShadowed(t *testing.T) {
+	kept := DefaultPaths
+	defer func() { DefaultPaths = kept }()
+	dir := t.TempDir()
+	DefaultPaths = []string{dir + "/sched.conf", dir + "/slurm.conf", dir + "/run.conf"}
+	const tls = "TLSParameters=restd_cert_file=/c"
+	refused := func() string {
+		_, _, err := Read(dir + "/sched.conf")
+		if err == nil || !strings.Contains(err.Error(), "ClusterName is missing") {
+			t.Errorf("got %v", err)
+		}
+		return errs.HintOf(err)
+	}
+	write(t, dir+"/sched.conf", tls)
+	if hint := refused(); hint != "" {
+		t.Errorf("nothing is shadowed: %s", hint)
+	}
+	write(t, dir+"/slurm.conf", "ClusterName=c\nSlurmctldHost=h\n")
+	hint := refused()
+	_, line, found := strings.Cut(hint, ": Include ")
+	if !found || !strings.HasPrefix(hint, dir+"/slurm.conf is not read, because "+dir+"/sched.conf exists") {
+		t.Fatalf("hint %q", hint)
+	}
+	write(t, dir+"/sched.conf", "Include "+line+"\n"+tls)
+	if c, _, err := Read(dir + "/sched.conf"); err != nil || c.ClusterName != "c" || c.TLS["restd_cert_file"] != "/c" {
+		t.Errorf("after the hint: %+v, %v", c, err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestReadDbd(t *testing.T) {
 	got, warnings, err := readDbd("/d", files{"/d": "DbdHost=db\nSlurmUser=s\nDbdPort=7\nStorageLoc=/x.db\nAuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=/k\nPidFile=/p\nClusterName=c"}.open)
 	if err != nil {

@@ -47,6 +47,7 @@ type reading[T any] struct {
 	seen     map[string]bool    // names of keys that were applied
 	warnings []Warning
 	problems Problems
+	hint     string // what to do about problems; may be empty
 }
 
 // read applies a grammar to a file and what it includes.
@@ -209,6 +210,7 @@ func (r *reading[T]) require(path string, names ...string) {
 				name = strings.Replace(name, "Sched", "Slurm", 1)
 			}
 			r.problems = append(r.problems, Problem{path, 0, name + " is missing"})
+			r.hint = shadowed(path)
 		}
 	}
 }
@@ -225,7 +227,7 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	}
 	slices.SortStableFunc(r.problems, func(a, b Problem) int { return before(Warning(a), Warning(b)) })
 	slices.SortStableFunc(r.warnings, before)
-	return r.warnings, r.problems.err()
+	return r.warnings, r.problems.err(r.hint)
 }
 
 // ours is a key's name in our spelling, folded, and whether it was in Slurm's. The

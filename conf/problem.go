@@ -48,9 +48,9 @@ func (p Problems) Error() string {
 }
 
 // err is nil when there is no problem.
-func (p Problems) err() error {
+func (p Problems) err(hint string) error {
 	if len(p) == 0 {
 		return nil
 	}
-	return &errs.Error{Kind: errs.Invalid, Err: p}
+	return &errs.Error{Kind: errs.Invalid, Err: p, Hint: hint}
 }

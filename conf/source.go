@@ -66,7 +66,7 @@ type entry struct {
 // loader collects the logical lines of a file and of those it includes.
 type loader struct {
 	open     source
-	top      string   // directory of the main file, which Include paths are relative to, as Slurm's
+	top      string   // directory of the main file, which Include paths are relative to, as Slurm's; see include
 	files    []string // read so far
 	within   []string // being read: each includes the next
 	bytes    int
@@ -168,6 +168,12 @@ func (l *loader) include(at entry, path string) {
 		return
 	case !filepath.IsAbs(path):
 		path = filepath.Join(l.top, path)
+	}
+	// A sched.conf may include a whole slurm.conf, which is then the main file of
+	// what it includes itself: its relative paths lead to where Slurm reads them.
+	if filepath.Base(path) == "slurm.conf" {
+		defer func(top string) { l.top = top }(l.top)
+		l.top = filepath.Dir(path)
 	}
 	if _, err := l.load(path); err != nil {
 		l.problem(at, "%v%s", err, hint(err))
