@@ -5,6 +5,7 @@ GOARCH    ?= $(shell $(GO) env GOARCH)
 FUZZTIME  ?= 10s
 IPCFUZZTIME ?= 60s
 CHAOS     ?= 10m
+LISTEN     = 127.0.0.1:6820
 BENCHTIME ?= 25s
 SLURM_ROUNDS ?= 20x
 SLURM_RELEASES ?= 24.11
@@ -36,8 +37,8 @@ build: ## static binaries into bin/
 bin/%:
 	$(BUILD) -o $@ ./cmd/$*
 
-demo: build ## a cluster of one machine with the gateway before it, until Ctrl-C
-	bin/schedctl demo
+demo: build ## a cluster of one machine with the gateway before it, at LISTEN (127.0.0.1:6820), until Ctrl-C
+	bin/schedctl demo --listen $(LISTEN)
 
 test: build ## everything that needs no foreign software
 	$(GO) test -timeout 20m ./...

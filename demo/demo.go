@@ -158,7 +158,7 @@ func freeAddress(address string) (string, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return "", errs.New(errs.Conflict, "%s is in use by another program", address).
-			WithHint("another demo, perhaps; choose another port with --listen %s, or 0 for any", net.JoinHostPort(host, "6821"))
+			WithHint("is another demo running? For a free port: make demo LISTEN=%[1]s, or schedctl demo --listen %[1]s", net.JoinHostPort(host, "0"))
 	}
 	if err != nil {
 		return "", errs.New(errs.Invalid, "can't listen at %s: %v", address, err)

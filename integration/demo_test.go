@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,16 +134,32 @@ func TestDemoDaemonDies(t *testing.T) {
 	nothingLeft(t, d)
 }
 
+// With its port in use the demo names two commands that find a free one. Both can be pasted.
 func TestDemoBusyPort(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer busy.Close()
 	d := demoCommand(t, nil, "--listen", busy.Addr().String())
 	out, err := d.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "is in use") || !strings.Contains(string(out), "\nhint: ") {
-		t.Errorf("%v\n%s", err, out)
+	hint := regexp.MustCompile(`\nhint: .*: (make demo LISTEN=\S+), or (schedctl demo --listen \S+)\n`).FindStringSubmatch(string(out))
+	if err == nil || !strings.Contains(string(out), "is in use") || hint == nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 	nothingLeft(t, d)
+	for _, command := range hint[1:] {
+		t.Run(command, func(t *testing.T) {
+			d := demoCommand(t, nil)
+			d.Path, d.Args = "/bin/sh", []string{"sh", "-c", "exec " + command}
+			d.Dir, d.Env = "..", append(os.Environ(), "TMPDIR="+d.tmp, "PATH="+bin+":"+os.Getenv("PATH"))
+			d.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			d.start()
+			must(t, syscall.Kill(-d.Process.Pid, syscall.SIGINT)) // as Ctrl-C does
+			if d.Wait(); !strings.Contains(strings.Join(d.out, "\n"), "http://127.0.0.1:") {
+				t.Errorf("printed %q", d.out)
+			}
+			nothingLeft(t, d)
+		})
+	}
 }
 
 // demo is a running schedctl demo, with a temporary directory of its own.
