@@ -8,6 +8,7 @@ CHAOS     ?= 10m
 LISTEN     = 127.0.0.1:6820
 BENCHTIME ?= 25s
 SLURM_ROUNDS ?= 20x
+DIST       = dist
 SLURM_RELEASES ?= 24.11
 SYSTEMD_SUITES ?= bookworm trixie
 KERNELS   ?= bullseye/amd64 bookworm/amd64 trixie/amd64 trixie/arm64
@@ -101,15 +102,15 @@ bench-slurm: build ## beside Slurm's own gateway before a real Slurm (LAB_ENV=/P
 	@test -n "$(LAB_ENV)" || echo 'hint: without LAB_ENV=/PATH of a running lab'\''s lab.env all of these are skipped' >&2
 	LAB_ENV="$(LAB_ENV)" $(GO) test -count=1 -v -timeout 30m -run '^$$' -bench '^BenchmarkSlurm' -benchtime $(SLURM_ROUNDS) ./bench/...
 
-dist: build ## an archive for this machine's architecture into dist/; it has a "make install" of its own
-	@rm -rf dist && mkdir -p dist/schedrestd-$(VERSION)/bin
-	cp $(addprefix bin/,$(PROGRAMS)) dist/schedrestd-$(VERSION)/bin
-	cp -r README.md CHANGELOG.md SECURITY.md docs deploy dist/schedrestd-$(VERSION)
-	mv dist/schedrestd-$(VERSION)/deploy/install.mk dist/schedrestd-$(VERSION)/Makefile
-	tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --mtime='1970-01-01 00:00Z' \
-		-cf - schedrestd-$(VERSION) | gzip -n9 >dist/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz
-	@rm -r dist/schedrestd-$(VERSION)
-	cd dist && sha256sum *.tar.gz | tee SHA256SUMS
+dist: build ## an archive for this machine's architecture into DIST (dist); it has a "make install" of its own
+	@rm -rf $(DIST) && mkdir -p $(DIST)/schedrestd-$(VERSION)/bin
+	cp $(addprefix bin/,$(PROGRAMS)) $(DIST)/schedrestd-$(VERSION)/bin
+	cp -r README.md CHANGELOG.md SECURITY.md docs deploy $(DIST)/schedrestd-$(VERSION)
+	mv $(DIST)/schedrestd-$(VERSION)/deploy/install.mk $(DIST)/schedrestd-$(VERSION)/Makefile
+	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime='1970-01-01 00:00Z' \
+		-cf - schedrestd-$(VERSION) | gzip -n9 >$(DIST)/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz
+	@rm -r $(DIST)/schedrestd-$(VERSION)
+	cd $(DIST) && sha256sum *.tar.gz | tee SHA256SUMS
 
 clean: ## remove what was built
 	rm -rf bin dist

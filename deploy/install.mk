@@ -16,6 +16,9 @@ UNITDIR     ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 
+# The systemd that the units are for: this machine's, or the newest.
+SYSTEMD_VERSION ?= $(shell systemctl --version 2>/dev/null | awk 'NR == 1 { print $$2 + 0 }')
+
 SERVERS  = schedrestd scheddbd
 COMMANDS = schedctl
 # For everybody to execute and nobody to read: such a process can't be traced by others of its
@@ -29,8 +32,9 @@ EXAMPLES = $(wildcard deploy/examples/*)
 
 # Owned by root even where a umask or a group says else; who is not root makes his own files.
 PUT    = install $(if $(filter 0,$(shell id -u)),-o root -g root)
-# Paths, and the part that all units share.
+# Paths, and the part that all units share. systemd before 254 would warn about DelegateSubgroup=.
 FILL   = sed -e '/^@HARDENING@$$/{' -e 'r deploy/systemd/hardening.conf' -e 'd' -e '}' \
+	$(if $(filter 1,$(shell [ '$(or $(SYSTEMD_VERSION),254)' -lt 254 ] && echo 1)),-e '/^DelegateSubgroup=/d') \
 	-e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' -e 's|@DOCDIR@|$(DOCDIR)|g'
 COMPLETIONS = $(BASHDIR)/schedrestd $(ZSHDIR)/_schedrestd $(FISHDIR)/schedrestd.fish
 

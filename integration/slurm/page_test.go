@@ -11,10 +11,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/integration/page"
 )
 
-// page is docs/SLURM.md.
-func page(t *testing.T) string {
+// slurmPage returns the text of docs/SLURM.md.
+func slurmPage(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/SLURM.md")
 	must(t, err)
@@ -25,22 +29,49 @@ func page(t *testing.T) string {
 type step struct{ name, user, text string }
 
 var (
-	steps   = regexp.MustCompile("(?ms)^```sh\n# ([AB][0-9](?: by hand)?), [^\n]*?(as root|as yourself|in the same shell)\n(.*?)^```$")
+	opening = regexp.MustCompile(`^# ([A-Z][0-9]*(?: by hand)?), .*(as root|as yourself|in the same shell)\n`)
 	wanted  = regexp.MustCompile(`(?m)# → (.+)$`)
 	waiting = 90 * time.Second // for a step, which has to come to its end
 )
 
+// followed are the steps that TestPage runs.
+var followed = []string{"A1", "A2", "A3", "A4", "A4 by hand", "A5", "A6", "B1", "B3", "B3 by hand", "B4", "B5"}
+
+// TestPageSteps needs no Slurm: no block of commands is on the page which TestPage does not run.
+func TestPageSteps(t *testing.T) {
+	want := map[string]bool{}
+	for _, name := range followed {
+		want[name] = true
+	}
+	got := map[string]bool{}
+	for name := range walk(t) {
+		got[name] = true
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("steps of the page (-that TestPage runs +that are there):\n%s", diff)
+	}
+}
+
 // walk gives the page's steps. What goes on in the same shell is one of them with what is before it.
 func walk(t *testing.T) map[string]step {
 	t.Helper()
+	blocks, err := page.Blocks("../../docs/SLURM.md")
+	must(t, err)
 	found, last := map[string]step{}, ""
-	for _, b := range steps.FindAllStringSubmatch(page(t), -1) {
-		s := step{name: b[1], user: "root", text: b[3]}
-		if b[2] != "as root" {
+	for _, b := range blocks {
+		m := opening.FindStringSubmatch(b.Text)
+		if m == nil {
+			t.Fatalf("docs/SLURM.md:%d: the first line says neither which step this is nor as whom: # A1, WHERE, as root", b.Line)
+		}
+		s := step{name: m[1], user: "root", text: strings.TrimPrefix(b.Text, m[0])}
+		if m[2] != "as root" {
 			s.user = "alice"
 		}
-		if b[2] == "in the same shell" {
+		if m[2] == "in the same shell" {
 			s.text = found[last].text + s.text
+		}
+		if _, twice := found[s.name]; twice {
+			t.Fatalf("docs/SLURM.md:%d: another step %s", b.Line, s.name)
 		}
 		last = s.name
 		found[last] = s
@@ -205,21 +236,14 @@ func unpacked(t *testing.T) *site {
 	return s
 }
 
-// archive packs what "make dist" does, and leaves the clone's own alone.
+// archive has "make dist" pack an archive into dir, and leaves the clone's own alone.
 func archive(t *testing.T, dir string) {
 	t.Helper()
-	from := t.TempDir()
-	top := filepath.Join(from, "schedrestd-page")
-	must(t, os.Mkdir(top, 0o755))
-	for _, name := range []string{"README.md", "CHANGELOG.md", "SECURITY.md", "docs", "deploy", "bin"} {
-		if out, err := exec.Command("cp", "-r", "../../"+name, top).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	to := filepath.Join(t.TempDir(), "dist")
+	if out, err := exec.Command("make", "-s", "-C", "../..", "dist", "VERSION=page", "DIST="+to).CombinedOutput(); err != nil {
+		t.Fatalf("make dist: %v\n%s", err, out)
 	}
-	must(t, os.Rename(filepath.Join(top, "deploy/install.mk"), filepath.Join(top, "Makefile")))
-	tar := exec.Command("tar", "-C", from, "--owner=0", "--group=0", "--numeric-owner", "-czf",
-		filepath.Join(dir, "schedrestd-page-linux-this.tar.gz"), "schedrestd-page")
-	if out, err := tar.CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "-c", `cp "$0"/*.tar.gz "$1"`, to, dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 }
@@ -245,11 +269,6 @@ func (s *site) withoutTokens() {
 func TestPage(t *testing.T) {
 	s := unpacked(t)
 	alice := users[0]
-	for _, name := range []string{"A1", "A2", "A3", "A4", "A4 by hand", "A5", "A6", "B1", "B3", "B3 by hand", "B4", "B5"} {
-		if _, ok := s.steps[name]; !ok {
-			t.Errorf("the page has no step %s, or its first line says neither as root nor as yourself", name)
-		}
-	}
 	s.withoutTokens()
 	t.Cleanup(func() { // the machine's own are of the old key
 		cluster.token, _ = cluster.tokenOf("alice")

@@ -116,7 +116,7 @@ var symptoms = []symptom{
 // what the log has.
 func TestPageSymptoms(t *testing.T) {
 	m := real(t)
-	text := page(t)
+	text := slurmPage(t)
 	m.otherMunged(t)
 	for _, s := range symptoms {
 		t.Run(s.name, func(t *testing.T) {

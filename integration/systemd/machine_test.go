@@ -13,9 +13,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"schedrestd/integration/page"
 )
 
 // machine is the one with systemd.
@@ -76,26 +78,20 @@ func (m *machine) open(suite string) error {
 	if out, err := exec.Command("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--fork", "true").CombinedOutput(); err != nil {
 		return missing{fmt.Sprintf("namespaces can't be made here: %s", bytes.TrimSpace(out))}
 	}
-	if out, err := exec.Command("make", "-s", "-C", "../..", "build").CombinedOutput(); err != nil {
-		return fmt.Errorf("make build: %w\n%s", err, out)
-	}
 	m.suite = suite
 	first, err := m.script("up")
 	if err != nil {
 		return err
 	}
 	m.root = "/proc/" + strings.TrimSpace(first) + "/root"
-	// What is written there is in that machine's memory, and goes with it.
-	if out, err := exec.Command("make", "-s", "-C", "../..", "install", "DESTDIR="+m.root).CombinedOutput(); err != nil {
-		return fmt.Errorf("make install: %w\n%s", err, out)
-	}
-	for _, part := range []string{"1. Programs", "2. Configuration", "3. Which units"} {
-		script, err := instructions(part)
-		if err != nil {
-			return err
-		}
-		if out, err := m.try(script); err != nil {
-			return fmt.Errorf("docs/INSTALL.md, %s: %w\n%s", part, err, out)
+	return m.install()
+}
+
+// install follows the page's first parts. What is written in the machine is in its memory, and goes with it.
+func (m *machine) install() error {
+	for _, heading := range []string{"1. Programs", "2. Configuration", "3. Which units"} {
+		if out, err := m.follow(heading); err != nil {
+			return fmt.Errorf("docs/INSTALL.md, %s: %w\n%s", heading, err, out)
 		}
 	}
 	return nil
@@ -119,29 +115,68 @@ func (m *machine) script(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// instructions is what a part of docs/INSTALL.md has its reader type, but for what was done from outside.
-func instructions(part string) (string, error) {
-	page, err := os.ReadFile("../../docs/INSTALL.md")
-	if err != nil {
-		return "", err
+// blocks returns the commands that docs/INSTALL.md has its reader type below a heading; "" is the whole page.
+func blocks(heading string) ([]page.Block, error) {
+	all, err := page.Blocks("../../docs/INSTALL.md")
+	if err != nil || heading == "" {
+		return all, err
 	}
-	_, rest, found := strings.Cut(string(page), "\n## "+part+"\n")
-	if !found {
-		return "", fmt.Errorf("docs/INSTALL.md has no part %q", part)
+	some := slices.DeleteFunc(all, func(b page.Block) bool { return b.Heading != heading })
+	if len(some) == 0 {
+		return nil, fmt.Errorf("docs/INSTALL.md has no commands below %q", heading)
 	}
-	text, _, _ := strings.Cut(rest, "\n## ")
-	var script strings.Builder
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
-		for line := range strings.Lines(block[1]) {
-			if !strings.HasPrefix(line, "make ") {
-				script.WriteString(line)
-			}
+	return some, nil
+}
+
+// follow runs the commands below a heading and returns what they printed.
+func (m *machine) follow(heading string) (string, error) {
+	list, err := blocks(heading)
+	var all strings.Builder
+	for _, b := range list {
+		if err == nil {
+			var out string
+			out, err = m.runBlock(b)
+			all.WriteString(out)
 		}
 	}
-	if script.Len() == 0 {
-		return "", fmt.Errorf("docs/INSTALL.md, %s, has nothing to type", part)
+	return all.String(), err
+}
+
+// runBlock runs a block as printed: as root, or as alice when its first line says "as a user". What make
+// does it does on this machine, which has the project and Go, for that one.
+func (m *machine) runBlock(b page.Block) (string, error) {
+	var all, piece strings.Builder
+	flush := func() error {
+		script := piece.String()
+		piece.Reset()
+		if strings.HasPrefix(b.Text, "# as a user\n") {
+			script = "setpriv --reuid=alice --regid=alice --clear-groups bash -e <<'END OF BLOCK'\n" + script + "END OF BLOCK\n"
+		}
+		out, err := m.try("cd /root\n" + script)
+		all.WriteString(out + "\n")
+		return err
 	}
-	return script.String(), nil
+	for line := range strings.Lines(b.Text) {
+		if !strings.HasPrefix(line, "make ") {
+			piece.WriteString(line)
+			continue
+		}
+		if err := flush(); err != nil {
+			return all.String(), err
+		}
+		version, err := m.try("systemctl --version | awk 'NR == 1 { print $2 + 0 }'")
+		if err != nil {
+			return version, err
+		}
+		make := exec.Command("bash", "-c", line)
+		make.Dir, make.Env = "../..", append(os.Environ(), "DESTDIR="+m.root, "SYSTEMD_VERSION="+version)
+		out, err := make.CombinedOutput()
+		if all.Write(out); err != nil {
+			return all.String(), err
+		}
+	}
+	err := flush()
+	return all.String(), err
 }
 
 // try runs a script in the machine, as root, and gives what it printed.

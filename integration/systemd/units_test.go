@@ -100,36 +100,49 @@ func TestInetdUnit(t *testing.T) {
 	}
 }
 
-// The steps of the page's part about TLS.
+// makeCertificate makes what the page's part about TLS presumes.
+const makeCertificate = `cd /root
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.pem -subj /CN=head -addext subjectAltName=DNS:localhost 2>&1
+	`
+
+// The steps of the page's part about TLS, beside a configuration of ours and beside a site's slurm.conf, which
+// includes a file of its own.
 func TestTLS(t *testing.T) {
 	m := booted(t)
-	m.fresh(t)
-	script, err := instructions("4. TLS")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.run(t, `cp /etc/sched/sched.conf /tmp; cd /tmp
-		openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.pem -subj /CN=head -addext subjectAltName=DNS:localhost 2>&1
-		`+script)
-	defer m.run(t, "cp /tmp/sched.conf /etc/sched/")
-	m.run(t, asks+"--cacert /tmp/server.pem https://localhost:6821/sched/v0.0.43/ping")
-	m.run(t, "systemctl reload schedrestd; sleep 1; "+asks+"--cacert /tmp/server.pem https://localhost:6821/sched/v0.0.43/ping")
-	if out, err := m.try(`setpriv --reuid=schedrestd --regid=schedrestd --clear-groups cat /etc/sched/tls.key`); err == nil {
-		t.Errorf("workers' user reads the key: %s", out)
+	for name, before := range map[string]string{"sched.conf": "", "slurm.conf": `
+		mkdir -p /etc/slurm
+		sed 's/Sched/Slurm/; s/^NodeName/Include nodes.conf\n&/' /etc/sched/sched.conf >/etc/slurm/slurm.conf
+		echo 'MessageTimeout=30' >/etc/slurm/nodes.conf
+		rm /etc/sched/sched.conf`} {
+		t.Run(name, func(t *testing.T) {
+			m.fresh(t)
+			m.run(t, "cp /etc/sched/sched.conf /tmp")
+			defer m.run(t, "cp /tmp/sched.conf /etc/sched/; rm -rf /etc/slurm")
+			m.run(t, before)
+			m.run(t, makeCertificate)
+			if out, err := m.follow("4. TLS"); err != nil {
+				t.Fatalf("%v\n%s\n%s", err, out, m.since(t, "schedrestd"))
+			}
+			m.run(t, asks+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
+			m.run(t, "systemctl reload schedrestd; sleep 1; "+asks+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
+			if out, err := m.try(`setpriv --reuid=schedrestd --regid=schedrestd --clear-groups cat /etc/sched/tls.key`); err == nil {
+				t.Errorf("workers' user reads the key: %s", out)
+			}
+		})
 	}
 }
 
 // What the page tells the administrator to type to have the cage tried inside of the unit's own sandbox.
 func TestCheckInsideTheUnit(t *testing.T) {
 	m := booted(t)
-	script, err := instructions("6. Is it well?")
+	list, err := blocks("What keeps a captured worker in")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, check, found := strings.Cut(script, "unit=schedrestd\n")
+	_, check, found := strings.Cut(list[len(list)-1].Text, "unit=schedrestd\n")
 	check, _, end := strings.Cut(check, "rm /run/systemd/system/schedrestd-check.service\n")
 	if !found || !end {
-		t.Fatalf("not in docs/INSTALL.md:\n%s", script)
+		t.Fatalf("not in docs/INSTALL.md:\n%s", list[len(list)-1].Text)
 	}
 	for name, tt := range starts {
 		t.Run(name, func(t *testing.T) {
@@ -285,10 +298,8 @@ func TestUnitsVerify(t *testing.T) {
 	for _, before := range []string{"", withRoot} {
 		out := m.run(t, before+`
 			cd /usr/local/lib/systemd/system; systemd-analyze verify --man=no $(ls | sed 's/@\./@1./') 2>&1`)
-		for line := range strings.Lines(out) {
-			if !strings.Contains(line, "DelegateSubgroup") { // is one of version 254
-				t.Error(line)
-			}
+		if out != "" {
+			t.Error(out)
 		}
 	}
 }

@@ -1,0 +1,45 @@
+package systemd
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPage follows docs/INSTALL.md from the first command to the last, so that none can be there which no test
+// runs. After the last one nothing is left. Then it installs everything again, for the other tests.
+func TestPage(t *testing.T) {
+	m := booted(t)
+	all, err := blocks("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := map[string]string{
+		"4. TLS":         makeCertificate,
+		"6. Is it well?": "systemctl start schedrestd-users.socket",
+	}
+	m.fresh(t)
+	heading := ""
+	for _, b := range all {
+		if b.Heading != heading {
+			heading = b.Heading
+			m.run(t, before[heading])
+		}
+		out, err := m.runBlock(b)
+		if err != nil {
+			t.Fatalf("docs/INSTALL.md:%d: %v\n%s\n%s", b.Line, err, b.Text, out)
+		}
+		if strings.Contains(b.Text, "/ping") && !strings.Contains(out, `"pinged":"UP"`) {
+			t.Errorf("docs/INSTALL.md:%d: printed\n%s", b.Line, out)
+		}
+	}
+	left := m.run(t, `find /usr/local /etc/systemd/system -name '*sched*' ! -name '*.service.d'
+		systemctl list-units --no-legend --plain --all 'sched*'
+		pgrep sched || true`)
+	if left != "" {
+		t.Errorf("left:\n%s", left)
+	}
+	if err := m.install(); err != nil {
+		t.Fatal(err)
+	}
+	m.fresh(t)
+}
