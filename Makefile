@@ -12,13 +12,18 @@ DIST       = dist
 SLURM_RELEASES ?= 24.11
 SYSTEMD_SUITES ?= bookworm trixie
 KERNELS   ?= bullseye/amd64 bookworm/amd64 trixie/amd64 trixie/arm64
-VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+RELEASE    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' release/release.go)
+# What is built, for -V and the name of the archive. The date is the commit's, so that building it again gives the
+# same programs. Both are empty where this is no clone of ours, or git refuses to read it for another user.
+COMMIT    ?= $(shell [ -e .git ] && git describe --always --match= --abbrev=12 --dirty 2>/dev/null)
+DATE      ?= $(shell [ -e .git ] && git log -1 --format=%cs 2>/dev/null)
+VERSION   ?= $(RELEASE)$(if $(COMMIT),-$(COMMIT))
 PROGRAMS   = schedrestd schedrestd-worker schedrestd-keeper schedctl schedctld scheddbd
 
-# No cgo: the binaries are static and run on any Linux. No VCS stamp: git refuses
-# to answer for a clone that belongs to another user, and the build must not fail.
+# No cgo: the binaries are static and run on any Linux. Go's own VCS stamp would fail the
+# build where git refuses to answer.
 export CGO_ENABLED = 0
-BUILD = $(GO) build -trimpath -buildvcs=false
+BUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X schedrestd/release.commit=$(COMMIT) -X schedrestd/release.date=$(DATE)'
 
 # Packages whose tests keep golden files or generated pages.
 GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.go' . 2>/dev/null)))
@@ -105,7 +110,7 @@ bench-slurm: build ## beside Slurm's own gateway before a real Slurm (LAB_ENV=/P
 dist: build ## an archive for this machine's architecture into DIST (dist); it has a "make install" of its own
 	@rm -rf $(DIST) && mkdir -p $(DIST)/schedrestd-$(VERSION)/bin
 	cp $(addprefix bin/,$(PROGRAMS)) $(DIST)/schedrestd-$(VERSION)/bin
-	cp -r README.md CHANGELOG.md SECURITY.md docs deploy $(DIST)/schedrestd-$(VERSION)
+	cp -r README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt docs deploy $(DIST)/schedrestd-$(VERSION)
 	mv $(DIST)/schedrestd-$(VERSION)/deploy/install.mk $(DIST)/schedrestd-$(VERSION)/Makefile
 	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime='1970-01-01 00:00Z' \
 		-cf - schedrestd-$(VERSION) | gzip -n9 >$(DIST)/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz

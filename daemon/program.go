@@ -59,7 +59,7 @@ func (p Program) command() *cobra.Command {
 		Use:           p.Name,
 		Short:         p.Short,
 		Args:          cobra.NoArgs,
-		Version:       release.Version,
+		Version:       release.Build(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -73,6 +73,7 @@ func (p Program) command() *cobra.Command {
 	cmd.Flags().StringVarP(&path, "config", "f", path, p.About)
 	cmd.Flags().BoolP("version", "V", false, "print the version and exit")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
+	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
 }

@@ -27,7 +27,7 @@ UNREADABLE = schedrestd-worker schedrestd-keeper schedctld
 
 UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))
 PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))
-DOCS     = README.md CHANGELOG.md SECURITY.md $(wildcard docs/*.md)
+DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt $(wildcard docs/*.md)
 EXAMPLES = $(wildcard deploy/examples/*)
 
 # Owned by root even where a umask or a group says else; who is not root makes his own files.

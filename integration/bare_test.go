@@ -23,7 +23,7 @@ for dir in "$PROJECT" $TOOLS; do keep "$dir"; done
 hide() { [ ! -d "$1" ] || mount -t tmpfs -o mode=755 tmpfs "$1"; }
 for dir in /run /var/lib /usr/local/bin /usr/local/sbin /usr/local/lib /usr/local/share /usr/local/etc; do hide $dir; done
 mkdir /run/etc
-for name in nsswitch.conf ld.so.cache ld.so.conf ld.so.conf.d alternatives login.defs default skel pam.d security ssl host.conf; do
+for name in nsswitch.conf ld.so.cache ld.so.conf ld.so.conf.d alternatives login.defs default skel pam.d security ssl host.conf gitconfig; do
 	[ ! -e /etc/$name ] || cp -a /etc/$name /run/etc/
 done
 for name in passwd group; do grep -E '^(root|daemon|nobody|nogroup):' /etc/$name >/run/etc/$name; done
@@ -69,7 +69,7 @@ func onBareMachine(t *testing.T, script string) (string, error) {
 	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child",
 		"bash", "-c", bare, file)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + filepath.Join(list[0], "bin"),
-		"HOME=/root", "LANG=C.UTF-8", "PROJECT=" + project, "TOOLS=" + strings.Join(list, " "),
+		"HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8", "PROJECT=" + project, "TOOLS=" + strings.Join(list, " "),
 		"GOCACHE=" + list[1], "GOMODCACHE=" + list[2], "GOFLAGS=" + os.Getenv("GOFLAGS")}
 	out, err := cmd.CombinedOutput()
 	return string(out), err

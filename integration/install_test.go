@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -43,6 +44,8 @@ var installed = map[string]fs.FileMode{
 	"share/fish/vendor_completions.d/schedrestd.fish": 0o644,
 	"share/man/man8/schedrestd.8":                     0o644,
 	"share/doc/schedrestd/INSTALL.md":                 0o644,
+	"share/doc/schedrestd/LICENSE":                    0o644,
+	"share/doc/schedrestd/THIRD-PARTY.txt":            0o644,
 	"share/doc/schedrestd/examples/root.conf":         0o644,
 	"share/doc/schedrestd/examples/controllers.conf":  0o644,
 	"share/doc/schedrestd/examples/sched.conf":        0o644,
@@ -94,6 +97,41 @@ func filesIn(t *testing.T, dir string) map[string]fs.FileMode {
 		return err
 	}))
 	return files
+}
+
+// Every program says which build it is.
+func TestVersion(t *testing.T) {
+	head, _ := exec.Command("git", "-C", "..", "rev-parse", "HEAD").Output()
+	for name := range installed {
+		if !strings.HasPrefix(name, "bin/") && !strings.HasPrefix(name, "sbin/") {
+			continue
+		}
+		name = filepath.Base(name)
+		out, err := exec.Command(filepath.Join(bin, name), "-V").CombinedOutput()
+		m := regexp.MustCompile(`^` + name + ` \d+\.\d+\.\d+(?: \(commit ([0-9a-f]+)(-dirty)?, \d{4}-\d\d-\d\d\))?\n$`).FindSubmatch(out)
+		if err != nil || m == nil || len(head) > 0 && (len(m[1]) == 0 || !bytes.HasPrefix(head, m[1])) {
+			t.Errorf("%s -V: %v, printed %q; HEAD is %s", name, err, out, head)
+		}
+	}
+}
+
+// The archive has the licences, and installs without the project and without Go.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	makeIn(t, "dist", "VERSION=test", "DIST="+filepath.Join(dir, "dist"))
+	script := `cd "$0" && (cd dist && sha256sum --quiet -c SHA256SUMS)
+		tar -xzf dist/schedrestd-test-linux-*.tar.gz && cd schedrestd-test
+		grep -q 'Apache License' LICENSE && grep -q 'golang.org/x/sys' THIRD-PARTY.txt
+		PATH=/usr/bin:/bin:/usr/sbin:/sbin make -s install DESTDIR="$0/root"`
+	if out, err := exec.Command("sh", "-ec", script, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name := range installed {
+		if _, err := os.Stat(filepath.Join(dir, "root/usr/local", name)); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // Installed twice into a package's directory, everything is there once, with its mode; uninstalled, nothing is left.

@@ -69,12 +69,13 @@ func root() *cobra.Command {
 
 It asks as the user of the token in SCHED_JWT when there is one, over TCP; else as
 the user who runs it, over the controller's UNIX socket.`,
-		Version:       release.Version,
+		Version:       release.Build(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	cmd.Flags().BoolP("version", "V", false, "print the version and exit")
 	cmd.PersistentFlags().StringVarP(&conf, "config", "f", "", "configuration of the cluster (default: $SCHED_CONF, else where it is usually kept)")
+	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	to := func() (*connection, error) { return connect(conf, cmd.ErrOrStderr()) }
 	cmd.AddCommand(tokenCommand(to), pingCommand(to), showCommand(to), cancelCommand(to), demoCommand())

@@ -1,5 +1,5 @@
 // Command schedrestd-worker is the process of the gateway that reads what comes from the
-// network. schedrestd starts it; started by hand it says so and exits with 2.
+// network. schedrestd starts it; started by hand it says so and exits with 2. -V prints its version.
 //
 // With "openapi" as its first argument it prints the document of the API and ends (worker.Tables).
 package main
@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"schedrestd/plugin"
+	"schedrestd/release"
 	"schedrestd/security"
 	"schedrestd/worker"
 )
@@ -17,6 +18,10 @@ import (
 func init() { worker.Rename() }
 
 func main() {
+	if release.Asked(os.Args) {
+		fmt.Println("schedrestd-worker " + release.Build())
+		return
+	}
 	if len(os.Args) > 1 && os.Args[1] == plugin.TablesMode {
 		os.Exit(tables(os.Args[2:]))
 	}

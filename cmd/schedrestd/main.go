@@ -61,7 +61,7 @@ func command(errOut io.Writer) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:           "schedrestd",
-		Version:       release.Version,
+		Version:       release.Build(),
 		Args:          cobra.ArbitraryArgs, // LISTEN
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -1,0 +1,126 @@
+package schedrestd_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const noticesFile = "THIRD-PARTY.txt"
+
+// TestNotices holds THIRD-PARTY.txt against the modules that our programs link, with the texts that their
+// licences want to be passed on.
+func TestNotices(t *testing.T) {
+	want := notices(t)
+	if *update {
+		if err := os.WriteFile(noticesFile, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(noticesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the linked modules say: make golden", noticesFile)
+	}
+}
+
+// linked is a module that is linked, and the directories of it whose licence files count.
+type linked struct {
+	path, version, dir string
+	dirs               map[string]bool
+}
+
+// notices writes the page.
+func notices(t *testing.T) []byte {
+	t.Helper()
+	modules := map[string]*linked{}
+	for _, arch := range []string{"amd64", "arm64"} {
+		linkedModules(t, arch, modules)
+	}
+	var page bytes.Buffer
+	fmt.Fprintf(&page, "The programs of schedrestd contain the following software. schedrestd itself is\nunder the Apache License, Version 2.0 (LICENSE).\n\n")
+	order := slices.SortedFunc(maps.Values(modules), func(a, b *linked) int { return cmp.Compare(a.path, b.path) })
+	for _, m := range order {
+		fmt.Fprintf(&page, "  %s %s\n", m.path, m.version)
+	}
+	fmt.Fprintf(&page, "  The Go runtime and standard library, under the licence of golang.org/x/sys\n")
+	for _, m := range order {
+		texts := 0
+		for _, dir := range slices.Sorted(maps.Keys(m.dirs)) {
+			files, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range files {
+				if f.IsDir() || !regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)`).MatchString(f.Name()) {
+					continue
+				}
+				text, err := os.ReadFile(filepath.Join(dir, f.Name()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				name, err := filepath.Rel(m.dir, filepath.Join(dir, f.Name()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				texts++
+				fmt.Fprintf(&page, "\n%s\n%s: %s\n%[1]s\n\n%[4]s\n", strings.Repeat("=", 80), m.path, name, bytes.TrimSpace(text))
+			}
+		}
+		if texts == 0 {
+			t.Errorf("%s has no licence file", m.path)
+		}
+	}
+	return page.Bytes()
+}
+
+// linkedModules adds the modules that the programs link on an architecture.
+func linkedModules(t *testing.T, arch string, to map[string]*linked) {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Module", "./cmd/...")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			Dir    string
+			Module *struct {
+				Path, Version, Dir string
+				Main               bool
+			}
+		}
+		if err := in.Decode(&p); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if p.Module == nil || p.Module.Main {
+			continue
+		}
+		m := to[p.Module.Path]
+		if m == nil {
+			m = &linked{p.Module.Path, p.Module.Version, p.Module.Dir, map[string]bool{}}
+			to[m.path] = m
+		}
+		// A package may be under another licence than its module.
+		for dir := p.Dir; strings.HasPrefix(dir, m.dir); dir = filepath.Dir(dir) {
+			m.dirs[dir] = true
+		}
+	}
+}
