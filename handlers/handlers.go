@@ -32,22 +32,22 @@ type Config struct {
 	Controller Controller
 	Accounting Accounting // nil: accounting is not in use, and its paths do not exist
 	Auth       auth.Options
-	Judge      *auth.Judge     // says whether credentials are genuine; nil: the daemons alone do
-	Names      api.Names       // spellings served
-	Parsers    []plugin.Parser // API versions served, and how; nil: all
-	Content    plugin.Content  // which paths are served; 0: all there are
-	Statuses   []string        // responses that the OpenAPI document lists; nil: as plugin.DefaultStatuses
-	JSON, YAML schema.Layout   // how bodies are laid out
-	Ready      func() bool     // whether new requests should come here; nil: always
-	Cluster    string          // name of the cluster
-	Release    string          // of this program, "1.2.3"
-	Users      api.Users       // nil: users are shown by number
-	Sized      bool            // every answer says how long it is; else those of HTTP/1.0 alone
-	Memory     Memory          // for answers that are kept until their length is known; nil: there is no bound
-	MaxBody    int64           // most bytes of a request's body; 0 lets none in
-	ReadBody   time.Duration   // a request's body that makes no progress for so long is given up
-	Audit      Audit           // has a line for each change; nil: changes are not recorded
-	Log        *slog.Logger    // nil: none
+	Judge      *auth.Judge                 // says whether credentials are genuine; nil: the daemons alone do
+	Names      api.Names                   // spellings served
+	Parsers    []plugin.Parser             // API versions served, and how; nil: all
+	Content    plugin.Content              // which paths are served; 0: all there are
+	Statuses   []string                    // responses that the OpenAPI document lists; nil: as plugin.DefaultStatuses
+	JSON, YAML schema.Layout               // how bodies are laid out
+	Ready      func(context.Context) error // why new requests should not come here; nil: they always should
+	Cluster    string                      // name of the cluster
+	Release    string                      // of this program, "1.2.3"
+	Users      api.Users                   // nil: users are shown by number
+	Sized      bool                        // every answer says how long it is; else those of HTTP/1.0 alone
+	Memory     Memory                      // for answers that are kept until their length is known; nil: there is no bound
+	MaxBody    int64                       // most bytes of a request's body; 0 lets none in
+	ReadBody   time.Duration               // a request's body that makes no progress for so long is given up
+	Audit      Audit                       // has a line for each change; nil: changes are not recorded
+	Log        *slog.Logger                // nil: none
 
 	// Admit lets in a request of who, whose credential is good, or says why not; nil: all.
 	Admit func(ctx context.Context, who string) error

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/errs"
 	"schedrestd/model"
 )
 
@@ -78,7 +80,7 @@ func TestContinue(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	ready := false
+	about := errs.New(errs.Unavailable, "not now")
 	for _, tt := range []struct {
 		method, path string
 		status       int
@@ -89,7 +91,7 @@ func TestPages(t *testing.T) {
 	} {
 		f := demo()
 		cfg := config(f)
-		cfg.Ready = func() bool { return ready }
+		cfg.Ready = func(context.Context) error { return about }
 		r := newRequest(tt.method, tt.path, "")
 		r.Header.Set("Accept", "text/html") // nobody is turned away for that here
 		if tt.status == 405 || tt.status == 503 || tt.status == 404 {
@@ -106,9 +108,8 @@ func TestPages(t *testing.T) {
 			envelope(t, w.Body.Bytes())
 		}
 	}
-	ready = true
 	cfg := config(demo())
-	cfg.Ready = func() bool { return ready }
+	cfg.Ready = func(context.Context) error { return nil }
 	if w := serve(t, cfg, newRequest("GET", "/readyz", "")); w.Code != http.StatusOK {
 		t.Errorf("ready: status %d", w.Code)
 	}

@@ -3,8 +3,6 @@ package handlers
 import (
 	"maps"
 	"net/http"
-
-	"schedrestd/errs"
 )
 
 // page is a path outside of the API: it has neither daemon nor version. It is read with GET.
@@ -42,11 +40,12 @@ func (c *call) servePage() error {
 // daemon and tells nothing.
 func (h *handler) getHealth(c *call) error { return c.sendText(http.StatusOK, "ok\n") }
 
-// getReadiness says whether new requests should come here: not while this process is about to
-// end, which does what it has begun.
+// getReadiness answers 503 while new requests should go elsewhere.
 func (h *handler) getReadiness(c *call) error {
-	if h.Ready != nil && !h.Ready() {
-		return errs.New(errs.Unavailable, "this server is about to end")
+	if h.Ready != nil {
+		if err := h.Ready(c.r.Context()); err != nil {
+			return err
+		}
 	}
 	return c.sendText(http.StatusOK, "ok\n")
 }

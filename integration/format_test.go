@@ -84,15 +84,28 @@ func TestJSONLayoutsAndCoding(t *testing.T) {
 	}
 }
 
-// TestHealth: load balancers need no token, and no controller.
+// TestHealth: load balancers need no token. A controller that stays away is seen by /readyz alone, and so
+// is its return.
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
-	must(t, l.daemons["schedctld"].Stop())
-	for _, path := range []string{"/healthz", "/readyz"} {
-		if a, text := l.send("GET", path, "", nil); a.StatusCode != 200 || text != "ok\n" {
-			t.Errorf("%s: status %d: %s", path, a.StatusCode, text)
-		}
+	asked := func(path string, want int) bool {
+		a, text := l.send("GET", path, "", nil)
+		return a.StatusCode == want && (want != 200 || text == "ok\n") && (want != 503 ||
+			strings.Contains(text, "the controller has been unreachable") && a.Header.Get("Retry-After") != "")
 	}
+	if !asked("/healthz", 200) || !asked("/readyz", 200) {
+		t.Error("not healthy, or not ready, at the start")
+	}
+	must(t, l.daemons["schedctld"].Stop())
+	eventually(t, "/readyz is 503", func() bool { return asked("/readyz", 503) })
+	if !asked("/healthz", 200) {
+		t.Error("the gateway is not healthy without a controller")
+	}
+	defer func() {
+		l.up(l.ctld)
+		eventually(t, "/readyz is 200 again", func() bool { return asked("/readyz", 200) })
+	}()
 	if a, _ := l.send("GET", "/sched/v0.0.43/ping", "", map[string]string{"X-SCHED-USER-TOKEN": l.userToken}); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("ping without a controller: status %d, %v", a.StatusCode, a.Header)
 	}

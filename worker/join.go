@@ -41,7 +41,8 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 		Log:            slog.Default(),
 	}
 	cfg := answers(setup)
-	cfg.Controller = controller(setup, daemons, errands)
+	asked := controller(setup, daemons, errands)
+	cfg.Controller = asked
 	cfg.Auth = auth.Options{
 		JWT:            setup.JWT,
 		Local:          setup.Local,
@@ -52,7 +53,10 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 	cfg.Memory = daemons.Answers
 	cfg.Judge = tokens.Judge()
 	cfg.Admit = admit
-	cfg.Ready = func() bool { return !leaving.Load() }
+	cfg.Ready = readiness(asked.Reachable)
+	if cfg.Content != 0 && cfg.Content&plugin.Controller == 0 {
+		cfg.Ready = readiness(nil)
+	}
 	cfg.Users = newUsers(errands)
 	if setup.Audit && errands != nil {
 		cfg.Audit = errands.changes
@@ -118,7 +122,7 @@ type unasked struct{ handlers.Accounting }
 
 // controller is who is asked about jobs and nodes: the controllers, or where one address stands for whichever of them is
 // in charge, that alone, as Slurm's commands do. How each of them is doing is asked at its own in any case.
-func controller(setup ipc.Setup, daemons client.Config, errands *Errands) handlers.Controller {
+func controller(setup ipc.Setup, daemons client.Config, errands *Errands) reachableController {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {
 		return each
@@ -128,6 +132,12 @@ func controller(setup ipc.Setup, daemons client.Config, errands *Errands) handle
 		daemons.Dial = errands.dialer(ipc.WayFront, setup.Front, setup.AuthSocket)
 	}
 	return fronted{client.New(daemons), each}
+}
+
+// reachableController is a controller that knows whether it can be reached.
+type reachableController interface {
+	handlers.Controller
+	Reachable(context.Context) bool
 }
 
 // fronted is controllers behind one address.

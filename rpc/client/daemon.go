@@ -46,6 +46,8 @@ type daemons struct {
 	list []*daemon
 	now  func() time.Time
 
+	reached reached
+
 	mu        sync.Mutex
 	preferred *daemon          // a backup that answered, tried first until
 	until     time.Time        // as are all but
@@ -58,6 +60,7 @@ const retryPrimary = 30 * time.Second
 // group makes one daemon of the addresses with the same name.
 func group(what string, addresses []Address) *daemons {
 	g := &daemons{what: what, now: time.Now}
+	g.reached.last = g.now()
 	for _, a := range addresses {
 		i := slices.IndexFunc(g.list, func(d *daemon) bool { return d.name == a.Name })
 		if i < 0 {
@@ -158,11 +161,8 @@ func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) 
 		}
 		begun := time.Now()
 		dctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
-		nc, err := c.cfg.Dial(dctx, a)
+		nc, err := c.dial(dctx, a)
 		cancel()
-		if err == nil {
-			err = c.recognise(nc)
-		}
 		if err != nil {
 			c.cfg.Log.Debug("daemon can't be reached", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(begun), "error", err)
 			tried = append(tried, err)
@@ -177,6 +177,19 @@ func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) 
 		return nil, nil, errs.New(errs.Unsupported, "%s is not reached by a UNIX socket, and without a token nothing else counts", d.name)
 	}
 	return nil, nil, errors.Join(tried...)
+}
+
+// dial opens a connection to a daemon that may be spoken to.
+func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
+	nc, err := c.cfg.Dial(ctx, a)
+	if err == nil {
+		err = c.recognise(nc)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.reached.accepted(c.now())
+	return nc, nil
 }
 
 // recognise closes a UNIX socket that a stranger serves: before a byte is said on it.

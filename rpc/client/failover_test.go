@@ -92,6 +92,15 @@ func (c *cluster) who() []string {
 	return list
 }
 
+// count returns how often a controller was dialled, and forgets it.
+func (c *cluster) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.dialled)
+	c.dialled = nil
+	return n
+}
+
 // TestOrder: whatever a controller does instead of answering, the next one in line is asked, and is
 // asked first from then on, until it is time to look after the primary.
 func TestOrder(t *testing.T) {

@@ -1,0 +1,79 @@
+package client_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/rpc/client"
+)
+
+// TestReachable: an outage is reported once it has lasted for UnreachableAfter, and its end at once.
+func TestReachable(t *testing.T) {
+	for name, outage := range map[string]state{"refuses": refuses, "vanishes": vanishes} {
+		t.Run(name, func(t *testing.T) {
+			l := newCluster(t, "a", "b")
+			l.config.ConnectTimeout = 100 * time.Millisecond
+			c := client.New(l.config)
+			now := time.Now()
+			c.Clock(func() time.Time { return now })
+			is := func(when string, want bool, dialled int) {
+				t.Helper()
+				if got := c.Reachable(context.Background()); got != want {
+					t.Errorf("%s: reachable is %v", when, got)
+				}
+				if got := l.count(); got != dialled {
+					t.Errorf("%s: %d controllers were dialled, want %d", when, got, dialled)
+				}
+			}
+			is("a new client", true, 0)
+			now = now.Add(client.UnreachableAfter / 2)
+			is("time to look", true, 2)
+			is("just seen", true, 0)
+			l.set("a", outage)
+			now = now.Add(client.UnreachableAfter)
+			is("the backup works", true, 2)
+			l.set("b", outage)
+			now = now.Add(client.UnreachableAfter - time.Second)
+			is("not for long", true, 2)
+			now = now.Add(time.Second)
+			is("for long enough", false, 2)
+			is("no attempt so soon", false, 0)
+			l.set("b", works)
+			now = now.Add(time.Second)
+			is("back", true, 2)
+			now = now.Add(client.UnreachableAfter - time.Second)
+			if err := c.Vouch(context.Background(), ann); outage == refuses && err != nil {
+				t.Error(err)
+			}
+			l.who()
+			is("a request was answered", true, 0)
+		})
+	}
+}
+
+// TestReachableIsShared: however many ask, the controllers see one attempt; who does not wait for it leaves it be.
+func TestReachableIsShared(t *testing.T) {
+	l := newCluster(t, "a")
+	l.set("a", vanishes)
+	l.config.ConnectTimeout = 200 * time.Millisecond
+	c := client.New(l.config)
+	now := time.Now().Add(client.UnreachableAfter)
+	c.Clock(func() time.Time { return now })
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	c.Reachable(gone)
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if c.Reachable(context.Background()) {
+				t.Error("reachable")
+			}
+		})
+	}
+	all.Wait()
+	if n := l.count(); n != 1 {
+		t.Errorf("%d attempts", n)
+	}
+}
