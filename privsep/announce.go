@@ -20,12 +20,25 @@ func announce(c Config, who service, listeners []*listener) {
 		c.Log.Info("starting workers", "user", who.Name, "uid", who.UID, "gid", who.GID, "workers", c.Workers,
 			"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", names(listeners))
 	}
+	for _, l := range listeners {
+		if l.exposesTokens() {
+			c.Log.Warn("listener takes plain HTTP from other machines", "listen", l.name,
+				"hint", "whoever reads a token on its way can use it: listen on 127.0.0.1 behind a proxy with TLS, or on https://")
+		}
+	}
 	switch {
 	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
 		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
 	case c.Switches.DisableUserCheck:
 		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)
 	}
+}
+
+// exposesTokens reports whether l takes plain HTTP from other machines, as far as its
+// address says. A firewall may still keep them out.
+func (l *listener) exposesTokens() bool {
+	at, err := netip.ParseAddrPort(l.name)
+	return l.network == ipc.TCP && !l.tls && err == nil && !at.Addr().Unmap().IsLoopback()
 }
 
 // where is what the log says of the listeners, those in another network namespace by themselves, too.
