@@ -46,9 +46,8 @@ bin/%:
 demo: build ## a cluster of one machine with the gateway before it, at LISTEN (127.0.0.1:6820), until Ctrl-C
 	bin/schedctl demo --listen $(LISTEN)
 
-test: build ## everything that needs no foreign software
-	$(GO) test -timeout 20m ./...
-	$(GO) test -tags failpoint ./ctld/...
+test: build ## everything that needs no foreign software; the end of it lists what was skipped, and why
+	$(GO) run ./lint/skipped -timeout 20m ./... -- -tags failpoint ./ctld/...
 
 race: ## the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }

@@ -1,0 +1,81 @@
+// Command skipped runs "go test" and prints what it prints, then which tests were
+// skipped, and why. Its exit status is that of go test.
+//
+//	skipped ARGUMENT... [-- ARGUMENT...]...
+//
+// Each list of arguments is one run. The first one that fails is the last.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+)
+
+func main() {
+	status := 0
+	skips := skips{}
+	for arguments := range runs(os.Args[1:]) {
+		if status = run(arguments, os.Stdout, skips); status != 0 {
+			break
+		}
+	}
+	skips.print(os.Stdout)
+	os.Exit(status)
+}
+
+// runs yields each list of arguments.
+func runs(args []string) func(func([]string) bool) {
+	return func(yield func([]string) bool) {
+		for {
+			end := slices.Index(args, "--")
+			if end < 0 {
+				yield(args)
+				return
+			}
+			if !yield(args[:end]) {
+				return
+			}
+			args = args[end+1:]
+		}
+	}
+}
+
+// run runs go test once and returns its exit status.
+func run(arguments []string, out io.Writer, skips skips) int {
+	// Ctrl-C reaches go test, too, which says how far it came.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	test := exec.Command("go", append([]string{"test", "-json"}, arguments...)...)
+	test.Stderr = os.Stderr
+	events, err := test.StdoutPipe()
+	if err == nil {
+		err = test.Start()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error: run go test:", err)
+		return 1
+	}
+	report := newReport(out, skips)
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadBytes('\n')
+		report.line(line)
+		if err != nil {
+			break
+		}
+	}
+	err = test.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error: go test:", err)
+		return 1
+	}
+	return 0
+}

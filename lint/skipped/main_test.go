@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// module is packages whose tests end in each way there is.
+var module = map[string]string{
+	"go.mod": "module m\ngo 1.26\n",
+	"good/good_test.go": `package good
+import ("testing"; "fmt")
+func TestGood(t *testing.T) { t.Log("quiet"); fmt.Println("quiet") }
+func TestSkipped(t *testing.T) { t.Log("quiet"); t.Skipf("needs %s", "root") }
+func TestPart(t *testing.T) {
+	t.Run("skipped", func(t *testing.T) { t.Skip("needs: curl") })
+	t.Run("good", func(t *testing.T) { t.Log("quiet") })
+}`,
+	"empty/empty.go": "package empty",
+	"bad/bad_test.go": `package bad
+import "testing"
+func TestGood(t *testing.T) { t.Log("quiet") }
+func TestBad(t *testing.T) {
+	for _, name := range []string{"a", "b"} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); t.Error("in", name) })
+	}
+	t.Run("skipped", func(t *testing.T) { t.Skip("needs root") })
+}`,
+	"panics/panics_test.go": "package panics\nimport \"testing\"\nfunc TestPanics(t *testing.T) { panic(\"boom\") }",
+	"broken/broken_test.go": "package broken\nvar x int = \"\"",
+}
+
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range module {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	for name, tt := range map[string]struct {
+		pkg    string
+		status int
+		want   string // of what is printed, with times as T
+	}{
+		"good":   {"./good", 0, "ok  \tm/good\tT\n"},
+		"empty":  {"./empty", 0, "?   \tm/empty\t[no test files]\n"},
+		"bad":    {"./bad", 1, "--- FAIL: TestBad (T)\n--- FAIL: TestBad/a (T)\n    bad_test.go:6: in a\n--- FAIL: TestBad/b (T)\n    bad_test.go:6: in b\nFAIL\nFAIL\tm/bad\tT\n"},
+		"panics": {"./panics", 1, "panic: boom"},
+		"broken": {"./broken", 1, "FAIL\tm/broken [build failed]\n"},
+		"absent": {"./absent", 1, "[setup failed]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			status := run([]string{"-count=1", tt.pkg}, &out, skips{})
+			got := regexp.MustCompile(`\d+\.\d+s`).ReplaceAllString(out.String(), "T")
+			if status != tt.status || strings.Contains(got, "quiet") {
+				t.Errorf("status %d\n%s", status, got)
+			}
+			if !strings.Contains(got, tt.want) || tt.status == 0 && got != tt.want {
+				t.Errorf("printed (-want +got):\n%s", cmp.Diff(tt.want, got))
+			}
+		})
+	}
+	s := skips{}
+	run([]string{"./good", "./bad"}, new(bytes.Buffer), s)
+	run([]string{"./good"}, new(bytes.Buffer), s)
+	var out bytes.Buffer
+	s.print(&out)
+	want := "\nskipped tests: 3\n  needs root: NAMES\n  needs: curl: good.TestPart/skipped\n"
+	got := regexp.MustCompile(`(good\.TestSkipped|bad\.TestBad/skipped), (good\.TestSkipped|bad\.TestBad/skipped)`).ReplaceAllString(out.String(), "NAMES")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRuns(t *testing.T) {
+	var got [][]string
+	for list := range runs([]string{"-a", "./...", "--", "./b", "--", "./c"}) {
+		got = append(got, list)
+	}
+	if diff := cmp.Diff([][]string{{"-a", "./..."}, {"./b"}, {"./c"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// No skips, no summary; of many only some are named.
+func TestPrint(t *testing.T) {
+	var out bytes.Buffer
+	skips{}.print(&out)
+	s := skips{}
+	for _, name := range []string{"A", "B", "C", "D", "E", "F", "A"} {
+		s.add("why", "m/p", "Test"+name)
+	}
+	s.print(&out)
+	if want := "\nskipped tests: 6\n  why: p.TestA, p.TestB, p.TestC, p.TestD and 2 more\n"; out.String() != want {
+		t.Errorf("%q", out.String())
+	}
+}

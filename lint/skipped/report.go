@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// event is one line of "go test -json": see "go doc test2json".
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+}
+
+// report prints events as "go test" without -v prints its tests: a line for each package that passed, and
+// of those that failed all that the failed tests printed.
+type report struct {
+	out      io.Writer
+	skips    skips
+	packages map[string]*packageRun
+}
+
+// packageRun is what is known of a package whose tests run.
+type packageRun struct {
+	lines  []line            // of the package, and of tests that may have failed, in their order
+	ended  map[string]string // how tests ended: "pass", "fail" or "skip"
+	failed bool
+}
+
+type line struct{ test, text string }
+
+func newReport(out io.Writer, skips skips) *report {
+	return &report{out, skips, map[string]*packageRun{}}
+}
+
+// line takes a line that go test printed. What is no event is printed as it is.
+func (r *report) line(text []byte) {
+	var e event
+	if json.Unmarshal(text, &e) != nil || e.Action == "" {
+		r.out.Write(text)
+		return
+	}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(r.out, e.Output)
+		return
+	case "build-fail":
+		return
+	}
+	p := r.packages[e.Package]
+	if p == nil {
+		p = &packageRun{ended: map[string]string{}}
+		r.packages[e.Package] = p
+	}
+	switch {
+	case e.Action == "output":
+		p.lines = append(p.lines, line{e.Test, e.Output})
+	case e.Action != "pass" && e.Action != "fail" && e.Action != "skip":
+	case e.Test != "":
+		p.end(e, r.skips)
+	default:
+		p.failed = e.Action == "fail"
+		p.print(r.out)
+		delete(r.packages, e.Package)
+	}
+}
+
+// end notes how a test ended. Lines of a top-level test that passed, and of its subtests, are not needed any more.
+func (p *packageRun) end(e event, skips skips) {
+	p.ended[e.Test] = e.Action
+	if e.Action == "skip" {
+		skips.add(p.reason(e.Test), e.Package, e.Test)
+	}
+	if e.Action == "fail" || strings.Contains(e.Test, "/") {
+		return
+	}
+	kept := p.lines[:0]
+	for _, l := range p.lines {
+		if l.test != e.Test && !strings.HasPrefix(l.test, e.Test+"/") {
+			kept = append(kept, l)
+		}
+	}
+	p.lines = kept
+}
+
+// reason returns what a skipped test said: the last thing that it logged.
+func (p *packageRun) reason(test string) string {
+	reason := "no reason given"
+	for _, l := range p.lines {
+		text := strings.TrimSpace(l.text)
+		if l.test != test || text == "" || strings.HasPrefix(text, "=== ") || strings.HasPrefix(text, "--- ") {
+			continue
+		}
+		if place, rest, ok := strings.Cut(text, ": "); ok && strings.Contains(place, ".go:") {
+			reason = rest
+		}
+	}
+	return reason
+}
+
+// print prints a package that has ended: each failed test with what it printed, whatever ran beside it, and then
+// the package's own lines.
+func (p *packageRun) print(out io.Writer) {
+	byTest := map[string][]string{}
+	for _, l := range p.lines {
+		if marker := strings.TrimSpace(l.text); strings.HasPrefix(marker, "=== ") || l.test == "" && marker == "PASS" ||
+			p.ended[l.test] == "pass" || p.ended[l.test] == "skip" {
+			continue
+		}
+		if strings.HasPrefix(strings.TrimSpace(l.text), "--- FAIL: ") {
+			byTest[l.test] = slices.Insert(byTest[l.test], 0, l.text)
+			continue
+		}
+		byTest[l.test] = append(byTest[l.test], l.text)
+	}
+	for _, test := range slices.Sorted(maps.Keys(byTest)) {
+		if test != "" {
+			fmt.Fprint(out, strings.Join(byTest[test], ""))
+		}
+	}
+	for _, text := range byTest[""] {
+		if p.failed || strings.HasPrefix(text, "ok  \t") || strings.HasPrefix(text, "?   \t") {
+			fmt.Fprint(out, text)
+		}
+	}
+}
