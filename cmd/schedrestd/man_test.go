@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -77,17 +78,29 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestManualIsSound: what typesets manuals takes it without a word.
-func TestManualIsSound(t *testing.T) {
+// TestManualsAreSound: programs that typeset manuals have nothing to say about them.
+func TestManualsAreSound(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/man/*.[1-9]")
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("pages %v: %v", pages, err)
+	}
 	checked := false
-	for _, tool := range []string{"mandoc -Tlint -Wwarning", "groff -ww -mdoc -Tutf8 -z"} {
-		args := append(strings.Fields(tool), manual)
-		if _, err := exec.LookPath(args[0]); err != nil {
-			continue
-		}
-		checked = true
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("%s: %v\n%s", tool, err, out)
+	for _, page := range pages {
+		for _, tool := range []string{"mandoc -Tlint", "groff -ww -mdoc -Tutf8 -z"} {
+			args := append(strings.Fields(tool), page)
+			if _, err := exec.LookPath(args[0]); err != nil {
+				continue
+			}
+			checked = true
+			out, _ := exec.Command(args[0], args[1:]...).CombinedOutput()
+			for line := range strings.Lines(string(out)) {
+				// Which other manuals there are is the machine's affair; and schedrestd(8) has long lines.
+				if strings.Contains(line, "mandoc.db") || strings.Contains(line, "referenced manual not found") ||
+					page == manual && strings.Contains(line, ": STYLE: ") {
+					continue
+				}
+				t.Errorf("%s: %s", tool, line)
+			}
 		}
 	}
 	if !checked {

@@ -1,0 +1,69 @@
+package conf
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestManual: sched.conf(5) has an entry for each key that means something here, and for no other; the
+// parameters that it lists are those that are known.
+func TestManual(t *testing.T) {
+	text, err := os.ReadFile("../docs/man/sched.conf.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	got, parameters := map[string]bool{}, map[string]bool{}
+	for _, entry := range regexp.MustCompile(`(?m)^\.It (Cm .*)$`).FindAllStringSubmatch(page, -1) {
+		for _, m := range regexp.MustCompile(`Cm (\w+)`).FindAllStringSubmatch(entry[1], -1) {
+			if m[1] == strings.ToLower(m[1]) {
+				parameters[m[1]] = true
+			} else {
+				got[m[1]] = true
+			}
+		}
+	}
+	want := map[string]bool{"Include": true, "NodeName": true, "PartitionName": true}
+	for _, k := range clusterGrammar.keys {
+		want[k.name] = true
+	}
+	for _, k := range dbdGrammar.keys {
+		want[k.name] = true
+		if !strings.Contains(page, k.name) {
+			t.Errorf("%s is not there", k.name)
+		}
+	}
+	for key, lines := range clusterGrammar.lines {
+		if lines != nil && !strings.Contains(fold(page), "\n.it cm "+key+"\n") {
+			t.Errorf("%s has no entry", key)
+		}
+	}
+	// Parameters that are known as keys, too, so that one that was cut off its list is noticed.
+	known := map[string]bool{"disable_token_creation": true}
+	for name := range want {
+		if name == strings.ToLower(name) {
+			delete(want, name)
+			known[name] = true
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("keys (-known +on the page):\n%s", diff)
+	}
+	_, err = (&Cluster{TLS: map[string]string{"restd_": ""}}).Restd()
+	for _, name := range regexp.MustCompile(`restd_\w+`).FindAllString(err.Error(), -1) {
+		known[name] = true
+	}
+	if diff := cmp.Diff(known, parameters); diff != "" {
+		t.Errorf("parameters (-known +on the page):\n%s", diff)
+	}
+	for name := range parameters {
+		var n notes
+		if new(Auth).setParameter(name, "", false, &n); !strings.HasPrefix(name, "restd_") && strings.Contains(strings.Join(n.texts, ""), "unknown parameter") {
+			t.Errorf("%s is no parameter", name)
+		}
+	}
+}
