@@ -188,6 +188,14 @@ func (c *http1Conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
+// brokenBody returns why the body of the current request can't be read on; nil
+// when it can.
+func (c *http1Conn) brokenBody() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}
+
 // begin is called before a handler. It reports false for a request that was
 // refused already.
 func (c *http1Conn) begin() bool {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"sync"
@@ -50,6 +51,7 @@ func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *course) *pace 
 	}
 	if r.Body != nil && r.Body != http.NoBody {
 		p.body = &pacedBody{ReadCloser: r.Body, pace: p}
+		p.body.conn, _ = r.Context().Value(http1Key{}).(*http1Conn)
 		r.Body = p.body
 	}
 	g.mu.Lock()
@@ -224,12 +226,16 @@ func (p *pace) timed(write func() error) error {
 type pacedBody struct {
 	io.ReadCloser
 	pace  *pace
-	ended bool // all of it was read; guarded by pace.mu
+	conn  *http1Conn // nil: it is HTTP/2's
+	ended bool       // all of it was read; guarded by pace.mu
 }
 
 // Read reads, and gives time for the next piece in proportion.
 func (b *pacedBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
+	if err != nil && err != io.EOF && b.conn != nil {
+		err = cmp.Or(b.conn.brokenBody(), err) // http.Server keeps some errors to itself
+	}
 	b.pace.mu.Lock()
 	defer b.pace.mu.Unlock()
 	b.ended = b.ended || err == io.EOF

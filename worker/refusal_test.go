@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/http1"
 	"schedrestd/ipc"
 )
 
@@ -247,6 +249,49 @@ func TestReasons(t *testing.T) {
 		must(t, json.NewDecoder(heard(t, c)[0].Body).Decode(&body))
 		if got := body.Errors[0].Description; got != "the request can't be read as HTTP/1.1: "+want {
 			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
+// TestBrokenBodies: a handler is told why it can't read a body on, as soon as
+// that is known: the client sends no more, and has not closed the connection.
+func TestBrokenBodies(t *testing.T) {
+	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		_, err := io.Copy(io.Discard, r.Body)
+		e, ok := errors.AsType[*http1.Error](err)
+		if !ok {
+			e = &http1.Error{Status: http.StatusInternalServerError, Reason: fmt.Sprint(err)}
+		}
+		w.WriteHeader(e.Status)
+		io.WriteString(w, e.Reason)
+	}))
+	for text, want := range map[string]string{
+		"3 \r\n":                     "400 a chunk's size has whitespace",
+		"3;\x00":                     "400 a chunk extension has a control character",
+		"3\r\nabcd":                  "400 a chunk is longer than its size, or no CRLF follows it",
+		"3\r\nabc\r\n0\r\nX : y\r\n": "400 a name in the trailer has whitespace",
+		"7fffffff\r\n":               "413 the body is too large",
+		"3\r\nabc\r\nfffff\r\n":      "413 the body is too large",
+	} {
+		for _, pieces := range []bool{false, true} {
+			c := st.connect()
+			whole := "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n" + text
+			for i := range len(whole) {
+				if !pieces {
+					_, err := io.WriteString(c, whole)
+					must(t, err)
+					break
+				}
+				_, err := io.WriteString(c, whole[i:i+1])
+				must(t, err)
+			}
+			resp := heard(t, c)[0]
+			reason, err := io.ReadAll(resp.Body)
+			must(t, err)
+			if got := fmt.Sprint(resp.StatusCode, " ", string(reason)); got != want {
+				t.Errorf("%q, in pieces: %t: got %s, want %s", text, pieces, got, want)
+			}
 		}
 	}
 }
