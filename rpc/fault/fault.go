@@ -2,12 +2,14 @@
 // and errors into numbers. Daemons answer with a number and, for a few requests,
 // with words; the client needs both directions of one table, and so do our own daemons.
 //
-// A number's name and value are facts of the protocol (they never changed from
-// 22.05 to 26.05). The words are ours, because a client is told them.
+// Numbers and Slurm's texts for them are facts of the protocol: no number changed its
+// meaning from 22.05 to 26.05, and clients compare the texts. The descriptions are
+// ours, except where Slurm's text says as much.
 package fault
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -18,26 +20,61 @@ import (
 // maxText bounds what a daemon's own words may add to an error, in bytes.
 const maxText = 4 << 10
 
-// Of is the error for number, which is not 0. text is what the daemon said besides,
-// such as a site's submit policy; it may be empty.
+// Of returns the error for number, which is not 0. text is what the daemon added, such as
+// a site's submit policy; it may be empty.
 func Of(number uint32, text string) *errs.Error {
-	e := &errs.Error{Number: int(number)}
-	if r, ok := byNumber[number]; ok {
-		e.Kind, e.Message, e.Hint = r.kind, r.text, r.hint
-	} else {
-		e = errs.New(errs.BadAnswer, "the daemon refused with error number %d", int32(number))
-		e.Number = int(int32(number))
+	e := &errs.Error{Number: int(int32(number))}
+	r, known := byNumber[number]
+	switch {
+	case known:
+		e.Kind, e.Message, e.Hint = r.kind, r.message(), r.hint
+	case refusal(number):
+		e.Kind, e.Message = errs.Invalid, fmt.Sprintf("the daemon refused the request with error number %d", number)
+	default:
+		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the daemon failed with error number %d", e.Number)
 	}
 	switch text = clean(text); {
-	case text == "":
+	case text == "" || text == r.slurm:
 	case e.Kind == errs.Unauthenticated:
-		e.Err = errors.New(text) // for the log: whoever guesses at credentials learns no more than "no"
+		e.Err = errors.New(text) // for the log: an attacker who guesses learns only "no"
 	case strings.HasPrefix(text, e.Message):
 		e.Message = text // a daemon of ours has the same words
 	default:
 		e.Message += ": " + text
 	}
 	return e
+}
+
+// refusal reports whether a number that the table lacks is one with which Slurm refuses what a
+// client asked for: its gateway answers 422 to these ranges. A later release
+// may fill their gaps.
+func refusal(number uint32) bool {
+	return number >= 2000 && number <= 2185 || number >= 7001 && number <= 7013
+}
+
+// message returns the description of r: our own text, otherwise Slurm's as our messages are written.
+func (r *row) message() string {
+	if r.text != "" {
+		return r.text
+	}
+	text := strings.TrimSuffix(r.slurm, ".")
+	if word, _, _ := strings.Cut(text, " "); strings.ToLower(word[1:]) != word[1:] || strings.ContainsAny(word, "0123456789") {
+		return text // a name: X11, HetJob
+	}
+	return strings.ToLower(text[:1]) + text[1:]
+}
+
+// Text returns the text that Slurm has for number, as its gateway shows it.
+func Text(number int) string {
+	switch r := byNumber[uint32(number)]; {
+	case r.slurm != "":
+		return r.slurm
+	case number == 0:
+		return "No error"
+	case number == Unspecified:
+		return "Unspecified error"
+	}
+	return fmt.Sprintf("Unknown error %d", number)
 }
 
 // clean bounds the daemon's words and takes control characters out of them: they go to terminals and logs.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,7 +25,13 @@ func TestOf(t *testing.T) {
 		{name: "who guesses learns nothing", number: Authentication, text: "token expired", kind: errs.Unauthenticated, want: "the daemon does not accept the credential"},
 		{name: "the same words", number: NoEnvironment, text: "the job has no environment", kind: errs.Invalid, want: "the job has no environment"},
 		{name: "the same words and more", number: NoEnvironment, text: "the job has no environment: name one", kind: errs.Invalid, want: "the job has no environment: name one"},
-		{name: "unknown", number: 2999, kind: errs.BadAnswer, want: "the daemon refused with error number 2999"},
+		{name: "Slurm's own text adds nothing", number: InvalidJobID, text: "Invalid job id specified", kind: errs.NotFound, want: "there is no such job"},
+		{name: "Slurm's text for want of ours", number: 2078, kind: errs.Invalid, want: "job can not start immediately"},
+		{name: "an abbreviation", number: 2112, kind: errs.Invalid, want: "X11 forwarding not available"},
+		{name: "unknown", number: 2999, kind: errs.BadAnswer, want: "the daemon failed with error number 2999"},
+		{name: "unknown, with words", number: 2999, text: "the license server is down", kind: errs.BadAnswer,
+			want: "the daemon failed with error number 2999: the license server is down"},
+		{name: "unknown, among the refusals", number: 2184, kind: errs.Invalid, want: "the daemon refused the request with error number 2184"},
 		{name: "terminal control", number: AccessDenied, text: "a\x1b[2Jb", kind: errs.Denied, want: "you are not allowed to do this: a [2Jb"},
 		{name: "cut within a letter", number: NoScript, text: strings.Repeat("é", maxText), kind: errs.Invalid,
 			want: "the job has no script: " + strings.Repeat("é", maxText/2)},
@@ -83,16 +91,36 @@ func TestKindsSurviveTheRoundTrip(t *testing.T) {
 	}
 }
 
-// Every number of the table is one that Slurm has, and is there once.
-func TestTableAgainstSlurm(t *testing.T) {
+// TestEveryNumber goes through all numbers that Slurm has: each has its text and a kind, and where Slurm's gateway
+// says that the request is at fault, so do we, or more precisely.
+func TestEveryNumber(t *testing.T) {
 	data, err := os.ReadFile("testdata/errors.tsv")
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{}
-	for line := range strings.Lines(string(data)) {
-		number, _, _ := strings.Cut(line, "\t")
+	_, rows, _ := strings.Cut(string(data), "\n")
+	known := map[uint32]bool{}
+	for line := range strings.Lines(rows) {
+		column := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		n, err := strconv.ParseUint(column[0], 10, 32)
+		if err != nil || len(column) != 5 {
+			t.Fatalf("%q: %v", line, err)
+		}
+		number, name, status, text := uint32(n), column[1], column[3], column[4]
 		known[number] = true
+		if text == "" {
+			text = "Unknown error " + column[0]
+		}
+		if got := Text(int(number)); got != text {
+			t.Errorf("%d %s: text %q, want %q", number, name, got, text)
+		}
+		e := Of(number, "")
+		if strings.Contains(e.Message, column[0]) {
+			t.Errorf("%d %s: a client is told the number only: %q", number, name, e.Message)
+		}
+		if status == "" && refusal(number) && !slices.Contains(refusals, e.Kind) && !slices.Contains(daemons, number) {
+			t.Errorf("%d %s: %v is no refusal", number, name, e.Kind)
+		}
 	}
 	var last uint32
 	for _, r := range table {
@@ -100,11 +128,15 @@ func TestTableAgainstSlurm(t *testing.T) {
 			t.Errorf("%d is not in order", r.number)
 		}
 		last = r.number
-		if r.number >= 1000 && !known[fmt.Sprint(r.number)] {
+		if r.number >= 1000 && !known[r.number] {
 			t.Errorf("%d is not a number of Slurm's", r.number)
-		}
-		if r.text == "" || strings.HasSuffix(r.text, ".") || strings.ToLower(r.text[:1]) != r.text[:1] {
-			t.Errorf("%d: text %q", r.number, r.text)
 		}
 	}
 }
+
+// refusals are the kinds of a refusal; 422 stands for all others that Slurm has.
+var refusals = []errs.Kind{errs.Invalid, errs.NotFound, errs.Denied, errs.Conflict, errs.TooLarge, errs.TooMany, errs.Unsupported}
+
+// daemons are the refusals for which not the request is the cause but the daemon's state: standby, a
+// fault of its own, a stop of all submissions, a job that could not be signalled.
+var daemons = []uint32{Standby, Internal, SubmissionsDisabled, StandbyUseBackup, 2172}
