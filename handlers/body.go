@@ -108,18 +108,18 @@ type bodyReader struct {
 // reader is the reader of what the request says its body is; of JSON when it doesn't say. Both
 // formats are UTF-8; a body that says otherwise, or is compressed, is refused, not misread.
 func (c *call) reader() (bodyReader, error) {
-	h := c.r.Header
-	if coding := h.Values("Content-Encoding"); len(coding) > 1 || len(coding) == 1 && !strings.EqualFold(coding[0], identity) {
+	coding, sent, ok := single(c.r.Header, "Content-Encoding")
+	if sent && (!ok || !strings.EqualFold(coding, identity)) {
 		c.w.Header().Set("Accept-Encoding", identity)
-		return bodyReader{}, errs.New(errs.UnsupportedMedia, "the body must not be compressed")
+		return bodyReader{}, c.unsupported("Content-Encoding").WithHint("send the body uncompressed, without this header")
 	}
-	said := h.Values("Content-Type")
-	if len(said) == 0 {
+	said, sent, one := single(c.r.Header, "Content-Type")
+	if !sent {
 		return bodyReader{"JSON", schema.ReadJSON}, nil
 	}
-	kind, params, err := mime.ParseMediaType(said[0])
+	kind, params, err := mime.ParseMediaType(said)
 	charset, ok := params["charset"]
-	if err == nil && len(said) == 1 && (!ok || strings.EqualFold(charset, "utf-8")) {
+	if one && err == nil && (!ok || strings.EqualFold(charset, "utf-8")) {
 		switch kind {
 		case mediaJSON:
 			return bodyReader{"JSON", schema.ReadJSON}, nil
@@ -128,7 +128,12 @@ func (c *call) reader() (bodyReader, error) {
 		}
 	}
 	c.w.Header().Set("Accept-Post", strings.Join(bodyMedia, ", "))
-	return bodyReader{}, errs.New(errs.UnsupportedMedia, "the body must be %s, in UTF-8", strings.Join(bodyMedia, " or "))
+	return bodyReader{}, c.unsupported("Content-Type").WithHint("send %s, in UTF-8", strings.Join(bodyMedia, " or "))
+}
+
+// unsupported is the error for a body that the header says can't be read.
+func (c *call) unsupported(header string) *errs.Error {
+	return errs.New(errs.UnsupportedMedia, "%s %s: such a body can't be read", header, schema.Shorten(strings.Join(c.r.Header.Values(header), ", ")))
 }
 
 // readText reads a body of at most as many bytes as body lets through. What the client announces

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
@@ -106,6 +107,23 @@ func cut(s string, separator byte) func(yield func(string) bool) {
 		}
 		yield(s[start:])
 	}
+}
+
+// single returns the value of a header that can have one only, and whether it was sent. The same value
+// twice counts once: some client libraries add a header that the application has set already, and a
+// proxy may join the two lines with a comma. Values that differ are not ok. Headers that carry
+// a credential are not read here: those must not be repeated at all (package auth).
+func single(h http.Header, name string) (value string, sent, ok bool) {
+	for _, line := range h.Values(name) {
+		for element := range cut(line, ',') {
+			element = strings.Trim(element, " \t")
+			if sent && !strings.EqualFold(element, value) {
+				return "", true, false
+			}
+			value, sent = element, true
+		}
+	}
+	return value, sent, true
 }
 
 // choose finds the offer that prefs like best; of several, the earlier one. What the client says of

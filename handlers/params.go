@@ -81,7 +81,7 @@ func (c *call) paramsAsDocument() (*schema.Value, error) {
 	}
 	query, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Malformed, "the query can't be read")
+		return nil, errs.New(errs.Malformed, "the query can't be read: %s", schema.Shorten(err.Error())).WithSource("query")
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if c.route.InPath(name) && c.fast {

@@ -64,8 +64,8 @@ func TestParametersRefused(t *testing.T) {
 		{"a flag of another version", "DELETE", "job/12?flags=NO_CRON_JOBS", 422, "query/flags"},
 		{"not a job", "GET", "job/twelve", 404, "path/job_id"},
 		{"not a job to end", "DELETE", "job/all", 404, "path/job_id"},
-		{"not a query", "GET", "nodes?flags=%zz", 400, ""},
-		{"two kinds of separators", "GET", "nodes?flags=ALL;update_time=1", 400, ""},
+		{"not a query", "GET", "nodes?flags=%zz", 400, "query"},
+		{"two kinds of separators", "GET", "nodes?flags=ALL;update_time=1", 400, "query"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -120,7 +121,7 @@ func (c *conn) room(t message.Type, id Identity, n int) (give func(), err error)
 		most = c.server.Limit(t, id)
 	}
 	if n > most {
-		return nil, errs.New(errs.TooLarge, "message %d may have %d bytes, not %d", t, most, n)
+		return nil, errs.New(errs.TooLarge, "the request is too large: it has %d bytes, and at most %d are accepted", n, most)
 	}
 	return c.server.bytes.take(id.UID, n)
 }
@@ -128,8 +129,8 @@ func (c *conn) room(t message.Type, id Identity, n int) (give func(), err error)
 func (c *conn) handle(handlers map[message.Type]Handler, r *Request) (message.Type, message.Body, error) {
 	h, ok := handlers[r.Type]
 	if !ok {
-		e := errs.New(errs.Unsupported, "message %d is not known here", r.Type)
-		e.Number = fault.UnexpectedMessage
+		e := fault.Of(fault.UnexpectedMessage, "")
+		e.Err = fmt.Errorf("message %d", r.Type) // for the log
 		return 0, nil, e
 	}
 	return h(c.server.ctx, r)
