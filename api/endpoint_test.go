@@ -118,6 +118,31 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+// TestUnserved: what Slurm's gateway has is an endpoint, or listed as not served yet.
+func TestUnserved(t *testing.T) {
+	want, got := map[[3]string]bool{}, map[[3]string]bool{}
+	for _, c := range rows(t, "unserved.tsv") {
+		want[[3]string{c[0], c[1], strings.TrimSuffix(c[2], "/")}] = true
+	}
+	for _, e := range Unserved {
+		for _, v := range Versions {
+			if e.In(v) {
+				got[[3]string{v.String(), e.Method, e.URL(schema.View{Version: v, Names: schema.Slurm})}] = true
+			}
+		}
+	}
+	for _, e := range Endpoints {
+		for _, v := range Versions {
+			if key := [3]string{v.String(), e.Method, strings.TrimSuffix(e.URL(schema.View{Version: v, Names: schema.Slurm}), "/")}; e.In(v) && got[key] {
+				t.Errorf("%v is served", key)
+			}
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("documented (-), listed (+):\n%s", d)
+	}
+}
+
 func place(e *Endpoint, name string) string {
 	if e.InPath(name) {
 		return "path"

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/errs"
 	"schedrestd/plugin"
@@ -15,7 +16,9 @@ import (
 // which daemon and which spelling, the version is the API's.
 type router struct {
 	routes   []pattern
+	unserved []pattern // operations of Slurm's gateway, which have a path here and nothing behind it
 	segments map[string]segment
+	unspoken map[string]string // segments in the spelling that is not served, and ours for them
 	pages    map[string]page
 	parsers  []plugin.Parser
 	names    schema.Spelling // for errors about paths that say nothing of it
@@ -34,17 +37,29 @@ type segment struct {
 }
 
 func newRouter(routes []route, pages map[string]page, cfg Config) *router {
-	rt := &router{segments: map[string]segment{}, pages: pages, parsers: cfg.Parsers}
+	rt := &router{segments: map[string]segment{}, unspoken: map[string]string{}, pages: pages, parsers: cfg.Parsers}
+	spellings := cfg.Names.Spellings()
+	if len(spellings) > 0 {
+		rt.names = spellings[0]
+	}
 	for _, r := range routes {
-		rt.routes = append(rt.routes, pattern{r, strings.Split(strings.TrimSuffix(r.Path, "/"), "/")})
-		for _, s := range cfg.Names.Spellings() {
-			rt.segments[r.Segment(s)] = segment{s, r.Accounting}
+		rt.routes = append(rt.routes, newPattern(r))
+		for _, s := range []schema.Spelling{schema.Sched, schema.Slurm} {
+			if slices.Contains(spellings, s) {
+				rt.segments[r.Segment(s)] = segment{s, r.Accounting}
+			} else {
+				rt.unspoken[r.Segment(s)] = r.Segment(rt.names)
+			}
 		}
 	}
-	if list := cfg.Names.Spellings(); len(list) > 0 {
-		rt.names = list[0]
+	for i := range api.Unserved {
+		rt.unserved = append(rt.unserved, newPattern(route{Endpoint: &api.Unserved[i]}))
 	}
 	return rt
+}
+
+func newPattern(r route) pattern {
+	return pattern{r, strings.Split(strings.TrimSuffix(r.Path, "/"), "/")}
 }
 
 // match is what a request's path came to.
@@ -74,7 +89,7 @@ func (rt *router) find(r *http.Request) match {
 		return m
 	}
 	if p, ok := rt.pages[strings.Join(parts, "/")]; ok {
-		m.matchPage(&p, r.Method)
+		m.matchPage(&p, r)
 		return m
 	}
 	var seg segment
@@ -83,7 +98,7 @@ func (rt *router) find(r *http.Request) match {
 		seg, known = rt.segments[parts[0]]
 	}
 	if !known {
-		m.err = errs.New(errs.NotFound, "no such path")
+		m.err = rt.noPath(r, parts)
 		return m
 	}
 	m.view.Names = seg.names
@@ -91,7 +106,7 @@ func (rt *router) find(r *http.Request) match {
 		m.err = errs.New(errs.NotFound, "no such API version; served are %s", rt.served())
 		return m
 	}
-	rt.match(r.Method, seg, parts[2:], &m)
+	rt.match(r, seg, parts[2:], &m)
 	return m
 }
 
@@ -116,28 +131,30 @@ func (rt *router) served() string {
 
 // match looks for the routes of the rest of a path: those that name it word by word, else those
 // with a part that the client chooses. So job/submit is never the job "submit".
-func (rt *router) match(method string, seg segment, parts []string, m *match) {
+func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) {
 	for _, literal := range []bool{true, false} {
 		for i := range rt.routes {
 			p := &rt.routes[i]
-			if p.Accounting != seg.accounting || !p.In(m.view.Version) {
-				continue
-			}
-			params, ok := p.fits(parts)
+			params, ok := p.fits(seg, m.view.Version, parts)
 			if !ok || literal != (params == nil) {
 				continue
 			}
 			m.allow = append(m.allow, p.Method)
-			if p.Method == method || p.Method == http.MethodGet && method == http.MethodHead {
+			if p.Method == r.Method || p.Method == http.MethodGet && r.Method == http.MethodHead {
 				m.route, m.params = &p.route, params
 			}
+		}
+		if m.route == nil && rt.lacks(r.Method, seg, m.view.Version, parts, literal) {
+			m.err = errs.New(errs.Unsupported, "%s: not supported yet by this gateway", asked(r))
+			m.allow = nil
+			return
 		}
 		if len(m.allow) > 0 {
 			break
 		}
 	}
 	if len(m.allow) == 0 {
-		m.err = errs.New(errs.NotFound, "no such path")
+		m.err = rt.noPath(r, parts)
 		return
 	}
 	if slices.Contains(m.allow, http.MethodGet) {
@@ -145,21 +162,48 @@ func (rt *router) match(method string, seg segment, parts []string, m *match) {
 	}
 	m.allow = append(m.allow, http.MethodOptions)
 	if m.route == nil {
-		m.err = errs.New(errs.MethodNotAllowed, "this path does not have that method")
+		m.err = m.noMethod(r)
 	}
+}
+
+// lacks reports whether Slurm's gateway has the operation and this one does not serve it.
+func (rt *router) lacks(method string, seg segment, v schema.Version, parts []string, literal bool) bool {
+	return slices.ContainsFunc(rt.unserved, func(p pattern) bool {
+		params, ok := p.fits(seg, v, parts)
+		return ok && p.Method == method && literal == (params == nil)
+	})
 }
 
 // matchPage is match for a page.
-func (m *match) matchPage(p *page, method string) {
+func (m *match) matchPage(p *page, r *http.Request) {
 	m.page, m.allow = p, []string{http.MethodGet, http.MethodHead, http.MethodOptions}
-	if !slices.Contains(m.allow, method) {
-		m.err = errs.New(errs.MethodNotAllowed, "this path does not have that method")
+	if !slices.Contains(m.allow, r.Method) {
+		m.err = m.noMethod(r)
 	}
 }
 
-// fits compares p with the rest of a path; params are nil when every part is literal.
-func (p *pattern) fits(parts []string) (params map[string]string, ok bool) {
-	if len(parts) != len(p.parts) {
+// asked returns what a request asks for, for an error: "GET /sched/v0.0.42/nodes".
+func asked(r *http.Request) string {
+	return schema.Shorten(r.Method) + " " + schema.Shorten(r.URL.EscapedPath())
+}
+
+// noPath is the error for a path that does not exist, with a hint when it exists in the other spelling.
+func (rt *router) noPath(r *http.Request, parts []string) error {
+	e := errs.New(errs.NotFound, "%s: no such path", asked(r))
+	if len(parts) > 0 && rt.unspoken[parts[0]] != "" {
+		return e.WithHint("this gateway serves /%s/; with SCHEDRESTD_NAMES=both it serves /%s/ as well", rt.unspoken[parts[0]], parts[0])
+	}
+	return e.WithHint("GET /openapi lists the paths")
+}
+
+// noMethod is the error for a path that exists, and a method that it does not have.
+func (m *match) noMethod(r *http.Request) error {
+	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", asked(r)).WithHint("it has %s", strings.Join(m.allow, ", "))
+}
+
+// fits compares p with the rest of a path in v; params are nil when every part is literal.
+func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params map[string]string, ok bool) {
+	if len(parts) != len(p.parts) || p.Accounting != seg.accounting || !p.In(v) {
 		return nil, false
 	}
 	for i, want := range p.parts {

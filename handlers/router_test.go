@@ -31,8 +31,15 @@ func TestRouting(t *testing.T) {
 		{"GET of the server", "GET", "*", 404, "", nil, "no such path"},
 		{"name with a slash", "GET", "/sched/v0.0.42/node/a%2Fb", 404, "", []string{"node a/b"}, "no such node"},
 		{"a word is not a job's number", "GET", "/sched/v0.0.42/job/submit", 405, "POST, OPTIONS", nil, "method_not_allowed"},
-		{"wrong method", "PUT", "/sched/v0.0.42/nodes", 405, "GET, HEAD, OPTIONS", nil, "method_not_allowed"},
-		{"unknown path", "GET", "/sched/v0.0.42/nodez", 404, "", nil, "no such path"},
+		{"wrong method", "PUT", "/sched/v0.0.42/nodes", 405, "GET, HEAD, OPTIONS", nil,
+			"PUT /sched/v0.0.42/nodes: the path does not have this method; it has GET, HEAD, OPTIONS"},
+		{"wrong method for a page", "POST", "/openapi", 405, "GET, HEAD, OPTIONS", nil, "POST /openapi: the path does not have this method; it has GET, HEAD, OPTIONS"},
+		{"unknown path", "GET", "/sched/v0.0.42/nodez", 404, "", nil, "GET /sched/v0.0.42/nodez: no such path; GET /openapi lists the paths"},
+		{"a token as a path", "GET", "/" + token, 404, "", nil, "GET /(a token)"},
+		{"not served yet, of a path that is", "POST", "/sched/v0.0.42/node/n1", 501, "", nil, "POST /sched/v0.0.42/node/n1: not supported yet by this gateway"},
+		{"not served yet, in the other spelling", "GET", "/slurmdb/v0.0.40/wckeys/", 501, "", nil, "GET /slurmdb/v0.0.40/wckeys/: not supported yet"},
+		{"not served yet, a word where a number may be", "POST", "/slurm/v0.0.42/job/allocate", 501, "", nil, "not supported yet"},
+		{"Slurm has it in later versions only", "POST", "/slurm/v0.0.42/reservation", 404, "", nil, "no such path"},
 		{"path too long", "GET", "/sched/v0.0.42/ping/ping", 404, "", nil, "no such path"},
 		{"unknown segment", "GET", "/shed/v0.0.42/ping", 404, "", nil, "no such path"},
 		{"nothing", "GET", "/", 404, "", nil, "no such path"},
@@ -98,8 +105,12 @@ func TestWhatIsNotServedDoesNotExist(t *testing.T) {
 				t.Fatalf("status %d while it is served", w.Code)
 			}
 			tt.change(&cfg)
-			if w := serve(t, cfg, request("GET", tt.path, "")); w.Code != 404 {
+			w := serve(t, cfg, request("GET", tt.path, ""))
+			if w.Code != 404 {
 				t.Errorf("status %d", w.Code)
+			}
+			if hint := "this gateway serves /sched/; with SCHEDRESTD_NAMES=both it serves /slurm/ as well"; strings.Contains(w.Body.String(), hint) != (tt.name == "spelling") {
+				t.Errorf("errors: %s", w.Body)
 			}
 		})
 	}
