@@ -86,7 +86,7 @@ var accountParams = schema.Object("",
 // GetAccount shows one account.
 var GetAccount = declare(accountParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "account/{account_name}", ID: "get_account",
-	Doc: "Show one account", Answer: Accounts,
-	About:   "The account of that name.",
+	Doc: "Show one account", Answer: Accounts, Missing: MissingIsWarning,
+	About:   "The account of that name. A name that no account has is answered with 404 under /scheddb/; under /slurmdb/ with 200, an empty list and a warning, as slurmrestd does.",
 	Returns: "The account, in a list",
 })

@@ -348,7 +348,7 @@ var accountingJobParams = schema.Object("",
 // GetAccountingJob shows one job.
 var GetAccountingJob = declare(accountingJobParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "job/{job_id}", ID: "get_job",
-	Doc: "Show one job that is recorded", Answer: AccountingJobs,
-	About:   "The job of that number, a task of an array as 12_3; several when the number was given anew, or is an array's.",
+	Doc: "Show one job that is recorded", Answer: AccountingJobs, Missing: MissingIsWarning,
+	About:   "The job of that number, a task of an array as 12_3; several when the number was given anew, or is an array's. A number that no job has is answered with 404 under /scheddb/; under /slurmdb/ with 200, an empty list and a warning, as slurmrestd does.",
 	Returns: "The job, in a list",
 })

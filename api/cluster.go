@@ -100,7 +100,7 @@ var clusterParams = schema.Object("",
 // GetCluster shows one cluster.
 var GetCluster = declare(clusterParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "cluster/{cluster_name}", ID: "get_cluster",
-	Doc: "Show one cluster", Answer: Clusters,
-	About:   "The cluster of that name.",
+	Doc: "Show one cluster", Answer: Clusters, Missing: MissingIsWarning,
+	About:   "The cluster of that name. A name that no cluster has is answered with 404 under /scheddb/; under /slurmdb/ with 200, an empty list and a warning, as slurmrestd does.",
 	Returns: "The cluster, in a list",
 })

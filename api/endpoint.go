@@ -20,11 +20,23 @@ type Endpoint struct {
 	Returns    string // what the answer has when all went well, one line
 	Params     Described
 	Request    Described // nil: no body
-	Answer     Described
+	Answer     Answered
+	Missing    Missing        // what a client of slurmrestd is answered for a name that is not found
 	Since      schema.Version // 0: from the first version on
 	Until      schema.Version // gone from that version on; 0: never
 	Ours       schema.Version // Slurm's gateway has it from this version on; 0: in all
 }
+
+// Missing says how Slurm's gateway answers a name that it does not find.
+type Missing uint8
+
+// The ways. Clients of slurmrestd rely on them: to many a 404 is a failure, and 200 with an empty list
+// is "not found".
+const (
+	MissingIs404     Missing = iota
+	MissingIsError           // 200, an empty list, and an error
+	MissingIsWarning         // 200, an empty list, and a warning
+)
 
 // Always in Endpoint.Ours says that Slurm's gateway has it in no version.
 const Always schema.Version = 255

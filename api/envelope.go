@@ -2,6 +2,7 @@ package api
 
 import (
 	"strings"
+	"sync"
 
 	"schedrestd/api/schema"
 )
@@ -17,7 +18,7 @@ type Envelope struct {
 type Error struct {
 	Description string // for a person
 	Number      int    // Slurm's error number, or 0
-	Name        string // Slurm's name of it, or the HTTP status's
+	Name        string // Slurm's text for Number, or the HTTP status's for 0
 	Source      string // where in the request, "#/job/tasks", "query/flags" or "path/job_id"; or what failed
 	Code        string // stable word for programs
 	Retryable   bool   // whether the same request may succeed later
@@ -109,17 +110,56 @@ var warningType = schema.Object("openapi_warning",
 	schema.F("source", schema.String, func(w *Warning) *string { return &w.Source }, "Where in the request"),
 )
 
-// enveloped is a table of an answer: its content, then the Envelope that at gives.
-func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *schema.ObjectType[O] {
-	return schema.Object(schemaName, append(content,
+// AnswerType is the table of an answer: content, then the Envelope.
+type AnswerType[O any] struct {
+	*schema.ObjectType[O]
+	at       func(*O) *Envelope
+	failures sync.Map // by schema.View
+}
+
+// Answered is an AnswerType of any content.
+type Answered interface {
+	Described
+
+	// Failure returns the function that writes an answer which has errors only, or found nothing. An
+	// answer with a list has it, empty: typed clients require it, and loop over it before
+	// they look at the errors.
+	Failure(schema.View) func(schema.Encoder, *Envelope)
+}
+
+// Failure is as Answered has it.
+func (t *AnswerType[O]) Failure(v schema.View) func(schema.Encoder, *Envelope) {
+	if f, ok := t.failures.Load(v); ok {
+		return f.(func(schema.Encoder, *Envelope))
+	}
+	f := failure(Empty, v)
+	if t.Shape(v).Fields[0].Shape.Kind == "array" {
+		f = failure(t, v)
+	}
+	t.failures.Store(v, f)
+	return f
+}
+
+func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envelope) {
+	render := t.Renderer(v)
+	return func(e schema.Encoder, envelope *Envelope) {
+		var nothing O
+		*t.at(&nothing) = *envelope
+		render(e, &nothing)
+	}
+}
+
+// enveloped makes the table of an answer: its content, then the Envelope that at gives.
+func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *AnswerType[O] {
+	return &AnswerType[O]{ObjectType: schema.Object(schemaName, append(content,
 		schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "Who answered whom"),
 		schema.F("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(o *O) *[]Error { return &at(o).Errors }, "What went wrong; empty when all went well"),
 		schema.F("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(o *O) *[]Warning { return &at(o).Warnings }, "What was taken differently than meant"),
-	)...)
+	)...), at: at}
 }
 
 // EmptyAnswer is the body of an answer that has nothing but its Envelope: to a change, and to
-// every request that failed.
+// a request that failed before its endpoint was known.
 type EmptyAnswer struct{ Envelope }
 
 // Empty is the table of an EmptyAnswer.

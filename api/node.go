@@ -143,7 +143,7 @@ var nodeParams = schema.Object("",
 // GetNode shows one node.
 var GetNode = declare(nodeParams, Endpoint{
 	Method: http.MethodGet, Path: "node/{node_name}", ID: "get_node",
-	Doc: "Show one node", Answer: Nodes,
-	About:   "The node of that name, in a list of one. A name that no node has is answered with 404.",
+	Doc: "Show one node", Answer: Nodes, Missing: MissingIsError,
+	About:   "The node of that name, in a list of one. A name that no node has is answered with 404 under /sched/; under /slurm/ with 200, an empty list and an error, as slurmrestd does.",
 	Returns: "The node, in a list of one",
 })

@@ -136,7 +136,7 @@ var partitionParams = schema.Object("",
 // GetPartition shows one partition.
 var GetPartition = declare(partitionParams, Endpoint{
 	Method: http.MethodGet, Path: "partition/{partition_name}", ID: "get_partition",
-	Doc: "Show one partition", Answer: Partitions,
-	About:   "The partition of that name, also a hidden one, in a list of one. Capitals make no difference where no two names differ by them alone. A name that no partition has is answered with 404.",
+	Doc: "Show one partition", Answer: Partitions, Missing: MissingIsError,
+	About:   "The partition of that name, also a hidden one, in a list of one. Capitals make no difference where no two names differ by them alone. A name that no partition has is answered with 404 under /sched/; under /slurm/ with 200, an empty list and an error.",
 	Returns: "The partition, in a list of one",
 })

@@ -176,7 +176,7 @@ var qosParams = schema.Object("",
 // GetQOS shows one.
 var GetQOS = declare(qosParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/{qos}", ID: "get_single_qos",
-	Doc: "Show one quality of service", Answer: QOSList,
-	About:   "The quality of service of that name.",
+	Doc: "Show one quality of service", Answer: QOSList, Missing: MissingIsWarning,
+	About:   "The quality of service of that name. A name that none has is answered with 404 under /scheddb/; under /slurmdb/ with 200, an empty list and a warning, as slurmrestd does.",
 	Returns: "The quality of service, in a list",
 })

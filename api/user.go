@@ -93,7 +93,7 @@ var userParams = schema.Object("", append([]schema.Field[UsersParams]{
 // GetUser shows one user.
 var GetUser = declare(userParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "user/{name}", ID: "get_user",
-	Doc: "Show one user", Answer: UserList,
-	About:   "The user of that name.",
+	Doc: "Show one user", Answer: UserList, Missing: MissingIsWarning,
+	About:   "The user of that name. A name that no user has is answered with 404 under /scheddb/; under /slurmdb/ with 200, an empty list and a warning, as slurmrestd does.",
 	Returns: "The user, in a list",
 })

@@ -94,7 +94,7 @@ func (c *call) serve() error {
 	if refused != nil {
 		return refused
 	}
-	return c.judged(do())
+	return c.missing(c.judged(do()))
 }
 
 // authenticate finds out who asks, and that he is who he says. Nothing is done before that:

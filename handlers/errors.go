@@ -15,6 +15,7 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/errs"
+	"schedrestd/rpc/fault"
 )
 
 // status is the HTTP status of a failure: the one place where kinds become numbers.
@@ -105,11 +106,6 @@ func (c *call) tell(err error, code int) {
 		c.w.WriteHeader(code)
 		return
 	}
-	body := api.EmptyAnswer{Envelope: c.envelope()}
-	body.Errors = problems(err, code)
-	for i, p := range body.Errors {
-		body.Errors[i].Description, body.Errors[i].Source = conceal(p.Description), conceal(p.Source)
-	}
 	h := c.w.Header()
 	switch code {
 	case http.StatusUnauthorized:
@@ -119,10 +115,43 @@ func (c *call) tell(err error, code int) {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h.Set("Retry-After", comeBack(err))
 	}
-	if err := send(c, code, api.Empty, &body); err != nil {
+	if err := c.sendFailure(code, c.problems(err, code), nil); err != nil {
 		c.logFailure(err)
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// sendFailure answers with errors and warnings, beside which the lists of the endpoint's answer are empty.
+func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warning) error {
+	c.warnings = append(c.warnings, warnings...)
+	body := c.envelope()
+	for _, p := range problems {
+		p.Description, p.Source = conceal(p.Description), conceal(p.Source)
+		body.Errors = append(body.Errors, p)
+	}
+	table := api.Answered(api.Empty)
+	if c.route != nil {
+		table = c.route.Answer
+	}
+	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
+}
+
+// missing answers with 200 and an empty list, in Slurm's spelling, when err says that the name in the
+// path was not found and Slurm's gateway answers so. It returns every other error.
+func (c *call) missing(err error) error {
+	how := c.route.Missing
+	if errs.KindOf(err) != errs.NotFound || c.view.Names != schema.Slurm || how == api.MissingIs404 {
+		return err
+	}
+	list := c.problems(err, http.StatusNotFound)
+	if how == api.MissingIsError {
+		return c.sendFailure(http.StatusOK, list, nil)
+	}
+	var warnings []api.Warning
+	for _, p := range list {
+		warnings = append(warnings, api.Warning{Description: p.Description, Source: p.Source})
+	}
+	return c.sendFailure(http.StatusOK, nil, warnings)
 }
 
 func (c *call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
@@ -142,6 +171,9 @@ func problems(err error, code int) []api.Error {
 		p.Description = auth.Refused
 	default:
 		p.Description, p.Number, p.Source = e.Message, e.Number, e.Source
+		if e.Number != 0 {
+			p.Name = fault.Text(e.Number) // clients of slurmrestd compare it
+		}
 		if hint := errs.HintOf(err); hint != "" {
 			p.Description += "; " + hint
 		}
@@ -151,6 +183,25 @@ func problems(err error, code int) []api.Error {
 	}
 	p.Retryable = retryable(p.Code)
 	return []api.Error{p}
+}
+
+// problems returns the error entries of err, for a 401 with the hint how to authenticate.
+func (c *call) problems(err error, code int) []api.Error {
+	list := problems(err, code)
+	if code == http.StatusUnauthorized {
+		list[0].Description += "; " + c.howToAuthenticate()
+	}
+	return list
+}
+
+// howToAuthenticate returns the hint of a 401. It depends on the path and the configuration only: a
+// client that guesses must not learn from it what was wrong.
+func (c *call) howToAuthenticate() string {
+	send := "this socket accepts local users without a token"
+	if c.h.Auth.JWT {
+		send = fmt.Sprintf("send a token in %s or in Authorization: Bearer", api.HeaderToken(c.view.Names))
+	}
+	return send + "; the gateway's log has the reason under X-Request-Id"
 }
 
 func retryable(code string) bool {

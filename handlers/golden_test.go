@@ -143,6 +143,8 @@ var goldens = []golden{
 	{"no-such-node", "GET", "/sched/VERSION/node/n9", ""},
 	{"no-such-partition", "GET", "/sched/VERSION/partition/n9", ""},
 	{"no-such-reservation", "GET", "/sched/VERSION/reservation/r9", ""},
+	{"slurm-no-such-node", "GET", "/slurm/VERSION/node/n9", ""},
+	{"slurm-no-such-recorded-job", "GET", "/slurmdb/VERSION/job/99", ""},
 	{"not-understood", "POST", "/sched/VERSION/job/submit", `{"job": {"script": "x", "tasks": "many", "begin_time": {"number": -1}}}`},
 	{"bad-parameters", "GET", "/sched/VERSION/nodes?flags=NOPE&update_time=yesterday&colour=red", ""},
 }

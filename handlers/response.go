@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"schedrestd/api"
 	"schedrestd/api/schema"
 )
 
@@ -35,7 +36,7 @@ func (w *response) Write(b []byte) (int, error) {
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // send renders body as the answer, as render does.
-func send[T any](c *call, status int, table *schema.ObjectType[T], body *T) error {
+func send[T any](c *call, status int, table *api.AnswerType[T], body *T) error {
 	return c.render(status, func(e schema.Encoder) { table.Renderer(c.view)(e, body) })
 }
 
