@@ -38,7 +38,8 @@ type Meta struct {
 	Source     string // address of the client
 	User       string
 	Group      string
-	Release    string // of this program, "1.2.3"
+	Release    string // of this program, "1.2.3": what answered, in our own spelling
+	Controller string // the controller's, which Slurm's spelling has instead; "" when it is not known
 	Cluster    string
 }
 
@@ -56,13 +57,13 @@ var metaType = schema.Object("openapi_meta",
 		schema.F("group", schema.String, func(m *Meta) *string { return &m.Group }, "Group it was made as"),
 	}),
 	schema.Show("command", stringArray, func(*Meta) []string { return nil }, "Always empty"),
-	schema.Group(fieldMetaProduct.sched, "What answered", []schema.Field[Meta]{
+	schema.Group(fieldMetaProduct.sched, "What answered: this gateway; in Slurm's spelling the controller", []schema.Field[Meta]{
 		schema.Group("version", "Its release, in parts", []schema.Field[Meta]{
-			schema.Show("major", schema.String, func(m *Meta) string { return m.part(0) }, "First part"),
-			schema.Show("micro", schema.String, func(m *Meta) string { return m.part(2) }, "Third part"),
-			schema.Show("minor", schema.String, func(m *Meta) string { return m.part(1) }, "Second part"),
+			schema.Show("major", spelled, func(m *Meta) name { return m.part(0) }, "First part"),
+			schema.Show("micro", spelled, func(m *Meta) name { return m.part(2) }, "Third part"),
+			schema.Show("minor", spelled, func(m *Meta) name { return m.part(1) }, "Second part"),
 		}),
-		schema.F("release", schema.String, func(m *Meta) *string { return &m.Release }, "Its release"),
+		schema.Show("release", spelled, func(m *Meta) name { return name{m.Release, m.Controller} }, "Its release"),
 		schema.F("cluster", schema.String, func(m *Meta) *string { return &m.Cluster }, "Name of the cluster"),
 	}, schema.InSlurm(fieldMetaProduct.slurm)),
 )
@@ -88,12 +89,15 @@ func (m *Meta) storage() name {
 	return pluginStorage
 }
 
-// part is one number of the release.
-func (m *Meta) part(i int) string {
-	if parts := strings.SplitN(m.Release, ".", 3); i < len(parts) {
-		return parts[i]
+// part returns one number of the releases.
+func (m *Meta) part(i int) name {
+	of := func(release string) string {
+		if parts := strings.SplitN(release, ".", 3); i < len(parts) {
+			return parts[i]
+		}
+		return ""
 	}
-	return ""
+	return name{of(m.Release), of(m.Controller)}
 }
 
 var errorType = schema.Object("openapi_error",

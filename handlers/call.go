@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -162,6 +163,9 @@ func (c *call) meta() api.Meta {
 	}
 	if c.route != nil {
 		m.Accounting = c.route.Accounting
+	}
+	if c.view.Names == schema.Slurm && c.who.User() != "" { // strangers are not told
+		m.Controller = c.h.Controller.Release(c.ctx, c.cred)
 	}
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		m.Source = peer.Addr

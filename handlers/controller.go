@@ -18,6 +18,10 @@ type Controller interface {
 	// Ping is how every controller answers, the primary one first.
 	Ping(context.Context, model.Credential) ([]model.Ping, error)
 
+	// Release is the controller's release, "24.11.5", as far as it is known; "" when it is not. It costs a
+	// request to the controller once in a while, and fails none.
+	Release(context.Context, model.Credential) string
+
 	// Nodes gives each node to each, one at a time; a node is valid during the call only. An
 	// error of each ends it and is returned. lastUpdate is when anything of it changed;
 	// errs.Unchanged: not since q.Since.

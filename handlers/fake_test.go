@@ -16,6 +16,7 @@ import (
 
 // fake is a controller and an accounting daemon that answer what the test says.
 type fake struct {
+	release      string
 	vouch        error // what any call answers when it is not nil
 	pings        []model.Ping
 	nodes        []model.Node
@@ -166,6 +167,8 @@ func (f *fake) Kill(_ context.Context, cred model.Credential, id string, signal 
 func (f *fake) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
 	return f.killResults, f.Kill(ctx, cred, id, signal, flags)
 }
+
+func (f *fake) Release(context.Context, model.Credential) string { return f.release }
 
 func (f *fake) Stats(_ context.Context, cred model.Credential) (*model.ControllerStats, error) {
 	return &f.counts, f.asked("diag", cred)

@@ -25,6 +25,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // demo is a small cluster with one of everything that is shown in its own way.
 func demo() *fake {
 	return &fake{
+		release:    "24.11.5",
 		lastUpdate: 1_795_000_500, backfill: 1_795_000_400,
 		pings: []model.Ping{
 			{Hostname: "ctl1", Responding: true, Latency: 523, Mode: "primary", Primary: true},

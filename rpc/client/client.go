@@ -63,7 +63,8 @@ type Config struct {
 // no connection open.
 type Client struct {
 	caller
-	gate gate
+	gate     gate
+	releases releases
 }
 
 // caller is what asking any daemon takes.

@@ -38,6 +38,9 @@ type daemon struct {
 	patient bool          // asked nothing, it then waited for a question
 	misses  int           // how often a probe has not reached it
 	missed  failure       // the last of those
+
+	release      string    // that it told; "": it did not yet
+	releaseUntil time.Time // it need not be asked again
 }
 
 // daemons is a primary and its backups.
@@ -49,6 +52,7 @@ type daemons struct {
 	reached reached
 
 	mu        sync.Mutex
+	last      *daemon          // that answered; nil: none did
 	preferred *daemon          // a backup that answered, tried first until
 	until     time.Time        // as are all but
 	hung      map[*daemon]bool // those that were reached and did not answer in time, and not since
@@ -136,12 +140,20 @@ func (g *daemons) hanging(d *daemon) bool {
 func (g *daemons) answered(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.last = d
 	switch {
 	case d == g.list[0]:
 		g.preferred = nil
 	case d != g.preferred:
 		g.preferred, g.until = d, g.now().Add(retryPrimary)
 	}
+}
+
+// current returns the daemon that answered last, or nil.
+func (g *daemons) current() *daemon {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.last
 }
 
 // watch gives nc the deadline of ctx, and breaks it when ctx ends, until stop; false: it has ended.
@@ -229,6 +241,8 @@ func (d *daemon) learn(v codec.Version) {
 	defer d.mu.Unlock()
 	if d.version = v; v != 0 {
 		d.spoke = v
+	} else {
+		d.releaseUntil = time.Time{}
 	}
 }
 

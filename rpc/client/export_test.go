@@ -40,5 +40,11 @@ func (a *Accounting) RestFor(d time.Duration) { a.sessions.rest = d }
 // WaitFor sets how long a session waits.
 func (a *Accounting) WaitFor(d time.Duration) { a.sessions.wait = d }
 
+// How long a release is kept, and a controller without one left alone.
+const (
+	ReleaseRetry = releaseRetry
+	ReleaseKept  = releaseKept
+)
+
 // MostAsked is how many long answers are asked for at a time.
 const MostAsked = mostAsked

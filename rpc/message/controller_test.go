@@ -25,11 +25,16 @@ func init() {
 		"job_user_info_request":     new(JobUserInfoRequest).Walk,
 		"selected_step":             func(c *codec.Codec) { selectedStep(c, new(model.SelectedStep)) },
 		"kill_jobs":                 new(KillJobs).Walk,
+		"last_update_request":       new(BuildInfoRequest).Walk,
+		"conf_response":             new(BuildInfo).Walk,
+		"config_key_pair":           func(c *codec.Codec) { configPair(c, nil) },
+		"config_plugin_params":      func(c *codec.Codec) { pluginParams(c, nil) },
 		"kill_jobs_response":        new(KillJobsResponse).Walk,
 	})
 	add(numbers, map[string]Type{
 		"REQUEST_RESERVATION_INFO": RequestReservationInfo, "RESPONSE_RESERVATION_INFO": ResponseReservationInfo,
 		"REQUEST_LICENSE_INFO": RequestLicenseInfo, "RESPONSE_LICENSE_INFO": ResponseLicenseInfo,
+		"REQUEST_BUILD_INFO": RequestBuildInfo, "RESPONSE_BUILD_INFO": ResponseBuildInfo,
 		"REQUEST_STATS_INFO": RequestStats, "RESPONSE_STATS_INFO": ResponseStats,
 		"REQUEST_SHARE_INFO": RequestShares, "RESPONSE_SHARE_INFO": ResponseShares,
 		"REQUEST_JOB_STATE": RequestJobState, "RESPONSE_JOB_STATE": ResponseJobState,
@@ -43,6 +48,8 @@ func init() {
 		"LicenseInfo":            func() Body { return new(LicenseInfo) },
 		"StatsRequest":           func() Body { return new(StatsRequest) },
 		"ControllerStats":        func() Body { return new(ControllerStats) },
+		"BuildInfoRequest":       func() Body { return new(BuildInfoRequest) },
+		"BuildInfo":              func() Body { return new(BuildInfo) },
 		"SharesRequest":          func() Body { return new(SharesRequest) },
 		"Shares":                 func() Body { return new(Shares) },
 		"JobStateRequest":        func() Body { return new(JobStateRequest) },
@@ -59,7 +66,7 @@ func init() {
 	})
 	comparable = append(comparable, cmpopts.IgnoreUnexported(codec.Stream[model.Reservation]{}, codec.Stream[model.License]{},
 		codec.Stream[model.Share]{}, codec.Stream[model.JobStateEntry]{}, codec.Stream[model.KillResult]{}))
-	fuzzed = append(fuzzed, "ReservationInfo", "LicenseInfo", "ControllerStats", "Shares", "JobStates", "KillJobs", "KillJobsResponse")
+	fuzzed = append(fuzzed, "ReservationInfo", "LicenseInfo", "ControllerStats", "Shares", "JobStates", "KillJobs", "KillJobsResponse", "BuildInfo")
 }
 
 // add puts more into one of the lists; a name that is there already is a mistake.

@@ -25,6 +25,8 @@ type Type uint16
 // Messages of the controller.
 const (
 	RequestPing             Type = 1008 // no body; answered by a ResponseRC
+	RequestBuildInfo        Type = 2001
+	ResponseBuildInfo       Type = 2002
 	RequestPartitionInfo    Type = 2009
 	ResponsePartitionInfo   Type = 2010
 	RequestJobInfo          Type = 2003

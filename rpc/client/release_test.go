@@ -1,0 +1,146 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// telling makes a controller that tells its release, and counts how often it is asked.
+func telling(release string, asked *atomic.Int32) *server.Server {
+	s := controller()
+	s.Handlers[message.RequestBuildInfo] = decoded(message.ResponseBuildInfo, func(*message.BuildInfoRequest) (message.Body, error) {
+		asked.Add(1)
+		return &message.BuildInfo{Version: release}, nil
+	})
+	return s
+}
+
+// TestRelease: a controller is asked once for its release, by the first that wants to know.
+func TestRelease(t *testing.T) {
+	var asked atomic.Int32
+	c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", telling("24.11.5", &asked))}})
+	for range 3 {
+		if got := c.Release(t.Context(), ann); got != "24.11.5" {
+			t.Errorf("release %q", got)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// TestReleaseAfterLoss: a controller that was lost may have come back as another release.
+func TestReleaseAfterLoss(t *testing.T) {
+	var asked, again atomic.Int32
+	lost, back := serve(t, "tcp", telling("24.11.5", &asked)), serve(t, "tcp", telling("25.05.1", &again))
+	at, now := lost, time.Now()
+	c := client.New(client.Config{
+		Controllers: []client.Address{lost},
+		Dial: func(_ context.Context, _ client.Address) (net.Conn, error) {
+			if at.Address == "" {
+				return nil, errors.New("refused")
+			}
+			return net.Dial(at.Network, at.Address)
+		},
+	})
+	c.Clock(func() time.Time { return now })
+	release := func(want string) {
+		t.Helper()
+		if got := c.Release(t.Context(), ann); got != want {
+			t.Errorf("release %q, want %q", got, want)
+		}
+	}
+	release("24.11.5")
+	at = client.Address{}
+	if _, err := c.Stats(t.Context(), ann); errs.KindOf(err) != errs.Unavailable {
+		t.Fatalf("while it is down: %v", err)
+	}
+	release("24.11.5") // the last that is known
+	at, now = back, now.Add(client.ReleaseRetry)
+	release("25.05.1")
+	now = now.Add(client.ReleaseKept) // long enough for an upgrade that nobody noticed
+	release("25.05.1")
+	if asked.Load() != 1 || again.Load() != 2 {
+		t.Errorf("asked %d times before and %d times after", asked.Load(), again.Load())
+	}
+}
+
+// TestReleaseOfBackup: it is the release of the controller that answers.
+func TestReleaseOfBackup(t *testing.T) {
+	var asked atomic.Int32
+	backup := serve(t, "tcp", telling("24.05.8", &asked))
+	backup.Name = "backup"
+	c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "unix", Address: t.TempDir() + "/gone"}, backup}})
+	if got := c.Release(t.Context(), ann); got != "24.05.8" {
+		t.Errorf("release %q", got)
+	}
+}
+
+// TestReleaseUntold: a controller that does not tell is of the release that its protocol is of, and
+// is not asked again at once.
+func TestReleaseUntold(t *testing.T) {
+	var asked atomic.Int32
+	s := controller()
+	s.Handlers[message.RequestBuildInfo] = func(context.Context, *server.Request) (message.Type, message.Body, error) {
+		asked.Add(1)
+		return 0, nil, errs.New(errs.Denied, "not to you")
+	}
+	c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", s)}})
+	for range 3 {
+		if got := c.Release(t.Context(), ann); got != "26.05" {
+			t.Errorf("release %q", got)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// TestReleaseUnknown: of a controller that never answered nothing is known.
+func TestReleaseUnknown(t *testing.T) {
+	c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "unix", Address: t.TempDir() + "/gone"}}})
+	if got := c.Release(t.Context(), model.Credential{Token: secret}); got != "" {
+		t.Errorf("release %q", got)
+	}
+}
+
+// TestReleaseOfHanging: nobody waits for a controller that hangs longer than half a second, and its answer counts
+// when it comes.
+func TestReleaseOfHanging(t *testing.T) {
+	var asked atomic.Int32
+	free := make(chan struct{})
+	s := telling("24.11.5", &asked)
+	tell := s.Handlers[message.RequestBuildInfo]
+	s.Handlers[message.RequestBuildInfo] = func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+		<-free
+		return tell(ctx, r)
+	}
+	c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", s)}})
+	if _, err := c.Ping(t.Context(), ann); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Release(t.Context(), ann); got == "24.11.5" {
+		t.Errorf("release %q before it was told", got)
+	}
+	close(free)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for c.Release(ctx, ann) != "24.11.5" { // the test's own end is the limit
+		if t.Context().Err() != nil {
+			t.Fatal("it is never known")
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
