@@ -162,15 +162,15 @@ func cutVersion(path string) (version, bare string) {
 func (m *machine) named() map[string][]string {
 	ids := slices.Sorted(maps.Values(jobs))
 	return map[string][]string{
-		"/slurm/job/{job_id}":                   append(slices.Clone(ids), jobs["array"]+"_2"),
-		"/slurmdb/job/{job_id}":                 ids,
-		"/slurm/node/{node_name}":               {"node1", "n01", "n02", "c1", "n[03-04]"},
-		"/slurm/partition/{partition_name}":     {"debug", "fake", "hidden", "cloud"},
-		"/slurm/reservation/{reservation_name}": {"upgrade", "daily"},
-		"/slurmdb/account/{account_name}":       {"physics", "root"},
-		"/slurmdb/user/{name}":                  {"alice", "root"},
-		"/slurmdb/qos/{qos}":                    {"quick", "normal"},
-		"/slurmdb/cluster/{cluster_name}":       {"lab"},
+		"/slurm/job/{job_id}":                   append(slices.Clone(ids), jobs["array"]+"_2", "999999"),
+		"/slurmdb/job/{job_id}":                 append(slices.Clone(ids), "999999"),
+		"/slurm/node/{node_name}":               {"node1", "n01", "n02", "c1", "n[03-04]", "unknown"},
+		"/slurm/partition/{partition_name}":     {"debug", "fake", "hidden", "cloud", "unknown"},
+		"/slurm/reservation/{reservation_name}": {"upgrade", "daily", "unknown"},
+		"/slurmdb/account/{account_name}":       {"physics", "root", "unknown"},
+		"/slurmdb/user/{name}":                  {"alice", "root", "unknown"},
+		"/slurmdb/qos/{qos}":                    {"quick", "normal", "unknown"},
+		"/slurmdb/cluster/{cluster_name}":       {"lab", "unknown"},
 	}
 }
 

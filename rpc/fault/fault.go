@@ -123,7 +123,7 @@ func byKind(k errs.Kind) uint32 {
 	case errs.Conflict:
 		return uint32(syscall.EBUSY)
 	case errs.TooLarge:
-		return uint32(syscall.E2BIG)
+		return TooLarge
 	case errs.TooMany:
 		return Backoff
 	case errs.Unavailable:

@@ -47,6 +47,7 @@ const (
 	ExpiredCredential   = 6001
 	NoToken             = 6009
 	Database            = 7000
+	TooLarge            = 9205
 )
 
 // row says what a number means to a client.
@@ -395,7 +396,7 @@ var table = []row{
 	{9202, errs.Invalid, "Unable to convert Data type", "", ""},
 	{9203, errs.Invalid, "Unable to compile regex", "", ""},
 	{9204, errs.UnsupportedMedia, "MIME type is unknown to any loaded plugins", "", ""},
-	{9205, errs.TooLarge, "Data too large to handle", "", ""},
+	{TooLarge, errs.TooLarge, "Data too large to handle", "the request is too large", ""},
 	{9206, errs.Invalid, "Data parser expects flags to be a list", "", ""},
 	{9207, errs.Invalid, "Data parser unable to parse invalid flag", "", ""},
 	{9208, errs.Invalid, "Data parser expected a list", "", ""},

@@ -482,10 +482,10 @@ func TestLargeRequests(t *testing.T) {
 		want uint32
 	}{
 		{"a question", message.RequestPing, 60_000, 0},
-		{"a long question", message.RequestPing, 70_000, uint32(syscall.E2BIG)},
+		{"a long question", message.RequestPing, 70_000, fault.TooLarge},
 		{"a job", message.RequestSubmitBatchJob, 400_000, 0},
 		{"a job, over what the user may have at a time", message.RequestSubmitBatchJob, 600_000, fault.Backoff},
-		{"a job that is too long", message.RequestSubmitBatchJob, 1_100_000, uint32(syscall.E2BIG)},
+		{"a job that is too long", message.RequestSubmitBatchJob, 1_100_000, fault.TooLarge},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			nc := f.dial(t, "tcp")
@@ -510,7 +510,7 @@ func TestLargeRequests(t *testing.T) {
 				}
 				got = rc.Code
 			}
-			if tt.want == 0 && (got == uint32(syscall.E2BIG) || got == fault.Backoff) || tt.want != 0 && got != tt.want {
+			if tt.want == 0 && (got == fault.TooLarge || got == fault.Backoff) || tt.want != 0 && got != tt.want {
 				t.Errorf("answer %d, want %d", got, tt.want)
 			}
 		})
@@ -524,7 +524,7 @@ func TestLargeRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rc, err := persistent(t, nc, codec.V2411, b); err != nil || rc.Code != uint32(syscall.E2BIG) {
+		if rc, err := persistent(t, nc, codec.V2411, b); err != nil || rc.Code != fault.TooLarge {
 			t.Errorf("%+v, %v", rc, err)
 		}
 	})
