@@ -26,7 +26,7 @@ const module = "schedrestd/"
 // floors, the lowest first. A package imports from the floors below it and from
 // its own folder; a folder stands for all packages in it unless one has a line of its own.
 var floors = [][]string{
-	{"errs", "model", "release", "rights"},
+	{"errs", "model", "release", "rights", "typo"},
 	{"api/schema", "become", "guard", "hmackey", "http1", "ipc", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
 	{"api", "conf", "rpc/message"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
@@ -58,6 +58,7 @@ var only = map[string][]string{
 	"keeper":  {"hmackey", "ipc", "rate", "security"}, // holds keys
 	"rights":  {},                                     // linked by what runs as root
 	"socket":  {"errs", "guard", "rights"},
+	"typo":    {}, // linked by what runs as root
 }
 
 // never names what a package must not import.

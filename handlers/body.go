@@ -32,7 +32,7 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := schema.Report{Lenient: c.fast}
+	report := schema.Report{Lenient: c.fast && !c.h.Strict, Strict: c.h.Strict}
 	body := new(T)
 	err = c.h.bodies.parse(c.ctx, len(text), func() error {
 		doc, err := read.read(text, schema.DefaultLimits)

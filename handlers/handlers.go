@@ -46,6 +46,7 @@ type Config struct {
 	Memory     Memory                      // for answers that are kept until their length is known; nil: there is no bound
 	MaxBody    int64                       // most bytes of a request's body; 0 lets none in
 	ReadBody   time.Duration               // a request's body that makes no progress for so long is given up
+	Strict     bool                        // a body with an unknown field is refused, with +fast too
 	Audit      Audit                       // has a line for each change; nil: changes are not recorded
 	Log        *slog.Logger                // nil: none
 

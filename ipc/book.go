@@ -34,7 +34,7 @@ var always = in(Serving, Draining)
 
 // book is the whole conversation.
 var book = []row{
-	{KindSetup, "Setup", Parent, Worker, in(Born), 131, MaxMessage - 1, 0, Told,
+	{KindSetup, "Setup", Parent, Worker, in(Born), 132, MaxMessage - 1, 0, Told,
 		"what the worker needs of the configuration; no secret", of[Setup]},
 	{KindPosture, "Posture", Parent, Worker | Keeper, in(Told), 2, 8 << 10, 0, Proving,
 		"what the kernel must say about the process", of[Posture]},

@@ -38,7 +38,7 @@ func fullSetup() *Setup {
 		Front:       []Address{{"f", "tcp", "192.0.2.9:6817"}}, MorePorts: 3,
 		Accounting: []Address{{"dbd", "tcp", "[2001:db8::1]:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", Munge: Munge{"/run/munge.socket", "/run/other", time.Minute},
-		JWT: true, Local: true, RequireUserName: true,
+		JWT: true, Local: true, RequireUserName: true, StrictBodies: true,
 		SchedUID: 990, User: "rest", Privileged: []string{"root", "toor"}, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
 		Parsers: []Parser{{40, 1}, {43, 0}}, Content: ContentController | ContentAccounting, Statuses: []string{"200", "default"},
 		JSON: Pretty, YAML: NoTag, Requests: 62, Inetd: true, Seal: SealAudit | SealUnix, Audit: true,

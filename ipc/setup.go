@@ -35,6 +35,7 @@ type Setup struct {
 	JWT             bool     // rest_auth/jwt is served
 	Local           bool     // rest_auth/local is served
 	RequireUserName bool     // refuse a root token that names no user
+	StrictBodies    bool     // refuse a body with an unknown field
 	SchedUID        uint32   // uid of SchedUser; privsep's
 	User            string   // name of the worker's uid, "" when it has none; privsep's
 	Privileged      []string // each name of root and SchedUser; privsep's
@@ -164,6 +165,7 @@ func (s *Setup) walk(w *walker) {
 	w.flag(&s.JWT)
 	w.flag(&s.Local)
 	w.flag(&s.RequireUserName)
+	w.flag(&s.StrictBodies)
 	w.u32(&s.SchedUID)
 	w.text(&s.User, maxName)
 	list(w, &s.Privileged, maxNames, 2, func(t *string) { w.text(t, maxName) })

@@ -123,6 +123,7 @@ func TestParseSwitches(t *testing.T) {
 		{in: "disable_user_check", want: Switches{DisableUserCheck: true}},
 		{in: "disable_unshare_files, disable_unshare_sysv,require_user_name",
 			want: Switches{DisableUnshareFiles: true, DisableUnshareSysV: true, RequireUserName: true}},
+		{in: "strict_bodies", want: Switches{StrictBodies: true}},
 		{in: "disable_user_chek", bad: "disable_user_chek"},
 		{in: "require_user_name,become_everyone", bad: "become_everyone"},
 		{in: "DISABLE_USER_CHECK", bad: "DISABLE_USER_CHECK"},

@@ -16,6 +16,7 @@ type Switches struct {
 	WorkerPerConnection bool // each connection has a worker of its own, which ends with it
 	RequireUserName     bool // a token of root or SchedUser must come with a user name
 	RequireConfinement  bool // don't start when a part of the cage can't be had
+	StrictBodies        bool // a request body with an unknown field is refused
 	AuditConfinement    bool // log what the cage would kill for, and kill nobody
 }
 
@@ -31,6 +32,7 @@ var switchTable = []struct {
 	{"disable_user_check", func(s *Switches) *bool { return &s.DisableUserCheck }},
 	{"require_confinement", func(s *Switches) *bool { return &s.RequireConfinement }},
 	{"require_user_name", func(s *Switches) *bool { return &s.RequireUserName }},
+	{"strict_bodies", func(s *Switches) *bool { return &s.StrictBodies }},
 	{"worker_per_connection", func(s *Switches) *bool { return &s.WorkerPerConnection }},
 }
 

@@ -109,6 +109,7 @@ func answers(setup ipc.Setup) handlers.Config {
 		Sized:    setup.Inetd,
 		MaxBody:  int64(setup.Limits.Body),
 		ReadBody: setup.Limits.ReadBody,
+		Strict:   setup.StrictBodies,
 		Log:      slog.Default(),
 	}
 	if len(setup.Accounting) > 0 {

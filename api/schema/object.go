@@ -105,6 +105,7 @@ type taken[O any] struct {
 
 func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) bool {
 	var list []taken[O]
+	var names []string
 	byName := make(map[string]int) // to the index in list
 	for i := range fields {
 		f := &fields[i]
@@ -115,15 +116,16 @@ func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) boo
 			}
 			byName[name] = len(list)
 			list = append(list, taken[O]{name, f.required.has(v.Version), f.parser(v)})
+			names = append(names, name)
 		}
 	}
-	return func(r *Report, doc *Value, o *O) bool { return parseMembers(r, doc, o, list, byName) }
+	return func(r *Report, doc *Value, o *O) bool { return parseMembers(r, doc, o, list, names, byName) }
 }
 
 // parseMembers reads the members of doc into o. null counts as not given. A known
 // name given twice is an error: a filter in front may have looked at the
 // other one.
-func parseMembers[O any](r *Report, doc *Value, o *O, list []taken[O], byName map[string]int) bool {
+func parseMembers[O any](r *Report, doc *Value, o *O, list []taken[O], names []string, byName map[string]int) bool {
 	if doc.Kind != Map {
 		return r.Error(doc, "expected object, got %s", doc.Kind)
 	}
@@ -135,7 +137,7 @@ func parseMembers[O any](r *Report, doc *Value, o *O, list []taken[O], byName ma
 			f, known := byName[m.Key]
 			switch {
 			case !known:
-				r.Warn(m, "unknown field, ignored")
+				r.unknown(m, names)
 			case seen[f]:
 				r.Error(m, "given twice")
 			default:

@@ -101,7 +101,7 @@ func TestParse(t *testing.T) {
 				{Source: "#/big", Text: "expected boolean, got number", Line: 1, Column: 30},
 				{Source: "#/parts/", Text: "expected array, got string", Line: 1, Column: 40},
 				{Source: "#/state/", Text: "expected array, got string", Line: 1, Column: 52},
-				{Source: "#/colour", Text: "unknown field, ignored", Line: 1, Column: 72},
+				{Source: "#/colour", Text: "unknown field, ignored", Unknown: true, Line: 1, Column: 72},
 			}},
 		{name: "whole number with a fraction", version: 42, text: `{"name":"a","offset":1.5e1}`, want: thing{Name: "a", Offset: 15}},
 		{name: "can't be understood", version: 41, text: `{"port":70000,"offset":"many","load":"x","big":"maybe","parts":{},"state":["GREEN"],"inner":[],"even":3,"numbers":[]}`,
@@ -125,7 +125,7 @@ func TestParse(t *testing.T) {
 		{name: "given twice", version: 42, text: `{"name":"a","name":"b"}`, want: thing{Name: "a"},
 			errors: []Note{{Source: "#/name", Text: "given twice", Line: 1, Column: 20}}},
 		{name: "NUL", version: 42, text: `{"name":"root\u0000x","parts":["ok","a\u0000"],"a\u0000/~":1}`, want: thing{Parts: nil},
-			warnings: []Note{{Source: "#/a\x00~1~0", Text: "unknown field, ignored", Line: 1, Column: 60}},
+			warnings: []Note{{Source: "#/a\x00~1~0", Text: "unknown field, ignored", Unknown: true, Line: 1, Column: 60}},
 			errors: []Note{
 				{Source: "#/name", Text: "contains a NUL", Line: 1, Column: 9},
 				{Source: "#/parts/1", Text: "contains a NUL", Line: 1, Column: 37},

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"schedrestd/typo"
 )
 
 // Note is one remark about a document.
 type Note struct {
 	Source       string // the place, as "#/job/tasks"
+	Unknown      bool   // there is no field of that name
 	Text         string // lower case, no full stop
 	Line, Column int
 }
@@ -21,6 +24,7 @@ const maxNotes = 100
 // be understood (Errors: nothing may be done) while a document is parsed.
 type Report struct {
 	Lenient  bool // note nothing: what can't be understood is as good as not there
+	Strict   bool // an unknown field is an error
 	Warnings []Note
 	Errors   []Note
 	path     []string
@@ -42,6 +46,24 @@ func (r *Report) InElement(i int, f func()) { r.In(strconv.Itoa(i), f) }
 // Warn notes something that was taken differently than meant, or not at all.
 func (r *Report) Warn(v *Value, format string, args ...any) {
 	r.note(&r.Warnings, v, "", format, args)
+}
+
+// unknown notes a field that the object does not have. It compares names only
+// when it adds a note: a body of a million unknown names must stay cheap.
+func (r *Report) unknown(v *Value, known []string) {
+	list, text := &r.Warnings, "unknown field, ignored"
+	if r.Strict {
+		list, text = &r.Errors, "unknown field"
+	}
+	if r.Lenient || len(*list) >= maxNotes {
+		r.note(list, v, "", "%s", []any{text})
+		return
+	}
+	if like := typo.Nearest(v.Key, known); like != "" {
+		text += "; did you mean " + like + "?"
+	}
+	r.note(list, v, "", "%s", []any{text})
+	(*list)[len(*list)-1].Unknown = true
 }
 
 // Error notes something that can't be understood. It returns false, so that a

@@ -110,6 +110,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 	s := ipc.Setup{
 		Cluster:         c.ClusterName,
 		RequireUserName: o.switches.RequireUserName,
+		StrictBodies:    o.switches.StrictBodies,
 		UserClaim:       c.UserClaimField,
 		Statuses:        o.statuses,
 		JSON:            o.json,

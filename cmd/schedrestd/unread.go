@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+
+	"schedrestd/typo"
 )
 
 // forOthers are variables with the gateway's prefix that are not for it: the units put options of the command line into one.
@@ -35,36 +37,21 @@ func isUnread(name string) bool {
 	return !slices.Contains(forOthers, ours) && !slices.ContainsFunc(variables, func(v variable) bool { return v.name == ours })
 }
 
-// nearest is the variable that name is a slip of the pen away from, in its spelling; "" when none is.
+// nearest returns the variable that name is probably a misspelling of, in its
+// spelling, or "".
 func nearest(name string) string {
-	// A short name is not the slip of another one that is as long as the slip.
-	prefix, best, found := name[:len("SCHED")], min(4, max(2, (len(name)-len("SCHEDRESTD_")+1)/2)), ""
+	var known []string
 	for _, v := range variables {
-		rest, ok := strings.CutPrefix(v.name, "SCHED")
-		if d := distance(name[len("SCHED"):], rest); ok && d < best {
-			best, found = d, prefix+rest
+		if rest, ok := strings.CutPrefix(v.name, prefix); ok {
+			known = append(known, rest)
 		}
 	}
-	return found
+	if rest := typo.Nearest(name[len(prefix):], known); rest != "" {
+		return name[:len(prefix)] + rest
+	}
+	return ""
 }
 
-// distance is how many letters have to be changed, added or taken out to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			changed := diagonal
-			if a[i] != b[j] {
-				changed++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
+// prefix begins the gateway's own variables; in the other spelling it has the
+// same length.
+const prefix = "SCHEDRESTD_"

@@ -1,0 +1,57 @@
+package handlers
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/model"
+	"schedrestd/plugin"
+)
+
+const misspelt = `{"job": {"script": "x", "time_limt": 5, "rlimits": {"nofiles": 7}}}`
+
+// TestMisspeltField: a misspelt field of a submission is ignored with a warning
+// that names the field that was probably meant.
+func TestMisspeltField(t *testing.T) {
+	f := demo()
+	w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.43/job/submit", misspelt))
+	if w.Code != http.StatusOK {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	want := map[string]string{
+		"#/job/time_limt":       "unknown field, ignored; did you mean time_limit?",
+		"#/job/rlimits/nofiles": "unknown field, ignored; did you mean nofile?",
+	}
+	got := map[string]string{}
+	for _, n := range envelope(t, w.Body.Bytes()).Warnings {
+		got[n.Source] = n.Description
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestStrictBodies: with strict_bodies an unknown field is refused, with +fast
+// as well, and nothing is submitted.
+func TestStrictBodies(t *testing.T) {
+	for _, flags := range []plugin.Flags{0, plugin.Fast} {
+		f := demo()
+		cfg := config(f)
+		cfg.Strict = true
+		cfg.Parsers = []plugin.Parser{{Version: 43, Flags: flags}}
+		w := serve(t, cfg, request(http.MethodPost, "/sched/v0.0.43/job/submit", misspelt))
+		body := envelope(t, w.Body.Bytes())
+		if w.Code != http.StatusUnprocessableEntity || len(f.submitted) != 0 || len(body.Errors) != 2 {
+			t.Fatalf("flags %v: status %d, %d submitted: %s", flags, w.Code, len(f.submitted), w.Body)
+		}
+		if d := cmp.Diff("unknown field; did you mean time_limit? (line 1, column 38)", body.Errors[0].Description); d != "" {
+			t.Error(d)
+		}
+		w = serve(t, cfg, request(http.MethodPost, "/sched/v0.0.43/job/submit", `{"job": {"script": "x"}}`))
+		if w.Code != http.StatusOK || cmp.Diff([]*model.JobDesc{{Script: "x"}}, f.submitted) != "" {
+			t.Errorf("flags %v: without it: status %d: %s", flags, w.Code, w.Body)
+		}
+	}
+}

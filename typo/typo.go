@@ -1,0 +1,46 @@
+// Package typo finds the name that a misspelt one was probably meant to be.
+package typo
+
+// maxLength bounds the names that are compared, and so the cost of a comparison.
+const maxLength = 64
+
+// Nearest returns the name in known that word is a few typing errors away from,
+// or "". The shorter the word, the fewer errors are allowed: at most three, and
+// one in a word of up to four letters.
+func Nearest(word string, known []string) (nearest string) {
+	if len(word) > maxLength {
+		return ""
+	}
+	best := min(4, max(2, (len(word)+1)/2))
+	for _, name := range known {
+		if difference := len(name) - len(word); difference >= best || -difference >= best {
+			continue
+		}
+		if d := distance(word, name); d < best {
+			best, nearest = d, name
+		}
+	}
+	return nearest
+}
+
+// distance counts the letters that have to be changed, added or removed to turn
+// a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := diagonal
+			if a[i] != b[j] {
+				changed++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
