@@ -240,8 +240,8 @@ var accountingJobsParams = schema.Object("",
 	numberTexts("association", "Numbers of associations", func(p *AccountingJobsParams) *[]string { return &p.AssocIDs }),
 	clusterTexts("cluster", "Clusters; when missing, this one", func(p *AccountingJobsParams) *[]string { return &p.Clusters }),
 	texts("constraints", "Features", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.Constraints }),
-	schema.F("cpus_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMax }, "Greatest number of processors it had", schema.Count, schema.Until(V41)),
-	schema.F("cpus_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMin }, "Least number of processors it had", schema.Count, schema.Until(V41)),
+	schema.F("cpus_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMax }, "Greatest number of processors it was given", schema.Count, schema.Undocumented(V41)),
+	schema.F("cpus_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.CPUsMin }, "Least number of processors it was given", schema.Count, schema.Undocumented(V41)),
 	scheduledFlag("scheduler_unset", scheduledUnset, "Whatever scheduled it"),
 	scheduledFlag("scheduled_on_submit", scheduledOnSubmit, "It began when it was submitted"),
 	scheduledFlag("scheduled_by_main", scheduledByMain, "The main scheduler began it"),
@@ -260,8 +260,8 @@ var accountingJobsParams = schema.Object("",
 	passedOver[AccountingJobsParams]("format"),
 	texts("groups", "Groups, by name or number", func(p *AccountingJobsParams) *[]string { return &p.GroupIDs }),
 	texts("job_name", "Names", func(p *AccountingJobsParams) *[]string { return &p.Names }),
-	schema.F("nodes_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMax }, "Greatest number of nodes it had", schema.Count, schema.Until(V41)),
-	schema.F("nodes_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMin }, "Least number of nodes it had", schema.Count, schema.Until(V41)),
+	schema.F("nodes_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMax }, "Greatest number of nodes it was given", schema.Count, schema.Undocumented(V41)),
+	schema.F("nodes_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMin }, "Least number of nodes it was given", schema.Count, schema.Undocumented(V41)),
 	texts("partition", "Partitions", func(p *AccountingJobsParams) *[]string { return &p.Partitions }),
 	texts("qos", "Qualities of service, by name or number", func(p *AccountingJobsParams) *[]string { return &p.AccountingJobFilter.QOS }),
 	schema.F("reason", reasonNumbers, func(p *AccountingJobsParams) *[]string { return &p.Reasons }, "Why it last waited or failed, words with commas between them"),
@@ -273,9 +273,9 @@ var accountingJobsParams = schema.Object("",
 		p.UsageStart = t
 		p.AccountingJobFilter.Flags |= model.JobFilterNoDefaultUsage
 		return nil
-	}, "Submitted since then", schema.Unit(TimeText), schema.Until(V41)),
-	schema.F("timelimit_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMax }, "Longest time limit", schema.Unit("min"), schema.Until(V41)),
-	schema.F("timelimit_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMin }, "Shortest time limit", schema.Unit("min"), schema.Until(V41)),
+	}, "Submitted since then", schema.Unit(TimeText), schema.Undocumented(V41)),
+	schema.F("timelimit_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMax }, "Longest time limit", schema.Unit("min"), schema.Undocumented(V41)),
+	schema.F("timelimit_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMin }, "Shortest time limit", schema.Unit("min"), schema.Undocumented(V41)),
 	schema.F("end_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageEnd }, "There until then", schema.Unit(TimeText)),
 	schema.F("start_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageStart }, "There since then; when missing, ever", schema.Unit(TimeText)),
 	schema.F("node", hostList, func(p *AccountingJobsParams) *string { return &p.UsedNodes }, "Nodes, as a host list, of which it had one"),
@@ -290,7 +290,7 @@ const AnySchedule = scheduledUnset
 func stateNumbers() schema.Type[[]string] {
 	parse := jobStates.Parser(schema.View{Version: V43})
 	known := strings.Join(jobStates.Shape(schema.View{Version: V43}).Items.Enum, ", ")
-	return asText(func(s string) ([]string, error) {
+	return asList(func(s string) ([]string, error) {
 		var list []string
 		for _, word := range words(s) {
 			if n, err := strconv.ParseUint(word, 10, 32); err == nil {
@@ -310,7 +310,7 @@ func stateNumbers() schema.Type[[]string] {
 
 // reasonNumbers are reasons likewise.
 func reasonNumbers() schema.Type[[]string] {
-	return asText(func(s string) ([]string, error) {
+	return asList(func(s string) ([]string, error) {
 		var list []string
 		for _, word := range words(s) {
 			n, err := strconv.ParseUint(word, 10, 32)

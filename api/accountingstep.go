@@ -249,7 +249,7 @@ func noSuch(kind, word string) error {
 func selectedStep() schema.Type[model.SelectedStep] { return asText(parseStep) }
 
 func selectedSteps() schema.Type[[]model.SelectedStep] {
-	return asText(func(s string) ([]model.SelectedStep, error) {
+	return asList(func(s string) ([]model.SelectedStep, error) {
 		var list []model.SelectedStep
 		for part := range strings.SplitSeq(s, ",") {
 			one, err := parseStep(strings.TrimSpace(part))

@@ -18,7 +18,7 @@ func texts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option
 }
 
 func csv() schema.Type[[]string] {
-	return asText(func(s string) ([]string, error) {
+	return asList(func(s string) ([]string, error) {
 		if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 			return nil, fmt.Errorf("expected names with commas between them, got %q", schema.Shorten(s))
 		}
@@ -29,7 +29,7 @@ func csv() schema.Type[[]string] {
 // clusterTexts is texts of names of clusters, which are parts of names of tables in the daemon's database.
 func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	names := func() schema.Type[[]string] {
-		return asText(func(s string) ([]string, error) {
+		return asList(func(s string) ([]string, error) {
 			list := words(s)
 			for _, one := range list {
 				if strings.Trim(one, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.") != "" {
@@ -56,7 +56,7 @@ func words(s string) (list []string) {
 // database as they are.
 func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	numbers := func() schema.Type[[]string] {
-		return asText(func(s string) (list []string, err error) {
+		return asList(func(s string) (list []string, err error) {
 			for _, part := range words(s) {
 				n, err := strconv.ParseUint(part, 10, 32)
 				if err != nil {
@@ -72,7 +72,7 @@ func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.
 
 // hostList is nodes as "node1,n[01-03]".
 func hostList() schema.Type[string] {
-	return asText(func(s string) (string, error) {
+	return asList(func(s string) (string, error) {
 		wrong := fmt.Errorf("expected nodes as node1,n[01-03], got %q", schema.Shorten(s))
 		open := false
 		for _, c := range s {
@@ -125,7 +125,7 @@ func decimal() schema.Type[uint32] {
 
 // passedOver is a parameter that makes no difference.
 func passedOver[P any](name string, opts ...schema.Option) schema.Field[P] {
-	return schema.Ignore[P](name, schema.String, "Which columns a table has; every field is shown in any case", opts...)
+	return schema.Ignore[P](name, csv, "Which columns a table has; every field is shown in any case", opts...)
 }
 
 // someName is a part of a path that names something of a kind.

@@ -70,7 +70,7 @@ var jobStatesParams = schema.Object("",
 
 // jobSelections are jobs in one text, with commas between them.
 func jobSelections() schema.Type[[]model.JobSelection] {
-	return asText(func(s string) (list []model.JobSelection, err error) {
+	return asList(func(s string) (list []model.JobSelection, err error) {
 		for _, word := range commaList(s) {
 			var one model.JobSelection
 			if one, err = jobSelection(word); err != nil {

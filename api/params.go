@@ -43,10 +43,35 @@ func flagsOr[P any](otherwise string, at func(*P) *model.Query) schema.Field[P] 
 		"What else to show, words with commas between them; when missing, "+otherwise)
 }
 
+// asList returns the Type of a list that is written as text in parameters. A
+// parameter that is given more than once has the values of all of them.
+func asList[T any](parse func(string) (T, error)) schema.Type[T] {
+	one := asText(parse)
+	parseOne := one.Parser(schema.View{})
+	return schema.Simple(one.Shape(schema.View{}), one.Renderer(schema.View{}),
+		func(r *schema.Report, v *schema.Value, into *T) bool { return parseOne(r, joinValues(v), into) })
+}
+
+// joinValues returns the values of a parameter as one text with commas between
+// them.
+func joinValues(v *schema.Value) *schema.Value {
+	if v.Kind != schema.Array {
+		return v
+	}
+	var values []string
+	for i := range v.Items {
+		values = append(values, v.Items[i].Text)
+	}
+	return &schema.Value{Kind: schema.Text, Key: v.Key, Text: strings.Join(values, ","), Untyped: true}
+}
+
 // asText is a Type of what is written as text in parameters, and never shown.
 func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, _ *T) { e.Null() },
 		func(r *schema.Report, v *schema.Value, into *T) bool {
+			if v.Kind == schema.Array {
+				return r.Error(v, "given more than once")
+			}
 			var s string
 			if !schema.ParseText(r, v, &s) {
 				return false
@@ -103,7 +128,7 @@ func (w joinedWords[T]) Parser(v schema.View) func(*schema.Report, *schema.Value
 	parse, words := w.WordSet.Parser(v), strings.Join(w.Shape(v).Enum, ", ")
 	return func(r *schema.Report, doc *schema.Value, into *T) bool {
 		var found schema.Report
-		if !parse(&found, doc, into) {
+		if !parse(&found, joinValues(doc), into) {
 			return r.Error(doc, "%s; there are %s", found.Errors[0].Text, words)
 		}
 		return true

@@ -146,7 +146,7 @@ type QOSListParams struct{ model.QOSFilter }
 
 var qosListParams = schema.Object("",
 	texts("description", "Descriptions", func(p *QOSListParams) *[]string { return &p.Descriptions }),
-	flagText("with_deleted", "Show deleted ones too", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Until(V42)),
+	flagText("with_deleted", "Show deleted ones too", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Undocumented(V42)),
 	flagText("Include deleted QOS", "Show deleted ones too", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Since(V42)),
 	passedOver[QOSListParams]("format"),
 	texts("id", "Numbers or names", func(p *QOSListParams) *[]string { return &p.IDs }),

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,6 +28,9 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	if filter.Flags == 0 {
 		filter.Flags = everyJob
 	}
+	filter.CPUsMin, filter.CPUsMax = wholeRange(filter.CPUsMin, filter.CPUsMax)
+	filter.NodesMin, filter.NodesMax = wholeRange(filter.NodesMin, filter.NodesMax)
+	filter.TimeLimitMin, filter.TimeLimitMax = wholeRange(filter.TimeLimitMin, filter.TimeLimitMax)
 	if !filter.JobFlags.Set {
 		filter.JobFlags = model.Some(api.AnySchedule)
 	}
@@ -45,6 +49,19 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 		})
 	}
 	return h.sendAccountingJobs(c, r, list)
+}
+
+// wholeRange adds the end that a client left open. slurmdbd looks for jobs that
+// have exactly the least number when it gets no greatest one, and ignores a
+// greatest number without a least one.
+func wholeRange(least, most uint32) (uint32, uint32) {
+	switch {
+	case least == 0 && most == 0:
+		return 0, 0
+	case most == 0:
+		most = math.MaxUint32
+	}
+	return max(least, 1), most
 }
 
 // byName takes a list out of the filter when there is a name in it.

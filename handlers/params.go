@@ -31,7 +31,16 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 		if c.fast {
 			break
 		}
-		c.warnings = append(c.warnings, api.Warning{Description: n.Text, Source: c.paramSource(n)})
+		source := c.paramSource(n)
+		if n.Unknown {
+			if api.IsFilter(strings.TrimPrefix(source, inQuery)) {
+				n.Text = strings.Replace(n.Text, "unknown field, ignored", "unknown parameter", 1) + "; " + c.takes()
+				report.Errors = append(report.Errors, n)
+				continue
+			}
+			n.Text = strings.Replace(n.Text, "field", "parameter", 1)
+		}
+		c.warnings = append(c.warnings, api.Warning{Description: n.Text, Source: source})
 	}
 	for i, n := range report.Errors {
 		report.Errors[i].Source = c.paramSource(n)
@@ -43,6 +52,20 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 		return nil, &notesError{"parameters", report.Errors}
 	}
 	return params, nil
+}
+
+// takes lists the query parameters of the request's operation in words.
+func (c *call) takes() string {
+	var names []string
+	for _, p := range c.route.Params.Shape(c.view).Fields {
+		if !c.route.InPath(p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "this operation takes no parameters"
+	}
+	return "this operation takes " + strings.Join(names, ", ")
 }
 
 // Where a parameter stands, in the source of an error or a warning: "query/flags".
@@ -63,8 +86,8 @@ func (c *call) paramSource(n schema.Note) string {
 }
 
 // paramsAsDocument is the object that a table can parse. A name in the query that is a part of the
-// path is left out, with a warning: it must not be taken for that part. A parameter given twice
-// is two members, which is for the table to refuse.
+// path is left out, with a warning: it must not be taken for that part. A parameter given more than
+// once is an array, which only the type of a list accepts.
 func (c *call) paramsAsDocument() (*schema.Value, error) {
 	doc := &schema.Value{Kind: schema.Map}
 	add := func(name, value string) {
@@ -91,9 +114,15 @@ func (c *call) paramsAsDocument() (*schema.Value, error) {
 			c.warnings = append(c.warnings, api.Warning{Description: "is a part of the path, ignored here", Source: inQuery + name})
 			continue
 		}
-		for _, value := range query[name] {
-			add(name, value)
+		if len(query[name]) == 1 {
+			add(name, query[name][0])
+			continue
 		}
+		values := schema.Value{Kind: schema.Array, Key: name, Untyped: true}
+		for _, value := range query[name] {
+			values.Items = append(values.Items, schema.Value{Kind: schema.Text, Text: value, Untyped: true})
+		}
+		doc.Items = append(doc.Items, values)
 	}
 	return doc, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"schedrestd/api"
 	"schedrestd/errs"
 	"schedrestd/model"
 )
@@ -20,6 +21,7 @@ func TestQuery(t *testing.T) {
 	}{
 		{"nothing said", "nodes", model.Query{Flags: all | model.ShowMixed}, nil},
 		{"flags", "nodes?flags=DETAIL,mixed", model.Query{Flags: model.ShowDetail | model.ShowMixed}, nil},
+		{"flags, repeated", "nodes?flags=DETAIL&flags=mixed", model.Query{Flags: model.ShowDetail | model.ShowMixed}, nil},
 		{"flags, nothing in them", "jobs?flags=", model.Query{Flags: all}, nil},
 		{"flags, escaped", "node/n1?flags=ALL%2CFUTURE", model.Query{Flags: model.ShowAll | model.ShowFuture}, nil},
 		{"since", "jobs?update_time=1795000000", model.Query{Since: 1_795_000_000, Flags: all}, nil},
@@ -57,7 +59,12 @@ func TestParametersRefused(t *testing.T) {
 		source             string
 	}{
 		{"not a word", "GET", "nodes?flags=NOPE", 422, "query/flags"},
-		{"given twice", "GET", "nodes?flags=ALL&flags=DETAIL", 422, "query/flags"},
+		{"given twice", "GET", "nodes?update_time=1&update_time=2", 422, "query/update_time"},
+		{"one of two is not a word", "GET", "nodes?flags=ALL&flags=NOPE", 422, "query/flags"},
+		{"a filter of the accounting daemon's jobs", "GET", "jobs?users=me", 422, "query/users"},
+		{"a filter of another operation", "GET", "nodes?partition=long", 422, "query/partition"},
+		{"a filter where there are no parameters", "GET", "licenses?cluster=x", 422, "query/cluster"},
+		{"a filter of one operation's name for another", "POST", "job/submit?partition=long", 422, "query/partition"},
 		{"not a time", "GET", "jobs?update_time=yesterday", 422, "query/update_time"},
 		{"a negative time", "GET", "jobs?update_time=-1", 422, "query/update_time"},
 		{"not a signal", "DELETE", "job/12?signal=BANG", 422, "query/signal"},
@@ -83,6 +90,59 @@ func TestParametersRefused(t *testing.T) {
 				t.Errorf("to a stranger: status %d", w.Code)
 			}
 		})
+	}
+}
+
+// TestFilterRefused: a filter that an operation does not have is refused, with
+// the parameters that it has; any other unknown name is a warning.
+func TestFilterRefused(t *testing.T) {
+	w := serve(t, config(demo()), request(http.MethodGet, "/slurm/v0.0.43/jobs?users=me", ""))
+	body := envelope(t, w.Body.Bytes())
+	if want := "unknown parameter; this operation takes update_time, flags"; len(body.Errors) != 1 || body.Errors[0].Description != want {
+		t.Errorf("errors %+v, want %q", body.Errors, want)
+	}
+	w = serve(t, config(demo()), request(http.MethodGet, "/slurmdb/v0.0.43/jobs?user=me", ""))
+	body = envelope(t, w.Body.Bytes())
+	if want := "unknown parameter; did you mean users?; this operation takes account, "; len(body.Errors) != 1 || !strings.HasPrefix(body.Errors[0].Description, want) {
+		t.Errorf("errors %+v, want %q", body.Errors, want)
+	}
+	for path, want := range map[string]string{
+		"/slurm/v0.0.43/jobs?color=red":              "unknown parameter, ignored",
+		"/slurm/v0.0.43/jobs?flag=ALL":               "unknown parameter, ignored; did you mean flags?",
+		"/slurm/v0.0.43/reservations?flags=ALL":      "unknown parameter, ignored",
+		"/slurmdb/v0.0.43/qos?update_time=1":         "unknown parameter, ignored",
+		"/slurm/v0.0.43/jobs?format=name":            "unknown parameter, ignored",
+		"/slurm/v0.0.43/node/n1?flags=ALL&colour=ye": "unknown parameter, ignored",
+	} {
+		w := serve(t, config(demo()), request(http.MethodGet, path, ""))
+		if body := envelope(t, w.Body.Bytes()); w.Code != http.StatusOK || len(body.Warnings) != 1 || body.Warnings[0].Description != want {
+			t.Errorf("%s: status %d, warnings %+v, want %q", path, w.Code, body.Warnings, want)
+		}
+	}
+}
+
+// TestOpenRanges: one end of a range is enough, in every version. slurmdbd takes
+// a least number alone for the exact one, and a greatest number alone for none.
+func TestOpenRanges(t *testing.T) {
+	const most = 1<<32 - 1
+	for query, want := range map[string]model.AccountingJobFilter{
+		"cpus_min=4":                      {CPUsMin: 4, CPUsMax: most},
+		"cpus_max=4":                      {CPUsMin: 1, CPUsMax: 4},
+		"cpus_min=2&cpus_max=4":           {CPUsMin: 2, CPUsMax: 4},
+		"nodes_min=4":                     {NodesMin: 4, NodesMax: most},
+		"nodes_max=4":                     {NodesMin: 1, NodesMax: 4},
+		"timelimit_min=60":                {TimeLimitMin: 60, TimeLimitMax: most},
+		"timelimit_max=60":                {TimeLimitMin: 1, TimeLimitMax: 60},
+		"timelimit_min=0&timelimit_max=0": {},
+	} {
+		want.Flags, want.JobFlags, want.Clusters = everyJob, model.Some(api.AnySchedule), []string{"demo"}
+		for _, v := range api.Versions {
+			f := demo()
+			w := serve(t, config(f), request(http.MethodGet, "/slurmdb/"+v.String()+"/jobs?"+query, ""))
+			if d := cmp.Diff(want, f.recorded.filters[len(f.recorded.filters)-1]); w.Code != http.StatusOK || d != "" {
+				t.Errorf("%s %s: status %d, %s", v, query, w.Code, d)
+			}
+		}
 	}
 }
 

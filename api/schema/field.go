@@ -16,8 +16,9 @@ type traits struct {
 	in         span
 	required   span
 	deprecated span
-	ours       bool
+	ours       span
 	alone      bool
+	ignored    bool
 }
 
 // Option says more about a field.
@@ -52,7 +53,11 @@ func Count(t *traits) { t.unit = CountUnit }
 func Bare(t *traits) { t.unit = BareUnit }
 
 // Ours marks a field that Slurm's API does not have.
-func Ours(t *traits) { t.ours = true }
+func Ours(t *traits) { t.ours = span{} }
+
+// Undocumented: Slurm's gateway takes the field from version v on, but its
+// documents don't have it.
+func Undocumented(v Version) Option { return func(t *traits) { t.ours = span{since: v} } }
 
 // Alone: when this word of a set is there, no later one is looked for.
 func Alone(t *traits) { t.alone = true }
@@ -69,7 +74,7 @@ func (f *Field[O]) spelled(n Spelling) string {
 
 func field[O any](name, doc string, opts []Option) Field[O] {
 	f := Field[O]{name: name, doc: doc}
-	f.required, f.deprecated = never, never
+	f.required, f.deprecated, f.ours = never, never, never
 	for _, o := range opts {
 		o(&f.traits)
 	}
@@ -135,6 +140,7 @@ func Take[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc 
 // Ignore is a field that is checked, warned about and makes no difference.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
+	f.ignored = true
 	f.shape = func(v View) *Shape { return typ().Shape(v) }
 	f.parser = func(v View) func(*Report, *Value, *O) {
 		parse := typ().Parser(v)

@@ -64,7 +64,8 @@ func properties[O any](fields []Field[O], v View) []Property {
 				Unit:       f.unit,
 				Required:   f.required.has(v.Version),
 				Deprecated: f.deprecated.has(v.Version),
-				Ours:       f.ours,
+				Ours:       f.ours.has(v.Version),
+				Ignored:    f.ignored,
 				Shape:      f.shape(v),
 			})
 		}

@@ -81,7 +81,8 @@ type Property struct {
 	Unit       string // "MiB", "s", "min"…; "" when it has none
 	Required   bool
 	Deprecated bool
-	Ours       bool // not in Slurm's API of this version
+	Ours       bool // not in Slurm's documents of this version
+	Ignored    bool // taken, and makes no difference
 	Shape      *Shape
 }
 

@@ -1,0 +1,36 @@
+package api
+
+import (
+	"net/http"
+	"sync"
+
+	"schedrestd/api/schema"
+)
+
+// IsFilter reports whether an operation of the API, in any version, has a
+// parameter of this name that could narrow a list. A client that sends it to an
+// operation without it expects fewer entries than it would get.
+func IsFilter(name string) bool { return filters()[name] }
+
+// filters returns the parameters of all lists, except those that have no effect
+// and those that every list of the controller has: they don't narrow a list.
+var filters = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for _, v := range Versions {
+		view := schema.View{Version: v}
+		for _, e := range Endpoints {
+			if e.Method != http.MethodGet || !e.In(v) {
+				continue
+			}
+			for _, p := range e.Params.Shape(view).Fields {
+				if !p.Ignored && !e.InPath(p.Name) {
+					names[p.Name] = true
+				}
+			}
+		}
+		for _, p := range listParams.Shape(view).Fields {
+			delete(names, p.Name)
+		}
+	}
+	return names
+})
