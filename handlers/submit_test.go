@@ -82,7 +82,7 @@ func TestSubmitRefuses(t *testing.T) {
 		{"out of range", `{"job":{"script":"x","cpus_per_task":70000}}`, "", 422, "#/job/cpus_per_task", "out of range"},
 		{"a mark of the RPC", `{"job":{"script":"x","tasks":4294967294}}`, "", 422, "#/job/tasks", "out of range"},
 		{"negative", `{"job":{"script":"x","tasks":-1}}`, "", 422, "#/job/tasks", "out of range"},
-		{"unknown word", `{"job":{"script":"x","mail_type":["SOMETIMES"]}}`, "", 422, "#/job/mail_type", "no such word"},
+		{"unknown word", `{"job":{"script":"x","mail_type":["SOMETIMES"]}}`, "", 422, "#/job/mail_type", `unknown word "SOMETIMES"; expected one of BEGIN, END, `},
 		{"unknown signal", `{"job":{"script":"x","kill_warning_signal":"BANG"}}`, "", 422, "#/job/kill_warning_signal", "no such signal"},
 		{"NUL", `{"job":{"script":"x","name":"a\u0000b"}}`, "", 422, "#/job/name", "NUL"},
 		{"given twice", `{"job":{"script":"x","name":"a","name":"b"}}`, "", 422, "#/job/name", "twice"},

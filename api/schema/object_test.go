@@ -111,7 +111,7 @@ func TestParse(t *testing.T) {
 				{Source: "#/load", Text: "expected number, got string", Line: 1, Column: 38},
 				{Source: "#/big", Text: "expected boolean, got string", Line: 1, Column: 48},
 				{Source: "#/parts", Text: "expected array, got object", Line: 1, Column: 64},
-				{Source: "#/state", Text: `no such word: "GREEN"`, Line: 1, Column: 75},
+				{Source: "#/state", Text: `unknown word "GREEN"; expected one of RED, BLUE, DARK`, Line: 1, Column: 75},
 				{Source: "#/inner", Text: "expected object, got array", Line: 1, Column: 93},
 				{Source: "#/even", Text: "must be even", Line: 1, Column: 103},
 				{Source: "#/numbers", Text: "can't be given", Line: 1, Column: 115},

@@ -76,6 +76,7 @@ func (s *WordSet[T]) Renderer(v View) func(Encoder, *T) {
 // Parser reads an array of words, or one, or several separated by commas; upper or
 // lower case.
 func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
+	known := oneOf(s.Shape(v).Items.Enum)
 	byName := make(map[string]Word[T])
 	for _, w := range s.of(v.Version) {
 		if _, twice := byName[strings.ToLower(w.Name)]; !twice {
@@ -89,15 +90,25 @@ func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 		}
 		var n T
 		for _, name := range names {
-			w, known := byName[strings.ToLower(name)]
-			if !known {
-				return r.Error(doc, "no such word: %q", Shorten(name))
+			w, found := byName[strings.ToLower(name)]
+			if !found {
+				return r.Error(doc, "unknown word %q; %s", Shorten(name), known)
 			}
 			n = n&^w.Mask | w.Value
 		}
 		*into = n
 		return true
 	}
+}
+
+// oneOf lists what is accepted, for a message.
+func oneOf(names []string) string {
+	const most = 1000
+	list := "expected one of " + strings.Join(names, ", ")
+	if len(list) <= most {
+		return list
+	}
+	return list[:strings.LastIndexByte(list[:most], ',')] + ", …"
 }
 
 // wordList reads the names of an array, or of one text.
