@@ -3,6 +3,8 @@ package api
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,16 +12,28 @@ import (
 	"schedrestd/model"
 )
 
+// planeLayout is the distribution with a size: distribution_plane_size, or the
+// number in "plane=4".
+const planeLayout uint32 = 4
+
 // Distribution: four bits each for nodes, sockets and cores, then two flags.
 var (
-	nodeLayouts = map[string]uint32{"cyclic": 1, "block": 2, "arbitrary": 3, "plane": 4}
+	nodeLayouts = map[string]uint32{"cyclic": 1, "block": 2, "arbitrary": 3, "plane": planeLayout}
 	coreLayouts = map[string]uint32{"cyclic": 1, "block": 2, "fcyclic": 3}
 	packing     = map[string]uint32{"pack": 0x800000, "nopack": 0x400000}
 )
 
-// takeDistribution reads "node[:socket[:core]][,Pack|NoPack]".
+// errDistribution returns the error of a text that is no distribution.
+func errDistribution(s string) error {
+	return fmt.Errorf("expected a distribution as block:cyclic:fcyclic,Pack or plane=4, got %q", schema.Shorten(s))
+}
+
+// takeDistribution reads "node[:socket[:core]][,Pack|NoPack]" or "plane=SIZE".
 func takeDistribution(d *model.JobDesc, s string) error {
 	layouts, pack, packed := strings.Cut(strings.ToLower(s), ",")
+	if size, plane := strings.CutPrefix(layouts, "plane="); plane && !packed {
+		return takePlane(d, size)
+	}
 	var bits uint32
 	for i, word := range strings.Split(layouts, ":") {
 		known := coreLayouts
@@ -28,18 +42,29 @@ func takeDistribution(d *model.JobDesc, s string) error {
 		}
 		n, ok := known[word]
 		if !ok || i > 2 {
-			return fmt.Errorf("no such distribution: %q", schema.Shorten(s))
+			return errDistribution(s)
 		}
 		bits |= n << (4 * i)
 	}
 	if packed {
 		n, ok := packing[pack]
 		if !ok {
-			return fmt.Errorf("no such distribution: %q", schema.Shorten(s))
+			return errDistribution(s)
 		}
 		bits |= n
 	}
 	d.Distribution = model.Some(bits)
+	return nil
+}
+
+// takePlane reads how many tasks go to a node before the next one gets some.
+func takePlane(d *model.JobDesc, size string) error {
+	const most = 1<<16 - 3 // the RPC's two marks are greater
+	n, err := strconv.ParseUint(size, 10, 16)
+	if err != nil || n == 0 || n > most {
+		return fmt.Errorf("a plane has 1 to %d tasks, not %q", most, schema.Shorten(size))
+	}
+	d.Distribution, d.PlaneSize = model.Some(planeLayout), model.Some(uint16(n))
 	return nil
 }
 
@@ -62,7 +87,7 @@ func takeCPUFrequency(d *model.JobDesc, s string) error {
 	if governed {
 		n, known := governors[governor]
 		if !known {
-			return fmt.Errorf("no such governor: %q", schema.Shorten(governor))
+			return fmt.Errorf("unknown governor %q; expected one of %s", schema.Shorten(governor), strings.Join(slices.Sorted(maps.Keys(governors)), ", "))
 		}
 		d.CPUFreqGov = model.Some(n)
 	}
@@ -92,7 +117,7 @@ func frequency(s string) (uint32, error) {
 	}
 	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {
-		return 0, fmt.Errorf("no such frequency: %q", schema.Shorten(s))
+		return 0, fmt.Errorf("unknown frequency %q; expected a number of kHz or one of %s", schema.Shorten(s), strings.Join(slices.Sorted(maps.Keys(frequencies)), ", "))
 	}
 	return uint32(n), nil
 }

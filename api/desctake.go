@@ -146,7 +146,7 @@ func parseSignal(s string) (uint16, error) {
 	}
 	n, known := signalNumbers[strings.TrimPrefix(strings.ToUpper(s), "SIG")]
 	if !known {
-		return 0, fmt.Errorf("no such signal: %q", schema.Shorten(s))
+		return 0, fmt.Errorf("unknown signal %q; expected a number below 128 or a name as USR1", schema.Shorten(s))
 	}
 	return n, nil
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"math"
+	"time"
 
 	"schedrestd/api/schema"
 	"schedrestd/model"
@@ -29,17 +30,40 @@ func moment() schema.Type[model.Time] {
 			}
 			renderWrapper(e, o.Set, o.Infinite, o.Number)
 		},
-		func(r *schema.Report, doc *schema.Value, into *model.Time) bool {
-			var o model.Opt[uint64]
-			if !parseMoment(r, doc, &o) {
-				return false
-			}
-			*into = model.Time(o.Or(0))
-			if o.Infinite {
-				*into = timeInfinite
-			}
+		parseTime), wrapper[uint64]{}.Shape}
+}
+
+// givenSeconds is a time as plain seconds since 1970 that is taken in any form
+// that moment is taken in.
+func givenSeconds() schema.Type[model.Time] {
+	plain := seconds()
+	return schema.Simple(plain.Shape(schema.View{}), plain.Renderer(schema.View{}), parseTime)
+}
+
+// parseTime reads a time as a wrapper, as seconds since 1970, or as a text in
+// any form that Slurm's commands take. An empty text is a time that is not set.
+func parseTime(r *schema.Report, doc *schema.Value, into *model.Time) bool {
+	if doc.Kind == schema.Text {
+		if doc.Text == "" {
+			*into = 0
 			return true
-		}), wrapper[uint64]{}.Shape}
+		}
+		at, err := readTime(doc.Text, time.Now())
+		if err != nil {
+			return r.Error(doc, "%v", err)
+		}
+		*into = at
+		return true
+	}
+	var o model.Opt[uint64]
+	if !parseMoment(r, doc, &o) {
+		return false
+	}
+	*into = model.Time(o.Or(0))
+	if o.Infinite {
+		*into = timeInfinite
+	}
+	return true
 }
 
 var parseMoment = wrapper[uint64]{}.Parser(schema.View{Version: V43})

@@ -29,7 +29,7 @@ func ReadYAML(text string, lim Limits) (v *Value, err error) {
 	if err := scanYAML(text, lim); err != nil {
 		return nil, err
 	}
-	tree, err := parseYAML(text)
+	tree, err := parseYAML(acceptYAML12(text))
 	if err != nil {
 		return nil, err
 	}

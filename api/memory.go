@@ -1,0 +1,49 @@
+package api
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// mebibytes is an amount of memory in MiB. A text may have another unit.
+func mebibytes() schema.Type[model.Opt[uint64]] { return mebibyteType{} }
+
+type mebibyteType struct{ wrapper[uint64] }
+
+// Parser reads a number, its wrapper, or a text.
+func (m mebibyteType) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[uint64]) bool {
+	number := m.wrapper.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *model.Opt[uint64]) bool {
+		if doc.Kind != schema.Text {
+			return number(r, doc, into)
+		}
+		n, ok := parseMebibytes(doc.Text)
+		if !ok {
+			return r.Error(doc, "expected an amount of memory as 512, 512M or 1G, got %q", schema.Shorten(doc.Text))
+		}
+		*into = model.Some(n)
+		return true
+	}
+}
+
+var memoryText = regexp.MustCompile(`^(\d{1,19})([KMGT]?)B?$`)
+
+// parseMebibytes reads an amount as Slurm's commands take it, in MiB without a
+// unit. A part of a MiB counts as a whole one.
+func parseMebibytes(s string) (uint64, bool) {
+	m := memoryText.FindStringSubmatch(strings.ToUpper(s))
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(m[1], 10, 63)
+	if m[2] == "K" {
+		return n/1024 + min(n%1024, 1), err == nil
+	}
+	shift := map[string]int{"": 0, "M": 0, "G": 10, "T": 20}[m[2]]
+	return n << shift, err == nil && n <= math.MaxInt64>>shift
+}

@@ -1,0 +1,32 @@
+package schema
+
+import "testing"
+
+// TestYAMLVersion: a document of YAML 1.1 or 1.2 may say so; other versions are
+// refused.
+func TestYAMLVersion(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"%YAML 1.2\n---\na: 12:30\n":                        true,
+		"%YAML 1.1\n---\na: 12:30\n":                        true,
+		"\uFEFF%YAML 1.2\n---\na: 12:30\n":                  true,
+		"# a comment\n\n%YAML\t1.2 # core\r\n---\na: 12:30": true,
+		"%TAG ! tag:x,1:\n%YAML 1.2\n---\na: 12:30\n":       true,
+		"%YAML 1.2\n%YAML 1.2\n---\na: 12:30\n":             false,
+		"%YAML 1.3\n---\na: 12:30\n":                        false,
+		"%YAML 2.0\n---\na: 12:30\n":                        false,
+		"%YAML 1.21\n---\na: 12:30\n":                       false,
+		"%YAML 1.2":                                         false,
+		"%YAML 1.2\na: 12:30\n":                             false, // no "---"
+	} {
+		v, err := ReadYAML(text, DefaultLimits)
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		} else if ok && (len(v.Items) != 1 || v.Items[0].Text != "12:30" || v.Items[0].Kind != Text) {
+			t.Errorf("%q: %+v", text, v)
+		}
+	}
+	const inside = "a: |\n  %YAML 1.2\n  x\n"
+	if v, err := ReadYAML(inside, DefaultLimits); err != nil || v.Items[0].Text != "%YAML 1.2\nx\n" {
+		t.Errorf("in a scalar: %+v, %v", v, err)
+	}
+}

@@ -1,0 +1,81 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/model"
+)
+
+// submitted submits a job with one member more and returns what the controller
+// was sent.
+func submitted(t *testing.T, member string) *model.JobDesc {
+	t.Helper()
+	f := demo()
+	w := serve(t, config(f), request(http.MethodPost, "/slurm/v0.0.43/job/submit", `{"job": {"script": "x", `+member+`}}`))
+	body := envelope(t, w.Body.Bytes())
+	if w.Code != http.StatusOK || len(body.Warnings) != 0 || len(f.submitted) != 1 {
+		t.Fatalf("%s: status %d: %s", member, w.Code, w.Body)
+	}
+	return f.submitted[0]
+}
+
+// TestSubmitTimes: a time may be a number, its wrapper, a date or words, as
+// Slurm's gateway takes it.
+func TestSubmitTimes(t *testing.T) {
+	local := time.Date(2026, 12, 24, 10, 0, 0, 0, time.Local).Unix()
+	for value, want := range map[string]int64{
+		`1795999999`:            1_795_999_999,
+		`"1795999999"`:          1_795_999_999,
+		`"uts1795999999"`:       1_795_999_999,
+		`"2026-12-24T10:00:00"`: local,
+		`"2026-12-24T10:00"`:    local,
+		`"12/24/26-10:00"`:      local,
+		`{"set": true, "infinite": false, "number": 1795999999}`: 1_795_999_999,
+		`{"set": false, "infinite": false, "number": 0}`:         0,
+		`""`: 0,
+		`0`:  0,
+	} {
+		for _, field := range []string{"begin_time", "deadline", "end_time"} {
+			d := submitted(t, fmt.Sprintf("%q: %s", field, value))
+			if got := map[string]model.Time{"begin_time": d.BeginTime, "deadline": d.Deadline, "end_time": d.EndTime}[field]; int64(got) != want {
+				t.Errorf("%s %s: %d, want %d", field, value, got, want)
+			}
+		}
+	}
+	now := time.Now()
+	for _, words := range []string{"now+1hour", "tomorrow", "midnight", "noon", "fika", "teatime", "23:59:59"} {
+		if got := submitted(t, fmt.Sprintf(`"begin_time": %q`, words)).BeginTime; int64(got) < now.Unix() || int64(got) > now.Add(26*time.Hour).Unix() {
+			t.Errorf("%s: %d", words, got)
+		}
+	}
+}
+
+// TestSubmitTexts: memory may have a unit, and a plane its size.
+func TestSubmitTexts(t *testing.T) {
+	memory := func(n uint64) model.JobDesc { return model.JobDesc{Script: "x", MinMemory: model.Some(n)} }
+	plane := model.JobDesc{Script: "x", Distribution: model.Some[uint32](4), PlaneSize: model.Some[uint16](4)}
+	for member, want := range map[string]model.JobDesc{
+		`"memory_per_node": 512`:     memory(512),
+		`"memory_per_node": "512"`:   memory(512),
+		`"memory_per_node": "512M"`:  memory(512),
+		`"memory_per_node": "1G"`:    memory(1024),
+		`"memory_per_node": "1gb"`:   memory(1024),
+		`"memory_per_node": "2T"`:    memory(2 << 20),
+		`"memory_per_node": "2048K"`: memory(2),
+		`"memory_per_node": "2049K"`: memory(3),
+		`"memory_per_node": "0"`:     memory(0),
+		`"memory_per_cpu": "1G"`:     memory(1024 | model.MemPerCPU),
+		`"distribution": "plane=4"`:  plane,
+		`"distribution": "PLANE=4"`:  plane,
+		`"distribution": "plane", "distribution_plane_size": {"set": true, "number": 4}`: plane,
+	} {
+		if d := cmp.Diff(want, *submitted(t, member)); d != "" {
+			t.Errorf("%s: %s", member, d)
+		}
+	}
+}
