@@ -76,23 +76,26 @@ func takeMemory(d *model.JobDesc, n model.Opt[uint64], mark uint64) error {
 }
 
 func takeUser(d *model.JobDesc, s string) (err error) {
-	d.UserID, err = identity(s)
+	d.UserID, d.UserName, err = identity(s)
 	return err
 }
 
 func takeGroup(d *model.JobDesc, s string) (err error) {
-	d.GroupID, err = identity(s)
+	d.GroupID, d.GroupName, err = identity(s)
 	return err
 }
 
-// identity reads the number of a user or a group. Names are not looked up: the gateway's
-// users need not be the cluster's.
-func identity(s string) (model.Opt[uint32], error) {
+// identity reads the number or the name of a user or a group. An empty text is
+// neither.
+func identity(s string) (number model.Opt[uint32], name string, err error) {
+	if strings.Trim(s, "0123456789") != "" || s == "" {
+		return number, s, nil
+	}
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil || n >= nobody {
-		return model.Opt[uint32]{}, errors.New("must be a number")
+		return number, "", fmt.Errorf("%s is out of range, 0 to %d", schema.Shorten(s), uint32(nobody-1))
 	}
-	return model.Some(uint32(n)), nil
+	return model.Some(uint32(n)), "", nil
 }
 
 // rlimit is a resource limit. A job carries them in its environment.

@@ -173,13 +173,17 @@ func (c *call) meta() api.Meta {
 			m.Source = peer.Listener // "unix:/path"; the peer itself has no address
 		}
 	}
-	switch {
-	case c.who.Local:
+	if m.User = c.asUser(); c.who.Local {
 		m.User, m.Group = c.h.Users.User(c.who.UID), c.h.Users.Group(c.who.GID)
-	case c.who.ActAs != "":
-		m.User = c.who.ActAs
-	default:
-		m.User = c.who.Claims.User
 	}
 	return m
+}
+
+// asUser returns the name that the request's token stands for; "" when there is
+// no token.
+func (c *call) asUser() string {
+	if c.who.ActAs != "" {
+		return c.who.ActAs
+	}
+	return c.who.Claims.User
 }

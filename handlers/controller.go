@@ -6,6 +6,13 @@ import (
 	"schedrestd/model"
 )
 
+// Resolver finds the numbers of users and groups, by the databases of the
+// gateway's host. Errors are of kind NotFound or Unavailable.
+type Resolver interface {
+	UserID(ctx context.Context, name string) (uint32, error)
+	GroupID(ctx context.Context, name string) (uint32, error)
+}
+
 // Controller is the daemon that has the nodes and jobs. Every call is made as the
 // credential's user, and it is the controller that decides whether the credential is
 // genuine: errs.Unauthenticated when it is not.

@@ -202,6 +202,21 @@ func (u users) User(n uint32) string {
 
 func (u users) Group(n uint32) string { return u.User(n) }
 
+// UserID finds who has the name.
+func (u users) UserID(_ context.Context, name string) (uint32, error) {
+	if name == "slow" {
+		return 0, errs.New(errs.Unavailable, "users can't be looked up now")
+	}
+	for n, known := range u {
+		if known == name {
+			return n, nil
+		}
+	}
+	return 0, errs.New(errs.NotFound, "not a name")
+}
+
+func (u users) GroupID(ctx context.Context, name string) (uint32, error) { return u.UserID(ctx, name) }
+
 var testUsers = users{0: "root", 20001: "alice", 20002: "bob"}
 
 // now is when the tests take place.
@@ -219,7 +234,7 @@ func config(f *fake) Config {
 		YAML:    schema.NoTag,
 		Cluster: "demo",
 		Release: "1.2.3",
-		Users:   testUsers,
+		Users:   testUsers, Resolver: testUsers,
 		MaxBody: 50 << 20, ReadBody: 20 * time.Second,
 	}
 }

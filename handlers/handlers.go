@@ -42,6 +42,7 @@ type Config struct {
 	Cluster    string                      // name of the cluster
 	Release    string                      // of this program, "1.2.3"
 	Users      api.Users                   // nil: users are shown by number
+	Resolver   Resolver                    // numbers of names; nil: no name has one
 	Sized      bool                        // every answer says how long it is; else those of HTTP/1.0 alone
 	Memory     Memory                      // for answers that are kept until their length is known; nil: there is no bound
 	MaxBody    int64                       // most bytes of a request's body; 0 lets none in

@@ -1,11 +1,13 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/errs"
 	"schedrestd/model"
 )
@@ -23,12 +25,52 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	if desc.Script == "" && desc.Container == "" {
 		return errs.New(errs.Invalid, "there is no script").WithSource("#/job/script")
 	}
+	if err := resolve(c, desc); err != nil {
+		return err
+	}
 	dropTokens(c, desc)
 	submitted, err := change(c, "", func() (*model.Submitted, error) { return h.Controller.Submit(c.ctx, c.cred, desc) }, made)
 	if err != nil {
 		return aboutJob(err)
 	}
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
+}
+
+// resolve puts numbers in the place of the user's and the group's name. The name
+// of the user who asks needs none: the controller knows its own number for it,
+// whatever this host says.
+func resolve(c *call, d *model.JobDesc) error {
+	if d.UserName != "" && d.UserName == c.asUser() {
+		d.UserName = ""
+	}
+	for _, n := range []struct {
+		what   string
+		error  int // Slurm's number for an unknown one
+		name   *string
+		number *model.Opt[uint32]
+		look   func(Resolver, context.Context, string) (uint32, error)
+	}{
+		{"user", 2166, &d.UserName, &d.UserID, Resolver.UserID},
+		{"group", 2164, &d.GroupName, &d.GroupID, Resolver.GroupID},
+	} {
+		if *n.name == "" {
+			continue
+		}
+		missing := errs.New(errs.Invalid, "the gateway's host has no %s %q", n.what, schema.Shorten(*n.name)).WithSource("#/job/" + n.what + "_id")
+		missing.Number = n.error
+		if c.h.Resolver == nil {
+			return missing
+		}
+		id, err := n.look(c.h.Resolver, c.ctx, *n.name)
+		switch {
+		case errs.KindOf(err) == errs.NotFound:
+			return missing
+		case err != nil:
+			return err
+		}
+		*n.name, *n.number = "", model.Some(id)
+	}
+	return nil
 }
 
 // dropTokens takes tokens out of a job's environment, in either spelling, and the one that was sent whatever its

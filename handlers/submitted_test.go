@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,47 @@ func TestSubmitTexts(t *testing.T) {
 	} {
 		if d := cmp.Diff(want, *submitted(t, member)); d != "" {
 			t.Errorf("%s: %s", member, d)
+		}
+	}
+}
+
+// TestSubmitAsUser: user and group may be names. The name of the user who asks is
+// left to the controller; any other is looked up.
+func TestSubmitAsUser(t *testing.T) {
+	for member, want := range map[string]model.JobDesc{
+		`"user_id": "alice"`:                    {Script: "x"},
+		`"user_id": "bob"`:                      {Script: "x", UserID: model.Some[uint32](20002)},
+		`"user_id": "20002"`:                    {Script: "x", UserID: model.Some[uint32](20002)},
+		`"user_id": "root"`:                     {Script: "x", UserID: model.Some[uint32](0)},
+		`"user_id": ""`:                         {Script: "x"},
+		`"group_id": "alice"`:                   {Script: "x", GroupID: model.Some[uint32](20001)},
+		`"user_id": "bob", "group_id": "20001"`: {Script: "x", UserID: model.Some[uint32](20002), GroupID: model.Some[uint32](20001)},
+		`"group_id": ""`:                        {Script: "x"},
+	} {
+		if d := cmp.Diff(want, *submitted(t, member)); d != "" {
+			t.Errorf("%s: %s", member, d)
+		}
+	}
+}
+
+// TestSubmitAsNobody: a name that can't be resolved is refused.
+func TestSubmitAsNobody(t *testing.T) {
+	for _, tt := range []struct {
+		member, source, says string
+		status               int
+	}{
+		{`"user_id": "nosuch"`, "#/job/user_id", `the gateway's host has no user "nosuch"`, 422},
+		{`"group_id": "nosuch"`, "#/job/group_id", `the gateway's host has no group "nosuch"`, 422},
+		{`"user_id": "4294967294"`, "#/job/user_id", "4294967294 is out of range, 0 to 4294967293", 422},
+		{`"user_id": "99999999999999999999"`, "#/job/user_id", "99999999999999999999 is out of range", 422},
+		{`"user_id": "-1"`, "#/job/user_id", `the gateway's host has no user "-1"`, 422},
+		{`"user_id": "slow"`, "", "users can't be looked up now", 503},
+	} {
+		f := demo()
+		w := serve(t, config(f), request(http.MethodPost, "/slurm/v0.0.43/job/submit", `{"job": {"script": "x", `+tt.member+`}}`))
+		body := envelope(t, w.Body.Bytes())
+		if w.Code != tt.status || len(f.submitted) != 0 || len(body.Errors) != 1 || body.Errors[0].Source != tt.source || !strings.HasPrefix(body.Errors[0].Description, tt.says) {
+			t.Errorf("%s: status %d, %d submitted: %s", tt.member, w.Code, len(f.submitted), w.Body)
 		}
 	}
 }

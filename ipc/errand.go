@@ -87,11 +87,13 @@ type Spares struct{ Stock }
 // Kind is KindSpares.
 func (*Spares) Kind() Kind { return KindSpares }
 
-// Who asks for the name of a user or a group: a worker can open no database and start no program.
+// Who asks for the name of a user or a group, or for the number of a name: a
+// worker can open no database and start no program.
 type Who struct {
 	ID     uint64 // chosen by the worker; the answer has it too
 	Group  bool
-	Number uint32
+	Number uint32 // the number to find the name of, when Name is ""
+	Name   string // the name to find the number of
 }
 
 // Kind is KindWho.
@@ -101,13 +103,15 @@ func (q *Who) walk(w *walker) {
 	w.u64(&q.ID)
 	w.flag(&q.Group)
 	w.u32(&q.Number)
+	w.text(&q.Name, maxName)
 }
 
 // Known is the answer to the Who of the same ID.
 type Known struct {
-	ID   uint64
-	Sure bool   // false: the databases can't be asked now
-	Name string // "" when nobody has that number
+	ID     uint64
+	Sure   bool   // false: the databases can't be asked now
+	Name   string // of the number that was asked for; "" when nobody has it
+	Number uint32 // of the name that was asked for; NoID when nobody has it
 }
 
 // Kind is KindKnown.
@@ -117,4 +121,5 @@ func (k *Known) walk(w *walker) {
 	w.u64(&k.ID)
 	w.flag(&k.Sure)
 	w.text(&k.Name, maxName)
+	w.u32(&k.Number)
 }

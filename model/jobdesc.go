@@ -89,7 +89,9 @@ type JobDesc struct {
 	CoresPerSocket      Opt[uint16]
 	ThreadsPerCore      Opt[uint16]
 	UserID              Opt[uint32] // not set: the authenticated user
+	UserName            string      // instead of UserID until it is resolved; never sent
 	GroupID             Opt[uint32] // not set: the authenticated user's
+	GroupName           string      // instead of GroupID until it is resolved; never sent
 	AllocRespPort       uint16
 	AllocTLSCert        string
 	RespHost            string

@@ -253,6 +253,7 @@ func send(m ipc.Message) {
 		put(m.ID, 8)
 		put(0, 1)
 		put(uint64(m.Number), 4)
+		put(0, 2) // no name
 	}
 	sendFrame(raw, 0)
 }

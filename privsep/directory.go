@@ -13,26 +13,31 @@ import (
 	"schedrestd/rate"
 )
 
-// directory names users and groups for all workers. The system's databases are asked by package
+// directory names users and groups for all workers, and finds the numbers of names. The system's databases are asked by package
 // become: its files first, then getent, a process without privileges; what comes back is bounded.
 type directory struct {
-	user, group func(uint32) (string, error)
-	now         func() time.Time
-	asking      chan struct{} // holds an element for each look-up that runs for a worker
-	own         chan struct{} // … for the parent: who is to be born must not wait for what another one asks
+	user, group     func(uint32) (string, error)
+	userID, groupID func(string) (uint32, error)
+	now             func() time.Time
+	asking          chan struct{} // holds an element for each look-up that runs for a worker
+	own             chan struct{} // … for the parent: who is to be born must not wait for what another one asks
 
 	mu    sync.Mutex
 	known map[who]named
 }
 
+// who is a question: for the name of a number, or when there is a name, for its
+// number.
 type who struct {
 	group  bool
 	number uint32
+	name   string
 }
 
 type named struct {
-	text  string
-	until time.Time
+	text   string
+	number uint32
+	until  time.Time
 }
 
 const (
@@ -51,18 +56,27 @@ func newDirectory() *directory {
 		group: func(gid uint32) (string, error) {
 			g, err := become.LookupGID(gid)
 			return g.Name, err
+		},
+		userID: func(name string) (uint32, error) {
+			u, err := become.LookupUser(name)
+			return u.UID, err
+		},
+		groupID: func(name string) (uint32, error) {
+			g, err := become.LookupGroup(name)
+			return g.GID, err
 		}}
 }
 
 // name is the name of a user or group, "" when nobody has that number. An error says that the databases can't be asked.
 func (d *directory) name(group bool, number uint32) (string, error) {
-	q := who{group, number}
-	if text, ok := d.kept(q); ok {
-		return text, nil
+	q := who{group: group, number: number}
+	if known, ok := d.kept(q); ok {
+		return known.text, nil
 	}
 	d.own <- struct{}{}
 	defer func() { <-d.own }()
-	return d.find(q)
+	known, err := d.find(q)
+	return known.text, err
 }
 
 // introduce gives a worker its own user's name, which only who serves rest_auth/local compares anything with.
@@ -104,22 +118,22 @@ func (d *directory) inquirer() *inquirer {
 // errUnasked is what nobody hears any more.
 var errUnasked = errors.New("its worker has ended")
 
-// name is the directory's. It waits while there were too many questions.
-func (i *inquirer) name(group bool, number uint32) (string, error) {
-	q := who{group, number}
+// ask answers a question from the directory. It waits while there were too many
+// questions.
+func (i *inquirer) ask(q who) (named, error) {
 	i.mu.Lock()
 	wait := i.paid.Owe(time.Now(), 1)
 	i.mu.Unlock()
 	time.Sleep(wait)
-	if text, ok := i.kept(q); ok {
-		return text, nil
+	if known, ok := i.kept(q); ok {
+		return known, nil
 	}
 	for _, place := range []chan struct{}{i.turn, i.asking} {
 		select {
 		case place <- struct{}{}:
 			defer func() { <-place }()
 		case <-i.over:
-			return "", errUnasked
+			return named{}, errUnasked
 		}
 	}
 	for !i.isOver() {
@@ -128,7 +142,7 @@ func (i *inquirer) name(group bool, number uint32) (string, error) {
 		}
 		time.Sleep(time.Second / askRate)
 	}
-	return "", errUnasked
+	return named{}, errUnasked
 }
 
 func (i *inquirer) isOver() bool {
@@ -147,33 +161,49 @@ func (i *inquirer) afford() bool {
 }
 
 // find looks q up.
-func (d *directory) find(q who) (string, error) {
-	if text, ok := d.kept(q); ok { // found while this one waited
-		return text, nil
+func (d *directory) find(q who) (named, error) {
+	if known, ok := d.kept(q); ok { // found while this one waited
+		return known, nil
 	}
-	look := d.user
-	if q.group {
-		look = d.group
+	found, err := d.look(q)
+	switch errs.KindOf(err) {
+	case errs.NotFound, errs.Invalid: // what can't be a name is nobody's
+	default:
+		if err != nil {
+			return named{}, err
+		}
 	}
-	text, err := look(q.number)
-	if err != nil && errs.KindOf(err) != errs.NotFound {
-		return "", err
-	}
-	if len(text) > maxNameSize {
-		text = ""
-	}
+	found.until = d.now().Add(keepNames)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.known) >= maxNames {
 		clear(d.known)
 	}
-	d.known[q] = named{text, d.now().Add(keepNames)}
-	return text, nil
+	d.known[q] = found
+	return found, nil
 }
 
-func (d *directory) kept(q who) (string, bool) {
+// look asks the system's databases.
+func (d *directory) look(q who) (found named, err error) {
+	name, number := d.user, d.userID
+	if q.group {
+		name, number = d.group, d.groupID
+	}
+	if q.name != "" {
+		if found.number, err = number(q.name); err != nil {
+			found.number = ipc.NoID
+		}
+		return found, err
+	}
+	if found.text, err = name(q.number); len(found.text) > maxNameSize {
+		found.text = ""
+	}
+	return found, err
+}
+
+func (d *directory) kept(q who) (named, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n, ok := d.known[q]
-	return n.text, ok && d.now().Before(n.until)
+	return n, ok && d.now().Before(n.until)
 }

@@ -169,7 +169,7 @@ func (e *errands) address(way ipc.Way, index uint8) (ipc.Address, error) {
 	return list[index], nil
 }
 
-// look has a name looked up, which may take as long as a directory service does.
+// look has a name or a number looked up, which may take as long as a directory service does.
 func (e *errands) look(m *ipc.Who) error {
 	if e.asked.Add(1) > mostAsked {
 		return fmt.Errorf("it asked for more than %d names at one time", mostAsked)
@@ -177,8 +177,8 @@ func (e *errands) look(m *ipc.Who) error {
 	e.counts.names.add(1)
 	go func() {
 		defer e.asked.Add(-1)
-		name, err := e.names.name(m.Group, m.Number)
-		_ = e.say(&ipc.Known{ID: m.ID, Sure: err == nil, Name: name})
+		known, err := e.names.ask(who{m.Group, m.Number, m.Name})
+		_ = e.say(&ipc.Known{ID: m.ID, Sure: err == nil, Name: known.text, Number: known.number})
 	}()
 	return nil
 }

@@ -242,6 +242,43 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
+// TestNumbersOfNames: a name has a number, or none, or it can't be found out now.
+// A name that could be anything else is nobody's.
+func TestNumbersOfNames(t *testing.T) {
+	d := newDirectory()
+	asked := 0
+	look := func(name string) (uint32, error) {
+		asked++
+		switch name {
+		case "alice":
+			return 20001, nil
+		case "-i":
+			return 0, errs.New(errs.Invalid, "not a name")
+		case "slow":
+			return 0, errs.New(errs.Unavailable, "down")
+		}
+		return 0, errs.New(errs.NotFound, "none")
+	}
+	d.userID, d.groupID = look, func(string) (uint32, error) { return 7, nil }
+	for _, tt := range []struct {
+		q      who
+		number uint32
+		sure   bool
+		all    int // look-ups of users so far
+	}{
+		{who{name: "alice"}, 20001, true, 1}, {who{name: "alice"}, 20001, true, 1},
+		{who{name: "nosuch"}, ipc.NoID, true, 2}, {who{name: "nosuch"}, ipc.NoID, true, 2},
+		{who{name: "-i"}, ipc.NoID, true, 3},
+		{who{name: "slow"}, 0, false, 4}, {who{name: "slow"}, 0, false, 5},
+		{who{name: "alice", group: true}, 7, true, 5},
+	} {
+		known, err := d.inquirer().ask(tt.q)
+		if known.number != tt.number || (err == nil) != tt.sure || asked != tt.all {
+			t.Errorf("%+v: %d, %v after %d look-ups", tt.q, known.number, err, asked)
+		}
+	}
+}
+
 // TestNamesThatCantBeAsked: a worker that can't be told its user's name is complained of, where the name matters.
 func TestNamesThatCantBeAsked(t *testing.T) {
 	d := newDirectory()

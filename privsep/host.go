@@ -92,8 +92,8 @@ func (m means) vouch(c *connection, s service, config Config, on func()) {
 		on()
 		return
 	}
-	if name, ok := m.names.kept(who{number: c.UID}); ok {
-		judge(name, true)
+	if known, ok := m.names.kept(who{number: c.UID}); ok {
+		judge(known.text, true)
 		return
 	}
 	go func() {

@@ -401,7 +401,7 @@ func TestNamesOfOthers(t *testing.T) {
 	captured, honest := d.inquirer(), d.inquirer()
 	var asked sync.WaitGroup
 	for i := range uint32(mostAsked) {
-		asked.Go(func() { captured.name(false, 1000+i) })
+		asked.Go(func() { captured.ask(who{number: 1000 + i}) })
 	}
 	for len(captured.turn) < cap(captured.turn) {
 		time.Sleep(time.Millisecond)
@@ -409,8 +409,8 @@ func TestNamesOfOthers(t *testing.T) {
 	if name, _ := d.name(false, 7); name != "u7" {
 		t.Errorf("the parent hears %q", name)
 	}
-	if name, _ := honest.name(false, 8); name != "u8" {
-		t.Errorf("another worker hears %q", name)
+	if known, _ := honest.ask(who{number: 8}); known.text != "u8" {
+		t.Errorf("another worker hears %q", known.text)
 	}
 	close(captured.over) // it is dead: what waits is not asked
 	close(slow)
@@ -427,7 +427,7 @@ func TestNamesHaveARate(t *testing.T) {
 	i := d.inquirer()
 	began := time.Now()
 	for n := range uint32(askBurst + askRate/2) {
-		i.name(false, n)
+		i.ask(who{number: n})
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("%d names within %s", askBurst+askRate/2, took)
@@ -435,7 +435,7 @@ func TestNamesHaveARate(t *testing.T) {
 	i.paid.Owe(began, knownBurst)
 	began = time.Now()
 	for range knownRate / 2 {
-		i.name(false, 1) // which is known
+		i.ask(who{number: 1}) // which is known
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("%d names that are known within %s", knownRate/2, took)

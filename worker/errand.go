@@ -92,13 +92,40 @@ func (e *Errands) name(group bool, number uint32) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), nameLimit)
 	defer cancel()
-	r, err := e.do(ctx, func(id uint64) ipc.Message { return &ipc.Who{ID: id, Group: group, Number: number} })
+	known, err := e.ask(ctx, ipc.Who{Group: group, Number: number})
 	if err != nil {
 		return "", err
 	}
+	return known.Name, nil
+}
+
+// number returns the number of a user or group; ipc.NoID when there is none of
+// that name.
+func (e *Errands) number(ctx context.Context, group bool, name string) (uint32, error) {
+	if e == nil {
+		return 0, errUnnamed
+	}
+	ctx, cancel := context.WithTimeout(ctx, nameLimit)
+	defer cancel()
+	known, err := e.ask(ctx, ipc.Who{Group: group, Name: name})
+	if err != nil {
+		return 0, err
+	}
+	return known.Number, nil
+}
+
+// ask has the parent answer a question about a user or group.
+func (e *Errands) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
+	r, err := e.do(ctx, func(id uint64) ipc.Message {
+		q.ID = id
+		return &q
+	})
+	if err != nil {
+		return nil, err
+	}
 	known, ok := r.Message.(*ipc.Known)
 	if !ok || !known.Sure {
-		return "", errUnnamed
+		return nil, errUnnamed
 	}
-	return known.Name, nil
+	return known, nil
 }

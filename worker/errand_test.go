@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/rpc/client"
 )
@@ -172,5 +173,45 @@ func TestErrandNames(t *testing.T) {
 	}
 	if _, err := e.name(true, 3); !errors.Is(err, errUnnamed) {
 		t.Errorf("group 3: %v", err)
+	}
+}
+
+// TestErrandNumbers: a name has a number, or none, or it can't be found out now.
+// A name that the parent would not take is not sent to it.
+func TestErrandNumbers(t *testing.T) {
+	u := newUsers(answering(func(m ipc.Message) ipc.Received {
+		q := m.(*ipc.Who)
+		switch {
+		case q.Name == "alice" && !q.Group:
+			return ipc.Received{Message: &ipc.Known{ID: q.ID, Sure: true, Number: 20001}}
+		case q.Name == "lab" && q.Group:
+			return ipc.Received{Message: &ipc.Known{ID: q.ID, Sure: true, Number: 7}}
+		case q.Name == "slow":
+			return ipc.Received{Message: &ipc.Known{ID: q.ID}}
+		case q.Name == "" || len(q.Name) > 255:
+			t.Errorf("the parent was asked for %q", q.Name)
+		}
+		return ipc.Received{Message: &ipc.Known{ID: q.ID, Sure: true, Number: ipc.NoID}}
+	}))
+	ctx := context.Background()
+	if id, err := u.UserID(ctx, "alice"); id != 20001 || err != nil {
+		t.Errorf("alice: %d, %v", id, err)
+	}
+	if id, err := u.GroupID(ctx, "lab"); id != 7 || err != nil {
+		t.Errorf("lab: %d, %v", id, err)
+	}
+	for _, name := range []string{"nosuch", "", strings.Repeat("x", 256)} {
+		if _, err := u.UserID(ctx, name); errs.KindOf(err) != errs.NotFound {
+			t.Errorf("%.10q: %v", name, err)
+		}
+	}
+	if _, err := u.UserID(ctx, "slow"); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("a directory that does not answer: %v", err)
+	}
+	u.resolving <- struct{}{} // another client's look-up
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := u.UserID(gone, "alice"); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("a client that has gone: %v", err)
 	}
 }

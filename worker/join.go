@@ -57,7 +57,8 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 	if cfg.Content != 0 && cfg.Content&plugin.Controller == 0 {
 		cfg.Ready = readiness(nil)
 	}
-	cfg.Users = newUsers(errands)
+	users := newUsers(errands)
+	cfg.Users, cfg.Resolver = users, users
 	if setup.Audit && errands != nil {
 		cfg.Audit = errands.changes
 	}

@@ -1,11 +1,13 @@
 package worker
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"schedrestd/api"
 	"schedrestd/errs"
+	"schedrestd/ipc"
 )
 
 // users names users and groups by the system's own databases, which the parent asks. A list asks for the
@@ -14,6 +16,9 @@ import (
 // unknown numbers stay numbers.
 type users struct {
 	user, group names
+
+	number    func(ctx context.Context, group bool, name string) (uint32, error)
+	resolving chan struct{} // holds an element while a client's name is looked up
 }
 
 // names is one database by number.
@@ -40,8 +45,10 @@ const (
 
 func newUsers(e *Errands) *users {
 	return &users{
-		user:  names{plain: api.Numbers{}.User, now: time.Now, look: func(uid uint32) (string, error) { return e.name(false, uid) }},
-		group: names{plain: api.Numbers{}.Group, now: time.Now, look: func(gid uint32) (string, error) { return e.name(true, gid) }},
+		number:    e.number,
+		resolving: make(chan struct{}, 1),
+		user:      names{plain: api.Numbers{}.User, now: time.Now, look: func(uid uint32) (string, error) { return e.name(false, uid) }},
+		group:     names{plain: api.Numbers{}.Group, now: time.Now, look: func(gid uint32) (string, error) { return e.name(true, gid) }},
 	}
 }
 
@@ -50,6 +57,41 @@ func (u *users) User(uid uint32) string { return u.user.of(uid) }
 
 // Group is the name of gid, or the number in decimal.
 func (u *users) Group(gid uint32) string { return u.group.of(gid) }
+
+// maxNameLength is the longest name that the parent looks up, in bytes.
+const maxNameLength = 255
+
+// UserID returns the uid of a user; errs.NotFound when there is none.
+func (u *users) UserID(ctx context.Context, name string) (uint32, error) {
+	return u.resolve(ctx, false, name)
+}
+
+// GroupID returns the gid of a group; errs.NotFound when there is none.
+func (u *users) GroupID(ctx context.Context, name string) (uint32, error) {
+	return u.resolve(ctx, true, name)
+}
+
+// resolve looks up one name at a time. Any client can have names looked up, and
+// must not use up the look-ups that other clients' answers need.
+func (u *users) resolve(ctx context.Context, group bool, name string) (uint32, error) {
+	if name == "" || len(name) > maxNameLength {
+		return 0, errs.New(errs.NotFound, "not a name")
+	}
+	select {
+	case u.resolving <- struct{}{}:
+		defer func() { <-u.resolving }()
+	case <-ctx.Done():
+		return 0, errs.Wrap(ctx.Err(), errs.Unavailable, "users can't be looked up now")
+	}
+	id, err := u.number(ctx, group, name)
+	switch {
+	case err != nil:
+		return 0, errs.Wrap(err, errs.Unavailable, "users can't be looked up now")
+	case id == ipc.NoID:
+		return 0, errs.New(errs.NotFound, "not a name")
+	}
+	return id, nil
+}
 
 func (n *names) of(id uint32) string {
 	now := n.now()
