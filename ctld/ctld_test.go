@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/ctld/step"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -191,6 +193,10 @@ func TestRefusedSubmissions(t *testing.T) {
 		{Name: "short", StateUp: partitionUp, Flags: partitionDefault, MaxTime: model.Some[uint32](10)},
 		{Name: "down", MaxTime: model.Infinite[uint32]()},
 	}})
+	fields := map[string]bool{}
+	for _, p := range api.JobDesc.Shape(schema.View{Version: api.V43}).Fields {
+		fields[p.Name] = true
+	}
 	tests := []struct {
 		name   string
 		who    server.Identity
@@ -198,30 +204,36 @@ func TestRefusedSubmissions(t *testing.T) {
 		want   int    // Slurm's number
 		words  string // that the user must find in it
 	}{
-		{"no script", me, func(d *model.JobDesc) { d.Script = "" }, fault.NoScript, "no script"},
-		{"no interpreter", me, func(d *model.JobDesc) { d.Script = "echo" }, fault.NoScript, "interpreter"},
-		{"DOS script", me, func(d *model.JobDesc) { d.Script = "#!/bin/sh\r\n" }, fault.NoScript, "DOS"},
-		{"binary script", me, func(d *model.JobDesc) { d.Script += "\x00" }, fault.NoScript, "NUL"},
-		{"huge script", me, func(d *model.JobDesc) { d.Script += strings.Repeat("#", maxScript) }, fault.PathTooLong, "longer"},
-		{"no environment", me, func(d *model.JobDesc) { d.Environment = nil }, fault.NoEnvironment, "environment"},
-		{"bad environment", me, func(d *model.JobDesc) { d.Environment = []string{"=x"} }, fault.NoEnvironment, "NAME=value"},
-		{"no directory", me, func(d *model.JobDesc) { d.WorkDir = "" }, fault.NoWorkDir, "working directory"},
-		{"relative directory", me, func(d *model.JobDesc) { d.WorkDir = "tmp" }, fault.NoWorkDir, "absolute"},
-		{"NUL in a path", me, func(d *model.JobDesc) { d.StdOut = "a\x00b" }, fault.PathTooLong, "NUL"},
-		{"no tasks", me, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](0) }, fault.BadTaskCount, "tasks"},
+		{"no script", me, func(d *model.JobDesc) { d.Script = "" }, fault.NoScript, "script: missing"},
+		{"no interpreter", me, func(d *model.JobDesc) { d.Script = "echo" }, fault.NoScript, "script: the first line must name the interpreter"},
+		{"DOS script", me, func(d *model.JobDesc) { d.Script = "#!/bin/sh\r\n" }, fault.NoScript, "script: DOS"},
+		{"binary script", me, func(d *model.JobDesc) { d.Script += "\x00" }, fault.NoScript, "script: contains a NUL"},
+		{"huge script", me, func(d *model.JobDesc) { d.Script += strings.Repeat("#", maxScript) }, fault.PathTooLong, "script: longer than"},
+		{"no environment", me, func(d *model.JobDesc) { d.Environment = nil }, fault.NoEnvironment, "environment: missing"},
+		{"bad environment", me, func(d *model.JobDesc) { d.Environment = []string{"=x"} }, fault.NoEnvironment, `environment: "=x" is not NAME=value`},
+		{"no directory", me, func(d *model.JobDesc) { d.WorkDir = "" }, fault.NoWorkDir, "current_working_directory: must be an absolute path"},
+		{"relative directory", me, func(d *model.JobDesc) { d.WorkDir = "tmp" }, fault.NoWorkDir, "current_working_directory: must be an absolute path"},
+		{"NUL in a path", me, func(d *model.JobDesc) { d.StdOut = "a\x00b" }, fault.PathTooLong, "standard_output: contains a NUL"},
+		{"no tasks", me, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](0) }, fault.BadTaskCount, "tasks: 0 is out of range, 1 to "},
+		{"no cpus", me, func(d *model.JobDesc) { d.CPUsPerTask = model.Some[uint16](0) }, fault.InvalidCPUCount, "cpus_per_task: must be at least 1"},
+		{"many tasks", me, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](60000) }, fault.NodeConfig, "tasks: 60000 cpus are needed"},
+		{"many cpus", me, func(d *model.JobDesc) { d.MinCPUs = model.Some[uint32](60000) }, fault.NodeConfig, "minimum_cpus: 60000 cpus are needed"},
+		{"long comment", me, func(d *model.JobDesc) { d.Comment = strings.Repeat("x", maxComment+1) }, fault.PathTooLong, "comment: longer than 4096 bytes"},
+		{"long account", me, func(d *model.JobDesc) { d.Account = strings.Repeat("x", maxName+1) }, fault.PathTooLong, "account: longer than 1024 bytes"},
+		{"long argument", me, func(d *model.JobDesc) { d.Argv = []string{"x", strings.Repeat("x", maxPath+1)} }, fault.PathTooLong, "argv: longer than 4096 bytes"},
 		{"too many cpus", me, func(d *model.JobDesc) {
 			d.NumTasks, d.CPUsPerTask = model.Some[uint32](60000), model.Some[uint16](60000)
-		}, fault.NodeConfig, "3600000000 cpus"},
-		{"too much memory", me, func(d *model.JobDesc) { d.MinMemory = model.Some[uint64](1 << 39) }, fault.NodeConfig, "MiB of memory"},
-		{"absurd memory", me, func(d *model.JobDesc) { d.MinMemory = model.Some(1<<62 | model.MemPerCPU) }, fault.InvalidTaskMemory, "not acceptable"},
+		}, fault.NodeConfig, "cpus_per_task: 3600000000 cpus"},
+		{"too much memory", me, func(d *model.JobDesc) { d.MinMemory = model.Some[uint64](1 << 39) }, fault.NodeConfig, "memory_per_node: 549755813888 MiB of memory"},
+		{"absurd memory", me, func(d *model.JobDesc) { d.MinMemory = model.Some(1<<62 | model.MemPerCPU) }, fault.InvalidTaskMemory, "memory_per_cpu: "},
 		{"over the partition's limit", me, func(d *model.JobDesc) { d.TimeLimit = model.Some[uint32](11) }, fault.InvalidTimeLimit, "10 minutes"},
 		{"no limit where there is one", me, func(d *model.JobDesc) { d.TimeLimit = model.Infinite[uint32]() }, fault.InvalidTimeLimit, "10 minutes"},
 		{"unknown partition", me, func(d *model.JobDesc) { d.Partition = "none" }, fault.InvalidPartition, `"none"`},
 		{"partition is down", me, func(d *model.JobDesc) { d.Partition = "down" }, 2070, "down"},
-		{"array", me, func(d *model.JobDesc) { d.Array = "1-3" }, fault.NotSupported, "arrays"},
-		{"dependency", me, func(d *model.JobDesc) { d.Dependency = "afterok:1" }, fault.NotSupported, "dependencies"},
-		{"two nodes", me, func(d *model.JobDesc) { d.MinNodes = model.Some[uint32](2) }, fault.NotSupported, "node"},
-		{"somebody else's job", stranger, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user 0"},
+		{"array", me, func(d *model.JobDesc) { d.Array = "1-3" }, fault.NotSupported, "array: this controller does not support job arrays"},
+		{"dependency", me, func(d *model.JobDesc) { d.Dependency = "afterok:1" }, fault.NotSupported, "dependency: "},
+		{"two nodes", me, func(d *model.JobDesc) { d.MinNodes = model.Some[uint32](2) }, fault.NotSupported, "minimum_nodes: "},
+		{"somebody else's job", stranger, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit a job for user 0"},
 		{"unknown user", server.Identity{}, func(d *model.JobDesc) { d.UserID = model.Some[uint32](3999999999) }, 0, ""},
 	}
 	for _, tt := range tests {
@@ -232,6 +244,9 @@ func TestRefusedSubmissions(t *testing.T) {
 			e, ok := errors.AsType[*errs.Error](err)
 			if !ok || tt.want != 0 && e.Number != tt.want || !strings.Contains(e.Message, tt.words) {
 				t.Errorf("error %#v", err)
+			}
+			if field, _, _ := strings.Cut(e.Message, ": "); !fields[field] {
+				t.Errorf("%q names no field of the API", e.Message)
 			}
 		})
 	}

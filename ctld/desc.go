@@ -2,6 +2,7 @@ package ctld
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -95,17 +96,17 @@ func arguments(d *model.JobDesc) []string {
 func (c *Controller) runAs(who server.Identity, d *model.JobDesc) (become.User, uint32, error) {
 	uid := d.UserID.Or(who.UID)
 	if uid != who.UID && !c.super(who.UID) {
-		return become.User{}, 0, refuse(errs.Denied, fault.NoUserID, "you may not submit a job for user %d", uid)
+		return become.User{}, 0, refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not submit a job for user %d", uid)
 	}
 	if c.uid != 0 && uid != c.uid {
-		return become.User{}, 0, refuse(errs.Denied, fault.AccessDenied, "this controller is not root and runs jobs of user %d alone", c.uid)
+		return become.User{}, 0, refuseField(errs.Denied, fault.AccessDenied, "user_id", "this controller is not root and runs jobs of user %d alone", c.uid)
 	}
 	user, err := c.cfg.Users.LookupUID(uid)
 	if err != nil {
 		if errs.KindOf(err) != errs.NotFound {
 			return become.User{}, 0, err
 		}
-		return become.User{}, 0, refuse(errs.Invalid, fault.UnknownUser, "user %d is not known on this machine", uid)
+		return become.User{}, 0, refuseField(errs.Invalid, fault.UnknownUser, "user_id", "user %d is not known on this machine", uid)
 	}
 	if c.uid != 0 {
 		return user, user.GID, nil // the step can't change it anyhow
@@ -129,7 +130,7 @@ func (c *Controller) runAs(who server.Identity, d *model.JobDesc) (become.User, 
 	case !d.GroupID.Set:
 		return user, user.GID, nil // a set-group-ID program lent it to him for this connection
 	}
-	return become.User{}, 0, refuse(errs.Invalid, 2163, "user %s is not in group %d", user, gid)
+	return become.User{}, 0, refuseField(errs.Invalid, 2163, "group_id", "user %s is not in group %d", user, gid)
 }
 
 func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {
@@ -139,41 +140,60 @@ func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {
 			continue
 		}
 		if p.StateUp != partitionUp {
-			return nil, refuse(errs.Unavailable, 2070, "the partition %s is down", p.Name)
+			return nil, refuseField(errs.Unavailable, 2070, "partition", "%s is down", p.Name)
 		}
 		return p, nil
 	}
 	if d.Partition == "" {
-		return nil, refuse(errs.Invalid, fault.NoDefaultPartition, "the job names no partition, and there is no default one")
+		return nil, refuseField(errs.Invalid, fault.NoDefaultPartition, "partition", "missing, and there is no default one")
 	}
-	return nil, refuse(errs.Invalid, fault.InvalidPartition, "there is no partition %.64q", d.Partition)
+	return nil, refuseField(errs.Invalid, fault.InvalidPartition, "partition", "there is no partition %.64q", d.Partition)
+}
+
+// refuseField refuses a job for one of its fields. The text begins with the
+// field's name, by which the gateway tells clients where in their request the
+// error is.
+func refuseField(kind errs.Kind, number int, field, format string, args ...any) error {
+	return refuse(kind, number, "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
 // checkSupported refuses what would change how, when or where a job runs and that this
 // controller does not do. Taken and left undone, it would run wrongly without a word.
 func checkSupported(d *model.JobDesc) error {
-	for what, asked := range map[string]bool{
-		"job arrays":                d.Array != "",
-		"dependencies":              d.Dependency != "",
-		"reservations":              d.Reservation != "",
-		"licenses":                  d.Licenses != "",
-		"containers":                d.Container != "" || d.ContainerID != "",
-		"generic resources":         d.TRESPerJob+d.TRESPerNode+d.TRESPerSocket+d.TRESPerTask+d.CPUsPerTRES+d.MemPerTRES != "",
-		"features":                  d.Features != "" || d.BatchFeatures != "" || d.ClusterFeatures != "",
-		"burst buffers":             d.BurstBuffer != "",
-		"repeating jobs":            d.Cron.Set != 0,
-		"X11 forwarding":            d.X11 != 0,
-		"immediate jobs":            d.Immediate != 0,
-		"a job id of one's own":     d.JobID.Or(0) != 0,
-		"more than one node":        d.MinNodes.Or(1) > 1,
-		"other clusters":            d.Clusters != "",
-		"signals before the end":    d.WarnSignal != 0,
-		"rebooting before the job":  d.Reboot.Or(0) != 0,
-		"jobs that exclude a node":  d.ExcNodes != "",
-		"more tasks than cpus used": d.Overcommit.Or(0) != 0,
+	for _, t := range []struct {
+		field, what string
+		asked       bool
+	}{
+		{"array", "job arrays", d.Array != ""},
+		{"dependency", "dependencies", d.Dependency != ""},
+		{"reservation", "reservations", d.Reservation != ""},
+		{"licenses", "licenses", d.Licenses != ""},
+		{"container", "containers", d.Container != ""},
+		{"container_id", "containers", d.ContainerID != ""},
+		{"tres_per_job", "generic resources", d.TRESPerJob != ""},
+		{"tres_per_node", "generic resources", d.TRESPerNode != ""},
+		{"tres_per_socket", "generic resources", d.TRESPerSocket != ""},
+		{"tres_per_task", "generic resources", d.TRESPerTask != ""},
+		{"cpus_per_tres", "generic resources", d.CPUsPerTRES != ""},
+		{"memory_per_tres", "generic resources", d.MemPerTRES != ""},
+		{"constraints", "features", d.Features != ""},
+		{"batch_features", "features", d.BatchFeatures != ""},
+		{"cluster_constraint", "features", d.ClusterFeatures != ""},
+		{"burst_buffer", "burst buffers", d.BurstBuffer != ""},
+		{"crontab", "repeating jobs", d.Cron.Set != 0},
+		{"x11", "X11 forwarding", d.X11 != 0},
+		{"immediate", "immediate jobs", d.Immediate != 0},
+		{"job_id", "job ids that a client chooses", d.JobID.Or(0) != 0},
+		{"nodes", "more than one node", d.MinNodes.Or(1) > 1 && d.MaxNodes.Set},
+		{"minimum_nodes", "more than one node", d.MinNodes.Or(1) > 1},
+		{"clusters", "other clusters", d.Clusters != ""},
+		{"kill_warning_signal", "signals before the end", d.WarnSignal != 0},
+		{"reboot", "rebooting before the job", d.Reboot.Or(0) != 0},
+		{"excluded_nodes", "jobs that exclude a node", d.ExcNodes != ""},
+		{"overcommit", "more tasks than processors", d.Overcommit.Or(0) != 0},
 	} {
-		if asked {
-			return refuse(errs.Unsupported, fault.NotSupported, "this controller does not do %s", what)
+		if t.asked {
+			return refuseField(errs.Unsupported, fault.NotSupported, t.field, "this controller does not support %s", t.what)
 		}
 	}
 	return nil
@@ -183,46 +203,53 @@ func checkScript(d *model.JobDesc) error {
 	line, _, _ := strings.Cut(d.Script, "\n")
 	switch {
 	case d.Script == "":
-		return refuse(errs.Invalid, fault.NoScript, "the job has no script")
+		return refuseField(errs.Invalid, fault.NoScript, "script", "missing")
 	case len(d.Script) > maxScript:
-		return refuse(errs.TooLarge, fault.PathTooLong, "the script is longer than %d bytes", maxScript)
+		return refuseField(errs.TooLarge, fault.PathTooLong, "script", "longer than %d bytes", maxScript)
 	case !strings.HasPrefix(line, "#!") || strings.TrimSpace(line[2:]) == "":
-		return refuse(errs.Invalid, fault.NoScript, "the script's first line must name its interpreter, as #!/bin/sh")
+		return refuseField(errs.Invalid, fault.NoScript, "script", "the first line must name the interpreter, as #!/bin/sh")
 	case strings.HasSuffix(line, "\r"):
-		return refuse(errs.Invalid, fault.NoScript, "the script has DOS line ends")
+		return refuseField(errs.Invalid, fault.NoScript, "script", "DOS line endings; use line feeds alone")
 	case strings.Contains(d.Script, "\x00"):
-		return refuse(errs.Invalid, fault.NoScript, "the script has a NUL byte")
+		return refuseField(errs.Invalid, fault.NoScript, "script", "contains a NUL")
 	}
 	return nil
 }
 
 func checkEnvironment(d *model.JobDesc) error {
 	if len(d.Environment) == 0 {
-		return refuse(errs.Invalid, fault.NoEnvironment, "the job has no environment")
+		return refuseField(errs.Invalid, fault.NoEnvironment, "environment", "missing; at least one variable is needed")
 	}
 	size := 0
 	for _, v := range d.Environment {
 		size += len(v)
 		if i := strings.IndexByte(v, '='); i < 1 || strings.Contains(v, "\x00") {
-			return refuse(errs.Invalid, fault.NoEnvironment, "the environment has %.40q, which is not NAME=value", v)
+			return refuseField(errs.Invalid, fault.NoEnvironment, "environment", "%.40q is not NAME=value", v)
 		}
 	}
 	if size > maxEnvironment {
-		return refuse(errs.TooLarge, fault.PathTooLong, "the environment is longer than %d bytes", maxEnvironment)
+		return refuseField(errs.TooLarge, fault.PathTooLong, "environment", "longer than %d bytes", maxEnvironment)
 	}
 	return nil
 }
 
 func checkPaths(d *model.JobDesc) error {
 	if d.WorkDir == "" || !filepath.IsAbs(d.WorkDir) {
-		return refuse(errs.Invalid, fault.NoWorkDir, "the job needs a working directory, as an absolute path")
+		return refuseField(errs.Invalid, fault.NoWorkDir, "current_working_directory", "must be an absolute path")
 	}
-	for _, p := range append([]string{d.WorkDir, d.StdOut, d.StdErr, d.StdIn}, d.Argv...) {
-		if len(p) > maxPath {
-			return refuse(errs.Invalid, fault.PathTooLong, "a path is longer than %d bytes", maxPath)
+	type path struct{ field, path string }
+	paths := []path{
+		{"current_working_directory", d.WorkDir}, {"standard_output", d.StdOut}, {"standard_error", d.StdErr}, {"standard_input", d.StdIn},
+	}
+	for _, arg := range d.Argv {
+		paths = append(paths, path{"argv", arg})
+	}
+	for _, p := range paths {
+		if len(p.path) > maxPath {
+			return refuseField(errs.Invalid, fault.PathTooLong, p.field, "longer than %d bytes", maxPath)
 		}
-		if strings.Contains(p, "\x00") {
-			return refuse(errs.Invalid, fault.PathTooLong, "a path has a NUL byte")
+		if strings.Contains(p.path, "\x00") {
+			return refuseField(errs.Invalid, fault.PathTooLong, p.field, "contains a NUL")
 		}
 	}
 	return nil
@@ -232,16 +259,16 @@ func checkPaths(d *model.JobDesc) error {
 // accounting daemon, when it is too long for that.
 func checkTexts(d *model.JobDesc) error {
 	for _, t := range []struct {
-		what, text string
-		most       int
+		field, text string
+		most        int
 	}{
 		{"name", d.Name, maxName}, {"account", d.Account, maxName}, {"qos", d.QOS, maxName}, {"wckey", d.WCKey, maxName},
-		{"allocating node", d.AllocNode, maxName}, {"mail user", d.MailUser, maxName}, {"MCS label", d.MCSLabel, maxName},
-		{"network", d.Network, maxName}, {"required nodes", d.ReqNodes, maxName},
-		{"comment", d.Comment, maxComment}, {"admin comment", d.AdminComment, maxComment}, {"extra text", d.Extra, maxComment},
+		{"allocation_node_list", d.AllocNode, maxName}, {"mail_user", d.MailUser, maxName}, {"mcs_label", d.MCSLabel, maxName},
+		{"network", d.Network, maxName}, {"required_nodes", d.ReqNodes, maxName},
+		{"comment", d.Comment, maxComment}, {"admin_comment", d.AdminComment, maxComment}, {"extra", d.Extra, maxComment},
 	} {
 		if len(t.text) > t.most {
-			return refuse(errs.TooLarge, fault.PathTooLong, "the job's %s is longer than %d bytes", t.what, t.most)
+			return refuseField(errs.TooLarge, fault.PathTooLong, t.field, "longer than %d bytes", t.most)
 		}
 	}
 	return nil
@@ -251,10 +278,10 @@ func checkTexts(d *model.JobDesc) error {
 func (c *Controller) need(d *model.JobDesc) (queue.Need, error) {
 	tasks, each := d.NumTasks.Or(1), d.CPUsPerTask.Or(1)
 	if tasks == 0 || tasks > maxTasks {
-		return queue.Need{}, refuse(errs.Invalid, fault.BadTaskCount, "a job has 1 to %d tasks, not %d", maxTasks, tasks)
+		return queue.Need{}, refuseField(errs.Invalid, fault.BadTaskCount, "tasks", "%d is out of range, 1 to %d", tasks, maxTasks)
 	}
 	if each == 0 {
-		return queue.Need{}, refuse(errs.Invalid, fault.InvalidCPUCount, "a task has at least 1 cpu")
+		return queue.Need{}, refuseField(errs.Invalid, fault.InvalidCPUCount, "cpus_per_task", "must be at least 1")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -269,7 +296,7 @@ func (c *Controller) need(d *model.JobDesc) (queue.Need, error) {
 		case amount == 0:
 			need.Memory = total.Memory // by convention: all there is
 		case amount > 1<<40:
-			return queue.Need{}, refuse(errs.Invalid, fault.InvalidTaskMemory, "%d MiB of memory is not acceptable", amount)
+			return queue.Need{}, refuseField(errs.Invalid, fault.InvalidTaskMemory, memoryField(d), "%d MiB is out of range", amount)
 		case m.Number&model.MemPerCPU != 0:
 			need.Memory = amount * need.CPUs
 		default:
@@ -277,9 +304,33 @@ func (c *Controller) need(d *model.JobDesc) (queue.Need, error) {
 		}
 	}
 	if err := c.queue.Fits(need); errors.Is(err, queue.ErrNever) {
-		return queue.Need{}, refuse(errs.Invalid, fault.NodeConfig, "the job asks for %v", err)
+		return queue.Need{}, refuseField(errs.Invalid, fault.NodeConfig, largest(d, need, total), "%v", err)
 	}
 	return need, nil
+}
+
+// memoryField returns the field that the job's memory was given in.
+func memoryField(d *model.JobDesc) string {
+	if d.MinMemory.Number&model.MemPerCPU != 0 {
+		return "memory_per_cpu"
+	}
+	return "memory_per_node"
+}
+
+// largest returns the field that makes need exceed total.
+func largest(d *model.JobDesc, need, total queue.Need) string {
+	each := uint64(d.CPUsPerTask.Or(1))
+	switch {
+	case need.CPUs <= total.CPUs:
+		return memoryField(d)
+	case each > total.CPUs:
+		return "cpus_per_task"
+	case uint64(d.NumTasks.Or(1))*each > total.CPUs:
+		return "tasks"
+	case uint64(d.MinCPUs.Or(0)) > total.CPUs:
+		return "minimum_cpus"
+	}
+	return "minimum_cpus_per_node"
 }
 
 // timeLimit is the job's in minutes: its own, else the partition's default, else its limit.
@@ -296,7 +347,7 @@ func timeLimit(d *model.JobDesc, p *model.Partition) (model.Opt[uint32], error) 
 	case limit.Set && limit.Number == 0:
 		limit = most // by convention: none of its own
 	case most.Set && (limit.Infinite || limit.Number > most.Number):
-		return limit, refuse(errs.Invalid, fault.InvalidTimeLimit, "the partition %s allows %d minutes at the most", p.Name, most.Number)
+		return limit, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "the partition %s allows at most %d minutes", p.Name, most.Number)
 	}
 	return limit, nil
 }

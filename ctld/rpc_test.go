@@ -85,7 +85,7 @@ func TestRequestsAtEveryVersion(t *testing.T) {
 				}
 			}
 			d.Script = ""
-			if _, err := rpc.Submit(ctx, own, d); err == nil || !strings.Contains(err.Error(), "no script") {
+			if _, err := rpc.Submit(ctx, own, d); err == nil || !strings.Contains(err.Error(), "script: missing") {
 				t.Error("refused submission:", err)
 			}
 			n := 0

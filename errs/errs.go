@@ -77,6 +77,7 @@ type Error struct {
 	Code    string // stable word for programs; empty means Kind.String()
 	Source  string // where in the request, as "#/job/tasks"; may be empty
 	Number  int    // Slurm's error number when a daemon gave one, else 0
+	Detail  string // the daemon's own words, which Message ends with; may be empty
 	Err     error  // the cause, for the log
 }
 

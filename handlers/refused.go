@@ -2,8 +2,13 @@ package handlers
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
+	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/errs"
+	"schedrestd/model"
 )
 
 // refused is which field of a job a controller is unhappy with, by Slurm's numbers of errors.
@@ -14,15 +19,13 @@ func refused(number int) (field string) {
 		return "partition"
 	case 2004, 2018:
 		return "required_nodes"
-	case 2005, 2069:
-		return "minimum_cpus"
-	case 2006, 2014:
+	case 2006:
 		return "nodes"
 	case 2009:
 		return "script"
 	case 2010, 2165, 2166:
 		return "user_id"
-	case 2163, 2164:
+	case 2113, 2163, 2164:
 		return "group_id"
 	case 2023:
 		return "distribution"
@@ -68,16 +71,29 @@ func refused(number int) (field string) {
 	return ""
 }
 
-// aboutJob adds to a controller's refusal of a job which field it is about, where its number tells.
-func aboutJob(err error) error {
+// aboutJob adds to a controller's refusal of a job which field it is about. Our
+// controller says it in words, "tasks: 0 is out of range", which then stand
+// alone; of Slurm's there is a number.
+func (c *call) aboutJob(err error, d *model.JobDesc) error {
 	e, ok := errors.AsType[*errs.Error](err)
-	if !ok || e.Source != "" || e.Kind != errs.Invalid && e.Kind != errs.Denied {
+	if !ok || e.Source != "" {
 		return err
 	}
 	told := *e
-	told.Source = "#/job"
-	if field := refused(e.Number); field != "" {
-		told.Source += "/" + field
+	named, _, _ := strings.Cut(e.Detail, ": ")
+	isField := func(p schema.Property) bool { return p.Name == named }
+	field := refused(e.Number)
+	switch {
+	case slices.ContainsFunc(api.JobDesc.Shape(c.view).Fields, isField):
+		told.Message, told.Source = e.Detail, "#/job/"+named
+	case e.Kind != errs.Invalid && e.Kind != errs.Denied:
+		return err
+	case field == "", field == "time_limit" && d.Deadline != 0: // Slurm has one number for both
+		told.Source = "#/job"
+	case field == "memory_per_node" && d.MinMemory.Number&model.MemPerCPU != 0:
+		told.Source = "#/job/memory_per_cpu"
+	default:
+		told.Source = "#/job/" + field
 	}
 	return &told
 }

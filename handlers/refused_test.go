@@ -7,6 +7,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/errs"
+	"schedrestd/rpc/fault"
 )
 
 // TestRefusedByTheController: a controller refuses with a number; the client is told which field.
@@ -21,6 +22,9 @@ func TestRefusedByTheController(t *testing.T) {
 		{errs.Error{Kind: errs.Denied, Number: 2052, Message: "you may not use this reservation"}, 403, "#/job/reservation"},
 		{errs.Error{Kind: errs.Denied, Number: 2050, Message: "over a limit"}, 403, "#/job"},
 		{errs.Error{Kind: errs.Invalid, Number: 2012, Message: "a path is too long"}, 422, "#/job"},
+		{errs.Error{Kind: errs.Invalid, Number: 2014, Message: "no nodes can satisfy what the job asks for"}, 422, "#/job"},
+		{errs.Error{Kind: errs.Invalid, Number: 2069, Message: "the number of cpus is not acceptable"}, 422, "#/job"},
+		{errs.Error{Kind: errs.Invalid, Number: 2044, Message: "the memory asked for is not acceptable"}, 422, "#/job/memory_per_node"},
 		{errs.Error{Kind: errs.Unavailable, Message: "the controller can't be reached"}, 503, ""},
 		{errs.Error{Kind: errs.BadAnswer, Number: 2090, Message: "the daemon had a fault of its own"}, 502, ""},
 	}
@@ -31,6 +35,54 @@ func TestRefusedByTheController(t *testing.T) {
 		body := envelope(t, w.Body.Bytes())
 		if w.Code != tt.status || len(body.Errors) != 1 || body.Errors[0].Source != tt.source || body.Errors[0].Number != tt.err.Number {
 			t.Errorf("%d: status %d, %+v", tt.err.Number, w.Code, body.Errors)
+		}
+	}
+}
+
+// TestRefusedInWords: a controller of ours names the field. Its words stand alone,
+// so that they don't contradict the text of the number that goes with them.
+func TestRefusedInWords(t *testing.T) {
+	for _, tt := range []struct {
+		number       uint32
+		text         string
+		status       int
+		source, says string
+	}{
+		{2012, "comment: longer than 4096 bytes", 422, "#/job/comment", "comment: longer than 4096 bytes"},
+		{2009, "script: DOS line endings; use line feeds alone", 422, "#/job/script", "script: DOS line endings; use line feeds alone"},
+		{2127, `environment: "A" is not NAME=value`, 422, "#/job/environment", `environment: "A" is not NAME=value`},
+		{2069, "cpus_per_task: must be at least 1", 422, "#/job/cpus_per_task", "cpus_per_task: must be at least 1"},
+		{2036, "array: this controller does not support job arrays", 501, "#/job/array", "array: this controller does not support job arrays"},
+		{2000, "lua: name a partition", 422, "#/job/partition", "there is no such partition: lua: name a partition"},
+		{2012, "", 422, "#/job", "a path is too long"},
+	} {
+		f := demo()
+		f.submitErr = fault.Of(tt.number, tt.text)
+		w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit", `{"job":{"script":"x"}}`))
+		body := envelope(t, w.Body.Bytes())
+		if w.Code != tt.status || len(body.Errors) != 1 || body.Errors[0].Source != tt.source || body.Errors[0].Description != tt.says || body.Errors[0].Number != int(tt.number) {
+			t.Errorf("%d %q: status %d, %+v", tt.number, tt.text, w.Code, body.Errors)
+		}
+	}
+}
+
+// TestRefusedForOneOfTwo: Slurm has one number for a time limit and a deadline that
+// it refuses, and one for memory of a node and of a processor.
+func TestRefusedForOneOfTwo(t *testing.T) {
+	for _, tt := range []struct {
+		number         int
+		member, source string
+	}{
+		{2051, `"time_limit": 5`, "#/job/time_limit"},
+		{2051, `"deadline": 1`, "#/job"},
+		{2044, `"memory_per_node": 5`, "#/job/memory_per_node"},
+		{2044, `"memory_per_cpu": 5`, "#/job/memory_per_cpu"},
+	} {
+		f := demo()
+		f.submitErr = fault.Of(uint32(tt.number), "")
+		w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit", `{"job":{"script":"x", `+tt.member+`}}`))
+		if body := envelope(t, w.Body.Bytes()); len(body.Errors) != 1 || body.Errors[0].Source != tt.source {
+			t.Errorf("%d with %s: %+v", tt.number, tt.member, body.Errors)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	dropTokens(c, desc)
 	submitted, err := change(c, "", func() (*model.Submitted, error) { return h.Controller.Submit(c.ctx, c.cred, desc) }, made)
 	if err != nil {
-		return aboutJob(err)
+		return c.aboutJob(err, desc)
 	}
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }

@@ -52,9 +52,9 @@ func New(total Need) *Queue { return &Queue{total: total, running: make(map[uint
 func (q *Queue) Fits(need Need) error {
 	switch {
 	case need.CPUs > q.total.CPUs:
-		return fmt.Errorf("%d cpus: %w, which is %d", need.CPUs, ErrNever, q.total.CPUs)
+		return fmt.Errorf("%d cpus are needed, %w, which is %d", need.CPUs, ErrNever, q.total.CPUs)
 	case need.Memory > q.total.Memory:
-		return fmt.Errorf("%d MiB of memory: %w, which is %d", need.Memory, ErrNever, q.total.Memory)
+		return fmt.Errorf("%d MiB of memory are needed, %w, which is %d", need.Memory, ErrNever, q.total.Memory)
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ func byPolicy(err error) error {
 		return err
 	}
 	refused := *e
+	refused.Detail = "" // the policy's words name no field
 	refused.Kind, refused.Message = errs.Invalid, "the site's submit policy refuses the job"
 	if _, text, said := strings.Cut(e.Message, ": "); said {
 		refused.Message = "the site's submit policy refuses: " + text

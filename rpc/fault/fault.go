@@ -38,9 +38,10 @@ func Of(number uint32, text string) *errs.Error {
 	case e.Kind == errs.Unauthenticated:
 		e.Err = errors.New(text) // for the log: an attacker who guesses learns only "no"
 	case strings.HasPrefix(text, e.Message):
-		e.Message = text // a daemon of ours has the same words
+		e.Message, e.Detail = text, text // a daemon of ours has the same words
 	default:
 		e.Message += ": " + text
+		e.Detail = text
 	}
 	return e
 }

@@ -215,7 +215,7 @@ var table = []row{
 	{2110, errs.Invalid, "Duplicate job step id", "", ""},
 	{2111, errs.Invalid, "Core count for reservation node list is not consistent!", "", ""},
 	{2112, errs.Invalid, "X11 forwarding not available", "", ""},
-	{2113, errs.Invalid, "Invalid group id", "the job's group is not named", ""},
+	{2113, errs.Invalid, "Invalid group id", "the group is missing, or not one of the user's", ""},
 	{2114, errs.Invalid, "Job --batch option is invalid or not a subset of --constraint", "", ""},
 	{2115, errs.Invalid, "Invalid Trackable RESource (TRES) specification", "the trackable resources asked for are not acceptable", ""},
 	{2116, errs.Invalid, "Invalid TRESBillingWeights specification", "", ""},
