@@ -121,7 +121,7 @@ func (l layers) has(list ...part) bool {
 	return true
 }
 
-// stand tells whether each part stands as in other.
+// stand reports whether each part stands as it does in other.
 func (l layers) stand(other layers) bool {
 	for p := range l {
 		if l[p].is != other[p].is {

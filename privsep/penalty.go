@@ -65,7 +65,7 @@ func (p *penalties) offend(c *connection, kind penalty.Kind) time.Duration {
 	p.pauses.add(1)
 	if total, ok := p.lines.add(); ok {
 		p.log.Warn("source blocked", "source", c.source.String(), "listener", c.Listener,
-			"last", kind.String(), "pause", wait, "pauses_so_far", total, "hint", c.source.spare())
+			"last", kind.String(), "pause", wait, "pauses_so_far", total, "hint", c.source.exemption())
 	}
 	return wait
 }

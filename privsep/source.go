@@ -40,8 +40,8 @@ func (s source) String() string {
 	return s.addr.String()
 }
 
-// spare returns how an administrator exempts a source that stands for many users.
-func (s source) spare() string {
+// exemption returns how an administrator exempts a source that stands for many users.
+func (s source) exemption() string {
 	if s.local {
 		return fmt.Sprintf("if it is a proxy's, name it: SCHEDRESTD_TRUSTED_PROXIES=unix:%d", s.uid)
 	}

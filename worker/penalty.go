@@ -130,7 +130,7 @@ func (o *offences) unauthenticated(r *http.Request, c *course) {
 	}
 }
 
-// exemption is who as SCHEDRESTD_EXEMPT names it.
+// exemption returns who as SCHEDRESTD_EXEMPT names it.
 func exemption(who netip.Addr) string {
 	if who.Is6() {
 		return who.String() + "/64"
