@@ -15,7 +15,6 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/errs"
-	"schedrestd/rpc/fault"
 )
 
 // status is the HTTP status of a failure: the one place where kinds become numbers.
@@ -171,9 +170,6 @@ func problems(err error, code int) []api.Error {
 		p.Description = auth.Refused
 	default:
 		p.Description, p.Number, p.Source = e.Message, e.Number, e.Source
-		if e.Number != 0 {
-			p.Name = fault.Text(e.Number) // clients of slurmrestd compare it
-		}
 		if hint := errs.HintOf(err); hint != "" {
 			p.Description += "; " + hint
 		}
@@ -185,9 +181,15 @@ func problems(err error, code int) []api.Error {
 	return []api.Error{p}
 }
 
-// problems returns the error entries of err, for a 401 with the hint how to authenticate.
+// problems returns the error entries of err: named by Slurm's text where they have a number, which clients of
+// slurmrestd compare, and for a 401 with the hint how to authenticate.
 func (c *call) problems(err error, code int) []api.Error {
 	list := problems(err, code)
+	for i, p := range list {
+		if p.Number != 0 {
+			list[i].Name = c.h.ErrorText(p.Number)
+		}
+	}
 	if code == http.StatusUnauthorized {
 		list[0].Description += "; " + c.howToAuthenticate()
 	}

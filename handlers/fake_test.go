@@ -12,6 +12,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/errs"
 	"schedrestd/model"
+	"schedrestd/rpc/fault"
 )
 
 // fake is a controller and an accounting daemon that answer what the test says.
@@ -235,7 +236,8 @@ func config(f *fake) Config {
 		Cluster: "demo",
 		Release: "1.2.3",
 		Users:   testUsers, Resolver: testUsers,
-		MaxBody: 50 << 20, ReadBody: 20 * time.Second,
+		ErrorText: fault.Text,
+		MaxBody:   50 << 20, ReadBody: 20 * time.Second,
 	}
 }
 

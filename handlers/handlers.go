@@ -17,6 +17,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type Config struct {
 	Release    string                      // of this program, "1.2.3"
 	Users      api.Users                   // nil: users are shown by number
 	Resolver   Resolver                    // numbers of names; nil: no name has one
+	ErrorText  func(int) string            // Slurm's text for an error number of its own; nil: the number
 	Sized      bool                        // every answer says how long it is; else those of HTTP/1.0 alone
 	Memory     Memory                      // for answers that are kept until their length is known; nil: there is no bound
 	MaxBody    int64                       // most bytes of a request's body; 0 lets none in
@@ -67,6 +69,9 @@ func newHandler(cfg Config) *handler {
 	}
 	if cfg.Users == nil {
 		cfg.Users = api.Numbers{}
+	}
+	if cfg.ErrorText == nil {
+		cfg.ErrorText = strconv.Itoa
 	}
 	if cfg.Judge == nil {
 		cfg.Judge = new(auth.Judge)

@@ -19,6 +19,7 @@ import (
 	"schedrestd/plugin"
 	"schedrestd/release"
 	"schedrestd/rpc/client"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/munge"
 )
 
@@ -99,19 +100,20 @@ func (e *Errands) munged(m ipc.Munge, way ipc.Way, socket string) *munge.Client 
 // answers says what answers look like. There is no daemon in it, and nobody who may ask one.
 func answers(setup ipc.Setup) handlers.Config {
 	cfg := handlers.Config{
-		Names:    spellings(setup.Names),
-		Parsers:  parsers(setup.Parsers),
-		Content:  plugin.Content(setup.Content),
-		Statuses: setup.Statuses,
-		JSON:     schema.Layout(setup.JSON),
-		YAML:     schema.Layout(setup.YAML),
-		Cluster:  setup.Cluster,
-		Release:  release.Version,
-		Sized:    setup.Inetd,
-		MaxBody:  int64(setup.Limits.Body),
-		ReadBody: setup.Limits.ReadBody,
-		Strict:   setup.StrictBodies,
-		Log:      slog.Default(),
+		Names:     spellings(setup.Names),
+		Parsers:   parsers(setup.Parsers),
+		Content:   plugin.Content(setup.Content),
+		Statuses:  setup.Statuses,
+		JSON:      schema.Layout(setup.JSON),
+		YAML:      schema.Layout(setup.YAML),
+		Cluster:   setup.Cluster,
+		Release:   release.Version,
+		ErrorText: fault.Text,
+		Sized:     setup.Inetd,
+		MaxBody:   int64(setup.Limits.Body),
+		ReadBody:  setup.Limits.ReadBody,
+		Strict:    setup.StrictBodies,
+		Log:       slog.Default(),
 	}
 	if len(setup.Accounting) > 0 {
 		cfg.Accounting = unasked{}
