@@ -10,6 +10,8 @@ type body struct {
 	count   int   // bytes of the line, without its end; in the trailer, of all of it
 	wasted  int64 // bytes of the chunks' frames, beyond what is fair
 	started bool  // the size has a digit
+	quoted  bool  // the extension has an open quote
+	escaped bool  // … and a backslash before this byte
 }
 
 const (
@@ -74,15 +76,19 @@ func (l *Lexer) frame(c byte) error {
 func (l *Lexer) sizeLine(c byte) error {
 	l.count++
 	switch {
+	case c == '\r' && l.quoted: // a reader may look for its end on the next line
+		return malformed("a chunk extension has a quote that is not closed")
 	case c == '\r' && l.started:
 		l.count--
 		l.state = atSizeLF
 	case l.count > mostLine:
 		return malformed("the line with a chunk's size is too long")
 	case l.state == inExtension:
-		if isControl(c) {
+		if !isText[c] {
 			return malformed("a chunk extension has a control character")
 		}
+		l.quoted = l.quoted != (c == '"' && !l.escaped)
+		l.escaped = l.quoted && c == '\\' && !l.escaped
 	case isHex(c):
 		if l.count > mostDigits {
 			return malformed("a chunk's size has too many digits")
@@ -155,7 +161,7 @@ func (l *Lexer) trailer(c byte) error {
 	case inValue:
 		if c == '\r' {
 			l.state = atValueLF
-		} else if isControl(c) {
+		} else if !isText[c] {
 			return malformed("a value in the trailer has a control character")
 		}
 	case atValueLF:

@@ -4,6 +4,15 @@ package http1
 // those of a registered name that is not encoded (RFC 3986, 3.2.2).
 var isToken, isName = table("!#$%&'*+-.^_`|~"), table("-._~!$&'()*+,;=")
 
+// isText has the bytes of a field's value: no control character but the tab
+// (RFC 9110, 5.5).
+var isText = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= ' ' && c != 0x7f || c == '\t'
+	}
+	return t
+}()
+
 // table has letters, digits and others.
 func table(others string) (t [256]bool) {
 	for c := range t {
@@ -25,9 +34,6 @@ func areAll(t *[256]bool, text []byte) bool {
 }
 
 func areTokens(text []byte) bool { return len(text) > 0 && areAll(&isToken, text) }
-
-// isControl reports whether c may not be in the value of a field: a tab may.
-func isControl(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 

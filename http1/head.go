@@ -121,12 +121,15 @@ func (l *Lexer) field(line []byte) error {
 	case !areTokens(line[:colon]):
 		return malformed(fmt.Sprintf("header line %d has a character in its name that no name has", number))
 	}
-	for _, c := range line[colon+1:] {
-		if isControl(c) {
-			return malformed(fmt.Sprintf("header line %d has a control character in its value", number))
-		}
+	name, value := line[:colon], line[colon+1:]
+	if !areAll(&isText, value) {
+		return malformed(fmt.Sprintf("header line %d has a control character in its value", number))
 	}
-	return l.note(line[:colon], bytes.Trim(line[colon+1:], " \t"))
+	switch len(name) { // of the names that matter
+	case len("Host"), len("Expect"), len("Trailer"), len("Content-Length"), len("Transfer-Encoding"):
+		return l.note(name, bytes.Trim(value, " \t"))
+	}
+	return nil
 }
 
 // note looks at the fields that decide where the request ends, or that

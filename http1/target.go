@@ -55,7 +55,7 @@ func checkPath(path []byte) error {
 			query = true
 		case c == '%' && !query && (i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2])):
 			return malformed("the path has a % without two hexadecimal digits behind it")
-		case isControl(c) || c == '\t':
+		case !isText[c] || c == '\t':
 			return malformed("the request target has a control character")
 		}
 	}
