@@ -33,9 +33,10 @@ type Missing uint8
 // The ways. Clients of slurmrestd rely on them: to many a 404 is a failure, and 200 with an empty list
 // is "not found".
 const (
-	MissingIs404     Missing = iota
-	MissingIsError           // 200, an empty list, and an error
-	MissingIsWarning         // 200, an empty list, and a warning
+	MissingIs404 Missing = iota
+	MissingIs422
+	MissingIsError   // 200, an empty list, and an error
+	MissingIsWarning // 200, an empty list, and a warning
 )
 
 // Always in Endpoint.Ours says that Slurm's gateway has it in no version.

@@ -125,7 +125,7 @@ var reservationParams = schema.Object("",
 // GetReservation shows one reservation.
 var GetReservation = declare(reservationParams, Endpoint{
 	Method: http.MethodGet, Path: "reservation/{reservation_name}", ID: "get_reservation",
-	Doc: "Show one reservation", Answer: Reservations, Missing: MissingIsError,
-	About:   "The reservation of that name, in a list of one. Capitals make no difference where no two names differ by them alone. A name that no reservation has is answered with 404 under /sched/; under /slurm/ with 200, an empty list and an error, as slurmrestd does.",
+	Doc: "Show one reservation", Answer: Reservations, Missing: MissingIs422,
+	About:   "The reservation of that name, in a list of one. Capitals make no difference where no two names differ by them alone. A name that no reservation has is answered with 404 under /sched/; under /slurm/ with 422, as slurmrestd does.",
 	Returns: "The reservation, in a list of one",
 })

@@ -135,15 +135,18 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
 }
 
-// missing answers with 200 and an empty list, in Slurm's spelling, when err says that the name in the
-// path was not found and Slurm's gateway answers so. It returns every other error.
+// missing answers, in Slurm's spelling, when err says that the name in the path was not found and Slurm's
+// gateway does not answer that with 404. It returns every other error.
 func (c *call) missing(err error) error {
 	how := c.route.Missing
 	if errs.KindOf(err) != errs.NotFound || c.view.Names != schema.Slurm || how == api.MissingIs404 {
 		return err
 	}
 	list := c.problems(err, http.StatusNotFound)
-	if how == api.MissingIsError {
+	switch how {
+	case api.MissingIs422:
+		return c.sendFailure(http.StatusUnprocessableEntity, list, nil)
+	case api.MissingIsError:
 		return c.sendFailure(http.StatusOK, list, nil)
 	}
 	var warnings []api.Warning

@@ -46,9 +46,13 @@ func TestAccountingLists(t *testing.T) {
 					t.Errorf("%s: %s", list, a.text)
 				}
 			}
-			for _, path := range []string{"account/lab", "user/" + l.Owner, "qos/normal", "cluster/elsewhere", "job/4000000", "job/x"} {
-				ask(path).want(t, 404)
+			for path, list := range map[string]string{"account/lab": "accounts", "user/" + l.Owner: "users", "qos/normal": "qos", "cluster/elsewhere": "clusters", "job/4000000": "jobs"} {
+				status := map[string]int{"scheddb": 404, "slurmdb": 200}[segment]
+				if a := ask(path).want(t, status); a.list(list) == nil || len(a.list(list)) != 0 {
+					t.Errorf("%s: %s", path, a.text)
+				}
 			}
+			ask("job/x").want(t, 404)
 			ask("jobs?qos=normal").want(t, 422)
 			ask("jobs?association=1").want(t, 501)
 			ask("jobs?state=DREAMING").want(t, 422)
