@@ -261,11 +261,15 @@ func (c *http1Conn) refuse(why refusal) {
 	go c.part(c.own.answer(why, c.peer, begun))
 }
 
-// part writes the last answer and closes the connection. A client that is still
+// part writes the last answer, if there is one, and closes the connection. A client that is still
 // sending gets a moment to read the answer, since closing a connection with
 // unread data resets it.
 func (c *http1Conn) part(answer []byte) {
-	if _, err := c.Conn.Write(answer); err == nil && c.halfClose() == nil {
+	var err error
+	if len(answer) > 0 {
+		_, err = c.Conn.Write(answer)
+	}
+	if err == nil && c.halfClose() == nil {
 		_ = c.Conn.SetReadDeadline(time.Now().Add(lastRead))
 		_, _ = io.CopyN(io.Discard, c.Conn, 256<<10)
 	}
@@ -332,6 +336,10 @@ func (c *http1Conn) Close() error {
 	defer c.mu.Unlock()
 	switch {
 	case c.refused: // it is being closed
+		return nil
+	case c.broken != nil: // http.Server would reset it, and the answer with it
+		c.refused = true
+		go c.part(nil)
 		return nil
 	case c.answering, c.begun.IsZero(), c.ended:
 		return c.closeNow()
