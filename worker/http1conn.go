@@ -39,6 +39,7 @@ type http1Conn struct {
 	answering bool      // from the call of the handler until its answer is out
 	refused   bool      // the last answer was given, or the connection closed
 	ended     bool      // the client sends no more
+	cut       bool      // … and sent a part of a body
 }
 
 // wrap makes an http1Conn of c.
@@ -111,6 +112,7 @@ func (c *http1Conn) take(p []byte, n int, err error) (int, error) {
 		return n, nil
 	}
 	late := errors.Is(err, os.ErrDeadlineExceeded)
+	c.cut = c.cut || !late && c.lexer.HeadDone() && !c.lexer.Done()
 	inHead := !c.begun.IsZero() && !c.lexer.HeadDone()
 	switch {
 	case late && inHead:
@@ -210,10 +212,13 @@ func (c *http1Conn) begin() bool {
 func (c *http1Conn) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.refused {
+	switch {
+	case c.refused:
 		return
-	}
-	if !c.lexer.Done() || c.ready > 0 { // http.Server sees the end of the request elsewhere
+	case c.cut: // http.Server would wait for another request
+		_ = c.closeNow()
+		return
+	case !c.lexer.Done() || c.ready > 0: // http.Server sees the end of the request elsewhere
 		slog.Error("connection closed: two parsers of HTTP/1 disagree about the end of a request", "peer", c.peer.String())
 		c.refused = true
 		_ = c.Conn.Close()
