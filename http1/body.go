@@ -131,8 +131,8 @@ func (l *Lexer) tooLarge() error {
 	return &Error{http.StatusRequestEntityTooLarge, "the body is too large"}
 }
 
-// trailer takes a byte of the lines behind the last chunk. Nobody reads them,
-// but a line that is none may be the beginning of a request to somebody else.
+// trailer takes a byte of the lines behind the last chunk. They are not used,
+// but a malformed one may begin a request to another reader.
 func (l *Lexer) trailer(c byte) error {
 	if l.count++; l.count > mostTrailer {
 		return malformed("the trailer is too long")

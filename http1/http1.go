@@ -4,8 +4,8 @@
 // request whose end two readers could see in different places is refused with
 // the reason (request smuggling).
 //
-// A Lexer decides; it keeps no bytes, decodes nothing and answers nobody. Its
-// caller hands it the head of a request whole and the body as it arrives:
+// A Lexer only decides: it keeps no bytes, decodes nothing and sends nothing.
+// Its caller hands it the head of a request whole and the body as it arrives:
 //
 //	n := l.Skip(b)         // empty lines before the request
 //	n, err := l.Head(b)    // 0: more has to be read

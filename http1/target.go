@@ -63,7 +63,7 @@ func checkPath(path []byte) error {
 }
 
 // isHost reports whether text is a host, or a host, a colon and a port (RFC
-// 3986, 3.2.2 and 3.2.3). Encoded names are refused: nobody has one.
+// 3986, 3.2.2 and 3.2.3). Percent-encoded names are refused.
 func isHost(text []byte) bool {
 	host, port, _ := bytes.Cut(text, []byte(":"))
 	if len(text) > 0 && text[0] == '[' {
