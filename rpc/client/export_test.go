@@ -42,6 +42,7 @@ func (a *Accounting) WaitFor(d time.Duration) { a.sessions.wait = d }
 
 // How long a release is kept, and a controller without one left alone.
 const (
+	ReleaseWait  = releaseWait
 	ReleaseRetry = releaseRetry
 	ReleaseKept  = releaseKept
 )

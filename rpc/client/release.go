@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	releaseWait  = 500 * time.Millisecond // for the answer, which is kept even when it comes later
+	releaseWait  = 500 * time.Millisecond // from the question on; an answer that comes later is kept, too
 	releaseRetry = 30 * time.Second       // after a question without an answer
 	releaseKept  = 10 * time.Minute       // by then an upgrade within one protocol is noticed
 )
@@ -19,16 +19,17 @@ const (
 type releases struct {
 	mu      sync.Mutex    // guards all fields
 	next    time.Time     // not to be asked before
+	asked   time.Time     // when the last question went out
 	pending chan struct{} // closed when the question that is out has ended; nil: none is out
 }
 
 // Release returns the release of the controller that answered last, as "24.11.5". A controller that is not known to
-// have one is asked, and so is one that was lost meanwhile or told it ten minutes ago; the answer is
-// waited for half a second. A controller that does not tell is of the release whose
-// protocol it speaks, as "24.11". "" means that no controller has answered yet.
+// have one is asked, and so is one that was lost meanwhile or told it ten minutes ago. Half a second after the
+// question no call waits for the answer any more. A controller that does not tell is of the
+// release whose protocol it speaks, as "24.11". "" means that no controller has answered yet.
 func (c *Client) Release(ctx context.Context, cred model.Credential) string {
-	if pending := c.askRelease(ctx, cred); pending != nil {
-		wait := time.NewTimer(releaseWait)
+	if pending, most := c.askRelease(ctx, cred); most > 0 {
+		wait := time.NewTimer(most)
 		defer wait.Stop()
 		select {
 		case <-pending:
@@ -43,24 +44,27 @@ func (c *Client) Release(ctx context.Context, cred model.Credential) string {
 	return ""
 }
 
-// askRelease asks the controller, unless its release is known. It returns nil when there is nothing to wait
-// for. The question outlives the request that caused it: cut off early, it would make
+// askRelease asks the controller, unless its release is known. It returns what to wait for, and how long; 0 is
+// not at all. The question outlives the request that caused it: cut off early, it would make
 // a slow controller pass for one that hangs.
-func (c *Client) askRelease(ctx context.Context, cred model.Credential) (pending <-chan struct{}) {
+func (c *Client) askRelease(ctx context.Context, cred model.Credential) (pending <-chan struct{}, most time.Duration) {
 	r := &c.releases
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := c.now()
 	if d := c.current(); d != nil {
 		if _, until := d.told(); now.Before(until) {
-			return nil
+			return nil, 0
 		}
 	}
-	if r.pending != nil || now.Before(r.next) {
-		return r.pending
+	if r.pending != nil {
+		return r.pending, r.asked.Add(releaseWait).Sub(now)
+	}
+	if now.Before(r.next) {
+		return nil, 0
 	}
 	done := make(chan struct{})
-	r.pending = done
+	r.pending, r.asked = done, now
 	go func() {
 		defer close(done)
 		err := c.learnRelease(context.WithoutCancel(ctx), cred)
@@ -71,7 +75,7 @@ func (c *Client) askRelease(ctx context.Context, cred model.Credential) (pending
 			c.cfg.Log.Debug("controller did not tell its release", "error", err)
 		}
 	}()
-	return done
+	return done, releaseWait
 }
 
 // learnRelease asks, and remembers the answer with the controller that gave it.

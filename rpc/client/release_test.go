@@ -43,7 +43,7 @@ func TestRelease(t *testing.T) {
 func TestReleaseAfterLoss(t *testing.T) {
 	var asked, again atomic.Int32
 	lost, back := serve(t, "tcp", telling("24.11.5", &asked)), serve(t, "tcp", telling("25.05.1", &again))
-	at, now := lost, time.Now()
+	at, now := lost, time.Now() // what runs beside the test reads them only while it is waited for
 	c := client.New(client.Config{
 		Controllers: []client.Address{lost},
 		Dial: func(_ context.Context, _ client.Address) (net.Conn, error) {
@@ -114,6 +114,11 @@ func TestReleaseUnknown(t *testing.T) {
 	}
 }
 
+// neverDone is a context that must not be waited for.
+type neverDone struct{ context.Context }
+
+func (neverDone) Done() <-chan struct{} { panic("it is waited for") }
+
 // TestReleaseOfHanging: nobody waits for a controller that hangs longer than half a second, and its answer counts
 // when it comes.
 func TestReleaseOfHanging(t *testing.T) {
@@ -126,10 +131,17 @@ func TestReleaseOfHanging(t *testing.T) {
 		return tell(ctx, r)
 	}
 	c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", s)}})
+	var later atomic.Int64
+	begun := time.Now()
+	c.Clock(func() time.Time { return begun.Add(time.Duration(later.Load())) })
 	if _, err := c.Ping(t.Context(), ann); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.Release(t.Context(), ann); got == "24.11.5" {
+		t.Errorf("release %q before it was told", got)
+	}
+	later.Store(int64(client.ReleaseWait))
+	if got := c.Release(neverDone{t.Context()}, ann); got == "24.11.5" {
 		t.Errorf("release %q before it was told", got)
 	}
 	close(free)
