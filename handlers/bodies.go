@@ -74,6 +74,11 @@ func (b *bodies) parse(ctx context.Context, n int, f func() error) error {
 		defer func() { <-b.parsing }()
 		return f()
 	case <-ctx.Done():
-		return errs.Wrap(ctx.Err(), errs.Unavailable, "the request was given up before its body was parsed")
+		return cancelled(ctx.Err())
 	}
+}
+
+// cancelled returns the error of a request that ended before its body was parsed.
+func cancelled(err error) error {
+	return errs.Wrap(err, errs.Unavailable, "request cancelled before its body was parsed")
 }

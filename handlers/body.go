@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -35,7 +36,7 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	report := schema.Report{Lenient: c.fast && !c.h.Strict, Strict: c.h.Strict}
 	body := new(T)
 	err = c.h.bodies.parse(c.ctx, len(text), func() error {
-		doc, err := read.read(text, schema.DefaultLimits)
+		doc, err := read.read(c.ctx, text, schema.DefaultLimits)
 		if err != nil {
 			return syntaxError(read.name, err)
 		}
@@ -102,8 +103,13 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 // bodyReader reads the bodies of one format.
 type bodyReader struct {
 	name string
-	read func(string, schema.Limits) (*schema.Value, error)
+	read func(context.Context, string, schema.Limits) (*schema.Value, error)
 }
+
+// jsonBody reads JSON to its end: that takes less than a second however long the body is.
+var jsonBody = bodyReader{"JSON", func(_ context.Context, text string, lim schema.Limits) (*schema.Value, error) {
+	return schema.ReadJSON(text, lim)
+}}
 
 // reader is the reader of what the request says its body is; of JSON when it doesn't say. Both
 // formats are UTF-8; a body that says otherwise, or is compressed, is refused, not misread.
@@ -115,14 +121,14 @@ func (c *call) reader() (bodyReader, error) {
 	}
 	said, sent, one := single(c.r.Header, "Content-Type")
 	if !sent {
-		return bodyReader{"JSON", schema.ReadJSON}, nil
+		return jsonBody, nil
 	}
 	kind, params, err := mime.ParseMediaType(said)
 	charset, ok := params["charset"]
 	if one && err == nil && (!ok || strings.EqualFold(charset, "utf-8")) {
 		switch kind {
 		case mediaJSON:
-			return bodyReader{"JSON", schema.ReadJSON}, nil
+			return jsonBody, nil
 		case mediaYAML, mediaXYAML, "text/yaml":
 			return bodyReader{"YAML", schema.ReadYAML}, nil
 		}
@@ -167,13 +173,15 @@ func brokenBody(e *http1.Error) error {
 	return errs.New(errs.Malformed, "the body can't be read: %s", e.Reason)
 }
 
+// syntaxError returns the error of a body that could not be read. One without a place in the body is
+// that of the request's context.
 func syntaxError(format string, err error) error {
 	e, ok := errors.AsType[*schema.SyntaxError](err)
 	switch {
 	case !ok:
-		return err
+		return cancelled(err)
 	case e.TooLarge:
-		return errs.New(errs.TooLarge, "the body: %v", e).WithSource("#")
+		return errs.New(errs.TooLarge, "the body: %v", e).WithSource("#").WithHint("%s", e.Hint)
 	}
-	return errs.New(errs.Malformed, "the body is not %s: %v", format, e).WithSource("#")
+	return errs.New(errs.Malformed, "the body is not %s: %v", format, e).WithSource("#").WithHint("%s", e.Hint)
 }

@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -73,6 +75,35 @@ func TestYAMLSaysTheSame(t *testing.T) {
 	}
 }
 
+// TestSubmitYAMLCancelled: a body is not parsed to its end, nor submitted, for a client that has disconnected.
+func TestSubmitYAMLCancelled(t *testing.T) {
+	f := demo()
+	r := request(http.MethodPost, "/sched/v0.0.42/job/submit", yamlJob)
+	r.Header.Set("Content-Type", mediaYAML)
+	ctx, cancel := context.WithCancel(r.Context())
+	r = r.WithContext(ctx)
+	r.Body = cancelAtEOF{r.Body, cancel}
+	w := serve(t, config(f), r)
+	if body := envelope(t, w.Body.Bytes()); w.Code != http.StatusServiceUnavailable || len(f.submitted) > 0 ||
+		!strings.Contains(body.Errors[0].Description, "cancelled before its body was parsed") {
+		t.Errorf("status %d, %d submitted: %s", w.Code, len(f.submitted), w.Body)
+	}
+}
+
+// cancelAtEOF is a body that cancels its request when all of it was read.
+type cancelAtEOF struct {
+	io.ReadCloser
+	cancel func()
+}
+
+func (b cancelAtEOF) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.cancel()
+	}
+	return n, err
+}
+
 const yamlJob = `
 # the specification's example, as a person writes it
 job:
@@ -117,6 +148,8 @@ func TestSubmitYAMLRefuses(t *testing.T) {
 		{"two documents", "job: {}\n---\njob: {}\n", 400, "#", "line 2, column 1: a second document follows"},
 		{"merge key", "job: {<<: {}}\n", 400, "#", "line 1, column 7: merge keys"},
 		{"nothing", "", 400, "#", "line 1, column 1: a value is missing"},
+		{"aliases of a long text", "script: &x " + strings.Repeat("y", 1<<20) + "\njob: {environment: [*x, *x]}\n", 413, "#",
+			"line 2, column 25: aliases add too many values or too much text"},
 		{"a word for a number", "job:\n  script: x\n  tasks: many\n", 422, "#/job/tasks", `expected integer, got string "many" (line 3, column 10)`},
 		{"yes is a word", "job:\n  script: x\n  contiguous: yes\n", 422, "#/job/contiguous", "expected boolean, got string (line 3, column 15)"},
 		{"given twice", "job:\n  script: x\n  name: a\n  name: b\n", 422, "#/job/name", "given twice (line 4, column 9)"},

@@ -73,15 +73,9 @@ func (r *jsonReader) place() (line, column int32) {
 	return r.line + 1, r.col + 1
 }
 
-func (r *jsonReader) fail(problem string) error {
+func (r *jsonReader) fail(problem string) *SyntaxError {
 	line, column := r.place()
 	return &SyntaxError{Line: int(line), Column: int(column), Problem: problem}
-}
-
-func (r *jsonReader) tooLarge(problem string) error {
-	err := r.fail(problem).(*SyntaxError)
-	err.TooLarge = true
-	return err
 }
 
 // peek is the next byte, 0 at the end. A NUL byte in the text is no token either.
@@ -94,10 +88,12 @@ func (r *jsonReader) peek() byte {
 
 func (r *jsonReader) value(depth int) (v Value, err error) {
 	if r.n++; r.n > r.lim.Values {
-		return v, r.tooLarge("too many values")
+		return v, tooLarge(r.fail("too many values"), valuesHint(r.lim))
 	}
 	if depth > r.lim.Depth {
-		return v, r.fail("nested too deeply") // whether it ever closes is not looked into
+		err := r.fail("nested too deeply") // whether it ever closes is not looked into
+		err.Hint = depthHint(r.lim)
+		return v, err
 	}
 	v.Line, v.Column = r.place()
 	switch c := r.peek(); {

@@ -47,10 +47,17 @@ var DefaultLimits = Limits{Depth: 64, Values: 500_000}
 type SyntaxError struct {
 	Line, Column int
 	Problem      string // lower case, no full stop
-	TooLarge     bool   // over one of the Limits, not wrong
+	TooLarge     bool   // over a limit, not wrong
+	Hint         string // names the limit; may be empty
 }
 
 // Error is the problem with its place.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Problem)
 }
+
+// valuesHint names the limit of a document with too many values.
+func valuesHint(lim Limits) string { return fmt.Sprintf("at most %d values are read", lim.Values) }
+
+// depthHint names the limit of a document that is nested too deeply.
+func depthHint(lim Limits) string { return fmt.Sprintf("at most %d levels are read", lim.Depth) }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -23,14 +24,18 @@ import (
 //
 // The parser builds its tree before anything can be limited there, at up to 500 bytes for two of
 // text, and looks through all directives for each. So marks, of which each value but the first needs one, and
-// directives are counted before it sees the text. Errors are *SyntaxError.
-func ReadYAML(text string, lim Limits) (v *Value, err error) {
+// directives are counted before it sees the text. Errors are *SyntaxError, or ctx's error when
+// ctx ended before the text was parsed.
+func ReadYAML(ctx context.Context, text string, lim Limits) (v *Value, err error) {
 	text = strings.TrimPrefix(text, "\uFEFF")
 	if err := scanYAML(text, lim); err != nil {
 		return nil, err
 	}
-	tree, err := parseYAML(acceptYAML12(text))
-	if err != nil {
+	tree, err := parseYAML(ctx, acceptYAML12(text))
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
 		return nil, err
 	}
 	r := yamlReader{lim: lim}
@@ -43,7 +48,17 @@ func ReadYAML(text string, lim Limits) (v *Value, err error) {
 
 const (
 	maxDirectives = 8
-	maxAliased    = 10_000 // values that are copies: a kilobyte of text must not become a million of them
+	maxDirective  = 100 // bytes; the parser copies the prefix of a %TAG directive into each value with that tag
+
+	// An alias takes a few bytes however much it stands for. These bound the
+	// values and the bytes of text that all aliases of a document add to it.
+	maxAliased     = 10_000
+	maxAliasedText = 1 << 20
+)
+
+var (
+	aliasHint     = fmt.Sprintf("aliases may add %d values and %d bytes of text to a document; write further copies out", maxAliased, maxAliasedText)
+	directiveHint = fmt.Sprintf("at most %d directives of at most %d bytes are read", maxDirectives, maxDirective)
 )
 
 // scanYAML refuses what would cost the parser too much, or mislead it.
@@ -58,16 +73,21 @@ func scanYAML(text string, lim Limits) error {
 				marks++
 			}
 		case '%':
-			if i == 0 || text[i-1] == '\n' || text[i-1] == '\r' {
-				directives++
+			if i > 0 && text[i-1] != '\n' && text[i-1] != '\r' {
+				continue
+			}
+			directives++
+			line := text[i:min(i+maxDirective+1, len(text))]
+			if directives > maxDirectives || len(line) > maxDirective && !strings.ContainsAny(line, "\r\n") {
+				return tooLarge(at(text, i, "too many directives, or too long a directive"), directiveHint)
 			}
 		}
-		if marks > lim.Values/2 || directives > maxDirectives {
-			return at(text, i, "too many values", true)
+		if marks > lim.Values/2 {
+			return tooLarge(at(text, i, "too many values"), valuesHint(lim))
 		}
 	}
 	if !utf8.ValidString(text) {
-		return at(text, invalidUTF8(text), "not UTF-8", false)
+		return at(text, invalidUTF8(text), "not UTF-8")
 	}
 	return nil
 }
@@ -82,17 +102,23 @@ func invalidUTF8(s string) int {
 }
 
 // at makes the error of a problem at a byte of the text.
-func at(text string, i int, problem string, tooLarge bool) *SyntaxError {
+func at(text string, i int, problem string) *SyntaxError {
 	before := text[:i]
 	lineStart := strings.LastIndexByte(before, '\n') + 1
 	return &SyntaxError{
 		Line:   strings.Count(before, "\n") + 1,
-		Column: utf8.RuneCountInString(before[lineStart:]) + 1, Problem: problem, TooLarge: tooLarge}
+		Column: utf8.RuneCountInString(before[lineStart:]) + 1, Problem: problem}
+}
+
+// tooLarge marks e as the error of a document over a limit, which hint names.
+func tooLarge(e *SyntaxError, hint string) *SyntaxError {
+	e.TooLarge, e.Hint = true, hint
+	return e
 }
 
 // parseYAML makes the tree of the only document in text.
-func parseYAML(text string) (tree *yaml.Node, err error) {
-	from := &slowly{text: text}
+func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
+	from := &slowly{ctx: ctx, text: text}
 	defer func() {
 		if p := recover(); p != nil { // a fault in the parser is no reason to fall over
 			tree, err = nil, from.fail(fmt.Errorf("the parser gave up"))
@@ -102,11 +128,11 @@ func parseYAML(text string) (tree *yaml.Node, err error) {
 	var doc, more yaml.Node
 	switch err := d.Decode(&doc); {
 	case err == io.EOF:
-		return nil, at(text, len(text), "a value is missing", false)
+		return nil, at(text, len(text), "a value is missing")
 	case err != nil:
 		return nil, from.fail(err)
 	case len(doc.Content) != 1:
-		return nil, at(text, len(text), "a value is missing", false)
+		return nil, at(text, len(text), "a value is missing")
 	}
 	switch err := d.Decode(&more); {
 	case err == nil:
@@ -120,14 +146,23 @@ func parseYAML(text string) (tree *yaml.Node, err error) {
 // slowly gives a text to the parser in small pieces. How much was taken when it failed tells where
 // it was: it names a line at most, and not always the right one.
 type slowly struct {
-	text string
-	at   int
+	ctx   context.Context
+	text  string
+	at    int
+	check int // where ctx is looked at next
 }
 
-// Read gives the next few bytes.
+// Read gives the next few bytes, and fails when ctx has ended: parsing 50 MB takes seconds, which
+// a client that has disconnected must not cost.
 func (s *slowly) Read(p []byte) (int, error) {
 	if s.at == len(s.text) {
 		return 0, io.EOF
+	}
+	if s.at >= s.check {
+		if err := s.ctx.Err(); err != nil {
+			return 0, err
+		}
+		s.check = s.at + 16<<10
 	}
 	n := copy(p[:min(len(p), 4)], s.text[s.at:])
 	s.at += n
@@ -137,7 +172,7 @@ func (s *slowly) Read(p []byte) (int, error) {
 // fail makes the error of what the parser says, in its words without its name.
 func (s *slowly) fail(err error) *SyntaxError {
 	problem := strings.TrimPrefix(err.Error(), "yaml: ")
-	where := at(s.text, s.at, "", false)
+	where := at(s.text, s.at, "")
 	if rest, ok := strings.CutPrefix(problem, "line "); ok {
 		if number, said, ok := strings.Cut(rest, ": "); ok {
 			problem = said
@@ -162,27 +197,30 @@ func lineLength(text string, line int) int {
 // yamlReader makes Values of a tree.
 type yamlReader struct {
 	lim     Limits
-	n       int // values so far
-	aliased int // of these, copies
-	copying int // how many aliases we are in
+	n       int        // values so far
+	alias   *yaml.Node // the outermost alias that is being copied; nil outside of aliases
+	aliased int        // values copied so far
+	text    int        // bytes of text copied so far
 }
 
 func (r *yamlReader) value(node *yaml.Node, depth int) (v Value, err error) {
 	v.Line, v.Column = int32(node.Line), int32(node.Column)
 	if r.n++; r.n > r.lim.Values {
-		return v, refuseNode(node, "too many values", true)
+		return v, tooLarge(refuseNode(node, "too many values"), valuesHint(r.lim))
 	}
 	if depth > r.lim.Depth {
-		return v, refuseNode(node, "nested too deeply", false)
+		err := refuseNode(node, "nested too deeply")
+		err.Hint = depthHint(r.lim)
+		return v, err
 	}
-	if r.copying > 0 {
-		if r.aliased++; r.aliased > maxAliased {
-			return v, refuseNode(node, "too many values by aliases", true)
+	if r.alias != nil {
+		if err := r.copied(1, len(node.Value)); err != nil {
+			return v, err
 		}
 	}
 	switch node.Kind {
 	case yaml.AliasNode:
-		return r.alias(node, depth)
+		return r.follow(node, depth)
 	case yaml.SequenceNode:
 		v.Kind = Array
 		if err := kindTag(node, "!!seq"); err != nil {
@@ -198,19 +236,31 @@ func (r *yamlReader) value(node *yaml.Node, depth int) (v Value, err error) {
 	case yaml.ScalarNode:
 		err = r.scalar(node, &v)
 	default:
-		err = refuseNode(node, "not a value", false)
+		err = refuseNode(node, "not a value")
 	}
 	return v, err
 }
 
-// alias is a copy of what the alias names, at the alias's place. One that names what it stands in
-// ends at the depth limit.
-func (r *yamlReader) alias(node *yaml.Node, depth int) (Value, error) {
-	r.copying++
-	v, err := r.value(node.Alias, depth+1)
-	r.copying--
-	v.Line, v.Column = int32(node.Line), int32(node.Column)
+// follow returns a copy of what an alias names, with the place of the alias. An alias of something
+// that contains it ends at the depth limit. Copies share their text.
+func (r *yamlReader) follow(alias *yaml.Node, depth int) (Value, error) {
+	if r.alias == nil {
+		r.alias = alias
+		defer func() { r.alias = nil }()
+	}
+	v, err := r.value(alias.Alias, depth+1)
+	v.Line, v.Column = int32(alias.Line), int32(alias.Column)
 	return v, err
+}
+
+// copied counts values and bytes of text that an alias adds to the document.
+func (r *yamlReader) copied(values, bytes int) error {
+	r.aliased += values
+	r.text += bytes
+	if r.aliased > maxAliased || r.text > maxAliasedText {
+		return tooLarge(refuseNode(r.alias, "aliases add too many values or too much text"), aliasHint)
+	}
+	return nil
 }
 
 func (r *yamlReader) elements(nodes []*yaml.Node, depth int) ([]Value, error) {
@@ -228,7 +278,7 @@ func (r *yamlReader) elements(nodes []*yaml.Node, depth int) ([]Value, error) {
 func (r *yamlReader) members(nodes []*yaml.Node, depth int) ([]Value, error) {
 	var items []Value
 	for i := 0; i+1 < len(nodes); i += 2 {
-		name, err := memberName(nodes[i])
+		name, err := r.memberName(nodes[i])
 		if err != nil {
 			return nil, err
 		}
@@ -242,19 +292,28 @@ func (r *yamlReader) members(nodes []*yaml.Node, depth int) ([]Value, error) {
 	return items, nil
 }
 
-// memberName is the text of a key, whatever else it could be taken for.
-func memberName(key *yaml.Node) (string, error) {
+// memberName returns the text of a key, whatever else it could be taken for.
+func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 	named := key
 	if key.Kind == yaml.AliasNode {
 		named = key.Alias
+		if r.alias == nil {
+			r.alias = key
+			defer func() { r.alias = nil }()
+		}
+	}
+	if r.alias != nil {
+		if err := r.copied(0, len(named.Value)); err != nil {
+			return "", err
+		}
 	}
 	switch {
 	case named.Kind != yaml.ScalarNode:
-		return "", refuseNode(key, "a key that is not a text", false)
+		return "", refuseNode(key, "a key that is not a text")
 	case named.ShortTag() == "!!merge":
-		return "", refuseNode(key, `merge keys ("<<") are not taken; write the members out`, false)
+		return "", refuseNode(key, `merge keys ("<<") are not taken; write the members out`)
 	case tagged(named) && named.ShortTag() != "!!str":
-		return "", refuseNode(key, "a key with a tag", false)
+		return "", refuseNode(key, "a key with a tag")
 	}
 	return named.Value, nil
 }
@@ -264,11 +323,11 @@ func tagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 }
 // kindTag refuses a tag that is not the one that node has without any.
 func kindTag(node *yaml.Node, tag string) error {
 	if tagged(node) && node.ShortTag() != tag {
-		return refuseNode(node, "the tag "+strconv.Quote(Shorten(node.Tag))+" is not taken here", false)
+		return refuseNode(node, "the tag "+strconv.Quote(Shorten(node.Tag))+" is not taken here")
 	}
 	return nil
 }
 
-func refuseNode(n *yaml.Node, problem string, tooLarge bool) error {
-	return &SyntaxError{Line: n.Line, Column: n.Column, Problem: problem, TooLarge: tooLarge}
+func refuseNode(n *yaml.Node, problem string) *SyntaxError {
+	return &SyntaxError{Line: n.Line, Column: n.Column, Problem: problem}
 }

@@ -1,13 +1,16 @@
 package schema
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -38,7 +41,7 @@ func TestReadYAMLScalars(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
-			got, err := ReadYAML(tt.text, DefaultLimits)
+			got, err := ReadYAML(t.Context(), tt.text, DefaultLimits)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +81,7 @@ func TestReadYAMLStructures(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := ReadYAML(tt.text, DefaultLimits)
+			got, err := ReadYAML(t.Context(), tt.text, DefaultLimits)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +111,12 @@ func TestReadYAMLRefuses(t *testing.T) {
 		{"a letter too far", "a: b\n c: d\n", 2, "not allowed", false},
 		{"undefined alias", "a: *b\n", 0, "unknown anchor", false},
 		{"alias of itself", "a: &a [*a]\n", 0, "", false},
-		{"aliases that blow up", bomb, 0, "by aliases", true},
+		{"aliases that blow up", bomb, 5, "aliases add too many values", true},
+		{"aliases of a long scalar", "a: &x " + strings.Repeat("y", 1<<19) + "\nb: [*x, *x, *x]\n", 2, "too much text", true},
+		{"aliases of a long quoted scalar", "a: &x \"" + strings.Repeat("y", 1<<19) + "\"\nb:\n- *x\n- *x\n- *x\n", 5, "too much text", true},
+		{"aliases of a list of long scalars", "a: &x [" + strings.Repeat("y", 1<<20) + "y]\nb: *x\n", 2, "too much text", true},
+		{"aliases of a map with a long key", "a: &x\n  ? " + strings.Repeat("y", 1<<20) + "y\n  : b\nc: *x\n", 4, "too much text", true},
+		{"aliases as keys", "a: &x " + strings.Repeat("y", 1<<19) + "\nb:\n  ? *x\n  ? *x\n  ? *x\n", 5, "too much text", true},
 		{"merge key", "a: &a {b: c}\nd:\n  <<: *a\n", 3, "merge keys", false},
 		{"key that is a list", "? [a]\n: b\n", 1, "a key", false},
 		{"key with a tag", "!!int 1: b\n", 1, "a key", false},
@@ -128,10 +136,11 @@ func TestReadYAMLRefuses(t *testing.T) {
 		{"too deep in block style", strings.Repeat("- ", 100), 1, "nested too deeply", false},
 		{"too many", "[" + strings.Repeat("0,", 300_000), 1, "too many values", true},
 		{"directives", strings.Repeat("%TAG !a! tag:x\n", 20) + "--- a", 9, "too many", true},
+		{"a long directive", "%TAG !a! tag:" + strings.Repeat("x", maxDirective) + "\n--- !a!b c", 1, "too long a directive", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := ReadYAML(tt.text, DefaultLimits)
+			v, err := ReadYAML(t.Context(), tt.text, DefaultLimits)
 			if err == nil {
 				t.Fatalf("read as %v", v)
 			}
@@ -142,10 +151,49 @@ func TestReadYAMLRefuses(t *testing.T) {
 			if tt.line > 0 && e.Line != tt.line || e.Line < 1 || e.Column < 1 || e.TooLarge != tt.tooLarge || !strings.Contains(e.Problem, tt.want) {
 				t.Errorf("%v (too large: %v), want line %d: %s", e, e.TooLarge, tt.line, tt.want)
 			}
+			if e.TooLarge != (e.Hint != "") && e.Problem != "nested too deeply" {
+				t.Errorf("%v: hint %q", e, e.Hint)
+			}
 			if strings.Contains(e.Problem, "yaml") {
 				t.Errorf("%q names the parser", e.Problem)
 			}
 		})
+	}
+}
+
+// TestReadYAMLWithinAliasLimits reads copies up to the limit, which share the text of the original.
+func TestReadYAMLWithinAliasLimits(t *testing.T) {
+	long := strings.Repeat("y", maxAliasedText/2)
+	v, err := ReadYAML(t.Context(), "a: &x "+long+"\nb: [*x, *x]\n", DefaultLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range v.Items[1].Items {
+		if unsafe.StringData(item.Text) != unsafe.StringData(v.Items[0].Text) || len(item.Text) != len(long) {
+			t.Error("the text was copied")
+		}
+	}
+}
+
+// TestReadYAMLStops ends with the context's error, having read no more of the text than a piece.
+func TestReadYAMLStops(t *testing.T) {
+	text := "a: " + strings.Repeat("x", 1<<20)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if v, err := ReadYAML(ctx, text, DefaultLimits); v != nil || err != context.Canceled {
+		t.Errorf("%v, %v", v, err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	from := &slowly{ctx: ctx, text: text}
+	buffer := make([]byte, 4096)
+	for from.at < 100<<10 {
+		if _, err := from.Read(buffer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if _, err := io.Copy(io.Discard, from); err != context.Canceled || from.at > 120<<10 {
+		t.Errorf("%v after %d bytes", err, from.at)
 	}
 }
 
@@ -168,7 +216,7 @@ func TestReadYAMLCost(t *testing.T) {
 func perByte(text string) float64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, _ = ReadYAML(text, DefaultLimits)
+	_, _ = ReadYAML(context.Background(), text, DefaultLimits)
 	runtime.ReadMemStats(&after)
 	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(text))
 }
@@ -198,6 +246,18 @@ var hostileYAML = map[string]func(n int) string{
 	"anchors":      numbered("a%d: &a%[1]d x\n"),
 	"aliases":      func(n int) string { return "a: &a [b, c]\nd:\n" + strings.Repeat("- *a\n", n/5) },
 	"members":      numbered("k%d: 1\n"),
+	"long aliases": func(n int) string {
+		return "a: &a " + strings.Repeat("x", n/2) + "\nd:\n" + strings.Repeat("- *a\n", min(n/10, maxAliased-1))
+	},
+	"long digits": func(n int) string {
+		return "a: &a " + strings.Repeat("9", n/2) + "\nd:\n" + strings.Repeat("- *a\n", min(n/10, maxAliased-1))
+	},
+	"alias keys": func(n int) string {
+		return "a: &a " + strings.Repeat("x", n/2) + "\nd:\n" + strings.Repeat(" ? *a\n", n/12)
+	},
+	"tag prefix": func(n int) string {
+		return "%TAG !a! tag:" + strings.Repeat("x", n/2) + "\n---\n" + strings.Repeat("- !a!b c\n", n/18)
+	},
 	"indentation": func(n int) string {
 		var b strings.Builder
 		for i := 0; b.Len() < n; i++ {
@@ -237,7 +297,7 @@ func TestReadYAMLAgreesWithJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := ReadYAML(text, DefaultLimits)
+		got, err := ReadYAML(t.Context(), text, DefaultLimits)
 		if err != nil {
 			t.Fatalf("%v in %s", err, Shorten(text))
 		}
@@ -257,7 +317,7 @@ func FuzzReadYAML(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		v, err := ReadYAML(text, Limits{Depth: 20, Values: 2000})
+		v, err := ReadYAML(t.Context(), text, Limits{Depth: 20, Values: 2000})
 		if err != nil {
 			if e, ok := err.(*SyntaxError); !ok || v != nil || e.Line < 1 || e.Column < 0 {
 				t.Fatalf("%v with %#v", v, err)
@@ -266,7 +326,7 @@ func FuzzReadYAML(f *testing.F) {
 		}
 		for _, layout := range []Layout{Compact, Pretty, NoTag} {
 			again := yamlOf(t, layout, func(e Encoder) { encode(e, v) })
-			back, err := ReadYAML(again, Limits{Depth: math.MaxInt, Values: math.MaxInt})
+			back, err := ReadYAML(t.Context(), again, Limits{Depth: math.MaxInt, Values: math.MaxInt})
 			if err != nil {
 				t.Fatalf("%v in %q", err, again)
 			}
@@ -310,7 +370,7 @@ func BenchmarkHostileYAML(b *testing.B) {
 				text := text(size)
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {
-					_, _ = ReadYAML(text, DefaultLimits)
+					_, _ = ReadYAML(b.Context(), text, DefaultLimits)
 				}
 			})
 		}

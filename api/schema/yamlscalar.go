@@ -16,7 +16,7 @@ func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	}
 	if tagged(node) {
 		if !v.as(node.ShortTag()) {
-			return refuseNode(node, "not what the tag "+strconv.Quote(Shorten(node.Tag))+" says, or a tag that is not taken", false)
+			return refuseNode(node, "not what the tag "+strconv.Quote(Shorten(node.Tag))+" says, or a tag that is not taken")
 		}
 	}
 	switch v.Kind {
@@ -86,7 +86,7 @@ func plainKind(s string) Kind {
 
 // decimal tells whether s is a number of the core schema in decimal without leading zeros.
 func decimal(s string) bool {
-	s = strings.TrimLeft(s[:1], "+-") + s[1:]
+	s = unsigned(s)
 	whole, rest := digits(s)
 	if len(whole) > 1 && whole[0] == '0' {
 		return false
@@ -104,8 +104,16 @@ func decimal(s string) bool {
 	if rest[0] != 'e' && rest[0] != 'E' {
 		return false
 	}
-	exponent, rest := digits(strings.TrimLeft(rest[1:min(2, len(rest))], "+-") + rest[min(2, len(rest)):])
+	exponent, rest := digits(unsigned(rest[1:]))
 	return exponent != "" && rest == ""
+}
+
+// unsigned returns s without its sign. It does not copy s, which may be a body's whole text.
+func unsigned(s string) string {
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		return s[1:]
+	}
+	return s
 }
 
 func digits(s string) (head, rest string) {

@@ -18,7 +18,7 @@ func TestYAMLVersion(t *testing.T) {
 		"%YAML 1.2":                                         false,
 		"%YAML 1.2\na: 12:30\n":                             false, // no "---"
 	} {
-		v, err := ReadYAML(text, DefaultLimits)
+		v, err := ReadYAML(t.Context(), text, DefaultLimits)
 		if (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		} else if ok && (len(v.Items) != 1 || v.Items[0].Text != "12:30" || v.Items[0].Kind != Text) {
@@ -26,7 +26,7 @@ func TestYAMLVersion(t *testing.T) {
 		}
 	}
 	const inside = "a: |\n  %YAML 1.2\n  x\n"
-	if v, err := ReadYAML(inside, DefaultLimits); err != nil || v.Items[0].Text != "%YAML 1.2\nx\n" {
+	if v, err := ReadYAML(t.Context(), inside, DefaultLimits); err != nil || v.Items[0].Text != "%YAML 1.2\nx\n" {
 		t.Errorf("in a scalar: %+v, %v", v, err)
 	}
 }

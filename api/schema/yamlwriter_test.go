@@ -120,7 +120,7 @@ var texts = []string{"", " ", "a ", " a", "a  b", "yes", "No", "ON", "y", "n", "
 func TestYAMLTextsComeBack(t *testing.T) {
 	for _, layout := range []Layout{Compact, Pretty, NoTag} {
 		text := yamlOf(t, layout, listOf(texts))
-		back, err := ReadYAML(text, DefaultLimits)
+		back, err := ReadYAML(t.Context(), text, DefaultLimits)
 		if err != nil {
 			t.Fatal(err)
 		}
