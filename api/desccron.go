@@ -28,7 +28,7 @@ var cronWild = schema.Words("cron_entry_flags",
 
 var cronEntry = schema.Object("cron_entry",
 	schema.Ignore[cron]("flags", cronWild.Type, "Which fields are \"*\"; read off the fields themselves"),
-	schema.F("minute", schema.String, func(c *cron) *string { return &c.fields[0] }, "Minutes, as \"*/15\" or \"0,30\""),
+	schema.F("minute", schema.String, func(c *cron) *string { return &c.fields[0] }, "Minutes, as \"0,30\" or \"0-59\""),
 	schema.F("hour", schema.String, func(c *cron) *string { return &c.fields[1] }, "Hours"),
 	schema.F("day_of_month", schema.String, func(c *cron) *string { return &c.fields[2] }, "Days of the month"),
 	schema.F("month", schema.String, func(c *cron) *string { return &c.fields[3] }, "Months"),

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"reflect"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -25,6 +26,7 @@ type place struct {
 type used struct {
 	place
 	shape *schema.Shape
+	doc   string // of the fields that use it, when all have the same; else ""
 	uses  int
 	body  bool
 	as    string // name in the document; "" when it is written in place
@@ -41,27 +43,45 @@ func newSchemas(parsers []plugin.Parser) schemas {
 
 // body counts the schema of a body and all that is in it.
 func (s *schemas) body(v schema.View, shape *schema.Shape) {
-	s.count(v, shape)
+	s.count(v, shape, "")
 	s.all[place{v, shape.Name}].body = true
 }
 
-// count counts the uses of named schemas below shape. What is in one counts once, as it is
-// written once.
-func (s *schemas) count(v schema.View, shape *schema.Shape) {
+// count counts the uses of named schemas below shape, which is the schema of a field with the
+// description doc, or of no field. What is in one counts once, as it is written once.
+func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 	if shape.Name != "" {
 		at := place{v, shape.Name}
 		if known := s.all[at]; known != nil {
 			known.uses++
+			known.describe(doc)
 			return
 		}
-		s.all[at] = &used{place: at, shape: shape, uses: 1}
+		s.all[at] = &used{place: at, shape: shape, doc: doc, uses: 1}
 		s.order = append(s.order, s.all[at])
 	}
 	if shape.Items != nil {
-		s.count(v, shape.Items)
+		s.count(v, shape.Items, "")
 	}
 	for _, f := range shape.Fields {
-		s.count(v, f.Shape)
+		if inPlace(f) {
+			s.count(v, f.Shape.Items, "")
+		} else {
+			s.count(v, f.Shape, describe(f))
+		}
+	}
+}
+
+// inPlace reports whether a field's schema is written in the field even if it has a name: a
+// reference to an array stands alone, and the field has more to say than its type and description.
+func inPlace(f schema.Property) bool {
+	return f.Shape.Kind == "array" && f.Shape.Items != nil && (f.Deprecated || strings.Contains(f.Name, " "))
+}
+
+// describe drops the schema's description unless doc, that of another use, is the same.
+func (u *used) describe(doc string) {
+	if u.doc != doc {
+		u.doc = ""
 	}
 }
 
@@ -82,6 +102,7 @@ func (s *schemas) name() {
 		}
 		if alike := ours[inner{u.view.Version, u.name}]; !u.body && alike != nil && reflect.DeepEqual(alike.shape, u.shape) {
 			u.as = alike.as
+			alike.describe(u.doc)
 			continue
 		}
 		ours[inner{u.view.Version, u.name}] = u
@@ -91,7 +112,10 @@ func (s *schemas) name() {
 			u.as = "slurm_" + u.as
 			other = nil
 		}
-		u.first = other == nil
+		if u.first = other == nil; !u.first {
+			other.describe(u.doc)
+			continue
+		}
 		taken[u.as] = u
 	}
 }

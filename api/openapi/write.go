@@ -256,7 +256,12 @@ func (d *writer) namedSchemas() {
 	for _, u := range d.schemas.order {
 		if u.as != "" && u.first {
 			d.Key(u.as)
-			d.shape(u.view, u.shape)
+			d.BeginObject()
+			d.members(u.view, u.shape)
+			if u.shape.Kind == "array" && u.doc != "" {
+				d.pair("description", u.doc)
+			}
+			d.EndObject()
 		}
 	}
 	d.EndObject()
@@ -341,11 +346,18 @@ func (d *writer) properties(v schema.View, s *schema.Shape) {
 	}
 }
 
-// property writes a field. Beside a reference nothing counts in OpenAPI 3.0, so one that is
-// described stands in an allOf.
+// property writes a field. OpenAPI 3.0 ignores what stands beside a reference, so a reference to an
+// object stands in an allOf, which has the field's description. Generators take an allOf
+// for an object: an array in it would lose its type. A reference to an array stands
+// alone, and the array has the description when all its fields agree on it.
 func (d *writer) property(v schema.View, p schema.Property) {
+	named := !inPlace(p) && d.schemas.reference(v, p.Shape) != ""
+	if named && p.Shape.Kind == "array" {
+		d.use(v, p.Shape)
+		return
+	}
 	d.BeginObject()
-	if d.schemas.reference(v, p.Shape) == "" {
+	if !named {
 		d.members(v, p.Shape)
 	} else {
 		if p.Shape.Nullable {

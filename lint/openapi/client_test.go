@@ -33,7 +33,7 @@ func TestClient(t *testing.T) {
 	if err != nil || nodes.JSON200 == nil || len(nodes.JSON200.Nodes) != 1 || *nodes.JSON200.Nodes[0].Cpus < 1 {
 		t.Fatalf("nodes: %v %s", err, nodes.Body)
 	}
-	if none, err := c.SchedV0042GetNodeWithResponse(ctx, "none", nil); err != nil || none.JSON4XX == nil || len(*none.JSON4XX.Errors) != 1 {
+	if none, err := c.SchedV0042GetNodeWithResponse(ctx, "none", nil); err != nil || none.JSONDefault == nil || len(*none.JSONDefault.Errors) != 1 {
 		t.Errorf("a node that is not there: %v %s", err, none.Body)
 	}
 	text := func(s string) *string { return &s }
