@@ -14,7 +14,7 @@ import (
 
 // nameOf are names of a demo's things, by parameter.
 var nameOf = map[string]string{
-	"job_id": "12", "node_name": "n1", "partition_name": "long", "reservation_name": "upgrade", "cluster_name": "demo",
+	"job_id": "12", "node_name": "n1", "partition_name": "long", "reservation_name": "maint", "cluster_name": "demo",
 	"qos": "fast", "account_name": "lab", "name": "alice",
 }
 
