@@ -524,7 +524,8 @@ func TestLargeRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rc, err := persistent(t, nc, codec.V2411, b); err != nil || rc.Code != fault.TooLarge {
+		const told = "the request is too large: it has 100009 bytes, and at most 65536 are accepted"
+		if rc, err := persistent(t, nc, codec.V2411, b); err != nil || rc.Code != fault.TooLarge || rc.Comment != told {
 			t.Errorf("%+v, %v", rc, err)
 		}
 	})
