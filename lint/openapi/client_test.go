@@ -50,6 +50,18 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// TestLive holds the answers of a running gateway against the document: LIVE is the program that does so.
+func TestLive(t *testing.T) {
+	url, token := demo(t)
+	cmd := exec.Command("node", os.Getenv("LIVE"))
+	cmd.Env = append(os.Environ(), "URL="+url, "TOKEN="+token)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
 // demo starts a cluster of one machine until the test has ended.
 func demo(t *testing.T) (url, token string) {
 	cmd := exec.Command(os.Getenv("SCHEDCTL"), "demo", "--listen", "127.0.0.1:0")
