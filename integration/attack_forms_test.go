@@ -162,7 +162,7 @@ func (f *forger) letters() []row {
 			add(fmt.Sprintf("with %q within", c), head+"."+payload[:8]+c+payload[8:]+"."+signature, http.StatusBadRequest)
 			add(fmt.Sprintf("with %q behind", c), good+c, http.StatusBadRequest)
 		}
-		add("folded within", head+"."+payload[:8]+"\r\n "+payload[8:]+"."+signature, 0) // net/http makes a blank of it
+		add("folded within", head+"."+payload[:8]+"\r\n "+payload[8:]+"."+signature, http.StatusBadRequest) // a folded field
 		add("with stray bits in the signature's last letter", head+"."+payload+"."+stray(signature), 0)
 		// Signed as they are: for each signature there is one text, whatever the signer's base64 makes.
 		for name, of := range map[string]func(string) string{"padded": padded, "with stray bits": stray, "with a line end": func(s string) string { return s[:4] + "\n" + s[4:] }, "in the other alphabet": standard} {

@@ -44,8 +44,8 @@ type shaken struct{ unsigned bool } // the keeper did not sign it: no fault of t
 // shakenKey is where a handshake's context has it.
 type shakenKey struct{}
 
-// beginsLikeHTTP tells whether what should be the header of a TLS record is a method in capital
-// letters.
+// beginsLikeHTTP reports whether the bytes in place of a TLS record header are a
+// method in capital letters.
 func beginsLikeHTTP(b []byte) bool {
 	for _, c := range b[:3] {
 		if c < 'A' || c > 'Z' {
