@@ -265,7 +265,7 @@ func TestNoInteractiveLaunch(t *testing.T) {
 			}
 		}
 	}
-	for path, status := range map[string]int{"job/allocate": 405, "job/1/step": 404, "step/launch": 404} {
+	for path, status := range map[string]int{"job/allocate": 501, "job/1/step": 404, "step/launch": 404} {
 		l.ask("POST", "/sched/v0.0.43/"+path, `{}`).want(t, status)
 	}
 	for _, word := range []string{"run", "srun", "alloc", "salloc", "attach", "shell"} {

@@ -142,6 +142,9 @@ func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := c.(*net.TCPConn).SetLinger(0); err != nil { // closing it shows that the client is gone, not only that it sends no more
+			t.Fatal(err)
+		}
 		t.Cleanup(func() { c.Close() })
 		fmt.Fprintf(c, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
 		list = append(list, c)
