@@ -11,8 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"schedrestd/become/stage"
 	"schedrestd/errs"
 )
 
@@ -63,38 +62,36 @@ func (n *nss) ask(database, key string) (string, error) {
 	return "", errs.Wrap(err, errs.Unavailable, "ask getent for %s %s", database, key)
 }
 
-// run runs getent with nothing of ours: no privileges, no environment (least of all a token
-// or LD_PRELOAD), no terminal.
+// run runs getent without our privileges, our environment (least of all a token or
+// LD_PRELOAD) and our terminal. Root has it started as a stranger: its answer
+// decides which user and groups root gives to a job, and a process with the same
+// uid could stop it, take its pipe and answer in its place.
 func run(ctx context.Context, tool, database, key string) (*capped, error) {
-	for _, ids := range strangers() {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, tool, database, key)
-		cmd.Env = []string{"LC_ALL=C"}
-		cmd.Dir = "/"
-		cmd.WaitDelay = time.Second // a grandchild may hold the pipe open
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: ids}
-		out := &capped{left: maxAnswer, stop: cancel}
-		cmd.Stdout = out
-		if err := cmd.Run(); !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace
-			return out, err
+	target := stage.Target{Path: tool, Argv: []string{tool, database, key}, Env: []string{"LC_ALL=C"}}
+	if os.Geteuid() != 0 {
+		return execute(ctx, tool, target.Argv, target.Env)
+	}
+	for _, id := range Strangers() {
+		target.UID, target.GID = id, id
+		argv, env := target.Command()
+		out, err := execute(ctx, stage.Program, argv, env)
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == stage.ExitIdentity {
+			continue // no such id in this user namespace
 		}
+		return out, err
 	}
 	return new(capped), errs.New(errs.Unavailable, "no id to run getent with")
 }
 
-// strangers is whom getent may run as, the best first: ids that nobody has. What it answers
-// decides which user and groups root makes a job have, and a process of the same
-// uid (nobody serves the network here) could stop it, take its pipe and answer instead.
-func strangers() []*syscall.Credential {
-	if os.Geteuid() != 0 {
-		return []*syscall.Credential{nil}
-	}
-	var list []*syscall.Credential
-	for _, id := range Strangers() {
-		list = append(list, Credential(id, id, nil))
-	}
-	return list
+func execute(ctx context.Context, path string, argv, env []string) (*capped, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &capped{left: maxAnswer, stop: cancel}
+	cmd := exec.CommandContext(ctx, path)
+	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdout = argv, env, "/", out
+	cmd.WaitDelay = time.Second // a grandchild may hold the pipe open
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return out, cmd.Run()
 }
 
 // tool is the first getent that exists. Never PATH: whoever sets it would run

@@ -1,0 +1,204 @@
+// Package stage starts a program under another identity.
+//
+// syscall.ForkExec lets the child run in its parent's memory, with the parent
+// suspended in the kernel, until the child executes its program. A child that
+// changes its ids before that belongs to the user while it shares memory with
+// root: with SIGSTOP the user suspends root's thread permanently. The change
+// also makes the shared memory dumpable where fs.suid_dumpable is not 0.
+//
+// So root executes this program again, which nobody else can stop. That process
+// (the stage) changes the ids of its own memory and then executes the target.
+// Stopping it affects nothing but the start of the target, which the starter
+// limits in time.
+//
+// The stage runs in the initialization of this package, before the main function
+// of whatever program imports it. It has no privileges of its own: with ids that
+// the starter may not take it fails.
+package stage
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Program is the file that the starter executes: its own program, in the child
+// too, even when another file has been installed in its place.
+const Program = "/proc/self/exe"
+
+// Exit statuses of a stage that does not get as far as the target. It writes the
+// reason to Target.Report.
+const (
+	ExitIdentity = 125 // the identity can't be taken, or the start is malformed
+	ExitTarget   = 126 // the target can't be executed
+)
+
+// name is the stage's first argument.
+const name = "sched-stage"
+
+// fixed is how many arguments there are before the environment and the arguments
+// of the target.
+const fixed = 8
+
+// Target is a program and the identity that it is to have.
+type Target struct {
+	UID, GID    uint32
+	Groups      []uint32       // supplementary; nil is none, not the starter's
+	DeathSignal syscall.Signal // sent to the target when the thread that started it exits; 0: none
+	Path        string         // absolute; see File
+	Argv        []string
+	Env         []string // while the stage runs, everyone can read it as they can Argv
+	Report      uint32   // descriptor that the reason of a failure is written to; 0: standard error
+}
+
+// fileDir is where a path names a descriptor of the process that opens it.
+const fileDir = "/proc/self/fd/"
+
+// File returns the path of descriptor fd of the stage, which the target does not
+// inherit.
+func File(fd int) string { return fileDir + strconv.Itoa(fd) }
+
+// Command returns the arguments and the environment with which Program becomes t.
+func (t Target) Command() (argv, env []string) {
+	groups := make([]string, len(t.Groups))
+	for i, gid := range t.Groups {
+		groups[i] = decimal(gid)
+	}
+	argv = []string{name, decimal(t.UID), decimal(t.GID), strings.Join(groups, ","),
+		decimal(uint32(t.DeathSignal)), t.Path, decimal(t.Report), decimal(uint32(len(t.Env)))}
+	return slices.Concat(argv, t.Env, t.Argv), []string{"GOMAXPROCS=1"}
+}
+
+func decimal(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+var errMalformed = errors.New("malformed arguments")
+
+// parse reads the arguments that Command wrote.
+func parse(argv []string) (t Target, err error) {
+	if len(argv) <= fixed || argv[0] != name {
+		return t, errMalformed
+	}
+	var signal, variables uint32
+	err = errors.Join(number(argv[1], &t.UID), number(argv[2], &t.GID), number(argv[4], &signal), number(argv[6], &t.Report), number(argv[7], &variables))
+	if argv[3] != "" {
+		for text := range strings.SplitSeq(argv[3], ",") {
+			t.Groups = append(t.Groups, 0)
+			err = errors.Join(err, number(text, &t.Groups[len(t.Groups)-1]))
+		}
+	}
+	rest := argv[fixed:]
+	if err != nil || uint64(variables) >= uint64(len(rest)) {
+		return t, cmp.Or(err, errMalformed)
+	}
+	t.DeathSignal, t.Path, t.Env, t.Argv = syscall.Signal(signal), argv[5], rest[:variables], rest[variables:]
+	if again, _ := t.Command(); !strings.HasPrefix(t.Path, "/") || !slices.Equal(again, argv) {
+		return t, errMalformed
+	}
+	return t, nil
+}
+
+// number reads an id. The one that means "unchanged" to the kernel is refused.
+func number(text string, to *uint32) error {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if *to = uint32(n); err == nil && *to == ^uint32(0) {
+		err = fmt.Errorf("id %s is reserved", text)
+	}
+	return err
+}
+
+func init() {
+	if len(os.Args) == 0 || os.Args[0] != name {
+		return
+	}
+	t, err := parse(os.Args)
+	status := ExitIdentity
+	if err == nil {
+		status, err = t.run()
+	}
+	_, _ = os.NewFile(uintptr(cmp.Or(t.Report, 2)), "report").WriteString("start a program: " + err.Error())
+	os.Exit(status)
+}
+
+// run turns this process into the target. It returns only when that fails.
+func (t Target) run() (status int, err error) {
+	if file, ok := strings.CutPrefix(t.Path, fileDir); ok {
+		fd, err := strconv.Atoi(file)
+		if err != nil {
+			return ExitIdentity, err
+		}
+		syscall.CloseOnExec(fd)
+	}
+	if err := t.become(); err != nil {
+		return ExitIdentity, err
+	}
+	return ExitTarget, fmt.Errorf("execute %s: %w", t.Path, syscall.Exec(t.Path, t.Argv, t.Env))
+}
+
+// become gives the calling thread, which is the process's first one during
+// initialization, the identity of t. The other threads stay as they are until the
+// target is executed, which ends them: nobody can signal or trace these.
+func (t Target) become() error {
+	starter := os.Getppid()
+	if err := disinherit(unix.CAP_SETUID, unix.CAP_SETGID); err != nil {
+		return err
+	}
+	// A process that still has capabilities can't be traced by the user, even where
+	// fs.suid_dumpable makes it dumpable. The kernel drops them at exec.
+	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("keep capabilities until exec: %w", err)
+	}
+	// Package syscall would change all threads.
+	groups := unsafe.Pointer(unsafe.SliceData(t.Groups))
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(t.Groups)), uintptr(groups), 0); e != 0 {
+		return fmt.Errorf("set supplementary groups: %w", e)
+	}
+	gid, uid := uintptr(t.GID), uintptr(t.UID)
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETRESGID, gid, gid, gid); e != 0 {
+		return fmt.Errorf("set gid %d: %w", gid, e)
+	}
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, uid, uid, uid); e != 0 {
+		return fmt.Errorf("set uid %d: %w", uid, e)
+	}
+	if t.DeathSignal == 0 {
+		return nil
+	}
+	// The change of ids has cleared the one that the starter set.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(t.DeathSignal), 0, 0, 0); err != nil {
+		return fmt.Errorf("set the death signal: %w", err)
+	}
+	if os.Getppid() != starter {
+		return errors.New("the starter has exited")
+	}
+	return nil
+}
+
+// The numbers above are those of 64-bit systems; 32-bit ones have others for ids
+// of 32 bits, and this constant overflows.
+const _ uint = 1 << 63
+
+// disinherit takes capabilities out of the set that executed programs inherit, and
+// out of the ambient set with it. The starter put them there for this process:
+// with an empty bounding set root gets no others.
+func disinherit(list ...int) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	err := unix.Capget(&header, &data[0])
+	for _, n := range list {
+		data[n/32].Inheritable &^= 1 << (n % 32)
+	}
+	if err == nil {
+		err = unix.Capset(&header, &data[0])
+	}
+	if err != nil {
+		return fmt.Errorf("disinherit capabilities: %w", err)
+	}
+	return nil
+}

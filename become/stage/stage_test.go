@@ -1,0 +1,249 @@
+package stage
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// user is an ordinary user without a name.
+const user = 31240
+
+// patience bounds waits that only a failure reaches.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	if os.Args[0] == "target" {
+		status, _ := os.ReadFile("/proc/self/status")
+		fmt.Printf("%s%s%s", strings.Join(os.Args[1:], " "), "\n"+strings.Join(os.Environ(), " ")+"\n", status)
+		own, _ := os.Readlink(Program)
+		if three, _ := os.Readlink("/proc/self/fd/3"); three == own {
+			fmt.Println("descriptor 3 is the program")
+		}
+		os.Exit(7)
+	}
+	os.Exit(m.Run())
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: starts a program as another user")
+	}
+}
+
+// start starts t as a service would: root, with descriptor 3 open on file.
+func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
+	t.Helper()
+	argv, env := target.Command()
+	cmd := exec.Command(Program)
+	cmd.Args, cmd.Env, cmd.Dir = argv, env, "/"
+	cmd.Stdout, cmd.Stderr = new(bytes.Buffer), new(bytes.Buffer)
+	if file != nil {
+		cmd.ExtraFiles = []*os.File{file}
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd
+}
+
+// self is this program, as a descriptor to execute it by.
+func self(t *testing.T) *os.File {
+	t.Helper()
+	fd, err := unix.Open(Program, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), Program)
+}
+
+func TestTheTargetHasTheIdentityAndNothingElse(t *testing.T) {
+	needRoot(t)
+	file := self(t)
+	defer file.Close()
+	cmd := start(t, Target{UID: user, GID: user + 1, Groups: []uint32{user + 2, user + 3}, DeathSignal: syscall.SIGTERM,
+		Path: File(3), Argv: []string{"target", "one", ""}, Env: []string{"A=b"}}, file)
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
+		t.Fatalf("%s: %s", cmd.ProcessState, cmd.Stderr)
+	}
+	said := cmd.Stdout.(*bytes.Buffer).String()
+	got := strings.SplitN(said, "\n", 3)[:2]
+	for _, field := range []string{"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapAmb"} {
+		_, rest, _ := strings.Cut(said, "\n"+field+":")
+		value, _, _ := strings.Cut(rest, "\n")
+		got = append(got, strings.Join(strings.Fields(value), " "))
+	}
+	none := "0000000000000000"
+	want := []string{"one ", "A=b", "31240 31240 31240 31240", "31241 31241 31241 31241", "31242 31243", none, none, none, none}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(said, "descriptor 3") {
+		t.Error("the target inherited the descriptor of its program")
+	}
+}
+
+// stuck starts a target that has the identity and waits in the kernel before its first
+// instruction, as one that its user has stopped there. Closing file lets it go on.
+func stuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "stage")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	_ = os.Chmod(dir, 0o755)
+	path := filepath.Join(dir, "target")
+	from, err := os.ReadFile(Program)
+	if err == nil {
+		err = os.WriteFile(path, from, 0o755)
+	}
+	if err == nil {
+		file, err = os.Open(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	// An open that conflicts with a lease, as of exec, waits for the end of it.
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Skipf("this file system has no leases: %v", err)
+	}
+	cmd = start(t, Target{UID: user, GID: user, Path: path, Argv: []string{"target"}}, nil)
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		if bytes.Contains(status, []byte(fmt.Sprintf("\nUid:\t%d", user))) {
+			return cmd, file
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the stage does not change its uid: %s", cmd.Stderr)
+		}
+	}
+}
+
+// A start by fork and exec alone does not return here.
+func TestAStuckTargetDoesNotHoldUpItsStarter(t *testing.T) {
+	needRoot(t)
+	cmd, file := stuck(t)
+	file.Close()
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("%s: %s", cmd.ProcessState, cmd.Stderr)
+	}
+}
+
+// TestDumpable: where the kernel makes a process dumpable that changes its uid, the starter
+// is not, and the user can't trace the stage.
+func TestDumpable(t *testing.T) {
+	needRoot(t)
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+	for _, setting := range []string{"1", "2"} {
+		t.Run(setting, func(t *testing.T) {
+			setSuidDumpable(t, setting)
+			cmd, file := stuck(t)
+			defer file.Close()
+			if is, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); is != 0 || err != nil {
+				t.Errorf("the starter has become dumpable: %d, %v", is, err)
+			}
+			trace := start(t, Target{UID: user, GID: user, Path: "/bin/cat", Argv: []string{"cat", fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid)}}, nil)
+			if err := trace.Wait(); err == nil || !strings.Contains(fmt.Sprint(trace.Stderr), "ermission denied") {
+				t.Errorf("the user can read the stage's memory: %v %s", err, trace.Stderr)
+			}
+		})
+	}
+}
+
+// setSuidDumpable sets fs.suid_dumpable for the duration of the test. It is one for the
+// whole machine: tests that set it run one after the other.
+func setSuidDumpable(t *testing.T, value string) {
+	t.Helper()
+	const path = "/proc/sys/fs/suid_dumpable"
+	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "schedrestd-test-suid_dumpable"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err == nil {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(value), 0)
+	}
+	t.Cleanup(func() {
+		_ = os.WriteFile(path, before, 0)
+		lock.Close()
+	})
+	if err != nil {
+		t.Skipf("fs.suid_dumpable can't be set: %v", err)
+	}
+}
+
+func TestFailedStarts(t *testing.T) {
+	needRoot(t)
+	tests := []struct {
+		name   string
+		change func(*Target)
+		status int
+		says   string
+	}{
+		{"uid that means unchanged", func(t *Target) { t.UID = 1<<32 - 1 }, ExitIdentity, "reserved"},
+		{"group that means unchanged", func(t *Target) { t.Groups = []uint32{1<<32 - 1} }, ExitIdentity, "reserved"},
+		{"relative path", func(t *Target) { t.Path = "bin/sh" }, ExitIdentity, "malformed"},
+		{"no path", func(t *Target) { t.Path = "" }, ExitIdentity, "malformed"},
+		{"no program", func(t *Target) { t.Path = "/no/such/program" }, ExitTarget, "execute /no/such/program: no such file"},
+		{"not open", func(t *Target) { t.Path = File(9) }, ExitTarget, "no such file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			target := Target{UID: user, GID: user, Path: "/bin/true", Argv: []string{"true"}}
+			tt.change(&target)
+			cmd := start(t, target, nil)
+			_ = cmd.Wait()
+			if text := fmt.Sprint(cmd.Stderr); cmd.ProcessState.ExitCode() != tt.status || !strings.Contains(text, tt.says) {
+				t.Errorf("%s: %s", cmd.ProcessState, text)
+			}
+		})
+	}
+}
+
+// An ordinary user who names a stage by hand gets nothing by it.
+func TestAUserGainsNothing(t *testing.T) {
+	needRoot(t)
+	file := self(t)
+	defer file.Close()
+	argv, _ := Target{UID: 0, GID: 0, Path: "/bin/true", Argv: []string{"true"}}.Command()
+	cmd := start(t, Target{UID: user, GID: user, Path: File(3), Argv: argv}, file)
+	_ = cmd.Wait()
+	if text := fmt.Sprint(cmd.Stderr); cmd.ProcessState.ExitCode() != ExitIdentity || !strings.Contains(text, "not permitted") {
+		t.Errorf("%s: %s", cmd.ProcessState, text)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	argv, _ := Target{UID: 1, GID: 2, Groups: []uint32{3, 4}, DeathSignal: 9, Path: "/bin/true", Argv: []string{"true", "x"}, Env: []string{"A=b"}}.Command()
+	f.Add(strings.Join(argv, "\n"))
+	f.Fuzz(func(t *testing.T, text string) {
+		argv := strings.Split(text, "\n")
+		target, err := parse(argv)
+		if err != nil {
+			return
+		}
+		again, _ := target.Command()
+		if diff := cmp.Diff(argv, again); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
