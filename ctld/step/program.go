@@ -87,8 +87,12 @@ type Step struct {
 	child  int // its number when it is our child and must be waited for, else 0
 }
 
+// reportLimit is how long a step may take to claim its job, which includes
+// writing to the disk.
+var reportLimit = time.Minute
+
 // Start starts a step for spec, whose Home must be prepared, and returns when it has claimed
-// the job. log takes what the step has to say to an administrator. The error is ErrTaken
+// the job. A step that does not report in time is killed. log takes what the step has to say to an administrator. The error is ErrTaken
 // when another step has the job; it then may be adopted.
 func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	b, err := json.Marshal(spec)
@@ -112,15 +116,25 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	}
 	// The step closes its end when it has claimed, or says why it could not.
 	failpoint.Here("spawned")
-	text, err := io.ReadAll(io.LimitReader(read, 4096))
+	err = read.SetReadDeadline(time.Now().Add(reportLimit))
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(read, 4096))
+	}
 	s := &Step{handle: process.Hold(pidfd), child: pid}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errors.Join(fmt.Errorf("no report within %s", reportLimit), s.handle.Signal(syscall.SIGKILL))
+	}
 	if err != nil || len(text) > 0 {
 		s.Wait(context.Background())
 		s.Close()
 		if string(text) == ErrTaken.Error() {
 			return nil, ErrTaken
 		}
-		return nil, fmt.Errorf("start step: %w", errors.Join(err, errors.New(string(text))))
+		if err == nil {
+			err = errors.New(string(text))
+		}
+		return nil, fmt.Errorf("start step: %w", err)
 	}
 	c, ok, err := ReadClaim(spec.Home)
 	switch {

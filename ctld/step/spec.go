@@ -15,7 +15,7 @@
 // The process has two stages, since Go can't fork without exec. The first (watch) is the
 // controller's user, mostly root: it claims, keeps time and memory limits, ends the whole tree
 // and writes the outcome, and never touches what the user names. The second
-// (start) is already the user before its first instruction: it enters the working
+// (start) is already the user before its first instruction (package become/stage): it enters the working
 // directory, opens the output and executes the script. Root would follow a link from
 // the output to /etc/shadow; the user can't.
 package step

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/become/stage"
 	"schedrestd/ctld/process"
 )
 
@@ -19,17 +20,13 @@ import (
 // High, because scripts use low numbers for their own.
 const scriptFD = 100
 
-// start executes the second stage as the job's user, and has its word awaited.
+// start executes the second stage as the job's user and returns; a goroutine reads
+// its report. The user can stop it before its first instruction, but neither this
+// process (package stage) nor the time limit.
 //
-// Everything that makes it the user happens between fork and exec, so not one of its
-// instructions runs as root. The environment is empty: the user's LD_PRELOAD and the
-// like reach only the script.
+// The environment is empty: the user's LD_PRELOAD and the like reach only the
+// script.
 func (w *watch) start() error {
-	program, err := OpenProgram()
-	if err != nil {
-		return err
-	}
-	defer program.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -51,8 +48,11 @@ func (w *watch) start() error {
 		return fmt.Errorf("leave root's session keyring: %w", err)
 	}
 	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	argv, env := []string{startName}, stageEnv
 	if u := w.spec.User; u != nil {
-		attr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+		second := stage.Target{UID: u.UID, GID: u.GID, Groups: u.Groups, DeathSignal: attr.Pdeathsig,
+			Path: stage.Program, Argv: argv, Env: env, Report: reportFD}
+		argv, env = second.Command()
 	}
 	if w.group != nil {
 		dir, err := w.group.Open()
@@ -63,12 +63,10 @@ func (w *watch) start() error {
 		defer dir.Close()
 		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 	}
-	w.main, err = syscall.ForkExec(program.path(), []string{startName}, &syscall.ProcAttr{
-		Dir: "/", Env: stageEnv, Files: files, Sys: attr,
-	})
+	w.main, err = syscall.ForkExec(stage.Program, argv, &syscall.ProcAttr{Dir: "/", Env: env, Files: files, Sys: attr})
 	if err != nil {
 		read.Close()
-		return fmt.Errorf("become the user: %w", err)
+		return fmt.Errorf("start a process: %w", err)
 	}
 	go func() { w.started <- listen(read) }()
 	return nil

@@ -95,6 +95,10 @@ func newWatch() (*watch, error) {
 
 // run starts the script and returns when it and all that descends from it has ended.
 func (w *watch) run() {
+	limit := make(<-chan time.Time)
+	if w.spec.TimeLimit > 0 {
+		limit = time.After(w.spec.TimeLimit) // includes the start
+	}
 	w.expose()
 	if err := w.start(); err != nil {
 		w.started <- err
@@ -102,10 +106,6 @@ func (w *watch) run() {
 	w.protect()
 	w.given.Close()
 	w.spec.Script, w.spec.Environment = "", nil // may be megabytes, for hours
-	limit := make(<-chan time.Time)
-	if w.spec.TimeLimit > 0 {
-		limit = time.After(w.spec.TimeLimit)
-	}
 	sample := make(<-chan time.Time)
 	if w.sampler != nil {
 		sample = w.sampler.C
