@@ -36,10 +36,12 @@ type Options struct {
 	UserClaimField string           // claim that may name the user besides sun and username
 	Now            func() time.Time // nil: time.Now
 
-	// NameNeeded tells which users' tokens are only good with the name of somebody to
-	// act as (require_user_name); nil: nobody's. A proxy that holds root's token and forgets
-	// the name, or has it stripped, is so refused rather than served as root.
-	NameNeeded func(user string) bool
+	// Privileged reports whether no token may serve as this user
+	// (require_user_name): neither one of the user's own without a name to act as,
+	// nor one that names the user. nil: there is no such user. A proxy that holds
+	// root's token and forgets the name, has it stripped, or passes on a name that
+	// the client chose, is refused rather than served as root.
+	Privileged func(user string) bool
 }
 
 // timeOf asks a clock; nil is this machine's.

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -45,8 +46,8 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 			// let in before is still answered, also when that takes several questions.
 			return Credential{}, refuse("token: expired")
 		}
-		if name == "" && opt.NameNeeded != nil && opt.NameNeeded(claims.User) {
-			return Credential{}, refuse("the token needs the name of somebody to act as")
+		if opt.Privileged != nil && opt.Privileged(cmp.Or(name, claims.User)) {
+			return Credential{}, refuse("the request has the authority of a privileged user: name another user to act as")
 		}
 		return Credential{Token: token, ActAs: name, Claims: claims, proof: proof}, nil
 	case opt.Local:

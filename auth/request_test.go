@@ -56,7 +56,7 @@ func TestFromRequest(t *testing.T) {
 	nameless := both
 	nameless.User = ""
 	named := both
-	named.NameNeeded = func(user string) bool { return user == claims.User }
+	named.Privileged = func(user string) bool { return user == claims.User || user == "toor" }
 
 	tests := []struct {
 		name   string
@@ -79,7 +79,9 @@ func TestFromRequest(t *testing.T) {
 		{"harmless Connection", both, &tcp, T + "\nConnection: keep-alive, X-Other", token, ""},
 
 		{"a name where one is needed", named, &tcp, T + "\n" + N + "bob", acting, ""},
-		{"no name where one is needed", named, &tcp, T, nil, "needs the name of somebody to act as"},
+		{"no name where one is needed", named, &tcp, T, nil, "name another user to act as"},
+		{"the own name where another is needed", named, &tcp, T + "\n" + N + claims.User, nil, "name another user to act as"},
+		{"another privileged name", named, &tcp, T + "\n" + N + "toor", nil, "name another user to act as"},
 		{"nothing", both, &tcp, "", nil, "not a local connection"},
 		{"nothing, without local", jwt, &unix, "", nil, "no token"},
 		{"name alone", both, &tcp, N + "bob", nil, "not a local connection"},

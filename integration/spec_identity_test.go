@@ -298,6 +298,7 @@ func TestRequireUserName(t *testing.T) {
 		status  int
 	}{
 		{"root", nil, 401},
+		{"root for root", []string{"X-SCHED-USER-NAME: root"}, 401},
 		{"root for a user", []string{"X-SCHED-USER-NAME: " + u.name}, 200},
 		{"a user", []string{"X-SCHED-USER-TOKEN: " + l.token(u.name)}, 200},
 	} {

@@ -64,7 +64,7 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 		cfg.Audit = errands.changes
 	}
 	if setup.RequireUserName {
-		cfg.Auth.NameNeeded = func(user string) bool { return slices.Contains(setup.Privileged, user) }
+		cfg.Auth.Privileged = func(user string) bool { return slices.Contains(setup.Privileged, user) }
 	}
 	if len(setup.Accounting) > 0 {
 		if socket := setup.Munge.Accounting; socket != "" {
