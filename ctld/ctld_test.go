@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/become"
 	"schedrestd/ctld/step"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -383,6 +385,54 @@ func TestOtherUsersJobs(t *testing.T) {
 		t.Error("who sees the job")
 	}
 	c.mu.Unlock()
+}
+
+// renamed is the users of this machine; the one who runs the tests has another name
+// once that is set.
+type renamed struct {
+	System
+	name atomic.Pointer[string]
+}
+
+func (r *renamed) LookupUID(uid uint32) (become.User, error) {
+	u, err := r.System.LookupUID(uid)
+	if name := r.name.Load(); name != nil && uid == me.UID {
+		u.Name = *name
+	}
+	return u, err
+}
+
+// A uid that is given to another person while a job waits must not give them to the job.
+func TestJobOfARenamedUserFails(t *testing.T) {
+	users := new(renamed)
+	c, _ := controller(t, Config{CPUs: 1, Users: users})
+	runs := submit(t, c, desc(t.TempDir(), "sleep 60"))
+	d := desc(t.TempDir(), "touch started")
+	waits := submit(t, c, d)
+	was, other := see(t, c, waits).UserName, "another"
+	users.name.Store(&other)
+	if err := c.cancel(runs); err != nil {
+		t.Error(err)
+	}
+	awaitState(t, c, waits, model.JobFailed)
+	want := fmt.Sprintf("uid %d no longer belongs to user %s", me.UID, was)
+	if got := see(t, c, waits).StateDescription; got != want {
+		t.Errorf("reason %q, want %q", got, want)
+	}
+	if _, err := os.Stat(filepath.Join(d.WorkDir, "started")); err == nil {
+		t.Error("the job has run")
+	}
+}
+
+func TestBeginTimeIsBounded(t *testing.T) {
+	c, _ := controller(t, Config{})
+	for days, ok := range map[int]bool{365: true, 367: false} {
+		d := desc(t.TempDir(), "true")
+		d.BeginTime = model.At(time.Now().AddDate(0, 0, days))
+		if _, err := c.Submit(me, d); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "begin_time is more than 366 days ahead") {
+			t.Errorf("%d days: %v", days, err)
+		}
+	}
 }
 
 func TestFinishedJobsAreForgotten(t *testing.T) {

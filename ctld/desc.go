@@ -25,6 +25,7 @@ const (
 	maxName        = 1024
 	maxComment     = 4096
 	maxTasks       = 1 << 20
+	maxWait        = 366 * 24 * time.Hour // until begin_time
 )
 
 // accept judges a job that who hands in, and makes of it what is recorded, what is
@@ -50,6 +51,9 @@ func (c *Controller) accept(who server.Identity, d *model.JobDesc, now time.Time
 	limit, err := timeLimit(d, part)
 	if err != nil {
 		return nil, nil, "", err
+	}
+	if d.BeginTime > model.At(now.Add(maxWait)) {
+		return nil, nil, "", refuse(errs.Invalid, fault.InvalidTimeValue, "the job's begin_time is more than %d days ahead", maxWait/(24*time.Hour))
 	}
 	j := &job{record: record{Need: need, Size: size(d)}}
 	j.Job = c.shownAs(d, now)

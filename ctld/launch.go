@@ -92,6 +92,9 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("user %d: %w", shown.UserID, err)
 	}
+	if shown.UserName != "" && user.Name != shown.UserName {
+		return nil, errs.Wrap(errOtherUser, errs.NotFound, "user %d is %s, not %s", shown.UserID, user.Name, shown.UserName)
+	}
 	if c.uid == 0 {
 		groups, err := c.cfg.Users.Groups(user)
 		if err != nil {
@@ -104,6 +107,10 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 	spec.Environment = c.environment(spec.Environment, &shown, user)
 	return spec, nil
 }
+
+// errOtherUser means that the job's uid has been given to another user, whose files
+// the job of the former one must not reach.
+var errOtherUser = errors.New("not the user that submitted the job")
 
 // takeUp follows a job that a step has claimed, whoever started that.
 func (c *Controller) takeUp(j *job) {
@@ -259,7 +266,10 @@ func (c *Controller) notStarted(j *job, err error) {
 		}
 		m.State, m.StateReason, m.ExitCode = model.JobFailed|model.JobLaunchFailed, reasonLaunch, 1<<8
 		m.StateDescription = "the job could not be started"
-		if errs.KindOf(err) == errs.NotFound {
+		switch {
+		case errors.Is(err, errOtherUser):
+			m.StateDescription = fmt.Sprintf("uid %d no longer belongs to user %s", m.UserID, m.UserName)
+		case errs.KindOf(err) == errs.NotFound:
 			m.StateDescription = "the job's user is no longer known"
 		}
 	})

@@ -34,6 +34,7 @@ const (
 	InvalidTaskMemory   = 2044
 	InvalidTimeLimit    = 2051
 	InvalidReservation  = 2053
+	InvalidTimeValue    = 2054
 	NoWorkDir           = 2063
 	InvalidCPUCount     = 2069
 	Internal            = 2090
