@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/demo/thread"
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -88,6 +90,14 @@ func playParent(text string) int {
 		}
 		return 0
 	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR2)
+	go func() {
+		for range asked {
+			is, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+			c.Log.Info("dumpable", "is", is, "error", fmt.Sprint(err))
+		}
+	}()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	if path := os.Getenv(reloadEnv); path != "" {

@@ -19,6 +19,7 @@ import (
 const (
 	programName = "schedrestd-worker"
 	keeperName  = "schedrestd-keeper"
+	stageName   = "schedrestd" // of this program, in the workers' root
 )
 
 // openProgram opens the worker's program once. From here on it is executed by its

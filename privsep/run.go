@@ -131,13 +131,14 @@ func work(signals <-chan os.Signal, c Config, who service, m means, door *door, 
 // dropCapabilities drops what the parent no longer needs. As root it keeps SETUID and SETGID, for
 // the workers to come, of one identity or of many, and KILL, to end them; the namespaces and the bounding set
 // are kept by the spawning thread, so that SYS_ADMIN and SETPCAP can go. Otherwise
-// nothing stays: CAP_NET_BIND_SERVICE, if a unit gave it, is used by now.
+// nothing stays: CAP_NET_BIND_SERVICE, if a unit gave it, is used by now. SETUID and SETGID are
+// passed to what it executes, which is itself, to start others as somebody else (become/stage).
 func dropCapabilities(who service) error {
 	var keep security.Capabilities
 	if who.root {
 		keep = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL)
 	}
-	kept, err := security.KeepCapabilities(keep)
+	kept, err := security.KeepCapabilities(keep, toBecome)
 	if err != nil {
 		return err
 	}
@@ -146,6 +147,9 @@ func dropCapabilities(who service) error {
 	}
 	return security.HideFromNeighbours()
 }
+
+// toBecome is the capabilities that a change of identity takes.
+var toBecome = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
 
 // checkCapabilities refuses a root that lacks what dropCapabilities keeps, before anything else fails for it.
 func checkCapabilities() error {

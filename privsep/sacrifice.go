@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
+	"schedrestd/become/stage"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
@@ -119,9 +120,23 @@ func unclosed(program, said string, status unix.WaitStatus) error {
 	why := strings.Join(told(said, ipc.SayFailed), "; ")
 	if why == "" {
 		why = printable(strings.TrimSpace(said))
+		if code := status.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {
+			return unstarted(program, why)
+		}
 		hint = program + " is of another build than this program, or another program: make install puts all of one build in place"
 	}
 	return errs.New(errs.Denied, "the workers' cage can't be closed: %s (%s)", why, describe(status)).WithHint("%s", hint)
+}
+
+// unstarted returns the error for a program that the stage could not execute. why is
+// what the stage wrote; it ends with the kernel's reason.
+func unstarted(program, why string) error {
+	for _, cause := range []unix.Errno{unix.ENOEXEC, unix.EACCES, unix.EAGAIN} {
+		if strings.HasSuffix(why, cause.Error()) {
+			return errs.Wrap(noProcess(program, cause), errs.Internal, "start %s", program)
+		}
+	}
+	return errs.New(errs.Internal, "start %s: %s", program, why)
 }
 
 // atOnce is how many processes die side by side.

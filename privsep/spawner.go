@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/become"
+	"schedrestd/become/stage"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
@@ -28,6 +29,7 @@ type spawner struct {
 	null      *os.File
 	program   *os.File
 	keeper    *os.File // its program; nil: there is none
+	stage     *os.File // this program, which root executes to start the others
 	argv      []string
 	space     *root.Root // their file system; nil: the machine's
 	anchor    *anchor    // of their PID namespace; nil: it is the machine's
@@ -48,7 +50,12 @@ func startSpawner(c Config, who service, program, keeper *os.File) (*spawner, er
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
 	}
-	s := &spawner{root: who.root, null: null, program: program, keeper: keeper, argv: c.Argv, number: new(atomic.Uint32), jobs: make(chan func()), over: make(chan struct{})}
+	own, err := unix.Open(stage.Program, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		null.Close()
+		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
+	}
+	s := &spawner{root: who.root, null: null, program: program, keeper: keeper, stage: os.NewFile(uintptr(own), stage.Program), argv: c.Argv, number: new(atomic.Uint32), jobs: make(chan func()), over: make(chan struct{})}
 	if !c.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
 	}
@@ -100,6 +107,11 @@ func (s *spawner) diverge(c Config, who service) error {
 	for p := range allParts {
 		s.layers[p] = s.enter(p, c, held)
 	}
+	if who.root {
+		if err := security.PassCapabilities(toBecome); err != nil {
+			return err
+		}
+	}
 	dropped, err := security.DropBounding()
 	if err != nil {
 		return err
@@ -149,7 +161,7 @@ func because(so bool, why string) string {
 
 // enterRoot moves the calling thread into a file system that has the programs and little else.
 func (s *spawner) enterRoot(Config) error {
-	space := root.New(map[string]*os.File{programName: s.program, keeperName: s.keeper})
+	space := root.New(map[string]*os.File{programName: s.program, keeperName: s.keeper, stageName: s.stage})
 	defer space.Close()
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return errs.Wrap(err, errs.Unsupported, "enter a mount namespace")
@@ -205,10 +217,6 @@ func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error)
 	if s.anchor == nil {
 		sys.Pdeathsig = syscall.SIGKILL // package syscall would take a parent out of sight for a dead one
 	}
-	if s.root {
-		// Set between fork and exec, so that no instruction of the worker runs as root.
-		sys.Credential = become.Credential(b.who.UID, b.who.GID, nil)
-	}
 	if s.nest != nil {
 		s.nest.put(sys, b.who, s.root)
 	}
@@ -218,20 +226,30 @@ func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error)
 		Files: []uintptr{s.null.Fd(), s.null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
 	}
-	path := s.space.Path(b.program)
-	if path == "" {
+	path, argv := s.space.Path(b.program), b.argv
+	switch {
+	case s.root:
+		// Not one instruction of the worker runs as root, and its user can't stop this thread: see package stage.
+		if path == "" {
+			path = stage.File(len(attr.Files))
+			attr.Files = append(attr.Files, b.program.Fd())
+		}
+		target := stage.Target{UID: b.who.UID, GID: b.who.GID, DeathSignal: sys.Pdeathsig, Path: path, Argv: argv, Env: attr.Env}
+		path = cmp.Or(s.space.Path(s.stage), stage.Program) // there may be no /proc yet
+		argv, attr.Env = target.Command()
+	case path == "":
 		program, err := outOfTheWay(b.program, attr.Files)
 		if err != nil {
 			return 0, -1, err
 		}
 		defer unix.Close(program)
-		path = fmt.Sprintf("/proc/self/fd/%d", program) // resolved in the child
+		path = stage.File(program) // resolved in the child
 	}
 	hide := func() error { return nil }
 	if s.nest != nil {
 		hide = showForStart()
 	}
-	pid, _, err = syscall.StartProcess(path, b.argv, attr)
+	pid, _, err = syscall.StartProcess(path, argv, attr)
 	if failed := hide(); failed != nil { // this process can be traced, keys and all
 		if err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -261,4 +279,5 @@ func (s *spawner) stop() {
 	s.anchor.stop()
 	close(s.over)
 	s.null.Close()
+	s.stage.Close()
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 	"syscall"
 
 	"schedrestd/become"
+	"schedrestd/become/stage"
 	"schedrestd/errs"
 	"schedrestd/security"
 )
@@ -49,7 +51,10 @@ func Tables(program string, args []string, out io.Writer) error {
 		},
 	}
 	if root {
-		cmd.SysProcAttr.Credential = become.Credential(who.UID, who.GID, nil)
+		cmd.ExtraFiles = []*os.File{f}
+		target := stage.Target{UID: who.UID, GID: who.GID, DeathSignal: syscall.SIGKILL, Path: stage.File(3), Argv: cmd.Args, Env: cmd.Env}
+		cmd.Path = stage.Program
+		cmd.Args, cmd.Env = target.Command()
 	}
 	done := make(chan error)
 	go func() {

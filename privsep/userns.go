@@ -62,6 +62,9 @@ func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool)
 	if n.settles() {
 		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // over its own namespaces alone
 	}
+	if asRoot {
+		sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_SETUID, unix.CAP_SETGID) // which the stage gives up
+	}
 }
 
 // findNest tries what such a process can have, with one that closes its cage and ends; nil is nothing, or that none is needed. Why

@@ -49,8 +49,15 @@ type capHeader struct {
 }
 
 type capData struct {
-	effective, permitted uint32
-	_                    uint32 // inheritable: always left empty
+	effective, permitted, inheritable uint32
+}
+
+// data has the capabilities held permitted and effective, and pass inheritable.
+func data(held, pass Capabilities) *[2]capData {
+	return &[2]capData{
+		{uint32(held), uint32(held), uint32(pass)},
+		{uint32(held >> 32), uint32(held >> 32), uint32(pass >> 32)},
+	}
 }
 
 // Held is the effective capabilities of the calling thread.
@@ -63,28 +70,50 @@ func Held() (Capabilities, error) {
 	return Capabilities(d[0].effective) | Capabilities(d[1].effective)<<32, nil
 }
 
+// PassCapabilities has the calling thread pass exactly these capabilities to the programs
+// that root executes from here on, although its bounding set is emptied afterwards.
+func PassCapabilities(pass Capabilities) error {
+	held, err := Held()
+	if err != nil {
+		return err
+	}
+	h := capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}
+	if _, _, e := unix.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(data(held, pass))), 0); e != 0 {
+		return fmt.Errorf("pass the capabilities %s: %w", pass, e)
+	}
+	return nil
+}
+
 // KeepCapabilities drops every capability of every thread but those in keep that are
 // held, and then reads back from /proc that each thread has exactly these. It
-// returns what was kept. What is executed from here on gets none back.
+// returns what was kept. A program that root executes from here on has those in pass
+// at most, which are a part of keep.
 //
 // A parent taken over through its ipc reader should not also be able to load modules
 // or read every file.
-func KeepCapabilities(keep Capabilities) (Capabilities, error) {
+func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	held, err := Held()
 	if err != nil {
 		return 0, err
 	}
 	keep &= held
+	pass &= keep
+	h := capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}
+	set := func(held Capabilities) syscall.Errno {
+		_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(data(held, pass))), 0)
+		return e
+	}
+	if pass != 0 {
+		// With an empty bounding set nothing can be made inheritable.
+		if e := set(held); e != 0 && e != syscall.ENOTSUP {
+			return 0, fmt.Errorf("pass capabilities: %w", e)
+		}
+	}
 	forbidden, err := forbidGains(held)
 	if err != nil {
 		return 0, err
 	}
-	h := capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}
-	d := [2]capData{
-		{effective: uint32(keep), permitted: uint32(keep)},
-		{effective: uint32(keep >> 32), permitted: uint32(keep >> 32)},
-	}
-	_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(&d)), 0)
+	e := set(keep)
 	switch {
 	case e == syscall.ENOTSUP && held == keep:
 		// Built with cgo, where the runtime can't reach all threads. Nothing is
@@ -95,7 +124,7 @@ func KeepCapabilities(keep Capabilities) (Capabilities, error) {
 	case e != 0:
 		return 0, fmt.Errorf("drop capabilities: %w", e)
 	}
-	want := map[string]string{"CapPrm": keep.String(), "CapEff": keep.String(), "CapInh": Capabilities(0).String(), "CapAmb": Capabilities(0).String()}
+	want := map[string]string{"CapPrm": keep.String(), "CapEff": keep.String(), "CapInh": pass.String(), "CapAmb": Capabilities(0).String()}
 	if forbidden {
 		want["NoNewPrivs"] = "1"
 	}

@@ -20,7 +20,7 @@ import (
 
 // TestMain plays the child in tests that need a process of their own.
 func TestMain(m *testing.M) {
-	switch os.Getenv("SECURITY_TEST_ROLE") {
+	switch role := os.Getenv("SECURITY_TEST_ROLE"); role {
 	case "":
 		if err := CloseInherited(); err != nil { // whatever started the tests may have left something open
 			panic(err)
@@ -30,8 +30,12 @@ func TestMain(m *testing.M) {
 		err := errors.Join(LimitTasks(4096), Confine(512))
 		p, err2 := Measure()
 		report(map[string]any{"posture": p, "errors": fmt.Sprint(err, err2)})
-	case "keep":
-		kept, err := KeepCapabilities(Caps(unix.CAP_SETUID, unix.CAP_KILL))
+	case "keep", "keep and pass":
+		var pass Capabilities
+		if role == "keep and pass" {
+			pass = Caps(unix.CAP_SETUID, unix.CAP_SYS_ADMIN) // of which one is kept
+		}
+		kept, err := KeepCapabilities(Caps(unix.CAP_SETUID, unix.CAP_KILL), pass)
 		_, readErr := os.ReadFile(os.Getenv("SECURITY_TEST_FILE"))
 		// A program that this process executes is root's, as it is itself.
 		out, _ := exec.Command("/bin/grep", "-hE", "^(CapEff|CapPrm|CapBnd|NoNewPrivs):", "/proc/self/status").Output()
@@ -255,6 +259,11 @@ func TestKeepCapabilities(t *testing.T) {
 	want := map[string]any{"kept": "00000000000000a0", "error": "<nil>", "read": false, "child": "CapPrm" + none + "CapEff" + none + "CapBnd" + none + "NoNewPrivs:\t1\n"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	const setuid = ":\t0000000000000080\n"
+	want["child"] = "CapPrm" + setuid + "CapEff" + setuid + "CapBnd" + none + "NoNewPrivs:\t1\n"
+	if diff := cmp.Diff(want, child(t, "keep and pass", nil, "SECURITY_TEST_FILE="+file)); diff != "" {
+		t.Errorf("with a capability to pass on (-want +got):\n%s", diff)
 	}
 }
 

@@ -80,7 +80,7 @@ func becomeNobody() error {
 	if os.Geteuid() != 0 {
 		ids = 0
 	}
-	kept, err := security.KeepCapabilities(ids)
+	kept, err := security.KeepCapabilities(ids, 0)
 	if err != nil || kept == 0 {
 		return err
 	}
@@ -94,7 +94,7 @@ func becomeNobody() error {
 			err = syscall.Setresuid(n, n, n)
 		}
 		if err == nil {
-			_, err = security.KeepCapabilities(0) // and reads back that there is none
+			_, err = security.KeepCapabilities(0, 0) // and reads back that there is none
 			return err
 		}
 	}

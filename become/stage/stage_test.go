@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/sysctl"
 )
 
 // user is an ordinary user without a name.
@@ -152,7 +154,7 @@ func TestDumpable(t *testing.T) {
 	defer unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
 	for _, setting := range []string{"1", "2"} {
 		t.Run(setting, func(t *testing.T) {
-			setSuidDumpable(t, setting)
+			sysctl.Set(t, "fs.suid_dumpable", setting)
 			cmd, file := stuck(t)
 			defer file.Close()
 			if is, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); is != 0 || err != nil {
@@ -163,31 +165,6 @@ func TestDumpable(t *testing.T) {
 				t.Errorf("the user can read the stage's memory: %v %s", err, trace.Stderr)
 			}
 		})
-	}
-}
-
-// setSuidDumpable sets fs.suid_dumpable for the duration of the test. It is one for the
-// whole machine: tests that set it run one after the other.
-func setSuidDumpable(t *testing.T, value string) {
-	t.Helper()
-	const path = "/proc/sys/fs/suid_dumpable"
-	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "schedrestd-test-suid_dumpable"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	if err == nil {
-		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(path, []byte(value), 0)
-	}
-	t.Cleanup(func() {
-		_ = os.WriteFile(path, before, 0)
-		lock.Close()
-	})
-	if err != nil {
-		t.Skipf("fs.suid_dumpable can't be set: %v", err)
 	}
 }
 

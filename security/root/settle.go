@@ -31,6 +31,6 @@ func Settle() error {
 	default:
 		return errs.New(errs.Internal, "born for %q, which is unknown: install all programs from one build", v)
 	}
-	_, err := security.KeepCapabilities(0)
+	_, err := security.KeepCapabilities(0, 0)
 	return err
 }

@@ -1,0 +1,110 @@
+package privsep
+
+import (
+	numbers "encoding/binary"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/sysctl"
+	"schedrestd/demo/thread"
+)
+
+// gate holds up executions of one file, in the kernel, at the point where a user who stops the
+// process would.
+type gate struct {
+	t  *testing.T
+	fd int
+}
+
+func newGate(t *testing.T, path string) *gate {
+	t.Helper()
+	fd, err := unix.FanotifyInit(unix.FAN_CLASS_CONTENT|unix.FAN_CLOEXEC, unix.O_RDONLY|unix.O_CLOEXEC)
+	if err == nil {
+		err = unix.FanotifyMark(fd, unix.FAN_MARK_ADD, unix.FAN_OPEN_EXEC_PERM, unix.AT_FDCWD, path)
+	}
+	if err != nil {
+		t.Skipf("executions can't be held up here: %v", err)
+	}
+	t.Cleanup(func() { unix.Close(fd) }) // whatever waits goes on
+	return &gate{t, fd}
+}
+
+// held waits for an execution and returns the function that lets it go on.
+func (g *gate) held() (release func()) {
+	g.t.Helper()
+	poll := []unix.PollFd{{Fd: int32(g.fd), Events: unix.POLLIN}}
+	if n, err := unix.Poll(poll, int(patience.Milliseconds())); n != 1 {
+		g.t.Fatalf("nothing is executed: %v", err)
+	}
+	var event [unix.FAN_EVENT_METADATA_LEN]byte
+	if _, err := unix.Read(g.fd, event[:]); err != nil {
+		g.t.Fatal(err)
+	}
+	file := numbers.NativeEndian.Uint32(event[16:])
+	unix.Close(int(file))
+	return func() {
+		answer := numbers.NativeEndian.AppendUint32(nil, file)
+		if _, err := unix.Write(g.fd, numbers.NativeEndian.AppendUint32(answer, unix.FAN_ALLOW)); err != nil {
+			g.t.Error(err)
+		}
+	}
+}
+
+// A worker that already has its user's identity, and has not executed its program, can be
+// stopped by the user. Nobody else waits for that.
+func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
+	needRoot(t)
+	path := filepath.Join(filepath.Dir(binary), t.Name())
+	must(t, copyFile(binary, path, 0o711))
+	defer os.Remove(path)
+	_, socket := becoming(t, Config{Program: path})
+	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
+	other := pidOf(t, body)
+
+	gate := newGate(t, path)
+	c, err := thread.DialAs(31001, 31101, socket)
+	must(t, err)
+	defer c.Close()
+	answered := make(chan int)
+	go func() {
+		status, _, _ := ask(c, "/pid")
+		answered <- status
+	}()
+	release := gate.held()
+	for range 3 {
+		if _, status, body := askAs(t, socket, 31002, 31101, "/pid"); status != http.StatusOK || pidOf(t, body) != other {
+			t.Errorf("another user: %d %s", status, body)
+		}
+	}
+	select {
+	case status := <-answered:
+		t.Errorf("the worker was not held up: %d", status)
+	default:
+	}
+	release()
+	if status := <-answered; status != http.StatusOK {
+		t.Errorf("the user whose worker was held up: %d", status)
+	}
+}
+
+// With fs.suid_dumpable the kernel makes a process dumpable that changes its ids, and with it
+// whatever process it shares its memory with.
+func TestParentStaysUndumpable(t *testing.T) {
+	needRoot(t)
+	for _, value := range []string{"1", "2"} {
+		t.Run(value, func(t *testing.T) {
+			sysctl.Set(t, "fs.suid_dumpable", value)
+			g, socket := becoming(t, Config{})
+			askAs(t, socket, 31001, 31101, "/pid")
+			must(t, g.cmd.Process.Signal(syscall.SIGUSR2))
+			if r := g.await("dumpable", nil); r["is"] != 0.0 {
+				t.Errorf("the parent is dumpable after a worker's start: %v", r)
+			}
+		})
+	}
+}
