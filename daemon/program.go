@@ -13,6 +13,7 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/errs"
+	"schedrestd/notify"
 	"schedrestd/release"
 )
 
@@ -37,6 +38,8 @@ func (p Program) Run(args []string, errOut io.Writer) int {
 	cmd.SetErr(errOut)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	notify.Prepare()
+	go notify.Watchdog(context.Background(), func() {})
 	err := Isolate()
 	if err == nil {
 		err = cmd.ExecuteContext(ctx)

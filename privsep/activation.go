@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/notify"
 	"schedrestd/rights"
 )
 
@@ -21,10 +22,10 @@ const nameTLS = "https"
 // Activated is the listening sockets that this process was started with: those of a service
 // manager (LISTEN_FDS, sd_listen_fds(3)), then one on standard input, as inetd passes it in its
 // "wait" mode. Without one it returns none and no error. Call it once, first: afterwards the
-// variables are gone (NOTIFY_SOCKET too, which it keeps), so that no child takes them for its
+// variables are gone (those of package notify too, which keeps them), so that no child takes them for its
 // own, and standard input is /dev/null where it was a listener.
 func Activated() ([]*os.File, error) {
-	_ = notifySocket()
+	notify.Prepare()
 	files, err := passed(os.Getenv, os.Getpid())
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"} {
 		_ = os.Unsetenv(name)

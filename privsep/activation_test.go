@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -100,38 +99,4 @@ func TestAdopt(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestNotify: the service manager hears each state, over a path and over an abstract name.
-func TestNotify(t *testing.T) {
-	for _, name := range []string{filepath.Join(t.TempDir(), "n"), "@schedrestd-notify-" + strconv.Itoa(os.Getpid())} {
-		manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer manager.Close()
-		saved := notifySocket
-		notifySocket = func() string { return name }
-		notifyReady()
-		notifyReloading()
-		notifyStopping()
-		notifySocket = saved
-		var got []string
-		for range 3 {
-			buf := make([]byte, 200)
-			n, err := manager.Read(buf)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, string(buf[:n]))
-		}
-		usec, ok := strings.CutPrefix(got[1], "RELOADING=1\nMONOTONIC_USEC=")
-		if n, err := strconv.ParseUint(usec, 10, 64); !ok || err != nil || n == 0 || got[0] != "READY=1" || got[2] != "STOPPING=1" {
-			t.Errorf("%s: %q", name, got)
-		}
-	}
-	saved := notifySocket
-	defer func() { notifySocket = saved }()
-	notifySocket = func() string { return filepath.Join(t.TempDir(), "nobody") }
-	notifyReady() // nobody listens, and nobody waits
 }

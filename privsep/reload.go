@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/notify"
 )
 
 // hangUp is the signal that asks for a reload.
@@ -108,10 +109,10 @@ func (r *renewals) renew(reread bool, h host, secrets func(Config) error) {
 		}
 		return
 	}
-	notifyReloading()
+	notify.Reloading()
 	defer func() {
 		if !r.over.Load() {
-			notifyReady()
+			notify.Ready()
 		}
 	}()
 	if err := r.reread(&c, h, secrets); err != nil {

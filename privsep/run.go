@@ -8,11 +8,12 @@
 // that is killed and logged, not answered.
 //
 // It refuses to parse HTTP, JSON or tokens, to dial a UNIX socket, and to dial or open what a
-// worker names: it opens ways to the daemons of the configuration, by their index. Of ours it imports become, errs, guard, ipc, penalty,
+// worker names: it opens ways to the daemons of the configuration, by their index. Of ours it imports become, errs, guard, ipc, notify, penalty,
 // rate, security and socket, and nothing else. The way in is Run.
 package privsep
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"runtime"
@@ -23,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/notify"
 	"schedrestd/security"
 )
 
@@ -114,10 +116,11 @@ func work(signals <-chan os.Signal, c Config, who service, m means, door *door, 
 	}
 	door.open(host)
 	c.Log.Info("serving", where(c, door.listeners)...)
-	notifyReady()
+	notify.Ready()
+	go notify.Watchdog(context.Background(), m.spawner.answer)
 
 	first := renewals.until(signals, host, secrets)
-	notifyStopping()
+	notify.Stopping()
 	if first == (loss{}) {
 		c.Log.Info("draining", "because", first.String())
 	} else {

@@ -206,6 +206,14 @@ func (s *spawner) start(b birth, channel, log int) (pid, pidfd int, err error) {
 	}
 }
 
+// answer returns when the thread has nothing else to do, or is no longer needed.
+func (s *spawner) answer() {
+	select {
+	case s.jobs <- func() {}:
+	case <-s.over:
+	}
+}
+
 // execute is start on the thread that processes inherit from.
 func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error) {
 	pidfd = -1

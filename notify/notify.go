@@ -1,0 +1,96 @@
+// Package notify reports the state of this process to the service manager that
+// started it (sd_notify(3)), if there is one. It never waits: a service manager
+// that does not read is no reason not to serve.
+package notify
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// manager is what the service manager asked for.
+type manager struct {
+	socket   string        // "": there is none
+	watchdog time.Duration // time without a sign of life after which it ends this process; 0: none
+}
+
+// started reads the variables once and takes them out of the environment: no child
+// speaks for this process.
+var started = sync.OnceValue(func() manager {
+	m := read(os.Getenv, os.Getpid())
+	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
+		_ = os.Unsetenv(name)
+	}
+	return m
+})
+
+func read(getenv func(string) string, pid int) (m manager) {
+	path := getenv("NOTIFY_SOCKET")
+	if path == "" || path[0] != '/' && path[0] != '@' {
+		return m
+	}
+	m.socket = path
+	usec, err := strconv.ParseUint(getenv("WATCHDOG_USEC"), 10, 53)
+	if of := getenv("WATCHDOG_PID"); err == nil && (of == "" || of == strconv.Itoa(pid)) {
+		m.watchdog = time.Duration(usec) * time.Microsecond
+	}
+	return m
+}
+
+// Prepare takes the service manager's variables out of the environment.
+func Prepare() { started() }
+
+// Ready reports that the service is available.
+func Ready() { started().send("READY=1") }
+
+// Reloading reports that the configuration is being read again; Ready ends that. The
+// time distinguishes this reload from an earlier one.
+func Reloading() {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
+	started().send(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", now.Nano()/1000))
+}
+
+// Stopping reports that shutdown has begun.
+func Stopping() { started().send("STOPPING=1") }
+
+// Watchdog keeps the service manager from ending this process (WatchdogSec=) until ctx
+// ends, and as long as alive returns: alive does what a process can only do that still
+// works.
+func Watchdog(ctx context.Context, alive func()) { started().watch(ctx, alive) }
+
+func (m manager) watch(ctx context.Context, alive func()) {
+	if m.watchdog == 0 {
+		return
+	}
+	tick := time.NewTicker(max(m.watchdog/3, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		alive()
+		m.send("WATCHDOG=1")
+	}
+}
+
+func (m manager) send(state string) {
+	if m.socket == "" {
+		return
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	// A name that begins with @ is an abstract one, here and in package unix.
+	_ = unix.Sendto(fd, []byte(state), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, &unix.SockaddrUnix{Name: m.socket})
+}

@@ -1,0 +1,98 @@
+package notify
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// listen is the service manager's end of a socket.
+func listen(t *testing.T, name string) func() string {
+	t.Helper()
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	return func() string {
+		buf := make([]byte, 200)
+		n, err := socket.Read(buf)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(buf[:n])
+	}
+}
+
+func TestStates(t *testing.T) {
+	defer func(saved func() manager) { started = saved }(started)
+	for _, name := range []string{filepath.Join(t.TempDir(), "n"), "@schedrestd-notify-" + strconv.Itoa(os.Getpid())} {
+		next := listen(t, name)
+		started = func() manager { return manager{socket: name} }
+		Ready()
+		Reloading()
+		Stopping()
+		ready, reloading, stopping := next(), next(), next()
+		usec, ok := strings.CutPrefix(reloading, "RELOADING=1\nMONOTONIC_USEC=")
+		if n, err := strconv.ParseUint(usec, 10, 64); !ok || err != nil || n == 0 || ready != "READY=1" || stopping != "STOPPING=1" {
+			t.Errorf("%s: %q %q %q", name, ready, reloading, stopping)
+		}
+	}
+	manager{socket: filepath.Join(t.TempDir(), "nobody")}.send("READY=1") // nobody listens, and nothing waits
+}
+
+// TestWatchdog: a process that works shows it again and again, one that is stuck does not.
+func TestWatchdog(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "n")
+	next := listen(t, name)
+	m := manager{socket: name, watchdog: 10 * time.Millisecond}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	stuck, times := make(chan struct{}), 0
+	go func() {
+		defer close(done)
+		m.watch(ctx, func() {
+			if times++; times > 3 {
+				close(stuck)
+				<-ctx.Done()
+			}
+		})
+	}()
+	for range 3 {
+		if got := next(); got != "WATCHDOG=1" {
+			t.Errorf("%q", got)
+		}
+	}
+	<-stuck
+	m.send("nothing before this")
+	if got := next(); got != "nothing before this" {
+		t.Errorf("a stuck process sent %q", got)
+	}
+	cancel()
+	<-done
+}
+
+func TestRead(t *testing.T) {
+	tests := []struct {
+		name string
+		env  map[string]string
+		want manager
+	}{
+		{"no service manager", map[string]string{"WATCHDOG_USEC": "1000"}, manager{}},
+		{"no watchdog", map[string]string{"NOTIFY_SOCKET": "/run/n"}, manager{socket: "/run/n"}},
+		{"watchdog", map[string]string{"NOTIFY_SOCKET": "@n", "WATCHDOG_USEC": "1000", "WATCHDOG_PID": "7"}, manager{"@n", time.Millisecond}},
+		{"another process's watchdog", map[string]string{"NOTIFY_SOCKET": "@n", "WATCHDOG_USEC": "1000", "WATCHDOG_PID": "8"}, manager{socket: "@n"}},
+		{"no number", map[string]string{"NOTIFY_SOCKET": "@n", "WATCHDOG_USEC": "1s"}, manager{socket: "@n"}},
+		{"no path", map[string]string{"NOTIFY_SOCKET": "n"}, manager{}},
+	}
+	for _, tt := range tests {
+		if got := read(func(name string) string { return tt.env[name] }, 7); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
