@@ -41,6 +41,9 @@ const (
 	ExitTarget   = 126 // the target can't be executed
 )
 
+// atSecure is the type of the auxiliary vector's entry for a start that added privileges (getauxval(3)).
+const atSecure = 23
+
 // name is the stage's first argument.
 const name = "sched-stage"
 
@@ -119,12 +122,31 @@ func init() {
 		return
 	}
 	t, err := parse(os.Args)
+	if err == nil {
+		err = refuseSecure()
+	}
 	status := ExitIdentity
 	if err == nil {
 		status, err = t.run()
 	}
 	_, _ = os.NewFile(uintptr(cmp.Or(t.Report, 2)), "report").WriteString("start a program: " + err.Error())
 	os.Exit(status)
+}
+
+// refuseSecure returns an error when this program's file has given it a right that
+// its starter does not have, by a set-user-ID bit or file capabilities: the starter
+// would have that right in any program.
+func refuseSecure() error {
+	values, err := unix.Auxv()
+	if err != nil {
+		return fmt.Errorf("read the auxiliary vector: %w", err)
+	}
+	for _, v := range values {
+		if v[0] == atSecure && v[1] != 0 {
+			return errors.New("this program is installed with a set-user-ID bit or capabilities")
+		}
+	}
+	return nil
 }
 
 // run turns this process into the target. It returns only when that fails.

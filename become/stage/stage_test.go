@@ -209,6 +209,36 @@ func TestAUserGainsNothing(t *testing.T) {
 	}
 }
 
+// TestSetUserIDIsRefused: the stage of a program that is installed set-user-ID would make anyone
+// root.
+func TestSetUserIDIsRefused(t *testing.T) {
+	needRoot(t)
+	dir, err := os.MkdirTemp("", "stage")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "setuid")
+	text, err := os.ReadFile(Program)
+	if err == nil {
+		err = os.WriteFile(path, text, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = os.Chmod(dir, 0o755), os.Chmod(path, 0o755|os.ModeSetuid)
+	argv, _ := Target{UID: 0, GID: 0, Path: "/usr/bin/id", Argv: []string{"id"}}.Command()
+	cmd := start(t, Target{UID: user, GID: user, Path: path, Argv: argv}, nil)
+	_ = cmd.Wait()
+	said := fmt.Sprint(cmd.Stdout, cmd.Stderr)
+	if strings.Contains(said, "not permitted") {
+		t.Skip("set-user-ID bits count for nothing in this directory")
+	}
+	if cmd.ProcessState.ExitCode() != ExitIdentity || !strings.Contains(said, "set-user-ID") {
+		t.Errorf("%s: %s", cmd.ProcessState, said)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	argv, _ := Target{UID: 1, GID: 2, Groups: []uint32{3, 4}, DeathSignal: 9, Path: "/bin/true", Argv: []string{"true", "x"}, Env: []string{"A=b"}}.Command()
 	f.Add(strings.Join(argv, "\n"))
