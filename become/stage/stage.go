@@ -47,8 +47,8 @@ const atSecure = 23
 // name is the stage's first argument.
 const name = "sched-stage"
 
-// fixed is how many arguments there are before the environment and the arguments
-// of the target.
+// fixed is how many arguments there are before the groups, the environment and the
+// arguments of the target.
 const fixed = 8
 
 // Target is a program and the identity that it is to have.
@@ -71,12 +71,11 @@ func File(fd int) string { return fileDir + strconv.Itoa(fd) }
 
 // Command returns the arguments and the environment with which Program becomes t.
 func (t Target) Command() (argv, env []string) {
-	groups := make([]string, len(t.Groups))
-	for i, gid := range t.Groups {
-		groups[i] = decimal(gid)
+	argv = []string{name, decimal(t.UID), decimal(t.GID), decimal(uint32(t.DeathSignal)), t.Path, decimal(t.Report),
+		decimal(uint32(len(t.Groups))), decimal(uint32(len(t.Env)))}
+	for _, gid := range t.Groups { // one each: the kernel limits the length of an argument
+		argv = append(argv, decimal(gid))
 	}
-	argv = []string{name, decimal(t.UID), decimal(t.GID), strings.Join(groups, ","),
-		decimal(uint32(t.DeathSignal)), t.Path, decimal(t.Report), decimal(uint32(len(t.Env)))}
 	return slices.Concat(argv, t.Env, t.Argv), []string{"GOMAXPROCS=1"}
 }
 
@@ -89,19 +88,22 @@ func parse(argv []string) (t Target, err error) {
 	if len(argv) <= fixed || argv[0] != name {
 		return t, errMalformed
 	}
-	var signal, variables uint32
-	err = errors.Join(number(argv[1], &t.UID), number(argv[2], &t.GID), number(argv[4], &signal), number(argv[6], &t.Report), number(argv[7], &variables))
-	if argv[3] != "" {
-		for text := range strings.SplitSeq(argv[3], ",") {
-			t.Groups = append(t.Groups, 0)
-			err = errors.Join(err, number(text, &t.Groups[len(t.Groups)-1]))
-		}
-	}
+	var signal, groups, variables uint32
+	err = errors.Join(number(argv[1], &t.UID), number(argv[2], &t.GID), number(argv[3], &signal), number(argv[5], &t.Report),
+		number(argv[6], &groups), number(argv[7], &variables))
 	rest := argv[fixed:]
-	if err != nil || uint64(variables) >= uint64(len(rest)) {
+	if err != nil || uint64(groups)+uint64(variables) >= uint64(len(rest)) {
 		return t, cmp.Or(err, errMalformed)
 	}
-	t.DeathSignal, t.Path, t.Env, t.Argv = syscall.Signal(signal), argv[5], rest[:variables], rest[variables:]
+	t.Groups = make([]uint32, groups)
+	for i := range t.Groups {
+		err = errors.Join(err, number(rest[i], &t.Groups[i]))
+	}
+	if err != nil {
+		return t, err
+	}
+	rest = rest[groups:]
+	t.DeathSignal, t.Path, t.Env, t.Argv = syscall.Signal(signal), argv[4], rest[:variables], rest[variables:]
 	if again, _ := t.Command(); !strings.HasPrefix(t.Path, "/") || !slices.Equal(again, argv) {
 		return t, errMalformed
 	}

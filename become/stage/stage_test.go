@@ -196,7 +196,26 @@ func TestFailedStarts(t *testing.T) {
 	}
 }
 
-// An ordinary user who names a stage by hand gets nothing by it.
+func TestAUserInManyGroups(t *testing.T) {
+	needRoot(t)
+	file := self(t)
+	defer file.Close()
+	var groups []uint32
+	for i := range uint32(65_536) { // as many as the kernel allows
+		groups = append(groups, 2_000_000_000+i)
+	}
+	cmd := start(t, Target{UID: user, GID: user, Groups: groups, Path: File(3), Argv: []string{"target"}}, file)
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
+		t.Fatalf("%s: %s", cmd.ProcessState, cmd.Stderr)
+	}
+	_, rest, _ := strings.Cut(fmt.Sprint(cmd.Stdout), "\nGroups:")
+	line, _, _ := strings.Cut(rest, "\n")
+	if n := len(strings.Fields(line)); n != len(groups) {
+		t.Errorf("%d groups", n)
+	}
+}
+
+// An ordinary user who starts a stage by hand gains nothing by it.
 func TestAUserGainsNothing(t *testing.T) {
 	needRoot(t)
 	file := self(t)
