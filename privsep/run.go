@@ -117,7 +117,7 @@ func work(signals <-chan os.Signal, c Config, who service, m means, door *door, 
 	door.open(host)
 	c.Log.Info("serving", where(c, door.listeners)...)
 	notify.Ready()
-	go notify.Watchdog(context.Background(), m.spawner.answer)
+	go notify.Watchdog(context.Background(), func() { m.spawner.inUse().answer() })
 
 	first := renewals.until(signals, host, secrets)
 	notify.Stopping()
