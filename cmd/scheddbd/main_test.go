@@ -34,7 +34,7 @@ type started struct {
 	socket string
 }
 
-func start(t *testing.T, conf, socket string) *started {
+func start(t testing.TB, conf, socket string) *started {
 	t.Helper()
 	d := &started{Cmd: exec.Command(os.Args[0], "-f", conf), socket: socket}
 	d.Env = append(os.Environ(), "SCHEDDBD_TEST=run")
@@ -57,7 +57,7 @@ func start(t *testing.T, conf, socket string) *started {
 }
 
 // write makes a configuration of the given lines besides the usual ones.
-func write(t *testing.T, dir string, lines ...string) string {
+func write(t testing.TB, dir string, lines ...string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -26,6 +26,7 @@ package codec
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 )
 
@@ -83,10 +84,11 @@ const (
 type Codec struct {
 	mode    mode
 	version Version
-	buf     []byte // encoding: what was written; decoding: the piece of the input that is read
-	off     int    // decoding: bytes of buf consumed
-	pieces  pieces // decoding: what is not in buf
-	held    int    // decoding: bytes of memory of the elements of lists that are kept
+	buf     []byte    // encoding: what was written; decoding: the piece of the input that is read
+	out     io.Writer // encoding: where buf goes; nil: Bytes returns it
+	off     int       // decoding: bytes of buf consumed
+	pieces  pieces    // decoding: what is not in buf
+	held    int       // decoding: bytes of memory of the elements of lists that are kept
 	err     error
 	rng     *rand.Rand
 	rows    []Row
@@ -96,6 +98,26 @@ type Codec struct {
 // NewEncoder makes a Codec that appends to buf, which may be nil.
 func NewEncoder(v Version, buf []byte) *Codec {
 	return &Codec{mode: encoding, version: v, buf: buf}
+}
+
+// NewStreamEncoder returns a Codec that writes to out, from time to time between the elements that a
+// Stream pulls. Finish writes the rest.
+func NewStreamEncoder(v Version, out io.Writer) *Codec {
+	return &Codec{mode: encoding, version: v, out: out}
+}
+
+// flushSize is how many bytes of elements a stream encoder collects before it writes them.
+const flushSize = 32 << 10
+
+// flush writes what was encoded once it is enough.
+func (c *Codec) flush() {
+	if c.out == nil || c.err != nil || len(c.buf) < flushSize {
+		return
+	}
+	_, c.err = c.out.Write(c.buf)
+	if c.buf = c.buf[:0]; cap(c.buf) > 4*flushSize {
+		c.buf = nil // one long element must not keep its memory until the end
+	}
 }
 
 // NewDecoder makes a Codec that reads buf. Strings and byte slices that it
@@ -144,8 +166,13 @@ func (c *Codec) Fail(name string, err error) {
 	}
 }
 
-// Finish is Err, or ErrLeftover when a decoder has not consumed all of its input.
+// Finish is Err, or ErrLeftover when a decoder has not consumed all of its input. A stream encoder
+// writes what is left.
 func (c *Codec) Finish() error {
+	if c.err == nil && c.out != nil {
+		_, c.err = c.out.Write(c.buf)
+		c.buf = nil
+	}
 	if c.err == nil && c.mode == decoding && c.left() > 0 {
 		c.err = fmt.Errorf("%d %w", c.left(), ErrLeftover)
 	}

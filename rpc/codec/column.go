@@ -30,7 +30,10 @@ func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*
 		return
 	}
 	n := uint32(len(s.List))
-	if s.List == nil {
+	switch {
+	case s.Pull != nil:
+		n = uint32(s.Len)
+	case s.List == nil:
 		n = noVal32
 	}
 	if c.mode == filling {

@@ -171,6 +171,11 @@ type Stream[T any] struct {
 	List []T            // encoding: what is sent; decoding without Each: what came
 	Each func(*T) error // decoding: gets each element, which is valid during the call only
 
+	// Pull, when encoding, returns the Len elements one after the other instead of List. An element
+	// is valid until the next call.
+	Pull func() (*T, error)
+	Len  int
+
 	sent    int // encoding: elements of List already walked
 	element T   // decoding with Each: reused
 }
@@ -178,6 +183,14 @@ type Stream[T any] struct {
 // Next walks the stream's next element, within a Loop.
 func Next[T any](c *Codec, name, table string, s *Stream[T], walk func(*Codec, *T)) {
 	switch {
+	case c.mode == encoding && s.Pull != nil:
+		element, err := s.Pull()
+		if err != nil {
+			c.Fail(name, err)
+			return
+		}
+		Record(c, name, table, element, walk)
+		c.flush()
 	case c.mode == encoding:
 		if s.sent == len(s.List) {
 			c.Fail(name, ErrCount)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"schedrestd/rpc/codec"
@@ -165,4 +166,18 @@ func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	binary.BigEndian.PutUint16(b[4:], uint16(t))
 	return b, nil
+}
+
+// StreamPersistent writes a message of a connection that stays to out, whose
+// length at the beginning is zero: the caller knows it only afterwards.
+func StreamPersistent(v codec.Version, t Type, body Body, out io.Writer) error {
+	if _, err := out.Write([]byte{0, 0, 0, 0, byte(t >> 8), byte(t)}); err != nil {
+		return err
+	}
+	c := codec.NewStreamEncoder(v, out)
+	body.Walk(c)
+	if err := c.Finish(); err != nil {
+		return fmt.Errorf("encode message %d: %w", t, err)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type conn struct {
 	nc     net.Conn
 	local  bool         // on a UNIX socket
 	peer   become.Ucred // of the other process, when local
+	early  []byte       // was read while an earlier request was being answered
 
 	mu     sync.Mutex
 	busy   bool // a whole request is here and is being answered
@@ -106,8 +108,8 @@ func (c *conn) single(front []byte, n int) error {
 	if !c.begin() {
 		return ErrClosed
 	}
-	r := &Request{Type: f.Header.Type, Version: v, Identity: id, Peer: c.peerName(), body: body}
-	t, answer, err := c.handle(c.server.Handlers, r)
+	r := &Request{Type: f.Header.Type, Version: v, Identity: id, Peer: c.peerName(), server: c.server, body: body}
+	t, answer, err := c.handle(c.server.ctx, c.server.Handlers, r)
 	if err != nil {
 		return c.answerError(f, err)
 	}
@@ -126,14 +128,14 @@ func (c *conn) room(t message.Type, id Identity, n int) (give func(), err error)
 	return c.server.bytes.take(id.UID, n)
 }
 
-func (c *conn) handle(handlers map[message.Type]Handler, r *Request) (message.Type, message.Body, error) {
+func (c *conn) handle(ctx context.Context, handlers map[message.Type]Handler, r *Request) (message.Type, message.Body, error) {
 	h, ok := handlers[r.Type]
 	if !ok {
 		e := fault.Of(fault.UnexpectedMessage, "")
 		e.Err = fmt.Errorf("message %d", r.Type) // for the log
 		return 0, nil, e
 	}
-	return h(c.server.ctx, r)
+	return h(ctx, r)
 }
 
 // answer sends body as the answer to f: at f's version, from 39 on without a
@@ -167,7 +169,7 @@ func (c *conn) answerError(f message.Frame, err error) error {
 func (c *conn) linger(n int) {
 	if n > 0 {
 		c.nc.SetReadDeadline(time.Now().Add(lingerTimeout))
-		io.CopyN(io.Discard, c.nc, int64(n))
+		io.CopyN(io.Discard, c, int64(n))
 	}
 }
 

@@ -75,7 +75,7 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 // next waits for one request and answers it.
 func (s *session) next() error {
 	s.nc.SetReadDeadline(time.Now().Add(cmp.Or(s.server.IdleTimeout, defaultIdleTimeout)))
-	n, err := wire.Length(s.nc, cmp.Or(s.server.MaxRequest, defaultMaxRequest))
+	n, err := wire.Length(s, cmp.Or(s.server.MaxRequest, defaultMaxRequest))
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *session) next() error {
 	if n < 2 {
 		return codec.ErrShort
 	}
-	b, err := wire.Fill(s.nc, nil, 2)
+	b, err := wire.Fill(s, nil, 2)
 	if err != nil {
 		return err
 	}
@@ -95,15 +95,17 @@ func (s *session) next() error {
 		return errors.Join(err, s.short(uint16(t), number, text))
 	}
 	defer give()
-	if b, err = wire.Fill(s.nc, b, n); err != nil {
+	if b, err = wire.Fill(s, b, n); err != nil {
 		return err
 	}
 	if !s.begin() {
 		return ErrClosed
 	}
 	r := &Request{Type: t, Version: s.version, Identity: s.identity,
-		Cluster: s.cluster, Peer: s.peerName(), body: b[2:]}
-	kind, answer, err := s.handle(s.server.Persistent, r)
+		Cluster: s.cluster, Peer: s.peerName(), server: s.server, body: b[2:]}
+	ctx, stop := s.whileConnected(s.server.ctx)
+	kind, answer, err := s.handle(ctx, s.server.Persistent, r)
+	stop()
 	if err != nil {
 		number, text := fault.Number(err)
 		if number == fault.Internal {
@@ -133,6 +135,9 @@ func (s *session) short(info uint16, number uint32, text string) error {
 }
 
 func (s *session) send(t message.Type, body message.Body) error {
+	if long, ok := body.(*spool); ok {
+		return s.sendSpool(long)
+	}
 	b, err := message.EncodePersistent(s.version, t, body)
 	if err != nil {
 		return err

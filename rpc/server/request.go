@@ -14,7 +14,8 @@ type Request struct {
 	Cluster  string // as the opener of a connection that stays named it
 	Peer     string // for logs: an address, or a uid
 
-	body []byte
+	server *Server
+	body   []byte
 }
 
 // Decode reads the body; bytes left over are an error. A handler calls it once, first.

@@ -9,7 +9,9 @@
 // on UNIX sockets alone. On TCP it proves nothing and is refused.
 //
 // Two exchanges are spoken: that of slurmctld (one request, one answer, close;
-// Handlers) and that of slurmdbd (a connection that stays; Persistent).
+// Handlers) and that of slurmdbd (a connection that stays; Persistent). On the
+// latter a handler's context ends with its connection, and Request.Spool encodes
+// a list of any length in little memory.
 package server
 
 import (
@@ -27,7 +29,8 @@ import (
 )
 
 // Handler answers one request. Errors become Slurm's error numbers (package
-// fault); ctx ends when the server is shut down for good.
+// fault); ctx ends when the server is shut down for good and, on a connection
+// that stays, when the client closes it.
 type Handler func(ctx context.Context, r *Request) (message.Type, message.Body, error)
 
 // Server serves the listeners given to Serve. Its fields are set before that and
@@ -53,12 +56,16 @@ type Server struct {
 	MaxRequest   int           // bytes of one message, whatever Limit says
 	MaxBytes     int           // of all requests that are here at a time; a Super's don't count
 	MaxUserBytes int           // of them by one uid
+	MaxSpool     int           // bytes of spooled answers that wait on disk for their clients; a Super's don't count
+	MaxUserSpool int           // of them for one uid
+	SpoolDir     string        // where they wait, in files without a name; "": os.TempDir
 	FrontTimeout time.Duration // until the credential is here
 	BodyTimeout  time.Duration // from there to the whole message
 	WriteTimeout time.Duration // for an answer
 	IdleTimeout  time.Duration // between requests of a connection that stays
 
 	bytes     budget
+	spooled   budget
 	talk      throttle
 	mu        sync.Mutex
 	closing   bool
@@ -76,6 +83,8 @@ const (
 	defaultMaxRequest   = 64 << 20
 	defaultMaxBytes     = 128 << 20
 	defaultMaxUserBytes = 32 << 20
+	defaultMaxSpool     = 2 << 30
+	defaultMaxUserSpool = 512 << 20
 	defaultFrontTimeout = 5 * time.Second
 	defaultBodyTimeout  = 30 * time.Second
 	defaultWriteTimeout = 60 * time.Second
@@ -118,7 +127,9 @@ func (s *Server) start() {
 			s.Super = func(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 		}
 		s.bytes = budget{most: cmp.Or(s.MaxBytes, defaultMaxBytes), each: cmp.Or(s.MaxUserBytes, defaultMaxUserBytes),
-			super: s.Super, held: map[uint32]int{}}
+			super: s.Super, held: map[uint32]int{}, what: "large requests"}
+		s.spooled = budget{most: cmp.Or(s.MaxSpool, defaultMaxSpool), each: cmp.Or(s.MaxUserSpool, defaultMaxUserSpool),
+			super: s.Super, held: map[uint32]int{}, what: "unread long answers"}
 	}
 }
 

@@ -44,11 +44,12 @@ func (u *userCount) give(c *conn) {
 	}
 }
 
-// budget bounds the bytes of requests that are in memory at a time, in all and of one user: they
-// are counted before they are read.
+// budget bounds how many bytes are held at a time, in total and for one user: of requests in memory, of
+// answers on disk. They are counted before they are held.
 type budget struct {
 	most, each int
 	super      func(uid uint32) bool
+	what       string // that there are too many of, for the refusal
 
 	mu    sync.Mutex
 	total int
@@ -63,7 +64,7 @@ func (b *budget) take(uid uint32, n int) (give func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held[uid]+n > b.each || b.total+n > b.most {
-		return nil, errs.New(errs.TooMany, "too many large requests at a time")
+		return nil, errs.New(errs.TooMany, "too many %s at a time", b.what)
 	}
 	b.held[uid] += n
 	b.total += n

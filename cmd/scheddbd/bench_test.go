@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bufio"
+
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/become"
+	"schedrestd/dbd"
+	"schedrestd/guard"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// cluster is a daemon with recorded jobs, and two ordinary users of it.
+type cluster struct {
+	*started
+	key     auth.Key
+	address string
+	users   [2]become.User
+}
+
+// startCluster records n jobs with a text of the given length each and starts
+// the daemon. Every thousandth job belongs to the second user, the others to
+// the first.
+func startCluster(b *testing.B, n, text int) *cluster {
+	b.Helper()
+	c := &cluster{}
+	for i, name := range []string{"bin", "daemon"} {
+		user, err := become.LookupUser(name)
+		if err != nil {
+			b.Skip(err)
+		}
+		c.users[i] = user
+	}
+	dir := b.TempDir()
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	keyFile := filepath.Join(dir, "key")
+	if err := os.WriteFile(keyFile, secret, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	var err error
+	if c.key, err = auth.LoadKey(keyFile, guard.Trust{}); err != nil {
+		b.Fatal(err)
+	}
+	record(b, filepath.Join(dir, "jobs.sqlite"), n, text, c.users)
+	path := write(b, dir, "SchedUser="+strconv.Itoa(os.Geteuid()), "AuthAltTypes=auth/jwt", "AuthAltParameters=jwt_key="+keyFile)
+	b.Logf("listening after %v", elapsed(func() { c.started = start(b, path, filepath.Join(dir, "s")) }))
+	conf, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(conf), "DbdPort=")
+	port, _, _ := strings.Cut(rest, "\n")
+	c.address = net.JoinHostPort("127.0.0.1", port)
+	return c
+}
+
+func elapsed(f func()) time.Duration {
+	start := time.Now()
+	f()
+	return time.Since(start).Round(time.Millisecond)
+}
+
+// record fills a database. Of a thousand jobs each has another name.
+func record(b *testing.B, path string, n, text int, users [2]become.User) {
+	b.Helper()
+	if made := os.Getenv("SCHEDDBD_BENCH_DB"); made != "" { // one of an older format, say
+		if err := copyFile(path, made); err != nil {
+			b.Fatal(err)
+		}
+		return
+	}
+	store, err := dbd.OpenStore(context.Background(), path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	line := strings.Repeat("x", text)
+	batch := make([]model.Job, 0, 1000)
+	for i := range n {
+		id := uint32(i + 1)
+		user := users[0]
+		if i%1000 == 999 {
+			user = users[1]
+		}
+		submitted := model.Time(1_700_000_000 + i)
+		batch = append(batch, model.Job{StepID: model.StepID{JobID: id}, SubmitTime: submitted, StartTime: submitted + 1, EndTime: submitted + 60,
+			State: model.JobComplete, Name: fmt.Sprint("job", i%1000), Account: "lab", Partition: "main", UserID: user.UID, GroupID: user.GID,
+			Nodes: "n1", NumNodes: 1, NumCPUs: 1, TimeLimit: model.Some[uint32](10), SubmitLine: line, Detailed: true})
+		if len(batch) == cap(batch) || i == n-1 {
+			if err := store.Record(context.Background(), "c1", batch); err != nil {
+				b.Fatal(err)
+			}
+			batch = batch[:0]
+		}
+	}
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+func (c *cluster) token(b *testing.B, i int) model.Credential {
+	b.Helper()
+	token, err := auth.Create(c.key, c.users[i].Name, time.Hour, time.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return model.Credential{Token: token}
+}
+
+// client returns a client whose connections stay open.
+func (c *cluster) client() *client.Accounting {
+	return client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "tcp", Address: c.address}}})
+}
+
+// peak is the largest resident memory of the daemon so far, in MB.
+func (c *cluster) peak(b *testing.B) float64 {
+	b.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Process.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	kilobytes, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return kilobytes / 1024
+}
+
+func benchJobs(b *testing.B, otherwise int) int {
+	b.Helper()
+	text := os.Getenv("SCHEDDBD_BENCH_JOBS")
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// findings reports the distribution of durations in ms.
+func findings(b *testing.B, name string, took []time.Duration) {
+	slices.Sort(took)
+	for part, q := range map[string]float64{"p50": 0.5, "p99": 0.99, "max": 1} {
+		at := min(len(took)-1, int(q*float64(len(took))))
+		b.ReportMetric(float64(took[at].Microseconds())/1000, name+part+"-ms")
+	}
+}
+
+// BenchmarkFind looks one job up among many, by what a client may know of it.
+func BenchmarkFind(b *testing.B) {
+	n := benchJobs(b, 20_000)
+	c := startCluster(b, n, 200)
+	last := uint32(n / 1000 * 1000) // the second user's
+	step := func(id uint32) []model.SelectedStep { return []model.SelectedStep{{Step: model.StepID{JobID: id}}} }
+	for _, tt := range []struct {
+		name   string
+		filter model.AccountingJobFilter
+		want   int
+	}{
+		{"id", model.AccountingJobFilter{Steps: step(last)}, 1},
+		{"id of a cluster", model.AccountingJobFilter{Clusters: []string{"c1"}, Steps: step(last)}, 1},
+		{"time", model.AccountingJobFilter{UsageStart: model.Time(1_700_000_000 + n - 1)}, -1},
+		{"user and name", model.AccountingJobFilter{UserIDs: []string{fmt.Sprint(c.users[1].UID)}, Names: []string{"job998"}}, 0},
+		{"name and time", model.AccountingJobFilter{Names: []string{"job999"}, UsageStart: model.Time(1_700_000_000 + n - 1)}, -1},
+		{"no such account", model.AccountingJobFilter{Accounts: []string{"none"}}, 0},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			tt.filter.Flags = model.JobFilterDuplicates
+			accounting, cred := c.client(), c.token(b, 1)
+			var took []time.Duration
+			for b.Loop() {
+				found := 0
+				took = append(took, elapsedPrecisely(func() {
+					if err := accounting.Jobs(context.Background(), cred, tt.filter, func(*model.AccountingJob) error { found++; return nil }); err != nil {
+						b.Fatal(err)
+					}
+				}))
+				if tt.want >= 0 && found != tt.want {
+					b.Fatalf("%d jobs, want %d", found, tt.want)
+				}
+			}
+			findings(b, "", took)
+			b.ReportMetric(c.peak(b), "peak-MB")
+		})
+	}
+}
+
+func elapsedPrecisely(f func()) time.Duration {
+	start := time.Now()
+	f()
+	return time.Since(start)
+}
+
+// BenchmarkUnreadLists looks one job up while 60 connections of another user
+// have asked for long lists and read none of them.
+func BenchmarkUnreadLists(b *testing.B) {
+	c := startCluster(b, benchJobs(b, 45_000), 2000)
+	ctx, cancel := context.WithCancel(context.Background())
+	var attackers sync.WaitGroup
+	for range 60 {
+		attackers.Go(func() {
+			for ctx.Err() == nil {
+				c.hoard(ctx, b)
+			}
+		})
+	}
+	defer func() { cancel(); attackers.Wait() }()
+	time.Sleep(5 * time.Second) // until they are at it
+	accounting, cred := c.client(), c.token(b, 1)
+	filter := model.AccountingJobFilter{Steps: []model.SelectedStep{{Step: model.StepID{JobID: 1000}}}}
+	var took []time.Duration
+	failed := 0
+	for b.Loop() {
+		took = append(took, elapsedPrecisely(func() {
+			ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+			defer cancel()
+			if err := accounting.Jobs(ctx, cred, filter, func(*model.AccountingJob) error { return nil }); err != nil {
+				failed++
+				b.Log(err)
+			}
+		}))
+		time.Sleep(20 * time.Millisecond)
+	}
+	findings(b, "", took)
+	b.ReportMetric(float64(failed), "failed")
+	b.ReportMetric(c.peak(b), "peak-MB")
+}
+
+// hoard asks for all jobs and does not read the answer, until ctx ends or the
+// daemon closes the connection. It asks again after a refusal.
+func (c *cluster) hoard(ctx context.Context, b *testing.B) {
+	nc, err := net.Dial("tcp", c.address)
+	if err != nil {
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer stop()
+	defer nc.Close()
+	nc.(*net.TCPConn).SetReadBuffer(4096)
+	credential := &message.Credential{Plugin: message.PluginJWT, Token: c.token(b, 0).Token}
+	opening, err := message.EncodeOpening(codec.Newest, message.Sealed(credential),
+		&message.PersistInit{Version: codec.Newest, ClusterName: "c1", PersistType: message.PersistToAccounting})
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	question, err := message.EncodePersistent(codec.Newest, message.AccountingGetJobs,
+		&message.GetAccountingJobs{AccountingJobFilter: model.AccountingJobFilter{Flags: model.JobFilterDuplicates}})
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	in := bufio.NewReaderSize(nc, 16)
+	for next := opening; ; next = question {
+		if _, err := nc.Write(next); err != nil {
+			return
+		}
+		head, err := in.Peek(6)
+		if err != nil {
+			return
+		}
+		if message.Type(binary.BigEndian.Uint16(head[4:])) != message.AccountingRC {
+			<-ctx.Done()
+			return
+		}
+		io.CopyN(io.Discard, in, int64(binary.BigEndian.Uint32(head))+4)
+	}
+}

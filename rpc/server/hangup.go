@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+)
+
+// errGone is the cause with which a request's context ends when its client closed the connection.
+var errGone = errors.New("the client closed the connection")
+
+// whileConnected returns a context of ctx that ends when the client closes the connection, so that work
+// for a client that has gone stops. stop must be called before the connection is read again. A
+// client that only shuts its sending side down counts as gone: it could not send another request.
+func (c *conn) whileConnected(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if len(c.early) > 0 { // the client did not wait for this answer: a close can't be seen behind its next request
+		return ctx, func() { cancel(nil) }
+	}
+	c.nc.SetReadDeadline(time.Time{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var b [1]byte
+		n, err := c.nc.Read(b[:])
+		if c.early = b[:n]; n == 0 && !errors.Is(err, os.ErrDeadlineExceeded) {
+			cancel(errGone)
+		}
+	}()
+	return ctx, func() {
+		c.nc.SetReadDeadline(time.Unix(1, 0))
+		<-done
+		cancel(nil)
+	}
+}
+
+// Read reads what the client sent, beginning with what whileConnected read.
+func (c *conn) Read(p []byte) (int, error) {
+	if len(c.early) > 0 {
+		n := copy(p, c.early)
+		c.early = c.early[n:]
+		return n, nil
+	}
+	return c.nc.Read(p)
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// A request's context ends when its client closes the connection.
+func TestRequestEndsWithItsConnection(t *testing.T) {
+	begun, ended := make(chan struct{}), make(chan error)
+	f := start(t, &Server{Persistent: map[message.Type]Handler{
+		message.AccountingGetStats: func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
+			begun <- struct{}{}
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return 0, nil, ctx.Err()
+		},
+	}})
+	b, err := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, network := range []string{"tcp", "unix"} {
+		nc := f.dial(t, network)
+		if _, err := persistent(t, nc, codec.V2411, opening(t, codec.V2411, token, codec.V2411)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := nc.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		<-begun
+		nc.Close()
+		if err := <-ended; err != errGone {
+			t.Errorf("%s: ended because of %v", network, err)
+		}
+	}
+}
+
+// Requests that are sent before the answer to the last one are answered in their order.
+func TestRequestsInAdvance(t *testing.T) {
+	f := start(t, &Server{Persistent: map[message.Type]Handler{
+		message.AccountingGetStats: func(_ context.Context, r *Request) (message.Type, message.Body, error) {
+			return message.AccountingRC, &message.PersistRC{Comment: "stats"}, nil
+		},
+		message.AccountingFini: func(_ context.Context, r *Request) (message.Type, message.Body, error) {
+			return message.AccountingRC, &message.PersistRC{Comment: "fini"}, nil
+		},
+	}})
+	nc := f.dial(t, "tcp")
+	if _, err := persistent(t, nc, codec.V2411, opening(t, codec.V2411, token, codec.V2411)); err != nil {
+		t.Fatal(err)
+	}
+	var all []byte
+	want := []string{"stats", "fini", "fini", "stats", "fini"}
+	for _, name := range want {
+		typ := message.AccountingGetStats
+		if name == "fini" {
+			typ = message.AccountingFini
+		}
+		b, err := message.EncodePersistent(codec.V2411, typ, message.Empty{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b...)
+	}
+	if _, err := nc.Write(all); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for range want {
+		b, err := wire.Read(nc, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rc message.PersistRC
+		if err := message.DecodeBody(codec.V2411, message.AccountingRC, b[2:], &rc); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, rc.Comment)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

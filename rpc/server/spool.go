@@ -1,0 +1,125 @@
+package server
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// spoolMemory is how many bytes of a spooled answer stay in memory. A longer answer waits in a file: a
+// client that asks and does not read then costs no memory.
+const spoolMemory = 64 << 10
+
+// spool is an encoded answer that waits to be sent.
+type spool struct {
+	server *Server
+	uid    uint32
+	head   []byte   // all of it, while file is nil
+	file   *os.File // without a name
+	size   int
+	free   []func()
+}
+
+// Spool encodes body, the answer of type t to r, so that it takes little memory however long it is. The
+// handler returns what Spool returns; body's elements are pulled before that.
+func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error) {
+	s := &spool{server: r.server, uid: r.Identity.UID}
+	err := message.StreamPersistent(r.Version, t, body, s)
+	if err == nil {
+		err = s.setLength()
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Write appends p.
+func (s *spool) Write(p []byte) (int, error) {
+	if s.size+len(p)-4 > message.MaxLength {
+		return 0, errs.New(errs.TooLarge, "the answer is longer than %d bytes", message.MaxLength).WithHint("narrow the request")
+	}
+	s.size += len(p)
+	if s.file == nil && len(s.head)+len(p) <= spoolMemory {
+		s.head = append(s.head, p...)
+		return len(p), nil
+	}
+	if s.file == nil {
+		if err := s.open(); err != nil {
+			return 0, err
+		}
+	}
+	return s.append(p)
+}
+
+// open moves the answer to a file.
+func (s *spool) open() error {
+	f, err := os.CreateTemp(cmp.Or(s.server.SpoolDir, os.TempDir()), ".answer-*")
+	if err != nil {
+		return errs.Wrap(err, errs.Unavailable, "no room for a long answer")
+	}
+	s.file = f
+	if err := os.Remove(f.Name()); err != nil {
+		return err
+	}
+	head := s.head
+	s.head = nil
+	_, err = s.append(head)
+	return err
+}
+
+func (s *spool) append(p []byte) (int, error) {
+	free, err := s.server.spooled.take(s.uid, len(p))
+	if err != nil {
+		return 0, err
+	}
+	s.free = append(s.free, free)
+	n, err := s.file.Write(p)
+	return n, errs.Wrap(err, errs.Unavailable, "no room for a long answer")
+}
+
+// setLength completes the message's length, at its beginning.
+func (s *spool) setLength() error {
+	length := binary.BigEndian.AppendUint32(nil, uint32(s.size-4))
+	if s.file == nil {
+		copy(s.head, length)
+		return nil
+	}
+	_, err := s.file.WriteAt(length, 0)
+	return errs.Wrap(err, errs.Unavailable, "no room for a long answer")
+}
+
+func (s *spool) close() {
+	if s.file != nil {
+		s.file.Close()
+	}
+	for _, free := range s.free {
+		free()
+	}
+	s.free = nil
+}
+
+// Walk fails: a spool is encoded already, and only a connection that stays can send it.
+func (s *spool) Walk(c *codec.Codec) { c.Fail("spool", errors.ErrUnsupported) }
+
+// sendSpool sends a spooled answer and drops it.
+func (s *session) sendSpool(answer *spool) error {
+	defer answer.close()
+	if answer.file == nil {
+		return s.write(answer.head)
+	}
+	if _, err := answer.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	s.nc.SetWriteDeadline(time.Now().Add(cmp.Or(s.server.WriteTimeout, defaultWriteTimeout)))
+	_, err := io.Copy(s.nc, answer.file)
+	return err
+}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// jobLists answers with as many jobs of 1 MiB each as the request's CPUsMin says.
+func jobLists(_ context.Context, r *Request) (message.Type, message.Body, error) {
+	var q message.GetAccountingJobs
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	job := model.AccountingJob{SubmitLine: strings.Repeat("x", 1<<20)}
+	var answer message.AccountingJobs
+	answer.Records.Len = int(q.CPUsMin)
+	answer.Records.Pull = func() (*model.AccountingJob, error) {
+		if job.JobID++; job.JobID == 90 {
+			return nil, errors.New("the database failed")
+		}
+		return &job, nil
+	}
+	body, err := r.Spool(message.AccountingGotJobs, &answer)
+	return message.AccountingGotJobs, body, err
+}
+
+// ask sends a request for n jobs in a new session and returns the connection.
+func ask(t *testing.T, f *fixture, cred message.Credential, n uint32) net.Conn {
+	t.Helper()
+	nc := f.dial(t, "tcp")
+	if rc, err := persistent(t, nc, codec.V2411, opening(t, codec.V2411, cred, codec.V2411)); err != nil || rc.Code != 0 {
+		t.Fatal(rc, err)
+	}
+	again(t, nc, n)
+	return nc
+}
+
+func again(t *testing.T, nc net.Conn, n uint32) {
+	t.Helper()
+	b, err := message.EncodePersistent(codec.V2411, message.AccountingGetJobs,
+		&message.GetAccountingJobs{AccountingJobFilter: model.AccountingJobFilter{CPUsMin: n}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Write(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answered returns how many jobs came, or the number of the refusal.
+func answered(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
+	t.Helper()
+	b, err := wire.Read(nc, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if message.Type(binary.BigEndian.Uint16(b)) == message.AccountingRC {
+		var rc message.PersistRC
+		if err := message.DecodeBody(codec.V2411, message.AccountingRC, b[2:], &rc); err != nil {
+			t.Fatal(err)
+		}
+		return 0, rc.Code
+	}
+	var list message.AccountingJobs
+	if err := message.DecodeBody(codec.V2411, message.AccountingGotJobs, b[2:], &list); err != nil {
+		t.Fatal(err)
+	}
+	return len(list.Records.List), 0
+}
+
+// Answers of any length arrive whole and leave nothing behind.
+func TestSpooledAnswers(t *testing.T) {
+	dir := t.TempDir()
+	f := start(t, &Server{SpoolDir: dir, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
+	nc := ask(t, f, token, 0)
+	for i, n := range []uint32{0, 1, 20, 0, 3} {
+		if i > 0 {
+			again(t, nc, n)
+		}
+		if got, refusal := answered(t, nc); got != int(n) || refusal != 0 {
+			t.Errorf("%d jobs, refusal %d; want %d jobs", got, refusal, n)
+		}
+	}
+	again(t, nc, 95)
+	if _, refusal := answered(t, nc); refusal != fault.Internal {
+		t.Errorf("a list that fails in the middle: refusal %d", refusal)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// A user who does not read long answers gets no more of them, and another user does.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
+	unread := ask(t, f, token, 80)
+	if _, err := unread.Read(make([]byte, 1)); err != nil { // it is being sent
+		t.Fatal(err)
+	}
+	second := ask(t, f, token, 80)
+	if _, refusal := answered(t, second); refusal != fault.Backoff {
+		t.Errorf("the second long answer: refusal %d", refusal)
+	}
+	bob := token
+	bob.ActAs = "bob"
+	if got, refusal := answered(t, ask(t, f, bob, 80)); got != 80 {
+		t.Errorf("another user: %d jobs, refusal %d", got, refusal)
+	}
+	if got, refusal := answered(t, ask(t, f, token, 0)); refusal != 0 {
+		t.Errorf("a short answer: %d jobs, refusal %d", got, refusal)
+	}
+	unread.Close()
+	for {
+		again(t, second, 80)
+		if got, refusal := answered(t, second); got == 80 {
+			return
+		} else if refusal != fault.Backoff {
+			t.Fatalf("after the first was closed: %d jobs, refusal %d", got, refusal)
+		}
+	}
+}
