@@ -14,6 +14,7 @@ import (
 	"context"
 	"time"
 
+	"schedrestd/model"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
@@ -23,12 +24,14 @@ type Daemon struct {
 	store *Store
 	super func(uid uint32) bool
 	calls *calls
+
+	queries *queries
 }
 
 // New makes a Daemon that keeps its jobs in store. super tells who may record jobs and
 // see what everybody asked: root, the scheduler's user.
 func New(store *Store, super func(uid uint32) bool) *Daemon {
-	return &Daemon{store: store, super: super, calls: newCalls(time.Now())}
+	return &Daemon{store: store, super: super, calls: newCalls(time.Now()), queries: newQueries(maxQueries, maxUserQueries)}
 }
 
 // Handlers is what the daemon answers, for server.Server's Persistent.
@@ -54,6 +57,15 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 		handlers[t] = d.counted(h)
 	}
 	return handlers
+}
+
+// owner is the only user whose jobs who sees; not set: who sees all. It is the controller's rule too, for jobs
+// that still run.
+func (d *Daemon) owner(who server.Identity) model.Opt[uint32] {
+	if d.super(who.UID) {
+		return model.Opt[uint32]{}
+	}
+	return model.Some(who.UID)
 }
 
 // counted is h, with each call counted for its message and its user.

@@ -2,21 +2,17 @@ package dbd
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 
 	"schedrestd/errs"
 	"schedrestd/model"
-	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
 
-// maxJobs is the most jobs of one answer, which is made in memory.
-const maxJobs = 50_000
-
-// jobs answers AccountingGetJobs (DBD_GET_JOBS_COND). Everybody sees every job, as with the controller.
+// jobs answers AccountingGetJobs (DBD_GET_JOBS_COND). An ordinary user sees their own jobs alone, as with
+// the controller.
 func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
@@ -26,24 +22,28 @@ func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, mes
 	if err := known(f); err != nil {
 		return 0, nil, err
 	}
-	list := []model.AccountingJob{}
-	err := d.store.Jobs(ctx, f, func(cluster string, j *model.Job) error {
-		if !matches(f, j) {
-			return nil
-		}
-		if len(list) == maxJobs {
-			return errs.New(errs.Invalid, "that is more than %d jobs", maxJobs).WithHint("narrow it by time, user or name")
-		}
-		list = append(list, past(cluster, j))
-		return nil
-	})
+	leave, err := d.queries.enter(ctx, r.Identity.UID)
 	if err != nil {
 		return 0, nil, err
 	}
-	if f.Flags&model.JobFilterDuplicates == 0 {
-		list = latest(list)
-	}
-	return message.AccountingGotJobs, &message.AccountingJobs{Listed: listed(list)}, nil
+	defer leave()
+	var answer message.AccountingJobs
+	var body message.Body
+	err = d.store.Jobs(ctx, f, d.owner(r.Identity), func(n int, next func() (string, *model.Job, error)) error {
+		var record model.AccountingJob
+		answer.Records.Len = n
+		answer.Records.Pull = func() (*model.AccountingJob, error) {
+			cluster, j, err := next()
+			if err != nil {
+				return nil, err
+			}
+			record = past(cluster, j)
+			return &record, nil
+		}
+		body, err = r.Spool(message.AccountingGotJobs, &answer)
+		return err
+	})
+	return message.AccountingGotJobs, body, err
 }
 
 // known refuses filters that are not understood here: a list that was not narrowed as asked would
@@ -58,59 +58,6 @@ func known(f *model.AccountingJobFilter) error {
 		}
 	}
 	return nil
-}
-
-// matches is what of a filter the database does not do.
-func matches(f *model.AccountingJobFilter, j *model.Job) bool {
-	decimal := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
-	within := func(n, least, most uint32) bool { return n >= least && (most == 0 || n <= most) }
-	switch {
-	case !in(f.Accounts, j.Account), !in(f.Names, j.Name), !in(f.Partitions, j.Partition), !in(f.WCKeys, j.WCKey),
-		!in(f.UserIDs, decimal(j.UserID)), !in(f.GroupIDs, decimal(j.GroupID)),
-		!in(f.States, decimal(uint32(j.State&0xff))), !in(f.Reasons, decimal(j.StateReason)),
-		!within(j.NumCPUs, f.CPUsMin, f.CPUsMax), !within(j.NumNodes, f.NodesMin, f.NodesMax),
-		!within(j.TimeLimit.Or(^uint32(0)), f.TimeLimitMin, f.TimeLimitMax),
-		f.ExitCode != 0 && f.ExitCode != j.ExitCode:
-		return false
-	}
-	if len(f.Steps) > 0 && !slices.ContainsFunc(f.Steps, func(s model.SelectedStep) bool { return named(&s, j) }) {
-		return false
-	}
-	if f.UsedNodes == "" {
-		return true
-	}
-	for host := range model.Hosts(j.Nodes) {
-		if model.HostlistHas(f.UsedNodes, host) {
-			return true
-		}
-	}
-	return false
-}
-
-// named tells whether s names j: by its number, or by its array's and perhaps its task's.
-func named(s *model.SelectedStep, j *model.Job) bool {
-	id := s.Step.JobID
-	switch {
-	case s.ArrayTaskID.Set:
-		return j.ArrayJobID == id && j.ArrayTaskID == s.ArrayTaskID
-	case s.HetOffset.Set:
-		return j.HetJobID == id && j.HetJobOffset == s.HetOffset.Number
-	}
-	return j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id
-}
-
-// latest leaves of jobs with one number the one that was submitted last.
-func latest(list []model.AccountingJob) []model.AccountingJob {
-	type key struct {
-		cluster string
-		id      uint32
-	}
-	last := map[key]model.Time{}
-	for i := range list {
-		k := key{list[i].Cluster, list[i].JobID}
-		last[k] = max(last[k], list[i].SubmitTime)
-	}
-	return slices.DeleteFunc(list, func(j model.AccountingJob) bool { return j.SubmitTime < last[key{j.Cluster, j.JobID}] })
 }
 
 // past is a job as it is kept.
@@ -183,70 +130,4 @@ func scaled(s string) (uint64, bool) {
 		return 0, false
 	}
 	return uint64(f * float64(uint64(1)<<shift)), true
-}
-
-// Jobs gives each job that was there between the filter's times, in its clusters, to each.
-func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, each func(cluster string, j *model.Job) error) error {
-	where, args := []string{"1"}, []any{}
-	if len(f.Clusters) > 0 {
-		where = append(where, "cluster IN (?"+strings.Repeat(", ?", len(f.Clusters)-1)+")")
-		for _, name := range f.Clusters {
-			args = append(args, name)
-		}
-	}
-	begin, end := "submit_time", "CASE WHEN ended THEN end_time ELSE 9223372036854775807 END"
-	if f.Flags&model.JobFilterNoDefaultUsage != 0 {
-		end = "submit_time"
-	}
-	if f.UsageStart != 0 {
-		where, args = append(where, end+" >= ?"), append(args, int64(f.UsageStart))
-	}
-	if f.UsageEnd != 0 {
-		where, args = append(where, begin+" <= ?"), append(args, int64(f.UsageEnd))
-	}
-	rows, err := s.db.QueryContext(ctx, "SELECT cluster, protocol, record FROM job WHERE "+strings.Join(where, " AND ")+" ORDER BY submit_time, cluster, job_id", args...)
-	if err != nil {
-		return unreadable(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var cluster string
-		var v uint16
-		var record []byte
-		if err := rows.Scan(&cluster, &v, &record); err != nil {
-			return unreadable(err)
-		}
-		var m message.RecordJobs
-		if err := message.DecodeBody(codec.Version(v), message.AccountingRecordJobs, record, &m); err != nil {
-			return unreadable(err)
-		}
-		for i := range m.Jobs {
-			if err := each(cluster, &m.Jobs[i]); err != nil {
-				return err
-			}
-		}
-	}
-	return unreadable(rows.Err())
-}
-
-// Clusters are those of which there is a job.
-func (s *Store) Clusters(ctx context.Context) (names []string, err error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT DISTINCT cluster FROM job ORDER BY cluster")
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, unreadable(err)
-		}
-		names = append(names, name)
-	}
-	return names, unreadable(rows.Err())
-}
-
-// unreadable is the error of a database that can't be read.
-func unreadable(err error) error {
-	return errs.Wrap(err, errs.Unavailable, "the database can't be read")
 }

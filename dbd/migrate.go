@@ -2,67 +2,162 @@ package dbd
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"log/slog"
 
 	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
 )
 
 // applicationID marks the file as ours: "SCHD".
 const applicationID = 0x53434844
 
-// migrations take the database from one version to the next; its version is how many have
-// been applied. A released one is never changed.
-var migrations = []string{
-	`CREATE TABLE job (
-		cluster     TEXT    NOT NULL,
-		job_id      INTEGER NOT NULL,
-		submit_time INTEGER NOT NULL, -- seconds since 1970, as all times; tells jobs apart whose number came again
-		restarts    INTEGER NOT NULL,
-		ended       INTEGER NOT NULL, -- 0 or 1
-		state       INTEGER NOT NULL, -- Slurm's number, flags included
-		exit_code   INTEGER NOT NULL, -- as wait(2) gives it
-		user_id     INTEGER NOT NULL,
-		group_id    INTEGER NOT NULL,
-		account     TEXT    NOT NULL,
-		name        TEXT    NOT NULL,
-		partition   TEXT    NOT NULL,
-		start_time  INTEGER NOT NULL,
-		end_time    INTEGER NOT NULL,
-		protocol    INTEGER NOT NULL, -- version that record is in
-		record      BLOB    NOT NULL, -- the whole job, as RecordJobs carries it
-		PRIMARY KEY (cluster, job_id, submit_time)
-	) STRICT;
-	CREATE INDEX job_by_user ON job (user_id, start_time);
-	CREATE INDEX job_by_end  ON job (end_time);`,
-}
+// version is the format of the database. Every version has a table job with columns cluster, protocol and
+// record, and a record is the whole job. So an older database is not changed step by step: its
+// records are recorded again in the format below.
+const version = 2
 
-// migrate brings the database up to the present version, in one transaction.
-func (s *Store) migrate(ctx context.Context) error {
+// table is the one table. Its columns besides record are for queries. The long record is last, so that a query can read
+// the others without it.
+const table = `CREATE TABLE job (
+	id            INTEGER PRIMARY KEY,
+	cluster       TEXT    NOT NULL,
+	job_id        INTEGER NOT NULL,
+	submit_time   INTEGER NOT NULL, -- seconds since 1970, as all times; tells jobs apart whose number came again
+	restarts      INTEGER NOT NULL,
+	ended         INTEGER NOT NULL, -- 0 or 1
+	state         INTEGER NOT NULL, -- Slurm's number, flags included
+	state_reason  INTEGER NOT NULL,
+	exit_code     INTEGER NOT NULL, -- as wait(2) gives it
+	user_id       INTEGER NOT NULL,
+	group_id      INTEGER NOT NULL,
+	account       TEXT    NOT NULL,
+	name          TEXT    NOT NULL,
+	partition     TEXT    NOT NULL,
+	wckey         TEXT    NOT NULL,
+	array_job_id  INTEGER NOT NULL, -- 0: not of an array
+	array_task_id INTEGER,
+	het_job_id    INTEGER NOT NULL, -- 0: not of a heterogeneous job
+	het_offset    INTEGER NOT NULL,
+	cpus          INTEGER NOT NULL,
+	node_count    INTEGER NOT NULL,
+	nodes         TEXT    NOT NULL, -- a host list expression
+	time_limit    INTEGER NOT NULL, -- minutes; 4294967295: none
+	start_time    INTEGER NOT NULL,
+	end_time      INTEGER NOT NULL,
+	used_until    INTEGER NOT NULL, -- end_time; the largest number until the job has ended
+	protocol      INTEGER NOT NULL, -- version that record is in
+	record        BLOB    NOT NULL, -- the whole job, as RecordJobs carries it
+	UNIQUE (cluster, job_id, submit_time)
+) STRICT`
+
+// indices find jobs by what a client may know of them (condition.go).
+const indices = `
+CREATE INDEX job_by_job_id    ON job (job_id);
+CREATE INDEX job_by_array     ON job (array_job_id, array_task_id);
+CREATE INDEX job_by_het       ON job (het_job_id, het_offset);
+CREATE INDEX job_by_user_id   ON job (user_id, submit_time);
+CREATE INDEX job_by_group_id  ON job (group_id, submit_time);
+CREATE INDEX job_by_account   ON job (account, submit_time);
+CREATE INDEX job_by_name      ON job (name, submit_time);
+CREATE INDEX job_by_partition ON job (partition, submit_time);
+CREATE INDEX job_by_wckey     ON job (wckey, submit_time);
+CREATE INDEX job_by_state     ON job (state & 255, submit_time);
+CREATE INDEX job_by_exit_code ON job (exit_code, submit_time);
+CREATE INDEX job_by_submit    ON job (submit_time, cluster, job_id);
+CREATE INDEX job_by_use       ON job (used_until)`
+
+// migrate brings the database to the present format, in one transaction.
+func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	var application, version, tables int
+	var application, has, tables int
 	if err := tx.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id),
-		(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)`).Scan(&application, &version, &tables); err != nil {
+		(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)`).Scan(&application, &has, &tables); err != nil {
 		return err
 	}
 	switch {
 	case application != applicationID && (application != 0 || tables > 0):
 		return errs.New(errs.Invalid, "belongs to another program")
-	case version > len(migrations):
-		return errs.New(errs.Invalid, "has version %d, written by a newer release; this one knows versions up to %d", version, len(migrations))
-	case application == applicationID && version == len(migrations):
+	case has > version:
+		return errs.New(errs.Invalid, "has version %d, written by a newer release; this one knows versions up to %d", has, version)
+	case application == applicationID && has == version:
 		return nil
 	}
-	for i := version; i < len(migrations); i++ {
-		if _, err := tx.ExecContext(ctx, migrations[i]); err != nil {
-			return fmt.Errorf("migrate to version %d: %w", i+1, err)
+	if tables > 0 {
+		log.Info("converting the database", "from", has, "to", version)
+		if _, err := tx.ExecContext(ctx, "ALTER TABLE job RENAME TO older"); err != nil {
+			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(migrations))); err != nil {
+	if _, err := tx.ExecContext(ctx, table); err != nil {
 		return err
 	}
-	return tx.Commit()
+	if tables > 0 {
+		if err := convert(ctx, tx); err != nil {
+			return fmt.Errorf("convert from version %d to %d: %w", has, version, err)
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", indices, applicationID, version)); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	if tables == 0 {
+		return nil
+	}
+	log.Info("database converted")
+	_, err = s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // the log is as long as the database by now
+	return err
+}
+
+// convert records the jobs of the table older, and drops it.
+func convert(ctx context.Context, tx *sql.Tx) error {
+	insert, err := tx.PrepareContext(ctx, upsert)
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for last, more := int64(-1<<63), true; more; {
+		more, err = eachOlder(ctx, tx, &last, func(cluster string, j *model.Job) error {
+			return put(ctx, insert, cluster, j)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	_, err = tx.ExecContext(ctx, "DROP TABLE older")
+	return err
+}
+
+// eachOlder calls each with some of the jobs behind the last row that it saw; false: there are no more.
+func eachOlder(ctx context.Context, tx *sql.Tx, last *int64, each func(cluster string, j *model.Job) error) (more bool, err error) {
+	rows, err := tx.QueryContext(ctx, "SELECT rowid, cluster, protocol, record FROM older WHERE rowid > ? ORDER BY rowid LIMIT 1000", *last)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var cluster string
+		var v uint16
+		var record []byte
+		if err := rows.Scan(last, &cluster, &v, &record); err != nil {
+			return false, err
+		}
+		j, err := decode(codec.Version(v), record)
+		if err != nil {
+			return false, err
+		}
+		if err := each(cluster, j); err != nil {
+			return false, err
+		}
+		more = true
+	}
+	return more, rows.Err()
 }

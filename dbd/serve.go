@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"schedrestd/become"
@@ -39,14 +40,15 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	store, err := OpenStore(ctx, c.StorageLoc)
+	store, err := OpenStore(ctx, c.StorageLoc, log)
 	if err != nil {
 		return errors.Join(err, daemon.Close(listeners))
 	}
 	defer store.Close()
 	super := daemon.Super(user.UID)
 	d := New(store, super)
-	s := &server.Server{Persistent: d.Handlers(), Limit: d.Limit, Verify: keys.WithTickets(), Super: super, Log: log}
+	s := &server.Server{Persistent: d.Handlers(), Limit: d.Limit, Verify: keys.WithTickets(), Super: super, Log: log,
+		SpoolDir: filepath.Dir(c.StorageLoc)}
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }
 

@@ -6,9 +6,12 @@ import (
 	"database/sql"
 	"errors"
 	"io/fs"
+	"log/slog"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite" // the driver "sqlite", in Go
@@ -26,16 +29,20 @@ import (
 type Store struct {
 	db   *sql.DB
 	lock *os.File // held while it is open: of two daemons each would think the other's jobs its own
+
+	maxJobs int
+	longest time.Duration // of a query
 }
 
 // OpenStore opens the database at path, an absolute one, and makes it when it is not
 // there. It is refused when somebody else could read or replace it, when
-// it belongs to another program, and when a newer release has written it.
+// it belongs to another program, and when a newer release has written it. One of an
+// older release is converted.
 //
 // The journal is a write-ahead log with synchronous=FULL: a commit is on the disk
 // before it is acknowledged, because schedctld forgets what was acknowledged.
 // NORMAL would save the fsync and lose the last batches with the power.
-func OpenStore(ctx context.Context, path string) (*Store, error) {
+func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	path, err := prepare(path)
 	if err != nil {
 		return nil, err
@@ -53,8 +60,9 @@ func OpenStore(ctx context.Context, path string) (*Store, error) {
 		lock.Close()
 		return nil, errs.Wrap(err, errs.Internal, "database %s", path)
 	}
-	s := &Store{db: db, lock: lock}
-	if err := s.migrate(ctx); err != nil {
+	db.SetMaxIdleConns(maxQueries + 1) // each costs some statements to open
+	s := &Store{db: db, lock: lock, maxJobs: maxJobs, longest: longestQuery}
+	if err := s.migrate(ctx, log); err != nil {
 		s.Close()
 		if own, ok := errors.AsType[*errs.Error](err); ok {
 			own.Message = "database " + path + ": " + own.Message
@@ -129,15 +137,39 @@ func (s *Store) Close() error {
 // upsert keeps the last word on a run of a job: one that has ended does not run again
 // because an older record comes late, but a later run (restarts) may.
 const upsert = `
-INSERT INTO job (cluster, job_id, submit_time, restarts, ended, state, exit_code, user_id, group_id,
-                 account, name, partition, start_time, end_time, protocol, record)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO job (cluster, job_id, submit_time, restarts, ended, state, state_reason, exit_code, user_id, group_id,
+                 account, name, partition, wckey, array_job_id, array_task_id, het_job_id, het_offset,
+                 cpus, node_count, nodes, time_limit, start_time, end_time, used_until, protocol, record)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (cluster, job_id, submit_time) DO UPDATE SET
-	restarts = excluded.restarts, ended = excluded.ended, state = excluded.state, exit_code = excluded.exit_code,
-	user_id = excluded.user_id, group_id = excluded.group_id, account = excluded.account, name = excluded.name,
-	partition = excluded.partition, start_time = excluded.start_time, end_time = excluded.end_time,
+	restarts = excluded.restarts, ended = excluded.ended, state = excluded.state, state_reason = excluded.state_reason,
+	exit_code = excluded.exit_code, user_id = excluded.user_id, group_id = excluded.group_id, account = excluded.account,
+	name = excluded.name, partition = excluded.partition, wckey = excluded.wckey, array_job_id = excluded.array_job_id,
+	array_task_id = excluded.array_task_id, het_job_id = excluded.het_job_id, het_offset = excluded.het_offset,
+	cpus = excluded.cpus, node_count = excluded.node_count, nodes = excluded.nodes, time_limit = excluded.time_limit,
+	start_time = excluded.start_time, end_time = excluded.end_time, used_until = excluded.used_until,
 	protocol = excluded.protocol, record = excluded.record
 WHERE excluded.restarts > restarts OR excluded.restarts = restarts AND excluded.ended >= ended`
+
+// put keeps one job; insert is the prepared upsert.
+func put(ctx context.Context, insert *sql.Stmt, cluster string, j *model.Job) error {
+	record, err := encode(j)
+	if err != nil {
+		return err
+	}
+	var task any
+	if j.ArrayTaskID.Set {
+		task = j.ArrayTaskID.Number
+	}
+	usedUntil := int64(math.MaxInt64)
+	if j.State.Ended() {
+		usedUntil = int64(j.EndTime)
+	}
+	_, err = insert.ExecContext(ctx, cluster, j.StepID.JobID, int64(j.SubmitTime), j.RestartCnt, j.State.Ended(), uint32(j.State), j.StateReason,
+		j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition, j.WCKey, j.ArrayJobID, task, j.HetJobID, j.HetJobOffset,
+		j.NumCPUs, j.NumNodes, j.Nodes, j.TimeLimit.Or(math.MaxUint32), int64(j.StartTime), int64(j.EndTime), usedUntil, uint16(stored), record)
+	return unavailable(err)
+}
 
 // Record keeps jobs, all or none. cluster is for those that don't name theirs.
 func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) error {
@@ -152,15 +184,8 @@ func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) er
 	}
 	defer statement.Close()
 	for i := range jobs {
-		j := &jobs[i]
-		record, err := encode(j)
-		if err != nil {
+		if err := put(ctx, statement, cmp.Or(jobs[i].Cluster, cluster), &jobs[i]); err != nil {
 			return err
-		}
-		if _, err := statement.ExecContext(ctx, cmp.Or(j.Cluster, cluster), j.StepID.JobID, int64(j.SubmitTime),
-			j.RestartCnt, j.State.Ended(), uint32(j.State), j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition,
-			int64(j.StartTime), int64(j.EndTime), uint16(stored), record); err != nil {
-			return unavailable(err)
 		}
 	}
 	return unavailable(tx.Commit())

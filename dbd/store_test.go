@@ -3,6 +3,7 @@ package dbd
 import (
 	"context"
 	"database/sql"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,9 +17,11 @@ import (
 	"schedrestd/rpc/message"
 )
 
+var quiet = slog.New(slog.DiscardHandler)
+
 func open(t testing.TB, path string) *Store {
 	t.Helper()
-	s, err := OpenStore(context.Background(), path)
+	s, err := OpenStore(context.Background(), path, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +182,7 @@ func TestOpenStoreRefuses(t *testing.T) {
 				path = room(t)
 				tt.make(t, path)
 			}
-			s, err := OpenStore(context.Background(), path)
+			s, err := OpenStore(context.Background(), path, quiet)
 			if err == nil {
 				s.Close()
 				t.Fatal("opened")
@@ -215,7 +218,7 @@ func TestNothingIsMadeInABadPlace(t *testing.T) {
 		refused["another user's directory"] = theirs
 	}
 	for name, dir := range refused {
-		if s, err := OpenStore(context.Background(), filepath.Join(dir, "jobs.sqlite")); err == nil {
+		if s, err := OpenStore(context.Background(), filepath.Join(dir, "jobs.sqlite"), quiet); err == nil {
 			s.Close()
 			t.Errorf("%s: opened", name)
 		}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -63,7 +64,7 @@ func startCluster(b *testing.B, n, text int) *cluster {
 	}
 	record(b, filepath.Join(dir, "jobs.sqlite"), n, text, c.users)
 	path := write(b, dir, "SchedUser="+strconv.Itoa(os.Geteuid()), "AuthAltTypes=auth/jwt", "AuthAltParameters=jwt_key="+keyFile)
-	b.Logf("listening after %v", elapsed(func() { c.started = start(b, path, filepath.Join(dir, "s")) }))
+	c.started = start(b, path, filepath.Join(dir, "s"))
 	conf, err := os.ReadFile(path)
 	if err != nil {
 		b.Fatal(err)
@@ -71,6 +72,11 @@ func startCluster(b *testing.B, n, text int) *cluster {
 	_, rest, _ := strings.Cut(string(conf), "DbdPort=")
 	port, _, _ := strings.Cut(rest, "\n")
 	c.address = net.JoinHostPort("127.0.0.1", port)
+	b.Logf("first answer after %v", elapsed(func() {
+		for c.client().Jobs(context.Background(), c.token(b, 0), model.AccountingJobFilter{Names: []string{"none"}}, nil) != nil {
+			time.Sleep(10 * time.Millisecond) // it converts the database
+		}
+	}))
 	return c
 }
 
@@ -89,7 +95,7 @@ func record(b *testing.B, path string, n, text int, users [2]become.User) {
 		}
 		return
 	}
-	store, err := dbd.OpenStore(context.Background(), path)
+	store, err := dbd.OpenStore(context.Background(), path, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

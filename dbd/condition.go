@@ -1,0 +1,199 @@
+package dbd
+
+import (
+	"database/sql/driver"
+	"strconv"
+	"strings"
+
+	"modernc.org/sqlite"
+
+	"schedrestd/model"
+)
+
+// condition is a part of a query's WHERE: what one filter asks of a job.
+type condition struct {
+	sql  string
+	args []any
+	from string // how the table is read to find just the jobs that meet it; "": that would read all
+}
+
+// Ways to read the table.
+const (
+	byID       = "job NOT INDEXED"
+	bySubmit   = "job INDEXED BY job_by_submit"
+	byUse      = "job INDEXED BY job_by_use"
+	byColumn   = "job INDEXED BY job_by_" // and the column
+	everything = bySubmit
+)
+
+// conditions returns what f asks of jobs, all of which a job must meet. An owner that is set is the only
+// user whose jobs are found.
+func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []condition {
+	list := []condition{steps(f.Steps)}
+	if owner.Set {
+		list = append(list, equal("user_id", int64(owner.Number)))
+	}
+	list = append(list,
+		numbers("user_id", f.UserIDs),
+		texts("name", f.Names),
+		texts("account", f.Accounts),
+		numbers("group_id", f.GroupIDs),
+		texts("wckey", f.WCKeys),
+		texts("partition", f.Partitions),
+		baseStates(f.States),
+	)
+	if f.ExitCode != 0 {
+		list = append(list, equal("exit_code", int64(f.ExitCode)))
+	}
+	list = append(list, times(f)...)
+	list = append(list, unindexed(texts("cluster", f.Clusters)), unindexed(numbers("state_reason", f.Reasons)))
+	list = append(list, between("cpus", f.CPUsMin, f.CPUsMax)...)
+	list = append(list, between("node_count", f.NodesMin, f.NodesMax)...)
+	list = append(list, between("time_limit", f.TimeLimitMin, f.TimeLimitMax)...)
+	if f.UsedNodes != "" {
+		list = append(list, condition{sql: overlap + "(nodes, ?)", args: []any{f.UsedNodes}}) // the costliest is last
+	}
+	set := list[:0]
+	for _, c := range list {
+		if c.sql != "" {
+			set = append(set, c)
+		}
+	}
+	return set
+}
+
+// times returns the conditions on when a job was there, or was submitted.
+func times(f *model.AccountingJobFilter) (list []condition) {
+	from, column := byUse, "used_until"
+	if f.Flags&model.JobFilterNoDefaultUsage != 0 {
+		from, column = bySubmit, "submit_time"
+	}
+	if f.UsageStart != 0 {
+		list = append(list, condition{column + " >= ?", []any{int64(f.UsageStart)}, from})
+	}
+	if f.UsageEnd != 0 {
+		list = append(list, condition{"submit_time <= ?", []any{int64(f.UsageEnd)}, bySubmit})
+	}
+	return list
+}
+
+// steps returns the condition that a job is one of those named: by its number, or by its array's or
+// heterogeneous job's and perhaps its place in it.
+func steps(named []model.SelectedStep) condition {
+	if len(named) == 0 {
+		return condition{}
+	}
+	var ids, tasks, components []any
+	for _, s := range named {
+		id := int64(s.Step.JobID)
+		switch {
+		case s.ArrayTaskID.Set:
+			tasks = append(tasks, id, int64(s.ArrayTaskID.Number))
+		case s.HetOffset.Set:
+			components = append(components, id, int64(s.HetOffset.Number))
+		default:
+			ids = append(ids, id)
+		}
+	}
+	c := condition{from: byID}
+	var parts []string
+	add := func(args []any, what, each string, width int) {
+		if len(args) > 0 {
+			parts = append(parts, "SELECT id FROM job WHERE "+what+" IN ("+repeated(each, len(args)/width)+")")
+			c.args = append(c.args, args...)
+		}
+	}
+	add(ids, "job_id", "?", 1)
+	add(ids, "array_job_id", "?", 1)
+	add(ids, "het_job_id", "?", 1)
+	values := func(args []any, what string) {
+		if len(args) > 0 {
+			add(args, what, "(?, ?)", 2)
+			last := &parts[len(parts)-1]
+			*last = strings.Replace(*last, " IN (", " IN (VALUES ", 1)
+		}
+	}
+	values(tasks, "(array_job_id, array_task_id)")
+	values(components, "(het_job_id, het_offset)")
+	c.sql = "id IN (" + strings.Join(parts, " UNION ALL ") + ")"
+	return c
+}
+
+func repeated(each string, n int) string { return strings.Repeat(each+", ", n-1) + each }
+
+func equal(column string, value int64) condition {
+	return condition{column + " = ?", []any{value}, byColumn + column}
+}
+
+// unindexed returns c for a column that has no index.
+func unindexed(c condition) condition {
+	c.from = ""
+	return c
+}
+
+// texts returns the condition that column is one of list; none when the list is empty.
+func texts(column string, list []string) condition {
+	if len(list) == 0 {
+		return condition{}
+	}
+	args := make([]any, len(list))
+	for i, s := range list {
+		args[i] = s
+	}
+	return condition{column + " IN (" + repeated("?", len(args)) + ")", args, byColumn + column}
+}
+
+// numbers returns the condition that column is one of list. A text that is not the usual spelling of a
+// number is that of no job.
+func numbers(column string, list []string) condition {
+	if len(list) == 0 {
+		return condition{}
+	}
+	var args []any
+	for _, s := range list {
+		if n, err := strconv.ParseUint(s, 10, 32); err == nil && strconv.FormatUint(n, 10) == s {
+			args = append(args, int64(n))
+		}
+	}
+	if len(args) == 0 {
+		return condition{sql: "0"}
+	}
+	return condition{column + " IN (" + repeated("?", len(args)) + ")", args, byColumn + column}
+}
+
+// baseStates returns the condition that a job's state, without its flags, is one of list.
+func baseStates(list []string) condition {
+	c := numbers("state & 255", list)
+	if c.from != "" {
+		c.from = byColumn + "state"
+	}
+	return c
+}
+
+// between returns the conditions that column is within bounds; 0 is none.
+func between(column string, least, most uint32) (list []condition) {
+	if least != 0 {
+		list = append(list, condition{sql: column + " >= ?", args: []any{int64(least)}})
+	}
+	if most != 0 {
+		list = append(list, condition{sql: column + " <= ?", args: []any{int64(most)}})
+	}
+	return list
+}
+
+// overlap is the SQL function that reports whether a job's nodes and a host list expression have a name
+// in common.
+const overlap = "hosts_overlap"
+
+func init() {
+	sqlite.MustRegisterDeterministicScalarFunction(overlap, 2, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		nodes, _ := args[0].(string)
+		wanted, _ := args[1].(string)
+		for host := range model.Hosts(nodes) {
+			if model.HostlistHas(wanted, host) {
+				return int64(1), nil
+			}
+		}
+		return int64(0), nil
+	})
+}

@@ -1,0 +1,194 @@
+package dbd
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// maxJobs is the most jobs of one answer.
+const maxJobs = 50_000
+
+// longestQuery is how long one query may take, until its answer is encoded.
+const longestQuery = 30 * time.Second
+
+// Jobs finds the jobs that f selects, only those of owner when that is set. It calls use with their number
+// and with a function that returns them one after the other, each valid until the next call.
+//
+// The jobs are chosen by a first statement that returns only their keys, all in one row: a statement can
+// be interrupted until its first row is there. The records are read by these keys, in the same
+// transaction, so that the number stays true.
+func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
+	use func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.longest, errs.New(errs.Timeout, "the query took longer than %v", s.longest).
+		WithHint("narrow it by time, user or name"))
+	defer cancel()
+	err := s.inSnapshot(ctx, func(tx *sql.Tx) error {
+		list := conditions(f, owner)
+		from, err := cheapest(ctx, tx, list)
+		if err != nil {
+			return err
+		}
+		query, args := selection(from, list, f.Flags&model.JobFilterDuplicates != 0, s.maxJobs)
+		var found, n int
+		var keys string
+		if err := tx.QueryRowContext(ctx, query, args...).Scan(&found, &n, &keys); err != nil {
+			return err
+		}
+		if found > s.maxJobs {
+			return errs.New(errs.Invalid, "that is more than %d jobs", s.maxJobs).WithHint("narrow it by time, user or name")
+		}
+		rows, err := tx.QueryContext(ctx, records, keys)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		return use(n, func() (string, *model.Job, error) { return nextJob(rows) })
+	})
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	if own, ok := errors.AsType[*errs.Error](err); ok {
+		return own
+	}
+	return unreadable(err)
+}
+
+// inSnapshot calls f with a transaction that sees one state of the database.
+func (s *Store) inSnapshot(ctx context.Context, f func(tx *sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	return f(tx)
+}
+
+// selection returns the statement that finds the keys of the jobs that meet all conditions. Its row is how
+// many were found, how many of them count, and the keys of these in order. Unless duplicates count, of jobs with one
+// number only the one that was submitted last does. More than most are not looked for.
+func selection(from string, list []condition, duplicates bool, most int) (query string, args []any) {
+	where := []string{"1"}
+	for _, c := range list {
+		where, args = append(where, c.sql), append(args, c.args...)
+	}
+	counted := "found"
+	if !duplicates {
+		counted = "(SELECT id, cluster, job_id, max(submit_time) AS submit_time FROM found GROUP BY cluster, job_id)"
+	}
+	return "WITH found AS MATERIALIZED (SELECT id, cluster, job_id, submit_time FROM " + from +
+		" WHERE " + strings.Join(where, " AND ") + " ORDER BY submit_time, cluster, job_id LIMIT ?)" +
+		" SELECT (SELECT count(*) FROM found), count(*), json_group_array(id ORDER BY submit_time, cluster, job_id) FROM " + counted, append(args, most+1)
+}
+
+// records reads jobs by a list of keys, in its order.
+const records = "SELECT cluster, protocol, record FROM json_each(?) AS key CROSS JOIN job ON job.id = key.value"
+
+// nextJob returns the job of the next row.
+func nextJob(rows *sql.Rows) (string, *model.Job, error) {
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
+			return "", nil, err
+		}
+		return "", nil, io.ErrUnexpectedEOF
+	}
+	var cluster string
+	var v uint16
+	var record []byte
+	if err := rows.Scan(&cluster, &v, &record); err != nil {
+		return "", nil, err
+	}
+	j, err := decode(codec.Version(v), record)
+	return cluster, j, err
+}
+
+// decode returns the job of a record, in a version of the protocol.
+func decode(v codec.Version, record []byte) (*model.Job, error) {
+	var m message.RecordJobs
+	if err := message.DecodeBody(v, message.AccountingRecordJobs, record, &m); err != nil {
+		return nil, err
+	}
+	if len(m.Jobs) != 1 {
+		return nil, errors.New("a record is not one job")
+	}
+	return &m.Jobs[0], nil
+}
+
+// firstProbe and lastProbe are how many jobs are counted, at least and at most, to compare conditions.
+const (
+	firstProbe = 100
+	lastProbe  = 1_000_000
+)
+
+// cheapest returns how to read the table: by the condition that the fewest jobs meet. SQLite keeps no
+// statistics of single values here, so the jobs are counted, in indices alone, up to a limit that grows until
+// one condition stays below it. The cost is in proportion to that of the query itself.
+func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, err error) {
+	var candidates []condition
+	for _, c := range list {
+		if c.from == byID {
+			return byID, nil
+		}
+		if c.from != "" {
+			candidates = append(candidates, c)
+		}
+	}
+	switch len(candidates) {
+	case 0:
+		return everything, nil
+	case 1:
+		return candidates[0].from, nil
+	}
+	for limit := firstProbe; limit <= lastProbe; limit *= 10 {
+		least := limit
+		for _, c := range candidates {
+			var n int
+			if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM "+c.from+" WHERE "+c.sql+" LIMIT ?)", append(c.args[:len(c.args):len(c.args)], limit)...).Scan(&n); err != nil {
+				return "", err
+			}
+			if n < least {
+				least, from = n, c.from
+			}
+		}
+		if from != "" {
+			return from, nil
+		}
+	}
+	return candidates[0].from, nil
+}
+
+// clusters lists the names in the index, with one search for each.
+const clusters = `WITH RECURSIVE each (name) AS (
+	SELECT min(cluster) FROM job UNION ALL
+	SELECT (SELECT min(cluster) FROM job WHERE cluster > name) FROM each WHERE name IS NOT NULL)
+SELECT name FROM each WHERE name IS NOT NULL`
+
+// Clusters are those of which there is a job.
+func (s *Store) Clusters(ctx context.Context) (names []string, err error) {
+	rows, err := s.db.QueryContext(ctx, clusters)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, unreadable(err)
+		}
+		names = append(names, name)
+	}
+	return names, unreadable(rows.Err())
+}
+
+// unreadable is the error of a database that can't be read.
+func unreadable(err error) error {
+	return errs.Wrap(err, errs.Unavailable, "the database can't be read")
+}

@@ -1,0 +1,431 @@
+package dbd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// kept is a job with its cluster.
+type kept struct {
+	cluster string
+	model.Job
+}
+
+// selects reports whether f selects j. It says what each filter means; the statements must mean the same.
+func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *kept) bool {
+	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+	decimal := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+	within := func(n, least, most uint32) bool { return n >= least && (most == 0 || n <= most) }
+	begin, end := j.SubmitTime, j.EndTime
+	if !j.State.Ended() {
+		end = math.MaxInt64
+	}
+	if f.Flags&model.JobFilterNoDefaultUsage != 0 {
+		end = j.SubmitTime
+	}
+	switch {
+	case owner.Set && owner.Number != j.UserID,
+		f.UsageStart != 0 && end < f.UsageStart, f.UsageEnd != 0 && begin > f.UsageEnd,
+		!in(f.Clusters, j.cluster), !in(f.Accounts, j.Account), !in(f.Names, j.Name), !in(f.Partitions, j.Partition), !in(f.WCKeys, j.WCKey),
+		!in(f.UserIDs, decimal(j.UserID)), !in(f.GroupIDs, decimal(j.GroupID)),
+		!in(f.States, decimal(uint32(j.State&0xff))), !in(f.Reasons, decimal(j.StateReason)),
+		!within(j.NumCPUs, f.CPUsMin, f.CPUsMax), !within(j.NumNodes, f.NodesMin, f.NodesMax),
+		!within(j.TimeLimit.Or(^uint32(0)), f.TimeLimitMin, f.TimeLimitMax),
+		f.ExitCode != 0 && f.ExitCode != j.ExitCode:
+		return false
+	}
+	if len(f.Steps) > 0 && !slices.ContainsFunc(f.Steps, func(s model.SelectedStep) bool { return isNamed(&s, &j.Job) }) {
+		return false
+	}
+	if f.UsedNodes == "" {
+		return true
+	}
+	for host := range model.Hosts(j.Nodes) {
+		if model.HostlistHas(f.UsedNodes, host) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNamed reports whether s names j: by its number, or by its array's and perhaps its task's.
+func isNamed(s *model.SelectedStep, j *model.Job) bool {
+	id := s.Step.JobID
+	switch {
+	case s.ArrayTaskID.Set:
+		return j.ArrayJobID == id && j.ArrayTaskID == s.ArrayTaskID
+	case s.HetOffset.Set:
+		return j.HetJobID == id && j.HetJobOffset == s.HetOffset.Number
+	}
+	return j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id
+}
+
+// wanted returns what f selects of all, in the order of answers.
+func wanted(f *model.AccountingJobFilter, owner model.Opt[uint32], all []kept) (list []kept) {
+	for i := range all {
+		if selects(f, owner, &all[i]) {
+			list = append(list, all[i])
+		}
+	}
+	slices.SortFunc(list, func(a, b kept) int {
+		return cmp.Or(cmp.Compare(a.SubmitTime, b.SubmitTime), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.StepID.JobID, b.StepID.JobID))
+	})
+	if f.Flags&model.JobFilterDuplicates == 0 {
+		list = slices.DeleteFunc(slices.Clone(list), func(j kept) bool {
+			return slices.ContainsFunc(list, func(k kept) bool {
+				return k.cluster == j.cluster && k.StepID.JobID == j.StepID.JobID && k.SubmitTime > j.SubmitTime
+			})
+		})
+	}
+	return list
+}
+
+// found returns what the database finds.
+func found(t testing.TB, s *Store, f *model.AccountingJobFilter, owner model.Opt[uint32]) (list []kept) {
+	t.Helper()
+	err := s.Jobs(context.Background(), f, owner, func(n int, next func() (string, *model.Job, error)) error {
+		for range n {
+			cluster, j, err := next()
+			if err != nil {
+				return err
+			}
+			list = append(list, kept{cluster, *j})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("%+v: %v", *f, err)
+	}
+	return list
+}
+
+// chance picks values at random, few different ones, so that filters and jobs often meet.
+type chance struct{ *rand.Rand }
+
+func (c chance) text() string {
+	return []string{"", "a", "A", "b", "a\x00b", "\xff", "é", "a'b", "10"}[c.IntN(9)]
+}
+
+func (c chance) number() uint32 { return []uint32{0, 1, 2, 3, 10, 1<<32 - 1}[c.IntN(6)] }
+
+func (c chance) opt() (o model.Opt[uint32]) {
+	if c.IntN(2) == 0 {
+		o = model.Some(uint32(c.IntN(3)))
+	}
+	return o
+}
+
+func (c chance) nodes() string {
+	return []string{"", "n1", "n2", "n[1-3]", "n[2-4],m1", "m[01-03]", "n[1", "x"}[c.IntN(8)]
+}
+
+func (c chance) job() kept {
+	j := kept{cluster: []string{"c1", "c2", "C1"}[c.IntN(3)]}
+	j.StepID.JobID, j.SubmitTime = uint32(c.IntN(12)), model.Time(c.IntN(6)-1)
+	j.State = model.JobState([]uint32{0, 1, 3, 5, 7, 1 | 0x8000, 3 | 0x100}[c.IntN(7)])
+	j.StartTime, j.EndTime = model.Time(c.IntN(8)), model.Time(c.IntN(8))
+	j.UserID, j.GroupID, j.StateReason, j.ExitCode = c.number(), c.number(), c.number(), c.number()
+	j.Account, j.Name, j.Partition, j.WCKey, j.Nodes = c.text(), c.text(), c.text(), c.text(), c.nodes()
+	j.ArrayJobID, j.ArrayTaskID, j.HetJobID, j.HetJobOffset = uint32(c.IntN(4)), c.opt(), uint32(c.IntN(4)), uint32(c.IntN(3))
+	j.NumCPUs, j.NumNodes, j.TimeLimit, j.Detailed = c.number(), c.number(), c.opt(), true
+	return j
+}
+
+// list returns some values, most often none: with many filters at once no job would be left.
+func list[T any](c chance, value func() T) (all []T) {
+	if c.IntN(5) == 0 {
+		for range 1 + c.IntN(3) {
+			all = append(all, value())
+		}
+	}
+	return all
+}
+
+func (c chance) filter() (f model.AccountingJobFilter) {
+	decimal := func() string {
+		return []string{"0", "1", "2", "3", "5", "10", "01", "+1", " 1", "1a", "", "4294967295", "4294967296", "-1"}[c.IntN(14)]
+	}
+	bound := func() (n uint32) {
+		if c.IntN(8) == 0 {
+			n = c.number()
+		}
+		return n
+	}
+	f.Clusters = list(c, func() string { return []string{"c1", "c2", "C1", "c3", ""}[c.IntN(5)] })
+	f.Accounts, f.Names, f.Partitions, f.WCKeys = list(c, c.text), list(c, c.text), list(c, c.text), list(c, c.text)
+	f.UserIDs, f.GroupIDs, f.States, f.Reasons = list(c, decimal), list(c, decimal), list(c, decimal), list(c, decimal)
+	f.CPUsMin, f.CPUsMax, f.NodesMin, f.NodesMax = bound(), bound(), bound(), bound()
+	f.TimeLimitMin, f.TimeLimitMax, f.ExitCode = bound(), bound(), bound()
+	f.UsageStart, f.UsageEnd = model.Time(bound()), model.Time(bound())
+	f.Steps = list(c, func() (s model.SelectedStep) {
+		s.Step.JobID, s.ArrayTaskID, s.HetOffset = uint32(c.IntN(5)), c.opt(), c.opt()
+		return s
+	})
+	if c.IntN(5) == 0 {
+		f.UsedNodes = c.nodes()
+	}
+	f.Flags = model.JobFilterFlags(c.IntN(2))*model.JobFilterDuplicates | model.JobFilterFlags(c.IntN(2))*model.JobFilterNoDefaultUsage
+	return f
+}
+
+// TestFiltersMeanTheSame: whatever is asked for, the statements find what a look at each job finds.
+func TestFiltersMeanTheSame(t *testing.T) {
+	s := open(t, room(t))
+	seed := rand.Uint64()
+	c := chance{rand.New(rand.NewPCG(seed, 0))}
+	var all []kept
+	var batch []model.Job
+	for range 300 {
+		j := c.job()
+		same := func(k kept) bool {
+			return k.cluster == j.cluster && k.StepID.JobID == j.StepID.JobID && k.SubmitTime == j.SubmitTime
+		}
+		if slices.ContainsFunc(all, same) {
+			continue
+		}
+		j.Cluster = j.cluster
+		all, batch = append(all, j), append(batch, j.Job)
+	}
+	if err := s.Record(context.Background(), "", batch); err != nil {
+		t.Fatal(err)
+	}
+	some := 0
+	for range 300 {
+		f, owner := c.filter(), model.Opt[uint32]{}
+		if c.IntN(4) == 0 {
+			owner = model.Some(c.number())
+		}
+		got, want := found(t, s, &f, owner), wanted(&f, owner, all)
+		if diff := gocmp.Diff(want, got, gocmp.AllowUnexported(kept{})); diff != "" {
+			t.Fatalf("seed %d, owner %v, %+v (-want +got):\n%s", seed, owner, f, diff)
+		}
+		some += min(len(want), 1)
+	}
+	if some < 30 {
+		t.Errorf("only %d of 300 filters found anything", some)
+	}
+}
+
+// TestPlans: each filter that can name few jobs among many is answered by a search in an index.
+func TestPlans(t *testing.T) {
+	s := open(t, room(t))
+	step := model.SelectedStep{Step: model.StepID{JobID: 1}}
+	task, component := step, step
+	task.ArrayTaskID, component.HetOffset = model.Some[uint32](1), model.Some[uint32](1)
+	none := model.Opt[uint32]{}
+	for _, tt := range []struct {
+		name   string
+		filter model.AccountingJobFilter
+		owner  model.Opt[uint32]
+		want   []string
+	}{
+		{"job", model.AccountingJobFilter{Steps: []model.SelectedStep{step, step}}, none, []string{"job_by_job_id (job_id=?)", "job_by_array (array_job_id=?)", "job_by_het (het_job_id=?)"}},
+		{"job of a user", model.AccountingJobFilter{Steps: []model.SelectedStep{step}}, model.Some[uint32](1), []string{"job_by_job_id (job_id=?)"}},
+		{"task", model.AccountingJobFilter{Steps: []model.SelectedStep{task, task}}, none, []string{"job_by_array (array_job_id=? AND array_task_id=?)"}},
+		{"component", model.AccountingJobFilter{Steps: []model.SelectedStep{component, component}}, none, []string{"job_by_het (het_job_id=? AND het_offset=?)"}},
+		{"owner", model.AccountingJobFilter{}, model.Some[uint32](1), []string{"job_by_user_id (user_id=?)"}},
+		{"user", model.AccountingJobFilter{UserIDs: []string{"1", "2"}}, none, []string{"job_by_user_id (user_id=?)"}},
+		{"user and time", model.AccountingJobFilter{UserIDs: []string{"1"}, UsageEnd: 5}, none, []string{"job_by_user_id (user_id=? AND submit_time<?)"}},
+		{"group", model.AccountingJobFilter{GroupIDs: []string{"1"}}, none, []string{"job_by_group_id (group_id=?)"}},
+		{"account", model.AccountingJobFilter{Accounts: []string{"1"}}, none, []string{"job_by_account (account=?)"}},
+		{"name", model.AccountingJobFilter{Names: []string{"1"}}, none, []string{"job_by_name (name=?)"}},
+		{"partition", model.AccountingJobFilter{Partitions: []string{"1"}}, none, []string{"job_by_partition (partition=?)"}},
+		{"workload key", model.AccountingJobFilter{WCKeys: []string{"1"}}, none, []string{"job_by_wckey (wckey=?)"}},
+		{"state", model.AccountingJobFilter{States: []string{"1"}}, none, []string{"job_by_state (<expr>=?)"}},
+		{"exit code", model.AccountingJobFilter{ExitCode: 1}, none, []string{"job_by_exit_code (exit_code=?)"}},
+		{"since", model.AccountingJobFilter{UsageStart: 1}, none, []string{"job_by_use (used_until>?)"}},
+		{"submitted", model.AccountingJobFilter{UsageStart: 1, UsageEnd: 2, Flags: model.JobFilterNoDefaultUsage}, none, []string{"job_by_submit (submit_time>? AND submit_time<?)"}},
+	} {
+		list := conditions(&tt.filter, tt.owner)
+		tx, err := s.db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, err := cheapest(context.Background(), tx, list)
+		tx.Rollback()
+		if err != nil {
+			t.Fatal(err)
+		}
+		query, args := selection(from, list, false, 10)
+		plan := explain(t, s, query, args...)
+		for _, want := range tt.want {
+			if !strings.Contains(plan, want) {
+				t.Errorf("%s: no search of %s in\n%s", tt.name, want, plan)
+			}
+		}
+		if strings.Contains(plan, "SCAN job") {
+			t.Errorf("%s: reads the whole table:\n%s", tt.name, plan)
+		}
+	}
+	if plan := explain(t, s, records, "[1]"); !strings.Contains(plan, "SEARCH job USING INTEGER PRIMARY KEY") {
+		t.Errorf("records:\n%s", plan)
+	}
+}
+
+func explain(t *testing.T, s *Store, query string, args ...any) string {
+	t.Helper()
+	rows, err := s.db.Query("EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	var plan strings.Builder
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&plan, detail)
+	}
+	return plan.String()
+}
+
+// TestCheapest: of several filters the one that the fewest jobs meet decides how the table is read.
+func TestCheapest(t *testing.T) {
+	s := open(t, room(t))
+	var all []model.Job
+	for i := range 3000 {
+		j := job(uint32(i+1), model.Time(i+1), model.JobComplete)
+		j.Name, j.UserID, j.EndTime = "common", 1, j.SubmitTime
+		switch {
+		case i < 10:
+			j.Name = "rare"
+		case i < 500:
+			j.UserID = 2
+		}
+		all = append(all, j)
+	}
+	if err := s.Record(context.Background(), "c1", all); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		filter model.AccountingJobFilter
+		want   string
+	}{
+		"a rare name of a common user": {model.AccountingJobFilter{Names: []string{"rare"}, UserIDs: []string{"1"}}, "job_by_name"},
+		"a common name of a rare user": {model.AccountingJobFilter{Names: []string{"common"}, UserIDs: []string{"2"}}, "job_by_user_id"},
+		"a common name at the end":     {model.AccountingJobFilter{Names: []string{"common"}, UsageStart: 2990}, "job_by_use"},
+	} {
+		tx, err := s.db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, err := cheapest(context.Background(), tx, conditions(&tt.filter, model.Opt[uint32]{}))
+		tx.Rollback()
+		if err != nil || !strings.HasSuffix(from, tt.want) {
+			t.Errorf("%s: %s, %v", name, from, err)
+		}
+	}
+}
+
+// TestLongLists: as many values as fit into a request are fine.
+func TestLongLists(t *testing.T) {
+	s := open(t, room(t))
+	if err := s.Record(context.Background(), "c1", []model.Job{job(7, 1, model.JobRunning)}); err != nil {
+		t.Fatal(err)
+	}
+	var f model.AccountingJobFilter
+	for i := range 10_000 {
+		f.UserIDs = append(f.UserIDs, strconv.Itoa(i))
+	}
+	for i := range 3000 {
+		step := model.SelectedStep{Step: model.StepID{JobID: uint32(i)}}
+		f.Steps = append(f.Steps, step)
+		step.ArrayTaskID = model.Some[uint32](7)
+		f.Steps = append(f.Steps, step)
+	}
+	if got := found(t, s, &f, model.Opt[uint32]{}); len(got) != 1 {
+		t.Errorf("%d jobs", len(got))
+	}
+}
+
+// TestTooManyJobs: a list that would be too long is refused, not cut.
+func TestTooManyJobs(t *testing.T) {
+	s := open(t, room(t))
+	s.maxJobs = 100
+	batch := make([]model.Job, s.maxJobs+1)
+	for i := range batch {
+		batch[i] = job(uint32(i+1), 1, model.JobComplete)
+	}
+	if err := s.Record(context.Background(), "c1", batch); err != nil {
+		t.Fatal(err)
+	}
+	none := func(int, func() (string, *model.Job, error)) error { return nil }
+	if err := s.Jobs(context.Background(), &model.AccountingJobFilter{}, model.Opt[uint32]{}, none); errs.KindOf(err) != errs.Invalid || errs.HintOf(err) == "" {
+		t.Errorf("got %v", err)
+	}
+	f := model.AccountingJobFilter{Steps: []model.SelectedStep{{Step: model.StepID{JobID: 100}}}}
+	if got := found(t, s, &f, model.Opt[uint32]{}); len(got) != 1 {
+		t.Errorf("%d jobs", len(got))
+	}
+}
+
+// TestConversion: a database of the first release is converted and keeps its jobs.
+func TestConversion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.sqlite")
+	s := open(t, path)
+	c := chance{rand.New(rand.NewPCG(1, 2))}
+	want := map[string]model.Job{}
+	key := func(cluster string, j *model.Job) string { return fmt.Sprint(cluster, j.StepID.JobID, j.SubmitTime) }
+	for _, statement := range []string{"DROP TABLE job", firstTable, "PRAGMA user_version = 1"} {
+		if _, err := s.db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx, err := s.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2500 { // more than are read at a time
+		j := c.job()
+		j.StepID.JobID = uint32(c.IntN(1000))
+		record, err := encode(&j.Job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(`INSERT OR REPLACE INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, j.cluster, j.StepID.JobID, int64(j.SubmitTime),
+			0, j.State.Ended(), uint32(j.State), j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition, int64(j.StartTime), int64(j.EndTime), uint16(stored), record); err != nil {
+			t.Fatal(err)
+		}
+		want[key(j.cluster, &j.Job)] = j.Job
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = open(t, path)
+	got := map[string]model.Job{}
+	for _, j := range found(t, s, &model.AccountingJobFilter{Flags: model.JobFilterDuplicates}, model.Opt[uint32]{}) {
+		got[key(j.cluster, &j.Job)] = j.Job
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var tables, version int
+	if err := s.db.QueryRow("SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table'), (SELECT user_version FROM pragma_user_version)").Scan(&tables, &version); err != nil || tables != 1 || version != 2 {
+		t.Errorf("%d tables, version %d, %v", tables, version, err)
+	}
+}
+
+// firstTable is the table of version 1.
+const firstTable = `CREATE TABLE job (
+	cluster TEXT NOT NULL, job_id INTEGER NOT NULL, submit_time INTEGER NOT NULL, restarts INTEGER NOT NULL, ended INTEGER NOT NULL,
+	state INTEGER NOT NULL, exit_code INTEGER NOT NULL, user_id INTEGER NOT NULL, group_id INTEGER NOT NULL, account TEXT NOT NULL,
+	name TEXT NOT NULL, partition TEXT NOT NULL, start_time INTEGER NOT NULL, end_time INTEGER NOT NULL, protocol INTEGER NOT NULL,
+	record BLOB NOT NULL, PRIMARY KEY (cluster, job_id, submit_time)) STRICT;
+	CREATE INDEX job_by_user ON job (user_id, start_time);
+	CREATE INDEX job_by_end  ON job (end_time);`

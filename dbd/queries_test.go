@@ -1,0 +1,208 @@
+package dbd
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/server"
+)
+
+// TestQueriesTakeTurns: a user has a few queries at a time, and those that wait start in turns.
+func TestQueriesTakeTurns(t *testing.T) {
+	q, ctx := newQueries(3, 2), context.Background()
+	enter := func(uid uint32) func() {
+		t.Helper()
+		leave, err := q.enter(ctx, uid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leave
+	}
+	first, second := enter(1), enter(1)
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := q.enter(gone, 1); errs.KindOf(err) != errs.TooMany {
+		t.Errorf("a third query of one user: %v", err)
+	}
+	other := enter(2) // not kept out
+
+	started := make(chan uint32)
+	var leaves [4]func()
+	for i, uid := range []uint32{1, 1, 3, 4} {
+		go func() {
+			var err error
+			if leaves[i], err = q.enter(ctx, uid); err != nil {
+				t.Error(err)
+			}
+			started <- uid
+		}()
+		for waits := 0; waits <= i; { // it waits now
+			q.mu.Lock()
+			waits = len(q.waiting)
+			q.mu.Unlock()
+		}
+	}
+	other()
+	var order []uint32
+	order = append(order, <-started)
+	leaves[2]()
+	order = append(order, <-started)
+	leaves[3]()
+	first()
+	order = append(order, <-started)
+	second()
+	order = append(order, <-started)
+	if want := []uint32{3, 4, 1, 1}; !slices.Equal(order, want) {
+		t.Errorf("started in the order %v, want %v", order, want)
+	}
+	leaves[0]()
+	leaves[1]()
+	if q.running != 0 || len(q.held) != 0 || len(q.waiting) != 0 {
+		t.Errorf("left behind: %+v", q)
+	}
+}
+
+// tokens serves d to clients whose token is their uid.
+func tokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
+	t.Helper()
+	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: d.super,
+		Verify: func(token, _ string) (server.Identity, error) {
+			uid, err := strconv.ParseUint(token, 10, 32)
+			return server.Identity{UID: uint32(uid), Name: token}, err
+		}}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(ln)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		s.Shutdown(ctx)
+	})
+	return func() *client.Accounting {
+		return client.NewAccounting(client.Config{Cluster: "c1", Timeout: time.Hour,
+			Accounting: []client.Address{{Name: "dbd", Network: "tcp", Address: ln.Addr().String()}}})
+	}
+}
+
+func onlyRoot(uid uint32) bool { return uid == 0 }
+
+// TestSlowQueries: queries that would take minutes keep no other user waiting, and end when their
+// clients close their connections.
+func TestSlowQueries(t *testing.T) {
+	store := open(t, room(t))
+	store.longest = time.Hour
+	slow := make([]model.Job, 5000)
+	for i := range slow {
+		slow[i] = job(uint32(i+1), 1, model.JobComplete)
+		slow[i].UserID, slow[i].Nodes = 1000, "n[1-200000]"
+	}
+	theirs := job(5001, 1, model.JobComplete)
+	theirs.UserID = 1001
+	if err := store.Record(context.Background(), "c1", append(slow, theirs)); err != nil {
+		t.Fatal(err)
+	}
+	d := New(store, onlyRoot)
+	connect := tokens(t, d)
+	ctx, disconnect := context.WithCancel(context.Background())
+	ended := make(chan error)
+	const clients = 5
+	for range clients {
+		go func() {
+			ended <- connect().Jobs(ctx, model.Credential{Token: "1000"}, model.AccountingJobFilter{UsedNodes: "none"}, func(*model.AccountingJob) error { return nil })
+		}()
+	}
+	running := func() (running, waiting int) {
+		d.queries.mu.Lock()
+		defer d.queries.mu.Unlock()
+		return d.queries.running, len(d.queries.waiting)
+	}
+	until := func(what string, is func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				n, waiting := running()
+				t.Fatalf("%s: still %d queries, %d waiting", what, n, waiting)
+			}
+		}
+	}
+	until("all have asked", func() bool { n, waiting := running(); return n == maxUserQueries && waiting == clients-maxUserQueries })
+	found := 0
+	if err := connect().Jobs(context.Background(), model.Credential{Token: "1001"}, model.AccountingJobFilter{},
+		func(*model.AccountingJob) error { found++; return nil }); err != nil || found != 1 {
+		t.Errorf("another user: %d jobs, %v", found, err)
+	}
+	if n, _ := running(); n != maxUserQueries {
+		t.Errorf("%d slow queries are left: too fast for this test", n)
+	}
+	disconnect()
+	for range clients {
+		if err := <-ended; err == nil {
+			t.Error("a slow query was answered")
+		}
+	}
+	until("their clients have gone", func() bool { n, waiting := running(); return n == 0 && waiting == 0 })
+}
+
+// TestSlowQueryIsRefused: no query runs without end.
+func TestSlowQueryIsRefused(t *testing.T) {
+	store := open(t, room(t))
+	store.longest = time.Nanosecond
+	f := &model.AccountingJobFilter{}
+	err := store.Jobs(context.Background(), f, model.Opt[uint32]{}, func(int, func() (string, *model.Job, error)) error { return errors.New("found") })
+	if errs.KindOf(err) != errs.Timeout || errs.HintOf(err) == "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPrivateJobs: an ordinary user is shown their own jobs alone, whatever is asked for, as by the
+// controller.
+func TestPrivateJobs(t *testing.T) {
+	store := open(t, room(t))
+	mine, theirs := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)
+	theirs.UserID, theirs.SubmitLine, theirs.Extra, theirs.Comment = 1001, "run --password=secret", "secret", "secret"
+	if err := store.Record(context.Background(), "c1", []model.Job{mine, theirs}); err != nil {
+		t.Fatal(err)
+	}
+	connect := tokens(t, New(store, onlyRoot))
+	for name, f := range map[string]model.AccountingJobFilter{
+		"all":          {},
+		"that user":    {UserIDs: []string{"1001"}},
+		"both users":   {UserIDs: []string{"1000", "1001"}},
+		"that job":     {Steps: []model.SelectedStep{{Step: model.StepID{JobID: 2}}}},
+		"that state":   {States: []string{"1"}},
+		"this machine": {Clusters: []string{"c1"}, Flags: model.JobFilterDuplicates},
+	} {
+		for uid, want := range map[string][]uint32{"0": nil, "1000": {1}, "1001": {2}, "1002": nil} {
+			var got []uint32
+			err := connect().Jobs(context.Background(), model.Credential{Token: uid}, f, func(j *model.AccountingJob) error {
+				got = append(got, j.JobID)
+				return nil
+			})
+			var all []kept
+			for _, j := range []model.Job{mine, theirs} {
+				all = append(all, kept{"c1", j})
+			}
+			selected := wanted(&f, model.Opt[uint32]{}, all)
+			if uid != "0" {
+				selected = slices.DeleteFunc(selected, func(j kept) bool { return !slices.Contains(want, j.StepID.JobID) })
+			}
+			var ids []uint32
+			for _, j := range selected {
+				ids = append(ids, j.StepID.JobID)
+			}
+			if err != nil || !slices.Equal(got, ids) {
+				t.Errorf("%s, asked by uid %s: %v, %v; want %v", name, uid, got, err, ids)
+			}
+		}
+	}
+}
