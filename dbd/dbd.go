@@ -31,7 +31,7 @@ type Daemon struct {
 // New makes a Daemon that keeps its jobs in store. super tells who may record jobs and
 // see what everybody asked: root, the scheduler's user.
 func New(store *Store, super func(uid uint32) bool) *Daemon {
-	return &Daemon{store: store, super: super, calls: newCalls(time.Now()), queries: newQueries(maxQueries, maxUserQueries)}
+	return &Daemon{store: store, super: super, calls: newCalls(time.Now()), queries: newQueries(maxQueries, maxUserQueries())}
 }
 
 // Handlers is what the daemon answers, for server.Server's Persistent.

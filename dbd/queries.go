@@ -2,16 +2,17 @@ package dbd
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"schedrestd/errs"
 )
 
-// maxQueries and maxUserQueries are how many queries run at a time, in total and for one user. Others wait.
-const (
-	maxQueries     = 8
-	maxUserQueries = 2
-)
+// maxQueries is how many queries run at a time. Others wait.
+const maxQueries = 8
+
+// maxUserQueries returns how many of them are of one user: no user's queries occupy all processors.
+func maxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), maxQueries/2) }
 
 // queries bounds how many queries run at a time, so that they fit into memory and no user has all of them.
 // mu guards the fields below it.
