@@ -6,7 +6,8 @@
 // It is no accounting for clusters: no associations, no limits, no sums over time. Lists of what it
 // has none of are empty; a question that needs it is refused, not answered as if it had not been asked.
 //
-// A request is one file (stats.go, record.go, jobs.go, end.go; lists.go has the short ones); store.go is the database; serve.go
+// A request is one file (stats.go, record.go, jobs.go, end.go; lists.go has the short ones). The database is store.go and migrate.go; jobs
+// are found in it by find.go, through the conditions of condition.go, and queries.go bounds how many queries run. serve.go
 // joins it with what both daemons have in common (package daemon).
 package dbd
 
