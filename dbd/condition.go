@@ -97,24 +97,18 @@ func steps(named []model.SelectedStep) condition {
 	}
 	c := condition{from: byID}
 	var parts []string
-	add := func(args []any, what, each string, width int) {
+	add := func(columns, value string, args []any) {
 		if len(args) > 0 {
-			parts = append(parts, "SELECT id FROM job WHERE "+what+" IN ("+repeated(each, len(args)/width)+")")
+			values := repeated(value, len(args)/strings.Count(value, "?"))
+			parts = append(parts, "SELECT id FROM job WHERE "+columns+" IN (VALUES "+values+")")
 			c.args = append(c.args, args...)
 		}
 	}
-	add(ids, "job_id", "?", 1)
-	add(ids, "array_job_id", "?", 1)
-	add(ids, "het_job_id", "?", 1)
-	values := func(args []any, what string) {
-		if len(args) > 0 {
-			add(args, what, "(?, ?)", 2)
-			last := &parts[len(parts)-1]
-			*last = strings.Replace(*last, " IN (", " IN (VALUES ", 1)
-		}
-	}
-	values(tasks, "(array_job_id, array_task_id)")
-	values(components, "(het_job_id, het_offset)")
+	add("job_id", "(?)", ids)
+	add("array_job_id", "(?)", ids)
+	add("het_job_id", "(?)", ids)
+	add("(array_job_id, array_task_id)", "(?, ?)", tasks)
+	add("(het_job_id, het_offset)", "(?, ?)", components)
 	c.sql = "id IN (" + strings.Join(parts, " UNION ALL ") + ")"
 	return c
 }

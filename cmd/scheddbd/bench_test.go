@@ -30,6 +30,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
+// The benchmarks ask the real daemon. SCHEDDBD_BENCH_JOBS is the number of jobs
+// in its database. SCHEDDBD_BENCH_DB names a database to copy instead of making
+// one, such as that of an older release.
+
 // cluster is a daemon with recorded jobs, and two ordinary users of it.
 type cluster struct {
 	*started
