@@ -24,7 +24,7 @@ type spool struct {
 	head   []byte   // all of it, while file is nil
 	file   *os.File // without a name
 	size   int
-	free   []func()
+	room   int // bytes taken from the budget
 }
 
 // Spool encodes body, the answer of type t to r, so that it takes little memory however long it is. The
@@ -70,6 +70,10 @@ func (s *spool) open() error {
 	if err := os.Remove(f.Name()); err != nil {
 		return err
 	}
+	// A user whose answers are not read is refused here, and not after another long one was encoded.
+	if err := s.grow(s.server.spooled.each / 4); err != nil {
+		return err
+	}
 	head := s.head
 	s.head = nil
 	_, err = s.append(head)
@@ -77,13 +81,30 @@ func (s *spool) open() error {
 }
 
 func (s *spool) append(p []byte) (int, error) {
-	free, err := s.server.spooled.take(s.uid, len(p))
-	if err != nil {
-		return 0, err
+	if s.size > s.room {
+		if err := s.grow(len(p)); err != nil {
+			return 0, err
+		}
 	}
-	s.free = append(s.free, free)
 	n, err := s.file.Write(p)
 	return n, errs.Wrap(err, errs.Unavailable, "no room for a long answer")
+}
+
+// grow takes n bytes from the budget.
+func (s *spool) grow(n int) error {
+	_, err := s.server.spooled.take(s.uid, n)
+	if err == nil {
+		s.room += n
+	}
+	return err
+}
+
+// shrink gives back what was taken from the budget beyond n bytes.
+func (s *spool) shrink(n int) {
+	if s.room > n {
+		s.server.spooled.release(s.uid, s.room-n)
+		s.room = n
+	}
 }
 
 // setLength completes the message's length, at its beginning.
@@ -93,6 +114,7 @@ func (s *spool) setLength() error {
 		copy(s.head, length)
 		return nil
 	}
+	s.shrink(s.size)
 	_, err := s.file.WriteAt(length, 0)
 	return errs.Wrap(err, errs.Unavailable, "no room for a long answer")
 }
@@ -101,10 +123,7 @@ func (s *spool) close() {
 	if s.file != nil {
 		s.file.Close()
 	}
-	for _, free := range s.free {
-		free()
-	}
-	s.free = nil
+	s.shrink(0)
 }
 
 // Walk fails: a spool is encoded already, and only a connection that stays can send it.

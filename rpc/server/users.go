@@ -68,12 +68,18 @@ func (b *budget) take(uid uint32, n int) (give func(), err error) {
 	}
 	b.held[uid] += n
 	b.total += n
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.total -= n
-		if b.held[uid] -= n; b.held[uid] == 0 {
-			delete(b.held, uid)
-		}
-	}, nil
+	return func() { b.release(uid, n) }, nil
+}
+
+// release counts n bytes of uid's out.
+func (b *budget) release(uid uint32, n int) {
+	if b.super(uid) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.total -= n
+	if b.held[uid] -= n; b.held[uid] == 0 {
+		delete(b.held, uid)
+	}
 }
