@@ -129,9 +129,6 @@ type Answered interface {
 	// answer with a list has it, empty: typed clients require it, and loop over it before
 	// they look at the errors.
 	Failure(schema.View) func(schema.Encoder, *Envelope)
-
-	// FailureShape returns the shape of what Failure writes.
-	FailureShape(schema.View) *schema.Shape
 }
 
 // Failure is as Answered has it.
@@ -140,24 +137,11 @@ func (t *AnswerType[O]) Failure(v schema.View) func(schema.Encoder, *Envelope) {
 		return f.(func(schema.Encoder, *Envelope))
 	}
 	f := failure(Empty, v)
-	if t.hasList(v) {
+	if t.Shape(v).Fields[0].Shape.Kind == "array" {
 		f = failure(t, v)
 	}
 	t.failures.Store(v, f)
 	return f
-}
-
-// FailureShape is as Answered has it.
-func (t *AnswerType[O]) FailureShape(v schema.View) *schema.Shape {
-	if t.hasList(v) {
-		return t.Shape(v)
-	}
-	return Empty.Shape(v)
-}
-
-// hasList reports whether the content of an answer is a list.
-func (t *AnswerType[O]) hasList(v schema.View) bool {
-	return t.Shape(v).Fields[0].Shape.Kind == "array"
 }
 
 func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envelope) {

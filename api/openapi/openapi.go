@@ -89,11 +89,12 @@ func (d *Document) collect() {
 	for _, names := range d.Names.Spellings() {
 		for _, p := range d.Parsers {
 			view := schema.View{Version: schema.Version(p.Version), Names: names}
+			failed := api.Empty.Shape(view)
 			for _, e := range api.Endpoints {
 				if !e.In(view.Version) || !d.serves(e) {
 					continue
 				}
-				op := operation{Endpoint: e, view: view, params: e.Params.Shape(view), answer: e.Answer.Shape(view), failed: e.Answer.FailureShape(view)}
+				op := operation{Endpoint: e, view: view, params: e.Params.Shape(view), answer: e.Answer.Shape(view), failed: failed}
 				d.schemas.body(view, op.answer)
 				if e.Request != nil {
 					op.request = e.Request.Shape(view)
@@ -102,7 +103,7 @@ func (d *Document) collect() {
 				d.operations = append(d.operations, op)
 			}
 			if d.lists(func(status string) bool { return !good(status) }) {
-				d.schemas.body(view, api.Empty.Shape(view)) // of operations without a list
+				d.schemas.body(view, failed)
 			}
 		}
 	}

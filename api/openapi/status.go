@@ -3,7 +3,6 @@ package openapi
 import (
 	"slices"
 
-	"schedrestd/api/schema"
 	"schedrestd/plugin"
 )
 
@@ -37,7 +36,7 @@ func (d *writer) responses(op operation) {
 			d.content(op.view, op.answer)
 		case status == "default" && !d.lists(good):
 			d.pair("description", op.Returns+"; or what went wrong, in errors")
-			d.content(op.view, slices.Compact([]*schema.Shape{op.answer, op.failed})...)
+			d.content(op.view, op.answer, op.failed)
 		case status[0] == '1' || status == "304":
 			d.pair("description", statusDoc(status)) // has no body
 		default:
