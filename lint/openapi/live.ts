@@ -7,7 +7,7 @@ declare const process: { env: Record<string, string | undefined>; exit(code: num
 const url = process.env["URL"] ?? "";
 const token = process.env["TOKEN"] ?? "";
 
-type Endpoint = { method: string; path: string; alias?: string; parameters?: { name: string; type: string }[]; errors: { status: number | "default"; schema: Schema }[] };
+type Endpoint = { method: string; path: string; alias?: string; parameters?: { name: string; type: string }[]; response: Schema; errors: { status: number | "default"; schema: Schema }[] };
 type Schema = { safeParse(v: unknown): { error?: unknown } };
 type Answer = Record<string, unknown> & { jobs?: { job_id?: number }[] };
 type Call = { params?: Record<string, string>; body?: unknown; token?: string };
@@ -28,7 +28,7 @@ function problem(what: string, why: unknown) {
 }
 
 // call returns the validated answer, or undefined when the gateway refused the request: then the
-// body is validated as that of the default response.
+// body is validated.
 async function call(e: Endpoint, { params = {}, body, token: sent = token }: Call): Promise<Answer | undefined> {
 	const what = `${e.method.toUpperCase()} ${e.path}`;
 	try {
@@ -42,7 +42,9 @@ async function call(e: Endpoint, { params = {}, body, token: sent = token }: Cal
 			return undefined;
 		}
 		statuses[refused.status] = (statuses[refused.status] ?? 0) + 1;
+		// An endpoint with a list adds it, empty, to the envelope of an error.
 		const { error: invalid } = e.errors.find((f) => f.status === "default")!.schema.safeParse(refused.data);
+		if (e.response.safeParse(refused.data).error === undefined) return undefined;
 		if (invalid) problem(`${what} (${refused.status})`, invalid);
 		return undefined;
 	}
