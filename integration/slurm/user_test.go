@@ -150,7 +150,6 @@ func (d day) looksAround(nodes []string) {
 	for _, list := range []string{"ping", "jobs", "users", "accounts", "associations", "qos", "clusters", "tres"} {
 		d.get("/slurmdb/…/" + list)
 	}
-	d.ask("GET", "/slurm/…/node/none", "", http.StatusNotFound, d.token)
 	d.ask("GET", "/slurm/…/job/4000000", "", http.StatusNotFound, d.token)
 }
 
