@@ -6,7 +6,7 @@ FUZZTIME  ?= 10s
 IPCFUZZTIME ?= 60s
 CHAOS     ?= 10m
 LISTEN     = 127.0.0.1:6820
-BENCHTIME ?= 25s
+BENCHTIME ?= 20s
 SLURM_ROUNDS ?= 20x
 DIST       = dist
 SLURM_RELEASES ?= 24.11
@@ -99,7 +99,7 @@ integration-kernels: ## the cage on KERNELS of Debian's, from 5.10 on and of two
 chaos: build ## load while workers, keeper and controller are killed, for CHAOS (10m; a minute of it is in "make test")
 	CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run '^TestChaos$$' ./integration
 
-bench: build ## speed in paired rounds, as tables; each benchmark takes BENCHTIME (25s, or a number of rounds: 6x), all of it under 10 minutes
+bench: build ## speed in paired rounds, as tables; each benchmark takes BENCHTIME (20s, or a number of rounds: 6x), all of it under 10 minutes
 	$(GO) test -count=1 -timeout 20m -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^BenchmarkSlurm' ./bench/...
 
 bench-slurm: build ## beside Slurm's own gateway before a real Slurm (LAB_ENV=/PATH of its lab.env; takes minutes)
