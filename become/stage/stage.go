@@ -6,7 +6,7 @@
 // root: with SIGSTOP the user suspends root's thread permanently. The change
 // also makes the shared memory dumpable where fs.suid_dumpable is not 0.
 //
-// So root executes this program again, which nobody else can stop. That process
+// So root executes this program again, which only root can stop. That process
 // (the stage) changes the ids of its own memory and then executes the target.
 // Stopping it affects nothing but the start of the target, which the starter
 // limits in time.
@@ -168,7 +168,7 @@ func (t Target) run() (status int, err error) {
 
 // become gives the calling thread, which is the process's first one during
 // initialization, the identity of t. The other threads stay as they are until the
-// target is executed, which ends them: nobody can signal or trace these.
+// target is executed, which ends them: the user can't signal or trace these.
 func (t Target) become() error {
 	starter := os.Getppid()
 	if err := disinherit(unix.CAP_SETUID, unix.CAP_SETGID); err != nil {
