@@ -27,7 +27,7 @@ const module = "schedrestd/"
 // its own folder; a folder stands for all packages in it unless one has a line of its own.
 var floors = [][]string{
 	{"errs", "model", "release", "rights", "typo"},
-	{"api/schema", "become", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "socket"},
+	{"api/schema", "become", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "sockdiag", "socket"},
 	{"api", "conf", "rpc/message"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
@@ -45,21 +45,22 @@ var beside = map[[2]string]string{
 
 // only names everything of ours that a package may import, where floors are not strict enough.
 var only = map[string][]string{
-	"privsep": {"become", "errs", "guard", "ipc", "notify", "penalty", "rate", "rights", "security", "socket"}, // runs as root
-	"conf":    {"errs", "guard"},                                                                               // linked by what runs as root
-	"auth":    {"errs", "guard", "hmackey"},
-	"guard":   {"errs"},
-	"hmackey": {},
-	"http1":   {}, // judged on its own
-	"ipc":     {},
-	"notify":  {}, // linked by what runs as root
-	"penalty": {}, // linked by what runs as root
-	"rate":    {},
-	"plugin":  {"errs"},                               // reads command lines in what runs as root
-	"keeper":  {"hmackey", "ipc", "rate", "security"}, // holds keys
-	"rights":  {},                                     // linked by what runs as root
-	"socket":  {"errs", "guard", "rights"},
-	"typo":    {}, // linked by what runs as root
+	"privsep":  {"become", "errs", "guard", "ipc", "notify", "penalty", "rate", "rights", "security", "socket"}, // runs as root
+	"conf":     {"errs", "guard"},                                                                               // linked by what runs as root
+	"auth":     {"errs", "guard", "hmackey"},
+	"guard":    {"errs"},
+	"hmackey":  {},
+	"http1":    {}, // judged on its own
+	"ipc":      {},
+	"notify":   {}, // linked by what runs as root
+	"penalty":  {}, // linked by what runs as root
+	"rate":     {},
+	"plugin":   {"errs"},                               // reads command lines in what runs as root
+	"keeper":   {"hmackey", "ipc", "rate", "security"}, // holds keys
+	"rights":   {},                                     // linked by what runs as root
+	"sockdiag": {},                                     // linked by what runs as root
+	"socket":   {"errs", "guard", "rights"},
+	"typo":     {}, // linked by what runs as root
 }
 
 // never names what a package must not import.

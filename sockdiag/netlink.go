@@ -1,0 +1,49 @@
+package sockdiag
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+// ask sends one request to the kernel and returns the body of its reply. The kernel
+// replies while it takes the request, so that this never waits.
+func ask(protocol int, kind uint16, body []byte) ([]byte, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	request := make([]byte, unix.SizeofNlMsghdr, unix.SizeofNlMsghdr+len(body))
+	binary.NativeEndian.PutUint32(request, uint32(unix.SizeofNlMsghdr+len(body)))
+	binary.NativeEndian.PutUint16(request[4:], kind)
+	binary.NativeEndian.PutUint16(request[6:], unix.NLM_F_REQUEST)
+	if err := unix.Sendto(fd, append(request, body...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, err
+	}
+	reply := make([]byte, 4096)
+	n, from, err := unix.Recvfrom(fd, reply, 0)
+	if err != nil {
+		return nil, err
+	}
+	// Any process may send to a netlink socket; the kernel alone has port number 0.
+	if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 || n < unix.SizeofNlMsghdr {
+		return nil, unix.EBADMSG
+	}
+	length := binary.NativeEndian.Uint32(reply)
+	if length < unix.SizeofNlMsghdr || int64(length) > int64(n) {
+		return nil, unix.EBADMSG
+	}
+	reply = reply[:length]
+	if binary.NativeEndian.Uint16(reply[4:]) != unix.NLMSG_ERROR {
+		return reply[unix.SizeofNlMsghdr:], nil
+	}
+	if len(reply) < unix.SizeofNlMsghdr+4 {
+		return nil, unix.EBADMSG
+	}
+	number := int32(binary.NativeEndian.Uint32(reply[unix.SizeofNlMsghdr:]))
+	if number == 0 {
+		return nil, unix.EBADMSG
+	}
+	return nil, unix.Errno(-number)
+}

@@ -1,0 +1,181 @@
+// Package sockdiag asks the kernel for the owners of TCP sockets on this machine, as
+// ss(8) does. A credential must reach only the daemon it is meant for, and a port on this
+// machine belongs to whichever user bound it first.
+//
+// The functions answer for the network namespace of the calling thread. They need no
+// privilege, but AF_NETLINK and the kernel's tcp_diag. Facts: sock_diag(7), rtnetlink(7).
+package sockdiag
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnknown is the result of a query about a socket that the kernel has no owner for:
+// its process has closed it, or it is not on this machine.
+var ErrUnknown = errors.New("the kernel knows no owner of the socket")
+
+// Local reports whether connections to ip stay on this machine, as the routing table
+// has it: loopback, and every address of its interfaces.
+func Local(ip netip.Addr) (bool, error) {
+	if ip = ip.Unmap(); ip.IsLoopback() {
+		return true, nil
+	}
+	kind, err := routeType(ip)
+	return kind == unix.RTN_LOCAL, err
+}
+
+// Server returns the uid of the process that serves the other end of a TCP connection
+// between the addresses local and remote, both on this machine. The error is ErrUnknown
+// when the connection is not established there, or has been closed.
+//
+// A connection that nobody has accepted yet has no owner. It belongs to the listening
+// socket, and stays with that one: when the socket is closed, the connection is reset.
+// So the owner of the listening socket is the answer, provided that the connection has
+// not been accepted meanwhile: a process could accept it, close its own listening
+// socket, and leave the port to the daemon.
+func Server(local, remote netip.AddrPort) (uid uint32, err error) {
+	for range 3 {
+		first, err := find(remote, local)
+		if err != nil || first.accepted() {
+			return first.uid, err
+		}
+		listener, err := Listener(remote)
+		if err != nil {
+			return 0, err
+		}
+		second, err := find(remote, local)
+		if err != nil {
+			return 0, err
+		}
+		if second.queued() {
+			return listener, nil
+		}
+	}
+	return 0, ErrUnknown
+}
+
+// Client returns the uid of the process that connected from the address remote to the
+// address local, both on this machine. The error is ErrUnknown when it has closed its
+// socket.
+func Client(local, remote netip.AddrPort) (uid uint32, err error) {
+	s, err := find(remote, local)
+	if err == nil && !s.accepted() {
+		err = ErrUnknown
+	}
+	return s.uid, err
+}
+
+// Listener returns the uid of the process that accepts connections to the address at.
+// The error is ErrUnknown when no process does.
+func Listener(at netip.AddrPort) (uid uint32, err error) {
+	none := netip.IPv4Unspecified()
+	if !at.Addr().Unmap().Is4() {
+		none = netip.IPv6Unspecified()
+	}
+	s, err := find(at, netip.AddrPortFrom(none, 0))
+	if err == nil && s.state != listening {
+		err = ErrUnknown
+	}
+	return s.uid, err
+}
+
+// Ends returns the two addresses of the connected TCP socket fd. The error is
+// unix.ENOTCONN while it is being connected.
+func Ends(fd int) (local, remote netip.AddrPort, err error) {
+	here, err := unix.Getsockname(fd)
+	if err != nil {
+		return local, remote, err
+	}
+	there, err := unix.Getpeername(fd)
+	if err != nil {
+		return local, remote, err
+	}
+	return addrPort(here), addrPort(there), nil
+}
+
+func addrPort(sa unix.Sockaddr) netip.AddrPort {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
+	}
+	return netip.AddrPort{}
+}
+
+// tcpSocket is what the kernel says about one socket.
+type tcpSocket struct {
+	state uint8
+	uid   uint32 // of who opened or accepted it; meaningless while inode is 0
+	inode uint32 // 0: no process has it open
+}
+
+const listening = 10 // TCP_LISTEN
+
+// accepted reports whether s is one end of a connection that a process has open.
+func (s tcpSocket) accepted() bool { return s.state != listening && s.inode != 0 }
+
+// queued reports whether s is one end of a connection that no process has open: it
+// waits to be accepted, or was closed, and then nobody can read from it.
+func (s tcpSocket) queued() bool { return s.state != listening && s.inode == 0 }
+
+// Sizes and offsets of struct inet_diag_req_v2 and struct inet_diag_msg.
+const (
+	requestSize = 56
+	replySize   = 72
+	replyUID    = 64
+	replyInode  = 68
+)
+
+// find returns the socket with the address own that is connected to other. When there
+// is none, it returns the socket that listens on own.
+func find(own, other netip.AddrPort) (tcpSocket, error) {
+	b := make([]byte, requestSize)
+	ip := own.Addr().Unmap()
+	b[0], b[1] = unix.AF_INET6, unix.IPPROTO_TCP
+	if ip.Is4() {
+		b[0] = unix.AF_INET
+	}
+	binary.NativeEndian.PutUint32(b[4:], ^uint32(0)) // sockets in every state
+	binary.BigEndian.PutUint16(b[8:], own.Port())
+	binary.BigEndian.PutUint16(b[10:], other.Port())
+	copy(b[12:28], ip.AsSlice())
+	copy(b[28:44], other.Addr().Unmap().AsSlice())
+	binary.NativeEndian.PutUint64(b[48:], ^uint64(0)) // whatever its cookie
+	r, err := ask(unix.NETLINK_SOCK_DIAG, unix.SOCK_DIAG_BY_FAMILY, b)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return tcpSocket{}, ErrUnknown
+	case err != nil:
+		return tcpSocket{}, err
+	case len(r) < replySize:
+		return tcpSocket{}, unix.EBADMSG
+	}
+	return tcpSocket{state: r[1], uid: binary.NativeEndian.Uint32(r[replyUID:]), inode: binary.NativeEndian.Uint32(r[replyInode:])}, nil
+}
+
+// routeType is the kind of route that leads to ip, an RTN_ number.
+func routeType(ip netip.Addr) (kind uint8, err error) {
+	b := make([]byte, unix.SizeofRtMsg, unix.SizeofRtMsg+unix.SizeofRtAttr+16)
+	b[0], b[1] = unix.AF_INET6, uint8(ip.BitLen())
+	if ip.Is4() {
+		b[0] = unix.AF_INET
+	}
+	b = binary.NativeEndian.AppendUint16(b, uint16(unix.SizeofRtAttr+len(ip.AsSlice())))
+	b = binary.NativeEndian.AppendUint16(b, unix.RTA_DST)
+	b = append(b, ip.AsSlice()...)
+	r, err := ask(unix.NETLINK_ROUTE, unix.RTM_GETROUTE, b)
+	switch {
+	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH):
+		return unix.RTN_UNREACHABLE, nil
+	case err != nil:
+		return 0, err
+	case len(r) < unix.SizeofRtMsg:
+		return 0, unix.EBADMSG
+	}
+	return r[7], nil
+}
