@@ -45,8 +45,8 @@ var beside = map[[2]string]string{
 
 // only names everything of ours that a package may import, where floors are not strict enough.
 var only = map[string][]string{
-	"privsep":  {"become", "errs", "guard", "ipc", "notify", "penalty", "rate", "rights", "security", "socket"}, // runs as root
-	"conf":     {"errs", "guard"},                                                                               // linked by what runs as root
+	"privsep":  {"become", "errs", "guard", "ipc", "notify", "penalty", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
+	"conf":     {"errs", "guard"},                                                                                           // linked by what runs as root
 	"auth":     {"errs", "guard", "hmackey"},
 	"guard":    {"errs"},
 	"hmackey":  {},

@@ -1,18 +1,97 @@
 package integration
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/vishvananda/netns"
+
+	"schedrestd/demo/thread"
 )
 
-// TestSpares: who asks much has his worker connect to the controller by sockets that were readied for it, and is answered
-// as ever.
+// join connects two namespaces as two machines are: n has the address 192.0.2.1, and
+// other 192.0.2.2.
+func (n network) join(t *testing.T, other network) {
+	t.Helper()
+	ip := func(line string) {
+		t.Helper()
+		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			t.Skipf("ip %s: %v: %s", line, err, out)
+		}
+	}
+	ip("-n " + n.name + " link add veth0 type veth peer name veth0 netns " + other.name)
+	for i, name := range []string{n.name, other.name} {
+		ip(fmt.Sprintf("-n %s address add 192.0.2.%d/24 dev veth0", name, i+1))
+		ip("-n " + name + " link set veth0 up")
+	}
+}
+
+// forwards listens on address in n, and joins each connection to one with the address
+// to outside of it.
+func (n network) forwards(t *testing.T, address, to string) {
+	t.Helper()
+	var l net.Listener
+	must(t, thread.Apart(func() (err error) {
+		if err = netns.Set(n.handle); err == nil {
+			l, err = net.Listen("tcp", address)
+		}
+		return err
+	}))
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer in.Close()
+				out, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer out.Close()
+				go func() {
+					io.Copy(out, in)
+					out.(*net.TCPConn).CloseWrite()
+				}()
+				io.Copy(in, out)
+			}()
+		}
+	}()
+}
+
+// TestSpares: the worker of a busy client connects to a controller on another machine by
+// sockets that the parent prepared.
 func TestSpares(t *testing.T) {
-	a := admitting(t, newLab(t))
+	l, here, there := newLab(t), newNetwork(t, "here"), newNetwork(t, "there")
+	here.join(t, there)
+	there.forwards(t, fmt.Sprintf("192.0.2.2:%d", l.Controller), fmt.Sprintf("127.0.0.1:%d", l.Controller))
+	text, err := os.ReadFile(l.Conf())
+	must(t, err)
+	conf := filepath.Join(l.Dir, "etc", "remote.conf")
+	must(t, os.WriteFile(conf, []byte(strings.Replace(string(text), "(127.0.0.1)", "(192.0.2.2)", 1)), 0o600))
+	a := &admitted{address: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
+	args := append([]string{}, l.restd.Args[:len(l.restd.Args)-1]...)
+	for i, arg := range args {
+		if arg == l.Conf() {
+			args[i] = conf
+		}
+	}
+	restd := l.restd
+	restd.Args = append(args, a.address)
+	a.gate = l.gateOf(t, restd, []string{"SCHEDRESTD_CONTROLLER_NETNS=" + here.name})
 	client := source(t, "127.0.0.1", false)
 	client.Transport.(*http.Transport).MaxConnsPerHost = 0
 	counted := regexp.MustCompile(`errands\.dialled=(\d+).* errands\.spares=(\d+)`)

@@ -36,7 +36,7 @@ func (d *Dial) walk(w *walker) {
 type Dialed struct {
 	ID     uint64
 	Owner  uint32 // of the UNIX socket's directory, who may serve it beside root; NoID with TCP
-	Server uint32 // who serves the UNIX socket, for a worker in a user namespace, which can't see it; else NoID
+	Server uint32 // uid of the process that serves it, where the worker can't see that: a TCP address of this machine, or a UNIX socket when the worker is in a user namespace; else NoID
 }
 
 // Kind is KindDialed.

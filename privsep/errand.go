@@ -106,15 +106,14 @@ func (e *errands) dial(m *ipc.Dial) error {
 		return e.say(&ipc.Undialed{ID: m.ID, Errno: uint16(errno)})
 	}
 	defer w.close()
-	server := uint32(ipc.NoID)
 	if to.Network == "unix" {
-		if server, err = e.servers.of(w.fd); err != nil {
+		if w.server, err = e.servers.of(w.fd); err != nil {
 			e.counts.undialled.add(1)
 			return e.say(&ipc.Undialed{ID: m.ID, Errno: uint16(errnoOf(err))})
 		}
 	}
 	e.counts.dialled.add(1)
-	return e.say(&ipc.Dialed{ID: m.ID, Owner: w.owner, Server: server}, w.fd)
+	return e.say(&ipc.Dialed{ID: m.ID, Owner: w.owner, Server: w.server}, w.fd)
 }
 
 // mostUnread is what a worker may leave unread, in bytes of the kernel's, and still get spares: a few of them. Descriptors
@@ -131,9 +130,11 @@ func (e *errands) stock(m *ipc.Stock) error {
 	if err != nil || unread > mostUnread || to.Network != "tcp" || !e.dials.Take(time.Now(), ipc.SpareCount) {
 		return e.wait()
 	}
-	fds := spares(to.Address, e.outlet, e.ports)
-	if fds == nil {
-		e.dials.Owe(time.Now(), portless)
+	fds, err := spares(to.Address, e.outlet, e.ports)
+	if err != nil {
+		if err != errLocal {
+			e.dials.Owe(time.Now(), portless)
+		}
 		return e.wait()
 	}
 	defer closeFDs(fds)

@@ -2,10 +2,12 @@ package privsep
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"math"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,8 +34,8 @@ func TestOpenWay(t *testing.T) {
 	c, err := tcp.Accept()
 	must(t, err)
 	defer c.Close()
-	if sa, err := unix.Getpeername(w.fd); err != nil || w.owner != ipc.NoID {
-		t.Errorf("%v, %v, owner %d", sa, err, w.owner)
+	if sa, err := unix.Getpeername(w.fd); err != nil || w.owner != ipc.NoID || w.server != uint32(os.Geteuid()) {
+		t.Errorf("%v, %v, owner %d, server %d", sa, err, w.owner, w.server)
 	}
 
 	dir := t.TempDir()
@@ -98,17 +100,54 @@ func TestErrandAddresses(t *testing.T) {
 	}
 }
 
+// machines makes two network namespaces, joined as two machines are, and returns their
+// names. The first has the address 192.0.2.1, the second 192.0.2.2.
+func machines(t *testing.T) (here, there string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make network namespaces")
+	}
+	here, there = fmt.Sprintf("test-%d-here", os.Getpid()), fmt.Sprintf("test-%d-there", os.Getpid())
+	ip := func(line string) {
+		t.Helper()
+		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			t.Skipf("ip %s: %v: %s", line, err, out)
+		}
+	}
+	for _, name := range []string{here, there} {
+		ip("netns add " + name)
+		t.Cleanup(func() { exec.Command("ip", "netns", "del", name).Run() })
+	}
+	ip("-n " + here + " link add veth0 type veth peer name veth0 netns " + there)
+	for i, name := range []string{here, there} {
+		ip(fmt.Sprintf("-n %s address add 192.0.2.%d/24 dev veth0", name, i+1))
+		ip("-n " + name + " link set veth0 up")
+		ip("-n " + name + " link set lo up")
+	}
+	return here, there
+}
+
 // TestSpares: they know their daemon, which hears of none before it is written to; what can't be had is not handed over,
-// nor much to who does not read.
+// nor much to who does not read. A daemon on this machine has none, since who serves it is looked up when it is connected to.
 func TestSpares(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	here, there := machines(t)
+	from, err := startOutlet(here)
 	must(t, err)
+	defer from.stop()
+	far, err := startOutlet(there)
+	must(t, err)
+	defer far.stop()
+	var l net.Listener
+	must(t, far.do(func() error { l, err = net.Listen("tcp", "192.0.2.2:0"); return err }))
 	defer l.Close()
 	parent, worker := channelTo(t, ipc.Worker)
 	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
-		Munge: ipc.Munge{Socket: "/nowhere"}}
-	e := newErrands(errandMeans(nil), Config{DialBurst: defaultDialBurst, DialRate: defaultDialRate}, setup, parent, 0)
-	for _, none := range []*ipc.Stock{{Way: ipc.WayMunge}, {Way: ipc.WayController, Index: 1}} {
+		Accounting: []ipc.Address{{Network: "tcp", Address: "127.0.0.1:1"}, {Network: "tcp", Address: "192.0.2.1:1"}},
+		Munge:      ipc.Munge{Socket: "/nowhere"}}
+	m := errandMeans(nil)
+	m.outlet = from
+	e := newErrands(m, Config{DialBurst: defaultDialBurst, DialRate: defaultDialRate}, setup, parent, 0)
+	for _, none := range []*ipc.Stock{{Way: ipc.WayMunge}, {Way: ipc.WayController, Index: 1}, {Way: ipc.WayAccounting}, {Way: ipc.WayAccounting, Index: 1}} {
 		if done, err := e.hear(none); !done || err != nil || e.counts.spares.n.Load() != 0 {
 			t.Errorf("%v: %t, %v, %d spares", none, done, err, e.counts.spares.n.Load())
 		}

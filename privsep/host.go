@@ -44,6 +44,7 @@ func (m *means) begin(c Config, who service, program, keeper *os.File) (err erro
 	if m.outlet, err = startOutlet(c.Outlet); err != nil {
 		return err
 	}
+	m.outlet.look(c.Log)
 	if m.spawner, err = startSpawner(c, who, program, keeper); err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package privsep
 
 import (
 	"errors"
+	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +15,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/guard"
+	"schedrestd/sockdiag"
 )
 
 // space is a network namespace that was named by the administrator, held open: what happens to its name
@@ -218,6 +221,18 @@ func (o *outlet) do(job func() error) (err error) {
 		return err
 	case <-o.over:
 		return unix.ENETDOWN
+	}
+}
+
+// look warns when the owners of sockets can't be found out there, and so no daemon can be asked over TCP.
+func (o *outlet) look(log *slog.Logger) {
+	err := o.do(func() error {
+		_, err := sockdiag.Listener(netip.AddrPortFrom(netip.IPv6Loopback(), 1))
+		return err
+	})
+	if err != nil && !errors.Is(err, sockdiag.ErrUnknown) {
+		log.Warn("daemons can't be asked over TCP: the kernel does not tell who serves a port of this machine", "error", err,
+			"hint", "allow AF_NETLINK, in RestrictAddressFamilies= of the unit")
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *servers) of(fd int) (uint32, error) {
 	if uid, ok := s.known[id]; ok {
 		return uid, nil
 	}
-	uid, err := server(fd)
+	uid, err := served(fd)
 	if err != nil {
 		return ipc.NoID, err
 	}
@@ -53,8 +53,8 @@ func (s *servers) of(fd int) (uint32, error) {
 	return uid, nil
 }
 
-// server connects, and asks the kernel who is at the other end. It waits for nobody.
-func server(inode int) (uint32, error) {
+// served connects, and asks the kernel who is at the other end. It waits for nobody.
+func served(inode int) (uint32, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return ipc.NoID, err

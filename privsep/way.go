@@ -11,14 +11,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/become"
 	"schedrestd/ipc"
+	"schedrestd/sockdiag"
 )
 
 // way is a descriptor for a worker: a TCP socket, perhaps still being connected, or the inode of a UNIX
 // socket.
 type way struct {
-	fd    int
-	owner uint32 // of the UNIX socket's directory; ipc.NoID with TCP
+	fd     int
+	owner  uint32 // of the UNIX socket's directory; ipc.NoID with TCP
+	server uint32 // of a TCP socket to this machine: who accepts or accepted it; else ipc.NoID
 }
 
 func (w way) close() { unix.Close(w.fd) }
@@ -42,6 +45,10 @@ func open(a ipc.Address, from *outlet, ports uint32) (way, unix.Errno) {
 	return w, errnoOf(err)
 }
 
+// errLocal says that a socket to this machine can't be handed over before it is
+// connected: who serves it could not be checked.
+var errLocal = errors.New("the address is on this machine")
+
 // errnoOf is the kernel's number for err, 0 for nil.
 func errnoOf(err error) unix.Errno {
 	if err == nil {
@@ -54,9 +61,9 @@ func errnoOf(err error) unix.Errno {
 }
 
 // spares are TCP sockets of which each connects to address with its first write, from where the outlet is.
-// nil when this kernel, or its administrator, has no such sockets.
-func spares(address string, from *outlet, ports uint32) (fds []int) {
-	err := from.do(func() error {
+// The error is errLocal, or that this kernel, or its administrator, has no such sockets.
+func spares(address string, from *outlet, ports uint32) (fds []int, err error) {
+	err = from.do(func() error {
 		for range ipc.SpareCount {
 			w, err := connecting(address, ports, true)
 			if err != nil {
@@ -68,9 +75,9 @@ func spares(address string, from *outlet, ports uint32) (fds []int) {
 	})
 	if err != nil {
 		closeFDs(fds)
-		return nil
+		return nil, err
 	}
-	return fds
+	return fds, nil
 }
 
 func closeFDs(fds []int) {
@@ -85,6 +92,13 @@ func connecting(address string, ports uint32, deferred bool) (way, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return way{}, err
+	}
+	local, err := sockdiag.Local(to.Addr())
+	if err != nil {
+		return way{}, err
+	}
+	if local && deferred {
+		return way{}, errLocal
 	}
 	family, sa := sockaddr(to)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -106,7 +120,31 @@ func connecting(address string, ports uint32, deferred bool) (way, error) {
 		unix.Close(fd)
 		return way{}, err
 	}
-	return way{fd, ipc.NoID}, nil
+	w := way{fd, ipc.NoID, ipc.NoID}
+	if local {
+		if w.server, err = server(fd); err != nil {
+			w.close()
+			return way{}, err
+		}
+	}
+	return w, nil
+}
+
+// server is who serves the other end of fd, which is on this machine; become.Overflow
+// when the kernel does not know.
+func server(fd int) (uint32, error) {
+	local, remote, err := sockdiag.Ends(fd)
+	if err == unix.ENOTCONN { // as many wait to be accepted as may
+		return 0, unix.EAGAIN
+	}
+	if err != nil {
+		return 0, err
+	}
+	uid, err := sockdiag.Server(local, remote)
+	if errors.Is(err, sockdiag.ErrUnknown) {
+		return become.Overflow, nil
+	}
+	return uid, err
 }
 
 // deferConnect has connect(2) take the address only. It is TCP fast open without its cookie, and so, when the first
@@ -157,7 +195,7 @@ func inode(path string) (way, error) {
 		unix.Close(fd)
 		return way{}, err
 	}
-	return way{fd, dir.Uid}, nil
+	return way{fd, dir.Uid, ipc.NoID}, nil
 }
 
 // ipLocalPortRange is IP_LOCAL_PORT_RANGE of ip(7).

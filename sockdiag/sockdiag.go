@@ -28,34 +28,27 @@ func Local(ip netip.Addr) (bool, error) {
 	return kind == unix.RTN_LOCAL, err
 }
 
-// Server returns the uid of the process that serves the other end of a TCP connection
-// between the addresses local and remote, both on this machine. The error is ErrUnknown
-// when the connection is not established there, or has been closed.
+// Server returns the uid of the process that serves the other end of an established
+// TCP connection between the addresses local and remote, both on this machine. The error
+// is ErrUnknown when there is no such connection.
 //
-// A connection that nobody has accepted yet has no owner. It belongs to the listening
-// socket, and stays with that one: when the socket is closed, the connection is reset.
-// So the owner of the listening socket is the answer, provided that the connection has
-// not been accepted meanwhile: a process could accept it, close its own listening
-// socket, and leave the port to the daemon.
+// A connection that no process has accepted yet belongs to the listening socket, and is
+// reset when that one is closed. So the owner of the listening socket is looked up
+// first: if the connection has still not been accepted after that, it is this owner's.
+// In the other order a process could accept it, close its listening socket, leave the
+// port to the daemon, and have the daemon's owner taken for its own.
 func Server(local, remote netip.AddrPort) (uid uint32, err error) {
-	for range 3 {
-		first, err := find(remote, local)
-		if err != nil || first.accepted() {
-			return first.uid, err
-		}
-		listener, err := Listener(remote)
-		if err != nil {
-			return 0, err
-		}
-		second, err := find(remote, local)
-		if err != nil {
-			return 0, err
-		}
-		if second.queued() {
-			return listener, nil
-		}
+	listener, failed := Listener(remote)
+	s, err := find(remote, local)
+	switch {
+	case err != nil:
+		return 0, err
+	case s.state == listening:
+		return 0, ErrUnknown
+	case s.inode == 0: // not accepted, or closed, and then no process can read from it
+		return listener, failed
 	}
-	return 0, ErrUnknown
+	return s.uid, nil
 }
 
 // Client returns the uid of the process that connected from the address remote to the
@@ -63,7 +56,7 @@ func Server(local, remote netip.AddrPort) (uid uint32, err error) {
 // socket.
 func Client(local, remote netip.AddrPort) (uid uint32, err error) {
 	s, err := find(remote, local)
-	if err == nil && !s.accepted() {
+	if err == nil && (s.state == listening || s.inode == 0) {
 		err = ErrUnknown
 	}
 	return s.uid, err
@@ -115,13 +108,6 @@ type tcpSocket struct {
 }
 
 const listening = 10 // TCP_LISTEN
-
-// accepted reports whether s is one end of a connection that a process has open.
-func (s tcpSocket) accepted() bool { return s.state != listening && s.inode != 0 }
-
-// queued reports whether s is one end of a connection that no process has open: it
-// waits to be accepted, or was closed, and then nobody can read from it.
-func (s tcpSocket) queued() bool { return s.state != listening && s.inode == 0 }
 
 // Sizes and offsets of struct inet_diag_req_v2 and struct inet_diag_msg.
 const (

@@ -66,6 +66,9 @@ func (e *Errands) open(ctx context.Context, way ipc.Way, index uint8, a client.A
 		}
 		switch m := r.Message.(type) {
 		case *ipc.Dialed:
+			if a.Network == "tcp" && m.Server != ipc.NoID {
+				e.stock.shelf(ipc.Stock{Way: way, Index: index}).giveUp() // on this machine each connection is checked
+			}
 			nc, err := complete(ctx, r.FDs[0], m.Server, a)
 			return nc, m.Owner, err
 		case *ipc.Undialed:
@@ -129,10 +132,10 @@ func meet(inode int) (int, error) {
 type daemonConn struct {
 	*os.File
 	to     client.Address
-	server uint32 // who serves it, as the parent sees him; ipc.NoID: the kernel says it here, too
+	server uint32 // uid of the process that serves it, as the parent sees it; ipc.NoID: on another machine, or the kernel says it here, too
 }
 
-// Server is for become.Peer.
+// Server makes it a become.Seen.
 func (c *daemonConn) Server() (uid uint32, known bool) { return c.server, c.server != ipc.NoID }
 
 // await waits until the connection is there, or is refused.

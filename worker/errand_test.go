@@ -63,7 +63,7 @@ func TestDialTCP(t *testing.T) {
 		if tries++; tries == 1 {
 			return ipc.Received{Message: &ipc.Undialed{ID: d.ID, Errno: uint16(unix.EAGAIN)}}
 		}
-		return ipc.Received{Message: &ipc.Dialed{ID: d.ID, Owner: ipc.NoID}, FDs: []int{connecting(t, l.Addr().String())}}
+		return ipc.Received{Message: &ipc.Dialed{ID: d.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, l.Addr().String())}}
 	})
 	list := []ipc.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}, {Name: "b", Network: "tcp", Address: l.Addr().String()}}
 	dial := e.dialer(ipc.WayAccounting, list, "")

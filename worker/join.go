@@ -161,15 +161,13 @@ func controllers(setup ipc.Setup) []client.Address {
 	return withSocket(setup, addresses(setup.Controllers))
 }
 
-// withSocket adds a UNIX socket, which is another way to the
-// primary one, and the only one for who has no token: there the kernel is his witness. It comes
-// last because for who has one it may be closed, and trying it costs every request.
+// withSocket adds the UNIX socket of the primary one, which comes first: there the
+// kernel tells each side who the other one is. Without a token it is the only way.
 func withSocket(setup ipc.Setup, list []client.Address) []client.Address {
 	if setup.AuthSocket == "" || len(list) == 0 {
 		return list
 	}
-	socket := client.Address{Name: list[0].Name, Network: "unix", Address: setup.AuthSocket}
-	return append(list, socket)
+	return slices.Insert(list, 0, client.Address{Name: list[0].Name, Network: "unix", Address: setup.AuthSocket})
 }
 
 func addresses(list []ipc.Address) []client.Address {

@@ -95,7 +95,7 @@ func TestControllers(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	setup.AuthSocket = "/s"
-	if diff := cmp.Diff(append(all, client.Address{Name: "b", Network: "unix", Address: "/s"}), controllers(setup)); diff != "" {
+	if diff := cmp.Diff(append([]client.Address{{Name: "b", Network: "unix", Address: "/s"}}, all...), controllers(setup)); diff != "" {
 		t.Errorf("with a socket of the primary's: (-want +got):\n%s", diff)
 	}
 	if got := NewErrands(nil).munged(ipc.Munge{}, ipc.WayMunge, ""); got != nil {

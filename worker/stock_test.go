@@ -42,7 +42,7 @@ func stocked(t *testing.T, address string, make func() int) (e *Errands, dials, 
 			e.stock.shelf(*m).put(fds, time.Now())
 		case *ipc.Dial:
 			dials.Add(1)
-			go e.hear(ipc.Received{Message: &ipc.Dialed{ID: m.ID, Owner: ipc.NoID}, FDs: []int{connecting(t, address)}})
+			go e.hear(ipc.Received{Message: &ipc.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, address)}})
 		}
 		return nil
 	})

@@ -62,14 +62,20 @@ func schedUser(c *conf.Cluster) (uint32, error) {
 	return u.UID, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", c.User)
 }
 
-// addresses is where to ask: with a token every controller over TCP, without one the
-// controller of this machine over its UNIX socket, where the kernel says who asks.
+// addresses returns the ways to the controllers: the UNIX socket of the one on this
+// machine, where the kernel tells each side who the other one is, and with a token every
+// controller over TCP.
 func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
-	switch {
-	case len(c.Controllers) == 0:
+	if len(c.Controllers) == 0 {
 		return nil, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("give SchedctldHost=NAME in it")
+	}
+	var list []client.Address
+	if c.AuthType == "auth/cred" && c.AuthSocket != "" {
+		list = []client.Address{{Name: c.Controllers[0].Name, Network: "unix", Address: c.AuthSocket}}
+	}
+	switch {
 	case token != "":
-		return tcp(c), nil
+		return append(list, tcp(c)...), nil
 	case c.AuthType != "auth/cred":
 		return nil, errs.New(errs.Unsupported, "%s has AuthType=%s, which schedctl does not speak: without a token it can't say who asks", c.Path, c.AuthType).
 			WithHint("set SCHED_JWT to a token: export $(schedctl token), run where the controller runs")
@@ -77,7 +83,7 @@ func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
 		return nil, errs.New(errs.Unauthenticated, "no way to say who asks: TCP takes a token only, and %s names no socket of the controller", c.Path).
 			WithHint("set SCHED_JWT to a token, or give AuthInfo=socket=PATH")
 	}
-	return []client.Address{{Name: c.Controllers[0].Name, Network: "unix", Address: c.AuthSocket}}, nil
+	return list, nil
 }
 
 func tcp(c *conf.Cluster) []client.Address {

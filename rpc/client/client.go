@@ -42,9 +42,10 @@ type Config struct {
 	MaxAnswer      int           // bytes of one answer; 0: 1 GiB, Slurm's own limit
 	Answers        *Budget       // for answers; nil: one of 256 MiB, shared with nobody
 
-	// Trusted tells whose daemon may be at the other end of a UNIX socket; nil: root's and
-	// this process's own user's. The path may lie where somebody else can bind it while
-	// the daemon is away, and what he would be told is a token.
+	// Trusted reports whether a daemon of that user may be at the other end of a UNIX
+	// socket, or of a TCP port of this machine; nil: root's and this process's own user's.
+	// Another user could bind the port or the path while the daemon is away, and would
+	// be sent tokens.
 	Trusted func(uid uint32) bool
 
 	// Munge has munged vouch for this process, where the kernel's word does not reach: a local

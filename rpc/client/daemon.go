@@ -14,6 +14,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/sockdiag"
 )
 
 // Address is one way to a daemon.
@@ -204,23 +205,56 @@ func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
 	return nc, nil
 }
 
-// recognise closes a UNIX socket that a stranger serves: before a byte is said on it.
+// recognise closes a connection that a stranger serves, before anything is sent on it:
+// a UNIX socket, or a TCP port of this machine. Who serves a port of another machine
+// can't be known here.
 func (c *caller) recognise(nc net.Conn) error {
-	if nc.RemoteAddr().Network() != "unix" {
-		return nil
-	}
-	var peer become.Ucred
-	err := fmt.Errorf("%T: the kernel can't tell who is at the other end", nc)
-	if sc, ok := nc.(syscall.Conn); ok {
-		peer, err = become.Peer(sc)
-	}
-	if err == nil && !c.cfg.Trusted(peer.UID) {
-		err = fmt.Errorf("the socket %s is served by uid %d, who is neither root nor the scheduler's user", nc.RemoteAddr(), peer.UID)
+	uid, known, err := server(nc)
+	if err == nil && known && !c.cfg.Trusted(uid) {
+		err = strange(nc.RemoteAddr(), uid)
 	}
 	if err != nil {
 		nc.Close()
 	}
 	return err
+}
+
+// strange is why nothing is sent to the daemon's address a, which uid serves.
+func strange(a net.Addr, uid uint32) error {
+	what := map[string]string{"unix": "socket", "tcp": "port"}[a.Network()]
+	if uid == become.Overflow {
+		return errs.New(errs.Unavailable, "the kernel does not know which user serves the %s %s", what, a).
+			WithHint("a port of this machine takes the kernel's module tcp_diag, and no redirection to another machine or container")
+	}
+	return errs.New(errs.Unavailable, "the %s %s is served by uid %d, which is neither root's nor the scheduler's user's", what, a, uid).
+		WithHint("start the daemon again; a tunnel to it must be root's, SlurmUser's or SchedUser's")
+}
+
+// server is the uid of the process that serves nc; known is false when that is on
+// another machine.
+func server(nc net.Conn) (uid uint32, known bool, err error) {
+	if nc.RemoteAddr().Network() == "unix" {
+		sc, ok := nc.(syscall.Conn)
+		if !ok {
+			return 0, false, fmt.Errorf("%T: the kernel can't tell who is at the other end", nc)
+		}
+		peer, err := become.Peer(sc)
+		return peer.UID, true, err
+	}
+	if seen, ok := nc.(become.Seen); ok {
+		uid, known = seen.Server()
+		return uid, known, nil
+	}
+	local, ok := nc.LocalAddr().(*net.TCPAddr)
+	remote, too := nc.RemoteAddr().(*net.TCPAddr)
+	if !ok || !too {
+		return 0, false, fmt.Errorf("%T: the kernel can't tell who is at the other end", nc)
+	}
+	if here, err := sockdiag.Local(remote.AddrPort().Addr()); err != nil || !here {
+		return 0, false, err
+	}
+	uid, err = sockdiag.Server(local.AddrPort(), remote.AddrPort())
+	return uid, true, err
 }
 
 func (d *daemon) known() codec.Version {

@@ -14,37 +14,40 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestStrangerAtTheSocket: whoever binds the controller's path while it is away is told
-// nothing, least of all a token.
-func TestStrangerAtTheSocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	ln, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	heard := make(chan int)
-	go func() {
-		c, err := ln.Accept()
-		if err != nil {
-			close(heard)
-			return
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-		n, _ := c.Read(make([]byte, 4096))
-		heard <- n
-	}()
-	c := client.New(client.Config{
-		Controllers: []client.Address{{Name: "ctl", Network: "unix", Address: path}},
-		Trusted:     func(uint32) bool { return false },
-	})
-	_, _, err = c.Node(context.Background(), ann, "n1", model.Query{})
-	if errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "is served by uid") {
-		t.Errorf("got %v", err)
-	}
-	if n := <-heard; n != 0 {
-		t.Errorf("the stranger was told %d bytes", n)
+// TestStrangerServes: another user's process that serves the controller's path or port
+// while the controller is away is sent nothing, least of all a token.
+func TestStrangerServes(t *testing.T) {
+	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
+		t.Run(network, func(t *testing.T) {
+			ln, err := net.Listen(network, address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ln.Close()
+			heard := make(chan int)
+			go func() {
+				c, err := ln.Accept()
+				if err != nil {
+					close(heard)
+					return
+				}
+				defer c.Close()
+				_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+				n, _ := c.Read(make([]byte, 4096))
+				heard <- n
+			}()
+			c := client.New(client.Config{
+				Controllers: []client.Address{{Name: "ctl", Network: network, Address: ln.Addr().String()}},
+				Trusted:     func(uint32) bool { return false },
+			})
+			_, _, err = c.Node(context.Background(), ann, "n1", model.Query{})
+			if errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "is served by uid") || errs.HintOf(err) == "" {
+				t.Errorf("got %v, hint %q", err, errs.HintOf(err))
+			}
+			if n := <-heard; n != 0 {
+				t.Errorf("the stranger was sent %d bytes", n)
+			}
+		})
 	}
 }
 
