@@ -27,7 +27,7 @@ const module = "schedrestd/"
 // its own folder; a folder stands for all packages in it unless one has a line of its own.
 var floors = [][]string{
 	{"errs", "model", "release", "rights", "typo"},
-	{"api/schema", "become", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "sockdiag", "socket"},
+	{"api/schema", "become", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
 	{"api", "conf", "rpc/message"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either

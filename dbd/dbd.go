@@ -7,7 +7,7 @@
 // has none of are empty; a question that needs it is refused, not answered as if it had not been asked.
 //
 // A request is one file (stats.go, record.go, jobs.go, end.go; lists.go has the short ones). The database is store.go and migrate.go; jobs
-// are found in it by find.go, through the conditions of condition.go, and queries.go bounds how many queries run. serve.go
+// are found in it by find.go, through the conditions of condition.go. serve.go
 // joins it with what both daemons have in common (package daemon).
 package dbd
 
@@ -15,9 +15,11 @@ import (
 	"context"
 	"time"
 
+	"schedrestd/daemon"
 	"schedrestd/model"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
+	"schedrestd/semaphore"
 )
 
 // Daemon answers requests. Make it with New.
@@ -26,13 +28,13 @@ type Daemon struct {
 	super func(uid uint32) bool
 	calls *calls
 
-	queries *queries
+	queries *semaphore.Semaphore
 }
 
 // New makes a Daemon that keeps its jobs in store. super tells who may record jobs and
 // see what everybody asked: root, the scheduler's user.
 func New(store *Store, super func(uid uint32) bool) *Daemon {
-	return &Daemon{store: store, super: super, calls: newCalls(time.Now()), queries: newQueries(maxQueries, maxUserQueries())}
+	return &Daemon{store: store, super: super, calls: newCalls(time.Now()), queries: daemon.NewQueries()}
 }
 
 // Handlers is what the daemon answers, for server.Server's Persistent.

@@ -22,7 +22,7 @@ func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, mes
 	if err := known(f); err != nil {
 		return 0, nil, err
 	}
-	leave, err := d.queries.enter(ctx, r.Identity.UID)
+	leave, err := d.queries.Acquire(ctx, r.Identity.UID)
 	if err != nil {
 		return 0, nil, err
 	}

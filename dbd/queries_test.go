@@ -9,66 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/daemon"
 	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/server"
 )
-
-// TestQueriesTakeTurns: a user has a few queries at a time, and those that wait start in turns.
-func TestQueriesTakeTurns(t *testing.T) {
-	q, ctx := newQueries(3, 2), context.Background()
-	enter := func(uid uint32) func() {
-		t.Helper()
-		leave, err := q.enter(ctx, uid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return leave
-	}
-	first, second := enter(1), enter(1)
-	gone, cancel := context.WithCancel(ctx)
-	cancel()
-	if _, err := q.enter(gone, 1); errs.KindOf(err) != errs.TooMany {
-		t.Errorf("a third query of one user: %v", err)
-	}
-	other := enter(2) // not kept out
-
-	started := make(chan uint32)
-	var leaves [4]func()
-	for i, uid := range []uint32{1, 1, 3, 4} {
-		go func() {
-			var err error
-			if leaves[i], err = q.enter(ctx, uid); err != nil {
-				t.Error(err)
-			}
-			started <- uid
-		}()
-		for waits := 0; waits <= i; { // it waits now
-			q.mu.Lock()
-			waits = len(q.waiting)
-			q.mu.Unlock()
-		}
-	}
-	other()
-	var order []uint32
-	order = append(order, <-started)
-	leaves[2]()
-	order = append(order, <-started)
-	leaves[3]()
-	first()
-	order = append(order, <-started)
-	second()
-	order = append(order, <-started)
-	if want := []uint32{3, 4, 1, 1}; !slices.Equal(order, want) {
-		t.Errorf("started in the order %v, want %v", order, want)
-	}
-	leaves[0]()
-	leaves[1]()
-	if q.running != 0 || len(q.held) != 0 || len(q.waiting) != 0 {
-		t.Errorf("left behind: %+v", q)
-	}
-}
 
 // tokens serves d to clients whose token is their uid.
 func tokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
@@ -115,33 +61,28 @@ func TestSlowQueries(t *testing.T) {
 	connect := tokens(t, d)
 	ctx, disconnect := context.WithCancel(context.Background())
 	ended := make(chan error)
-	clients, each := d.queries.each+3, d.queries.each
+	clients, each := daemon.MaxUserQueries()+3, daemon.MaxUserQueries()
 	for range clients {
 		go func() {
 			ended <- connect().Jobs(ctx, model.Credential{Token: "1000"}, model.AccountingJobFilter{UsedNodes: "none"}, func(*model.AccountingJob) error { return nil })
 		}()
 	}
-	running := func() (running, waiting int) {
-		d.queries.mu.Lock()
-		defer d.queries.mu.Unlock()
-		return d.queries.running, len(d.queries.waiting)
-	}
 	until := func(what string, is func() bool) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
-				n, waiting := running()
+				n, waiting := d.queries.Counts()
 				t.Fatalf("%s: still %d queries, %d waiting", what, n, waiting)
 			}
 		}
 	}
-	until("all have asked", func() bool { n, waiting := running(); return n == each && waiting == clients-each })
+	until("all have asked", func() bool { n, waiting := d.queries.Counts(); return n == each && waiting == clients-each })
 	found := 0
 	if err := connect().Jobs(context.Background(), model.Credential{Token: "1001"}, model.AccountingJobFilter{},
 		func(*model.AccountingJob) error { found++; return nil }); err != nil || found != 1 {
 		t.Errorf("another user: %d jobs, %v", found, err)
 	}
-	if n, _ := running(); n != each {
+	if n, _ := d.queries.Counts(); n != each {
 		t.Errorf("%d slow queries are left: too fast for this test", n)
 	}
 	disconnect()
@@ -150,7 +91,7 @@ func TestSlowQueries(t *testing.T) {
 			t.Error("a slow query was answered")
 		}
 	}
-	until("their clients have gone", func() bool { n, waiting := running(); return n == 0 && waiting == 0 })
+	until("their clients have gone", func() bool { n, waiting := d.queries.Counts(); return n == 0 && waiting == 0 })
 }
 
 // TestSlowQueryIsRefused: no query runs without end.

@@ -17,6 +17,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite", in Go
 
 	"schedrestd/become"
+	"schedrestd/daemon"
 	"schedrestd/errs"
 	"schedrestd/guard"
 	"schedrestd/model"
@@ -60,7 +61,7 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 		lock.Close()
 		return nil, errs.Wrap(err, errs.Internal, "database %s", path)
 	}
-	db.SetMaxIdleConns(maxQueries + 1) // each costs some statements to open
+	db.SetMaxIdleConns(daemon.MaxQueries + 1) // each costs some statements to open
 	s := &Store{db: db, lock: lock, maxJobs: maxJobs, longest: longestQuery}
 	if err := s.migrate(ctx, log); err != nil {
 		s.Close()

@@ -1,0 +1,24 @@
+package daemon
+
+import (
+	"runtime"
+	"time"
+
+	"schedrestd/semaphore"
+)
+
+// MaxQueries is how many long answers are worked out concurrently. Others wait.
+const MaxQueries = 8
+
+// MaxUserQueries returns how many of them are of one user: no user's queries
+// occupy all processors.
+func MaxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxQueries/2) }
+
+// queryPatience is how long a query waits for its turn.
+const queryPatience = 30 * time.Second
+
+// NewQueries returns what bounds how many long answers a daemon works out
+// concurrently, so that they fit into memory and no user has all of them.
+func NewQueries() *semaphore.Semaphore {
+	return semaphore.New(MaxQueries, MaxUserQueries(), queryPatience)
+}
