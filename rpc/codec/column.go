@@ -29,11 +29,8 @@ func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*
 		c.row(name, "list<"+element+">")
 		return
 	}
-	n := uint32(len(s.List))
-	switch {
-	case s.Pull != nil:
-		n = uint32(s.Len)
-	case s.List == nil:
+	n := uint32(s.Size())
+	if s.Pull == nil && s.List == nil {
 		n = noVal32
 	}
 	if c.mode == filling {

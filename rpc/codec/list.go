@@ -180,6 +180,14 @@ type Stream[T any] struct {
 	element T   // decoding with Each: reused
 }
 
+// Size returns how many elements are sent when encoding.
+func (s *Stream[T]) Size() int {
+	if s.Pull != nil {
+		return s.Len
+	}
+	return len(s.List)
+}
+
 // Next walks the stream's next element, within a Loop.
 func Next[T any](c *Codec, name, table string, s *Stream[T], walk func(*Codec, *T)) {
 	switch {

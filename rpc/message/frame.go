@@ -58,23 +58,15 @@ func EncodeSealed(v codec.Version, flags uint16, t Type, seal Sealer, body Body)
 	if err != nil {
 		return nil, err
 	}
-	if credential == nil {
-		flags |= FlagNoCredential
-	}
-	before, err := encodeFront(Header{Version: v, Flags: flags, Type: t, BodyLength: uint32(len(b) - front)}, credential)
+	before, err := Front(v, flags, t, credential, len(b)-front)
 	if err != nil {
-		return nil, fmt.Errorf("encode message %d: %w", t, err)
+		return nil, err
 	}
-	if len(before) <= front {
-		b = b[front-len(before):]
-		copy(b, before)
-	} else {
-		b = slices.Concat(before, b[front:])
+	if len(before) > front {
+		return slices.Concat(before, b[front:]), nil
 	}
-	if len(b)-4 > MaxLength {
-		return nil, fmt.Errorf("encode message %d: %d bytes are over the limit of %d", t, len(b)-4, MaxLength)
-	}
-	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	b = b[front-len(before):]
+	copy(b, before)
 	return b, nil
 }
 
@@ -168,16 +160,36 @@ func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
 	return b, nil
 }
 
-// StreamPersistent writes a message of a connection that stays to out, whose
-// length at the beginning is zero: the caller knows it only afterwards.
-func StreamPersistent(v codec.Version, t Type, body Body, out io.Writer) error {
-	if _, err := out.Write([]byte{0, 0, 0, 0, byte(t >> 8), byte(t)}); err != nil {
-		return err
-	}
+// Stream writes the body of a message of type t to out. Front or PersistentFront
+// makes what precedes it, once its length is known.
+func Stream(v codec.Version, t Type, body Body, out io.Writer) error {
 	c := codec.NewStreamEncoder(v, out)
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
 		return fmt.Errorf("encode message %d: %w", t, err)
 	}
 	return nil
+}
+
+// Front returns what precedes a body of n bytes: the message's length, header and
+// credential. It is equally long for every n. A nil credential sets FlagNoCredential.
+func Front(v codec.Version, flags uint16, t Type, credential *Credential, n int) ([]byte, error) {
+	if credential == nil {
+		flags |= FlagNoCredential
+	}
+	b, err := encodeFront(Header{Version: v, Flags: flags, Type: t, BodyLength: uint32(n)}, credential)
+	if err != nil {
+		return nil, fmt.Errorf("encode message %d: %w", t, err)
+	}
+	if len(b)-4+n > MaxLength {
+		return nil, fmt.Errorf("encode message %d: %d bytes are over the limit of %d", t, len(b)-4+n, MaxLength)
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4+n))
+	return b, nil
+}
+
+// PersistentFront is Front for a message of a connection that stays: length, number.
+func PersistentFront(t Type, n int) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(2+n))
+	return binary.BigEndian.AppendUint16(b, uint16(t))
 }

@@ -44,7 +44,7 @@ type JobInfo struct {
 
 // Walk is the wire's order.
 func (m *JobInfo) Walk(c *codec.Codec) {
-	n := c.Count("record_count", len(m.Jobs.List))
+	n := c.Count("record_count", m.Jobs.Size())
 	c.Time("last_update", &m.LastUpdate)
 	c.Time("last_backfill", &m.LastBackfill)
 	c.Loop("record_count", n, func(int) {

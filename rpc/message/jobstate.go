@@ -32,7 +32,7 @@ func (m *JobStates) Walk(c *codec.Codec) {
 	if c.Until(codec.V2311) {
 		return
 	}
-	n := c.Count("jobs_count", len(m.Jobs.List))
+	n := c.Count("jobs_count", m.Jobs.Size())
 	c.Loop("jobs_count", n, func(int) { codec.Inline(c, "jobs_count", &m.Jobs, jobState) })
 }
 

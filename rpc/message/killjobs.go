@@ -42,7 +42,7 @@ func (m *KillJobsResponse) Walk(c *codec.Codec) {
 	if c.Until(codec.V2311) {
 		return
 	}
-	n := c.Count("jobs_cnt", len(m.Jobs.List))
+	n := c.Count("jobs_cnt", m.Jobs.Size())
 	c.Loop("jobs_cnt", n, func(int) { codec.Inline(c, "jobs_cnt", &m.Jobs, killResult) })
 }
 

@@ -25,7 +25,7 @@ type LicenseInfo struct {
 
 // Walk is the wire's order.
 func (m *LicenseInfo) Walk(c *codec.Codec) {
-	n := c.Count("num_lic", len(m.Licenses.List))
+	n := c.Count("num_lic", m.Licenses.Size())
 	c.Time("last_update", &m.LastUpdate)
 	c.Loop("num_lic", n, func(int) { codec.Inline(c, "num_lic", &m.Licenses, license) })
 }

@@ -40,7 +40,7 @@ type NodeInfo struct {
 
 // Walk is the wire's order.
 func (m *NodeInfo) Walk(c *codec.Codec) {
-	m.RecordCount = c.Count("record_count", max(m.RecordCount, len(m.Nodes.List)))
+	m.RecordCount = c.Count("record_count", max(m.RecordCount, m.Nodes.Size()))
 	c.Time("last_update", &m.LastUpdate)
 	if c.Since(codec.V2411) {
 		c.Bitmap("hidden_nodes", &m.Hidden)

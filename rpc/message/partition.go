@@ -25,7 +25,7 @@ type PartitionInfo struct {
 
 // Walk is the wire's order.
 func (m *PartitionInfo) Walk(c *codec.Codec) {
-	n := c.Count("record_count", len(m.Partitions.List))
+	n := c.Count("record_count", m.Partitions.Size())
 	c.Time("last_update", &m.LastUpdate)
 	c.Loop("record_count", n, func(int) {
 		codec.Next(c, "partitions", "partition_info_record", &m.Partitions, partition)

@@ -21,7 +21,7 @@ type ReservationInfo struct {
 
 // Walk is the wire's order.
 func (m *ReservationInfo) Walk(c *codec.Codec) {
-	n := c.Count("record_count", len(m.Reservations.List))
+	n := c.Count("record_count", m.Reservations.Size())
 	c.Time("last_update", &m.LastUpdate)
 	c.Loop("record_count", n, func(int) {
 		codec.Next(c, "reservations", "reservation_info_record", &m.Reservations, reservation)

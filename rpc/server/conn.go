@@ -108,8 +108,11 @@ func (c *conn) single(front []byte, n int) error {
 	if !c.begin() {
 		return ErrClosed
 	}
-	r := &Request{Type: f.Header.Type, Version: v, Identity: id, Peer: c.peerName(), server: c.server, body: body}
-	t, answer, err := c.handle(c.server.ctx, c.server.Handlers, r)
+	r := &Request{Type: f.Header.Type, Version: v, Identity: id, Peer: c.peerName(), server: c.server, body: body,
+		front: func(t message.Type, n int) ([]byte, error) { return message.Front(v, 0, t, answerCredential(f), n) }}
+	ctx, stop := c.whileConnected(c.server.ctx)
+	t, answer, err := c.handle(ctx, c.server.Handlers, r)
+	stop()
 	if err != nil {
 		return c.answerError(f, err)
 	}
@@ -138,18 +141,25 @@ func (c *conn) handle(ctx context.Context, handlers map[message.Type]Handler, r 
 	return h(ctx, r)
 }
 
-// answer sends body as the answer to f: at f's version, from 39 on without a
-// credential, before that with an empty one of the request's plugin.
+// answer sends body as the answer to f, at f's version.
 func (c *conn) answer(f message.Frame, t message.Type, body message.Body) error {
-	var credential *message.Credential
-	if f.Header.Version < codec.V2302 {
-		credential = &message.Credential{Plugin: f.Credential.Plugin}
+	if long, ok := body.(*spool); ok {
+		return c.sendSpool(long)
 	}
-	b, err := message.Encode(f.Header.Version, 0, t, credential, body)
+	b, err := message.Encode(f.Header.Version, 0, t, answerCredential(f), body)
 	if err != nil {
 		return err
 	}
 	return c.write(b)
+}
+
+// answerCredential returns the credential of an answer to f: none from protocol 39
+// on, before that an empty one of the request's plugin.
+func answerCredential(f message.Frame) *message.Credential {
+	if f.Header.Version >= codec.V2302 {
+		return nil
+	}
+	return &message.Credential{Plugin: f.Credential.Plugin}
 }
 
 // answerError answers f with err's number; a submission, whose senders understand it, with words too.

@@ -14,14 +14,16 @@ import (
 // A request's context ends when its client closes the connection.
 func TestRequestEndsWithItsConnection(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan error)
-	f := start(t, &Server{Persistent: map[message.Type]Handler{
-		message.AccountingGetStats: func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
-			begun <- struct{}{}
-			<-ctx.Done()
-			ended <- context.Cause(ctx)
-			return 0, nil, ctx.Err()
-		},
-	}})
+	waits := func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return 0, nil, ctx.Err()
+	}
+	f := start(t, &Server{
+		Handlers:   map[message.Type]Handler{message.RequestJobInfo: waits},
+		Persistent: map[message.Type]Handler{message.AccountingGetStats: waits},
+	})
 	b, err := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +34,16 @@ func TestRequestEndsWithItsConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := nc.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		<-begun
+		nc.Close()
+		if err := <-ended; err != errGone {
+			t.Errorf("%s: ended because of %v", network, err)
+		}
+
+		nc = f.dial(t, network) // the controller's exchange
+		if _, err := nc.Write(encode(t, codec.V2411, message.RequestJobInfo, &token, message.Empty{})); err != nil {
 			t.Fatal(err)
 		}
 		<-begun

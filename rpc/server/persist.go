@@ -102,7 +102,8 @@ func (s *session) next() error {
 		return ErrClosed
 	}
 	r := &Request{Type: t, Version: s.version, Identity: s.identity,
-		Cluster: s.cluster, Peer: s.peerName(), server: s.server, body: b[2:]}
+		Cluster: s.cluster, Peer: s.peerName(), server: s.server, body: b[2:],
+		front: func(t message.Type, n int) ([]byte, error) { return message.PersistentFront(t, n), nil }}
 	ctx, stop := s.whileConnected(s.server.ctx)
 	kind, answer, err := s.handle(ctx, s.server.Persistent, r)
 	stop()

@@ -16,6 +16,7 @@ type Request struct {
 
 	server *Server
 	body   []byte
+	front  func(t message.Type, n int) ([]byte, error) // what precedes a body of n bytes in an answer
 }
 
 // Decode reads the body; bytes left over are an error. A handler calls it once, first.

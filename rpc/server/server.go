@@ -9,9 +9,9 @@
 // on UNIX sockets alone. On TCP it proves nothing and is refused.
 //
 // Two exchanges are spoken: that of slurmctld (one request, one answer, close;
-// Handlers) and that of slurmdbd (a connection that stays; Persistent). On the
-// latter a handler's context ends with its connection, and Request.Spool encodes
-// a list of any length in little memory.
+// Handlers) and that of slurmdbd (a connection that stays; Persistent). A
+// handler's context ends with its connection, and Request.Spool encodes a list of
+// any length in little memory.
 package server
 
 import (
@@ -29,8 +29,8 @@ import (
 )
 
 // Handler answers one request. Errors become Slurm's error numbers (package
-// fault); ctx ends when the server is shut down for good and, on a connection
-// that stays, when the client closes it.
+// fault); ctx ends when a shutdown runs out of time, and when the client closes
+// the connection.
 type Handler func(ctx context.Context, r *Request) (message.Type, message.Body, error)
 
 // Server serves the listeners given to Serve. Its fields are set before that and

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -31,15 +30,29 @@ type spool struct {
 // handler returns what Spool returns; body's elements are pulled before that.
 func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error) {
 	s := &spool{server: r.server, uid: r.Identity.UID}
-	err := message.StreamPersistent(r.Version, t, body, s)
-	if err == nil {
-		err = s.setLength()
-	}
-	if err != nil {
+	if err := s.encode(r, t, body); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// encode writes the whole answer. Its front, which has the length, is completed last.
+func (s *spool) encode(r *Request, t message.Type, body message.Body) error {
+	front, err := r.front(t, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Write(front); err != nil {
+		return err
+	}
+	if err := message.Stream(r.Version, t, body, s); err != nil {
+		return err
+	}
+	if front, err = r.front(t, s.size-len(front)); err != nil {
+		return err
+	}
+	return s.setFront(front)
 }
 
 // Write appends p.
@@ -107,15 +120,14 @@ func (s *spool) shrink(n int) {
 	}
 }
 
-// setLength completes the message's length, at its beginning.
-func (s *spool) setLength() error {
-	length := binary.BigEndian.AppendUint32(nil, uint32(s.size-4))
+// setFront replaces the beginning of the answer.
+func (s *spool) setFront(front []byte) error {
 	if s.file == nil {
-		copy(s.head, length)
+		copy(s.head, front)
 		return nil
 	}
 	s.shrink(s.size)
-	_, err := s.file.WriteAt(length, 0)
+	_, err := s.file.WriteAt(front, 0)
 	return errs.Wrap(err, errs.Unavailable, "no room for a long answer")
 }
 
@@ -126,19 +138,19 @@ func (s *spool) close() {
 	s.shrink(0)
 }
 
-// Walk fails: a spool is encoded already, and only a connection that stays can send it.
+// Walk fails: a spool is encoded already.
 func (s *spool) Walk(c *codec.Codec) { c.Fail("spool", errors.ErrUnsupported) }
 
 // sendSpool sends a spooled answer and drops it.
-func (s *session) sendSpool(answer *spool) error {
+func (c *conn) sendSpool(answer *spool) error {
 	defer answer.close()
 	if answer.file == nil {
-		return s.write(answer.head)
+		return c.write(answer.head)
 	}
 	if _, err := answer.file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	s.nc.SetWriteDeadline(time.Now().Add(cmp.Or(s.server.WriteTimeout, defaultWriteTimeout)))
-	_, err := io.Copy(s.nc, answer.file)
+	c.nc.SetWriteDeadline(time.Now().Add(cmp.Or(c.server.WriteTimeout, defaultWriteTimeout)))
+	_, err := io.Copy(c.nc, answer.file)
 	return err
 }

@@ -130,3 +130,91 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// controllerLists answers the controller's exchange with as many jobs of 1 MiB each as the request has ids.
+func controllerLists(_ context.Context, r *Request) (message.Type, message.Body, error) {
+	var q message.JobInfoRequest
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	job := model.Job{Comment: strings.Repeat("x", 1<<20)}
+	var answer message.JobInfo
+	answer.Jobs.Len = len(q.JobIDs)
+	answer.Jobs.Pull = func() (*model.Job, error) { return &job, nil }
+	body, err := r.Spool(message.ResponseJobInfo, &answer)
+	return message.ResponseJobInfo, body, err
+}
+
+// request asks for n jobs on a connection of its own.
+func request(t *testing.T, f *fixture, v codec.Version, cred message.Credential, n int) net.Conn {
+	t.Helper()
+	nc := f.dial(t, "tcp")
+	if _, err := nc.Write(encode(t, v, message.RequestJobInfo, &cred, &message.JobInfoRequest{JobIDs: make([]uint32, n)})); err != nil {
+		t.Fatal(err)
+	}
+	return nc
+}
+
+// listed returns how many jobs came in the only answer, or the number of the refusal.
+func listed(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
+	t.Helper()
+	b, err := wire.Read(nc, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame, err := message.ParseFrame(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if frame.Header.Type == message.ResponseRC {
+		return 0, code(t, frame)
+	}
+	var list message.JobInfo
+	if err := frame.Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	return len(list.Jobs.List), 0
+}
+
+// The controller's exchange has long answers too, at every version of the header.
+func TestSpooledAnswersOfTheController(t *testing.T) {
+	dir := t.TempDir()
+	f := start(t, &Server{SpoolDir: dir, Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})
+	for _, v := range []codec.Version{codec.V2205, codec.V2302, codec.Newest} {
+		for _, n := range []int{0, 1, 20} {
+			if got, refusal := listed(t, request(t, f, v, token, n)); got != n || refusal != 0 {
+				t.Errorf("protocol %d: %d jobs, refusal %d; want %d jobs", v, got, refusal, n)
+			}
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// A user who asks for lists on many connections and reads none gets no more of them, and another user does.
+func TestUnreadAnswersOfTheControllerAreBounded(t *testing.T) {
+	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})
+	unread := request(t, f, codec.V2411, token, 80)
+	if _, err := unread.Read(make([]byte, 1)); err != nil { // it is being sent
+		t.Fatal(err)
+	}
+	for range 10 {
+		if got, refusal := listed(t, request(t, f, codec.V2411, token, 80)); refusal != fault.Backoff {
+			t.Errorf("another long answer: %d jobs, refusal %d", got, refusal)
+		}
+	}
+	bob := token
+	bob.ActAs = "bob"
+	if got, refusal := listed(t, request(t, f, codec.V2411, bob, 80)); got != 80 {
+		t.Errorf("another user: %d jobs, refusal %d", got, refusal)
+	}
+	unread.Close()
+	for {
+		if got, refusal := listed(t, request(t, f, codec.V2411, token, 80)); got == 80 {
+			return
+		} else if refusal != fault.Backoff {
+			t.Fatalf("after the first was closed: %d jobs, refusal %d", got, refusal)
+		}
+	}
+}
