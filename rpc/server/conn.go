@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -101,7 +102,7 @@ func (c *conn) single(front []byte, n int) error {
 	}
 	defer give()
 	c.nc.SetReadDeadline(time.Now().Add(cmp.Or(c.server.BodyTimeout, defaultBodyTimeout)))
-	body, err := wire.Fill(c.nc, f.Body, int(f.Header.BodyLength))
+	body, err := wire.Fill(yielding{c.nc}, f.Body, int(f.Header.BodyLength))
 	if err != nil {
 		return err
 	}
@@ -179,8 +180,18 @@ func (c *conn) answerError(f message.Frame, err error) error {
 func (c *conn) linger(n int) {
 	if n > 0 {
 		c.nc.SetReadDeadline(time.Now().Add(lingerTimeout))
-		io.CopyN(io.Discard, c, int64(n))
+		io.CopyN(io.Discard, yielding{c}, int64(n))
 	}
+}
+
+// yielding lets other goroutines run after each read. A client that always has more
+// to send would otherwise keep a processor for the whole of the scheduler's time
+// slice, and a few hundred of them delay every other client by a second.
+type yielding struct{ io.Reader }
+
+func (y yielding) Read(b []byte) (int, error) {
+	defer runtime.Gosched()
+	return y.Reader.Read(b)
 }
 
 func (c *conn) write(b []byte) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"time"
 
@@ -15,6 +16,10 @@ import (
 // spoolMemory is how many bytes of a spooled answer stay in memory. A longer answer waits in a file: a
 // client that asks and does not read then costs no memory.
 const spoolMemory = 64 << 10
+
+// socketBuffer is how much of a long answer waits in the kernel, which would take
+// megabytes for each connection, and no budget counts them.
+const socketBuffer = 256 << 10
 
 // spool is an encoded answer that waits to be sent.
 type spool struct {
@@ -149,6 +154,9 @@ func (c *conn) sendSpool(answer *spool) error {
 	}
 	if _, err := answer.file.Seek(0, io.SeekStart); err != nil {
 		return err
+	}
+	if tcp, ok := c.nc.(*net.TCPConn); ok {
+		tcp.SetWriteBuffer(socketBuffer)
 	}
 	c.nc.SetWriteDeadline(time.Now().Add(cmp.Or(c.server.WriteTimeout, defaultWriteTimeout)))
 	_, err := io.Copy(c.nc, answer.file)
