@@ -33,7 +33,9 @@ import (
 	"schedrestd/ctld/machine"
 	"schedrestd/ctld/queue"
 	"schedrestd/ctld/step"
+	"schedrestd/daemon"
 	"schedrestd/model"
+	"schedrestd/semaphore"
 )
 
 // Config is what a Controller is told at its start.
@@ -104,12 +106,17 @@ type Controller struct {
 	tasks   sync.WaitGroup
 	wake    chan struct{} // the queue may have something to start
 
+	queries *semaphore.Semaphore // lists that are worked out concurrently
+
+	// mu guards what follows. Nothing is encoded, sorted or searched under it.
 	mu      sync.Mutex
 	jobs    map[uint32]*job
 	usage   usage
 	queue   *queue.Queue
 	next    uint32     // number of the next job
 	changed model.Time // when a job last changed
+	edits   uint64     // how often jobs changed
+	sorted  []*record  // the present snapshot; nil: to be made
 	idle    model.Time // when the last job ended
 }
 
@@ -117,7 +124,7 @@ type Controller struct {
 // jobs that still run. Nothing is started before Run.
 func Open(cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, log: cfg.Log, started: time.Now(), uid: uint32(os.Geteuid()),
-		jobs: make(map[uint32]*job), wake: make(chan struct{}, 1), next: 1}
+		jobs: make(map[uint32]*job), wake: make(chan struct{}, 1), next: 1, queries: daemon.NewQueries()}
 	c.complete()
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	if err := c.open(); err != nil {

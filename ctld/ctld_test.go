@@ -125,7 +125,7 @@ func see(t *testing.T, c *Controller, id uint32) model.Job {
 	if j == nil {
 		t.Fatalf("there is no job %d", id)
 	}
-	return c.shown(j, time.Now())
+	return j.shown(time.Now())
 }
 
 // await polls until done says so. Only the test's own deadline ends it.
@@ -381,7 +381,7 @@ func TestOtherUsersJobs(t *testing.T) {
 	if err != nil || read(t, out) != "65534\n" || fmt.Sprint(st.Sys()) == "" {
 		t.Errorf("%q, %v", read(t, out), err)
 	}
-	if c.mu.Lock(); c.sees(server.Identity{UID: 1}, c.jobs[id]) || !c.sees(stranger, c.jobs[id]) || !c.sees(server.Identity{}, c.jobs[id]) {
+	if c.mu.Lock(); c.sees(server.Identity{UID: 1}, c.jobs[id].record) || !c.sees(stranger, c.jobs[id].record) || !c.sees(server.Identity{}, c.jobs[id].record) {
 		t.Error("who sees the job")
 	}
 	c.mu.Unlock()

@@ -1,6 +1,7 @@
 package ctld
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -55,7 +56,7 @@ func (c *Controller) accept(who server.Identity, d *model.JobDesc, now time.Time
 	if d.BeginTime > model.At(now.Add(maxWait)) {
 		return nil, nil, "", refuse(errs.Invalid, fault.InvalidTimeValue, "the job's begin_time is more than %d days ahead", maxWait/(24*time.Hour))
 	}
-	j := &job{record: record{Need: need, Size: size(d)}}
+	j := &job{record: &record{Need: need, Size: size(d)}}
 	j.Job = c.shownAs(d, now)
 	j.Job.UserID, j.Job.UserName, j.Job.GroupID = user.UID, user.Name, group
 	j.Job.Partition, j.Job.TimeLimit = part.Name, limit
@@ -366,7 +367,7 @@ func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 		MailType: d.MailType, MailUser: d.MailUser, MCSLabel: d.MCSLabel, Network: d.Network, Deadline: d.Deadline,
 		NumTasks: d.NumTasks.Or(1), CPUsPerTask: d.CPUsPerTask, MinCPUsPerNode: d.MinCPUsPerNode.Or(1), NumNodes: 1, MaxNodes: 1,
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes, Contiguous: d.Contiguous.Or(0),
-		NTasksPerNode: d.NTasksPerNode, Shared: d.Shared, StdOut: d.StdOut, StdErr: d.StdErr, StdIn: d.StdIn,
+		NTasksPerNode: d.NTasksPerNode, Shared: d.Shared, StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
 		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // as long as the shell allowed; to look at
 		// Slurm's commands take "not set" for a number of these.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),

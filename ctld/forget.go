@@ -11,33 +11,32 @@ import (
 // all the same.
 func (c *Controller) forget() {
 	limit := model.At(time.Now().Add(-c.cfg.Keep))
-	c.mu.Lock()
-	var gone []*job
-	for _, j := range c.jobs {
-		if j.phase == ended && j.Job.EndTime < limit {
-			gone = append(gone, j)
+	list, _ := c.snapshot()
+	var gone []*record
+	for _, r := range list {
+		if r.Job.State.Ended() && r.Job.EndTime < limit {
+			gone = append(gone, r)
 		}
 	}
-	c.mu.Unlock()
 	c.drop(gone)
 }
 
 // drop takes jobs that ended out of the journal and of what is shown.
-func (c *Controller) drop(gone []*job) {
+func (c *Controller) drop(gone []*record) {
 	if len(gone) == 0 {
 		return
 	}
 	entries := []journal.Entry{c.nextEntry()}
-	for _, j := range gone {
-		entries = append(entries, journal.Entry{Key: j.key()})
+	for _, r := range gone {
+		entries = append(entries, journal.Entry{Key: r.key()})
 	}
 	if err := c.journal.Commit(entries...); err != nil {
 		c.log.Error("forget jobs", "error", err)
 		return
 	}
 	c.mu.Lock()
-	for _, j := range gone {
-		if c.jobs[j.id()] == j { // not dropped by another request meanwhile
+	for _, r := range gone {
+		if j := c.jobs[r.id()]; j != nil && j.record == r { // not dropped by another request meanwhile
 			delete(c.jobs, j.id())
 			c.usage.add(j.Job.UserID, -1, -j.bytes())
 		}

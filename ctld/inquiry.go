@@ -1,9 +1,7 @@
 package ctld
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"schedrestd/errs"
@@ -60,17 +58,17 @@ func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.
 	since, now := model.At(c.started), model.At(time.Now())
 	s := &message.ControllerStats{}
 	s.RequestTime, s.StatsStart, s.JobStatesTime = now, since, now
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, j := range c.jobs {
-		s.JobsSubmitted += count(j.Job.SubmitTime >= since)
-		s.JobsStarted += count(j.Job.StartTime >= since)
-		s.JobsPending += count(j.phase == waiting)
-		s.JobsRunning += count(j.phase == running)
-		if over := j.phase == ended && j.Job.EndTime >= since; over {
-			s.JobsCompleted += count(j.Job.State == model.JobComplete)
-			s.JobsCanceled += count(j.Job.State == model.JobCancelled)
-			s.JobsFailed += count(j.Job.State == model.JobNodeFail)
+	list, _ := c.snapshot()
+	for _, r := range list {
+		state := r.Job.State
+		s.JobsSubmitted += count(r.Job.SubmitTime >= since)
+		s.JobsStarted += count(r.Job.StartTime >= since)
+		s.JobsPending += count(state.Base() == model.JobPending)
+		s.JobsRunning += count(state.Base() == model.JobRunning && state&model.JobConfiguring == 0)
+		if over := state.Ended() && r.Job.EndTime >= since; over {
+			s.JobsCompleted += count(state == model.JobComplete)
+			s.JobsCanceled += count(state == model.JobCancelled)
+			s.JobsFailed += count(state == model.JobNodeFail)
 		}
 	}
 	return message.ResponseStats, s, nil
@@ -84,24 +82,27 @@ func count(one bool) uint32 {
 }
 
 // handleJobStates shows the states of the jobs asked for, or of all, that who asks may see. A number that no
-// job has is left out.
-func (c *Controller) handleJobStates(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+// job has is left out, as are parts of jobs: there are none here.
+func (c *Controller) handleJobStates(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobStateRequest
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	answer, now := &message.JobStates{}, time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, j := range c.jobs {
-		s := model.JobStateEntry{JobID: id}
-		asked := len(q.Jobs) == 0 || slices.ContainsFunc(q.Jobs, func(w model.JobSelection) bool { return w.Has(&s) })
-		if !asked || !c.sees(r.Identity, j) {
-			continue
-		}
-		s.State = c.shown(j, now).State
-		answer.Jobs.List = append(answer.Jobs.List, s)
+	var ids []uint32 // nil: all
+	if len(q.Jobs) > 0 {
+		ids = make([]uint32, 0, len(q.Jobs))
 	}
-	slices.SortFunc(answer.Jobs.List, func(a, b model.JobStateEntry) int { return cmp.Compare(a.JobID, b.JobID) })
+	for _, j := range q.Jobs {
+		if !j.ArrayTaskID.Set && !j.HetOffset.Set {
+			ids = append(ids, j.JobID)
+		}
+	}
+	list, _ := c.snapshot()
+	list = c.visible(r.Identity, list, ids)
+	answer := &message.JobStates{}
+	answer.Jobs.Len = len(list)
+	answer.Jobs.Pull = pull(ctx, list, func(r *record) model.JobStateEntry {
+		return model.JobStateEntry{JobID: r.id(), State: r.Job.State}
+	})
 	return message.ResponseJobState, answer, nil
 }

@@ -66,7 +66,7 @@ func (c *Controller) mayKill(who server.Identity, id uint32) error {
 	defer c.mu.Unlock()
 	j := c.jobs[id]
 	switch {
-	case j == nil, !c.sees(who, j): // one answer: whether another's exists is not told
+	case j == nil, !c.sees(who, j.record): // one answer: whether another's exists is not told
 		return refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
 	case j.phase == ended:
 		return refuse(errs.Conflict, fault.AlreadyDone, "job %d has already ended", id)
@@ -86,9 +86,9 @@ func (c *Controller) cancelBy(id uint32, until time.Time) error {
 		return nil
 	}
 	j.cancelled = true
-	c.change(time.Now())
 	switch {
 	case j.phase == running:
+		c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 		s := j.step
 		defer c.mu.Unlock() // s is closed under it
 		return gone(s.Cancel())

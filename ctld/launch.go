@@ -28,19 +28,15 @@ func (c *Controller) schedule(begin *time.Timer) {
 	for _, id := range c.queue.Start(now) {
 		j := c.jobs[id]
 		j.phase = starting
-		j.Job.State = model.JobRunning | model.JobConfiguring
-		j.Job.StateReason = 0
-		j.Job.StartTime = model.At(now)
-		c.change(now)
+		c.update(j, now, func(m *model.Job) {
+			m.State, m.StateReason, m.StartTime = model.JobRunning|model.JobConfiguring, reasonNone, model.At(now)
+		})
 		c.tasks.Go(func() { c.launch(j) })
 	}
 	if next := c.queue.Next(now); !next.IsZero() {
 		begin.Reset(next.Sub(now))
 	}
 }
-
-// change notes that some job has; c.mu is held.
-func (c *Controller) change(now time.Time) { c.changed = model.At(now) }
 
 // launch starts job j, which is in phase starting, and follows it to its end.
 func (c *Controller) launch(j *job) {
@@ -86,7 +82,7 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 		return nil, err
 	}
 	c.mu.Lock()
-	shown := j.Job
+	shown := &j.record.Job
 	c.mu.Unlock()
 	user, err := c.cfg.Users.LookupUID(shown.UserID)
 	if err != nil {
@@ -104,7 +100,7 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 	}
 	spec.Job, spec.Home = j.id(), c.home(j.id())
 	spec.KillWait, spec.Cgroup = c.cfg.KillWait, c.cgroup
-	spec.Environment = c.environment(spec.Environment, &shown, user)
+	spec.Environment = c.environment(spec.Environment, shown, user)
 	return spec, nil
 }
 
@@ -135,22 +131,25 @@ func (c *Controller) takeUp(j *job) {
 func (c *Controller) follow(j *job, s *step.Step) {
 	c.mu.Lock()
 	j.phase, j.step = running, s
-	j.Job.State = model.JobRunning
-	c.ran(&j.Job)
-	j.Job.StartTime = model.At(s.Claim.Started)
-	j.Job.EndTime = 0
-	if limit := j.Job.TimeLimit; limit.Set {
-		j.Job.EndTime = j.Job.StartTime + model.Time(limit.Number)*60
+	c.update(j, time.Now(), func(m *model.Job) {
+		m.State = model.JobRunning
+		c.ran(m)
+		m.StartTime, m.EndTime = model.At(s.Claim.Started), 0
+		if limit := m.TimeLimit; limit.Set {
+			m.EndTime = m.StartTime + model.Time(limit.Number)*60
+		}
+	})
+	cancelled, started := j.cancelled, j.record
+	if cancelled {
+		c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 	}
-	c.change(time.Now())
-	cancelled, shown := j.cancelled, j.Job
 	c.mu.Unlock()
 	c.log.Info("job runs", "job", j.id(), "step", s.Claim.Step)
 	if cancelled {
 		s.Cancel()
 	}
 	if c.spool != nil {
-		if err := c.spool.add(shown); err != nil {
+		if err := c.spool.add(started.Job); err != nil {
 			c.log.Error("spool job for accounting", "job", j.id(), "error", err)
 		}
 	}
@@ -220,7 +219,10 @@ const (
 func (c *Controller) lost(j *job, claim step.Claim, why string) {
 	c.log.Error("job lost", "job", j.id(), "reason", why)
 	if claim.Step.PID != 0 {
-		if n, err := step.EndOrphans(claim, j.Job.UserID); err != nil {
+		c.mu.Lock()
+		uid := j.Job.UserID
+		c.mu.Unlock()
+		if n, err := step.EndOrphans(claim, uid); err != nil {
 			c.log.Error("end what a dead step left", "job", j.id(), "killed", n, "error", err)
 		}
 	}
@@ -249,9 +251,11 @@ func (c *Controller) notStarted(j *job, err error) {
 	again := j.attempts < maxAttempts && !j.cancelled && errs.KindOf(err) != errs.NotFound
 	if again {
 		c.queue.Release(j.id())
-		c.queue.Add(j.id(), j.Need, time.Now().Add(time.Duration(j.attempts)*c.cfg.minute/12), false)
-		j.phase, j.Job.State, j.Job.StartTime = waiting, model.JobPending, 0
-		c.change(time.Now())
+		now := time.Now()
+		next := now.Add(time.Duration(j.attempts) * c.cfg.minute / 12)
+		c.queue.Add(j.id(), j.Need, next, false)
+		j.phase = waiting
+		c.update(j, now, func(m *model.Job) { m.State, m.StartTime, m.EligibleTime = model.JobPending, 0, model.At(next) })
 	}
 	cancelled := j.cancelled
 	c.mu.Unlock()
@@ -280,7 +284,7 @@ func (c *Controller) notStarted(j *job, err error) {
 func (c *Controller) finish(j *job, change func(*model.Job)) {
 	now := time.Now()
 	c.mu.Lock()
-	r := j.record
+	r := *j.record
 	change(&r.Job)
 	if r.Job.EndTime == 0 || r.Job.EndTime > model.At(now) {
 		r.Job.EndTime = model.At(now)
@@ -290,7 +294,7 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	}
 	c.mu.Unlock()
 
-	if !c.persist(r) {
+	if !c.persist(&r) {
 		return // stopped: the next controller finds the files as they are
 	}
 	failpoint.Here("finished")
@@ -299,7 +303,7 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	}
 	c.mu.Lock()
 	c.usage.add(j.Job.UserID, 0, -j.bytes())
-	j.record, j.phase = r, ended
+	j.record, j.phase = &r, ended
 	if j.step != nil {
 		j.step.Close()
 		j.step = nil
@@ -314,7 +318,7 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 }
 
 // persist records the end of a job. A full disk is waited out; false: the controller stopped.
-func (c *Controller) persist(r record) bool {
+func (c *Controller) persist(r *record) bool {
 	drop := journal.Entry{Key: key(specPrefix, uint64(r.Job.StepID.JobID))}
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		more := []journal.Entry{drop}

@@ -41,26 +41,28 @@ const (
 	ended
 )
 
-// job is a job in memory. The controller's mutex guards it.
+// job is a job in memory. The controller's mutex guards it, but for its number.
 type job struct {
-	record
+	*record
+	number    uint32
 	phase     phase
 	step      *step.Step // while running
 	cancelled bool       // its end has been asked for
 	attempts  int        // to start it
 }
 
-// record is a job in the journal.
+// record is a job in the journal. It is not changed once others may see it: see update.
 type record struct {
 	Job  model.Job  `json:"job"`
 	Need queue.Need `json:"need"`
 	Size int64      `json:"size,omitempty"` // bytes of what is to be run
 }
 
-func (j *job) id() uint32       { return j.Job.StepID.JobID }
-func (j *job) held() bool       { return j.Job.Priority == 0 }
-func (j *job) key() string      { return key(jobPrefix, uint64(j.id())) }
-func (j *job) begin() time.Time { return j.Job.EligibleTime.Go() }
+func (j *job) id() uint32          { return j.number }
+func (r *record) id() uint32       { return r.Job.StepID.JobID }
+func (r *record) held() bool       { return r.Job.Priority == 0 }
+func (r *record) key() string      { return key(jobPrefix, uint64(r.id())) }
+func (r *record) begin() time.Time { return r.Job.EligibleTime.Go() }
 
 func key(prefix string, n uint64) string { return fmt.Sprintf("%s%012d", prefix, n) }
 
@@ -83,8 +85,8 @@ func entry(key string, value any) (journal.Entry, error) {
 }
 
 // put writes job j, as it is now, and the entries that belong with it.
-func (c *Controller) put(r record, more ...journal.Entry) error {
-	e, err := entry(key(jobPrefix, uint64(r.Job.StepID.JobID)), r)
+func (c *Controller) put(r *record, more ...journal.Entry) error {
+	e, err := entry(r.key(), r)
 	if err != nil {
 		return err
 	}

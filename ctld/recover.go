@@ -62,10 +62,11 @@ func (c *Controller) load(k string, value []byte) error {
 		return err
 	}
 	if _, ok := numberIn(k, jobPrefix); ok {
-		j := new(job)
-		if err := json.Unmarshal(value, &j.record); err != nil {
+		j := &job{record: new(record)}
+		if err := json.Unmarshal(value, j.record); err != nil {
 			return fmt.Errorf("%s: %w", k, err)
 		}
+		j.number = j.record.id()
 		c.jobs[j.id()] = j
 		c.usage.add(j.Job.UserID, 1, j.bytes())
 		c.next = max(c.next, j.id()+1)

@@ -46,7 +46,7 @@ func controllerMain() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	s := &server.Server{Handlers: c.Handlers(), Log: log}
+	s := &server.Server{Handlers: c.Handlers(), Log: log, SpoolDir: state}
 	go s.Serve(ln)
 	c.Run(context.Background())
 	os.Exit(1)

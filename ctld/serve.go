@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"runtime/debug"
 
 	"schedrestd/conf"
 	"schedrestd/daemon"
@@ -42,11 +43,27 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 		return errors.Join(err, daemon.Close(listeners))
 	}
 	defer controller.Close()
-	s := &server.Server{Handlers: controller.Handlers(), Limit: controller.Limit, Verify: keys.Verify, Super: daemon.Super(user.UID), Log: log}
+	s := &server.Server{Handlers: controller.Handlers(), Limit: controller.Limit, Verify: keys.Verify, Super: daemon.Super(user.UID), Log: log,
+		SpoolDir: controller.cfg.State, MaxBytes: requestBytes}
+	debug.SetGCPercent(garbagePercent)
 	err = daemon.Serve(ctx, s, listeners, log, controller.Run)
 	log.Info("ended; jobs go on", "jobs", len(controller.unended()))
 	return err
 }
+
+// requestBytes is how much of requests is in memory at a time: a few of the longest
+// submissions.
+const requestBytes = 64 << 20
+
+// garbagePercent keeps the controller's memory close to what it holds. Most of that
+// is jobs, which live long, so collecting twice as often costs little.
+//
+// A limit of the unit (MemoryMax=) would count the jobs too, and one on the
+// controller's own cgroup the step processes, one for each running job. So what
+// the controller holds is bounded piece by piece: jobs and their texts by the quotas
+// of users (usage.go), requests and answers by the budgets of rpc/server, lists that
+// are worked out by daemon.NewQueries.
+const garbagePercent = 50
 
 // socketMode says who may connect to the UNIX socket. Who that is, the kernel says, so it is open to
 // everybody of this machine; but a controller that is not root can run its own user's

@@ -49,6 +49,7 @@ func (c *Controller) Submit(who server.Identity, d *model.JobDesc) (*model.Submi
 		c.mu.Lock()
 		delete(c.jobs, j.id())
 		c.usage.add(j.Job.UserID, -1, -j.bytes())
+		c.change(now)
 		c.mu.Unlock()
 		return nil, errs.Wrap(err, errs.Unavailable, "the job can't be recorded now")
 	}
@@ -83,12 +84,14 @@ func (c *Controller) reserve(j *job) error {
 	for c.jobs[c.next] != nil {
 		c.next++
 	}
+	j.number = c.next
 	j.Job.StepID = model.StepID{JobID: c.next}
 	j.Job.Priority = priority(j.Job.Priority, c.next)
 	c.next++
 	j.phase = starting
 	c.jobs[j.id()] = j
 	c.usage.add(j.Job.UserID, 1, j.bytes())
+	c.change(time.Now())
 	return nil
 }
 
@@ -120,9 +123,6 @@ func (c *Controller) commitNew(j *job, spec *step.Spec) error {
 
 // files is where the job's output, errors and input are.
 func (c *Controller) files(m *model.Job) (out, fail, in step.Raw) {
-	if m.StdOut == "" {
-		m.StdOut = defaultOutput
-	}
 	out = step.Raw(c.expand(m.StdOut, m))
 	if m.StdErr != "" {
 		fail = step.Raw(c.expand(m.StdErr, m))

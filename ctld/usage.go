@@ -75,14 +75,13 @@ func (c *Controller) full(j *job) (jobs bool, err error) {
 // makeRoom forgets the oldest jobs of uid's that have ended, before their time. Nobody else's: his
 // results are not another's to drop.
 func (c *Controller) makeRoom(uid uint32) {
-	c.mu.Lock()
-	var done []*job
-	for _, j := range c.jobs {
-		if j.phase == ended && j.Job.UserID == uid {
-			done = append(done, j)
+	list, _ := c.snapshot()
+	var done []*record
+	for _, r := range list {
+		if r.Job.State.Ended() && r.Job.UserID == uid {
+			done = append(done, r)
 		}
 	}
-	c.mu.Unlock()
-	slices.SortFunc(done, func(a, b *job) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
+	slices.SortFunc(done, func(a, b *record) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
 	c.drop(done[:min(len(done), max(1, c.cfg.MaxJobs/userShare/10))]) // room for some before the next time
 }

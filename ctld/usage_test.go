@@ -9,7 +9,7 @@ import (
 
 // reserved has c take in a job of uid's without running it.
 func reserved(c *Controller, uid uint32, bytes int64) (*job, error) {
-	j := &job{record: record{Size: bytes}}
+	j := &job{record: &record{Size: bytes}}
 	j.Job.UserID = uid
 	return j, c.reserve(j)
 }

@@ -18,16 +18,6 @@ type Need struct {
 	Memory uint64 // MiB; 0: not accounted for
 }
 
-// Why a job waits, as Waiting tells.
-type Why int
-
-// The reasons, in the order in which they are looked at.
-const (
-	Held      Why = iota // until somebody releases it
-	Begin                // its time has not come
-	Resources            // others use what it needs
-)
-
 // ErrNever says that a job needs more than the machine has.
 var ErrNever = errors.New("more than this machine has")
 
@@ -121,20 +111,6 @@ func (q *Queue) Start(now time.Time) []uint32 {
 
 func (q *Queue) free(need Need) bool {
 	return q.used.CPUs+need.CPUs <= q.total.CPUs && q.used.Memory+need.Memory <= q.total.Memory
-}
-
-// Waiting tells why job id waits, and false when it does not.
-func (q *Queue) Waiting(id uint32, now time.Time) (Why, bool) {
-	i, found := q.find(id)
-	switch {
-	case !found:
-		return 0, false
-	case q.waiting[i].held:
-		return Held, true
-	case now.Before(q.waiting[i].begin):
-		return Begin, true
-	}
-	return Resources, true
 }
 
 // Next is when the first waiting job's time comes; the zero time when none waits for that.
