@@ -94,18 +94,16 @@ func (q *Queue) Start(now time.Time) []uint32 {
 		return nil
 	}
 	var started []uint32
-	var left []entry
-	for _, e := range q.waiting {
+	q.waiting = slices.DeleteFunc(q.waiting, func(e entry) bool {
 		if e.held || now.Before(e.begin) || !q.free(e.need) {
-			left = append(left, e)
-			continue
+			return false
 		}
 		started = append(started, e.id)
 		q.running[e.id] = e.need
 		q.used.CPUs += e.need.CPUs
 		q.used.Memory += e.need.Memory
-	}
-	q.waiting = left
+		return true
+	})
 	return started
 }
 
