@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"time"
 
 	"schedrestd/errs"
@@ -62,6 +63,7 @@ func (s *spool) encode(r *Request, t message.Type, body message.Body) error {
 
 // Write appends p.
 func (s *spool) Write(p []byte) (int, error) {
+	runtime.Gosched() // encoding a long answer must not delay short ones
 	if s.size+len(p)-4 > message.MaxLength {
 		return 0, errs.New(errs.TooLarge, "the answer is longer than %d bytes", message.MaxLength).WithHint("narrow the request")
 	}
