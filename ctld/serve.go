@@ -44,16 +44,19 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	}
 	defer controller.Close()
 	s := &server.Server{Handlers: controller.Handlers(), Limit: controller.Limit, Verify: keys.Verify, Super: daemon.Super(user.UID), Log: log,
-		SpoolDir: controller.cfg.State, MaxBytes: requestBytes}
+		SpoolDir: controller.cfg.State, MaxBytes: allRequests, MaxUserBytes: userRequests}
 	debug.SetGCPercent(garbagePercent)
 	err = daemon.Serve(ctx, s, listeners, log, controller.Run)
 	log.Info("ended; jobs go on", "jobs", len(controller.unended()))
 	return err
 }
 
-// requestBytes is how much of requests is in memory at a time: a few of the longest
-// submissions.
-const requestBytes = 64 << 20
+// Bytes of requests that are in memory at a time, of all users and of one. One user's
+// is enough for the longest submission.
+const (
+	allRequests  = 64 << 20
+	userRequests = 16 << 20
+)
 
 // garbagePercent keeps the controller's memory close to what it holds. Most of that
 // is jobs, which live long, so collecting twice as often costs little.
