@@ -12,7 +12,8 @@
 // each user may have here;
 // recover.go is what a controller does on return; forget.go drops jobs that ended a
 // while ago; spool.go passes them to the accounting daemon. The requests are one file
-// each: ping.go, node.go, partition.go, job.go, submit.go, kill.go, token.go.
+// each: ping.go, node.go, partition.go, job.go, submit.go, kill.go, token.go. Lists are
+// made from the snapshots of snapshot.go.
 //
 // It never opens or enters what a user names: see package step.
 package ctld
