@@ -236,8 +236,8 @@ func TestTokenRequests(t *testing.T) {
 			t.Errorf("a part of the token is in the log:\n%s", text)
 		}
 	}
-	c.cfg.Tokens = nil
-	if _, err := rpc.Token(ctx, model.Credential{}, "", 0); errs.KindOf(err) != errs.Unavailable || !strings.Contains(errs.HintOf(err), "jwt_key=") {
+	c, _ = controller(t, Config{})
+	if _, err := ask(t, c, codec.Newest).Token(ctx, model.Credential{}, "", 0); errs.KindOf(err) != errs.Unavailable || !strings.Contains(errs.HintOf(err), "jwt_key=") {
 		t.Errorf("without a key: %v, %s", err, errs.HintOf(err))
 	}
 }
