@@ -35,6 +35,7 @@ var clusterGrammar = grammar[clusterDraft]{
 		{name: "AccountingStorageSocket", set: func(c *clusterDraft, v string) error { return setPath(&c.accounting.Socket, v) }},
 		{name: "AccountingStoragePass", set: setAccountingMunge},
 		{name: "StateSaveLocation", set: func(c *clusterDraft, v string) error { return setPath(&c.StateSaveLocation, v) }},
+		{name: "PrivateData", set: func(c *clusterDraft, v string) error { return setPrivate(&c.PrivateData, v) }},
 		{name: "TLSType", set: func(_ *clusterDraft, v string) error { return checkTLSType(v) }},
 		{name: "TLSParameters", set: setTLS},
 		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.MessageTimeout, v, longestMessage) }},

@@ -37,6 +37,7 @@ type Cluster struct {
 	Auth
 	Accounting        *Accounting // nil: the cluster has no accounting daemon
 	StateSaveLocation string
+	PrivateData       PrivateData
 	Nodes             []Line // NodeName= lines
 	Partitions        []Line // PartitionName= lines
 	TLS               map[string]string
@@ -56,6 +57,8 @@ type Dbd struct {
 	Port       int
 	User       string // SchedUser; "" is root
 	StorageLoc string // path of the database
+
+	PrivateData PrivateData
 	Auth
 	MessageTimeout time.Duration
 	DebugFlags     []string

@@ -53,6 +53,7 @@ func TestCorpus(t *testing.T) {
 		{file: "cloud.conf", nodes: 1, partitions: 1, want: site(func(c *Cluster) {
 			c.ClusterName, c.Controllers = "burst", []Host{{"ip-10-0-0-5", "10.0.0.5"}}
 			c.JWT, c.JWTKey, c.DebugFlags = true, "/opt/slurm/jwt_hs256.key", []string{"NO_CONF_HASH", "Power"}
+			c.PrivateData = PrivateNone | PrivateCloud
 		})},
 		{file: "provider.conf", want: site(func(c *Cluster) {
 			c.ClusterName, c.Controllers = "campus", []Host{{"ctl.campus.example.org", "ctl.campus.example.org"}}

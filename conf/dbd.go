@@ -7,6 +7,7 @@ var dbdGrammar = grammar[Dbd]{
 		{name: "DbdPort", set: func(d *Dbd, v string) error { return setPort(&d.Port, v) }},
 		{name: "SchedUser", set: func(d *Dbd, v string) error { return setUser(&d.User, v) }},
 		{name: "StorageLoc", set: func(d *Dbd, v string) error { return setPath(&d.StorageLoc, v) }},
+		{name: "PrivateData", set: func(d *Dbd, v string) error { return setPrivate(&d.PrivateData, v) }},
 		{name: "MessageTimeout", set: func(d *Dbd, v string) error { return setTimeout(&d.MessageTimeout, v, longestMessage) }},
 		{name: "TLSType", set: func(_ *Dbd, v string) error { return checkTLSType(v) }},
 		{name: "DebugFlags", set: func(d *Dbd, v string) error { d.DebugFlags = commas(v); return nil }},

@@ -20,7 +20,7 @@ func configure(c *conf.Cluster, user become.User, key *auth.Key, version string,
 	}
 	cfg := Config{
 		State: c.StateSaveLocation, Cluster: c.ClusterName, Address: c.Controllers[0].Address, Port: c.ControllerPort,
-		Version: version, SchedUser: user.UID, Log: log,
+		Version: version, SchedUser: user.UID, Private: c.PrivateData, Log: log,
 	}
 	if cfg.State == "" {
 		return cfg, errs.New(errs.Invalid, "%s does not say where the controller keeps its state", c.Path).WithHint("StateSaveLocation=PATH")

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"schedrestd/become"
+	"schedrestd/conf"
 	"schedrestd/ctld/cgroup"
 	"schedrestd/ctld/journal"
 	"schedrestd/ctld/machine"
@@ -54,6 +55,7 @@ type Config struct {
 	Users      Users
 	Tokens     *Tokens    // nil: this controller makes none
 	Accounting Accounting // nil: the cluster has none
+	Private    conf.PrivateData
 	Log        *slog.Logger
 
 	KillWait time.Duration // from SIGTERM to SIGKILL; 0: 10 s
@@ -95,6 +97,7 @@ type Controller struct {
 	log     *slog.Logger
 	started time.Time
 	uid     uint32 // of this process
+	privacy daemon.Privacy
 	facts   machine.Facts
 	lock    *os.File
 	journal *journal.Journal
@@ -127,6 +130,8 @@ func Open(cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, log: cfg.Log, started: time.Now(), uid: uint32(os.Geteuid()),
 		jobs: make(map[uint32]*job), wake: make(chan struct{}, 1), next: 1, queries: daemon.NewQueries()}
 	c.complete()
+	c.privacy = daemon.Privacy{Hidden: cfg.Private, Super: c.super}
+	c.privacy.Log(c.log, conf.PrivateJobs|conf.PrivateNodes|conf.PrivatePartitions)
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	if err := c.open(); err != nil {
 		c.Close()

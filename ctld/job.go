@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
@@ -12,8 +13,7 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleJobs lists jobs, all or those asked for: a user's own; root and the scheduler's user
-// see everybody's. 1900 when nothing has changed since the time that is given.
+// handleJobs lists jobs, all or those asked for, that the client may see. 1900 when nothing has changed since the time that is given.
 func (c *Controller) handleJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -99,8 +99,9 @@ func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.
 	return message.ResponseJobReady, &message.RC{Code: bits}, nil
 }
 
+// sees reports whether who sees job j, with all its texts. Nothing of a job that it denies is shown by any request.
 func (c *Controller) sees(who server.Identity, j *record) bool {
-	return who.UID == j.Job.UserID || c.super(who.UID)
+	return c.privacy.Sees(who.UID, j.Job.UserID, conf.PrivateJobs)
 }
 
 // shown returns the job as it is shown at now: with the reason why it waits.

@@ -20,7 +20,7 @@ import (
 // may do so to his own jobs, root and the scheduler's user to all. It answers when the step has been
 // told; the job's end, which takes up to KillWait, is seen by looking at the job.
 //
-// 2017: no such job, or another's. 2021: it has ended. 2024: it waits and can't be signalled.
+// 2017: no such job, or one that the client may not see. 2002: another user's. 2021: it has ended. 2024: it waits and can't be signalled.
 func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.KillJob
 	if err := r.Decode(&q); err != nil {
@@ -68,6 +68,8 @@ func (c *Controller) mayKill(who server.Identity, id uint32) error {
 	switch {
 	case j == nil, !c.sees(who, j.record): // one answer: whether another's exists is not told
 		return refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
+	case who.UID != j.Job.UserID && !c.super(who.UID):
+		return refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)
 	case j.phase == ended:
 		return refuse(errs.Conflict, fault.AlreadyDone, "job %d has already ended", id)
 	}

@@ -1,6 +1,9 @@
 package ctld
 
 import (
+	"context"
+
+	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
@@ -10,9 +13,9 @@ import (
 func (c *Controller) Handlers() map[message.Type]server.Handler {
 	handlers := map[message.Type]server.Handler{
 		message.RequestPing:            c.handlePing,
-		message.RequestNodeInfo:        c.handleNodes,
-		message.RequestNodeInfoSingle:  c.handleNode,
-		message.RequestPartitionInfo:   c.handlePartitions,
+		message.RequestNodeInfo:        c.unlessHidden(conf.PrivateNodes, "nodes", c.handleNodes),
+		message.RequestNodeInfoSingle:  c.unlessHidden(conf.PrivateNodes, "nodes", c.handleNode),
+		message.RequestPartitionInfo:   c.unlessHidden(conf.PrivatePartitions, "partitions", c.handlePartitions),
 		message.RequestJobInfo:         c.list(c.handleJobs),
 		message.RequestJobInfoSingle:   c.handleJob,
 		message.RequestJobUserInfo:     c.list(c.handleUserJobs),
@@ -30,6 +33,16 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 		handlers[t] = handleUnoffered
 	}
 	return handlers
+}
+
+// unlessHidden returns h for those who may see information of a kind.
+func (c *Controller) unlessHidden(kind conf.PrivateData, what string, h server.Handler) server.Handler {
+	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+		if err := c.privacy.Refuse(r.Identity.UID, kind, what); err != nil {
+			return 0, nil, err
+		}
+		return h(ctx, r)
+	}
 }
 
 // maxSubmit is the longest submission in bytes: the longest script, the largest environment, and

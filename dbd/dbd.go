@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"schedrestd/daemon"
-	"schedrestd/model"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 	"schedrestd/semaphore"
@@ -24,17 +23,17 @@ import (
 
 // Daemon answers requests. Make it with New.
 type Daemon struct {
-	store *Store
-	super func(uid uint32) bool
-	calls *calls
+	store   *Store
+	privacy daemon.Privacy
+	calls   *calls
 
 	queries *semaphore.Semaphore
 }
 
-// New makes a Daemon that keeps its jobs in store. super tells who may record jobs and
-// see what everybody asked: root, the scheduler's user.
-func New(store *Store, super func(uid uint32) bool) *Daemon {
-	return &Daemon{store: store, super: super, calls: newCalls(time.Now()), queries: daemon.NewQueries()}
+// New makes a Daemon that keeps its jobs in store. Its users see what privacy says, and privacy.Super
+// records jobs: root and the scheduler's user.
+func New(store *Store, privacy daemon.Privacy) *Daemon {
+	return &Daemon{store: store, privacy: privacy, calls: newCalls(time.Now()), queries: daemon.NewQueries()}
 }
 
 // Handlers is what the daemon answers, for server.Server's Persistent.
@@ -60,15 +59,6 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 		handlers[t] = d.counted(h)
 	}
 	return handlers
-}
-
-// owner is the only user whose jobs who sees; not set: who sees all. It is the controller's rule too, for jobs
-// that still run.
-func (d *Daemon) owner(who server.Identity) model.Opt[uint32] {
-	if d.super(who.UID) {
-		return model.Opt[uint32]{}
-	}
-	return model.Some(who.UID)
 }
 
 // counted is h, with each call counted for its message and its user.

@@ -5,14 +5,14 @@ import (
 	"strconv"
 	"strings"
 
+	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
 
-// jobs answers AccountingGetJobs (DBD_GET_JOBS_COND). An ordinary user sees their own jobs alone, as with
-// the controller.
+// jobs answers AccountingGetJobs (DBD_GET_JOBS_COND). Jobs that are hidden from a user are not searched.
 func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
@@ -29,7 +29,7 @@ func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, mes
 	defer leave()
 	var answer message.AccountingJobs
 	var body message.Body
-	err = d.store.Jobs(ctx, f, d.owner(r.Identity), func(n int, next func() (string, *model.Job, error)) error {
+	err = d.store.Jobs(ctx, f, d.privacy.Only(r.Identity.UID, conf.PrivateJobs), func(n int, next func() (string, *model.Job, error)) error {
 		var record model.AccountingJob
 		answer.Records.Len = n
 		answer.Records.Pull = func() (*model.AccountingJob, error) {

@@ -19,7 +19,7 @@ import (
 // tokens serves d to clients whose token is their uid.
 func tokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 	t.Helper()
-	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: d.super,
+	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: d.privacy.Super,
 		Verify: func(token, _ string) (server.Identity, error) {
 			uid, err := strconv.ParseUint(token, 10, 32)
 			return server.Identity{UID: uint32(uid), Name: token}, err
@@ -57,7 +57,7 @@ func TestSlowQueries(t *testing.T) {
 	if err := store.Record(context.Background(), "c1", append(slow, theirs)); err != nil {
 		t.Fatal(err)
 	}
-	d := New(store, onlyRoot)
+	d := New(store, daemon.Privacy{Super: onlyRoot})
 	connect := tokens(t, d)
 	ctx, disconnect := context.WithCancel(context.Background())
 	ended := make(chan error)
@@ -114,7 +114,7 @@ func TestPrivateJobs(t *testing.T) {
 	if err := store.Record(context.Background(), "c1", []model.Job{mine, theirs}); err != nil {
 		t.Fatal(err)
 	}
-	connect := tokens(t, New(store, onlyRoot))
+	connect := tokens(t, New(store, daemon.Privacy{Super: onlyRoot}))
 	for name, f := range map[string]model.AccountingJobFilter{
 		"all":          {},
 		"that user":    {UserIDs: []string{"1001"}},

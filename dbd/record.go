@@ -13,7 +13,7 @@ const maxRecord = 32 << 20
 
 // Limit is how many bytes of a request are taken.
 func (d *Daemon) Limit(t message.Type, who server.Identity) int {
-	if t == message.AccountingRecordJobs && d.super(who.UID) {
+	if t == message.AccountingRecordJobs && d.privacy.Super(who.UID) {
 		return maxRecord
 	}
 	return server.MaxSmall
@@ -23,7 +23,7 @@ func (d *Daemon) Limit(t message.Type, who server.Identity) int {
 // schedctld forgets them. The same batch again changes nothing. Only a super user
 // may, or anybody could rewrite anybody's accounting.
 func (d *Daemon) record(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
-	if !d.super(r.Identity.UID) {
+	if !d.privacy.Super(r.Identity.UID) {
 		return 0, nil, errs.New(errs.Denied, "only root and the scheduler's user record jobs")
 	}
 	var batch message.RecordJobs

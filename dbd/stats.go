@@ -4,14 +4,15 @@ import (
 	"context"
 	"slices"
 
+	"schedrestd/conf"
 	"schedrestd/model"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
 
 // stats answers AccountingGetStats (DBD_GET_STATS): what was asked since the daemon started, with
-// this call not yet in it. Everybody sees how often each message came; who asked is
-// shown to a super user, to others only their own row.
+// this call not yet in it. All users see how often each message came. How often each user asked is
+// information about users (PrivateData=users).
 //
 // Nothing is summed up here, so the three kinds of summing up (hour, day, month)
 // count zero, and there are none of a cluster.
@@ -20,9 +21,9 @@ func (d *Daemon) stats(_ context.Context, r *server.Request) (message.Type, mess
 		return 0, nil, err
 	}
 	messages, users := d.calls.lists()
-	if !d.super(r.Identity.UID) {
-		users = slices.DeleteFunc(users, func(n model.CallCount) bool { return n.ID != r.Identity.UID })
-	}
+	users = slices.DeleteFunc(users, func(n model.CallCount) bool {
+		return !d.privacy.Sees(r.Identity.UID, n.ID, conf.PrivateUsers)
+	})
 	return message.AccountingGotStats, &message.AccountingStats{AccountingStats: model.AccountingStats{
 		Rollup:    model.Rollup{Periods: make([]model.RollupPeriod, 3)},
 		Rollups:   []model.Rollup{},

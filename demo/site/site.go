@@ -33,6 +33,7 @@ type Site struct {
 	Controller int    // ports on the loopback interface
 	Accounting int
 	Tokens     string // AuthAltParameters of both daemons; "": Key signs tokens
+	Private    string // PrivateData= of both daemons; "": without it
 	Extra      string // lines for the end of the cluster's configuration
 }
 
@@ -114,12 +115,17 @@ StorageLoc="%s"
 		s.authText(s.DbdSocket()))
 }
 
+// authText returns the keys that both daemons have.
 func (s *Site) authText(socket string) string {
+	private := ""
+	if s.Private != "" {
+		private = "PrivateData=" + s.Private + "\n"
+	}
 	return fmt.Sprintf(`AuthType=auth/cred
 AuthInfo="socket=%s"
 AuthAltTypes=auth/jwt
 AuthAltParameters="%s"
-`, socket, cmp.Or(s.Tokens, "jwt_key="+s.Key()))
+%s`, socket, cmp.Or(s.Tokens, "jwt_key="+s.Key()), private)
 }
 
 // Write makes a new file that only its owner can read.

@@ -1,0 +1,76 @@
+package conf
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// PrivateData is a set of kinds of information that are hidden from ordinary users. The zero value is that of a
+// configuration without the key.
+type PrivateData uint16
+
+// The kinds of information that PrivateData= names.
+const (
+	PrivateAccounts PrivateData = 1 << iota
+	PrivateCloud
+	PrivateEvents
+	PrivateJobs
+	PrivateNodes
+	PrivatePartitions
+	PrivateReservations
+	PrivateUsage
+	PrivateUsers
+
+	PrivateNone // in every set but the zero value: the configuration has the key
+
+	allPrivate   = PrivateNone - 1
+	unsetPrivate = PrivateJobs | PrivateUsers // is hidden without the key; Slurm hides nothing then
+)
+
+var privateKinds = map[string]PrivateData{
+	"accounts": PrivateAccounts, "cloud": PrivateCloud, "events": PrivateEvents, "jobs": PrivateJobs, "nodes": PrivateNodes,
+	"partitions": PrivatePartitions, "reservations": PrivateReservations, "usage": PrivateUsage, "users": PrivateUsers,
+}
+
+// Hides reports whether information of a kind is hidden.
+func (p PrivateData) Hides(kind PrivateData) bool {
+	if p&PrivateNone == 0 {
+		p = unsetPrivate
+	}
+	return p&kind != 0
+}
+
+// Except returns the names of the kinds that the configuration lists one by one and that are not in kinds.
+func (p PrivateData) Except(kinds PrivateData) (names []string) {
+	if p&allPrivate == allPrivate {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(privateKinds)) {
+		if p&^kinds&privateKinds[name] != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// setPrivate reads a list of kinds, "all" or "none". A word that is unknown was to hide something, so where it is
+// not an error everything is hidden.
+func setPrivate(to *PrivateData, v string) error {
+	words := commas(fold(v))
+	*to = PrivateNone
+	for _, word := range words {
+		kind := privateKinds[word] | privateKinds[word+"s"] // Slurm takes "job", too
+		switch {
+		case kind != 0:
+			*to |= kind
+		case word == "all":
+			*to |= allPrivate
+		case word != "none" || len(words) > 1:
+			*to |= allPrivate
+			return tolerated{wants("all, none, or a list of " + strings.Join(slices.Sorted(maps.Keys(privateKinds)), ", ")),
+				"not understood; counts as all"}
+		}
+	}
+	return nil
+}
