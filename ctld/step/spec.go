@@ -21,6 +21,7 @@
 package step
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -64,10 +65,14 @@ type User struct {
 // variables need not be UTF-8, and JSON would quietly replace what is not.
 type Raw string
 
-// MarshalJSON writes a string, or {"b64": "…"} when that would change it.
+// MarshalJSON writes a string, or {"b64": "…"} when the string would be another one or longer than that. JSON
+// takes up to six bytes for one.
 func (r Raw) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(r)) {
-		return json.Marshal(string(r))
+		text, err := json.Marshal(string(r))
+		if err != nil || len(text) <= len(`{"b64":""}`)+base64.StdEncoding.EncodedLen(len(r)) {
+			return text, err
+		}
 	}
 	return json.Marshal(map[string][]byte{"b64": []byte(r)})
 }
