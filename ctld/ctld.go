@@ -63,6 +63,7 @@ type Config struct {
 	MaxJobs  int           // waiting, running and shown; 0: 10000
 
 	minute time.Duration // what time limits are counted in; tests have no time for real ones
+	limits limits        // of what users have; zero: defaultLimits. Tests have less to write
 }
 
 // Defaults of Config.
@@ -150,6 +151,9 @@ func (c *Controller) complete() {
 	}
 	if cfg.minute == 0 {
 		cfg.minute = time.Minute
+	}
+	if cfg.limits == (limits{}) {
+		cfg.limits = defaultLimits
 	}
 	if cfg.KillWait == 0 {
 		cfg.KillWait = defaultKillWait

@@ -56,7 +56,7 @@ func (c *Controller) accept(who server.Identity, d *model.JobDesc, now time.Time
 	if d.BeginTime > model.At(now.Add(maxWait)) {
 		return nil, nil, "", refuse(errs.Invalid, fault.InvalidTimeValue, "the job's begin_time is more than %d days ahead", maxWait/(24*time.Hour))
 	}
-	j := &job{record: &record{Need: need, Size: size(d)}}
+	j := &job{record: &record{Need: need}}
 	j.Job = c.shownAs(d, now)
 	j.Job.UserID, j.Job.UserName, j.Job.GroupID = user.UID, user.Name, group
 	j.Job.Partition, j.Job.TimeLimit = part.Name, limit
@@ -71,17 +71,6 @@ func (c *Controller) accept(who server.Identity, d *model.JobDesc, now time.Time
 		spec.Args = append(spec.Args, step.Raw(a))
 	}
 	return j, spec, said(stripped), nil
-}
-
-// size is what a job takes of the disk until it has ended, in bytes.
-func size(d *model.JobDesc) int64 {
-	n := len(d.Script)
-	for _, list := range [][]string{d.Environment, d.Argv} {
-		for _, s := range list {
-			n += len(s)
-		}
-	}
-	return int64(n)
 }
 
 // openAppend is JobDesc.OpenMode for "append to the output".

@@ -10,7 +10,11 @@ import (
 // forget drops the jobs that ended long enough ago. The accounting daemon gets them from the spool
 // all the same.
 func (c *Controller) forget() {
-	limit := model.At(time.Now().Add(-c.cfg.Keep))
+	now := time.Now()
+	c.mu.Lock()
+	c.forgetRates(now)
+	c.mu.Unlock()
+	limit := model.At(now.Add(-c.cfg.Keep))
 	list, _ := c.snapshot()
 	var gone []*record
 	for _, r := range list {
@@ -38,7 +42,7 @@ func (c *Controller) drop(gone []*record) {
 	for _, r := range gone {
 		if j := c.jobs[r.id()]; j != nil && j.record == r { // not dropped by another request meanwhile
 			delete(c.jobs, j.id())
-			c.usage.add(j.Job.UserID, -1, -j.bytes())
+			c.count(j, load{})
 		}
 	}
 	c.change(time.Now())

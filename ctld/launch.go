@@ -301,9 +301,10 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	if err := step.Retire(c.home(j.id())); err != nil {
 		c.log.Warn("remove the step's files", "job", j.id(), "error", err)
 	}
+	texts := c.texts(j)
 	c.mu.Lock()
-	c.usage.add(j.Job.UserID, 0, -j.bytes())
 	j.record, j.phase = &r, ended
+	c.count(j, c.kept(j, texts))
 	if j.step != nil {
 		j.step.Close()
 		j.step = nil
@@ -321,12 +322,13 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 func (c *Controller) persist(r *record) bool {
 	drop := journal.Entry{Key: key(specPrefix, uint64(r.Job.StepID.JobID))}
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
-		more := []journal.Entry{drop}
-		var err error
-		if c.spool != nil {
-			err = c.spool.with(r.Job, func(e journal.Entry) error { return c.put(r, append(more, e)...) })
-		} else {
-			err = c.put(r, more...)
+		e, err := r.entry()
+		switch {
+		case err != nil:
+		case c.spool != nil:
+			err = c.spool.with(r.Job, func(spooled journal.Entry) error { return c.journal.Commit(drop, spooled, e) })
+		default:
+			err = c.journal.Commit(drop, e)
 		}
 		if err == nil {
 			return true

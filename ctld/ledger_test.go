@@ -94,7 +94,7 @@ func TestSocketOfAStranger(t *testing.T) {
 		if n := sent.Load(); (n > 0) != known {
 			t.Errorf("known %t: %d bytes were sent", known, n)
 		}
-		if !known && (err == nil || !strings.Contains(err.Error(), "neither root nor the scheduler")) {
+		if !known && (err == nil || !strings.Contains(err.Error(), "neither root's nor the scheduler's")) {
 			t.Errorf("error %v", err)
 		}
 	}

@@ -49,13 +49,13 @@ type job struct {
 	step      *step.Step // while running
 	cancelled bool       // its end has been asked for
 	attempts  int        // to start it
+	counted   load       // in Controller.usage
 }
 
 // record is a job in the journal. It is not changed once others may see it: see update.
 type record struct {
 	Job  model.Job  `json:"job"`
 	Need queue.Need `json:"need"`
-	Size int64      `json:"size,omitempty"` // bytes of what is to be run
 }
 
 func (j *job) id() uint32          { return j.number }
@@ -76,21 +76,18 @@ func numberIn(k, prefix string) (uint64, bool) {
 	return n, err == nil
 }
 
-func entry(key string, value any) (journal.Entry, error) {
+// entry returns the journal's entry of a value that is owner's.
+func entry(owner uint32, key string, value any) (journal.Entry, error) {
 	b, err := json.Marshal(value)
 	if err != nil {
 		return journal.Entry{}, fmt.Errorf("record %s: %w", key, err)
 	}
-	return journal.Entry{Key: key, Value: b}, nil
+	return journal.Entry{Key: key, Value: b, Owner: owner}, nil
 }
 
-// put writes job j, as it is now, and the entries that belong with it.
-func (c *Controller) put(r *record, more ...journal.Entry) error {
-	e, err := entry(r.key(), r)
-	if err != nil {
-		return err
-	}
-	return c.journal.Commit(append(more, e)...)
+// entry returns the journal's entry of job r.
+func (r *record) entry() (journal.Entry, error) {
+	return entry(r.Job.UserID, key(jobPrefix, uint64(r.Job.StepID.JobID)), r)
 }
 
 // nextEntry keeps job numbers from being given twice, also when all jobs are forgotten.

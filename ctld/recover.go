@@ -48,38 +48,46 @@ func (c *Controller) recover() error {
 	return nil
 }
 
-// load takes one value of the journal.
-func (c *Controller) load(k string, value []byte) error {
+// load takes one value of the journal, and returns whose it is.
+func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 	if k == keyFormat {
 		if v, err := strconv.Atoi(string(value)); err != nil || v > recordFormat {
-			return fmt.Errorf("records of format %.10q, this program reads up to %d: %w", value, recordFormat, journal.ErrNewer)
+			return 0, fmt.Errorf("records of format %.10q, this program reads up to %d: %w", value, recordFormat, journal.ErrNewer)
 		}
-		return nil
+		return 0, nil
 	}
 	if k == keyNext {
 		n, err := strconv.ParseUint(string(value), 10, 32)
 		c.next = max(c.next, uint32(n))
-		return err
+		return 0, err
 	}
 	if _, ok := numberIn(k, jobPrefix); ok {
 		j := &job{record: new(record)}
 		if err := json.Unmarshal(value, j.record); err != nil {
-			return fmt.Errorf("%s: %w", k, err)
+			return 0, fmt.Errorf("%s: %w", k, err)
 		}
 		j.number = j.record.id()
 		c.jobs[j.id()] = j
-		c.usage.add(j.Job.UserID, 1, j.bytes())
+		c.count(j, c.kept(j, journal.Entry{Key: k, Value: value}.Size()))
 		c.next = max(c.next, j.id()+1)
-		return nil
+		return j.Job.UserID, nil
 	}
+	if id, ok := numberIn(k, specPrefix); ok { // after the jobs
+		if j := c.jobs[uint32(id)]; j != nil {
+			return j.Job.UserID, nil
+		}
+		return 0, nil
+	}
+	var spooled struct{ UserID uint32 }
+	json.Unmarshal(value, &spooled) // one that can't be read is set aside when it is sent
 	if n, ok := numberIn(k, spoolPrefix); ok && c.spool != nil {
 		c.spool.load(n)
 	}
 	if n, ok := numberIn(k, asidePrefix); ok && c.spool != nil {
-		c.spool.aside = append(c.spool.aside, n)
+		c.spool.aside.numbers = append(c.spool.aside.numbers, n)
 		c.spool.next = max(c.spool.next, n+1)
 	}
-	return nil
+	return spooled.UserID, nil
 }
 
 // strays looks at homes of jobs that are not in the journal. Those that are over are

@@ -15,8 +15,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// held returns a job that waits until it is released.
-func held(dir string) *model.JobDesc {
+// heldJob returns a job that waits until it is released.
+func heldJob(dir string) *model.JobDesc {
 	d := desc(dir, "true")
 	d.Priority = model.Some[uint32](0)
 	return d
@@ -28,7 +28,7 @@ func TestListIsASnapshot(t *testing.T) {
 	dir := t.TempDir()
 	want := map[uint32]model.JobState{}
 	for range 3 {
-		want[submit(t, c, held(dir))] = model.JobPending
+		want[submit(t, c, heldJob(dir))] = model.JobPending
 	}
 	list, _ := c.snapshot()
 	next := pull(t.Context(), c.visible(me, list, nil), func(r *record) model.Job { return r.shown(time.Now()) })
@@ -39,7 +39,7 @@ func TestListIsASnapshot(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		submit(t, c, held(dir))
+		submit(t, c, heldJob(dir))
 		j, err := next()
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestVisible(t *testing.T) {
 	c, _ := controller(t, Config{MaxJobs: 100})
 	const ann, bea = 54321, 54322
 	for _, uid := range []uint32{ann, bea, ann, ann, bea} { // 1 to 5
-		if _, err := reserved(c, uid, 1); err != nil {
+		if _, err := reserved(c, uid); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestVisible(t *testing.T) {
 func TestUnreadListsTakeLittleMemory(t *testing.T) {
 	s := newSite(t)
 	s.start()
-	d := held(t.TempDir())
+	d := heldJob(t.TempDir())
 	text := strings.Repeat("x", 4000)
 	d.Comment, d.AdminComment, d.Extra, d.SubmitLine = text, text, text, text
 	d.StdOut, d.StdErr, d.StdIn = "/"+text, "/"+text, "/"+text

@@ -20,29 +20,42 @@ type Accounting interface {
 
 // spool keeps the records for the accounting daemon until that has acknowledged them, in the
 // journal: neither daemon's absence loses one. In memory there are numbers alone.
+//
+// When the records take too many bytes, because the accounting daemon has been away for long, the user whose records
+// take the most gives up their oldest. No user can push out another's records.
 type spool struct {
 	c    *Controller
 	wake chan struct{}
 
 	mu      sync.Mutex
 	next    uint64
-	pending []uint64 // ascending
-	aside   []uint64 // likewise
+	pending records
+	aside   records // that the accounting daemon refuses
+}
+
+// records are some of the records in the journal.
+type records struct {
+	prefix  string   // of their keys
+	most    int64    // bytes of the journal that they may take
+	numbers []uint64 // ascending
 }
 
 const (
-	spoolBatch = 256     // records at once
-	spoolBytes = 4 << 20 // of them, as they are in the journal
-	spoolAside = 1000    // refused records that are kept
-	spoolMost  = 200_000 // past it the oldest are given up: the daemon has been away for too long
+	spoolBatch = 256       // records at once
+	spoolBytes = 4 << 20   // of them, as they are in the journal
+	spoolMost  = 512 << 20 // of all that wait
+	asideMost  = 16 << 20  // of all that are refused
 	spoolPause = 5 * time.Second
 )
 
-func newSpool(c *Controller) *spool { return &spool{c: c, wake: make(chan struct{}, 1)} }
+func newSpool(c *Controller) *spool {
+	return &spool{c: c, wake: make(chan struct{}, 1),
+		pending: records{prefix: spoolPrefix, most: spoolMost}, aside: records{prefix: asidePrefix, most: asideMost}}
+}
 
 // load takes up a record of an earlier controller; keys come in order.
 func (s *spool) load(n uint64) {
-	s.pending = append(s.pending, n)
+	s.pending.numbers = append(s.pending.numbers, n)
 	s.next = max(s.next, n+1)
 }
 
@@ -58,7 +71,7 @@ func (s *spool) with(j model.Job, commit func(journal.Entry) error) error {
 	n := s.next
 	s.next++
 	s.mu.Unlock()
-	e, err := entry(key(spoolPrefix, n), j)
+	e, err := entry(j.UserID, key(spoolPrefix, n), j)
 	if err != nil {
 		return err
 	}
@@ -66,8 +79,8 @@ func (s *spool) with(j model.Job, commit func(journal.Entry) error) error {
 		return err
 	}
 	s.mu.Lock()
-	i, _ := slices.BinarySearch(s.pending, n)
-	s.pending = slices.Insert(s.pending, i, n)
+	i, _ := slices.BinarySearch(s.pending.numbers, n)
+	s.pending.numbers = slices.Insert(s.pending.numbers, i, n)
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -110,7 +123,7 @@ func (s *spool) run() {
 			s.c.log.Warn("job records are kept until the accounting daemon takes them", "error", err)
 		}
 		down = true
-		s.trim()
+		s.trim(&s.pending)
 		sleep(s.c.ctx, spoolPause)
 	}
 }
@@ -127,7 +140,7 @@ func refused(err error) bool {
 func (s *spool) batch(most int) []uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.pending[:min(len(s.pending), most)])
+	return slices.Clone(s.pending.numbers[:min(len(s.pending.numbers), most)])
 }
 
 // send sends the first of the records numbered batch, as many as go together, and drops them when
@@ -153,11 +166,11 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 	if err := s.c.cfg.Accounting.Record(s.c.ctx, jobs); err != nil {
 		return n, err
 	}
-	return n, s.drop(batch[:n])
+	return n, s.drop(&s.pending, batch[:n])
 }
 
 // setAside takes a record out of the way that the accounting daemon refuses. It stays in the
-// journal for an administrator; of very many, the latest do.
+// journal for an administrator, as long as there is room for it.
 func (s *spool) setAside(n uint64, why error) error {
 	b, err := s.c.journal.Get(key(spoolPrefix, n))
 	if err != nil {
@@ -167,55 +180,31 @@ func (s *spool) setAside(n uint64, why error) error {
 	json.Unmarshal(b, &j)
 	s.c.log.Error("the accounting daemon refuses the record of a job, which is set aside",
 		"job", j.StepID.JobID, "state", uint32(j.State.Base()), "record", key(asidePrefix, n), "bytes", len(b), "error", why)
-	entries := []journal.Entry{{Key: key(spoolPrefix, n)}, {Key: key(asidePrefix, n), Value: b}}
-	s.mu.Lock()
-	aside := append(slices.Clone(s.aside), n)
-	s.mu.Unlock()
-	for ; len(aside) > spoolAside; aside = aside[1:] {
-		entries = append(entries, journal.Entry{Key: key(asidePrefix, aside[0])})
-	}
-	if err := s.c.journal.Commit(entries...); err != nil {
+	if err := s.c.journal.Commit(journal.Entry{Key: key(spoolPrefix, n)}, journal.Entry{Key: key(asidePrefix, n), Value: b, Owner: j.UserID}); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.aside = aside
-	s.pending = slices.DeleteFunc(s.pending, func(p uint64) bool { return p == n })
+	s.aside.numbers = append(s.aside.numbers, n)
+	s.pending.numbers = slices.DeleteFunc(s.pending.numbers, func(p uint64) bool { return p == n })
+	s.mu.Unlock()
+	s.trim(&s.aside)
 	return nil
 }
 
-func (s *spool) drop(batch []uint64) error {
+// drop drops some records of a list.
+func (s *spool) drop(list *records, numbers []uint64) error {
 	var entries []journal.Entry
-	for _, n := range batch {
-		entries = append(entries, journal.Entry{Key: key(spoolPrefix, n)})
+	for _, n := range numbers {
+		entries = append(entries, journal.Entry{Key: key(list.prefix, n)})
 	}
 	if err := s.c.journal.Commit(entries...); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending = slices.DeleteFunc(s.pending, func(n uint64) bool {
-		_, gone := slices.BinarySearch(batch, n)
+	list.numbers = slices.DeleteFunc(list.numbers, func(n uint64) bool {
+		_, gone := slices.BinarySearch(numbers, n)
 		return gone
 	})
 	return nil
-}
-
-// trim gives up the oldest records when there are too many: a disk full of them would keep jobs
-// from being accepted.
-func (s *spool) trim() {
-	s.mu.Lock()
-	surplus := len(s.pending) - spoolMost
-	var oldest []uint64
-	if surplus > 0 {
-		oldest = slices.Clone(s.pending[:surplus])
-	}
-	s.mu.Unlock()
-	if len(oldest) == 0 {
-		return
-	}
-	s.c.log.Error("job records given up: the accounting daemon has been away for too long", "records", surplus)
-	if err := s.drop(oldest); err != nil {
-		s.c.log.Error("give up job records", "error", err)
-	}
 }

@@ -50,10 +50,10 @@ func TestRefusedRecordIsSetAside(t *testing.T) {
 	}
 	stop()
 	c, _ = controller(t, Config{State: c.cfg.State, Accounting: p})
-	if len(c.spool.aside) != 1 {
-		t.Fatalf("%d records are set aside", len(c.spool.aside))
+	if len(c.spool.aside.numbers) != 1 {
+		t.Fatalf("%d records are set aside", len(c.spool.aside.numbers))
 	}
-	if b, err := c.journal.Get(key(asidePrefix, c.spool.aside[0])); err != nil || !strings.Contains(string(b), "7") {
+	if b, err := c.journal.Get(key(asidePrefix, c.spool.aside.numbers[0])); err != nil || !strings.Contains(string(b), "7") {
 		t.Errorf("%s, %v", b, err)
 	}
 }
@@ -107,5 +107,47 @@ func TestLongTextsAreRefused(t *testing.T) {
 	d.Script += "#" + strings.Repeat("x", maxScript-len(d.Script)-1)
 	if j := see(t, c, submit(t, c, d)); len(j.SubmitLine) != maxComment {
 		t.Errorf("a submit line of %d bytes is kept", len(j.SubmitLine))
+	}
+}
+
+// TestNoUserPushesOutAnother: when the records take too much room, the user with most of it loses their oldest, however
+// old those of others are.
+func TestNoUserPushesOutAnother(t *testing.T) {
+	c, err := Open(Config{State: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: away{}}) // not Run: nothing is sent
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const ann, bea = 54321, 54322
+	add := func(uid uint32, text string) {
+		t.Helper()
+		if err := c.spool.add(model.Job{UserID: uid, Comment: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := strings.Repeat("x", 10_000)
+	for range 5 {
+		add(ann, "of ann's")
+	}
+	for range 200 {
+		add(bea, long)
+	}
+	add(bea, "bea's last")
+	of := func(uid uint32) (numbers []uint64) {
+		for _, n := range c.spool.pending.numbers {
+			if owner, _ := c.journal.Stored(key(spoolPrefix, n)); owner == uid {
+				numbers = append(numbers, n)
+			}
+		}
+		return numbers
+	}
+	c.spool.pending.most = 1 << 20
+	c.spool.trim(&c.spool.pending)
+	anns, beas := of(ann), of(bea)
+	if len(anns) != 5 || len(beas) < 50 || len(beas) > 100 || beas[len(beas)-1] != 205 || beas[0] != 206-uint64(len(beas)) {
+		t.Errorf("%d of 5 records are left, and %d of 201 of the user with most of the room: %v", len(anns), len(beas), beas)
+	}
+	if _, all := c.journal.Usage(ann); all > 1<<20+1000 {
+		t.Errorf("the journal has %d bytes", all)
 	}
 }

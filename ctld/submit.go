@@ -40,26 +40,36 @@ func (c *Controller) Submit(who server.Identity, d *model.JobDesc) (*model.Submi
 	if err != nil {
 		return nil, err
 	}
-	if err := c.reserve(j); err != nil {
+	if err := c.enqueue(j, spec, now); err != nil {
 		return nil, err
+	}
+	c.poke()
+	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(batchStep)}, UserMessage: said}, nil
+}
+
+// enqueue gives j a number, records it with what is to be run, and puts it into the queue.
+func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
+	if err := c.reserve(j, now); err != nil {
+		return err
 	}
 	// The spec has the number in its file names, so it could not be finished before.
 	spec.Output, spec.Error, spec.Input = c.files(&j.Job)
-	if err := c.commitNew(j, spec); err != nil {
+	if err := c.commitNew(j, spec, now); err != nil {
 		c.mu.Lock()
 		delete(c.jobs, j.id())
-		c.usage.add(j.Job.UserID, -1, -j.bytes())
+		c.count(j, load{})
 		c.change(now)
 		c.mu.Unlock()
-		return nil, errs.Wrap(err, errs.Unavailable, "the job can't be recorded now")
+		return err
 	}
+	texts := c.texts(j)
 	c.mu.Lock()
+	c.count(j, c.kept(j, texts))
 	j.phase = waiting
 	c.queue.Add(j.id(), j.Need, j.begin(), j.held())
 	c.change(now)
 	c.mu.Unlock()
-	c.poke()
-	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(batchStep)}, UserMessage: said}, nil
+	return nil
 }
 
 // batchStep is Slurm's number for the step that is the batch script.
@@ -67,15 +77,13 @@ const batchStep uint32 = 0xfffffffb
 
 // reserve gives j its number and its place among the jobs. Until its record is on the disk
 // it is in phase starting: it is seen, but nobody starts it.
-func (c *Controller) reserve(j *job) error {
+func (c *Controller) reserve(j *job, now time.Time) error {
 	c.mu.Lock()
-	if ended, err := c.full(j); err != nil && ended {
-		c.mu.Unlock()
-		c.makeRoom(j.Job.UserID)
-		c.mu.Lock()
-	}
 	defer c.mu.Unlock()
-	if _, err := c.full(j); err != nil {
+	if err := c.slow(j.Job.UserID, now); err != nil {
+		return err
+	}
+	if err := c.take(j, load{jobs: 1}); err != nil {
 		return err
 	}
 	if c.next >= maxJobID {
@@ -90,8 +98,7 @@ func (c *Controller) reserve(j *job) error {
 	c.next++
 	j.phase = starting
 	c.jobs[j.id()] = j
-	c.usage.add(j.Job.UserID, 1, j.bytes())
-	c.change(time.Now())
+	c.change(now)
 	return nil
 }
 
@@ -106,19 +113,40 @@ func priority(wanted, id uint32) uint32 {
 	return 0xffff0000 - id
 }
 
-// commitNew makes the new job durable, all of it at once.
-func (c *Controller) commitNew(j *job, spec *step.Spec) error {
-	e, err := entry(key(specPrefix, uint64(j.id())), spec)
+// commitNew makes the new job durable, all of it at once. What is then written is what counts as the user's, with what the
+// job's end will add.
+func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
+	record, err := j.entry()
+	if err != nil {
+		return err
+	}
+	e, err := entry(j.Job.UserID, key(specPrefix, uint64(j.id())), spec)
 	if err != nil {
 		return err
 	}
 	failpoint.Here("accepted")
-	entries := []journal.Entry{e, c.nextEntry()}
-	if err := c.put(j.record, entries...); err != nil {
+	entries := []journal.Entry{e, c.nextEntry(), record}
+	l := c.kept(j, record.Size())
+	l.due += sizes(entries)
+	c.mu.Lock()
+	if err = c.take(j, l); err == nil {
+		c.charge(j.Job.UserID, l.due+record.Size(), now) // the record is written again when the job ends
+	}
+	c.mu.Unlock()
+	if err != nil {
 		return err
+	}
+	if err := c.journal.Commit(entries...); err != nil {
+		return errs.Wrap(err, errs.Unavailable, "the job can't be recorded now")
 	}
 	failpoint.Here("recorded")
 	return nil
+}
+
+// texts returns how many bytes of the journal the record of j takes.
+func (c *Controller) texts(j *job) int64 {
+	_, size := c.journal.Stored(key(jobPrefix, uint64(j.number)))
+	return size
 }
 
 // files is where the job's output, errors and input are.

@@ -3,77 +3,170 @@ package ctld
 import (
 	"cmp"
 	"slices"
+	"time"
 
+	"schedrestd/ctld/journal"
 	"schedrestd/errs"
+	"schedrestd/rate"
 	"schedrestd/rpc/fault"
 )
 
-// What users may have here, so that none of them takes it all. Root, the scheduler's user and the
-// controller's own are not counted: they could stop the controller.
+// Limits of what users may have here, so that none of them takes it all. Root, the scheduler's user and the controller's
+// own user are exempt: they could stop the controller.
 const (
-	userShare  = 4         // one user has at the most one in so many of MaxJobs
-	adminShare = 10        // one in so many of MaxJobs is kept for those who are not counted
-	userBytes  = 256 << 20 // of scripts and environments of jobs that have not ended
-	allBytes   = 1 << 30   // likewise, of all users
+	userShare  = 4  // one user has at most one in so many of MaxJobs
+	adminShare = 10 // one in so many of MaxJobs is kept for those who are exempt
 )
 
-// usage is what each user has here.
+// limits are more of them, in bytes. What is kept is counted as the journal has it.
+type limits struct {
+	user, all           int64 // for what is kept of jobs
+	userTexts, allTexts int64 // of that for the records of jobs that are shown, which are in memory, too
+	rate, burst         int64 // for what is written for the jobs of one user: a second, and at once
+}
+
+var defaultLimits = limits{
+	user: 256 << 20, all: 1 << 30,
+	userTexts: 16 << 20, allTexts: 64 << 20,
+	rate: 64 << 10, burst: 64 << 20,
+}
+
+// usage is what each user has here. What is in the journal is counted there.
 type usage struct {
 	all   load
 	users map[uint32]load
+	rates map[uint32]*rate.Bucket
 }
 
-// load is jobs, waiting, running and shown, and the bytes of what those that have not
-// ended are to run.
+// load is what jobs take.
 type load struct {
-	jobs  int
-	bytes int64
+	jobs  int   // waiting, running and shown
+	texts int64 // bytes of their records in the journal
+	due   int64 // bytes that the journal will have of them and does not have yet
 }
 
-func (u *usage) add(uid uint32, jobs int, bytes int64) {
-	if u.users == nil {
-		u.users = map[uint32]load{}
+func (l load) plus(m load) load  { return load{l.jobs + m.jobs, l.texts + m.texts, l.due + m.due} }
+func (l load) minus(m load) load { return load{l.jobs - m.jobs, l.texts - m.texts, l.due - m.due} }
+
+// count counts j with l from now on; c.mu is held.
+func (c *Controller) count(j *job, l load) {
+	uid, change := j.Job.UserID, l.minus(j.counted)
+	j.counted = l
+	c.usage.all = c.usage.all.plus(change)
+	if c.usage.users == nil {
+		c.usage.users = map[uint32]load{}
 	}
-	l := u.users[uid]
-	l.jobs, l.bytes = l.jobs+jobs, l.bytes+bytes
-	if u.users[uid] = l; l == (load{}) {
-		delete(u.users, uid)
+	own := c.usage.users[uid].plus(change)
+	if c.usage.users[uid] = own; own == (load{}) {
+		delete(c.usage.users, uid)
 	}
-	u.all.jobs, u.all.bytes = u.all.jobs+jobs, u.all.bytes+bytes
 }
 
-// bytes is what j counts with.
-func (j *job) bytes() int64 {
-	if j.Job.State.Ended() {
-		return 0 // its script is dropped
+// kept returns what j counts with whose record takes texts bytes of the journal.
+func (c *Controller) kept(j *job, texts int64) load {
+	l := load{jobs: 1, texts: texts}
+	if c.spool != nil && !j.Job.State.Ended() {
+		l.due = 2 * texts // to be spooled when it starts and when it ends
 	}
-	return j.Size
+	return l
 }
 
-// full refuses job j when there is no room for it; c.mu is held. Room may be made by
-// forgetting jobs of the same user, but not when jobs is false.
-func (c *Controller) full(j *job) (jobs bool, err error) {
-	uid, most := j.Job.UserID, c.cfg.MaxJobs
+// take counts j with l, unless there is no room for it, even when the oldest of the user's jobs that have ended
+// are forgotten; c.mu is held, and released meanwhile.
+func (c *Controller) take(j *job, l load) error {
+	err := c.room(j, l)
+	if err != nil {
+		c.mu.Unlock()
+		c.makeRoom(j.Job.UserID)
+		c.mu.Lock()
+		err = c.room(j, l)
+	}
+	if err == nil {
+		c.count(j, l)
+	}
+	return err
+}
+
+// room refuses to count j with l when that is more than there may be; c.mu is held.
+func (c *Controller) room(j *job, l load) error {
+	uid, most, limits, change := j.Job.UserID, c.cfg.MaxJobs, &c.cfg.limits, l.minus(j.counted)
+	own, all := c.usage.users[uid].plus(change), c.usage.all.plus(change)
+	tooMany := func(format string, args ...any) error {
+		return refuse(errs.TooMany, fault.MaxJobCount, format, args...)
+	}
 	if c.super(uid) {
-		if len(c.jobs) >= most {
-			return true, refuse(errs.TooMany, fault.MaxJobCount, "the controller holds %d jobs and takes no more", len(c.jobs))
+		if all.jobs > most {
+			return tooMany("the controller holds %d jobs and takes no more", c.usage.all.jobs)
 		}
-		return false, nil
+		return nil
 	}
-	own := c.usage.users[uid]
+	ownBytes, allStored := c.journal.Usage(uid)
 	switch {
-	case own.jobs >= max(1, most/userShare):
-		return true, refuse(errs.TooMany, fault.MaxJobCount, "the controller holds %d jobs of yours and takes no more", own.jobs)
-	case len(c.jobs) >= most-most/adminShare:
-		return true, refuse(errs.TooMany, fault.MaxJobCount, "the controller holds %d jobs and takes no more", len(c.jobs))
-	case own.bytes+j.bytes() > userBytes, c.usage.all.bytes+j.bytes() > allBytes:
-		return false, refuse(errs.TooMany, fault.MaxJobCount, "the scripts and environments of jobs take all the room there is for them")
+	case own.jobs > max(1, most/userShare):
+		return tooMany("the controller holds %d jobs of yours and takes no more", c.usage.users[uid].jobs)
+	case all.jobs > most-most/adminShare:
+		return tooMany("the controller holds %d jobs and takes no more", c.usage.all.jobs)
+	case own.texts > limits.userTexts:
+		return tooMany("the texts of your jobs (names, comments, paths) take the %d MiB that one user may have", limits.userTexts>>20)
+	case all.texts > limits.allTexts:
+		return tooMany("the texts of all users' jobs take the %d MiB that there are for them", limits.allTexts>>20)
+	case own.due+ownBytes > limits.user:
+		return tooMany("the scripts, environments and records of your jobs take the %d MiB that one user may have", limits.user>>20)
+	case all.due+allStored > limits.all:
+		return tooMany("the scripts, environments and records of all jobs take the %d MiB that there are for them", limits.all>>20)
 	}
-	return false, nil
+	return nil
 }
 
-// makeRoom forgets the oldest jobs of uid's that have ended, before their time. Nobody else's: his
-// results are not another's to drop.
+// slow refuses a submission of uid's while more was written for the user's jobs than the rate allows; c.mu is held.
+func (c *Controller) slow(uid uint32, now time.Time) error {
+	b := c.usage.rates[uid]
+	if b == nil || c.super(uid) {
+		return nil
+	}
+	wait := b.Wait(now, 1)
+	if wait == 0 {
+		return nil
+	}
+	return refuse(errs.TooMany, fault.Backoff, "your jobs take more than %d KiB a second; the next one is accepted in %v",
+		c.cfg.limits.rate>>10, max(time.Second, wait.Round(time.Second)))
+}
+
+// charge takes bytes that are written for a job of uid's off what the rate allows; c.mu is held.
+func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
+	if c.super(uid) {
+		return
+	}
+	if c.usage.rates == nil {
+		c.usage.rates = map[uint32]*rate.Bucket{}
+	}
+	b := c.usage.rates[uid]
+	if b == nil {
+		b = rate.New(float64(c.cfg.limits.burst), float64(c.cfg.limits.rate), now)
+		c.usage.rates[uid] = b
+	}
+	b.Owe(now, float64(bytes))
+}
+
+// forgetRates drops the rates of users for whom nothing was written lately; c.mu is held.
+func (c *Controller) forgetRates(now time.Time) {
+	for uid, b := range c.usage.rates {
+		if b.IsFull(now) {
+			delete(c.usage.rates, uid)
+		}
+	}
+}
+
+// sizes returns what entries take of the journal.
+func sizes(entries []journal.Entry) (bytes int64) {
+	for _, e := range entries {
+		bytes += e.Size()
+	}
+	return bytes
+}
+
+// makeRoom forgets the oldest of the jobs of uid's that have ended, before their time. The results of other
+// users are not touched.
 func (c *Controller) makeRoom(uid uint32) {
 	list, _ := c.snapshot()
 	var done []*record

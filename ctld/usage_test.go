@@ -1,17 +1,32 @@
 package ctld
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"schedrestd/ctld/step"
 	"schedrestd/errs"
 	"schedrestd/model"
+	"schedrestd/rpc/fault"
 )
 
+// away is an accounting daemon that is not there.
+type away struct{}
+
+func (away) Record(context.Context, []model.Job) error {
+	return errs.New(errs.Unavailable, "not there")
+}
+
 // reserved has c take in a job of uid's without running it.
-func reserved(c *Controller, uid uint32, bytes int64) (*job, error) {
-	j := &job{record: &record{Size: bytes}}
+func reserved(c *Controller, uid uint32) (*job, error) {
+	j := &job{record: &record{}}
 	j.Job.UserID = uid
-	return j, c.reserve(j)
+	return j, c.reserve(j, time.Now())
 }
 
 func TestNoUserTakesAllTheRoom(t *testing.T) {
@@ -19,7 +34,7 @@ func TestNoUserTakesAllTheRoom(t *testing.T) {
 	c, _ := controller(t, Config{MaxJobs: 10})
 	fill := func(uid uint32) (n int) {
 		for {
-			if _, err := reserved(c, uid, 1); err != nil {
+			if _, err := reserved(c, uid); err != nil {
 				if errs.KindOf(err) != errs.TooMany {
 					t.Fatal(err)
 				}
@@ -28,7 +43,7 @@ func TestNoUserTakesAllTheRoom(t *testing.T) {
 			n++
 		}
 	}
-	first, err := reserved(c, ann, 1)
+	first, err := reserved(c, ann)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,51 +64,131 @@ func TestNoUserTakesAllTheRoom(t *testing.T) {
 	if len(c.jobs) != 9 {
 		t.Errorf("users have %d of 10 jobs", len(c.jobs))
 	}
-	if _, err := reserved(c, c.uid, 1); err != nil {
+	if _, err := reserved(c, c.uid); err != nil {
 		t.Errorf("nothing is left for administrators: %v", err)
 	}
 }
 
+// recorded has c take in a held job of uid's with texts and a script of so many bytes, as a submission does.
+func recorded(c *Controller, uid uint32, texts, script int, now time.Time) (*job, error) {
+	j, spec := &job{record: &record{}}, &step.Spec{Script: step.Raw(strings.Repeat("\x01", script))}
+	j.Job.UserID, j.Job.Comment = uid, strings.Repeat("\x01", texts)
+	return j, c.enqueue(j, spec, now)
+}
+
+// TestNoUserTakesTheDisk: what counts is what the journal has, and is bounded whatever the jobs are made of.
 func TestNoUserTakesTheDisk(t *testing.T) {
-	c, _ := controller(t, Config{})
-	const size = 8 << 20
-	n := 0
-	for ; n < 1000; n++ {
-		if _, err := reserved(c, 54321, size); err != nil {
+	const ann, bea = 54321, 54322
+	few := limits{user: 8 << 20, all: 32 << 20, userTexts: 2 << 20, allTexts: 8 << 20, rate: 1 << 20, burst: 1 << 30}
+	for _, tt := range []struct {
+		name          string
+		texts, script int
+		what          string
+	}{
+		{"scripts", 0, 256 << 10, "the scripts, environments and records of your jobs take the 8 MiB"},
+		{"texts", 32 << 10, 0, "the texts of your jobs (names, comments, paths) take the 2 MiB"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, _ := controller(t, Config{Accounting: away{}, limits: few})
+			now := time.Now()
+			for {
+				if _, err := recorded(c, ann, tt.texts, tt.script, now); err != nil {
+					if errs.KindOf(err) != errs.TooMany || !strings.Contains(err.Error(), tt.what) {
+						t.Fatal(err)
+					}
+					break
+				}
+			}
+			stored, all := c.journal.Usage(ann)
+			size, texts := fileSize(t, c), c.usage.users[ann].texts
+			if stored > few.user || texts > few.userTexts || stored < few.user*3/4 && texts < few.userTexts*3/4 || size > 2*all+1<<20 {
+				t.Errorf("%d bytes are counted, %d of texts, and the file has %d", stored, texts, size)
+			}
+			if _, err := recorded(c, bea, tt.texts, tt.script, now); err != nil {
+				t.Errorf("another user has no room: %v", err)
+			}
+			if _, err := recorded(c, c.uid, tt.texts, tt.script, now); err != nil {
+				t.Errorf("an administrator has no room: %v", err)
+			}
+		})
+	}
+}
+
+func fileSize(t *testing.T, c *Controller) int64 {
+	t.Helper()
+	c.journal.Get("") // waits until the file is rewritten, if it is
+	st, err := os.Stat(filepath.Join(c.cfg.State, "journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.Size()
+}
+
+// TestRate: a user who submits and cancels has to wait when too much was written for it; others need not.
+func TestRate(t *testing.T) {
+	const ann, bea, script = 54321, 54322, 256 << 10
+	some := defaultLimits
+	some.burst = 4 << 20
+	c, _ := controller(t, Config{limits: some})
+	now := time.Now()
+	wrote := int64(0)
+	for {
+		before := fileSize(t, c)
+		j, err := recorded(c, ann, 1000, script, now)
+		if err == nil {
+			wrote += max(0, fileSize(t, c)-before)
+			err = c.cancel(j.id())
+		}
+		if e, ok := errors.AsType[*errs.Error](err); ok {
+			if e.Kind != errs.TooMany || e.Number != fault.Backoff || !strings.Contains(e.Message, "take more than 64 KiB a second; the next one is accepted in ") {
+				t.Fatal(err)
+			}
 			break
 		}
 	}
-	if n != userBytes/size {
-		t.Errorf("one user has %d MiB", n*size>>20)
+	if wrote > some.burst+2*script {
+		t.Errorf("%d bytes were written at once", wrote)
 	}
-	if _, err := reserved(c, 54322, size); err != nil {
-		t.Errorf("another user has no room: %v", err)
+	if _, err := recorded(c, bea, 1000, script, now); err != nil {
+		t.Errorf("another user: %v", err)
 	}
-	if _, err := reserved(c, c.uid, size); err != nil {
-		t.Errorf("an administrator has no room: %v", err)
+	if _, err := recorded(c, c.uid, 1000, script, now); err != nil {
+		t.Errorf("an administrator: %v", err)
+	}
+	if _, err := recorded(c, ann, 1000, script, now.Add(time.Minute)); err != nil {
+		t.Errorf("a minute later: %v", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.forgetRates(now.Add(time.Hour)); len(c.usage.rates) > 0 {
+		t.Errorf("%d rates are kept of users who have not submitted for an hour", len(c.usage.rates))
 	}
 }
 
 func TestUsageIsGivenBack(t *testing.T) {
-	c, stop := controller(t, Config{})
+	c, stop := controller(t, Config{Accounting: away{}})
 	dir := t.TempDir()
 	d := desc(dir, "true")
 	d.Priority = model.Some[uint32](0)
 	submit(t, c, d)
 	held := c.usage.users[c.uid]
-	if held.jobs != 1 || held.bytes < int64(len(d.Script)) {
-		t.Errorf("%+v of a job that waits", held)
+	stored, _ := c.journal.Usage(c.uid)
+	if held.jobs != 1 || held.texts == 0 || held.due != 2*held.texts || stored < held.texts+int64(len(d.Script)) {
+		t.Errorf("%+v of a job that waits, %d bytes", held, stored)
 	}
 	stop()
-	c, _ = controller(t, Config{State: c.cfg.State})
+	c, _ = controller(t, Config{State: c.cfg.State, Accounting: away{}})
 	if got := c.usage.users[c.uid]; got != held {
 		t.Errorf("%+v after a restart, %+v before", got, held)
+	}
+	if got, _ := c.journal.Usage(c.uid); got != stored {
+		t.Errorf("%d bytes after a restart, %d before", got, stored)
 	}
 	if err := c.cancel(1); err != nil {
 		t.Fatal(err)
 	}
 	awaitState(t, c, 1, model.JobCancelled)
-	if got := c.usage.users[c.uid]; got != (load{jobs: 1}) {
+	if got := c.usage.users[c.uid]; got != (load{jobs: 1, texts: c.texts(c.jobs[1])}) {
 		t.Errorf("%+v of a job that ended", got)
 	}
 	c.makeRoom(c.uid)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file below smallest is never written anew; above it, when at most half is live.
+// A file below smallest is never rewritten; above it, when less than half is live.
 const smallest = 1 << 20
 
 // run writes what waits, in batches: all that came while the disk was busy with the
@@ -38,9 +38,9 @@ func (j *Journal) run() {
 		for _, c := range batch {
 			c.done <- err
 		}
-		if j.failed == nil && j.size > j.next {
+		if j.failed == nil && j.size > max(smallest, 2*j.live(), j.retry) {
 			if err := j.rewrite(); err != nil {
-				j.next = 2 * j.size // not now; the old file is as good as before
+				j.retry = j.size + max(smallest, j.live()) // the old file is as good as before
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func (j *Journal) write(batch []*commit) error {
 		out = j.salt.appendFrame(out, j.size, c.entries, func(e Entry, at int) {
 			p := place{offset: -1}
 			if e.Value != nil {
-				p = place{j.size + int64(at), uint32(len(e.Value)), crc32.Checksum(e.Value, castagnoli)}
+				p = place{j.size + int64(at), uint32(len(e.Value)), crc32.Checksum(e.Value, castagnoli), e.Owner}
 			}
 			changed[e.Key] = p
 		})
@@ -81,12 +81,12 @@ func (j *Journal) write(batch []*commit) error {
 
 func (j *Journal) put(key string, p place) {
 	if old, ok := j.index[key]; ok {
-		j.live -= liveSize(key, old)
+		j.usage.add(old.owner, -liveSize(key, old))
 		delete(j.index, key)
 	}
 	if p.offset >= 0 {
 		j.index[key] = p
-		j.live += liveSize(key, p)
+		j.usage.add(p.owner, liveSize(key, p))
 	}
 }
 
@@ -109,8 +109,6 @@ func (j *Journal) undo(size int64, err error) error {
 	}
 	return err
 }
-
-func (j *Journal) threshold() int64 { return max(smallest, 2*j.live) }
 
 // rewrite writes a file with the live values alone beside the journal and gives it
 // its name when it is on the disk. With no journal yet it makes an empty one. j.mu is held.
@@ -142,8 +140,8 @@ func (j *Journal) rewrite() (err error) {
 	if j.file != nil {
 		j.file.Close()
 	}
-	j.file, j.salt, j.index, j.size, j.live = f, salt, index, size, size
-	j.next = j.threshold()
+	j.file, j.salt, j.index, j.size = f, salt, index, size
+	j.retry = 0
 	if e := syncDir(j.path); e != nil {
 		// Which of the two files the name stands for after a power cut is open, so
 		// nothing more may be acknowledged.
@@ -163,8 +161,10 @@ func (j *Journal) copyLive(f *os.File, s salt) (map[string]place, int64, error) 
 		if err != nil {
 			return nil, 0, err
 		}
-		frame := s.appendFrame(nil, 0, []Entry{{key, value}}, func(_ Entry, at int) {
-			index[key] = place{size + int64(at), uint32(len(value)), j.index[key].sum}
+		frame := s.appendFrame(nil, 0, []Entry{{Key: key, Value: value}}, func(_ Entry, at int) {
+			p := j.index[key]
+			p.offset = size + int64(at)
+			index[key] = p
 		})
 		if _, err := w.Write(frame); err != nil {
 			return nil, 0, err

@@ -3,8 +3,13 @@
 //
 // It is one append-only file. A change is a frame at its end; Commit returns when
 // that frame is on the disk, and all who wait at the same time share one fsync. The
-// values stay in the file, only their places are held in memory. When most of the
-// file is out of date it is written anew beside itself and renamed.
+// values stay in the file, only their places are held in memory. When more than half of
+// the file is out of date, a new one is written beside it and renamed. So the file takes at
+// most twice what its values take, or 1 MiB, beyond the last batch of changes. While the new
+// one is written, both together take at most three times as much.
+//
+// Each value has an owner. What all values of an owner take is counted where the values are
+// indexed, so that the count can't differ from what is stored.
 //
 // The end of the file may be torn by a crash in the middle of a write: it was not yet
 // acknowledged to anybody and is cut off. Damage before that point is another
@@ -39,7 +44,11 @@ var (
 type Entry struct {
 	Key   string // at most 255 bytes
 	Value []byte // nil: forget the key
+	Owner uint32 // for Usage; not in the file
 }
+
+// Size returns what the entry takes of the disk, while its value is not replaced.
+func (e Entry) Size() int64 { return liveSize(e.Key, place{length: uint32(len(e.Value))}) }
 
 // Journal is an open journal. Its methods may be called from many goroutines.
 type Journal struct {
@@ -54,10 +63,10 @@ type Journal struct {
 	file    *os.File
 	salt    salt
 	index   map[string]place
+	usage   usage
 
 	size    int64 // of the file, all of it durable
-	live    int64 // what a rewritten file would take
-	next    int64 // rewrite when size passes this
+	retry   int64 // rewrite when size passes this, too: the last attempt failed
 	stopped chan struct{}
 	broken  chan struct{} // closed when failed is set
 }
@@ -67,6 +76,7 @@ type place struct {
 	offset int64
 	length uint32
 	sum    uint32 // CRC-32C of the value
+	owner  uint32
 }
 
 // commit is one call of Commit that waits for the disk.
@@ -105,9 +115,11 @@ func (j *Journal) load() error {
 	if err == nil {
 		var s scan
 		if s, err = scanFile(f, st.Size()); err == nil {
-			j.file, j.salt, j.index, j.size, j.live = f, s.salt, s.index, s.end, s.live
+			j.file, j.salt, j.index, j.size = f, s.salt, s.index, s.end
+			for key, p := range s.index {
+				j.usage.add(p.owner, liveSize(key, p))
+			}
 			j.cut = st.Size() - s.end
-			j.next = j.threshold()
 			if j.cut > 0 {
 				err = f.Truncate(s.end)
 			}
@@ -172,19 +184,33 @@ func (j *Journal) Get(key string) ([]byte, error) {
 	return j.read(key, p)
 }
 
+// Stored returns whose the value of key is and how many bytes of the disk it takes; 0 when there is none.
+func (j *Journal) Stored(key string) (owner uint32, size int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p, ok := j.index[key]
+	if !ok {
+		return 0, 0
+	}
+	return p.owner, liveSize(key, p)
+}
+
 // Each calls f with every key and value, keys in order of their bytes, until f returns
-// an error. It is meant for the start: f must not call methods of j.
-func (j *Journal) Each(f func(key string, value []byte) error) error {
+// an error. From then on the value is that of the owner that f returns. It is meant for the start: f must not call
+// methods of j.
+func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(j.index)) {
-		value, err := j.read(key, j.index[key])
+		p := j.index[key]
+		value, err := j.read(key, p)
 		if err != nil {
 			return err
 		}
-		if err := f(key, value); err != nil {
+		if p.owner, err = f(key, value); err != nil {
 			return err
 		}
+		j.put(key, p)
 	}
 	return nil
 }

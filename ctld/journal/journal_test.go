@@ -36,9 +36,9 @@ func put(t *testing.T, j *Journal, entries ...Entry) {
 func contents(t *testing.T, j *Journal) string {
 	t.Helper()
 	var b strings.Builder
-	err := j.Each(func(key string, value []byte) error {
+	err := j.Each(func(key string, value []byte) (uint32, error) {
 		fmt.Fprintf(&b, "%s=%s\n", key, value)
-		return nil
+		return 0, nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -49,15 +49,15 @@ func contents(t *testing.T, j *Journal) string {
 func TestWhatWasCommittedIsFoundAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j := open(t, path)
-	put(t, j, Entry{"a", []byte("1")}, Entry{"b", []byte("2")})
-	put(t, j, Entry{"a", []byte("3")}, Entry{"empty", []byte{}})
-	put(t, j, Entry{"b", nil}, Entry{"never", nil})
+	put(t, j, Entry{Key: "a", Value: []byte("1")}, Entry{Key: "b", Value: []byte("2")})
+	put(t, j, Entry{Key: "a", Value: []byte("3")}, Entry{Key: "empty", Value: []byte{}})
+	put(t, j, Entry{Key: "b", Value: nil}, Entry{Key: "never", Value: nil})
 	const want = "a=3\nempty=\n"
 	if diff := cmp.Diff(want, contents(t, j)); diff != "" {
 		t.Error("at once:", diff)
 	}
 	j.Close()
-	if err := j.Commit(Entry{"x", []byte("y")}); !errors.Is(err, ErrClosed) {
+	if err := j.Commit(Entry{Key: "x", Value: []byte("y")}); !errors.Is(err, ErrClosed) {
 		t.Errorf("commit after close: %v", err)
 	}
 	j = open(t, path)
@@ -116,11 +116,11 @@ func TestRefusals(t *testing.T) {
 	t.Run("keys and sizes", func(t *testing.T) {
 		j := open(t, filepath.Join(t.TempDir(), "journal"))
 		for _, key := range []string{"", strings.Repeat("k", 256)} {
-			if err := j.Commit(Entry{key, []byte("v")}); err == nil {
+			if err := j.Commit(Entry{Key: key, Value: []byte("v")}); err == nil {
 				t.Errorf("key of %d bytes was taken", len(key))
 			}
 		}
-		if err := j.Commit(Entry{"k", make([]byte, maxPayload)}); !errors.Is(err, ErrTooBig) {
+		if err := j.Commit(Entry{Key: "k", Value: make([]byte, maxPayload)}); !errors.Is(err, ErrTooBig) {
 			t.Errorf("error %v, want ErrTooBig", err)
 		}
 	})
@@ -132,10 +132,10 @@ func TestTornEnd(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "journal")
 	j := open(t, path)
-	put(t, j, Entry{"a", []byte("1")})
-	put(t, j, Entry{"b", []byte("2")})
+	put(t, j, Entry{Key: "a", Value: []byte("1")})
+	put(t, j, Entry{Key: "b", Value: []byte("2")})
 	before := j.size
-	put(t, j, Entry{"a", []byte("last")}, Entry{"c", []byte("last")})
+	put(t, j, Entry{Key: "a", Value: []byte("last")}, Entry{Key: "c", Value: []byte("last")})
 	j.Close()
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -155,7 +155,7 @@ func TestTornEnd(t *testing.T) {
 		if diff := cmp.Diff(want, contents(t, j)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		put(t, j, Entry{"d", []byte("new")})
+		put(t, j, Entry{Key: "d", Value: []byte("new")})
 		j.Close()
 		j = open(t, p)
 		if diff := cmp.Diff(want+"d=new\n", contents(t, j)); diff != "" {
@@ -181,10 +181,10 @@ func TestFramesInValuesAreNotBelieved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	var forged []byte
 	for i := range 100 {
-		forged = salt(i).appendFrame(forged, 1<<40, []Entry{{"x", []byte("y")}}, nil)
+		forged = salt(i).appendFrame(forged, 1<<40, []Entry{{Key: "x", Value: []byte("y")}}, nil)
 	}
 	j := open(t, path)
-	put(t, j, Entry{"script", forged})
+	put(t, j, Entry{Key: "script", Value: forged})
 	size := j.size
 	j.Close()
 	if err := os.Truncate(path, size-1); err != nil {
@@ -199,9 +199,9 @@ func TestFramesInValuesAreNotBelieved(t *testing.T) {
 func TestDamageInTheMiddleIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j := open(t, path)
-	put(t, j, Entry{"a", []byte("acknowledged")})
+	put(t, j, Entry{Key: "a", Value: []byte("acknowledged")})
 	first := j.size
-	put(t, j, Entry{"b", []byte("acknowledged later")})
+	put(t, j, Entry{Key: "b", Value: []byte("acknowledged later")})
 	j.Close()
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -227,10 +227,10 @@ func TestOutdatedFileIsWrittenAnew(t *testing.T) {
 	j := open(t, path)
 	big := make([]byte, 100<<10)
 	for i := range 40 {
-		put(t, j, Entry{"k", append(big, byte(i))}, Entry{fmt.Sprint("small", i%3), []byte{byte(i)}})
+		put(t, j, Entry{Key: "k", Value: append(big, byte(i))}, Entry{Key: fmt.Sprint("small", i%3), Value: []byte{byte(i)}})
 	}
 	if j.size > 2*smallest {
-		t.Errorf("%d bytes for %d live ones", j.size, j.live)
+		t.Errorf("%d bytes for %d live ones", j.size, j.live())
 	}
 	check := func(when string) {
 		t.Helper()
@@ -242,15 +242,15 @@ func TestOutdatedFileIsWrittenAnew(t *testing.T) {
 		}
 	}
 	check("at once")
-	live := j.live
+	live := j.live()
 	j.Close()
 	if err := os.WriteFile(path+".new", []byte("left by a crash"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	j = open(t, path)
 	check("after a restart")
-	if j.live != live {
-		t.Errorf("live size %d after a restart, %d before", j.live, live)
+	if j.live() != live {
+		t.Errorf("live size %d after a restart, %d before", j.live(), live)
 	}
 	if _, err := os.Stat(path + ".new"); err == nil {
 		t.Error("the unfinished file is still there")
@@ -264,7 +264,7 @@ func TestManyCommittersShareSyncs(t *testing.T) {
 	for g := range 16 {
 		wg.Go(func() {
 			for i := range 100 {
-				if err := j.Commit(Entry{fmt.Sprintf("%d/%d", g, i), []byte("x")}); err != nil {
+				if err := j.Commit(Entry{Key: fmt.Sprintf("%d/%d", g, i), Value: []byte("x")}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -273,7 +273,7 @@ func TestManyCommittersShareSyncs(t *testing.T) {
 	wg.Wait()
 	j.Close()
 	n := 0
-	open(t, path).Each(func(string, []byte) error { n++; return nil })
+	open(t, path).Each(func(string, []byte) (uint32, error) { n++; return 0, nil })
 	if n != 1600 {
 		t.Errorf("%d values, want 1600", n)
 	}
@@ -295,12 +295,12 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := open(t, filepath.Join(dir, "journal"))
-	put(t, j, Entry{"a", []byte("1")})
-	if err := j.Commit(Entry{"a", make([]byte, 200<<10)}); !errors.Is(err, unix.ENOSPC) {
+	put(t, j, Entry{Key: "a", Value: []byte("1")})
+	if err := j.Commit(Entry{Key: "a", Value: make([]byte, 200<<10)}); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("error %v, want ENOSPC", err)
 	}
 	os.Remove(ballast)
-	put(t, j, Entry{"b", []byte("2")})
+	put(t, j, Entry{Key: "b", Value: []byte("2")})
 	j.Close()
 	if diff := cmp.Diff("a=1\nb=2\n", contents(t, open(t, j.path))); diff != "" {
 		t.Error(diff)
@@ -310,10 +310,10 @@ func TestFullDisk(t *testing.T) {
 // When a write fails and can't be taken back either, nothing is acknowledged any more.
 func TestBrokenDisk(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal"))
-	put(t, j, Entry{"a", []byte("1")})
+	put(t, j, Entry{Key: "a", Value: []byte("1")})
 	j.file.Close()
 	for range 2 {
-		if err := j.Commit(Entry{"a", []byte("2")}); !errors.Is(err, os.ErrClosed) {
+		if err := j.Commit(Entry{Key: "a", Value: []byte("2")}); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("error %v", err)
 		}
 	}
@@ -326,9 +326,9 @@ func FuzzOpen(f *testing.F) {
 	s := salt(0x0102030405060708)
 	file := appendHeader(nil, headerSize, s)
 	f.Add(file)
-	file = s.appendFrame(file, headerSize, []Entry{{"a", []byte("1")}, {"b", nil}}, nil)
+	file = s.appendFrame(file, headerSize, []Entry{{Key: "a", Value: []byte("1")}, {Key: "b", Value: nil}}, nil)
 	f.Add(file)
-	file = s.appendFrame(file, int64(len(file)), []Entry{{"a", nil}, {"c", []byte{}}}, nil)
+	file = s.appendFrame(file, int64(len(file)), []Entry{{Key: "a", Value: nil}, {Key: "c", Value: []byte{}}}, nil)
 	f.Add(file)
 	f.Add(file[:len(file)-3])
 	f.Add(append(file, 0, 0, 0, 0))
@@ -351,7 +351,7 @@ func FuzzOpen(f *testing.F) {
 
 // FuzzEntries goes past the checksum, which random bytes never satisfy.
 func FuzzEntries(f *testing.F) {
-	frame := salt(0).appendFrame(nil, 0, []Entry{{"a", []byte("1")}, {"b", nil}}, nil)
+	frame := salt(0).appendFrame(nil, 0, []Entry{{Key: "a", Value: []byte("1")}, {Key: "b", Value: nil}}, nil)
 	f.Add(frame[frameHeader:])
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		s := scan{index: make(map[string]place), end: headerSize}
@@ -377,7 +377,7 @@ func BenchmarkCommit16(b *testing.B) {
 	b.SetParallelism(8)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if err := j.Commit(Entry{"k", value}); err != nil {
+			if err := j.Commit(Entry{Key: "k", Value: value}); err != nil {
 				b.Error(err)
 			}
 		}

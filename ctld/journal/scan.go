@@ -14,7 +14,6 @@ import (
 type scan struct {
 	index map[string]place
 	end   int64 // where the good part ends
-	live  int64 // size of a file with the live entries alone
 	salt  salt
 }
 
@@ -43,10 +42,6 @@ func scanFile(r io.ReaderAt, size int64) (scan, error) {
 		if err := salt.tornOrDamaged(r, s.end, size, complete); err != nil {
 			return s, err
 		}
-	}
-	s.live = headerSize
-	for key, p := range s.index {
-		s.live += liveSize(key, p)
 	}
 	return s, nil
 }
@@ -108,7 +103,7 @@ func (s *scan) apply(payload []byte) (ok bool) {
 		}
 		p := place{offset: -1}
 		if value != nil {
-			p = place{at + whole - int64(len(rest)+len(value)), uint32(len(value)), crc32.Checksum(value, castagnoli)}
+			p = place{at + whole - int64(len(rest)+len(value)), uint32(len(value)), crc32.Checksum(value, castagnoli), 0}
 		}
 		changed[key] = p
 		payload = rest

@@ -1,0 +1,37 @@
+package journal
+
+import "sync"
+
+// usage is what the values of each owner take of the file. It has a lock of its own, which is not held while the disk is
+// waited for.
+type usage struct {
+	mu     sync.Mutex
+	all    int64
+	owners map[uint32]int64
+}
+
+func (u *usage) add(owner uint32, bytes int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.owners == nil {
+		u.owners = map[uint32]int64{}
+	}
+	u.all += bytes
+	if u.owners[owner] += bytes; u.owners[owner] == 0 {
+		delete(u.owners, owner)
+	}
+}
+
+// Usage returns how many bytes of the disk the values of owner take, and those of all owners. It does not wait for
+// the disk.
+func (j *Journal) Usage(owner uint32) (own, all int64) {
+	j.usage.mu.Lock()
+	defer j.usage.mu.Unlock()
+	return j.usage.owners[owner], j.usage.all
+}
+
+// live returns what a rewritten file would take.
+func (j *Journal) live() int64 {
+	_, all := j.Usage(0)
+	return headerSize + all
+}

@@ -1,0 +1,68 @@
+package journal
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestUsage: what an owner's values take is what the file takes of them, whatever is replaced or forgotten, and after
+// a restart, too.
+func TestUsage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j := open(t, path)
+	own := func(owner uint32, key string, n int) Entry {
+		return Entry{Key: key, Value: make([]byte, n), Owner: owner}
+	}
+	put(t, j, own(1, "a", 1000), own(1, "b", 500), own(2, "c", 10))
+	put(t, j, own(1, "a", 2000), own(2, "b", 700), Entry{Key: "c"}, Entry{Key: "never"})
+	want := map[uint32]int64{1: own(1, "a", 2000).Size(), 2: own(2, "b", 700).Size()}
+	check := func(when string, j *Journal) {
+		t.Helper()
+		sum := int64(headerSize)
+		for owner := range uint32(4) {
+			got, _ := j.Usage(owner)
+			if got != want[owner] {
+				t.Errorf("%s: owner %d has %d bytes, want %d", when, owner, got, want[owner])
+			}
+			sum += got
+		}
+		if sum != j.live() {
+			t.Errorf("%s: all owners together have %d bytes of %d", when, sum, j.live())
+		}
+		if owner, size := j.Stored("b"); owner != 2 || size != want[2] {
+			t.Errorf("%s: %d bytes of owner %d", when, size, owner)
+		}
+	}
+	check("at once", j)
+	j.mu.Lock()
+	if err := j.rewrite(); err != nil {
+		t.Fatal(err)
+	}
+	j.mu.Unlock()
+	check("rewritten", j)
+	if st, err := os.Stat(path); err != nil || st.Size() != headerSize+want[1]+want[2] {
+		t.Errorf("the file has %d bytes, %v", st.Size(), err)
+	}
+	j.Close()
+	j = open(t, path)
+	if err := j.Each(func(key string, _ []byte) (uint32, error) { return map[string]uint32{"a": 1, "b": 2}[key], nil }); err != nil {
+		t.Fatal(err)
+	}
+	check("after a restart", j)
+}
+
+// TestFileShrinks: what is forgotten is given back, without another value that comes.
+func TestFileShrinks(t *testing.T) {
+	j := open(t, filepath.Join(t.TempDir(), "journal"))
+	for i := range 64 {
+		put(t, j, Entry{Key: fmt.Sprint(i), Value: make([]byte, 256<<10)})
+	}
+	for i := range 60 {
+		put(t, j, Entry{Key: fmt.Sprint(i)})
+		if j.Get(""); j.size > max(smallest, 2*j.live()) { // Get waits until the file is rewritten
+			t.Fatalf("%d bytes for %d live ones", j.size, j.live())
+		}
+	}
+}

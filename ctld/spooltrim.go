@@ -1,0 +1,60 @@
+package ctld
+
+import "slices"
+
+// trim gives up records of a list that takes more room than it may: they would keep jobs from being accepted.
+func (s *spool) trim(list *records) {
+	for uid, surplus := range s.surplus(list) {
+		s.c.log.Error("job records given up: those for accounting take too much room",
+			"uid", uid, "records", len(surplus), "first", key(list.prefix, surplus[0]))
+		if err := s.drop(list, surplus); err != nil {
+			s.c.log.Error("give up job records", "error", err)
+		}
+	}
+}
+
+// held is what one user has of a list, the oldest first.
+type held struct {
+	numbers []uint64
+	sizes   []int64
+	bytes   int64
+}
+
+// surplus returns which records are to be given up, by user. Each is the oldest of the user whose records take the most.
+func (s *spool) surplus(list *records) map[uint32][]uint64 {
+	s.mu.Lock()
+	numbers := slices.Clone(list.numbers)
+	s.mu.Unlock()
+	users := map[uint32]*held{}
+	total := int64(0)
+	for _, n := range numbers {
+		uid, size := s.c.journal.Stored(key(list.prefix, n))
+		h := users[uid]
+		if h == nil {
+			h = new(held)
+			users[uid] = h
+		}
+		h.numbers, h.sizes, h.bytes = append(h.numbers, n), append(h.sizes, size), h.bytes+size
+		total += size
+	}
+	given := map[uint32][]uint64{}
+	for total > list.most {
+		uid := heaviest(users)
+		h := users[uid]
+		given[uid] = append(given[uid], h.numbers[0])
+		total -= h.sizes[0]
+		h.bytes -= h.sizes[0]
+		h.numbers, h.sizes = h.numbers[1:], h.sizes[1:]
+	}
+	return given
+}
+
+func heaviest(users map[uint32]*held) (uid uint32) {
+	most := int64(-1)
+	for u, h := range users {
+		if h.bytes > most {
+			uid, most = u, h.bytes
+		}
+	}
+	return uid
+}
