@@ -65,16 +65,28 @@ type User struct {
 // variables need not be UTF-8, and JSON would quietly replace what is not.
 type Raw string
 
-// MarshalJSON writes a string, or {"b64": "…"} when the string would be another one or longer than that. JSON
-// takes up to six bytes for one.
+// MarshalJSON writes a string, or {"b64": "…"} when the string would be changed by that, or be longer: JSON takes up to
+// six bytes for one.
 func (r Raw) MarshalJSON() ([]byte, error) {
-	if utf8.ValidString(string(r)) {
-		text, err := json.Marshal(string(r))
-		if err != nil || len(text) <= len(`{"b64":""}`)+base64.StdEncoding.EncodedLen(len(r)) {
-			return text, err
-		}
+	if utf8.ValidString(string(r)) && quoted(string(r)) <= base64.StdEncoding.EncodedLen(len(r)) {
+		return json.Marshal(string(r))
 	}
 	return json.Marshal(map[string][]byte{"b64": []byte(r)})
+}
+
+// quoted returns about how long s is as a JSON string.
+func quoted(s string) (n int) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\n' || c == '\r' || c == '\t' || c == '"' || c == '\\':
+			n += 2
+		case c < ' ' || c == '<' || c == '>' || c == '&':
+			n += 6
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -328,15 +329,20 @@ func TestInCgroup(t *testing.T) {
 	}
 }
 
+// TestRawKeepsBytes: any text comes back as it was, and takes hardly more room than in base64.
 func TestRawKeepsBytes(t *testing.T) {
-	for _, want := range []Raw{"", "plain", "caf\xe9", "\x00\xff", `{"b64":""}`} {
-		b, err := want.MarshalJSON()
+	for _, want := range []Raw{"", "plain", "caf\xe9", "\x00\xff", `{"b64":""}`, "ü\u2028", "echo \"$HOME\" >out\n",
+		Raw(strings.Repeat("\x01", 999)), Raw(strings.Repeat("<&>", 333)), Raw(strings.Repeat(`\"`, 500))} {
+		b, err := json.Marshal(want)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got Raw
 		if err := got.UnmarshalJSON(b); err != nil || got != want {
 			t.Errorf("%q became %q, %v", want, got, err)
+		}
+		if len(b) > len(want)*4/3+20 {
+			t.Errorf("%.40q takes %d bytes", want, len(b))
 		}
 	}
 }
