@@ -1,0 +1,59 @@
+package ctld
+
+import (
+	"testing"
+	"time"
+
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// TestPrivate: what PrivateData= hides is hidden from strangers alone; what it does not hide they see, and can't change.
+func TestPrivate(t *testing.T) {
+	for _, tt := range []struct {
+		name               string
+		private            conf.PrivateData
+		jobs, nodes, parts bool // are seen
+	}{
+		{name: "unset", nodes: true, parts: true},
+		{name: "none", private: conf.PrivateNone, jobs: true, nodes: true, parts: true},
+		{name: "jobs,partitions", private: conf.PrivateNone | conf.PrivateJobs | conf.PrivatePartitions, nodes: true},
+		{name: "nodes,users", private: conf.PrivateNone | conf.PrivateNodes | conf.PrivateUsers, jobs: true, parts: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, _ := controller(t, Config{Private: tt.private, Log: quiet})
+			j := &job{record: record{Job: model.Job{UserID: 54321}}}
+			j.Job.Priority = 1
+			if err := c.reserve(j, time.Now()); err != nil { // and never starts
+				t.Fatal(err)
+			}
+			refused := errs.NotFound
+			if tt.jobs {
+				refused = errs.Denied
+			}
+			if err := c.mayKill(stranger, j.id()); errs.KindOf(err) != refused {
+				t.Errorf("a stranger cancels it: %v", err)
+			}
+			for _, uid := range []uint32{54321, me.UID} {
+				if err := c.mayKill(server.Identity{UID: uid}, j.id()); err != nil {
+					t.Errorf("user %d cancels it: %v", uid, err)
+				}
+			}
+			for kind, seen := range map[message.Type]bool{
+				message.RequestNodeInfo: tt.nodes, message.RequestNodeInfoSingle: tt.nodes, message.RequestPartitionInfo: tt.parts,
+			} {
+				// A body that is missing is noticed only by a handler that may answer.
+				_, _, err := c.Handlers()[kind](t.Context(), &server.Request{Type: kind, Identity: stranger})
+				if denied := errs.KindOf(err) == errs.Denied; denied == seen {
+					t.Errorf("message %d: %v", kind, err)
+				}
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.jobs, j.id())
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package dbd
+
+import (
+	"context"
+	"testing"
+
+	"schedrestd/conf"
+	"schedrestd/daemon"
+	"schedrestd/model"
+)
+
+// TestPrivate: whose jobs and calls an ordinary user sees is decided by PrivateData=.
+func TestPrivate(t *testing.T) {
+	store := open(t, room(t))
+	mine, theirs := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)
+	mine.UserID, theirs.UserID = 1000, 1001
+	if err := store.Record(t.Context(), "c1", []model.Job{mine, theirs}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name        string
+		private     conf.PrivateData
+		jobs, users int
+	}{
+		{"unset", 0, 1, 1},
+		{"none", conf.PrivateNone, 2, 2},
+		{"jobs", conf.PrivateNone | conf.PrivateJobs, 1, 2},
+		{"users", conf.PrivateNone | conf.PrivateUsers, 2, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ask := tokens(t, New(store, daemon.Privacy{Hidden: tt.private, Super: onlyRoot}))()
+			list := func(cred model.Credential) (n int) {
+				if err := ask.Jobs(context.Background(), cred, model.AccountingJobFilter{}, func(*model.AccountingJob) error { n++; return nil }); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			if n := list(model.Credential{Token: "0"}); n != 2 {
+				t.Errorf("root sees %d jobs", n)
+			}
+			user := model.Credential{Token: "1000"}
+			if n := list(user); n != tt.jobs {
+				t.Errorf("%d jobs are seen, want %d", n, tt.jobs)
+			}
+			stats, _, err := ask.Stats(context.Background(), user)
+			if err != nil || len(stats.Users) != tt.users {
+				t.Errorf("calls of %d users are seen, want %d: %v", len(stats.Users), tt.users, err)
+			}
+		})
+	}
+}
