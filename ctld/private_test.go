@@ -25,7 +25,7 @@ func TestPrivate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, _ := controller(t, Config{Private: tt.private, Log: quiet})
-			j := &job{record: record{Job: model.Job{UserID: 54321}}}
+			j := &job{record: &record{Job: model.Job{UserID: 54321}}}
 			j.Job.Priority = 1
 			if err := c.reserve(j, time.Now()); err != nil { // and never starts
 				t.Fatal(err)
