@@ -42,32 +42,33 @@ func (p *penalties) wait(c *connection) time.Duration {
 	return p.table.Wait(time.Now(), c.source)
 }
 
-// reject notes that a credential of c's client was rejected, and returns how long its source has to wait. One
+// reject notes that a credential of c's client was rejected. It returns what offend does. One
 // that was rejected before costs nothing, whichever worker reports it: a client that repeats it guesses nothing.
-func (p *penalties) reject(c *connection, credential uint64) time.Duration {
+func (p *penalties) reject(c *connection, credential uint64) (wait time.Duration, begun bool) {
 	if p.table != nil && !c.exempt && p.wait(c) == 0 && !p.rejected.Add(credential) {
 		p.kinds[penalty.Auth].add(1)
-		return 0
+		return 0, false
 	}
 	return p.offend(c, penalty.Auth)
 }
 
-// offend notes an offence of c's source, and returns how long that has to wait from now on.
-func (p *penalties) offend(c *connection, kind penalty.Kind) time.Duration {
+// offend notes an offence of c's source. It returns how long the source has to wait from now on, and
+// reports whether this offence began the wait.
+func (p *penalties) offend(c *connection, kind penalty.Kind) (wait time.Duration, begun bool) {
 	p.kinds[kind].add(1)
 	if p.table == nil || c.exempt {
-		return 0
+		return 0, false
 	}
-	wait, begun := p.table.Offend(time.Now(), c.source, kind)
+	wait, begun = p.table.Offend(time.Now(), c.source, kind)
 	if !begun {
-		return wait
+		return wait, false
 	}
 	p.pauses.add(1)
 	if total, ok := p.lines.add(); ok {
 		p.log.Warn("source blocked", "source", c.source.String(), "listener", c.Listener,
 			"last", kind.String(), "pause", wait, "pauses_so_far", total, "hint", c.source.exemption())
 	}
-	return wait
+	return wait, true
 }
 
 // crashed notes that a worker crashed while it was answering the connections in list.
@@ -95,16 +96,34 @@ func (p *pool) offence(w *worker, m *ipc.Offence) error {
 		return errTooOften("Offence")
 	}
 	var wait time.Duration
+	var begun bool
 	if m.What == ipc.WrongRequest {
-		wait = p.slots.penalties.offend(c, penalty.Malformed)
+		wait, begun = p.slots.penalties.offend(c, penalty.Malformed)
 	} else {
-		wait = p.slots.penalties.reject(c, m.Credential)
+		wait, begun = p.slots.penalties.reject(c, m.Credential)
 	}
-	if wait > 0 {
-		// One that does not read its channel lets its own client ask on.
+	switch {
+	case begun:
+		p.pause(c.source, wait)
+	case wait > 0: // the connection may have come since
 		_ = w.channel.TrySend(&ipc.Pause{ID: m.ID, Seconds: seconds(wait)})
 	}
 	return nil
+}
+
+// pause tells the workers that the clients of all connections of a source have
+// to wait. Told of one alone, they would go on to serve what its others ask.
+// A worker that does not read its channel lets its own clients ask on.
+func (p *pool) pause(of source, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.workers {
+		for id, c := range w.held {
+			if c.source == of && c.fd < 0 {
+				_ = w.channel.TrySend(&ipc.Pause{ID: id, Seconds: seconds(wait)})
+			}
+		}
+	}
 }
 
 // What a worker may report: some at once, and then so many a second. An honest one reports half of that

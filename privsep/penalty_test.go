@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,6 +86,46 @@ func TestLyingOffences(t *testing.T) {
 	}
 }
 
+// TestPauseReachesAll: when a source has to wait, the workers hear it of all its connections, and of nobody else's.
+func TestPauseReachesAll(t *testing.T) {
+	c := Config{Connections: 4, Log: slog.New(slog.DiscardHandler)}
+	c.Setup.Admission = ipc.Admission{Malformed: time.Second, Threshold: time.Second}
+	p := &pool{means: means{slots: newSlots(c)}, workers: map[uint32]*worker{}}
+	offender, other := source{uid: 7, local: true}, source{uid: 8, local: true}
+	var ends []*ipc.Channel
+	for i, held := range []map[uint64]source{{1: offender, 2: offender, 3: other}, {4: offender, 5: other}} {
+		channel, end := channelTo(t, ipc.Worker)
+		ends = append(ends, end)
+		w := &worker{process: &process{channel: channel}, held: map[uint64]*connection{}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
+		for id, from := range held {
+			w.held[id] = &connection{fd: -1, source: from}
+		}
+		p.workers[uint32(i)] = w
+	}
+	for range 2 {
+		if err := p.offence(p.workers[0], &ipc.Offence{ID: 1, What: ipc.WrongRequest}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, w := range p.workers {
+		w.channel.Close()
+	}
+	var paused []uint64
+	for _, end := range ends {
+		for {
+			m, err := end.Receive()
+			if err != nil {
+				break
+			}
+			paused = append(paused, m.Message.(*ipc.Pause).ID)
+		}
+	}
+	slices.Sort(paused)
+	if want := []uint64{1, 2, 4}; !slices.Equal(paused, want) {
+		t.Errorf("the clients of connections %v have to wait, want %v", paused, want)
+	}
+}
+
 // TestRepeatedCredential: a rejected credential costs its source once, whichever worker reports it, and every other one costs again.
 func TestRepeatedCredential(t *testing.T) {
 	for _, tt := range []struct {
@@ -100,7 +141,8 @@ func TestRepeatedCredential(t *testing.T) {
 		p := newPenalties(ipc.Admission{Auth: time.Second, Threshold: 30 * time.Second}, slog.New(slog.DiscardHandler))
 		c := &connection{source: source{uid: 7, local: true}}
 		attempts := 0
-		for ; attempts < 100 && p.reject(c, tt.credentials(attempts)) == 0; attempts++ {
+		for wait := time.Duration(0); attempts < 100 && wait == 0; attempts++ {
+			wait, _ = p.reject(c, tt.credentials(attempts))
 		}
 		if blocked := attempts < 100; blocked != tt.blocked {
 			t.Errorf("%s: %d attempts before it is blocked", tt.name, attempts)

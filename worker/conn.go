@@ -94,6 +94,13 @@ func (c *conn) hurry() {
 	c.hurries = true
 }
 
+// isWriting reports whether a Write has not ended yet.
+func (c *conn) isWriting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writings > 0
+}
+
 func (c *conn) relax() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,6 +18,7 @@ type counters struct {
 	crowded                atomic.Uint64 // … 503: there was no seat
 
 	unread, handshakes, frames atomic.Uint64 // what could not be read, of HTTP/1, TLS, HTTP/2
+	stalled                    atomic.Uint64 // streams that were reset since their client took nothing of the answer
 	told, untold               atomic.Uint64 // offences that the parent was told of; that it was not, since there were too many
 	changes, unrecorded        atomic.Uint64 // that were to be recorded; that were not made since they could not be
 }
@@ -29,7 +30,8 @@ func (s *server) show() {
 	slog.Info("counters",
 		slog.Group("requests", "read", c.requests.Load(), "unauthenticated", c.unauthenticated.Load(), "paused", c.paused.Load(),
 			"rate", c.limited.Load(), "share", c.share.Load(), "no_seat", c.crowded.Load()),
-		slog.Group("malformed", "requests", c.unread.Load(), "handshakes", c.handshakes.Load(), "frames", c.frames.Load()),
+		slog.Group("malformed", "requests", c.unread.Load(), "handshakes", c.handshakes.Load(), "frames", c.frames.Load(),
+			"stalled", c.stalled.Load()),
 		slog.Group("offences", "told", c.told.Load(), "untold", c.untold.Load(), "forwarded_sources", forwarded, "forwarded_forgotten", forgotten),
 		slog.Group("rates", "identities", s.gate.rates.len()),
 		slog.Group("audit", "changes", c.changes.Load(), "unrecorded", c.unrecorded.Load()))

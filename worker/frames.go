@@ -1,37 +1,65 @@
 package worker
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
+	"sync/atomic"
+	"time"
 
 	"schedrestd/ipc"
 )
 
-// frames is a connection with HTTP/2 on it, below which is TLS. HTTP/2 says what a client did wrong in two frames, by a
-// code: GOAWAY of the connection, RST_STREAM of a stream (RFC 9113, 7). http.Server tells of it nobody but its
-// log, and the client: so the heads of the frames that it writes are looked at here.
+// frames is a connection with HTTP/2 on it, below which is TLS. http.Server
+// reports nothing about a client that breaks the rules, so the frames of both
+// directions are followed here. Three things count as malformed requests:
+//
+//   - an error that the client is told of: the code of GOAWAY for the
+//     connection, of RST_STREAM for a stream (RFC 9113, 7);
+//   - a header block over the limit, which http.Server answers with 431;
+//   - more control frames than the client's requests account for. This also
+//     closes the connection.
 //
 // http.Server must not see that it is a *tls.Conn, or would read and write that one itself. It takes this for a
 // client that begins with HTTP/2 without TLS.
 type frames struct {
 	net.Conn
-	wrong func() // called for each offence
+	wrong   func()      // called for each offence
+	paused  func() bool // reports whether the client has to wait for its offences
+	flooded func()      // called before the connection is closed for a flood
 
 	read int  // bytes of the preface that came, and were right
 	bad  bool // … or one was not
 
-	head [17]byte // of a frame that is being written, with the code of one of the two
-	have int      // bytes of head
-	rest int      // bytes of the frame that are of no interest
+	in       scanner
+	out      scanner
+	budget   *budget
+	offended atomic.Bool
 }
 
-// newFrames is c, whose client is told of to o.
+// newFrames returns c as http.Server is to see it. Its client's offences are
+// reported to o.
 func newFrames(c net.Conn, o *offences) *frames {
-	id := idOf(c)
-	return &frames{Conn: c, wrong: func() { o.counts.frames.Add(1); o.malformed(id) }}
+	raw := connOf(c)
+	f := &frames{Conn: c, budget: newBudget(time.Now())}
+	f.wrong = func() {
+		o.counts.frames.Add(1)
+		o.malformed(raw.id)
+	}
+	f.paused = func() bool {
+		of := o.watch.of(raw.id)
+		return of != nil && o.watch.paused(of) > 0
+	}
+	f.flooded = func() {
+		if o.mayTell() {
+			slog.Info("HTTP/2 connection closed", "peer", raw.peer.String(), "cause", errFlood)
+		}
+	}
+	return f
 }
 
 // NetConn is the connection below.
@@ -40,17 +68,40 @@ func (f *frames) NetConn() net.Conn { return f.Conn }
 // preface is what a client begins with (RFC 9113, 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// Read reads, and holds the first bytes against the preface.
+// The errors with which http.Server closes a connection.
+var (
+	errFlood  = errors.New("more control frames than its requests account for")
+	errWaiter = errors.New("its client has to wait")
+)
+
+// Read reads, compares the first bytes with the preface, and charges the
+// frames to the budget.
 func (f *frames) Read(p []byte) (int, error) {
+	// Requests are answered with 429 meanwhile. What never becomes one would
+	// cost the client nothing.
+	if f.offended.Load() && f.paused() {
+		return 0, errWaiter
+	}
 	n, err := f.Conn.Read(p)
-	for i := 0; i < n && !f.bad && f.read < len(preface); i++ {
+	i := 0
+	for ; i < n && !f.bad && f.read < len(preface); i++ {
 		if f.bad = p[i] != preface[f.read]; f.bad {
-			f.wrong()
+			f.offend()
 		}
 		f.read++
 	}
 	if err != nil && isGarbled(err) {
-		f.wrong()
+		f.offend()
+	}
+	if f.bad {
+		return n, err
+	}
+	cost := 0
+	f.in.scan(p[i:n], noPayload, func(head []byte) { cost += f.budget.costOf(head) })
+	if !f.budget.spend(time.Now(), cost) {
+		f.offend()
+		f.flooded()
+		return 0, errFlood
 	}
 	return n, err
 }
@@ -61,44 +112,42 @@ func (f *frames) Write(p []byte) (int, error) {
 	return f.Conn.Write(p)
 }
 
-// The frames that have a code, and where it ends in each.
-const (
-	resetFrame, resetEnd   = 3, 9 + 4
-	goAwayFrame, goAwayEnd = 7, 9 + 8
-)
-
 // look follows the frames in p.
 func (f *frames) look(p []byte) {
-	for len(p) > 0 {
-		if f.rest > 0 {
-			n := min(f.rest, len(p))
-			f.rest, p = f.rest-n, p[n:]
-			continue
+	f.out.scan(p, answerPayload, func(head []byte) {
+		f.budget.earn(head)
+		if isRefusal(head) {
+			f.offend()
 		}
-		end := f.end()
-		n := copy(f.head[f.have:end], p)
-		f.have, p = f.have+n, p[n:]
-		if f.have < f.end() { // more of it, now that its kind is known, or the next piece
-			continue
-		}
-		if f.have > 9 && isWrongCode(binary.BigEndian.Uint32(f.head[f.have-4:f.have])) {
-			f.wrong()
-		}
-		length := int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
-		f.rest, f.have = 9+length-f.have, 0
-	}
+	})
 }
 
-// end is how many bytes of the frame's beginning are wanted.
-func (f *frames) end() int {
-	switch {
-	case f.have < 9:
-	case f.head[3] == resetFrame:
-		return resetEnd
-	case f.head[3] == goAwayFrame:
-		return goAwayEnd
+func (f *frames) offend() {
+	f.offended.Store(true)
+	f.wrong()
+}
+
+// isRefusal reports whether a frame of the server refuses what no valid client
+// sends.
+func isRefusal(head []byte) bool {
+	switch head[3] {
+	case resetFrame, goAwayFrame:
+		return len(head) >= 13 && isWrongCode(binary.BigEndian.Uint32(head[len(head)-4:]))
+	case headersFrame:
+		return isTooLarge(head[9:])
 	}
-	return 9
+	return false
+}
+
+// isTooLarge reports whether a header block begins with status 431. The
+// encoder has no dynamic table (http2), so that it is always a literal with
+// the name of one of the static table's rows 8 to 14 (RFC 7541, 6.2.2), after
+// at most two changes of the table's size.
+func isTooLarge(block []byte) bool {
+	for len(block) > 0 && block[0]&0xe0 == 0x20 {
+		block = block[1:]
+	}
+	return len(block) > 0 && 8 <= block[0] && block[0] <= 14 && bytes.HasPrefix(block[1:], []byte("\x03431"))
 }
 
 // isWrongCode tells whether no client that means well is told that code. One that sends on in a stream which has just ended

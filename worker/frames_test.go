@@ -110,6 +110,10 @@ func TestWrongs(t *testing.T) {
 	two := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
 	start := preface + rawFrame(4, 0, 0, "")
 	get := func(stream uint32) string { return rawFrame(1, 5, stream, "\x82\x87\x84\x01\x03lab") }
+	// 32 KB that take 700 bytes
+	tooLarge := func(stream uint32) string {
+		return rawFrame(1, 5, stream, "\x82\x87\x84\x01\x03lab\x40\x01x\x7f\x81\x03"+strings.Repeat("a", 512)+strings.Repeat("\xbe", 64))
+	}
 	const done = "\x00\x00\x00\x00\x01" // an empty DATA frame that ends a stream, or SETTINGS' acknowledgement
 
 	request, credential := []ipc.Wrong{ipc.WrongRequest}, []ipc.Wrong{ipc.WrongCredential}
@@ -158,6 +162,9 @@ func TestWrongs(t *testing.T) {
 		{"HTTP/2: HPACK that is none", server, within(two, sends(start+rawFrame(1, 5, 1, "\xff\xff\xff\xff\xff"), "")), request},
 		{"HTTP/2: too long a frame", server, within(two, sends(start+"\xff\xff\xff\x00\x00\x00\x00\x00\x01", "")), request},
 		{"HTTP/2: a name in capitals, twice", server, within(two, sends(start+rawFrame(1, 5, 1, "\x82\x87\x84\x00\x01X\x011")+rawFrame(1, 5, 3, "\x82\x87\x84\x00\x01X\x011")+get(5), done)), slices.Repeat(request, 2)},
+		{"HTTP/2: too large a header, twice", server, within(two, sends(start+tooLarge(1)+tooLarge(3)+get(5), done+"\x00\x00\x00\x05")), slices.Repeat(request, 2)},
+		{"HTTP/2: too large a header, by a client that changes the table", server, within(two, sends(preface+rawFrame(4, 0, 0, "\x00\x01\x00\x00\x00\x00")+
+			rawFrame(4, 0, 0, "\x00\x01\x00\x01\x00\x00")+tooLarge(1)+get(3), done+"\x00\x00\x00\x03")), request},
 		{"HTTP/2: more in a stream that has ended", server, within(two, func(c net.Conn) {
 			sends(start+get(1), done)(c)
 			sends(rawFrame(0, 1, 1, "more")+rawFrame(6, 0, 0, "12345678"), "12345678")(c)
@@ -183,6 +190,59 @@ func TestWrongs(t *testing.T) {
 				t.Errorf("the parent is told %v of who takes his time", told)
 			}
 		})
+	}
+}
+
+// TestFloods: frames that get a client nowhere end its connection, and are reported once. What it may send is not.
+func TestFloods(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	leaf, _ := selfSigned(t, key)
+	server := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}, NextProtos: []string{"h2"}}
+	client := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
+	const block, more = "\x82\x87\x84\x01\x03lab", 3 * frameBurst
+	post := rawFrame(1, 4, 1, "\x83\x87\x84\x01\x03lab")
+	for _, tt := range []struct {
+		name, before, frame, after string
+	}{
+		{"PING", "", rawFrame(6, 0, 0, "12345678"), ""},
+		{"SETTINGS", "", rawFrame(4, 0, 0, "\x00\x04\x00\x00\xff\xff"), ""},
+		{"WINDOW_UPDATE", "", rawFrame(8, 0, 0, "\x00\x00\x00\x01"), ""},
+		{"PRIORITY", "", rawFrame(2, 0, 3, "\x00\x00\x00\x01\x00"), ""},
+		{"a kind that nobody knows", "", rawFrame(99, 0, 0, "?"), ""},
+		{"empty DATA", post, rawFrame(0, 0, 1, ""), rawFrame(0, 1, 1, "{}")},
+		{"DATA of a byte each", post, rawFrame(0, 0, 1, " "), rawFrame(0, 1, 1, "{}")},
+		{"CONTINUATION", rawFrame(1, 1, 1, block), rawFrame(9, 0, 1, ""), rawFrame(9, 4, 1, "")},
+		{"RST_STREAM", rawFrame(1, 5, 1, block), rawFrame(3, 0, 1, "\x00\x00\x00\x08"), ""},
+	} {
+		start := preface + rawFrame(4, 0, 0, "") + tt.before
+		ping := rawFrame(6, 0, 0, "the last")
+		for n, want := range map[int]int{frameBurst / 2: 0, more: 1} {
+			text, until := start+strings.Repeat(tt.frame, n)+tt.after+ping, "the last"
+			if want > 0 {
+				until = "" // the connection ends
+			}
+			if told := misbehave(t, time.Minute, server, within(client, sends(text, until))); len(told) != want {
+				t.Errorf("%d of %s: the parent is told %v, want %d", n, tt.name, told, want)
+			}
+		}
+	}
+}
+
+// TestPausedFrames: whoever has to wait, and goes on to send what no request comes of, loses the connection.
+func TestPausedFrames(t *testing.T) {
+	client, far := net.Pipe()
+	defer client.Close()
+	paused := false
+	f := &frames{Conn: far, budget: newBudget(time.Now()), wrong: func() {}, paused: func() bool { return paused }}
+	go io.WriteString(client, preface+rawFrame(6, 0, 0, "12345678"))
+	read := func() error { _, err := f.Read(make([]byte, 10)); return err }
+	for _, tt := range []struct{ offended, paused, want bool }{{false, false, false}, {false, true, false}, {true, false, false}, {true, true, true}} {
+		f.offended.Store(tt.offended)
+		paused = tt.paused
+		if err := read(); (err != nil) != tt.want {
+			t.Errorf("offended %t, paused %t: %v", tt.offended, tt.paused, err)
+		}
 	}
 }
 
@@ -212,7 +272,7 @@ func FuzzFrames(f *testing.F) {
 		text := rawFrame(0, 0, 1, data) + rawFrame(3, 0, 1, "\x00\x00\x00"+string([]byte{code})) + rawFrame(4, 0, 0, "") +
 			rawFrame(7, 0, 0, "\x00\x00\x00\x01\x00\x00\x00"+string([]byte{code})+data) + rawFrame(0, 0, 1, data)
 		seen := 0
-		fr := &frames{wrong: func() { seen++ }}
+		fr := &frames{wrong: func() { seen++ }, budget: newBudget(time.Now())}
 		for rest := text; rest != ""; {
 			n := min(len(rest), int(size)+1)
 			fr.look([]byte(rest[:n]))
@@ -222,8 +282,8 @@ func FuzzFrames(f *testing.F) {
 		if isWrongCode(uint32(code)) {
 			want = 2
 		}
-		if seen != want || fr.rest != 0 || fr.have != 0 {
-			t.Errorf("%d of %d; in the middle of a frame: %d, %d", seen, want, fr.rest, fr.have)
+		if seen != want || fr.out.rest != 0 || fr.out.have != 0 {
+			t.Errorf("%d of %d; in the middle of a frame: %d, %d", seen, want, fr.out.rest, fr.out.have)
 		}
 	})
 }

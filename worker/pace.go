@@ -17,6 +17,16 @@ const (
 	hurried = 5 * time.Second
 )
 
+// A client of HTTP/2 that gives a stream no window reads nothing at all, on a
+// connection that is never full. An answer is written in chunks, to know such
+// a stream from one that is read slowly: at the pace of a portion in the time
+// of hurried, a chunk takes stalled at most. That is also longer than a
+// window's update is on its way.
+const (
+	chunk   = portion / 4
+	stalled = hurried / 4
+)
+
 // leftover is how long the rest of a body is listened to that no handler has read: its client may
 // still be sending, and take the answer afterwards.
 const leftover = time.Second
@@ -32,11 +42,13 @@ type pace struct {
 	body    *pacedBody // nil: the request has none
 	status  int        // of the answer; 0: none was begun
 	http2   bool       // a stream has limits of its own: that it waits for its client is no Write on the connection
+	offend  func()     // called when its stream was stalled while others waited
 
 	mu      sync.Mutex
 	stall   time.Duration
 	reading time.Time // until when the next of the body has to come; zero: nobody waits for it
-	writing bool
+	writing time.Time // since when a write waits for the client; zero: none does
+	judged  time.Time // the value of writing for which dropStalled is called
 	last    time.Time // until when the next piece of the body has to be there; zero: there is no hurry
 	over    bool
 	cut     bool // it has no more time
@@ -44,10 +56,12 @@ type pace struct {
 
 // newPace is the pace of r; r's body is to be read through it.
 func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *course) *pace {
-	p := &pace{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now()}
+	p := &pace{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now(),
+		offend: func() {}}
 	p.seat, _ = r.Context().Value(seatKey{}).(*seat)
 	if c != nil {
 		p.conn = g.server.watch.rawOf(c)
+		p.offend = func() { g.server.offences.stalled(c.id) }
 	}
 	if r.Body != nil && r.Body != http.NoBody {
 		p.body = &pacedBody{ReadCloser: r.Body, pace: p}
@@ -131,7 +145,7 @@ func (p *pace) end() {
 	}
 	now := time.Now()
 	p.cut, p.last = true, now
-	if p.body != nil && !p.body.ended {
+	if p.body != nil && !p.body.ended && p.writing.IsZero() {
 		_ = p.control.SetReadDeadline(now)
 		return
 	}
@@ -144,7 +158,14 @@ func (p *pace) hurry() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || !p.last.IsZero() {
+	if p.over {
+		return
+	}
+	if since := p.writing; p.http2 && !since.IsZero() && !since.Equal(p.judged) {
+		p.judged = since
+		time.AfterFunc(time.Until(since.Add(stalled)), func() { p.dropStalled(since) })
+	}
+	if !p.last.IsZero() {
 		return
 	}
 	p.stall = min(p.stall, hurried)
@@ -152,10 +173,30 @@ func (p *pace) hurry() {
 	if !p.reading.IsZero() {
 		_ = p.control.SetReadDeadline(earlier(p.reading, p.last))
 	}
-	if p.writing {
+	if !p.writing.IsZero() {
 		_ = p.control.SetWriteDeadline(p.last)
 	}
 }
+
+// dropStalled resets the stream when the write that began to wait at since
+// still waits for the client's window. It does not when the connection itself
+// is full, or has something for us to read: that may be the window.
+func (p *pace) dropStalled(since time.Time) {
+	p.mu.Lock()
+	drop := !p.over && !p.cut && p.writing.Equal(since) && !(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
+	p.cut = p.cut || drop
+	p.mu.Unlock()
+	if !drop {
+		return
+	}
+	// When the client has to wait for this, that is known before its next
+	// request gets the seat.
+	p.offend()
+	time.AfterFunc(verdict, p.end)
+}
+
+// verdict is how long the parent may take to answer an offence.
+const verdict = 50 * time.Millisecond
 
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
@@ -194,7 +235,7 @@ func (p *pace) Write(b []byte) (n int, err error) {
 	for err == nil && len(b) > 0 {
 		var m int
 		err = p.timed(func() (err error) {
-			m, err = p.ResponseWriter.Write(b[:min(len(b), portion)])
+			m, err = p.writeChunks(b[:min(len(b), portion)])
 			return err
 		})
 		n, b = n+m, b[m:]
@@ -209,17 +250,35 @@ func (p *pace) flush() {
 	}
 }
 
+// writeChunks writes b, and notes when the client's window had room for each
+// chunk of it.
+func (p *pace) writeChunks(b []byte) (n int, err error) {
+	for err == nil && len(b) > 0 {
+		var m int
+		m, err = p.ResponseWriter.Write(b[:min(len(b), chunk)])
+		n, b = n+m, b[m:]
+		p.waits(time.Now())
+	}
+	return n, err
+}
+
 // timed bounds a write to a stream.
 func (p *pace) timed(write func() error) error {
+	now := time.Now()
 	p.mu.Lock()
-	p.writing = true
-	_ = p.control.SetWriteDeadline(time.Now().Add(p.stall))
+	p.writing = now
+	_ = p.control.SetWriteDeadline(now.Add(p.stall))
 	p.mu.Unlock()
 	err := write()
-	p.mu.Lock()
-	p.writing = false
-	p.mu.Unlock()
+	p.waits(time.Time{})
 	return err
+}
+
+// waits notes since when a write waits for the client.
+func (p *pace) waits(since time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writing = since
 }
 
 // pacedBody counts what comes of a body.

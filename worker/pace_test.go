@@ -152,7 +152,7 @@ func TestHurriedReader(t *testing.T) {
 		_, err = c.Write(make([]byte, 16<<20))
 		ended <- err
 	}()
-	for c.isWriting() == 0 {
+	for !c.isWriting() {
 		time.Sleep(time.Millisecond)
 	}
 	c.hurry()
@@ -167,10 +167,48 @@ func TestHurriedReader(t *testing.T) {
 	}
 }
 
-func (c *conn) isWriting() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.writings
+// TestStalledOrSlow: a stream is dropped whose client gives it no window. One that waits since the connection is full is not, nor
+// one that got on, or whose window may be on its way.
+func TestStalledOrSlow(t *testing.T) {
+	begun := time.Unix(1_700_000_000, 0)
+	for _, tt := range []struct {
+		name   string
+		change func(*testing.T, *pace, net.Conn)
+		want   bool
+	}{
+		{"no window", func(*testing.T, *pace, net.Conn) {}, true},
+		{"the connection is full", func(t *testing.T, p *pace, _ net.Conn) {
+			go p.conn.Write(make([]byte, 16<<20))
+			eventually(t, p.conn.isWriting)
+		}, false},
+		{"something is to be read", func(t *testing.T, p *pace, far net.Conn) {
+			io.WriteString(far, "WINDOW_UPDATE")
+			eventually(t, p.conn.hasUnread)
+		}, false},
+		{"it got on", func(_ *testing.T, p *pace, _ net.Conn) { p.waits(begun.Add(time.Second)) }, false},
+		{"it writes nothing", func(_ *testing.T, p *pace, _ net.Conn) { p.waits(time.Time{}) }, false},
+		{"it is over", func(_ *testing.T, p *pace, _ net.Conn) { p.over = true }, false},
+	} {
+		c, far := handed(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
+		offences := 0
+		w := httptest.NewRecorder()
+		p := &pace{ResponseWriter: w, control: http.NewResponseController(w), http2: true, conn: c, offend: func() { offences++ }, writing: begun}
+		tt.change(t, p, far)
+		p.dropStalled(begun)
+		if p.cut != tt.want || offences > 0 != tt.want {
+			t.Errorf("%s: dropped %t, %d offences", tt.name, p.cut, offences)
+		}
+	}
+}
+
+// eventually waits until is reports true.
+func eventually(t *testing.T, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it never comes to that")
+		}
+	}
 }
 
 // TestWholeHeaderStays: who has sent all of a header keeps his connection, in however many pieces it came, also before its handler is called; who

@@ -59,6 +59,13 @@ func newOffences(a ipc.Admission, w *watch, counts *counters) *offences {
 // malformed tells the parent that the client of connection id sent no request.
 func (o *offences) malformed(id uint64) { o.report(&ipc.Offence{ID: id, What: ipc.WrongRequest}) }
 
+// stalled reports that the client of connection id took nothing of an answer,
+// and others waited for its place.
+func (o *offences) stalled(id uint64) {
+	o.counts.stalled.Add(1)
+	o.malformed(id)
+}
+
 // handshake tells the parent what the client of connection id did, whose handshake failed with err.
 func (o *offences) handshake(id uint64, err error) {
 	what, wrong := blames(err)

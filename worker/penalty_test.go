@@ -137,6 +137,42 @@ func TestPausedConnectionEnds(t *testing.T) {
 	}
 }
 
+// TestPausedInTheQueue: a request that waits for a seat when its client comes to wait gets none.
+func TestPausedInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		setup := ipc.Setup{Requests: 1, Limits: raw, Admission: penal}
+		leave, served := make(chan bool), 0
+		s := newServer(nil, &setup, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			served++
+			<-leave
+		}), NewTokens(), nil)
+		s.watch.tell = func(ipc.Message) error { return nil }
+		answers := make(chan *httptest.ResponseRecorder, 2)
+		for id := range uint64(2) {
+			s.watch.take(id)
+			go func() {
+				r, w := from("203.0.113.9:5"), httptest.NewRecorder()
+				s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.watch.of(id))))
+				answers <- w
+			}()
+			synctest.Wait()
+		}
+		s.watch.pause(1, time.Hour)
+		leave <- true
+		if w := <-answers; w.Code != http.StatusOK {
+			t.Errorf("the first: %d", w.Code)
+		}
+		w := <-answers
+		if w.Code != http.StatusTooManyRequests || w.Header().Get("Connection") != "close" || served != 1 {
+			t.Errorf("the second: %d, Connection: %s; %d were served", w.Code, w.Header().Get("Connection"), served)
+		}
+		if s.gate.seats.taken != 0 {
+			t.Errorf("%d seats are taken", s.gate.seats.taken)
+		}
+		time.Sleep(time.Second) // the looks that the requests have asked for
+	})
+}
+
 // TestReports: only of a connection that is there, so many, and none when there are no penalties.
 func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

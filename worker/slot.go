@@ -50,8 +50,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wait := g.server.offences.wait(r, c); wait > 0 {
-		g.server.counts.paused.Add(1)
-		g.refuse(w, r, late(errPaused, wait))
+		g.refusePaused(w, r, wait)
 		return
 	}
 	if !g.seats.enter(r.Context(), func() { g.hurry(nil) }) {
@@ -61,7 +60,24 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p := &seat{gate: g}
 	defer p.leave()
+	// The client may have offended while its request waited. The seat is free
+	// before it is told so: it may take no answer.
+	if wait := g.server.offences.wait(r, c); wait > 0 {
+		p.leave()
+		p.gone = true
+		if ok && g.server.watch.paused(c) > 0 {
+			w.Header().Set("Connection", "close")
+		}
+		g.refusePaused(w, r, wait)
+		return
+	}
 	g.serve(w, r.WithContext(context.WithValue(r.Context(), seatKey{}, p)), c)
+}
+
+// refusePaused answers a request whose client has to wait for its offences.
+func (g *gate) refusePaused(w http.ResponseWriter, r *http.Request, wait time.Duration) {
+	g.server.counts.paused.Add(1)
+	g.refuse(w, r, late(errPaused, wait))
 }
 
 // refuse answers a request that is not let in.

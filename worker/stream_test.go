@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -47,6 +48,69 @@ func TestBrokenStream(t *testing.T) {
 	defer r.Body.Close()
 	if b, err := io.ReadAll(r.Body); err == nil {
 		t.Errorf("%d bytes, and that is the end", len(b))
+	}
+}
+
+// TestClosedWindow: a client that gives its stream no window loses it when somebody waits for its place, and that is an offence.
+func TestClosedWindow(t *testing.T) {
+	st := newStage(t, ipc.Setup{Limits: raw, Requests: 1, Admission: penal}, nil)
+	told := make(chan ipc.Wrong, 10)
+	st.watch.tell = func(m ipc.Message) error {
+		if o, ok := m.(*ipc.Offence); ok {
+			told <- o.What
+		}
+		return nil
+	}
+	secured := st.rawHTTP2(t, 1)
+	io.WriteString(secured, preface+rawFrame(4, 0, 0, "\x00\x04\x00\x00\x00\x00")+rawFrame(1, 5, 1, "\x82\x87\x84\x01\x03lab"))
+	awaitFrame(t, secured, headersFrame) // its answer begins
+	other := st.connect()
+	io.WriteString(other, get+host+"\r\n")
+	other.SetDeadline(time.Now().Add(time.Minute))
+	if r, err := http.ReadResponse(bufio.NewReader(other), nil); err != nil || r.StatusCode != http.StatusOK {
+		t.Errorf("who waited: %v, %v", r, err)
+	}
+	awaitFrame(t, secured, resetFrame)
+	select {
+	case what := <-told:
+		if what != ipc.WrongRequest {
+			t.Errorf("the parent is told of %v", what)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the parent is not told")
+	}
+}
+
+// rawHTTP2 is a connection that the parent handed over by this number, after its handshake.
+func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	leaf, _ := selfSigned(t, key)
+	near, far := st.pair()
+	far.id = id
+	st.watch.take(id)
+	st.watch.made(id, far, nil)
+	go st.shake(far, tls.Server(far, &tls.Config{NextProtos: []string{"h2"}, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}), time.Minute)
+	c := tls.Client(near, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	must(t, c.Handshake())
+	c.SetDeadline(time.Now().Add(time.Minute))
+	return c
+}
+
+// awaitFrame reads until a frame of that kind has come.
+func awaitFrame(t *testing.T, c net.Conn, kind byte) {
+	t.Helper()
+	for head := make([]byte, frameHeader); ; {
+		if _, err := io.ReadFull(c, head); err != nil {
+			t.Fatalf("no frame of kind %d: %v", kind, err)
+		}
+		if _, err := io.CopyN(io.Discard, c, int64(lengthOf(head))); err != nil {
+			t.Fatal(err)
+		}
+		if head[3] == kind {
+			return
+		}
 	}
 }
 

@@ -1,0 +1,90 @@
+package worker
+
+import (
+	"testing"
+	"time"
+)
+
+// TestFrameBudget: what honest clients do in a minute stays within the budget, and what costs the server more than their requests does not.
+func TestFrameBudget(t *testing.T) {
+	const headers, data, ping, window, reset = headersFrame, dataFrame, 6, windowFrame, resetFrame
+	type client struct {
+		b   *budget
+		now time.Time
+		ok  bool
+	}
+	head := func(kind, flags byte, length int) []byte {
+		return []byte{byte(length >> 16), byte(length >> 8), byte(length), kind, flags}
+	}
+	sends := func(c *client, kinds ...byte) {
+		for _, kind := range kinds {
+			c.ok = c.b.spend(c.now, c.b.costOf(head(kind, 0, 4))) && c.ok
+		}
+	}
+	answer := func(c *client, pieces, length int) {
+		c.b.earn(head(headers, 0, 20))
+		for range pieces {
+			c.b.earn(head(data, 0, length))
+		}
+		c.b.earn(head(data, endStream, 0))
+	}
+	minute := func(each time.Duration, act func(*client)) func(*client) {
+		return func(c *client) {
+			for d := time.Duration(0); d < time.Minute; d += each {
+				act(c)
+				c.now = c.now.Add(each)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		act    func(*client)
+		honest bool
+	}{
+		{"10,000 short answers a second", minute(100*time.Microsecond, func(c *client) {
+			sends(c, headers)
+			answer(c, 1, 500)
+			sends(c, window, window)
+		}), true},
+		{"a long answer, with two updates for each 4 KiB", minute(time.Second, func(c *client) {
+			sends(c, headers)
+			answer(c, 10_000, 4<<10)
+			for range 10_000 {
+				sends(c, window, window)
+			}
+		}), true},
+		{"a body of a thousand frames of 64 bytes", minute(time.Second, func(c *client) {
+			sends(c, headers)
+			for range 1000 {
+				c.ok = c.b.spend(c.now, c.b.costOf(head(data, 0, 64))) && c.ok
+			}
+			answer(c, 1, 100)
+		}), true},
+		{"30 requests a second that are cancelled, with a PING each", minute(time.Second, func(c *client) {
+			for range 30 {
+				sends(c, headers, reset, ping)
+			}
+		}), true},
+		{"a PING each second", minute(time.Second, func(c *client) { sends(c, ping) }), true},
+		{"100 requests a second that are reset", minute(10*time.Millisecond, func(c *client) { sends(c, headers, reset) }), false},
+		{"1000 PINGs a second", minute(time.Millisecond, func(c *client) { sends(c, ping) }), false},
+		{"an answer byte by byte", minute(10*time.Millisecond, func(c *client) {
+			c.b.earn(head(data, 0, 1))
+			sends(c, window, window)
+		}), false},
+		{"credit that was saved up", func(c *client) {
+			sends(c, headers)
+			answer(c, 1000, 16<<10)
+			sends(c, headers)
+			for range 2 * frameBurst {
+				sends(c, ping)
+			}
+		}, false},
+	} {
+		now := time.Unix(1_700_000_000, 0)
+		c := &client{b: newBudget(now), now: now, ok: true}
+		if tt.act(c); c.ok != tt.honest {
+			t.Errorf("%s: within the budget: %t", tt.name, c.ok)
+		}
+	}
+}
