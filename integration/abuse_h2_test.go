@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -194,11 +196,14 @@ func streams(token string) []stream {
 
 		{"continuations without an end", frame(frameHeaders, endStream, 1, literals(fields()...)) + again(20_000, frame(frameContinuation, 0, 1, literals("x", "1"))), goAway},
 		{"empty continuations", frame(frameHeaders, endStream, 1, literals(fields()...)) + again(20_000, frame(frameContinuation, 0, 1, "")), goAway},
-		{"settings by the thousand", again(20_000, frame(frameSettings, 0, 0, "")) + get(), asked + "|" + goAway},
-		{"pings by the thousand", again(20_000, frame(framePing, 0, 0, "12345678")) + get(), asked + "|" + goAway},
-		{"priorities by the thousand", many(20_000, func(i int) string { return frame(framePriority, 0, uint32(2*i+3), number(1)+"\x00") }) + get(), asked + "|" + goAway},
-		{"windows by the thousand", again(20_000, frame(frameWindow, 0, 0, number(1))) + get(), asked + "|" + goAway},
-		{"empty data by the thousand", post() + again(20_000, frame(frameData, 0, 1, "")) + data("{}"), "422, mark 404|" + goAway},
+		{"settings by the thousand", again(20_000, frame(frameSettings, 0, 0, "")) + get(), goAway},
+		{"pings by the thousand", again(20_000, frame(framePing, 0, 0, "12345678")) + get(), goAway},
+		{"priorities by the thousand", many(20_000, func(i int) string { return frame(framePriority, 0, uint32(2*i+3), number(1)+"\x00") }) + get(), goAway},
+		{"windows by the thousand", again(20_000, frame(frameWindow, 0, 0, number(1))) + get(), goAway},
+		{"empty data by the thousand", post() + again(20_000, frame(frameData, 0, 1, "")) + data("{}"), goAway},
+		{"data of a byte each by the thousand", post() + again(20_000, frame(frameData, 0, 1, " ")) + data("{}"), goAway},
+		{"frames that nobody knows by the thousand", again(20_000, frame(99, 0, 0, "?")) + get(), goAway},
+		{"some of each", again(50, frame(frameSettings, 0, 0, "")+frame(framePing, 0, 0, "12345678")+frame(framePriority, 0, 7, number(1)+"\x00")+frame(frameWindow, 0, 0, number(1))+frame(99, 0, 0, "?")) + get(), asked},
 		{"streams that are reset at once", many(5000, func(i int) string {
 			id := uint32(2*i + 3)
 			return frame(frameHeaders, endStream|endHeaders, id, literals(fields()...)) + frame(frameReset, 0, id, number(8))
@@ -230,6 +235,52 @@ func TestAbusesHTTP2(t *testing.T) {
 	}
 	s.ask("GET", "/sched/"+version+"/ping", "").want(t, 200)
 	g.unharmedBy(t, workers)
+}
+
+// TestAbusesHTTP2ArePaused: header blocks that end in 431, floods, and streams that give an answer no window while others wait count as
+// malformed requests: the gateway closes the source's connections for a while.
+func TestAbusesHTTP2ArePaused(t *testing.T) {
+	s := newSecure(t)
+	list := streams(s.userToken)
+	frames := func(name string) string {
+		return list[slices.IndexFunc(list, func(a stream) bool { return a.name == name })].frames
+	}
+	one := frames("a GET")
+	two := one + one[:8] + "\x03" + one[9:] // as many as one connection may have of 16
+	mute := frame(frameSettings, 0, 0, setting(4, 0))
+	for _, tt := range []struct {
+		name, frames string
+		options      []string
+	}{
+		{"431", frames("a large field many times"), nil},
+		{"pings", frames("pings by the thousand"), nil},
+		{"empty data", frames("empty data by the thousand"), nil},
+		{"no window", mute + two, []string{"--max-connections=16"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+			p := s.restd
+			p.Args = slices.Concat(p.Args[:len(p.Args)-2], tt.options, []string{"https://" + address})
+			g := s.gateOf(t, p, []string{"SCHEDRESTD_PENALTIES=threshold:3s"})
+			var all sync.WaitGroup
+			defer all.Wait()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			eventually(t, "its source is blocked", func() bool {
+				c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+				if err != nil {
+					return strings.Contains(g.log(), "last=malformed")
+				}
+				context.AfterFunc(ctx, func() { c.Close() })
+				all.Go(func() {
+					defer c.Close()
+					_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+frame(frameSettings, 0, 0, "")+tt.frames)
+					_, _ = io.Copy(io.Discard, c)
+				})
+				return false
+			})
+		})
+	}
 }
 
 // streamed sends frames and the marker on a connection of its own, and says what became of stream 1 and the marker.
