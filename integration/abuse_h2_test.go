@@ -202,7 +202,7 @@ func streams(token string) []stream {
 		{"windows by the thousand", again(20_000, frame(frameWindow, 0, 0, number(1))) + get(), goAway},
 		{"empty data by the thousand", post() + again(20_000, frame(frameData, 0, 1, "")) + data("{}"), goAway},
 		{"data of a byte each by the thousand", post() + again(20_000, frame(frameData, 0, 1, " ")) + data("{}"), goAway},
-		{"frames that nobody knows by the thousand", again(20_000, frame(99, 0, 0, "?")) + get(), goAway},
+		{"unknown frames by the thousand", again(20_000, frame(99, 0, 0, "?")) + get(), goAway},
 		{"some of each", again(50, frame(frameSettings, 0, 0, "")+frame(framePing, 0, 0, "12345678")+frame(framePriority, 0, 7, number(1)+"\x00")+frame(frameWindow, 0, 0, number(1))+frame(99, 0, 0, "?")) + get(), asked},
 		{"streams that are reset at once", many(5000, func(i int) string {
 			id := uint32(2*i + 3)

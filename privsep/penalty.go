@@ -112,8 +112,8 @@ func (p *pool) offence(w *worker, m *ipc.Offence) error {
 }
 
 // pause tells the workers that the clients of all connections of a source have
-// to wait. Told of one alone, they would go on to serve what its others ask.
-// A worker that does not read its channel lets its own clients ask on.
+// to wait. Otherwise they would go on to serve its other connections. A worker
+// that does not read its channel harms only itself.
 func (p *pool) pause(of source, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -86,7 +86,7 @@ func TestLyingOffences(t *testing.T) {
 	}
 }
 
-// TestPauseReachesAll: when a source has to wait, the workers hear it of all its connections, and of nobody else's.
+// TestPauseReachesAll: a pause is sent for all connections of the source, and for no others.
 func TestPauseReachesAll(t *testing.T) {
 	c := Config{Connections: 4, Log: slog.New(slog.DiscardHandler)}
 	c.Setup.Admission = ipc.Admission{Malformed: time.Second, Threshold: time.Second}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestFrameBudget: what honest clients do in a minute stays within the budget, and what costs the server more than their requests does not.
+// TestFrameBudget: a minute of an honest client stays within the budget, and a flood does not.
 func TestFrameBudget(t *testing.T) {
 	const headers, data, ping, window, reset = headersFrame, dataFrame, 6, windowFrame, resetFrame
 	type client struct {

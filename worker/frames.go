@@ -77,8 +77,8 @@ var (
 // Read reads, compares the first bytes with the preface, and charges the
 // frames to the budget.
 func (f *frames) Read(p []byte) (int, error) {
-	// Requests are answered with 429 meanwhile. What never becomes one would
-	// cost the client nothing.
+	// During a pause requests are answered with 429. Frames that never become
+	// a request would be read all the same.
 	if f.offended.Load() && f.paused() {
 		return 0, errWaiter
 	}

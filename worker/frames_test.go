@@ -193,7 +193,7 @@ func TestWrongs(t *testing.T) {
 	}
 }
 
-// TestFloods: frames that get a client nowhere end its connection, and are reported once. What it may send is not.
+// TestFloods: a flood of frames ends the connection and is reported once. As many frames as a client may send are not.
 func TestFloods(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -209,7 +209,7 @@ func TestFloods(t *testing.T) {
 		{"SETTINGS", "", rawFrame(4, 0, 0, "\x00\x04\x00\x00\xff\xff"), ""},
 		{"WINDOW_UPDATE", "", rawFrame(8, 0, 0, "\x00\x00\x00\x01"), ""},
 		{"PRIORITY", "", rawFrame(2, 0, 3, "\x00\x00\x00\x01\x00"), ""},
-		{"a kind that nobody knows", "", rawFrame(99, 0, 0, "?"), ""},
+		{"an unknown kind", "", rawFrame(99, 0, 0, "?"), ""},
 		{"empty DATA", post, rawFrame(0, 0, 1, ""), rawFrame(0, 1, 1, "{}")},
 		{"DATA of a byte each", post, rawFrame(0, 0, 1, " "), rawFrame(0, 1, 1, "{}")},
 		{"CONTINUATION", rawFrame(1, 1, 1, block), rawFrame(9, 0, 1, ""), rawFrame(9, 4, 1, "")},
@@ -229,7 +229,7 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// TestPausedFrames: whoever has to wait, and goes on to send what no request comes of, loses the connection.
+// TestPausedFrames: a client that offended on this connection loses it when its source has to wait.
 func TestPausedFrames(t *testing.T) {
 	client, far := net.Pipe()
 	defer client.Close()

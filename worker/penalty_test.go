@@ -137,7 +137,7 @@ func TestPausedConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestPausedInTheQueue: a request that waits for a seat when its client comes to wait gets none.
+// TestPausedInTheQueue: a request that waits for a seat is refused when a pause of its client begins.
 func TestPausedInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		setup := ipc.Setup{Requests: 1, Limits: raw, Admission: penal}

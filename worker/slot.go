@@ -60,8 +60,8 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p := &seat{gate: g}
 	defer p.leave()
-	// The client may have offended while its request waited. The seat is free
-	// before it is told so: it may take no answer.
+	// A pause may have begun while the request waited. The seat is given back
+	// first: the client may not read the answer.
 	if wait := g.server.offences.wait(r, c); wait > 0 {
 		p.leave()
 		p.gone = true

@@ -51,7 +51,7 @@ func TestBrokenStream(t *testing.T) {
 	}
 }
 
-// TestClosedWindow: a client that gives its stream no window loses it when somebody waits for its place, and that is an offence.
+// TestClosedWindow: a stream without a window is reset when another request waits for its seat, and that is an offence.
 func TestClosedWindow(t *testing.T) {
 	st := newStage(t, ipc.Setup{Limits: raw, Requests: 1, Admission: penal}, nil)
 	told := make(chan ipc.Wrong, 10)
@@ -68,7 +68,7 @@ func TestClosedWindow(t *testing.T) {
 	io.WriteString(other, get+host+"\r\n")
 	other.SetDeadline(time.Now().Add(time.Minute))
 	if r, err := http.ReadResponse(bufio.NewReader(other), nil); err != nil || r.StatusCode != http.StatusOK {
-		t.Errorf("who waited: %v, %v", r, err)
+		t.Errorf("the other request: %v, %v", r, err)
 	}
 	awaitFrame(t, secured, resetFrame)
 	select {
@@ -81,7 +81,7 @@ func TestClosedWindow(t *testing.T) {
 	}
 }
 
-// rawHTTP2 is a connection that the parent handed over by this number, after its handshake.
+// rawHTTP2 returns a connection after its handshake, as if the parent had handed it over by this number.
 func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
