@@ -111,17 +111,17 @@ type Controller struct {
 	tasks   sync.WaitGroup
 	wake    chan struct{} // the queue may have something to start
 
-	queries *semaphore.Semaphore // lists that are worked out concurrently
+	queries *semaphore.Semaphore // bounds the lists that are encoded concurrently
 
-	// mu guards what follows. Nothing is encoded, sorted or searched under it.
+	// mu guards the fields below. Lists are neither filtered, sorted nor encoded under it.
 	mu      sync.Mutex
 	jobs    map[uint32]*job
 	usage   usage
 	queue   *queue.Queue
 	next    uint32     // number of the next job
 	changed model.Time // when a job last changed
-	edits   uint64     // how often jobs changed
-	sorted  []*record  // the present snapshot; nil: to be made
+	edits   uint64     // number of changes of jobs
+	sorted  []*record  // the current snapshot; nil when it is out of date
 	idle    model.Time // when the last job ended
 }
 

@@ -37,7 +37,7 @@ func (c *Controller) handleUserJobs(ctx context.Context, r *server.Request) (mes
 	return jobInfo(ctx, list)
 }
 
-// jobInfo is the answer that shows the jobs in list.
+// jobInfo returns the answer that shows the jobs in list.
 func jobInfo(ctx context.Context, list []*record) (message.Type, message.Body, error) {
 	now := time.Now()
 	info := &message.JobInfo{LastUpdate: model.At(now)}
@@ -104,7 +104,7 @@ func (c *Controller) sees(who server.Identity, j *record) bool {
 	return c.privacy.Sees(who.UID, j.Job.UserID, conf.PrivateJobs)
 }
 
-// shown returns the job as it is shown at now: with the reason why it waits.
+// shown returns the job as clients see it at now: with the reason why it waits.
 func (r *record) shown(now time.Time) model.Job {
 	m := r.Job
 	if m.State.Base() == model.JobPending {

@@ -41,7 +41,7 @@ const (
 	ended
 )
 
-// job is a job in memory. The controller's mutex guards it, but for its number.
+// job is a job in memory. The controller's mutex guards all fields but number.
 type job struct {
 	*record
 	number    uint32
@@ -52,7 +52,7 @@ type job struct {
 	counted   load       // in Controller.usage
 }
 
-// record is a job in the journal. It is not changed once others may see it: see update.
+// record is a job in the journal. Once c.jobs has it, it is not changed: see update.
 type record struct {
 	Job  model.Job  `json:"job"`
 	Need queue.Need `json:"need"`

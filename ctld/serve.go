@@ -51,21 +51,21 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	return err
 }
 
-// Bytes of requests that are in memory at a time, of all users and of one. One user's
-// is enough for the longest submission.
+// Limits of the bytes of requests that are in memory at a time. One user's is
+// enough for the longest submission.
 const (
-	allRequests  = 64 << 20
-	userRequests = 16 << 20
+	allRequests  = 64 << 20 // of all users
+	userRequests = 16 << 20 // of one user
 )
 
-// garbagePercent keeps the controller's memory close to what it holds. Most of that
-// is jobs, which live long, so collecting twice as often costs little.
+// garbagePercent is GOGC: half of Go's default. Most of the controller's memory is
+// jobs, which live long, so collecting garbage twice as often costs little.
 //
-// A limit of the unit (MemoryMax=) would count the jobs too, and one on the
-// controller's own cgroup the step processes, one for each running job. So what
-// the controller holds is bounded piece by piece: jobs and their texts by the quotas
-// of users (usage.go), requests and answers by the budgets of rpc/server, lists that
-// are worked out by daemon.NewQueries.
+// The kernel does not limit that memory. MemoryMax= in the unit would count the jobs
+// too, and a limit on the controller's own cgroup would count the step processes,
+// one for each running job. So each part has a limit of its own: jobs have the quotas
+// of usage.go, requests and answers the budgets of rpc/server, and lists that are
+// being encoded daemon.NewQueries.
 const garbagePercent = 50
 
 // socketMode says who may connect to the UNIX socket. Who that is, the kernel says, so it is open to

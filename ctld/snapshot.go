@@ -11,11 +11,11 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// A list is encoded from a snapshot, outside the lock: a record is never changed, but replaced
-// by another one. So a snapshot takes a pointer for each job, one snapshot serves all requests
+// A list is encoded from a snapshot, outside the lock. That works because a record is never
+// changed: update replaces it. A snapshot is one pointer for each job, all requests share it
 // until a job changes, and the lock is held only while the pointers are copied.
 
-// update replaces the record of j by one that change has changed; c.mu is held.
+// update replaces the record of j by a copy to which change was applied; c.mu is held.
 func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	r := *j.record
 	change(&r.Job)
@@ -54,13 +54,13 @@ func (c *Controller) snapshot() (list []*record, changed model.Time) {
 	return list, changed
 }
 
-// visible returns those of list that who may see, and of these only the ones with an id in ids
-// unless that is nil. It sorts ids.
-func (c *Controller) visible(who server.Identity, list []*record, ids []uint32) []*record {
+// visible returns the records in list that the client may see, and if ids is not nil, only those
+// with an id in ids. It sorts ids.
+func (c *Controller) visible(client server.Identity, list []*record, ids []uint32) []*record {
 	slices.Sort(ids)
 	var found []*record
 	for _, r := range list {
-		if !c.sees(who, r) {
+		if !c.sees(client, r) {
 			continue
 		}
 		if ids != nil {
@@ -73,9 +73,9 @@ func (c *Controller) visible(who server.Identity, list []*record, ids []uint32) 
 	return found
 }
 
-// list returns a handler for requests whose answers grow with the number of jobs. h reads the
-// request and returns the answer, which is encoded here: at most a few at a time for one user,
-// and none for a client that has gone.
+// list returns a handler for a request whose answer grows with the number of jobs. h reads the
+// request and returns the answer, which is encoded here: a few at a time for each user, and none
+// for a client that has closed its connection.
 func (c *Controller) list(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		leave, err := c.queries.Acquire(ctx, r.Identity.UID)
@@ -92,8 +92,8 @@ func (c *Controller) list(h server.Handler) server.Handler {
 	}
 }
 
-// pull returns a function for codec.Stream's Pull that makes an element of each record in
-// list. It fails once ctx has ended.
+// pull returns a function for the Pull of a codec.Stream, which makes an element of each record
+// in list. It fails once ctx has ended.
 func pull[T any](ctx context.Context, list []*record, element func(*record) T) func() (*T, error) {
 	var one T
 	return func() (*T, error) {

@@ -7,7 +7,7 @@ import (
 	"schedrestd/semaphore"
 )
 
-// MaxQueries is how many long answers are worked out concurrently. Others wait.
+// MaxQueries is how many long answers a daemon computes concurrently. Others wait.
 const MaxQueries = 8
 
 // MaxUserQueries returns how many of them are of one user: no user's queries
@@ -17,7 +17,7 @@ func MaxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxQueri
 // queryPatience is how long a query waits for its turn.
 const queryPatience = 30 * time.Second
 
-// NewQueries returns what bounds how many long answers a daemon works out
+// NewQueries returns a semaphore for the long answers that a daemon computes
 // concurrently, so that they fit into memory and no user has all of them.
 func NewQueries() *semaphore.Semaphore {
 	return semaphore.New(MaxQueries, MaxUserQueries(), queryPatience)

@@ -28,8 +28,8 @@ type waiter struct {
 	start chan struct{}
 }
 
-// New returns a Semaphore of total places, of which one user can hold each. A
-// user waits for a place at most for patience.
+// New returns a Semaphore of total places, of which one user can hold each. No
+// caller waits longer than patience.
 func New(total, each int, patience time.Duration) *Semaphore {
 	return &Semaphore{total: total, each: each, patience: patience, held: map[uint32]int{}}
 }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// BenchmarkStart is a look at 10,000 held jobs, as after each submission. The controller's lock is held for it.
+// BenchmarkStart looks for jobs to start among 10,000 held ones, as the controller does under its lock
+// after each submission.
 func BenchmarkStart(b *testing.B) {
 	q := New(Need{CPUs: 1})
 	for id := range uint32(10_000) {

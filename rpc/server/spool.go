@@ -18,8 +18,8 @@ import (
 // client that asks and does not read then costs no memory.
 const spoolMemory = 64 << 10
 
-// socketBuffer is how much of a long answer waits in the kernel, which would take
-// megabytes for each connection, and no budget counts them.
+// socketBuffer bounds how much of a long answer waits in the kernel, which no budget
+// counts. By default the kernel takes megabytes for each connection.
 const socketBuffer = 256 << 10
 
 // spool is an encoded answer that waits to be sent.
