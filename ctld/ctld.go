@@ -110,6 +110,7 @@ type Controller struct {
 	stop    context.CancelFunc
 	tasks   sync.WaitGroup
 	wake    chan struct{} // the queue may have something to start
+	large   sync.Mutex    // held while a large job is encoded and written: memory has one of them at a time. Taken before mu
 
 	queries *semaphore.Semaphore // bounds the lists that are encoded concurrently
 

@@ -120,6 +120,10 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if isLarge(spec) {
+		c.large.Lock()
+		defer c.large.Unlock()
+	}
 	e, err := entry(j.Job.UserID, key(specPrefix, uint64(j.id())), spec)
 	if err != nil {
 		return err
@@ -129,7 +133,10 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	l := c.kept(j, record.Size())
 	l.due += sizes(entries)
 	c.mu.Lock()
-	if err = c.take(j, l); err == nil {
+	if err = c.slow(j.Job.UserID, now); err == nil { // again: others were charged meanwhile
+		err = c.take(j, l)
+	}
+	if err == nil {
 		c.charge(j.Job.UserID, l.due+record.Size(), now) // the record is written again when the job ends
 	}
 	c.mu.Unlock()
@@ -141,6 +148,15 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	}
 	failpoint.Here("recorded")
 	return nil
+}
+
+// isLarge reports whether encoding spec takes so much memory that it is done for one job at a time.
+func isLarge(spec *step.Spec) bool {
+	n := len(spec.Script)
+	for _, v := range spec.Environment {
+		n += len(v)
+	}
+	return n > 256<<10
 }
 
 // texts returns how many bytes of the journal the record of j takes.
