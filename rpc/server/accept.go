@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"errors"
-	"log/slog"
 	"net"
 	"syscall"
 	"time"
@@ -14,11 +13,6 @@ import (
 
 // Serve accepts connections from ln, which it closes at its end, until Shutdown (the
 // result is then ErrClosed) or until ln fails. It may be called for several listeners.
-//
-// Each listener has its own slots: strangers that fill the TCP port leave the UNIX socket
-// usable. Without a free slot nothing is accepted, and clients wait in the kernel's
-// queue; a connection closed at once would leave them in doubt. On a UNIX socket, where the
-// kernel says who wants in, one uid can't have them all, and some are kept for a Super.
 func (s *Server) Serve(ln net.Listener) error {
 	defer ln.Close()
 	s.mu.Lock()
@@ -30,29 +24,21 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.listeners[ln] = struct{}{}
 	s.mu.Unlock()
 
-	most := cmp.Or(s.MaxConns, defaultMaxConns)
-	users := &userCount{most: most, each: cmp.Or(s.MaxPerUser, defaultMaxPerUser), super: s.Super, held: map[uint32]int{}}
+	p := &pool{most: cmp.Or(s.MaxConns, defaultMaxConns), each: cmp.Or(s.MaxPerUser, defaultMaxPerUser), room: make(chan struct{}, 1)}
 	if ln.Addr().Network() == "unix" {
-		most += reserve // who wants in is known there
+		p.kept = reserve
 	}
-	slots := make(chan struct{}, most)
 	for {
-		select {
-		case slots <- struct{}{}:
-		case <-s.ctx.Done():
-			return ErrClosed
-		}
 		nc, err := s.accept(ln)
 		if err != nil {
 			return err
 		}
-		c := s.admit(nc, users)
+		c := s.admit(nc, p)
 		if c == nil {
-			go func() { nc.Close(); <-slots }()
 			continue
 		}
 		go func() {
-			defer func() { s.release(c, users); <-slots }()
+			defer s.release(c)
 			c.serve()
 		}()
 	}
@@ -97,37 +83,40 @@ func temporary(err error) bool {
 	return false
 }
 
-// admit makes a conn of nc and counts it in; nil when it is not to be served.
-func (s *Server) admit(nc net.Conn, users *userCount) *conn {
-	c := &conn{server: s, nc: nc}
+// admit makes a conn of nc and counts it in p; it closes nc and returns nil when nc is
+// not to be served.
+func (s *Server) admit(nc net.Conn, p *pool) *conn {
+	c := &conn{server: s, nc: nc, in: p}
 	if unix, ok := nc.(*rights.Conn); ok {
 		peer, err := become.Peer(unix)
 		if err != nil {
 			s.log().Warn("peer of a UNIX socket", "error", err)
+			s.turnAway(c)
 			return nil
 		}
 		c.peer, c.local = peer, true
-		if !users.take(peer.UID) {
-			s.say(slog.LevelWarn, "too many connections of one user, or of all", "uid", peer.UID)
-			return nil
-		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing {
-		users.give(c)
+	c.source = c.place()
+	if s.crowded(p) {
+		c.source = c.origin()
+	}
+	if !s.enter(c) {
+		s.turnAway(c)
 		return nil
 	}
-	s.conns[c] = struct{}{}
-	s.wait.Add(1)
 	return c
 }
 
-func (s *Server) release(c *conn, users *userCount) {
-	c.nc.Close()
+// turnAway closes c, which was not counted in.
+func (s *Server) turnAway(c *conn) {
 	s.mu.Lock()
-	delete(s.conns, c)
-	users.give(c)
+	c.in.leaving++
 	s.mu.Unlock()
-	s.wait.Done()
+	go func() {
+		c.nc.Close()
+		s.mu.Lock()
+		c.in.leaving--
+		s.mu.Unlock()
+		c.in.signal()
+	}()
 }

@@ -11,7 +11,6 @@ import (
 	"net"
 	"runtime"
 	"runtime/debug"
-	"sync"
 	"syscall"
 	"time"
 
@@ -29,11 +28,18 @@ type conn struct {
 	nc     net.Conn
 	local  bool         // on a UNIX socket
 	peer   become.Ucred // of the other process, when local
-	early  []byte       // was read while an earlier request was being answered
+	asked  bool         // whether from is known: see origin
+	from   source
+	early  []byte // was read while an earlier request was being answered
 
-	mu     sync.Mutex
-	busy   bool // a whole request is here and is being answered
-	ending bool // no further request is taken
+	// server.mu guards these.
+	in      *pool
+	source  source    // what it counts against: place, origin, or the user of its credential
+	known   bool      // the credential was judged
+	since   time.Time // when the server began to wait for this client, unless busy
+	busy    bool      // a whole request is here and is being answered
+	ending  bool      // no further request is taken
+	leaving bool      // was told to end, to make room
 }
 
 // serve serves c to its end. A panic in a handler costs this connection alone; it is
@@ -45,18 +51,22 @@ func (c *conn) serve() {
 		}
 	}()
 	switch err := c.exchange(); {
-	case err == nil, errors.Is(err, wire.ErrNone), errors.Is(err, net.ErrClosed):
+	case c.evicted():
+		c.say(slog.LevelInfo, "silent connection closed to make room")
+	case err == nil, errors.Is(err, wire.ErrNone), errors.Is(err, net.ErrClosed), errors.Is(err, ErrClosed):
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE): // how many a client says good-bye
-		c.server.say(slog.LevelDebug, "connection ended", "peer", c.peerName(), "error", err)
+		c.say(slog.LevelDebug, "connection ended", "error", err)
 	default:
-		c.server.say(slog.LevelInfo, "connection ended", "peer", c.peerName(), "error", err)
+		c.say(slog.LevelInfo, "connection ended", "error", err)
 	}
 }
 
 // exchange reads the beginning of the first message, which tells the two protocols
 // apart: a version (at least 0x2600), or the number that opens a connection that stays.
 func (c *conn) exchange() error {
-	c.nc.SetReadDeadline(time.Now().Add(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)))
+	if !c.await(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
+		return ErrClosed
+	}
 	n, err := wire.Length(c.nc, cmp.Or(c.server.MaxRequest, defaultMaxRequest))
 	if err != nil {
 		return err
@@ -91,17 +101,22 @@ func (c *conn) single(front []byte, n int) error {
 	}
 	id, err := c.identify(f.Credential)
 	if err != nil {
-		c.server.say(slog.LevelInfo, "credential refused", "peer", c.peerName(), "request", f.Header.Type, "error", err)
+		c.say(slog.LevelInfo, "credential refused", "request", f.Header.Type, "error", err)
 		defer c.linger(n - len(front))
 		return c.answerError(f, err)
 	}
-	give, err := c.room(f.Header.Type, id, int(f.Header.BodyLength))
+	var give func()
+	if err = c.server.claim(c, id); err == nil {
+		give, err = c.room(f.Header.Type, id, int(f.Header.BodyLength))
+	}
 	if err != nil {
 		defer c.linger(n - len(front))
 		return c.answerError(f, err)
 	}
 	defer give()
-	c.nc.SetReadDeadline(time.Now().Add(cmp.Or(c.server.BodyTimeout, defaultBodyTimeout)))
+	if !c.await(cmp.Or(c.server.BodyTimeout, defaultBodyTimeout)) {
+		return ErrClosed
+	}
 	body, err := wire.Fill(yielding{c.nc}, f.Body, int(f.Header.BodyLength))
 	if err != nil {
 		return err
@@ -178,8 +193,7 @@ func (c *conn) answerError(f message.Frame, err error) error {
 // linger lets the peer send the n bytes of its message that nobody wants. Closed
 // before that, the kernel resets the connection, and the answer may be lost with it.
 func (c *conn) linger(n int) {
-	if n > 0 {
-		c.nc.SetReadDeadline(time.Now().Add(lingerTimeout))
+	if n > 0 && c.await(lingerTimeout) {
 		io.CopyN(io.Discard, yielding{c}, int64(n))
 	}
 }
@@ -200,28 +214,47 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
+// await sets how long the client may take to send what is read next; false when c is to
+// end instead.
+func (c *conn) await(d time.Duration) bool {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	if c.ending {
+		return false
+	}
+	c.nc.SetReadDeadline(time.Now().Add(d))
+	return true
+}
+
 // begin marks c busy with a request; false when it is to end instead.
 func (c *conn) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
 	c.busy = !c.ending
 	return c.busy
 }
 
 // end marks the request as answered; false when no other is to be taken.
 func (c *conn) end() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.busy = false
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	c.busy, c.since = false, time.Now()
+	c.in.signal()
 	return !c.ending
 }
 
-// closeIfIdle closes c unless a request is being answered, after which no other is taken.
-func (c *conn) closeIfIdle() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// interrupt has c end unless a request is being answered, after which no other is taken.
+// Its own goroutine closes it, since that may take time. The caller holds server.mu.
+func (c *conn) interrupt() {
 	c.ending = true
 	if !c.busy {
-		c.nc.Close()
+		c.nc.SetReadDeadline(time.Unix(1, 0))
 	}
+}
+
+// evicted reports whether c was told to end to make room for another connection.
+func (c *conn) evicted() bool {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	return c.leaving
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
-	"time"
 
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
@@ -21,7 +20,7 @@ func (c *conn) persist(opening []byte) error {
 	s, init, err := c.open(opening)
 	if err != nil {
 		number, text := fault.Number(err)
-		c.server.say(slog.LevelInfo, "connection refused", "peer", c.peerName(), "error", err)
+		c.say(slog.LevelInfo, "connection refused", "error", err)
 		return s.short(uint16(s.version)<<8, number, text)
 	}
 	if err := s.short(uint16(init.Version)<<8, 0, ""); err != nil {
@@ -60,6 +59,9 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	if s.identity, err = c.identify(f.Credential); err != nil {
 		return s, init, err
 	}
+	if err := c.server.claim(c, s.identity); err != nil {
+		return s, init, err
+	}
 	if err := f.Decode(&init); err != nil {
 		return s, init, fault.Of(fault.IncompletePacket, "")
 	}
@@ -74,12 +76,16 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 
 // next waits for one request and answers it.
 func (s *session) next() error {
-	s.nc.SetReadDeadline(time.Now().Add(cmp.Or(s.server.IdleTimeout, defaultIdleTimeout)))
+	if !s.await(cmp.Or(s.server.IdleTimeout, defaultIdleTimeout)) {
+		return ErrClosed
+	}
 	n, err := wire.Length(s, cmp.Or(s.server.MaxRequest, defaultMaxRequest))
 	if err != nil {
 		return err
 	}
-	s.nc.SetReadDeadline(time.Now().Add(cmp.Or(s.server.BodyTimeout, defaultBodyTimeout)))
+	if !s.await(cmp.Or(s.server.BodyTimeout, defaultBodyTimeout)) {
+		return ErrClosed
+	}
 	if n < 2 {
 		return codec.ErrShort
 	}

@@ -51,8 +51,8 @@ type Server struct {
 
 	Oldest, Newest codec.Version // protocol versions accepted; 0: all that are known
 
-	MaxConns     int           // to one listener at a time
-	MaxPerUser   int           // of them by one uid on a UNIX socket; a Super's don't count
+	MaxConns     int           // connections to one listener
+	MaxPerUser   int           // of them, with a credential of one user; a Super's don't count
 	MaxRequest   int           // bytes of one message, whatever Limit says
 	MaxBytes     int           // of all requests that are here at a time; a Super's don't count
 	MaxUserBytes int           // of them by one uid
@@ -79,7 +79,7 @@ type Server struct {
 // Defaults of Server's limits.
 const (
 	defaultMaxConns     = 512
-	defaultMaxPerUser   = 32
+	defaultMaxPerUser   = 128 // one user at the gateway may have all of its requests there
 	defaultMaxRequest   = 64 << 20
 	defaultMaxBytes     = 128 << 20
 	defaultMaxUserBytes = 32 << 20
@@ -91,7 +91,7 @@ const (
 	defaultIdleTimeout  = 10 * time.Minute
 )
 
-// reserve is how many connections to a UNIX socket a Super can have when all others are taken.
+// reserve is how many connections to a UNIX socket are kept for a Super.
 const reserve = 32
 
 // MaxSmall is the bytes of a request that is a question: all but a few are.
@@ -144,9 +144,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		ln.Close()
 	}
 	for c := range s.conns {
-		c.closeIfIdle()
+		c.interrupt()
 	}
 	s.mu.Unlock()
+	s.talk.flush()
 
 	done := make(chan struct{})
 	go func() { s.wait.Wait(); close(done) }()

@@ -7,47 +7,91 @@ import (
 	"time"
 )
 
-// So many lines about peers go to the log in so much time: strangers could fill the disk else.
+// Limits of the lines about clients in the log, which would otherwise fill the disk. Each
+// source has its own, so that a flood by one does not hide what another does. Sources
+// beyond mostThrottled share one.
 const (
 	throttleLines  = 20
-	throttlePeriod = 10 * time.Second
+	throttlePeriod = time.Minute
+	mostThrottled  = 256
 )
 
-// throttle counts lines.
+// throttle counts the lines about each source, from the first line on until
+// throttlePeriod is over.
 type throttle struct {
 	mu      sync.Mutex
-	begun   time.Time
-	lines   int
-	dropped int
+	sources map[source]*lines
 }
 
-// pass tells whether one more line may be written, and how many were not since one last was.
-func (t *throttle) pass(now time.Time) (ok bool, dropped int) {
+type lines struct {
+	written, left int
+	over          *time.Timer
+	report        func(left int)
+}
+
+// pass reports whether one more line about from may be written. Otherwise it is counted,
+// and report is called with the count when the period is over.
+func (t *throttle) pass(from source, report func(source, int)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now.Sub(t.begun) >= throttlePeriod {
-		t.begun, t.lines = now, 0
+	l, ok := t.sources[from]
+	if !ok && len(t.sources) >= mostThrottled {
+		from = source{}
+		l, ok = t.sources[from]
 	}
-	if t.lines >= throttleLines {
-		t.dropped++
-		return false, 0
+	if !ok {
+		l = &lines{report: func(left int) { report(from, left) }}
+		l.over = time.AfterFunc(throttlePeriod, func() { t.end(from, l) })
+		if t.sources == nil {
+			t.sources = map[source]*lines{}
+		}
+		t.sources[from] = l
 	}
-	t.lines++
-	dropped, t.dropped = t.dropped, 0
-	return true, dropped
+	if l.written >= throttleLines {
+		l.left++
+		return false
+	}
+	l.written++
+	return true
 }
 
-// say logs what a peer did, who may do so as often as he likes.
-func (s *Server) say(level slog.Level, message string, args ...any) {
-	if !s.log().Enabled(context.Background(), level) {
+// end forgets from and reports the lines about it that were left out.
+func (t *throttle) end(from source, l *lines) {
+	t.mu.Lock()
+	if t.sources[from] == l {
+		delete(t.sources, from)
+	}
+	left := l.left
+	l.left = 0
+	t.mu.Unlock()
+	if left > 0 {
+		l.report(left)
+	}
+}
+
+// flush ends the period of all sources.
+func (t *throttle) flush() {
+	t.mu.Lock()
+	all := t.sources
+	t.sources = nil
+	t.mu.Unlock()
+	for from, l := range all {
+		l.over.Stop()
+		t.end(from, l)
+	}
+}
+
+// say logs what the client of c did, which it may do as often as it likes.
+func (c *conn) say(level slog.Level, message string, args ...any) {
+	s := c.server
+	if !s.log().Enabled(context.Background(), level) || !s.talk.pass(c.origin(), s.leftOut) {
 		return
 	}
-	ok, dropped := s.talk.pass(time.Now())
-	if !ok {
-		return
-	}
-	if dropped > 0 {
-		args = append(args, "lines left out before", dropped)
-	}
+	args = append([]any{"peer", c.peerName(), "source", c.origin().String()}, args...)
 	s.log().Log(context.Background(), level, message, args...)
+}
+
+// leftOut logs how many lines about a source were not written.
+func (s *Server) leftOut(from source, n int) {
+	s.log().Warn("log lines left out", "lines", n, "period", throttlePeriod, "source", from.String())
 }

@@ -6,44 +6,6 @@ import (
 	"schedrestd/errs"
 )
 
-// userCount bounds how many connections one local user holds, and all of them together,
-// so that no one locks the others out, and all of them no Super.
-type userCount struct {
-	most, each int
-	super      func(uid uint32) bool
-
-	mu    sync.Mutex
-	total int
-	held  map[uint32]int
-}
-
-func (u *userCount) take(uid uint32) bool {
-	if u.super(uid) {
-		return true
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.held[uid] >= u.each || u.total >= u.most {
-		return false
-	}
-	u.held[uid]++
-	u.total++
-	return true
-}
-
-// give takes c off the count that take put it on.
-func (u *userCount) give(c *conn) {
-	if !c.local || u.super(c.peer.UID) {
-		return
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.total--
-	if u.held[c.peer.UID]--; u.held[c.peer.UID] == 0 {
-		delete(u.held, c.peer.UID)
-	}
-}
-
 // budget bounds how many bytes are held at a time, in total and for one user: of requests in memory, of
 // answers on disk. They are counted before they are held.
 type budget struct {

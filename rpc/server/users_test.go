@@ -1,56 +1,12 @@
 package server
 
 import (
-	"log/slog"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"schedrestd/become"
 	"schedrestd/errs"
 )
-
-func TestUserCount(t *testing.T) {
-	own := func(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
-	u := &userCount{most: 5, each: 2, super: own, held: map[uint32]int{}}
-	stranger := uint32(os.Geteuid()) + 4242
-	c := &conn{local: true, peer: become.Ucred{UID: stranger}}
-	for i, want := range []bool{true, true, false} {
-		if got := u.take(stranger); got != want {
-			t.Errorf("connection %d: %t", i, got)
-		}
-	}
-	if !u.take(stranger+1) || !u.take(0) || !u.take(uint32(os.Geteuid())) {
-		t.Error("one user's connections count against others")
-	}
-	u.give(c)
-	if !u.take(stranger) {
-		t.Error("a closed connection still counts")
-	}
-	u.give(c)
-	u.give(c)
-	u.give(&conn{}) // on TCP: was never counted
-	if len(u.held) != 1 {
-		t.Errorf("left over: %v", u.held)
-	}
-}
-
-// Users who fill all connections together keep no administrator out.
-func TestConnectionsAreKeptForSupers(t *testing.T) {
-	u := &userCount{most: 4, each: 2, super: func(uid uint32) bool { return uid < 10 }, held: map[uint32]int{}}
-	taken := 0
-	for uid := uint32(100); uid < 110; uid++ {
-		for range 3 {
-			if u.take(uid) {
-				taken++
-			}
-		}
-	}
-	if taken != 4 || !u.take(9) {
-		t.Errorf("%d of 4 connections taken, and one of a super's: %t", taken, u.take(9))
-	}
-}
 
 func TestBudget(t *testing.T) {
 	b := &budget{most: 100, each: 40, super: func(uid uint32) bool { return uid == 0 }, held: map[uint32]int{}}
@@ -70,22 +26,6 @@ func TestBudget(t *testing.T) {
 	give()
 	if b.total != 70 || b.held[1] != 10 {
 		t.Errorf("%d bytes, %d of one user, after some were given back", b.total, b.held[1])
-	}
-}
-
-// A stranger costs a line each time he comes, for some times.
-func TestLogIsThrottled(t *testing.T) {
-	var log buffer
-	s := &Server{Log: slog.New(slog.NewTextHandler(&log, nil))}
-	for range 1000 {
-		s.say(slog.LevelInfo, "connection ended")
-		s.say(slog.LevelDebug, "not shown and not counted")
-	}
-	if n := strings.Count(log.String(), "\n"); n != throttleLines {
-		t.Errorf("%d lines", n)
-	}
-	if ok, dropped := s.talk.pass(time.Now().Add(throttlePeriod)); !ok || dropped != 1000-throttleLines {
-		t.Errorf("later: %t, %d left out", ok, dropped)
 	}
 }
 

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"log/slog"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// pool is the connections of one listener. Each listener has its own, so that clients
+// that fill the TCP port leave the UNIX socket usable.
+//
+// A full pool closes a connection that waits for its client, whether for a credential,
+// for the rest of a request or for the next one, and never one whose request is being
+// answered. So a client costs others nothing by being silent, however often it connects.
+// Server.mu guards the fields.
+type pool struct {
+	most    int           // connections, without those that leave
+	each    int           // of them with a credential of one user
+	kept    int           // more than most, for a Super
+	held    int           // connections, without those that leave
+	leaving int           // connections that were told to end and are not closed yet
+	room    chan struct{} // receives a value when a connection may find room that found none
+}
+
+// mostLeaving bounds the connections that are being closed. To close one may take time:
+// see package rights.
+const mostLeaving = 64
+
+// enter waits until there is room for c, and reports whether c may stay. On a UNIX
+// socket it does not wait while all connections are being answered, but refuses all
+// clients except a Super: one that waits would keep a Super waiting behind it.
+func (s *Server) enter(c *conn) bool {
+	for {
+		s.mu.Lock()
+		if s.closing {
+			s.mu.Unlock()
+			return false
+		}
+		room := s.makeRoom(c)
+		if room {
+			c.since = time.Now()
+			c.in.held++
+			s.conns[c] = struct{}{}
+			s.wait.Add(1)
+		}
+		wait := !room && (!c.local || s.isSuper(c) || c.in.leaving >= mostLeaving)
+		s.mu.Unlock()
+		if room {
+			return true
+		}
+		if !wait {
+			c.say(slog.LevelWarn, "connection refused", "error", "too many connections are being answered")
+			return false
+		}
+		select {
+		case <-c.in.room:
+		case <-s.ctx.Done():
+			return false
+		}
+	}
+}
+
+// crowded reports whether half of the connections of p are taken.
+func (s *Server) crowded(p *pool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.held >= p.most/2
+}
+
+// makeRoom reports whether there is room for c, after it has told another connection to
+// end, if need be. The caller holds mu.
+func (s *Server) makeRoom(c *conn) bool {
+	most := c.in.most
+	if s.isSuper(c) {
+		most += c.in.kept
+	}
+	if c.in.leaving >= mostLeaving {
+		return false
+	}
+	return c.in.held < most || s.evict(s.longestSilent(c.in, func(*conn) bool { return true }))
+}
+
+// claim counts c against the user whose credential it sent. A user with too many
+// connections loses the one that was silent longest; when all of them are being answered,
+// c is refused.
+func (s *Server) claim(c *conn, id Identity) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.source, c.known = source{user: true, uid: id.UID}, true
+	if s.Super(id.UID) {
+		return nil
+	}
+	n := 0
+	own := func(other *conn) bool { return other.known && other.source == c.source }
+	for other := range s.conns {
+		if other.in == c.in && !other.leaving && own(other) {
+			n++
+		}
+	}
+	if n <= c.in.each || s.evict(s.longestSilent(c.in, func(other *conn) bool { return other != c && own(other) })) {
+		return nil
+	}
+	return errs.New(errs.TooMany, "too many connections of one user at a time")
+}
+
+// longestSilent returns the connection of p to close first among those that fit and wait
+// for their client, or nil. Connections of a Super come last, and those of the source
+// that has most connections first: a client that connects as often as it can closes its
+// own. The caller holds mu.
+func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
+	count := map[source]int{}
+	for c := range s.conns {
+		if c.in == p && !c.leaving {
+			count[c.source]++
+		}
+	}
+	var first *conn
+	before := func(a, b *conn) bool {
+		if x, y := s.isSuper(a), s.isSuper(b); x != y {
+			return y
+		}
+		if x, y := count[a.source], count[b.source]; x != y {
+			return x > y
+		}
+		return a.since.Before(b.since)
+	}
+	for c := range s.conns {
+		if c.in == p && !c.leaving && !c.busy && fits(c) && (first == nil || before(c, first)) {
+			first = c
+		}
+	}
+	return first
+}
+
+// isSuper reports whether c belongs to a Super. The caller holds mu.
+func (s *Server) isSuper(c *conn) bool { return c.source.user && s.Super(c.source.uid) }
+
+// evict tells c to end, which is not counted any more, and reports whether there was one.
+// The caller holds mu.
+func (s *Server) evict(c *conn) bool {
+	if c == nil {
+		return false
+	}
+	c.leaving = true
+	c.in.held--
+	c.in.leaving++
+	c.interrupt()
+	return true
+}
+
+// release closes c and counts it out.
+func (s *Server) release(c *conn) {
+	c.nc.Close()
+	s.mu.Lock()
+	delete(s.conns, c)
+	if c.leaving {
+		c.in.leaving--
+	} else {
+		c.in.held--
+	}
+	s.mu.Unlock()
+	c.in.signal()
+	s.wait.Done()
+}
+
+// signal lets a connection that found no room look again.
+func (p *pool) signal() {
+	select {
+	case p.room <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,272 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// until waits for a condition.
+func until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// held returns how many connections f has that were not told to end.
+func (f *fixture) held() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for c := range f.conns {
+		if !c.leaving {
+			n++
+		}
+	}
+	return n
+}
+
+// closed reports whether the server closed nc.
+func closed(nc net.Conn) bool {
+	nc.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := nc.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// Clients that connect and send nothing block no other client, however many they are
+// and however long they may take: FrontTimeout never passes here.
+func TestSilentConnectionsGiveWay(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 8,
+				Super: func(uint32) bool { return false }, FrontTimeout: time.Hour})
+			var silent []net.Conn
+			for range 24 {
+				silent = append(silent, f.dial(t, network))
+			}
+			if _, err := f.ask(t, network, encode(t, codec.V2411, message.RequestPing, &token, message.Empty{})); err != nil {
+				t.Fatal(err)
+			}
+			if n := f.held(); n > 8 {
+				t.Errorf("%d connections of 8", n)
+			}
+			until(t, "silent connections stay", func() bool { return closed(silent[0]) && closed(silent[8]) && closed(silent[15]) })
+		})
+	}
+}
+
+// A connection whose request is being answered is never closed to make room. On TCP a
+// client that comes in the meantime waits.
+func TestAnsweredConnectionsStay(t *testing.T) {
+	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
+	f := start(t, &Server{MaxConns: 2, FrontTimeout: time.Hour, Super: func(uint32) bool { return false },
+		Handlers: map[message.Type]Handler{message.RequestPing: func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
+			arrived <- struct{}{}
+			<-proceed
+			return whoami(ctx, r)
+		}}})
+	ping := encode(t, codec.V2411, message.RequestPing, &token, message.Empty{})
+	var busy []net.Conn
+	for range 2 {
+		nc := f.dial(t, "tcp")
+		nc.Write(ping)
+		<-arrived
+		busy = append(busy, nc)
+	}
+	late := f.dial(t, "tcp")
+	late.Write(ping)
+	close(proceed)
+	for i, nc := range append(busy, late) {
+		if _, err := wire.Read(nc, 1<<20); err != nil {
+			t.Errorf("connection %d: %v", i, err)
+		}
+	}
+}
+
+// stay opens a connection that stays.
+func (f *fixture) stay(t *testing.T, cred message.Credential) (net.Conn, message.PersistRC) {
+	t.Helper()
+	nc := f.dial(t, "tcp")
+	rc, err := persistent(t, nc, codec.V2411, opening(t, codec.V2411, cred, codec.V2411))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, rc
+}
+
+// asUser is verify with any user's token: its user is the uid of that number.
+func asUser(token, _ string) (Identity, error) {
+	id := Identity{Name: token, GID: 100}
+	for _, digit := range strings.TrimPrefix(token, "uid ") {
+		id.UID = 10*id.UID + uint32(digit-'0')
+	}
+	return id, nil
+}
+
+func jwt(token string) message.Credential {
+	return message.Credential{Plugin: message.PluginJWT, Token: token}
+}
+
+// A user with many idle sessions loses the oldest of them, and no other user does, whether
+// the user's share is used up or all connections are.
+func TestSessionsOfOneUser(t *testing.T) {
+	for name, most := range map[string][2]int{"share": {100, 4}, "all": {7, 100}} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, &Server{MaxConns: most[0], MaxPerUser: most[1], Super: func(uint32) bool { return false }, Verify: asUser,
+				Persistent: map[message.Type]Handler{message.AccountingGetStats: func(context.Context, *Request) (message.Type, message.Body, error) {
+					return message.AccountingRC, &message.PersistRC{}, nil
+				}}})
+			other, _ := f.stay(t, jwt("uid 7"))
+			var own []net.Conn
+			for range 12 {
+				nc, rc := f.stay(t, jwt("uid 1000"))
+				if rc.Code != 0 {
+					t.Fatalf("refused: %+v", rc)
+				}
+				own = append(own, nc)
+			}
+			until(t, "the oldest sessions stay", func() bool { return closed(own[0]) && closed(own[5]) })
+			b, err := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, nc := range []net.Conn{other, own[11], own[9]} {
+				nc.SetDeadline(time.Now().Add(20 * time.Second))
+				if _, err := persistent(t, nc, codec.V2411, b); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// A user whose connections are all being answered gets no more of them; others do.
+func TestAnsweredConnectionsOfOneUser(t *testing.T) {
+	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
+	f := start(t, &Server{MaxPerUser: 3, Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,
+		Handlers: map[message.Type]Handler{message.RequestPing: func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
+			arrived <- struct{}{}
+			<-proceed
+			return whoami(ctx, r)
+		}}})
+	ping := func(user string) []byte {
+		cred := jwt(user)
+		return encode(t, codec.V2411, message.RequestPing, &cred, message.Empty{})
+	}
+	var busy []net.Conn
+	for range 3 {
+		nc := f.dial(t, "tcp")
+		nc.Write(ping("uid 1000"))
+		<-arrived
+		busy = append(busy, nc)
+	}
+	answer, err := f.ask(t, "tcp", ping("uid 1000"))
+	if err != nil || code(t, answer) != fault.Backoff {
+		t.Errorf("%v, %v", answer, err)
+	}
+	for range 5 {
+		nc := f.dial(t, "tcp")
+		nc.Write(ping("uid 0")) // a Super's don't count
+		<-arrived
+		busy = append(busy, nc)
+	}
+	close(proceed)
+	for _, nc := range busy {
+		if _, err := wire.Read(nc, 1<<20); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Whichever users hold all connections to the UNIX socket, a Super gets in; ordinary users
+// lose theirs before a Super does.
+func TestSuperGetsIn(t *testing.T) {
+	self := uint32(os.Getuid())
+	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
+	s := &Server{MaxConns: 2, FrontTimeout: time.Hour, Super: func(uid uint32) bool { return uid == self },
+		Handlers: map[message.Type]Handler{message.RequestPing: func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
+			arrived <- struct{}{}
+			<-proceed
+			return whoami(ctx, r)
+		}}}
+	f := start(t, s)
+	ping := encode(t, codec.V2411, message.RequestPing, &kernel, message.Empty{})
+	var busy []net.Conn
+	for range 4 {
+		nc := f.dial(t, "unix")
+		nc.Write(ping)
+		<-arrived
+		busy = append(busy, nc)
+	}
+	close(proceed)
+	for _, nc := range busy {
+		if _, err := wire.Read(nc, 1<<20); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The order in which silent connections are closed.
+func TestLongestSilent(t *testing.T) {
+	now := time.Now()
+	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
+	for _, tt := range []struct {
+		name string
+		list []conn
+		want int // -1: none
+	}{
+		{"the longest silent", []conn{{source: user(1), since: at(2)}, {source: user(2), since: at(1)}, {source: user(3), since: at(3)}}, 1},
+		{"of the source with most", []conn{{source: user(1), since: at(1)}, {source: user(2), since: at(2)}, {source: user(2), since: at(3)}}, 1},
+		{"none that is answered", []conn{{source: user(1), busy: true, since: at(1)}, {source: user(1), since: at(2)}}, 1},
+		{"those that are answered count", []conn{{source: user(1), busy: true}, {source: user(2), since: at(1)}, {source: user(1), since: at(2)}}, 2},
+		{"a super's last", []conn{{source: user(0), since: at(1)}, {source: user(0), since: at(2)}, {source: user(2), since: at(3)}}, 2},
+		{"a super's, when there is no other", []conn{{source: user(0), since: at(2)}, {source: user(0), since: at(1)}, {source: user(2), busy: true}}, 1},
+		{"none that leaves", []conn{{source: user(1), since: at(1), leaving: true}, {source: user(2), since: at(2)}}, 1},
+		{"all are answered", []conn{{source: user(1), busy: true}, {source: user(2), busy: true}}, -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &Server{Super: func(uid uint32) bool { return uid == 0 }, conns: map[*conn]struct{}{}}
+			p := &pool{}
+			for i := range tt.list {
+				tt.list[i].in = p
+				s.conns[&tt.list[i]] = struct{}{}
+			}
+			s.conns[&conn{in: &pool{}, source: user(1)}] = struct{}{} // another listener's
+			got := s.longestSilent(p, func(*conn) bool { return true })
+			if tt.want < 0 && got != nil || tt.want >= 0 && got != &tt.list[tt.want] {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// A local TCP client counts as its user, whichever loopback address it comes from.
+func TestOriginOfLocalClients(t *testing.T) {
+	f := start(t, &Server{FrontTimeout: time.Hour, MaxConns: 1})
+	for _, from := range []string{"127.0.0.1:0", "127.7.7.7:0"} {
+		local, err := net.ResolveTCPAddr("tcp", from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc, err := (&net.Dialer{LocalAddr: local}).Dial("tcp", f.tcp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+	}
+	want := fmt.Sprintf(`source="uid %d"`, os.Geteuid())
+	until(t, "the log does not name the user", func() bool { return strings.Contains(f.log.String(), want) })
+}

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"schedrestd/sockdiag"
+)
+
+// source is what a connection counts against: a user, or a client on another machine.
+// The zero source stands for all clients that nothing is known about.
+type source struct {
+	user bool
+	uid  uint32     // when user
+	addr netip.Addr // otherwise; of IPv6 the network, since a client has many addresses there
+}
+
+// String returns the source as the log names it.
+func (s source) String() string {
+	switch {
+	case s.user:
+		return fmt.Sprintf("uid %d", s.uid)
+	case s.addr.Is6():
+		return s.addr.String() + "/64"
+	case s.addr.IsValid():
+		return s.addr.String()
+	}
+	return "others"
+}
+
+// place returns the source of c as far as its addresses tell: the user on a UNIX socket,
+// otherwise the address.
+func (c *conn) place() source {
+	if c.local {
+		return source{user: true, uid: c.peer.UID}
+	}
+	addr := addrPort(c.nc.RemoteAddr()).Addr()
+	if addr.Is6() {
+		addr = netip.PrefixFrom(addr.WithZone(""), 64).Masked().Addr()
+	}
+	return source{addr: addr}
+}
+
+// origin returns the source of the process that connected. The kernel names the user of
+// a client on this machine, over TCP as well: one user has millions of loopback
+// addresses, and all users share 127.0.0.1. To ask it takes longer than to answer a
+// ping, so that this is for connections that are logged, and for a crowd of them. It is
+// called by one goroutine at a time.
+func (c *conn) origin() source {
+	if c.asked {
+		return c.from
+	}
+	c.asked, c.from = true, c.place()
+	if !c.local {
+		if uid, err := sockdiag.Client(addrPort(c.nc.LocalAddr()), addrPort(c.nc.RemoteAddr())); err == nil {
+			c.from = source{user: true, uid: uid}
+		}
+	}
+	return c.from
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	at := tcp.AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+}

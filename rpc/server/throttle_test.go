@@ -1,0 +1,92 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func user(uid uint32) source { return source{user: true, uid: uid} }
+
+// talker returns a connection of from to a server that logs to the buffer.
+func talker(s *Server, from source) *conn {
+	return &conn{server: s, local: true, asked: true, from: from}
+}
+
+// One source's lines are limited, and the log says how many were left out; the lines
+// about another source are all there.
+func TestLogIsThrottledPerSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log buffer
+		s := &Server{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		flood, guesser := talker(s, user(1000)), talker(s, source{addr: netip.MustParseAddr("192.0.2.7")})
+		for i := range 5000 {
+			flood.say(slog.LevelInfo, "credential refused")
+			flood.say(slog.LevelDebug, "not shown and not counted")
+			if i == 4000 {
+				guesser.say(slog.LevelInfo, "credential refused")
+			}
+		}
+		if n := strings.Count(log.String(), `source="uid 1000"`); n != throttleLines {
+			t.Errorf("%d lines about the flood", n)
+		}
+		if n := strings.Count(log.String(), "source=192.0.2.7"); n != 1 {
+			t.Errorf("%d lines about the guesser", n)
+		}
+		time.Sleep(throttlePeriod)
+		synctest.Wait()
+		if want := fmt.Sprintf(`msg="log lines left out" lines=%d period=1m0s source="uid 1000"`, 5000-throttleLines); strings.Count(log.String(), want) != 1 {
+			t.Errorf("no line %s", want)
+		}
+		if strings.Count(log.String(), "left out") != 1 {
+			t.Error("more was left out than that")
+		}
+		before := len(log.String())
+		flood.say(slog.LevelInfo, "credential refused")
+		if len(log.String()) == before {
+			t.Error("nothing is logged in the next period")
+		}
+	})
+}
+
+// However many sources there are, memory and log stay bounded, and all lines are counted.
+func TestLogOfManySources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log buffer
+		s := &Server{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		const sources = 10 * mostThrottled
+		for uid := range uint32(sources) {
+			talker(s, user(uid)).say(slog.LevelInfo, "credential refused")
+		}
+		if n := len(s.talk.sources); n > mostThrottled+1 {
+			t.Errorf("%d sources are remembered", n)
+		}
+		if n := strings.Count(log.String(), "\n"); n != mostThrottled+throttleLines {
+			t.Errorf("%d lines", n)
+		}
+		s.talk.flush()
+		if want := fmt.Sprintf("lines=%d period=1m0s source=others", sources-mostThrottled-throttleLines); !strings.Contains(log.String(), want) {
+			t.Errorf("no line with %s", want)
+		}
+		if len(s.talk.sources) != 0 {
+			t.Error("sources are left")
+		}
+	})
+}
+
+func TestSourceNames(t *testing.T) {
+	for want, s := range map[string]source{
+		"uid 0":         user(0),
+		"192.0.2.7":     {addr: netip.MustParseAddr("192.0.2.7")},
+		"2001:db8::/64": {addr: netip.MustParseAddr("2001:db8::")},
+		"others":        {},
+	} {
+		if s.String() != want {
+			t.Errorf("%q, want %q", s, want)
+		}
+	}
+}
