@@ -3,7 +3,6 @@ package privsep
 import (
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -12,9 +11,6 @@ import (
 	"schedrestd/notify"
 	"schedrestd/rights"
 )
-
-// firstPassed is the descriptor of the first socket that a service manager passes.
-const firstPassed = 3
 
 // nameTLS is the name of a passed socket that speaks TLS: FileDescriptorName=https in its unit.
 const nameTLS = "https"
@@ -26,12 +22,9 @@ const nameTLS = "https"
 // own, and standard input is /dev/null where it was a listener.
 func Activated() ([]*os.File, error) {
 	notify.Prepare()
-	files, err := passed(os.Getenv, os.Getpid())
-	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"} {
-		_ = os.Unsetenv(name)
-	}
-	if err != nil || !listens(0) {
-		return files, err
+	files, err := notify.Sockets()
+	if err != nil || !notify.Listens(0) {
+		return files, errs.Wrap(err, errs.Invalid, "take the sockets of the service manager")
 	}
 	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, aboveStandard)
 	if err != nil {
@@ -47,31 +40,6 @@ func Activated() ([]*os.File, error) {
 	}
 	return append(files, os.NewFile(uintptr(fd), "stdin")), nil
 }
-
-// passed is what the service manager says, when it says it to the process pid.
-func passed(env func(string) string, pid int) ([]*os.File, error) {
-	if env("LISTEN_FDS") == "" || env("LISTEN_PID") != strconv.Itoa(pid) {
-		return nil, nil // meant for a process that started this one, or for nobody
-	}
-	n, err := strconv.Atoi(env("LISTEN_FDS"))
-	if err != nil || n < 0 || n > mostPassed {
-		return nil, errs.New(errs.Invalid, "environment: LISTEN_FDS=%s is not a number up to %d", env("LISTEN_FDS"), mostPassed)
-	}
-	names := strings.Split(env("LISTEN_FDNAMES"), ":")
-	var files []*os.File
-	for i := range n {
-		name := ""
-		if i < len(names) {
-			name = names[i]
-		}
-		unix.CloseOnExec(firstPassed + i)
-		files = append(files, os.NewFile(uintptr(firstPassed+i), name))
-	}
-	return files, nil
-}
-
-// mostPassed is how many sockets may be passed: far more than anybody has.
-const mostPassed = 256
 
 // activated makes listeners of the sockets that came with the start. They are the service manager's:
 // a UNIX socket keeps its mode, and its file stays when the gateway ends.
@@ -97,7 +65,7 @@ func adopt(f *os.File) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !listens(fd) {
+	if !notify.Listens(fd) {
 		return nil, errs.New(errs.Invalid, "%s does not listen for streams", what).
 			WithHint("a socket unit with ListenStream= and Accept=no; for one process a connection StandardInput=socket")
 	}
@@ -134,16 +102,6 @@ func adopt(f *os.File) (*listener, error) {
 	}
 	next.tls = l.tls
 	return next, nil
-}
-
-// listens tells whether fd is a stream socket that listens.
-func listens(fd int) bool {
-	on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
-	if err != nil || on != 1 {
-		return false
-	}
-	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
-	return err == nil && kind == unix.SOCK_STREAM
 }
 
 // number is the descriptor of f, without what (*os.File).Fd does to it.

@@ -1,0 +1,59 @@
+package notify
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	firstPassed = 3   // the descriptor of the first socket that a service manager passes
+	mostPassed  = 256 // sockets that may be passed
+)
+
+// Sockets returns the sockets that the service manager passed to this process
+// (sd_listen_fds(3)), as files with the names that it gives them, or none. Call it once,
+// before anything is started: afterwards the variables are gone, so that no child takes
+// the descriptors for its own.
+func Sockets() ([]*os.File, error) {
+	files, err := passed(os.Getenv, os.Getpid())
+	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"} {
+		_ = os.Unsetenv(name)
+	}
+	return files, err
+}
+
+// passed returns the sockets that the environment announces to the process pid.
+func passed(env func(string) string, pid int) ([]*os.File, error) {
+	if env("LISTEN_FDS") == "" || env("LISTEN_PID") != strconv.Itoa(pid) {
+		return nil, nil // meant for a process that started this one
+	}
+	n, err := strconv.Atoi(env("LISTEN_FDS"))
+	if err != nil || n < 0 || n > mostPassed {
+		return nil, fmt.Errorf("environment: LISTEN_FDS=%s is not a number up to %d", env("LISTEN_FDS"), mostPassed)
+	}
+	names := strings.Split(env("LISTEN_FDNAMES"), ":")
+	var files []*os.File
+	for i := range n {
+		name := ""
+		if i < len(names) {
+			name = names[i]
+		}
+		unix.CloseOnExec(firstPassed + i)
+		files = append(files, os.NewFile(uintptr(firstPassed+i), name))
+	}
+	return files, nil
+}
+
+// Listens reports whether fd is a stream socket that listens.
+func Listens(fd int) bool {
+	on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	if err != nil || on != 1 {
+		return false
+	}
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil && kind == unix.SOCK_STREAM
+}
