@@ -4,11 +4,15 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"net/netip"
+	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"schedrestd/become"
 	"schedrestd/errs"
+	"schedrestd/sockdiag"
 	"schedrestd/socket"
 )
 
@@ -20,34 +24,96 @@ const patience = 2 * time.Second
 // can have their sockets in one directory. schedUser gains nothing by owning it: clients
 // accept that user's sockets, and both daemons do whatever that user asks for.
 //
-// It tries again what another process is in the way of. A daemon that is killed while it
+// Sockets that the service manager passed are used instead of binding them: their port
+// is never free for another program, even while the daemon is restarted. They must be
+// those of the configuration. What was not passed is bound.
+//
+// Listen tries again what another process is in the way of. A daemon that is killed while it
 // forks has a child for a moment, until that executes its own program, which still
 // has all that was open: the port, and the lock beside the socket. Whoever restarts it
 // at once must not fail for that.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		listeners, err := listen(address, port, path, mode, schedUser)
+		listeners, err := listen(address, port, path, socket.Options{Mode: mode, Private: become.PrivateGroup, Holder: schedUser})
 		if err == nil || errs.KindOf(err) != errs.Conflict || time.Since(begun) > patience {
 			return listeners, err
 		}
 	}
 }
 
-func listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
+func listen(address string, port int, path string, o socket.Options) (list []net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, Close(list))
+			list = nil
+		}
+	}()
 	address = net.JoinHostPort(address, strconv.Itoa(port))
-	tcp, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.Conflict, "listen on %s", address)
+	if list, err = activated(address, path, o); err != nil {
+		return list, err
 	}
-	if path == "" {
-		return []net.Listener{tcp}, nil
+	if !serves(list, "tcp") {
+		tcp, err := net.Listen("tcp", address)
+		if err != nil {
+			return list, explainBind(err, address)
+		}
+		list = append(list, tcp)
 	}
-	local, err := socket.Listen(path, socket.Options{Mode: mode, Private: become.PrivateGroup, Holder: schedUser})
-	if err != nil {
-		tcp.Close()
-		return nil, err
+	if path != "" && !serves(list, "unix") {
+		local, err := socket.Listen(path, o)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, local)
 	}
-	return []net.Listener{tcp, local}, nil
+	return list, nil
+}
+
+// serves reports whether list has a listener of that network.
+func serves(list []net.Listener, network string) bool {
+	return slices.ContainsFunc(list, func(ln net.Listener) bool { return ln.Addr().Network() == network })
+}
+
+// explainBind returns the error of binding address. A program that took the port gets
+// what clients send to the daemon, tokens among it, so that the error names its user.
+func explainBind(err error, address string) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return errs.Wrap(err, errs.Conflict, "listen on %s", address)
+	}
+	owner := "another program"
+	if at, ok := errors.AsType[*net.OpError](err); ok {
+		if tcp, ok := at.Addr.(*net.TCPAddr); ok {
+			if uid, err := holder(tcp.AddrPort()); err == nil {
+				owner = userOf(uid)
+			}
+		}
+	}
+	_, port, _ := net.SplitHostPort(address)
+	return errs.New(errs.Conflict, "listen on %s: the port is taken by %s", address, owner).
+		WithHint("ss -ltnp 'sport = :%s' names the program: stop it. Tokens that clients sent there meanwhile are in its hands", port)
+}
+
+// holder returns the uid of the process that listens on at or, where at is all
+// addresses, on one of them.
+func holder(at netip.AddrPort) (uid uint32, err error) {
+	uid, err = sockdiag.Listener(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
+	if err == nil || !at.Addr().IsUnspecified() {
+		return uid, err
+	}
+	for _, ip := range []netip.Addr{netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
+		if uid, err = sockdiag.Listener(netip.AddrPortFrom(ip, at.Port())); err == nil {
+			break
+		}
+	}
+	return uid, err
+}
+
+// userOf returns uid with its user name.
+func userOf(uid uint32) string {
+	if u, err := become.LookupUID(uid); err == nil && u.Name != "" {
+		return "user " + u.Name + " (uid " + strconv.Itoa(int(uid)) + ")"
+	}
+	return "uid " + strconv.Itoa(int(uid))
 }
 
 // Close closes listeners that are not served after all.

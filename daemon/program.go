@@ -39,6 +39,7 @@ func (p Program) Run(args []string, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	notify.Prepare()
+	_, _ = passed() // takes the variables out of the environment; Listen reports the error
 	go notify.Watchdog(context.Background(), func() {})
 	err := Isolate()
 	if err == nil {

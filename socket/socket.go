@@ -67,8 +67,7 @@ func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("name it from / on")
 	}
-	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: o.Private, Holders: []uint32{o.Holder}}
-	dir, real, name, err := guard.Parent(path, guard.Rule{What: "socket", Trust: &trust})
+	dir, real, name, err := parent(path, o)
 	if errs.KindOf(err) == errs.NotFound {
 		return nil, errs.New(errs.NotFound, "%v", err).WithHint("%s", makeDirectory(filepath.Dir(path), o))
 	}

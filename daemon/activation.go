@@ -1,0 +1,119 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+
+	"schedrestd/errs"
+	"schedrestd/notify"
+	"schedrestd/rights"
+	"schedrestd/socket"
+)
+
+// passed returns the sockets that the service manager passed to this process.
+var passed = sync.OnceValues(notify.Sockets)
+
+// activated returns listeners for the passed sockets. Each must be of the configuration,
+// which clients follow: address and port, or the path of the UNIX socket. A socket
+// elsewhere would leave the configured port to any user.
+func activated(address, path string, o socket.Options) (list []net.Listener, err error) {
+	files, err := passed()
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "take the sockets of the service manager")
+	}
+	for _, f := range files {
+		ln, err := adopt(f, address, path, o)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, ln)
+	}
+	return list, nil
+}
+
+func adopt(f *os.File, address, path string, o socket.Options) (net.Listener, error) {
+	if !listens(f) {
+		return nil, errs.New(errs.Invalid, "the service manager passed %q, which does not listen for streams", f.Name()).
+			WithHint("ListenStream= and Accept=no in the socket unit")
+	}
+	ln, err := net.FileListener(f)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "take the socket %q of the service manager", f.Name())
+	}
+	switch at := ln.Addr().(type) {
+	case *net.TCPAddr:
+		err = matchTCP(at.AddrPort(), address)
+	case *net.UnixAddr:
+		if err = matchUnix(at.Name, path); err == nil {
+			err = socket.Judge(path, o)
+		}
+		_ = control(f, rights.Refuse)
+	}
+	if err != nil {
+		ln.Close()
+		return nil, err
+	}
+	return ln, nil
+}
+
+// matchTCP checks that the passed socket is bound to the configured address.
+func matchTCP(bound netip.AddrPort, address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return errs.Wrap(err, errs.Invalid, "address %s", address)
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip", host)
+	if err != nil {
+		return errs.Wrap(err, errs.Unavailable, "look up %s", host)
+	}
+	for _, ip := range ips {
+		if ip.Unmap() == bound.Addr().Unmap() && port == strconv.Itoa(int(bound.Port())) {
+			return nil
+		}
+	}
+	return mismatch(bound.String(), address)
+}
+
+// matchUnix checks that the passed socket is the configured one.
+func matchUnix(bound, path string) error {
+	if path == "" {
+		return mismatch(bound, "no UNIX socket")
+	}
+	if bound == path {
+		return nil
+	}
+	have, err := os.Lstat(bound)
+	if err != nil {
+		return mismatch(bound, path)
+	}
+	want, err := os.Lstat(path) // perhaps by way of a link, such as /var/run
+	if err != nil || !os.SameFile(have, want) {
+		return mismatch(bound, path)
+	}
+	return nil
+}
+
+func mismatch(bound, want string) error {
+	return errs.New(errs.Invalid, "the service manager passed the socket %s, but the configuration has %s", bound, want).
+		WithHint("make them equal: ListenStream= in the daemon's socket unit (systemctl edit), " +
+			"or the host, the port and AuthInfo=socket= in the configuration")
+}
+
+// listens reports whether f is a stream socket that listens.
+func listens(f *os.File) (yes bool) {
+	err := control(f, func(fd int) { yes = notify.Listens(fd) })
+	return err == nil && yes
+}
+
+// control calls do with the descriptor of f.
+func control(f *os.File, do func(fd int)) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(func(fd uintptr) { do(int(fd)) })
+}

@@ -1,0 +1,142 @@
+package daemon
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"schedrestd/errs"
+)
+
+// pass has Listen find these sockets of a service manager.
+func pass(t *testing.T, sockets ...net.Listener) {
+	t.Helper()
+	var files []*os.File
+	for _, ln := range sockets {
+		f, err := ln.(interface{ File() (*os.File, error) }).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	before := passed
+	passed = func() ([]*os.File, error) { return files, nil }
+	t.Cleanup(func() {
+		passed = before
+		for _, f := range files {
+			f.Close()
+		}
+	})
+}
+
+// made returns a socket that a service manager made.
+func made(t *testing.T, network, address string) net.Listener {
+	t.Helper()
+	ln, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+func portOf(ln net.Listener) int { return ln.Addr().(*net.TCPAddr).Port }
+
+// Sockets of the service manager are served when they are those of the configuration.
+// They stay bound, and their files stay, when the daemon ends.
+func TestPassedSockets(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s")
+	tcp, unix := made(t, "tcp", "127.0.0.1:0"), made(t, "unix", path)
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, sockets := range map[string][]net.Listener{"both": {tcp, unix}, "TCP": {tcp}} {
+		t.Run(name, func(t *testing.T) {
+			pass(t, sockets...)
+			where := path
+			if len(sockets) == 1 {
+				where = filepath.Join(dir, "own")
+			}
+			list, err := Listen("localhost", portOf(tcp), where, 0o600, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(list) != 2 || list[0].Addr().String() != tcp.Addr().String() || list[1].Addr().String() != where {
+				t.Errorf("%v", list)
+			}
+			if err := Close(list); err != nil {
+				t.Error(err)
+			}
+			for _, ln := range sockets {
+				nc, err := net.Dial(ln.Addr().Network(), ln.Addr().String())
+				if err != nil {
+					t.Errorf("after the end: %v", err)
+					continue
+				}
+				nc.Close()
+			}
+		})
+	}
+}
+
+// A socket that the configuration does not have is refused, and the error names both.
+func TestForeignSocketsAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s")
+	tcp, unix := made(t, "tcp", "127.0.0.1:0"), made(t, "unix", path)
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		ln   net.Listener
+		host string
+		port int
+		path string
+		mode os.FileMode
+		want []string
+	}{
+		{"another port", tcp, "127.0.0.1", 1, "", 0, []string{tcp.Addr().String(), "127.0.0.1:1"}},
+		{"another address", tcp, "127.0.0.2", portOf(tcp), "", 0, []string{tcp.Addr().String(), fmt.Sprintf("127.0.0.2:%d", portOf(tcp))}},
+		{"another path", unix, "127.0.0.1", 0, filepath.Join(dir, "other"), 0o666, []string{path, filepath.Join(dir, "other")}},
+		{"no UNIX socket", unix, "127.0.0.1", 0, "", 0o666, []string{path, "no UNIX socket"}},
+		{"too wide a mode", unix, "127.0.0.1", 0, path, 0o600, []string{path, "mode 0666"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pass(t, tt.ln)
+			list, err := Listen(tt.host, tt.port, tt.path, tt.mode, 0)
+			if err == nil {
+				Close(list)
+				t.Fatal("it is served")
+			}
+			for _, text := range tt.want {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("%q does not name %s", err, text)
+				}
+			}
+			if errs.HintOf(err) == "" {
+				t.Error("no hint")
+			}
+		})
+	}
+}
+
+// A daemon whose port another program has does not start, and names that program's user.
+func TestTakenPort(t *testing.T) {
+	held := made(t, "tcp", "127.0.0.1:0")
+	list, err := Listen("127.0.0.1", portOf(held), "", 0, 0)
+	if err == nil {
+		Close(list)
+		t.Fatal("two listeners")
+	}
+	if want := fmt.Sprintf("uid %d", os.Geteuid()); errs.KindOf(err) != errs.Conflict || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v", err)
+	}
+	if hint := errs.HintOf(err); !strings.Contains(hint, fmt.Sprint(portOf(held))) {
+		t.Errorf("hint %q", hint)
+	}
+}
