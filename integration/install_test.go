@@ -29,6 +29,8 @@ var installed = map[string]fs.FileMode{
 
 	"lib/systemd/system/schedctld.service":         0o644,
 	"lib/systemd/system/scheddbd.service":          0o644,
+	"lib/systemd/system/schedctld.socket":          0o644,
+	"lib/systemd/system/scheddbd.socket":           0o644,
 	"lib/systemd/system/schedrestd.service":        0o644,
 	"lib/systemd/system/schedrestd.socket":         0o644,
 	"lib/systemd/system/schedrestd-https.socket":   0o644,

@@ -1,0 +1,110 @@
+package systemd
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// thief is a program of alice's that tries to listen on a port until it is killed. It
+// prints a line when it is ready, and one when it could listen.
+const thief = `cat >/tmp/thief.pl <<'END'
+use Socket; $| = 1; my $port = shift; my $tries = 0;
+while (1) {
+	socket(my $s, PF_INET, SOCK_STREAM, 0) or die;
+	setsockopt($s, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (bind($s, sockaddr_in($port, inet_aton("127.0.0.1"))) && listen($s, 5)) { print "stolen\n"; exit }
+	print "ready\n" unless $tries++;
+}
+END
+`
+
+// A daemon's port is never free, however the daemon ends: another user can't listen there,
+// and requests that come meanwhile are answered by the next daemon.
+func TestDaemonsPortsAreNeverFree(t *testing.T) {
+	m := booted(t)
+	m.fresh(t)
+	m.run(t, thief+start+"\nsystemctl restart scheddbd schedctld")
+	for unit, tt := range map[string]struct{ port, ask string }{
+		"schedctld": {"6817", ping},
+		"scheddbd":  {"6819", asks + `'http://127.0.0.1:6820/scheddb/v0.0.43/jobs?users=alice'`},
+	} {
+		t.Run(unit, func(t *testing.T) {
+			m.run(t, tt.ask)
+			cmd := exec.Command("./machine", m.suite, "run", "setpriv", "--reuid=alice", "--regid=alice", "--clear-groups", "perl", "/tmp/thief.pl", tt.port)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ready := make([]byte, 64)
+			n, _ := out.Read(ready)
+			if string(ready[:n]) != "ready\n" {
+				t.Fatalf("the thief printed %q at once", ready[:n])
+			}
+			for range 5 {
+				m.run(t, "systemctl kill --signal=KILL --kill-whom=main "+unit)
+				m.run(t, tt.ask)
+			}
+			m.run(t, "systemctl restart "+unit+"; "+tt.ask)
+			m.run(t, "pkill -u alice -f thief.pl || true")
+			n, _ = out.Read(ready)
+			if n > 0 {
+				t.Errorf("another user got the port: %s", ready[:n])
+			}
+			cmd.Wait()
+		})
+	}
+}
+
+// A daemon that gets another socket than its configuration has does not start, and names both.
+func TestForeignSocket(t *testing.T) {
+	m := booted(t)
+	m.fresh(t)
+	m.run(t, "cp /etc/sched/sched.conf /tmp; echo SchedctldPort=7817 >>/etc/sched/sched.conf")
+	defer m.run(t, "cp /tmp/sched.conf /etc/sched/; systemctl restart schedctld")
+	m.run(t, "systemctl restart schedctld")
+	const want = "the service manager passed the socket 127.0.0.1:6817, but the configuration has 127.0.0.1:7817"
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		log := m.run(t, "journalctl --sync; journalctl -o cat --no-pager -n 100 -u schedctld")
+		if strings.Contains(log, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no line %q in\n%s", want, log)
+		}
+	}
+}
+
+// A process that hangs is ended by systemd and started again, and requests are answered.
+func TestWatchdog(t *testing.T) {
+	m := booted(t)
+	m.fresh(t)
+	m.run(t, start)
+	for _, unit := range []string{"schedctld", "scheddbd", "schedrestd"} {
+		t.Run(unit, func(t *testing.T) {
+			dir := "/etc/systemd/system/" + unit + ".service.d"
+			defer m.run(t, "rm -r "+dir+"; systemctl daemon-reload; systemctl restart "+unit)
+			m.run(t, "mkdir -p "+dir+`; printf '[Service]\nWatchdogSec=2\n' >`+dir+"/watchdog.conf; systemctl daemon-reload; systemctl restart "+unit)
+			m.run(t, ping)
+			before := m.run(t, "systemctl show -P MainPID "+unit)
+			m.run(t, "kill -STOP "+before)
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+				now := m.run(t, "systemctl show -P MainPID "+unit)
+				if now != "0" && now != before {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("process %s is still there:\n%s", before, m.run(t, "systemctl status --no-pager "+unit+" || true"))
+				}
+			}
+			m.run(t, ping)
+			if log := m.run(t, "journalctl --sync; journalctl -o cat --no-pager -n 200 _PID=1 UNIT="+unit+".service"); !strings.Contains(log, "Watchdog timeout") {
+				t.Errorf("the journal:\n%s", log)
+			}
+		})
+	}
+}
