@@ -74,8 +74,8 @@ func serves(list []net.Listener, network string) bool {
 	return slices.ContainsFunc(list, func(ln net.Listener) bool { return ln.Addr().Network() == network })
 }
 
-// explainBind returns the error of binding address. A program that took the port gets
-// what clients send to the daemon, tokens among it, so that the error names its user.
+// explainBind returns the error of binding address. A program that took the port receives
+// what clients send to the daemon, tokens included, so that the error names its user.
 func explainBind(err error, address string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return errs.Wrap(err, errs.Conflict, "listen on %s", address)
@@ -90,7 +90,7 @@ func explainBind(err error, address string) error {
 	}
 	_, port, _ := net.SplitHostPort(address)
 	return errs.New(errs.Conflict, "listen on %s: the port is taken by %s", address, owner).
-		WithHint("ss -ltnp 'sport = :%s' names the program: stop it. Tokens that clients sent there meanwhile are in its hands", port)
+		WithHint("stop that program, which may have received tokens of clients: ss -ltnp 'sport = :%s' shows it", port)
 }
 
 // holder returns the uid of the process that listens on at or, where at is all

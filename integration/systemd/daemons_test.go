@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// thief is a program of alice's that tries to listen on a port until it is killed. It
+// squatter is a program of alice's that tries to listen on a port until it is killed. It
 // prints a line when it is ready, and one when it could listen.
-const thief = `cat >/tmp/thief.pl <<'END'
+const squatter = `cat >/tmp/squatter.pl <<'END'
 use Socket; $| = 1; my $port = shift; my $tries = 0;
 while (1) {
 	socket(my $s, PF_INET, SOCK_STREAM, 0) or die;
 	setsockopt($s, SOL_SOCKET, SO_REUSEADDR, 1);
-	if (bind($s, sockaddr_in($port, inet_aton("127.0.0.1"))) && listen($s, 5)) { print "stolen\n"; exit }
+	if (bind($s, sockaddr_in($port, inet_aton("127.0.0.1"))) && listen($s, 5)) { print "bound\n"; exit }
 	print "ready\n" unless $tries++;
 }
 END
@@ -25,14 +25,14 @@ END
 func TestDaemonsPortsAreNeverFree(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)
-	m.run(t, thief+start+"\nsystemctl restart scheddbd schedctld")
+	m.run(t, squatter+start+"\nsystemctl restart scheddbd schedctld")
 	for unit, tt := range map[string]struct{ port, ask string }{
 		"schedctld": {"6817", ping},
 		"scheddbd":  {"6819", asks + `'http://127.0.0.1:6820/scheddb/v0.0.43/jobs?users=alice'`},
 	} {
 		t.Run(unit, func(t *testing.T) {
 			m.run(t, tt.ask)
-			cmd := exec.Command("./machine", m.suite, "run", "setpriv", "--reuid=alice", "--regid=alice", "--clear-groups", "perl", "/tmp/thief.pl", tt.port)
+			cmd := exec.Command("./machine", m.suite, "run", "setpriv", "--reuid=alice", "--regid=alice", "--clear-groups", "perl", "/tmp/squatter.pl", tt.port)
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -43,14 +43,14 @@ func TestDaemonsPortsAreNeverFree(t *testing.T) {
 			ready := make([]byte, 64)
 			n, _ := out.Read(ready)
 			if string(ready[:n]) != "ready\n" {
-				t.Fatalf("the thief printed %q at once", ready[:n])
+				t.Fatalf("the squatter printed %q at once", ready[:n])
 			}
 			for range 5 {
 				m.run(t, "systemctl kill --signal=KILL --kill-whom=main "+unit)
 				m.run(t, tt.ask)
 			}
 			m.run(t, "systemctl restart "+unit+"; "+tt.ask)
-			m.run(t, "pkill -u alice -f thief.pl || true")
+			m.run(t, "pkill -u alice -f squatter.pl || true")
 			n, _ = out.Read(ready)
 			if n > 0 {
 				t.Errorf("another user got the port: %s", ready[:n])
