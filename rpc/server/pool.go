@@ -101,7 +101,8 @@ func (s *Server) claim(c *conn, id Identity) error {
 	if n <= c.in.each || s.evict(s.longestSilent(c.in, func(other *conn) bool { return other != c && own(other) })) {
 		return nil
 	}
-	return errs.New(errs.TooMany, "too many connections of one user at a time")
+	return errs.New(errs.TooMany, "too many requests of one user at a time").
+		WithHint("%d are answered at a time; wait for an answer before you send another", c.in.each)
 }
 
 // longestSilent returns the connection of p to close first among those that fit and wait
