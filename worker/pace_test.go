@@ -82,6 +82,24 @@ func TestSlowBodyYields(t *testing.T) {
 	}
 }
 
+// TestYoungYields: asked for its slot, a connection that has just come, or has just been answered, ends with its next answer:
+// a client that asks again at once would keep it for ever.
+func TestYoungYields(t *testing.T) {
+	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	st.watch.tell = func(ipc.Message) error { return nil }
+	st.watch.take(0)
+	c := st.watch.of(0)
+	st.watch.mu.Lock()
+	c.since = time.Now().Add(time.Hour) // on a slow machine, too
+	st.watch.mu.Unlock()
+	st.yield(0)
+	client := st.connect()
+	fmt.Fprint(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if r, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil || r.StatusCode != http.StatusOK || !r.Close {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 // TestUnreadBodyEnds: a connection whose request was answered without its body ends, and does not wait
 // for a body that never comes: refused strangers would keep everybody out.
 func TestUnreadBodyEnds(t *testing.T) {

@@ -195,12 +195,16 @@ func (w *watch) yield(id uint64) {
 		return
 	}
 	answering, young, top, below := c.stage == ipc.Answering, !c.isLasting(time.Now()), c.top, c.below
+	// One that has just come, or just been answered, is asked because no other is left. It
+	// ends with its next answer: a client that sends a request every few milliseconds would
+	// otherwise keep its connection for as long as it likes.
+	c.asked = c.asked || young
 	w.mu.Unlock()
 	if answering {
 		w.stay(c)
 		return
 	}
-	if young { // asked because nobody else was left, and it has just come
+	if young {
 		return
 	}
 	// Done needs what this holds.
