@@ -34,7 +34,7 @@ func (l *lab) expired(t *testing.T, users int) (headers []string) {
 func TestPortal(t *testing.T) {
 	l := newLab(t)
 	a := admitting(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")
-	c := source(t, "127.0.0.1", false)
+	c := source(t, self, false)
 	rejected := make([]string, 10)
 	for i := range rejected {
 		rejected[i] = guess()
@@ -63,7 +63,7 @@ func TestPortal(t *testing.T) {
 			t.Errorf("guess 100 is answered with %d", status)
 		}
 	}
-	eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.log(), "SCHEDRESTD_EXEMPT=127.0.0.1") })
+	eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.log(), "SCHEDRESTD_EXEMPT=127.0.0.0/8") })
 }
 
 // TestKilledWorkers: nobody pays for workers that were killed, whatever they were doing.
@@ -84,7 +84,7 @@ func TestKilledWorkers(t *testing.T) {
 		}
 		eventually(t, "the deaths are noticed", func() bool { return strings.Count(a.log(), `msg="worker died"`) == before+len(workers) })
 	}
-	if status, _ := a.ask(source(t, "127.0.0.1", false)); status != http.StatusOK || strings.Contains(a.log(), "source blocked") {
+	if status, _ := a.ask(source(t, self, false)); status != http.StatusOK || strings.Contains(a.log(), "source blocked") {
 		t.Errorf("after it: %d\n%s", status, strings.Join(a.LastLines(8), "\n"))
 	}
 }

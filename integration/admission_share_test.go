@@ -64,7 +64,7 @@ func TestSlowUser(t *testing.T) {
 		t.Errorf("%d connections ended while nobody waited", n)
 	}
 	for range 2 {
-		if status, _ := a.ask(source(t, "127.0.0.2", false)); status != http.StatusOK {
+		if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
 			t.Errorf("somebody who waits: %d", status)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,13 +34,37 @@ func admitting(t *testing.T, l *lab, env ...string) *admitted {
 	return a
 }
 
-// source is a client of that address of the loopback interface, which keeps its connection or not.
-func source(t *testing.T, from string, keep bool) *http.Client {
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	tr := &http.Transport{DialContext: d.DialContext, DisableKeepAlives: !keep, MaxConnsPerHost: 1,
+// source is a client on the loopback interface that runs as uid, which makes it a source of its own. It keeps its connection or not.
+func source(t *testing.T, uid uint32, keep bool) *http.Client {
+	t.Helper()
+	tr := &http.Transport{DialContext: dialerAs(t, uid), DisableKeepAlives: !keep, MaxConnsPerHost: 1,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 	t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
+}
+
+// Users of each Debian system, beside the one that runs the tests.
+const (
+	daemonUser = 1
+	binUser    = 2
+)
+
+var self = uint32(os.Getuid())
+
+// dialerAs connects as uid.
+func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (net.Conn, error) {
+	t.Helper()
+	var d net.Dialer
+	if uid == self {
+		return d.DialContext
+	}
+	needRoot(t)
+	return func(ctx context.Context, network, address string) (c net.Conn, err error) {
+		return c, thread.As(uid, uid, func() error {
+			c, err = d.DialContext(ctx, network, address)
+			return err
+		})
+	}
 }
 
 const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
@@ -95,7 +120,7 @@ func (a *admitted) until(c *http.Client, status int, headers ...string) (others 
 // his worker's on those he has; others are served; and it ends by itself.
 func TestPenalties(t *testing.T) {
 	a := admitting(t, newLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
-	bad := source(t, "127.0.0.1", true)
+	bad := source(t, self, true)
 	others, h := a.until(bad, http.StatusTooManyRequests, aGuess)
 	if others[http.StatusUnauthorized] < 10 {
 		t.Errorf("it was told to wait after %v", others)
@@ -104,12 +129,12 @@ func TestPenalties(t *testing.T) {
 		t.Errorf("the worker's answer: %v", h)
 	}
 	// The first pause may be over when this machine is slow; each is longer than the one before.
-	fresh := source(t, "127.0.0.1", false)
+	fresh := source(t, self, false)
 	if _, h := a.until(fresh, http.StatusTooManyRequests, aGuess); h.Get("Retry-After") == "" {
 		t.Errorf("no Retry-After: %v", h)
 	}
 	for range 5 {
-		if status, _ := a.ask(source(t, "127.0.0.2", false)); status != http.StatusOK {
+		if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
 			t.Errorf("another source: %d", status)
 		}
 	}
@@ -118,15 +143,38 @@ func TestPenalties(t *testing.T) {
 
 	must(t, syscall.Kill(a.PID(), syscall.SIGUSR1))
 	eventually(t, "the counters are in the log", func() bool { return strings.Contains(a.log(), "msg=counters") })
-	if log := a.log(); !strings.Contains(log, "source blocked") || !strings.Contains(log, "source=127.0.0.1") || strings.Contains(log, "turned_away.paused=0 ") || strings.Contains(log, "penalties.auth=0 ") {
+	if log := a.log(); !strings.Contains(log, "source blocked") || !strings.Contains(log, fmt.Sprintf("source=\"uid %d\"", self)) || strings.Contains(log, "turned_away.paused=0 ") || strings.Contains(log, "penalties.auth=0 ") {
 		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}
 	for _, pid := range a.workers() { // whoever signals all of that name harms none
 		must(t, syscall.Kill(pid, syscall.SIGUSR1))
 	}
-	if status, _ := a.ask(source(t, "127.0.0.1", false)); status != http.StatusOK {
+	if status, _ := a.ask(source(t, self, false)); status != http.StatusOK {
 		t.Errorf("after the signal: %d", status)
 	}
+}
+
+// TestPenaltiesOfLoopback: a user of this machine who guesses is one source on whichever address of the loopback interface, and
+// has no other user wait there.
+func TestPenaltiesOfLoopback(t *testing.T) {
+	a := admitting(t, newLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
+	n := 0
+	from := func() *http.Client {
+		n++
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(n>>8), byte(n))}}
+		return &http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	}
+	eventually(t, "guesses from everywhere are stopped", func() bool {
+		status, _ := a.ask(from(), aGuess)
+		return status == http.StatusTooManyRequests
+	})
+	if n < 10 {
+		t.Errorf("after %d guesses", n)
+	}
+	if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
+		t.Errorf("another user: %d", status)
+	}
+	a.until(from(), http.StatusOK)
 }
 
 // TestMalformedPenalties: what is no request is an offence, too.
@@ -142,10 +190,10 @@ func TestMalformedPenalties(t *testing.T) {
 		return line
 	}
 	eventually(t, "it has to wait", func() bool { return strings.Contains(said(), " 429 ") })
-	if status, _ := a.ask(source(t, "127.0.0.2", false)); status != http.StatusOK {
+	if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
 		t.Errorf("another source: %d", status)
 	}
-	a.until(source(t, "127.0.0.1", false), http.StatusOK)
+	a.until(source(t, self, false), http.StatusOK)
 }
 
 // TestExempt: who is named has no penalties, and neither has anybody when there are none.
@@ -157,7 +205,7 @@ func TestExempt(t *testing.T) {
 		{"SCHEDRESTD_PENALTIES=off"},
 	} {
 		a := admitting(t, l, env...)
-		c := source(t, "127.0.0.1", false)
+		c := source(t, self, false)
 		for range 40 {
 			if status, _ := a.ask(c, aGuess); status != http.StatusUnauthorized {
 				t.Fatalf("%v: %d", env, status)
@@ -170,7 +218,7 @@ func TestExempt(t *testing.T) {
 // changes nothing.
 func TestForwarded(t *testing.T) {
 	a := admitting(t, newLab(t), "SCHEDRESTD_PENALTIES=threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,10.1.1.1")
-	proxy := source(t, "127.0.0.1", true)
+	proxy := source(t, self, true)
 	a.until(proxy, http.StatusTooManyRequests, aGuess, "X-Forwarded-For: 203.0.113.9")
 	a.until(proxy, http.StatusTooManyRequests, aGuess, "X-Forwarded-For: 198.51.100.1, 203.0.113.9, 10.1.1.1")
 	for _, other := range []string{"203.0.113.10", "203.0.113.9, 203.0.113.10", "2001:db8::1"} {
@@ -219,7 +267,7 @@ func TestForwardedBySocket(t *testing.T) {
 // TestCrashPenalty: whose requests are being answered when workers crash has to wait.
 func TestCrashPenalty(t *testing.T) {
 	a := admitting(t, newLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
-	c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}}).Dial("tcp", a.address)
+	c, err := dialerAs(t, binUser)(context.Background(), "tcp", a.address)
 	must(t, err)
 	defer c.Close()
 	fmt.Fprintf(c, "POST /sched/v0.0.43/job/submit HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n", a.lab.userToken)
@@ -230,11 +278,11 @@ func TestCrashPenalty(t *testing.T) {
 		must(t, syscall.Kill(pid, syscall.SIGSEGV)) // which Go's runtime answers as it does a wild pointer
 	}
 	eventually(t, "the crash is noticed", func() bool { return strings.Contains(a.log(), "last=crash") })
-	if !strings.Contains(a.log(), "source=127.0.0.3") {
+	if !strings.Contains(a.log(), `source="uid 2"`) {
 		t.Errorf("somebody else has to wait:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}
-	a.until(source(t, "127.0.0.1", false), http.StatusOK)
-	a.until(source(t, "127.0.0.3", false), http.StatusOK)
+	a.until(source(t, self, false), http.StatusOK)
+	a.until(source(t, binUser, false), http.StatusOK)
 }
 
 // TestUserPenalties: under become_user a user's offences are his own.
@@ -273,7 +321,7 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 	must(t, s.daemons["schedrestd"].Stop())
 	s.restd.Env = append(s.restd.Env, "SCHEDRESTD_PENALTIES=threshold:5s")
 	s.up(s.restd)
-	c := source(t, "127.0.0.1", true)
+	c := source(t, self, true)
 	ask := func(c *http.Client, token string) (int, int) {
 		req, err := http.NewRequestWithContext(context.Background(), "GET", "https://"+s.addr+"/sched/"+version+"/ping", nil)
 		must(t, err)
@@ -292,10 +340,10 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 		return status == http.StatusTooManyRequests && proto == 2
 	})
 	eventually(t, "new connections are closed", func() bool {
-		status, _ := ask(source(t, "127.0.0.1", false), bad())
+		status, _ := ask(source(t, self, false), bad())
 		return status == 0
 	})
-	if status, proto := ask(source(t, "127.0.0.2", true), s.userToken); status != http.StatusOK || proto != 2 {
+	if status, proto := ask(source(t, daemonUser, true), s.userToken); status != http.StatusOK || proto != 2 {
 		t.Errorf("another source: %d by HTTP/%d", status, proto)
 	}
 	eventually(t, "it ends", func() bool {
@@ -308,7 +356,7 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 // ask on.
 func TestRate(t *testing.T) {
 	a := admitting(t, newLab(t), "SCHEDRESTD_RATE=1:3")
-	c := source(t, "127.0.0.1", true)
+	c := source(t, self, true)
 	if _, h := a.until(c, http.StatusTooManyRequests); h.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After: %q", h.Get("Retry-After"))
 	}
@@ -327,7 +375,7 @@ func TestCounters(t *testing.T) {
 	s.restd.Env = append(s.restd.Env, "SCHEDRESTD_PENALTIES=threshold:1h", "SCHEDRESTD_RATE=1:3")
 	s.up(s.restd)
 	g := &gate{Daemon: s.daemons["schedrestd"], lab: s.lab, t: t}
-	c := source(t, "127.0.0.1", false)
+	c := source(t, self, false)
 	bad := altered(s.userToken)
 	for _, token := range []string{bad, alteredAt(s.userToken, 21), s.userToken, s.userToken, s.userToken, s.userToken, s.userToken, s.userToken, s.userToken, s.userToken} {
 		req, err := http.NewRequest("GET", "https://"+s.addr+"/sched/"+version+"/ping", nil)

@@ -92,7 +92,7 @@ func TestSpares(t *testing.T) {
 	restd := l.restd
 	restd.Args = append(args, a.address)
 	a.gate = l.gateOf(t, restd, []string{"SCHEDRESTD_CONTROLLER_NETNS=" + here.name})
-	client := source(t, "127.0.0.1", false)
+	client := source(t, self, false)
 	client.Transport.(*http.Transport).MaxConnsPerHost = 0
 	counted := regexp.MustCompile(`errands\.dialled=(\d+).* errands\.spares=(\d+)`)
 	eventually(t, "spares are used", func() bool {

@@ -174,8 +174,8 @@ func waiting(t *testing.T, address string) int {
 	return int(n)
 }
 
-// As many connections are handled as --max-connections says, 124 by default; the next waits in the
-// kernel until one of them has ended.
+// As many connections are handled as --max-connections says, 124 by default; the next waits until one
+// of them has ended.
 func TestConnectionsHandled(t *testing.T) {
 	l := newLab(t)
 	for name, tt := range map[string]struct {
@@ -195,14 +195,14 @@ func TestConnectionsHandled(t *testing.T) {
 			for range tt.most {
 				handled = append(handled, l.half(t, address))
 			}
-			if n := waiting(t, address); n != 0 {
+			if n := g.parked(); n != 0 {
 				t.Fatalf("%d wait beside %d", n, tt.most)
 			}
 			next, err := net.Dial("tcp", address)
 			must(t, err)
 			defer next.Close()
 			fmt.Fprint(next, "GET /healthz HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n")
-			eventually(t, "the next one waits", func() bool { return waiting(t, address) == 1 })
+			eventually(t, "the next one waits", func() bool { return g.parked() == 1 })
 			handled[0].Close()
 			if resp, err := http.ReadResponse(bufio.NewReader(next), nil); err != nil || resp.StatusCode != 200 {
 				t.Errorf("the one that waited: %v", err)
@@ -214,8 +214,21 @@ func TestConnectionsHandled(t *testing.T) {
 	}
 }
 
-// Of 2000 connections over a limit of 8 none is lost: they wait in the kernel while those before them
-// are answered.
+// parked asks the gateway how many connections wait.
+func (g *gate) parked() int {
+	g.t.Helper()
+	written := strings.Count(g.log(), " msg=counters ")
+	must(g.t, syscall.Kill(g.PID(), syscall.SIGUSR1))
+	eventually(g.t, "the counters are in the log", func() bool { return strings.Count(g.log(), " msg=counters ") > written })
+	text := g.log()
+	_, text, _ = strings.Cut(text[strings.LastIndex(text, " msg=counters "):], " connections.parked=")
+	number, _, _ := strings.Cut(text, " ")
+	n, err := strconv.Atoi(number)
+	must(g.t, err)
+	return n
+}
+
+// Of 2000 connections over a limit of 8 none is lost: they wait while those before them are answered.
 func TestNoneIsLost(t *testing.T) {
 	l := newLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
@@ -232,9 +245,7 @@ func TestNoneIsLost(t *testing.T) {
 		fmt.Fprintf(c, "GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\nConnection: close\r\n\r\n", l.userToken)
 		conns = append(conns, c)
 	}
-	if n := waiting(t, address); n != len(conns) {
-		t.Errorf("%d of %d wait", n, len(conns))
-	}
+	eventually(t, "all wait", func() bool { return waiting(t, address) == 0 && g.parked() == len(conns) })
 	for _, h := range handled {
 		if a, err := h.end(); err != nil || a.status != 200 {
 			t.Errorf("one of those before: %v, %d", err, a.status)

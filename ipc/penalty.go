@@ -131,11 +131,14 @@ func within(list []netip.Prefix, addr netip.Addr) bool {
 	return false
 }
 
-// OneClient is what one client has of IPv6, where a machine chooses its addresses from 2^64; of IPv4
-// it is the address.
+// OneClient returns the address that stands for all those that one client may choose
+// from: its /64 of IPv6, or the whole of loopback. Of IPv4 it is the address itself.
 func OneClient(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
-	if addr.Is6() {
+	switch {
+	case addr.IsLoopback():
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	case addr.Is6():
 		net, _ := addr.Prefix(64)
 		addr = net.Addr()
 	}

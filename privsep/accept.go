@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/ipc"
+	"schedrestd/sockdiag"
 )
 
 // gone tells whether err is of one connection that broke off before it was accepted;
@@ -59,4 +60,23 @@ func (l *listener) facts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {
 		c.UID, c.GID, c.PID, c.Vouched = u.UID, u.GID, u.PID, u.Vouch() == nil
 	}
 	return c, nil
+}
+
+// clientUID returns the uid of the client, or ipc.NoID. The kernel tells it of the peer of
+// a UNIX socket, and of a client on the loopback interface of the parent's own network
+// namespace, until that has closed its socket. There it says who must wait, and no more:
+// whoever has a token may connect.
+func (l *listener) clientUID(fd int, addr netip.Addr, facts ipc.Connection) uint32 {
+	if !addr.IsLoopback() || l.elsewhere {
+		return facts.UID
+	}
+	local, remote, err := sockdiag.Ends(fd)
+	if err != nil {
+		return ipc.NoID
+	}
+	uid, err := sockdiag.Client(local, remote)
+	if err != nil {
+		return ipc.NoID
+	}
+	return uid
 }

@@ -36,12 +36,15 @@ type Config struct {
 	Strangers   bool        // become_user: uids that are no user's are served as well; tests have no accounts
 	Workers     int         // size of the pool
 	Connections int         // --max-connections
-	PerSource   int         // connections of one source address, /64 of IPv6, or uid; 0 is no limit, with become_user half of Connections
+	PerSource   int         // connections of one source (see there); 0 is no limit, with become_user half of Connections
 	Identities  int         // become_user: identities that have a worker at one time
 	Threads     int         // -t, divided among the workers: the number of cpus
 	SocketMode  fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
 	SocketGroup string      // of UNIX sockets; "" is the serving group
 	Audit       Audit       // where changes are recorded
+
+	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.
+	OwnerOf func(uid uint32) uint32 `json:"-"`
 
 	Secrets
 	Watch     time.Duration // how often newer keys and certificates are looked for
@@ -195,6 +198,16 @@ func share(whole, n, i int) int {
 // to a controller, and one descriptor more while it changes hands. Sixteen sessions with accounting
 // daemons, which wait without any, are of the rest. docs/TRUST.md has what it comes to.
 func (c Config) files() uint64 { return 3*uint64(c.Connections) + 64 + 4*ipc.SpareCount }
+
+// waiting is how many connections may wait for a slot: for each the parent has a
+// descriptor beside those that files allows for.
+func (c Config) waiting() int {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil || l.Max < c.files() {
+		return c.Connections
+	}
+	return int(min(mostWaiting, max(uint64(c.Connections), l.Max-c.files())))
+}
 
 func (c Config) checkFiles() error {
 	var l unix.Rlimit

@@ -21,7 +21,7 @@ func (c *count) LogValue() slog.Value { return slog.Uint64Value(c.n.Load()) }
 // counters is what happened since the start, as far as the parent sees it.
 type counters struct {
 	accepted count // connections
-	parked   count // … that had to wait for others of their source
+	parked   count // … that had to wait for a slot
 
 	// Turned away, by the answer: none, since the kernel does not say who it is; 403; 429, its source has to wait; 503.
 	nameless, forbidden, paused, unserved count
@@ -64,14 +64,14 @@ func (a accounts) show() {
 
 // counters is of connections and of those who served them.
 func (s *slots) counters() []any {
-	s.sources.mu.Lock()
-	parked, from := s.sources.total, len(s.sources.count)
-	s.sources.mu.Unlock()
+	s.mu.Lock()
+	held, parked, from := s.size-s.free+s.excused, s.total, len(s.count)
+	s.mu.Unlock()
 	c, p := s.counts, s.penalties
 	debts, forgotten := p.table.Len()
 	return []any{
 		"connections", slog.GroupValue(
-			slog.Any("accepted", &c.accepted), slog.Int("held", len(s.taken)), slog.Int("most", cap(s.taken)),
+			slog.Any("accepted", &c.accepted), slog.Int("held", held), slog.Int("most", s.size),
 			slog.Any("had_to_park", &c.parked), slog.Int("parked", parked), slog.Int("sources", from)),
 		"turned_away", slog.GroupValue(
 			slog.Any("nameless", &c.nameless), slog.Any("forbidden", &c.forbidden), slog.Any("paused", &c.paused), slog.Any("unavailable", &c.unserved)),

@@ -17,14 +17,15 @@ import (
 type door struct {
 	listeners []*listener
 	slots     *slots
+	owners    *owners
 	host      host
 	log       *slog.Logger
 	quit      chan struct{} // closed when the listeners are
 	once      sync.Once
 }
 
-func newDoor(listeners []*listener, slots *slots, log *slog.Logger) *door {
-	return &door{listeners: listeners, slots: slots, log: log, quit: make(chan struct{})}
+func newDoor(listeners []*listener, slots *slots, owners *owners, log *slog.Logger) *door {
+	return &door{listeners: listeners, slots: slots, owners: owners, log: log, quit: make(chan struct{})}
 }
 
 // open starts to accept, for h.
@@ -36,25 +37,21 @@ func (d *door) open(h host) {
 	}
 }
 
-// close stops listening. What was accepted stays with its pool; what is parked has none.
+// close stops listening. What was accepted and has a slot stays with its pool.
 func (d *door) close() {
 	d.once.Do(func() {
 		close(d.quit)
 		closeAll(d.listeners)
-		d.slots.sources.close()
+		d.slots.close()
 	})
 }
 
-// accept takes connections from l and gives them to a pool, until the door closes. It
-// holds a slot before it accepts, and no slot while nobody knocks, so that idle
-// listeners take nothing from busy ones; and it asks for one that is taken only when
-// somebody knocks, because others give way for it.
+// accept takes connections from l and gives them to a pool, until the door closes. Those
+// that find no slot wait, so that the parent knows whose they are.
 func (d *door) accept(l *listener) {
 	var trouble time.Duration
 	for {
-		if !d.slots.try() && (l.wait() != nil || !d.slots.take(d.quit)) {
-			return
-		}
+		d.hesitate(l)
 		fd, peer, err := l.acceptOne()
 		switch {
 		case err == nil:
@@ -62,14 +59,11 @@ func (d *door) accept(l *listener) {
 			d.admit(fd, l, peer)
 			continue
 		case err == unix.EAGAIN:
-			d.slots.free()
-			d.slots.calm()
 			if l.wait() != nil {
 				return
 			}
 			continue
 		}
-		d.slots.free()
 		if errors.Is(err, os.ErrClosed) || d.isClosed() {
 			return
 		}
@@ -83,36 +77,36 @@ func (d *door) accept(l *listener) {
 	}
 }
 
-// admit asks the kernel about an accepted connection, whose slot is taken, and gives it
-// to who serves its peer. It does not wait.
+// hesitate waits twice for a moment when the slots have just run out. While connections
+// are accepted without a pause, the parent's one thread does not hear that workers have
+// ended some, and a connection would have to give way for nothing.
+func (d *door) hesitate(l *listener) {
+	for range 2 {
+		if d.slots.hesitates() && l.wait() == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// admit asks the kernel about an accepted connection, and gives it to the host of its
+// peer when it has a slot. It does not wait.
 func (d *door) admit(fd int, l *listener, peer unix.Sockaddr) {
 	d.slots.counts.accepted.add(1)
 	facts, err := l.facts(fd, peer)
 	c := &connection{Connection: facts, fd: fd}
 	if err != nil {
-		d.slots.drop(c, 0, err.Error())
+		d.slots.turnAway(c, 0, err.Error())
 		return
 	}
-	c.source = sourceOf(peer, facts)
 	addr, a := addressOf(peer), &d.slots.penalties.admission
-	speaks := a.Speaks(addr, facts.UID)
-	if c.exempt = speaks || a.Exempts(addr); d.slots.penalties.wait(c) > 0 {
-		d.slots.drop(c, statusTooMany, "its source offended too often, and has to wait")
+	c.source = d.owners.sourceOf(addr, l.clientUID(fd, addr, facts))
+	c.proxy = a.Speaks(addr, facts.UID)
+	if c.exempt = c.proxy || a.Exempts(addr); d.slots.penalties.wait(c) > 0 {
+		d.slots.turnAway(c, statusTooMany, "its source offended too often, and has to wait")
 		return
 	}
-	if speaks { // its connections are those of all who come through it, and no one's share
+	if d.slots.enter(c) {
 		d.host.take(c)
-		return
-	}
-	switch d.slots.sources.enter(c) {
-	case entered:
-		d.host.take(c)
-	case parked:
-		d.slots.counts.parked.add(1)
-		d.slots.free()
-		d.slots.pressSource(c)
-	case refused:
-		d.slots.drop(c, statusUnavailable, "too many connections of its source wait")
 	}
 }
 

@@ -37,66 +37,81 @@ func (c *connection) leave() {
 	c.in, c.before, c.after = nil, nil, nil
 }
 
-// giving is which connections can give way to somebody who waits for a slot. Those that rest, or
+// giving is which connections can give way to one that waits for a slot. Those that rest, or
 // wait for a header, do so first, oldest first, as their workers report it. Those that are
 // being answered keep their answer; asked, they end after the next one. Its fields are
 // guarded by mu of slots.
 type giving struct {
-	still  line // reported Waiting or Resting, in that order of time
-	busy   line // Answering, as far as is known, or asked already
-	wanted int  // how many wait for a slot
-	eager  int  // connections to ask for each of them
-	asked  int  // that were asked in this round, and are there still
-	round  int
+	still line // reported Waiting or Resting, in that order of time
+	busy  line // Answering, as far as is known, or asked already
+	asked int  // that were asked in this round, and are there still
+	round int  // from 1
 }
 
-// mostEager bounds how many connections are asked at once for one listener. It grows to that while
-// more and more are found waiting there: one who waits alone ends one connection.
-const mostEager = 64
+// mostPressed bounds how many connections are asked at once.
+const mostPressed = 64
 
-// want says that one more (or, with -1, one less) waits for a slot.
-func (s *slots) want(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wanted += n
-	if n > 0 {
-		s.eager = min(max(1, 2*s.eager), mostEager)
-		s.pressed.Store(true)
-		s.press()
-	}
-}
-
-// calm is called when nobody knocks any more.
-func (s *slots) calm() {
-	if !s.pressed.Load() {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pressed.Store(false)
-	s.eager = 0
-}
-
-// press asks the oldest of those that can give way; s.mu is held.
+// press asks as many connections to give way as wait and are owed a slot; s.mu is held.
 func (s *slots) press() {
-	for s.asked < s.wanted*max(1, s.eager) && s.still.first != nil {
-		s.ask(s.still.first)
+	owed, _ := s.demand()
+	for s.asked < min(owed, mostPressed) {
+		c := s.giver()
+		if c == nil {
+			return
+		}
+		s.ask(c)
 	}
 }
 
-// insist is press for who has waited a while: what was asked and is there still no longer counts,
-// and when nobody is left who rests, those that are busy are asked to come to an end.
+// giver returns the connection that gives way first: the oldest at rest of a source that
+// has more slots than it would have if all had the same number; the oldest of those that
+// are being answered for it; the oldest at rest of any source. s.mu is held.
+func (s *slots) giver() *connection {
+	fair := s.fair()
+	for _, l := range []*line{&s.still, &s.busy} {
+		for c := l.first; c != nil; c = c.after {
+			if c.round != s.round && !c.excused && s.has(c) > fair {
+				return c
+			}
+		}
+	}
+	return s.resting()
+}
+
+// resting returns the oldest connection at rest whose end frees a slot; s.mu is held.
+func (s *slots) resting() *connection {
+	c := s.still.first
+	for c != nil && c.excused {
+		c = c.after
+	}
+	return c
+}
+
+// insist is press for connections that have waited a while. One that was asked and is
+// there still no longer counts. Those that want more than their share get what rests, and
+// last come those that are being answered: of the sources that wait, or of all when a
+// slot is owed. s.mu is held.
 func (s *slots) insist() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.asked = 0
 	s.round++
 	s.press()
-	if s.asked > 0 {
-		return
+	owed, all := s.demand()
+	for s.asked < min(all, mostPressed) {
+		c := s.resting()
+		if c == nil {
+			break
+		}
+		s.ask(c)
 	}
-	for n := s.wanted * max(1, s.eager); n > 0 && s.busy.first != nil && s.busy.first.round != s.round; n-- {
-		s.ask(s.busy.first)
+	anyone := owed > 0 && s.asked == 0
+	n := min(s.total, mostPressed) - s.asked
+	for c := s.busy.first; n > 0 && c != nil && c.round != s.round; {
+		next := c.after
+		if !c.excused && (anyone || s.wantsOwn(c)) {
+			s.ask(c)
+			n--
+		}
+		c = next
 	}
 }
 
@@ -134,19 +149,17 @@ func (s *slots) report(c *connection, stage ipc.Stage) bool {
 		return true
 	}
 	s.still.add(c)
-	if s.sources.waits(c) {
+	if s.wantsOwn(c) {
 		s.ask(c)
 	}
 	s.press()
 	return true
 }
 
-// pressSource asks the oldest of c's source that can give way; c is parked.
+// pressSource asks the oldest of c's source that can give way; s.mu is held.
 func (s *slots) pressSource(c *connection) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for one := s.still.first; one != nil; one = one.after {
-		if one.source == c.source {
+		if one.source == c.source && !one.excused {
 			s.ask(one)
 			return
 		}

@@ -11,15 +11,18 @@ import (
 	"schedrestd/rights"
 )
 
-// connection is one that was accepted and has a slot.
+// connection is one that was accepted.
 type connection struct {
 	ipc.Connection
 	fd      int         // the parent's copy; -1 once the worker has said Taken
 	tries   int         // workers it was given to
 	late    *time.Timer // ends its time in the queue
 	source  source
-	exempt  bool // has no penalties
-	counted bool // among those of its source
+	exempt  bool   // has no penalties, and no share
+	proxy   bool   // is a trusted proxy's; --max-per-source does not bound it
+	held    bool   // has a slot
+	excused bool   // … and its slot was given to others
+	came    uint64 // when it began to wait for a slot, as a number
 
 	// What slots know of it, while a worker has it.
 	worker        *worker

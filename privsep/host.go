@@ -35,7 +35,9 @@ type means struct {
 
 // newMeans has nothing yet that takes capabilities.
 func newMeans(c Config, audit *audit) means {
-	return means{slots: newSlots(c), pools: newPools(), names: newDirectory(), audit: audit}
+	m := means{slots: newSlots(c), pools: newPools(), names: newDirectory(), audit: audit}
+	m.slots.silent = func() { m.pools.each((*pool).excuseSilent) }
+	return m
 }
 
 // begin starts the threads that do for this process what it is permitted no more then: the last of its capabilities that nobody needs are

@@ -66,7 +66,7 @@ func (p *penalties) offend(c *connection, kind penalty.Kind) (wait time.Duration
 	p.pauses.add(1)
 	if total, ok := p.lines.add(); ok {
 		p.log.Warn("source blocked", "source", c.source.String(), "listener", c.Listener,
-			"last", kind.String(), "pause", wait, "pauses_so_far", total, "hint", c.source.exemption())
+			"last", kind.String(), "pause", wait, "pauses_so_far", total, "hint", c.exemption())
 	}
 	return wait, true
 }

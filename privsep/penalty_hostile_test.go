@@ -142,6 +142,7 @@ func TestPenaltyLiars(t *testing.T) {
 // TestFramed: of a worker that reports what nobody did, its own client has to wait, for as long as one honest offence costs each
 // time, and nobody else.
 func TestFramed(t *testing.T) {
+	needRoot(t) // to be several users
 	c := Config{Argv: []string{programName, "offences"}, Workers: 1, Connections: 4}
 	c.Setup.Admission = sternly
 	g := serve(t, plain(t), c)
@@ -151,14 +152,10 @@ func TestFramed(t *testing.T) {
 	}
 	defer conn.Close()
 	r := g.await("source blocked", nil)
-	if r["source"] != "127.0.0.1" || r["pause"] != float64(time.Second) {
+	if r["source"] != "uid 0" || r["pause"] != float64(time.Second) {
 		t.Errorf("%v", r)
 	}
-	other, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).Dial("tcp", g.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
+	other := g.dialTCPAs(t, 31002)
 	text := make(chan string, 1)
 	go func() {
 		head, _ := io.ReadAll(io.LimitReader(other, 12))

@@ -20,7 +20,7 @@ import (
 func TestPenaltiesBySource(t *testing.T) {
 	p := newPenalties(ipc.Admission{Auth: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	of := func(addr string) *connection {
-		return &connection{source: sourceOf(&unix.SockaddrInet6{Addr: netip.MustParseAddr(addr).As16()}, ipc.Connection{})}
+		return &connection{source: newOwners(Config{}, nil).sourceOf(netip.MustParseAddr(addr), ipc.NoID)}
 	}
 	for i := range 40 {
 		p.offend(of(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 15: byte(i)}).String()), penalty.Auth)

@@ -52,7 +52,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	c = c.with(listeners, who)
 	m := newMeans(c, audit)
-	door := newDoor(listeners, m.slots, c.Log)
+	door := newDoor(listeners, m.slots, newOwners(c, m.names), c.Log)
 	defer door.close()
 	keys, err := newKeyring(c, who, listeners, m.pools.accuse)
 	if err != nil {

@@ -76,3 +76,32 @@ func (p *pool) heard(w *worker, number uint64) error {
 	defer p.mu.Unlock()
 	return w.silence.heard(number)
 }
+
+// overdue is how long a worker may owe an answer before its slots go to others.
+const overdue = time.Second
+
+// excuseSilent gives the slots of workers that have not answered for a while to other
+// connections that wait. With become_user a user can stop their own worker, which keeps
+// what it holds until it is ended for that.
+func (p *pool) excuseSilent() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []*connection
+	answering := false
+	for _, w := range p.workers {
+		since := w.started
+		if w.ready {
+			w.silence.ask(w.process, p.config.Silence)
+			since = w.silence.since
+		}
+		if since.IsZero() || time.Since(since) < overdue {
+			answering = true
+			continue
+		}
+		list = slices.AppendSeq(list, maps.Values(w.held))
+	}
+	if len(p.workers) > 0 && !answering {
+		list = append(list, p.waiting...)
+	}
+	p.slots.excuse(list)
+}

@@ -1,23 +1,22 @@
 package privsep
 
 import (
+	"fmt"
 	"log/slog"
-	"schedrestd/rights"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"schedrestd/rights"
 )
 
-// slots counts the connections that are being handled, over all pools. The parent accepts
-// only with a slot in hand; who finds none waits in the kernel's queue and loses nothing,
-// and others give way to him (giving).
+// slots counts the connections that are being handled, over all pools, and decides which
+// of those that wait is next, and which give way for it (giving).
 type slots struct {
-	taken   chan struct{}
 	log     *slog.Logger
-	sources *sources
-	admit   func(*connection) // serves one that was parked, and has a slot now
-
-	pressed atomic.Bool // somebody had to wait since calm
+	patient time.Duration     // for how long a connection that has too many of its source before it waits
+	admit   func(*connection) // serves one that waited, and has a slot now
+	silent  func()            // looks for workers that do not answer; see pool.excuse
 
 	unserved  *tally // connections that were closed so
 	counts    *counters
@@ -25,92 +24,162 @@ type slots struct {
 	number    atomic.Uint64 // of the last connection
 	penalties *penalties
 
-	mu sync.Mutex
+	mu sync.Mutex // guards what follows, and what a connection has of it; the last lock that is taken
+	shares
 	giving
+	watching bool          // tick is on its way
+	next     []*connection // that have been given a slot and are to be admitted, in this order
+	closed   bool
 }
 
+// mostWaiting bounds the connections that are accepted and wait, as net.core.somaxconn
+// bounds those in the kernel's queue. They are accepted because the kernel does not say
+// whose connections are in its queue, and one client could fill that.
+const mostWaiting = 4096
+
 func newSlots(c Config) *slots {
-	s := &slots{taken: make(chan struct{}, c.Connections), log: c.Log, unserved: newTally(), counts: new(counters), penalties: newPenalties(c.Setup.Admission, c.Log)}
-	s.sources = newSources(c, func(one *connection, why string) { s.turnAway(one, statusUnavailable, why) })
+	s := &slots{log: c.Log, patient: c.HandLimit, unserved: newTally(), counts: new(counters), penalties: newPenalties(c.Setup.Admission, c.Log),
+		silent: func() {}, shares: newShares(c.Connections, c.PerSource, c.waiting())}
+	s.round = 1
 	return s
 }
 
-// patient is how long somebody waits for a slot before those that are busy are asked as well.
+// enter gives c a slot, has it wait, or turns it away. It reports whether c has a slot.
+func (s *slots) enter(c *connection) bool {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		s.turnAway(c, statusUnavailable, stopping)
+		return false
+	}
+	what, evicted := s.shares.enter(c)
+	if what == parked {
+		if s.isFull(c) {
+			c.late = time.AfterFunc(s.patient, func() { s.expire(c) })
+		}
+		s.press()
+		if s.wantsOwn(c) {
+			s.pressSource(c)
+		}
+		if !s.watching {
+			s.watching = true
+			time.AfterFunc(patient, s.tick)
+		}
+	}
+	s.mu.Unlock()
+	switch what {
+	case parked:
+		s.counts.parked.add(1)
+	case refused:
+		evicted = c
+	}
+	if evicted != nil {
+		if evicted.late != nil {
+			evicted.late.Stop()
+		}
+		s.turnAway(evicted, statusUnavailable, "too many connections of its source wait")
+	}
+	return what == entered
+}
+
+// expire turns away a connection that waited too long for others of its source.
+func (s *slots) expire(c *connection) {
+	s.mu.Lock()
+	there := s.unpark(c)
+	s.mu.Unlock()
+	if there {
+		s.turnAway(c, statusUnavailable, fmt.Sprintf("its source has %d connections, and none ended within %s", s.limit, s.patient))
+	}
+}
+
+// patient is how long a connection waits for a slot before those that are being answered are asked to give way.
 const patient = 200 * time.Millisecond
 
-// take waits for a slot, and presses others for it. It reports false when quit closes first.
-func (s *slots) take(quit <-chan struct{}) bool {
-	select {
-	case <-quit:
-		return false
-	default:
-	}
-	if s.try() || s.listen() {
-		return true
-	}
-	s.want(1)
-	defer s.want(-1)
-	tick := time.NewTicker(patient)
-	defer tick.Stop()
-	for {
-		select {
-		case s.taken <- struct{}{}:
-			return true
-		case <-quit:
-			return false
-		case <-tick.C:
-			s.insist()
-		}
+// tick presses others for as long as connections wait.
+func (s *slots) tick() {
+	s.silent()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watching = s.total > 0; s.watching {
+		s.insist()
+		time.AfterFunc(patient, s.tick)
 	}
 }
 
-// listen takes a slot that is free and not known to be: who accepts without a pause keeps the parent's one
-// thread from hearing the workers, which have said Done. It gives up after two short waits, since the first
-// may end before anybody was heard; and nobody waits so while others wait already.
-func (s *slots) listen() bool {
-	if s.pressed.Load() {
-		return false
-	}
-	for range 2 {
-		select {
-		case s.taken <- struct{}{}:
-			return true
-		case <-time.After(time.Millisecond):
-		}
-	}
-	return false
+// hesitates reports whether no slot is free, as far as is known, and no connection waits.
+func (s *slots) hesitates() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free <= 0 && s.total == 0
 }
 
-// try takes a slot if there is one.
-func (s *slots) try() bool {
-	select {
-	case s.taken <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-// free gives a slot back. More than were taken would be a fault of the accounting.
-func (s *slots) free() {
-	select {
-	case <-s.taken:
-	default:
-		panic("privsep: a slot was freed that nobody had")
-	}
-}
-
-// end gives c's slot back, or to one of the same source that waits for c's place.
+// end takes back what c holds, and admits the connections that are next.
 func (s *slots) end(c *connection) {
 	s.mu.Lock()
 	s.forget(c)
+	s.leave(c)
+	s.advance()
 	s.mu.Unlock()
-	if next := s.sources.leave(c); next != nil {
-		go s.admit(next) // who calls may hold the lock of its pool
-		return
-	}
-	s.free()
 }
+
+// excuse gives the slots of list to others.
+func (s *slots) excuse(list []*connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range list {
+		s.shares.excuse(c)
+	}
+	s.advance()
+}
+
+// advance admits those that can have a slot now; s.mu is held. It does so by a goroutine of
+// its own, because the caller may hold the lock of its pool.
+func (s *slots) advance() {
+	idle := len(s.next) == 0
+	for c := s.pick(); c != nil; c = s.pick() {
+		if c.late != nil {
+			c.late.Stop()
+		}
+		s.next = append(s.next, c)
+	}
+	if idle && len(s.next) > 0 {
+		go s.admitNext()
+	}
+}
+
+func (s *slots) admitNext() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.next) > 0 {
+		c := s.next[0]
+		s.mu.Unlock()
+		s.admit(c)
+		s.mu.Lock()
+		s.next = s.next[1:]
+	}
+}
+
+// close turns away the connections that wait, and those that come.
+func (s *slots) close() {
+	s.mu.Lock()
+	s.closed = true
+	var list []*connection
+	for _, queue := range s.waiting {
+		list = append(list, queue...)
+	}
+	clear(s.waiting)
+	s.total = 0
+	s.mu.Unlock()
+	for _, c := range list {
+		if c.late != nil {
+			c.late.Stop()
+		}
+		s.turnAway(c, statusUnavailable, stopping)
+	}
+}
+
+// stopping is why no connection is served any more.
+const stopping = "the gateway stops"
 
 // drop turns away a connection that nobody serves, and frees its slot.
 func (s *slots) drop(c *connection, status int, why string) {

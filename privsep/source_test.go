@@ -1,45 +1,107 @@
 package privsep
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/demo/thread"
+	"schedrestd/errs"
 	"schedrestd/ipc"
 )
 
-// TestSourceOf: one machine is one source, however many addresses of its network it has.
+// TestSourceOf: one machine is one source, however many addresses of its network it has, and so is one user,
+// whatever uids that user has.
 func TestSourceOf(t *testing.T) {
-	six := func(s string) unix.Sockaddr { return &unix.SockaddrInet6{Addr: netip.MustParseAddr(s).As16()} }
-	four := func(s string) unix.Sockaddr { return &unix.SockaddrInet4{Addr: netip.MustParseAddr(s).As4()} }
+	names := newDirectory()
+	names.user = func(uid uint32) (string, error) {
+		if uid >= 1000 && uid < 2000 {
+			return "a user", nil
+		}
+		return "", errs.New(errs.NotFound, "it does not exist")
+	}
+	o := newOwners(Config{OwnerOf: func(uid uint32) uint32 {
+		if uid >= 100_000 {
+			return 1001
+		}
+		return uid
+	}}, names)
+	of := func(addr string, uid uint32) source {
+		a, _ := netip.ParseAddr(addr)
+		return o.sourceOf(a, uid)
+	}
+	for _, uid := range []uint32{1000, 1001, 3000, 3001} {
+		of("", uid)
+		await(t, "the user database was asked", func() bool { _, ok := names.kept(who{number: uid}); return ok })
+	}
+	const tcp = ipc.NoID // the kernel knows no user
 	for _, tt := range []struct {
 		name string
-		a, b unix.Sockaddr
+		a, b source
 		same bool
 	}{
-		{"one address", four("192.0.2.1"), four("192.0.2.1"), true},
-		{"two addresses", four("192.0.2.1"), four("192.0.2.2"), false},
-		{"mapped into IPv6", four("192.0.2.1"), six("::ffff:192.0.2.1"), true},
-		{"two mapped ones", six("::ffff:192.0.2.1"), six("::ffff:192.0.2.2"), false},
-		{"one /64", six("2001:db8:0:1::1"), six("2001:db8:0:1:ffff::2"), true},
-		{"two networks", six("2001:db8:0:1::1"), six("2001:db8:0:2::1"), false},
+		{"one address", of("192.0.2.1", tcp), of("192.0.2.1", tcp), true},
+		{"two addresses", of("192.0.2.1", tcp), of("192.0.2.2", tcp), false},
+		{"mapped into IPv6", of("192.0.2.1", tcp), of("::ffff:192.0.2.1", tcp), true},
+		{"two mapped ones", of("::ffff:192.0.2.1", tcp), of("::ffff:192.0.2.2", tcp), false},
+		{"one /64", of("2001:db8:0:1::1", tcp), of("2001:db8:0:1:ffff::2", tcp), true},
+		{"two networks", of("2001:db8:0:1::1", tcp), of("2001:db8:0:2::1", tcp), false},
+		{"loopback, of no known user", of("127.0.0.1", tcp), of("127.1.2.3", tcp), true},
+		{"loopback of both kinds", of("127.0.0.1", tcp), of("::1", tcp), true},
+		{"loopback and another address", of("127.0.0.1", tcp), of("192.0.2.1", tcp), false},
+		{"a user on two addresses of loopback", of("127.0.0.1", 1000), of("127.9.9.9", 1000), true},
+		{"two users on one", of("127.0.0.1", 1000), of("127.0.0.1", 1001), false},
+		{"a user on loopback and on a UNIX socket", of("::1", 1000), of("", 1000), true},
+		{"two users", of("", 1000), of("", 1001), false},
+		{"a user and a subordinate uid", of("", 1001), of("", 100_007), true},
+		{"two uids without a name", of("", 3000), of("127.0.0.1", 3001), true},
+		{"a uid without a name and a user", of("", 3000), of("", 1000), false},
+		{"root and an address", of("", 0), of("0.0.0.0", tcp), false},
 	} {
-		if got := sourceOf(tt.a, ipc.Connection{}) == sourceOf(tt.b, ipc.Connection{}); got != tt.same {
-			t.Errorf("%s: the same source: %v", tt.name, got)
+		if tt.a == tt.b != tt.same {
+			t.Errorf("%s: %s and %s", tt.name, tt.a, tt.b)
 		}
-	}
-	local := func(uid uint32) source { return sourceOf(&unix.SockaddrUnix{}, ipc.Connection{UID: uid}) }
-	if one := local(1); one == local(2) || one != local(1) || local(0) == sourceOf(four("0.0.0.0"), ipc.Connection{}) {
-		t.Error("uids are taken for each other, or for an address")
 	}
 }
 
-// TestProxyIsNoSource: all who come through a trusted proxy are not held to what one source may have. Who is only
+// TestUnprovedUids: while it is not known whether uids have names, few of them count by themselves.
+func TestUnprovedUids(t *testing.T) {
+	names := newDirectory()
+	names.user = func(uint32) (string, error) { return "", errs.New(errs.Unavailable, "it does not answer") }
+	o := newOwners(Config{}, names)
+	list := map[source]bool{}
+	for uid := range uint32(10_000) {
+		list[o.sourceOf(netip.Addr{}, uid)] = true
+	}
+	if len(list) < unprovedBurst || len(list) > 2*unprovedBurst {
+		t.Errorf("10000 uids are %d sources", len(list))
+	}
+}
+
+// TestExemption: the hint of the log is what exempts the client.
+func TestExemption(t *testing.T) {
+	for addr, want := range map[string]string{
+		"192.0.2.1:700": "SCHEDRESTD_EXEMPT=192.0.2.1", "[2001:db8::1]:700": "SCHEDRESTD_EXEMPT=2001:db8::/64",
+		"127.0.0.2:700": "SCHEDRESTD_EXEMPT=127.0.0.0/8,::1", "[::1]:700": "SCHEDRESTD_EXEMPT=127.0.0.0/8,::1", "": "SCHEDRESTD_TRUSTED_PROXIES=unix:1000",
+	} {
+		c := &connection{Connection: ipc.Connection{Addr: addr, UID: 1000}}
+		if at, err := netip.ParseAddrPort(addr); err == nil {
+			c.source = newOwners(Config{}, nil).sourceOf(at.Addr(), ipc.NoID)
+		}
+		if got := c.exemption(); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %s", addr, got)
+		}
+	}
+}
+
+// TestProxyIsNoSource: all that come through a trusted proxy are not held to what one source may have. One that is only
 // exempt from penalties is.
 func TestProxyIsNoSource(t *testing.T) {
 	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -55,9 +117,52 @@ func TestProxyIsNoSource(t *testing.T) {
 	}
 }
 
+// dialTCPAs connects to g over loopback as another user.
+func (g *gateway) dialTCPAs(t *testing.T, uid uint32) (c net.Conn) {
+	t.Helper()
+	must(t, thread.As(uid, uid, func() (err error) {
+		c, err = net.Dial("tcp", g.addr)
+		return err
+	}))
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// TestOneSourceLeavesRoom: a user who has each slot on loopback, from whatever addresses, and waits for more, is served after another
+// one who comes later, and keeps what is being answered.
+func TestOneSourceLeavesRoom(t *testing.T) {
+	needRoot(t) // to be several users
+	g := serve(t, plain(t), Config{Connections: 4})
+	held := g.occupy(t, 4)
+	const endless = "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n"
+	for i := range 10 {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(i+1))}}
+		c, err := d.Dial("tcp", g.addr)
+		must(t, err)
+		defer c.Close()
+		fmt.Fprint(c, endless)
+	}
+	other := g.dialTCPAs(t, 31002)
+	fmt.Fprint(other, request)
+	await(t, "all of them wait", func() bool {
+		must(t, unix.Kill(g.cmd.Process.Pid, unix.SIGUSR1))
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return slices.ContainsFunc(g.records, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["connections"]), " parked:11") })
+	})
+	for _, c := range held[1:] {
+		stillOpen(t, c, "one that is being answered")
+	}
+	held[0].Close()
+	if status, _, err := answer(other); status != http.StatusOK {
+		t.Errorf("another user: %d %v", status, err)
+	}
+}
+
 // TestParking: who has as many connections as one source may waits, without a slot and without
 // keeping others out, until one of his ends.
 func TestParking(t *testing.T) {
+	needRoot(t) // to be several users
 	g := serve(t, plain(t), Config{Connections: 6, PerSource: 2})
 	held := g.occupy(t, 2)
 	third, err := net.Dial("tcp", g.addr)
@@ -70,12 +175,8 @@ func TestParking(t *testing.T) {
 		_, _, err := ask(third, "/pid")
 		answered <- err
 	}()
-	other := func() (string, error) { // 127.0.0.2 is somebody else
-		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-		c, err := d.Dial("tcp", g.addr)
-		if err != nil {
-			return "", err
-		}
+	other := func() (string, error) { // a user without a name
+		c := g.dialTCPAs(t, 31002)
 		defer c.Close()
 		_, body, err := ask(c, "/pid")
 		return body, err
@@ -148,5 +249,41 @@ func TestUserWhoStopsHisWorker(t *testing.T) {
 	}
 	if _, status, _ := askAs(t, socket, 31002, 31102, "/pid"); status != http.StatusOK {
 		t.Errorf("another user: %d", status)
+	}
+}
+
+// TestStoppedWorkersKeepNoSlots: two users who stop their own workers, which hold all slots, keep no third one waiting
+// until these are ended for it; and their connections go on counting against them.
+func TestStoppedWorkersKeepNoSlots(t *testing.T) {
+	_, socket := becoming(t, Config{Connections: 4, Silence: time.Hour, HandLimit: time.Hour})
+	dial := func(uid uint32) net.Conn {
+		c, err := thread.DialAs(uid, uid, socket)
+		must(t, err)
+		t.Cleanup(func() { c.Close() })
+		_, err = fmt.Fprint(c, request)
+		must(t, err)
+		return c
+	}
+	var again []net.Conn
+	for _, uid := range []uint32{31001, 31002} {
+		one, other := dial(uid), dial(uid)
+		var body string
+		for _, c := range []net.Conn{one, other} {
+			var err error
+			_, body, err = answer(c)
+			must(t, err)
+		}
+		pid := pidOf(t, body)
+		must(t, unix.Kill(pid, unix.SIGSTOP))
+		defer unix.Kill(pid, unix.SIGCONT)
+		again = append(again, dial(uid))
+	}
+	for range 3 {
+		if status, _, err := answer(dial(31003)); status != http.StatusOK {
+			t.Errorf("a third user: %d %v", status, err)
+		}
+	}
+	for _, c := range again {
+		stillOpen(t, c, "a connection over its user's limit")
 	}
 }

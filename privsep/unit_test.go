@@ -149,28 +149,6 @@ func TestPauseGrows(t *testing.T) {
 	}
 }
 
-func TestSlots(t *testing.T) {
-	quit := make(chan struct{})
-	s := newSlots(Config{Connections: 2, Log: slog.New(slog.DiscardHandler)})
-	for range 2 {
-		if !s.take(quit) {
-			t.Fatal("two of two can't be had")
-		}
-	}
-	close(quit)
-	if s.take(quit) {
-		t.Error("a third of two")
-	}
-	s.free()
-	s.free()
-	defer func() {
-		if recover() == nil {
-			t.Error("a slot that nobody had was freed")
-		}
-	}()
-	s.free()
-}
-
 // TestProgramIsOutOfTheWay: whatever numbers descriptors have, a child puts none of its own in the place
 // of the program that it is about to execute.
 func TestProgramIsOutOfTheWay(t *testing.T) {
@@ -241,12 +219,14 @@ func idle(t *testing.T, limit time.Duration) (p *pool, log *syncBuffer) {
 func accepted(t *testing.T, s *slots) (*connection, *os.File) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil || !s.take(nil) {
-		t.Fatal("no connection can be had", err)
-	}
+	must(t, err)
 	client := os.NewFile(uintptr(fds[0]), "client")
 	t.Cleanup(func() { client.Close() })
-	return &connection{fd: fds[1]}, client
+	c := &connection{fd: fds[1]}
+	if !s.enter(c) {
+		t.Fatal("no slot is free")
+	}
+	return c, client
 }
 
 // turnedAway reads the one answer that the parent has for whom no worker serves.
@@ -270,9 +250,7 @@ func TestQueueDeadline(t *testing.T) {
 	for _, c := range clients {
 		turnedAway(t, c)
 	}
-	for range 3 { // waits until the slots are free
-		p.slots.take(nil)
-	}
+	await(t, "the slots are free", func() bool { return p.slots.taken() == 0 })
 	await(t, "the log counts three", func() bool { return strings.Contains(log.String(), "unserved_so_far=3") })
 }
 
@@ -302,8 +280,8 @@ func TestQueueAtDrain(t *testing.T) {
 	for _, c := range []*os.File{one, other} {
 		turnedAway(t, c)
 	}
-	if strings.Count(log.String(), "the gateway stops") != 2 || len(p.slots.taken) != 0 {
-		t.Errorf("%d slots taken; logged:\n%s", len(p.slots.taken), log)
+	if strings.Count(log.String(), "the gateway stops") != 2 || p.slots.taken() != 0 {
+		t.Errorf("%d slots taken; logged:\n%s", p.slots.taken(), log)
 	}
 }
 
@@ -319,6 +297,12 @@ func TestDropsAreLimited(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.unserved.n != 2000 {
 		t.Errorf("%d lines about %d", n, s.unserved.n)
 	}
+}
+
+func (s *slots) taken() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size - s.free
 }
 
 type syncBuffer struct {

@@ -62,7 +62,7 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.VarP(&o.content, "openapi", "s", "content plugins [all that can be]")
 	f.VarP(number{&o.threads, 1, mostThreads}, "threads", "t", "threads of all workers together [one a CPU]")
 	f.Var(number{&o.connections, 1, privsep.MostConnections}, "max-connections", "connections handled at one time [124]")
-	f.Var(number{&o.perSource, 0, privsep.MostConnections}, "max-per-source", "of these by one client, 0 for no limit [0]")
+	f.Var(number{&o.perSource, 0, privsep.MostConnections}, "max-per-source", "of these by one client, 0 for no such limit [0]")
 	f.Var(number{&o.identities, 1, privsep.MostConnections}, "max-identities", "users at one time, with become_user [64]")
 	f.Var(&o.body, "max-body", "largest body of a request [50M]")
 	f.StringVar(&o.socketMode, "socket-mode", "", "`MODE` of UNIX sockets, octal [0666 or 0600]")
