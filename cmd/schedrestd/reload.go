@@ -24,6 +24,8 @@ type reloader struct {
 	log     *slog.Logger
 	started privsep.Config
 	last    reading
+
+	subordinates subordinates
 }
 
 // reading is what became of a configuration that could be read.
@@ -69,14 +71,17 @@ func (r *reloader) read() (privsep.Config, error) {
 	if err != nil {
 		return c, err
 	}
+	c.OwnerOf = r.subordinates.owner
 	r.last = reading{c, level, withoutEffect(r.o.flagsOf(cluster))}
 	return c, nil
 }
 
-// Accepted is for privsep: what was read last is used from now on, for the log too.
+// Accepted is for privsep: what was read last is used from now on, for the log too, and
+// subordinate uids are read again.
 func (r *reloader) Accepted() {
 	c, verbose := r.last.Setup, levels[infoLevel+1].level
 	r.level.Set(r.last.level)
+	r.subordinates.read(subuidFile, passwdFile, r.log)
 	r.log.Log(context.Background(), verbose, "configuration", "path", r.path, "cluster", c.Cluster,
 		"jwt", c.JWT, "local", c.Local, "data_parsers", c.Parsers, "controllers", c.Controllers, "accounting", c.Accounting)
 	if len(r.last.idle) > 0 {
