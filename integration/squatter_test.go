@@ -91,7 +91,7 @@ func TestPortOfAnotherUser(t *testing.T) {
 	needRoot(t)
 	l, who := newLab(t), someUser(t)
 	a := admitting(t, l)
-	client := source(t, "127.0.0.1", true)
+	client := source(t, self, true)
 	if status, _ := a.ask(client); status != http.StatusOK {
 		t.Fatalf("at first: %d", status)
 	}
