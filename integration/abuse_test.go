@@ -219,7 +219,7 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 	}
 }
 
-var pathOf = regexp.MustCompile(`msg="worker: request" .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
+var pathOf = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
 
 // paths is what the gateway's log has of each request: the path, by the request's id. The line of an answer comes after it; those of
 // requests that were refused before they had a path never come.

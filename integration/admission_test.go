@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -395,7 +396,7 @@ func TestCounters(t *testing.T) {
 		must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
 		time.Sleep(200 * time.Millisecond)
 		text := g.log()
-		return strings.Contains(text, "penalties.malformed=1") && strings.Contains(text, `msg="keeper: counters"`) && strings.Count(text, `msg="worker: counters"`) >= len(g.workers())
+		return strings.Contains(text, "penalties.malformed=1") && keeperCounts.MatchString(text) && len(workerCounts.FindAllString(text, -1)) >= len(g.workers())
 	})
 	sums := map[string]int{}
 	for line := range strings.Lines(g.log()) {
@@ -420,3 +421,9 @@ func TestCounters(t *testing.T) {
 		}
 	}
 }
+
+// Lines of processes' counters in the log.
+var (
+	keeperCounts = regexp.MustCompile(`keeper=\d+ .*msg=counters `)
+	workerCounts = regexp.MustCompile(`worker=\d+ .*msg=counters `)
+)

@@ -46,7 +46,7 @@ func TestPicked(t *testing.T) {
 	l.ask("GET", "/sched/v0.0.40/ping", "").want(t, 404) // the flag goes before the variable
 	l.ask("GET", "/scheddb/v0.0.42/diag", "").want(t, 404)
 	l.ask("GET", "/slurm/v0.0.42/ping", "").want(t, 404)
-	eventually(t, "a line for a request", func() bool { return strings.Contains(l.log(), `msg="worker: request"`) })
+	eventually(t, "a line for a request", func() bool { return strings.Contains(l.log(), " level=INFO msg=request ") })
 }
 
 // TestQuiet: SCHEDRESTD_DEBUG is how much is logged, of the workers too.

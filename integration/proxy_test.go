@@ -303,7 +303,7 @@ func (g *gate) servedAs() map[string]int {
 	g.t.Helper()
 	must(g.t, g.Stop())
 	users := map[string]int{}
-	for _, m := range regexp.MustCompile(`(?m)msg="worker: request" .*\buser=("[^"]*"|\S*) .*\bstatus=2\d\d `).FindAllStringSubmatch(g.log(), -1) {
+	for _, m := range regexp.MustCompile(`(?m)worker=\d+ .*msg=request .*\buser=("[^"]*"|\S*) .*\bstatus=2\d\d `).FindAllStringSubmatch(g.log(), -1) {
 		users[strings.Trim(m[1], `"`)]++
 	}
 	return users

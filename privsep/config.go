@@ -2,6 +2,7 @@ package privsep
 
 import (
 	"cmp"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -27,6 +28,7 @@ type Config struct {
 	Switches  security.Switches
 	Setup     ipc.Setup // for the workers; see there what is filled in here
 	Log       *slog.Logger
+	Output    io.Writer `json:"-"` // where lines of processes go; nil: standard error
 
 	Program     string   // the worker's; "" is schedrestd-worker beside this program
 	Argv        []string // the worker's; tests play hostile ones with it

@@ -14,7 +14,7 @@ import (
 // Where the PID namespace has ended, the process is started in the next one.
 func (s *spawner) employ(b birth, c Config, room *quota, setup func(p *process, tasks uint64) ipc.Message) (*process, error) {
 	s = s.inUse()
-	p, err := s.launch(b, c.Log, room)
+	p, err := s.launch(b, outputOf(c), room)
 	if errors.Is(err, unix.ENOMEM) && s.next != nil && s.anchor.ends() { // no process starts in a namespace that is ending
 		return s.employ(b, c, room, setup)
 	}

@@ -261,7 +261,9 @@ func (g *gateway) read(out io.Reader) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		r := map[string]any{}
-		if json.Unmarshal(lines.Bytes(), &r) != nil {
+		if line := relayed(lines.Text()); line != nil {
+			r = line
+		} else if json.Unmarshal(lines.Bytes(), &r) != nil {
 			r["msg"], r["raw"] = "not a record", lines.Text()
 		}
 		if r["hint"] == "" && r["msg"] != "failed" {

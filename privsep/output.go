@@ -2,50 +2,77 @@ package privsep
 
 import (
 	"bufio"
-	"context"
+	"fmt"
 	"io"
-	"log/slog"
 	"maps"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 
+	"schedrestd/ipc"
 	"schedrestd/rate"
 )
 
 // maxLine is how much of a line of a process reaches the log, in bytes.
 const maxLine = 2048
 
-// relay copies what a process writes to its fd 2 into log, each line as one record with
-// the attributes that log has for it. The process may be captured: lines are cut, counted, weighed and
-// escaped, what the parent says about them comes first and can't be said again, and their
-// text starts with its role, as "worker: ". So it can neither fill the disk at will, nor
-// forge lines of others, nor send codes to a terminal.
-func (p *process) relay(role string, log *slog.Logger, room *quota) {
+// output writes what processes log. Their lines are not parsed: each is escaped, cut and
+// put behind the time and what the parent knows of its process, as
+//
+//	time=2026-11-22T15:04:05.000Z worker=2 worker_pid=4711 worker_uid=65534 LINE
+//
+// A process may be compromised. It can neither fill the disk at will, nor forge lines of
+// others, nor send codes to a terminal; in LINE it may claim to be another one.
+type output struct{ io.Writer }
+
+// outputOf is where c has processes' lines go.
+func outputOf(c Config) output {
+	if c.Output == nil {
+		return output{os.Stderr}
+	}
+	return output{c.Output}
+}
+
+// write writes one line of a process in one call, so that lines are not mixed.
+func (o output) write(now time.Time, label, line string) {
+	_, _ = fmt.Fprintf(o, "time=%s %s%s\n", now.Format(logTime), label, line)
+}
+
+// logTime is the format of times in the log, which is slog's.
+const logTime = "2006-01-02T15:04:05.000Z07:00"
+
+// label is what the parent puts before each line of a process.
+func label(role ipc.Role, number uint32, pid int, uid uint32) string {
+	return fmt.Sprintf("%[1]s=%[2]d %[1]s_pid=%[3]d %[1]s_uid=%[4]d ", role, number, pid, uid)
+}
+
+// relay copies the lines that a process writes to its fd 2, as far as room allows.
+func (p *process) relay(label string, out output, room *quota) {
 	defer close(p.silent)
 	in := bufio.NewReaderSize(p.log, readAhead)
 	var missed int
 	var since time.Time
 	tell := func() {
 		if missed > 0 {
-			log.Warn(role+" logs too much", "lines_left_out", missed)
+			out.write(time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_left_out=%d`, missed))
 		}
 		missed = 0
 	}
 	for {
 		line, err := readLine(in)
 		if line != "" {
-			e, ok := room.admit(line, time.Now())
+			line, now := printable(line), time.Now()
 			switch {
-			case ok:
-				if missed > 0 && time.Since(since) >= time.Second {
+			case room.admit(len(label)+len(line), now):
+				if missed > 0 && now.Sub(since) >= time.Second {
 					tell()
 				}
-				log.LogAttrs(context.Background(), e.level, role+": "+e.msg, e.attrs...)
+				out.write(now, label, line)
 			case missed == 0:
-				since = time.Now()
+				since = now
 				fallthrough
 			default:
 				if missed++; missed%100 == 0 {
@@ -127,18 +154,11 @@ func newQuota(c Config) *quota {
 	return &quota{lines: rate.New(burst, perSecond, now), bytes: rate.New(lineSize*burst, lineSize*perSecond, now)}
 }
 
-// admit takes a line apart, if there is room for it.
-func (q *quota) admit(line string, now time.Time) (entry, bool) {
-	q.mu.Lock()
-	ok := q.lines.Take(now, 1) && q.bytes.Take(now, 1)
-	q.mu.Unlock()
-	if !ok {
-		return entry{}, false
-	}
-	e := readEntry(line)
+// admit reports whether there is room for a line of so many bytes, and takes it.
+func (q *quota) admit(size int, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return e, q.bytes.Take(now, float64(e.size()))
+	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
 // isFull tells whether nothing is used of it any more.

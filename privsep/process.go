@@ -3,7 +3,6 @@ package privsep
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"os"
 	"syscall"
 	"time"
@@ -42,7 +41,7 @@ type birth struct {
 }
 
 // launch starts a process with a channel and a log of its own; room bounds what it may log.
-func (s *spawner) launch(b birth, log *slog.Logger, room *quota) (*process, error) {
+func (s *spawner) launch(b birth, out output, room *quota) (*process, error) {
 	channel, theirs, err := ipc.Pair(ipc.Parent, b.role)
 	if err != nil {
 		return nil, err
@@ -70,8 +69,7 @@ func (s *spawner) launch(b birth, log *slog.Logger, room *quota) (*process, erro
 		// A process that this one left behind may hold the channel open.
 		time.AfterFunc(lastWords, func() { channel.Close() })
 	}()
-	labelled := log.Handler().WithAttrs(label(b.role, p.number, p.pid, b.who.UID))
-	go p.relay(b.role.String(), slog.New(labelled), room)
+	go p.relay(label(b.role, p.number, p.pid, b.who.UID), out, room)
 	return p, nil
 }
 

@@ -10,13 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxText is how much of one attribute is written, in bytes: the parent reads lines
-// of 2 KiB, and one that is longer is a sentence to it, not fields.
+// maxText is how much of one attribute is written, in bytes: the parent cuts lines at
+// 2 KiB.
 const maxText = 1500
 
-// logger writes each record as one line of flat logfmt, level first. The parent reads it
-// back and adds the time, the worker and its identity, which are not the worker's to
-// say (privsep/logfmt.go).
+// logger writes each record as one line, level first. The parent puts the time, the
+// worker and its identity before it, which a worker could forge (privsep/output.go).
 //
 // A line for each request would wake the parent for each request, which costs more than the line
 // itself. So lines wait for company, but no longer than a person would notice; what somebody

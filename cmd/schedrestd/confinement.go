@@ -27,5 +27,6 @@ func checkConfinement(o options, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
+	config.Output = errOut
 	return privsep.Check(config, out)
 }

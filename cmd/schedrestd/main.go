@@ -125,7 +125,7 @@ func serve(o options, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	config.Activated = sockets
+	config.Activated, config.Output = sockets, errOut
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	if r.mode != listening {
