@@ -235,7 +235,8 @@ func (c *chaos) enough() {
 			c.t.Errorf("%d %s were killed, and should have been %d at least", k.n, k.what, least)
 		}
 	}
-	for _, what := range []string{"submit", "look", "pry", "ping", "list", "cancel", "survived", "closed", "refused"} {
+	// Nothing need be refused: the next worker may be there in time for every request.
+	for _, what := range []string{"submit", "look", "pry", "ping", "list", "cancel", "survived", "closed"} {
 		if c.tally.of(what) == 0 {
 			c.t.Errorf("nothing was counted as %q", what)
 		}
