@@ -143,7 +143,7 @@ func TestPenalties(t *testing.T) {
 	a.until(bad, http.StatusOK)
 
 	must(t, syscall.Kill(a.PID(), syscall.SIGUSR1))
-	eventually(t, "the counters are in the log", func() bool { return strings.Contains(a.log(), "msg=counters") })
+	eventually(t, "the counters are in the log", func() bool { return parentCounts.MatchString(a.log()) })
 	if log := a.log(); !strings.Contains(log, "source blocked") || !strings.Contains(log, fmt.Sprintf("source=\"uid %d\"", self)) || strings.Contains(log, "turned_away.paused=0 ") || strings.Contains(log, "penalties.auth=0 ") {
 		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}
@@ -228,7 +228,7 @@ func TestForwarded(t *testing.T) {
 		}
 	}
 	a.until(proxy, http.StatusOK, "X-Forwarded-For: 203.0.113.9")
-	for _, want := range []string{"source behind a proxy blocked\" worker=", "forwarded_for=203.0.113.9", "forwarded_for=2001:db8::1"} {
+	for _, want := range []string{" msg=\"source behind a proxy blocked\" ", "forwarded_for=203.0.113.9", "forwarded_for=2001:db8::1"} {
 		if !strings.Contains(a.log(), want) {
 			t.Errorf("the log has no %s", want)
 		}
@@ -422,8 +422,9 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// Lines of processes' counters in the log.
+// Lines of the log with counters, of the parent and of its processes.
 var (
+	parentCounts = regexp.MustCompile(`(?m)^time=\S+ level=INFO msg=counters .*$`)
 	keeperCounts = regexp.MustCompile(`keeper=\d+ .*msg=counters `)
 	workerCounts = regexp.MustCompile(`worker=\d+ .*msg=counters `)
 )

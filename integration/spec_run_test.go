@@ -217,11 +217,14 @@ func TestConnectionsHandled(t *testing.T) {
 // parked asks the gateway how many connections wait.
 func (g *gate) parked() int {
 	g.t.Helper()
-	written := strings.Count(g.log(), " msg=counters ")
+	written := len(parentCounts.FindAllString(g.log(), -1))
 	must(g.t, syscall.Kill(g.PID(), syscall.SIGUSR1))
-	eventually(g.t, "the counters are in the log", func() bool { return strings.Count(g.log(), " msg=counters ") > written })
-	text := g.log()
-	_, text, _ = strings.Cut(text[strings.LastIndex(text, " msg=counters "):], " connections.parked=")
+	var all []string
+	eventually(g.t, "the counters are in the log", func() bool {
+		all = parentCounts.FindAllString(g.log(), -1)
+		return len(all) > written
+	})
+	_, text, _ := strings.Cut(all[len(all)-1], " connections.parked=")
 	number, _, _ := strings.Cut(text, " ")
 	n, err := strconv.Atoi(number)
 	must(g.t, err)
