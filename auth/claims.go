@@ -51,7 +51,7 @@ func (o object) read(field string, now time.Time) (Claims, error) {
 	return c, err
 }
 
-// outOfDate is the error of a token that has expired or is not valid yet.
+// An outOfDate error reports that a token has expired or is not valid yet.
 type outOfDate string
 
 func (e outOfDate) Error() string { return string(e) }

@@ -13,7 +13,7 @@ func (s *spool) trim(list *records) {
 	}
 }
 
-// held is what one user has of a list, the oldest first.
+// held lists the records of one user, the oldest first.
 type held struct {
 	numbers []uint64
 	sizes   []int64

@@ -31,14 +31,15 @@ var defaultLimits = limits{
 	rate: 64 << 10, burst: 64 << 20,
 }
 
-// usage is what each user has here. What is in the journal is counted there.
+// usage counts the jobs and bytes of each user, except for the bytes that the journal
+// counts.
 type usage struct {
 	all   load
 	users map[uint32]load
 	rates map[uint32]*rate.Bucket
 }
 
-// load is what jobs take.
+// load counts jobs and the bytes of their records.
 type load struct {
 	jobs  int   // waiting, running and shown
 	texts int64 // bytes of their records in the journal

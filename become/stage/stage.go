@@ -44,10 +44,10 @@ const (
 // atSecure is the type of the auxiliary vector's entry for a start that added privileges (getauxval(3)).
 const atSecure = 23
 
-// name is the stage's first argument.
+// name marks a process as a stage: its argv[0].
 const name = "sched-stage"
 
-// fixed is how many arguments there are before the groups, the environment and the
+// fixed counts the arguments before the groups, the environment and the
 // arguments of the target.
 const fixed = 8
 

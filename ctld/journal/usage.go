@@ -2,8 +2,8 @@ package journal
 
 import "sync"
 
-// usage is what the values of each owner take of the file. It has a lock of its own, which is not held while the disk is
-// waited for.
+// usage counts the bytes that the values of each owner take in the file. Its lock is
+// never held during a write, so readers do not wait for the disk.
 type usage struct {
 	mu     sync.Mutex
 	all    int64
