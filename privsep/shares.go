@@ -172,7 +172,8 @@ func (s *shares) has(c *connection) int {
 func (s *shares) half() int { return max(1, s.size/2) }
 
 // demand returns how many of those that wait could use a slot, and how many of these
-// are owed one, because their source has less than its share.
+// are owed one, because their source has less than its share. It stops counting when
+// mostPressed are owed one.
 func (s *shares) demand() (owed, all int) {
 	for _, queue := range s.waiting {
 		c, n := queue[0], len(queue)
@@ -183,7 +184,9 @@ func (s *shares) demand() (owed, all int) {
 		if !c.exempt {
 			n = min(n, max(0, s.half()-s.count[c.source]))
 		}
-		owed += n
+		if owed += n; owed >= mostPressed {
+			break // no more are asked at once; there may be thousands of sources
+		}
 	}
 	return owed, all
 }
@@ -199,6 +202,9 @@ func (s *shares) wantsOwn(c *connection) bool {
 func (s *shares) fair() int {
 	n := len(s.count)
 	for source := range s.waiting {
+		if n >= s.size {
+			break // one slot each, however many there are
+		}
 		if s.count[source] == 0 {
 			n++
 		}
