@@ -33,7 +33,7 @@ func Check(c Config, out io.Writer) error {
 	}
 	var listeners []*listener // as they would be
 	for _, e := range endpoints {
-		listeners = append(listeners, &listener{network: e.network, name: e.text, tls: e.tls})
+		listeners = append(listeners, &listener{network: e.Network, name: e.Text, tls: e.TLS})
 	}
 	c, who, program, err := prepare(c)
 	if err != nil {

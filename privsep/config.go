@@ -71,8 +71,7 @@ type Config struct {
 // What the zero value of a field of Config means.
 const (
 	DefaultConnections = 124
-	MostConnections    = 100_000 // that can be asked for
-	defaultWorkers     = 2       // so that one may die
+	defaultWorkers     = 2 // so that one may die
 	defaultIdentities  = 64
 
 	defaultWatch  = 10 * time.Second
@@ -99,14 +98,14 @@ func (c Config) complete() (Config, error) {
 			WithHint("name an address, as 127.0.0.1:6820, :6820 or unix:/run/schedrestd/socket")
 	}
 	c.Connections = cmp.Or(c.Connections, DefaultConnections)
-	if c.Connections < 1 || c.Connections > MostConnections {
-		return c, errs.New(errs.Invalid, "%d connections at one time: not from 1 to %d", c.Connections, MostConnections)
+	if c.Connections < 1 || c.Connections > ipc.MaxConnections {
+		return c, errs.New(errs.Invalid, "%d connections at one time: not from 1 to %d", c.Connections, ipc.MaxConnections)
 	}
 	if c.Threads < 0 {
 		return c, errs.New(errs.Invalid, "%d threads: less than 1", c.Threads)
 	}
-	if c.PerSource < 0 || c.Identities < 0 || c.Identities > MostConnections {
-		return c, errs.New(errs.Invalid, "%d connections of a source, %d identities: not from 0 to %d", c.PerSource, c.Identities, MostConnections)
+	if c.PerSource < 0 || c.Identities < 0 || c.Identities > ipc.MaxConnections {
+		return c, errs.New(errs.Invalid, "%d connections of a source, %d identities: not from 0 to %d", c.PerSource, c.Identities, ipc.MaxConnections)
 	}
 	if c.Switches.BecomeUser && c.PerSource == 0 && !c.Setup.Inetd {
 		// A user can stop his own worker, and with it each connection that he has.

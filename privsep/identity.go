@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"schedrestd/become"
+	"schedrestd/endpoint"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
@@ -114,7 +115,7 @@ func (c Config) suitsBecoming(root bool) error {
 		return refuse("needs rest_auth/local", "-a rest_auth/local")
 	}
 	for _, text := range c.Listen {
-		if e, err := parseEndpoint(text); err == nil && e.network != ipc.Unix {
+		if e, err := endpoint.Parse(text); err == nil && e.Network != ipc.Unix {
 			return refuse("can't listen on "+text+": the kernel does not say who is at the other end", "listen on unix:/path/to/socket alone")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/endpoint"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/rights"
@@ -54,7 +55,7 @@ func listenAll(c Config, who service) (list []*listener, err error) {
 	defer space.close()
 	for _, e := range endpoints {
 		var more []*listener
-		if e.network == ipc.Unix {
+		if e.Network == ipc.Unix {
 			more, err = listenUnix(e, c, who)
 		} else {
 			more, err = listenTCP(e, space)
@@ -93,8 +94,8 @@ func newListener(network ipc.Network, name string, file *os.File) (*listener, er
 // listenTCP binds every address of e's host. One of several that this machine doesn't
 // have (IPv6 switched off, say) is passed over. A name is looked up where the gateway was started,
 // and its addresses are bound in s.
-func listenTCP(e endpoint, s *space) (list []*listener, err error) {
-	addresses, err := e.addresses()
+func listenTCP(e endpoint.Endpoint, s *space) (list []*listener, err error) {
+	addresses, err := e.Addresses()
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +107,8 @@ func listenTCP(e endpoint, s *space) (list []*listener, err error) {
 }
 
 // listenIn is the network namespace for TCP.
-func (c Config) listenIn(endpoints []endpoint) (*space, error) {
-	if c.Netns != "" && !slices.ContainsFunc(endpoints, func(e endpoint) bool { return e.network == ipc.TCP }) {
+func (c Config) listenIn(endpoints []endpoint.Endpoint) (*space, error) {
+	if c.Netns != "" && !slices.ContainsFunc(endpoints, func(e endpoint.Endpoint) bool { return e.Network == ipc.TCP }) {
 		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s without a TCP address to open there", c.Netns).
 			WithHint("name one; a socket that the service manager opens is where its unit says (NetworkNamespacePath=), and a UNIX socket in none")
 	}
@@ -115,13 +116,13 @@ func (c Config) listenIn(endpoints []endpoint) (*space, error) {
 }
 
 // bindAll binds the addresses of e in the calling thread's network namespace, which is s.
-func bindAll(e endpoint, addresses []netip.AddrPort, s *space) (list []*listener, err error) {
+func bindAll(e endpoint.Endpoint, addresses []netip.AddrPort, s *space) (list []*listener, err error) {
 	var missing error
 	for _, a := range addresses {
 		l, err := bindTCP(a)
 		switch {
 		case err == nil:
-			l.tls, l.elsewhere = e.tls, s != nil
+			l.tls, l.elsewhere = e.TLS, s != nil
 			list = append(list, l)
 		case errors.Is(err, unix.EADDRNOTAVAIL), errors.Is(err, unix.EAFNOSUPPORT):
 			missing = err
@@ -130,7 +131,7 @@ func bindAll(e endpoint, addresses []netip.AddrPort, s *space) (list []*listener
 		}
 	}
 	if len(list) == 0 {
-		return nil, explainBind(missing, e.text, s)
+		return nil, explainBind(missing, e.Text, s)
 	}
 	return list, nil
 }
@@ -222,4 +223,22 @@ func names(list []*listener) []string {
 	}
 	slices.Sort(s)
 	return s
+}
+
+// parseEndpoints reads every LISTEN argument before the first is opened.
+func parseEndpoints(c Config) ([]endpoint.Endpoint, error) {
+	var list []endpoint.Endpoint
+	for _, text := range c.Listen {
+		e, err := endpoint.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		if e.TLS {
+			if err := c.TLS.check(); err != nil {
+				return nil, errs.Wrap(err, errs.Invalid, "can't listen on %s", text)
+			}
+		}
+		list = append(list, e)
+	}
+	return list, nil
 }

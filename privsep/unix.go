@@ -4,21 +4,22 @@ import (
 	"io/fs"
 
 	"schedrestd/become"
+	"schedrestd/endpoint"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/socket"
 )
 
 // listenUnix makes the UNIX socket of e and gives it to who.
-func listenUnix(e endpoint, c Config, who service) ([]*listener, error) {
+func listenUnix(e endpoint.Endpoint, c Config, who service) ([]*listener, error) {
 	if c.Switches.BecomeUser { // its users come from outside, and root listens
 		who.UID, who.GID = 0, 0
 	}
 	gid, err := socketGroup(c.SocketGroup, who)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "can't listen on %s", e.text)
+		return nil, errs.Wrap(err, errs.KindOf(err), "can't listen on %s", e.Text)
 	}
-	s, err := socket.Open(e.path, socket.Options{
+	s, err := socket.Open(e.Path, socket.Options{
 		Mode:    unixMode(c),
 		Owner:   &socket.Owner{UID: who.UID, GID: gid},
 		Private: become.PrivateGroup,
@@ -26,7 +27,7 @@ func listenUnix(e endpoint, c Config, who service) ([]*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newListener(ipc.Unix, e.text, s.File)
+	l, err := newListener(ipc.Unix, e.Text, s.File)
 	if err != nil {
 		s.Remove()
 		s.File.Close()

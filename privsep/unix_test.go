@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/endpoint"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
@@ -31,7 +32,7 @@ func other(t *testing.T) service {
 }
 
 func listenOn(path string, c Config, who service) (*listener, error) {
-	e, err := parseEndpoint("unix:" + path)
+	e, err := endpoint.Parse("unix:" + path)
 	if err != nil {
 		return nil, err
 	}
