@@ -94,7 +94,11 @@ func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 	case err != nil || plan != nil:
 		return plan, 0, err
 	case status == stage.ExitIdentity:
-		return nil, 1, errs.New(errs.Denied, "%s can't be started as another user", configName).WithHint("start with CAP_SETUID and CAP_SETGID, or as the serving user")
+		if err := checkCapabilities(); err != nil {
+			return nil, 1, err
+		}
+		return nil, 1, errs.New(errs.Unavailable, "there is no id to run %s with", configName).
+			WithHint("cat /proc/self/uid_map  # map more ids than root's, or start as the serving user")
 	case status == stage.ExitTarget:
 		return nil, 1, errs.New(errs.Internal, "%s can't be executed", p.program.Name())
 	case p.setup.Again:

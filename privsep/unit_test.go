@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
 	"schedrestd/ipc"
 )
 
