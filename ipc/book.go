@@ -138,7 +138,7 @@ var book = []row{
 		"the answer without a file: yes, or why not", of[Judgement]},
 	{KindNoPlan, "NoPlan", Config, Parent, in(Told), 5, 5 + 2*maxCause, 0, Over,
 		"a reload has no Plan, and why", of[NoPlan]},
-	{KindPlan, "Plan", Config, Parent, in(Told), 52, MaxMessage - 1, 0, Planned,
+	{KindPlan, "Plan", Config, Parent, in(Told), 75, MaxMessage - 1, 0, Planned,
 		"what the parent needs of command line, environment and configuration; no file is opened after it", of[Plan]},
 	{KindPlanListen, "PlanListen", Config, Parent, in(Planned), 2, 2 + maxListen, 0, Born,
 		"an address to listen on", of[PlanListen]},

@@ -34,16 +34,16 @@ type Plan struct {
 	Path     string // of the configuration
 	LogLevel int8   // as slog.Level
 
-	User, Group string // the serving user's; "" is the starter's
-	SchedUser   string // "" is root
-	Switches    uint16 // as security.Switches
+	Service  Service
+	Switches uint16 // as security.Switches
 
 	Netns, Outlet string // network namespaces: of listeners, of connections to daemons
 
 	Connections, PerSource, Identities, Threads uint32 // 0 is the default
 
-	SocketMode  uint16 // of UNIX sockets; 0: by who may connect
-	SocketGroup string
+	SocketMode     uint16 // of UNIX sockets; 0: by who may connect
+	HasSocketGroup bool   // SocketGID is their group; else the serving one is
+	SocketGID      uint32
 
 	Audit   Audit
 	Secrets Secrets
@@ -58,9 +58,7 @@ func (p *Plan) walk(w *walker) {
 	enum(w, &p.Mode, "mode", ModeServe, ModeCheck)
 	w.text(&p.Path, maxPath)
 	w.i8(&p.LogLevel)
-	w.text(&p.User, maxName)
-	w.text(&p.Group, maxName)
-	w.text(&p.SchedUser, maxName)
+	p.Service.walk(w)
 	w.u16(&p.Switches)
 	w.text(&p.Netns, maxPath)
 	w.text(&p.Outlet, maxPath)
@@ -69,10 +67,44 @@ func (p *Plan) walk(w *walker) {
 	w.u32(&p.Identities)
 	w.u32(&p.Threads)
 	w.u16(&p.SocketMode)
-	w.text(&p.SocketGroup, maxName)
+	w.flag(&p.HasSocketGroup)
+	w.u32(&p.SocketGID)
 	p.Audit.walk(w)
 	p.Secrets.walk(w)
 	w.flag(&p.Subuids)
+}
+
+// Service is the identity that is to serve, and the accounts whose authority it must not
+// have. Names are for messages and for tokens; the parent judges the numbers.
+type Service struct {
+	HasUser  bool // -u: Name and UID, otherwise the starter's
+	HasGroup bool // -g, or the user's own: GID, otherwise the starter's
+	Name     string
+	UID, GID uint32
+	Given    string // -u and -g as they were written
+
+	RootGroups  []uint32 // of root
+	SchedUser   string   // as the configuration calls it; "" is root
+	SchedUID    uint32
+	SchedGroups []uint32
+	Privileged  []string // each name of root and SchedUser
+}
+
+// maxGroups is how many groups of root or SchedUser are protected.
+const maxGroups = 1024
+
+func (s *Service) walk(w *walker) {
+	w.flag(&s.HasUser)
+	w.flag(&s.HasGroup)
+	w.text(&s.Name, maxName)
+	w.u32(&s.UID)
+	w.u32(&s.GID)
+	w.text(&s.Given, 3*maxName)
+	list(w, &s.RootGroups, maxGroups, 4, func(gid *uint32) { w.u32(gid) })
+	w.text(&s.SchedUser, maxName)
+	w.u32(&s.SchedUID)
+	list(w, &s.SchedGroups, maxGroups, 4, func(gid *uint32) { w.u32(gid) })
+	list(w, &s.Privileged, maxNames, 2, func(t *string) { w.text(t, maxName) })
 }
 
 // Audit says where the audit log is, and what holds when it can't be written.

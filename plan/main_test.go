@@ -103,6 +103,7 @@ func TestRefusals(t *testing.T) {
 		{name: "a user that does not exist", args: []string{"-u", "nobody-has-this-name", "127.0.0.1:0"}, env: daemonEnv, error: "-u nobody-has-this-name: ", hint: "useradd"},
 		{name: "a group that does not exist", args: []string{"-u", "nobody", "-g", "nobody-has-this-name", "127.0.0.1:0"}, env: daemonEnv, error: "-g nobody-has-this-name: ", hint: "groupadd"},
 		{name: "a user without a group", args: []string{"-u", "2999999999", "127.0.0.1:0"}, env: daemonEnv, error: "-u 2999999999 has no entry", hint: "-g"},
+		{name: "a group of sockets that does not exist", args: []string{"--socket-group", "nobody-has-this-name", "unix:/nowhere/s"}, env: daemonEnv, error: "--socket-group nobody-has-this-name: ", hint: "groupadd --system nobody-has-this-name"},
 		{name: "no address", args: []string{"localhost"}, error: `can't listen on "localhost"`, hint: "[host]:port"},
 		{name: "no address in the environment", args: nil, env: map[string]string{"SCHEDRESTD_LISTEN": ","}, error: "SCHEDRESTD_LISTEN=, names no address"},
 		{name: "data parser", args: []string{"-d", "v0.0.39", "127.0.0.1:0"}, error: `-d: there is no data parser "v0.0.39"`, hint: "latest"},

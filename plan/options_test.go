@@ -46,16 +46,17 @@ func TestOptions(t *testing.T) {
 		got  func(*ipc.WholePlan) any
 		want any
 	}{
-		{name: "user", args: "-u alice", got: func(c *ipc.WholePlan) any { return c.User }, want: "alice"},
-		{name: "user, long, last one", args: "-u bob --user=alice", got: func(c *ipc.WholePlan) any { return c.User }, want: "alice"},
-		{name: "group", args: "-g 7", got: func(c *ipc.WholePlan) any { return c.Group }, want: "7"},
+		{name: "user", args: "-u nobody", got: func(c *ipc.WholePlan) any { return c.Service.UID }, want: uint32(65534)},
+		{name: "user, long, last one", args: "-u root --user=nobody", got: func(c *ipc.WholePlan) any { return c.Service.Name }, want: "nobody"},
+		{name: "group", args: "-u nobody -g 7", got: func(c *ipc.WholePlan) any { return []any{c.Service.GID, c.Service.Given} }, want: []any{uint32(7), "-u nobody -g 7"}},
+		{name: "neither", got: func(c *ipc.WholePlan) any { return c.Service.HasUser || c.Service.HasGroup }, want: false},
 		{name: "threads", args: "-t 5", got: func(c *ipc.WholePlan) any { return int(c.Threads) }, want: 5},
 		{name: "per source", args: "--max-per-source 5", got: func(c *ipc.WholePlan) any { return int(c.PerSource) }, want: 5},
 		{name: "identities", args: "--max-identities 5", got: func(c *ipc.WholePlan) any { return int(c.Identities) }, want: 5},
 		{name: "body", args: "--max-body 3M", got: func(c *ipc.WholePlan) any { return c.Setup.Limits.Body }, want: uint32(3 << 20)},
 		{name: "body, default", got: func(c *ipc.WholePlan) any { return c.Setup.Limits.Body }, want: uint32(50 << 20)},
-		{name: "socket", args: "--socket-mode 0660 --socket-group 9", got: func(c *ipc.WholePlan) any { return []any{fs.FileMode(c.SocketMode).String(), c.SocketGroup} }, want: []any{"-rw-rw----", "9"}},
-		{name: "SchedUser", conf: "SchedUser=nobody", got: func(c *ipc.WholePlan) any { return c.SchedUser }, want: "nobody"},
+		{name: "socket", args: "--socket-mode 0660 --socket-group 9", got: func(c *ipc.WholePlan) any { return []any{fs.FileMode(c.SocketMode).String(), c.HasSocketGroup, c.SocketGID} }, want: []any{"-rw-rw----", true, uint32(9)}},
+		{name: "SchedUser", conf: "SchedUser=nobody", got: func(c *ipc.WholePlan) any { return []any{c.Service.SchedUser, c.Service.SchedUID, c.Service.Privileged} }, want: []any{"nobody", uint32(65534), []string{"nobody", "root"}}},
 
 		{name: "listen", args: ":2 unix:/s", got: listenOf, want: []string{":2", "unix:/s"}},
 		{name: "listen, variable", got: listenOf, want: []string{":1"}},

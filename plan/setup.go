@@ -81,12 +81,18 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
+	service, err := o.service(knownUser(c))
+	if err != nil {
+		return nil, err
+	}
+	gid, has, err := o.socketGID()
+	if err != nil {
+		return nil, err
+	}
 	plan := &ipc.WholePlan{Listen: o.listen, Setup: setup, Plan: ipc.Plan{
 		Mode:        m.plan(),
 		LogLevel:    int8(level),
-		User:        o.user,
-		Group:       o.group,
-		SchedUser:   knownUser(c),
+		Service:     service,
 		Switches:    o.switches.Word(),
 		Netns:       o.netns,
 		Outlet:      o.controllerNetns,
@@ -95,13 +101,14 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		Identities:  uint32(o.identities),
 		Threads:     uint32(o.threads),
 		SocketMode:  uint16(mode),
-		SocketGroup: o.socketGroup,
+		SocketGID:   gid,
 		Audit:       o.audit,
 		Secrets: ipc.Secrets{
 			TLS:    ipc.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
 			Tokens: ipc.Tokens{Key: c.JWTKey, JWKS: c.JWKS},
 		},
 	}}
+	plan.HasSocketGroup = has
 	if o.confinement {
 		plan.Mode = ipc.ModeCheck
 	}

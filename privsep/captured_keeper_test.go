@@ -240,7 +240,7 @@ func TestCapturedAsksTheKeeper(t *testing.T) {
 	t.Run("without root", func(t *testing.T) { asksTheKeeper(t, plain(t), Config{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		asksTheKeeper(t, nil, Config{User: "nobody", Group: "nogroup"})
+		asksTheKeeper(t, nil, Config{Service: serving("nobody", "nogroup", "")})
 	})
 }
 

@@ -18,15 +18,13 @@ import (
 
 // Config is what Run needs. The zero value of a field below the first group means the default.
 type Config struct {
-	Listen    []string // [host]:port, unix:/path
-	Netns     string   // network namespace of TCP listeners, by name or path; "" is the starter's
-	Outlet    string   // … of connections to controllers and accounting daemons
-	User      string   // -u; "" keeps the starter's, which root may not
-	Group     string   // -g; "" is the user's own
-	SchedUser string   // "" is root
-	Switches  security.Switches
-	Setup     ipc.Setup // for the workers; see there what is filled in here
-	Log       *slog.Logger
+	Listen   []string    // [host]:port, unix:/path
+	Netns    string      // network namespace of TCP listeners, by name or path; "" is the starter's
+	Outlet   string      // … of connections to controllers and accounting daemons
+	Service  ipc.Service // who serves; the zero value keeps the starter's identity, which root may not
+	Switches security.Switches
+	Setup    ipc.Setup // for the workers; see there what is filled in here
+	Log      *slog.Logger
 
 	Program     string   // the worker's; "" is schedrestd-worker beside this program
 	Argv        []string // the worker's; tests play hostile ones with it
@@ -40,7 +38,7 @@ type Config struct {
 	Identities  int         // become_user: identities that have a worker at one time
 	Threads     int         // -t, divided among the workers: the number of cpus
 	SocketMode  fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
-	SocketGroup string      // of UNIX sockets; "" is the serving group
+	SocketGroup *uint32     // of UNIX sockets; nil is the serving group
 	Audit       Audit       // where changes are recorded
 
 	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.

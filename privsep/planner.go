@@ -42,6 +42,9 @@ const (
 
 // NewPlanner opens the program, which gets these arguments and, of the environment, what concerns it.
 func NewPlanner(args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
+	if err := refuseSetuid(); err != nil {
+		return nil, err
+	}
 	if err := security.CloseInherited(); err != nil {
 		return nil, err
 	}

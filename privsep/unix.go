@@ -5,7 +5,6 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/endpoint"
-	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/socket"
 )
@@ -15,9 +14,9 @@ func listenUnix(e endpoint.Endpoint, c Config, who service) ([]*listener, error)
 	if c.Switches.BecomeUser { // its users come from outside, and root listens
 		who.UID, who.GID = 0, 0
 	}
-	gid, err := socketGroup(c.SocketGroup, who)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "can't listen on %s", e.Text)
+	gid := who.GID
+	if c.SocketGroup != nil {
+		gid = *c.SocketGroup
 	}
 	s, err := socket.Open(e.Path, socket.Options{
 		Mode:    unixMode(c),
@@ -47,15 +46,4 @@ func unixMode(c Config) fs.FileMode {
 		return 0o666
 	}
 	return 0o600
-}
-
-func socketGroup(name string, who service) (uint32, error) {
-	if name == "" {
-		return who.GID, nil
-	}
-	g, err := become.ParseGroup(name)
-	if err != nil {
-		return 0, missing(err, "--socket-group "+name, "groupadd --system "+name)
-	}
-	return g.GID, nil
 }

@@ -89,9 +89,7 @@ func config(plan *ipc.WholePlan, log *slog.Logger) (privsep.Config, error) {
 		Listen:      plan.Listen,
 		Netns:       plan.Netns,
 		Outlet:      plan.Outlet,
-		User:        plan.User,
-		Group:       plan.Group,
-		SchedUser:   plan.SchedUser,
+		Service:     plan.Service,
 		Switches:    switches,
 		Setup:       plan.Setup,
 		Log:         log,
@@ -100,10 +98,18 @@ func config(plan *ipc.WholePlan, log *slog.Logger) (privsep.Config, error) {
 		Identities:  int(plan.Identities),
 		Threads:     int(plan.Threads),
 		SocketMode:  fs.FileMode(plan.SocketMode) & fs.ModePerm,
-		SocketGroup: plan.SocketGroup,
+		SocketGroup: socketGroup(plan),
 		Audit:       privsep.Audit(plan.Audit),
 		Secrets:     secrets(plan),
 	}, err
+}
+
+// socketGroup is the group of UNIX sockets; nil is the serving one.
+func socketGroup(plan *ipc.WholePlan) *uint32 {
+	if !plan.HasSocketGroup {
+		return nil
+	}
+	return &plan.SocketGID
 }
 
 func secrets(plan *ipc.WholePlan) privsep.Secrets {

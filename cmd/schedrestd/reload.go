@@ -42,7 +42,7 @@ func (r *reloader) Accepted() {
 
 // fixed names what next has otherwise than started, and a running parent can't change.
 func fixed(started, next *ipc.WholePlan) (list []string) {
-	if next.SchedUser != started.SchedUser {
+	if next.Service.SchedUID != started.Service.SchedUID {
 		list = append(list, "SchedUser")
 	}
 	unix := slices.ContainsFunc(started.Listen, func(l string) bool { return strings.HasPrefix(l, "unix:") })

@@ -1,0 +1,42 @@
+package privsep
+
+import (
+	"slices"
+
+	"schedrestd/become"
+	"schedrestd/ipc"
+)
+
+// serving is the service that -u user -g group asks for, where SchedUser= is sched.
+func serving(user, group, sched string) (s ipc.Service) {
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	if user != "" {
+		u, _, err := become.ParseUser(user)
+		must(err)
+		s.HasUser, s.HasGroup, s.Name, s.UID, s.GID, s.Given = true, true, u.String(), u.UID, u.GID, "-u "+user
+	}
+	if group != "" {
+		g, err := become.ParseGroup(group)
+		must(err)
+		s.HasGroup, s.GID, s.Given = true, g.GID, s.Given+" -g "+group
+	}
+	if sched != "" {
+		u, _, err := become.ParseUser(sched)
+		must(err)
+		s.SchedUser, s.SchedUID = sched, u.UID
+		s.SchedGroups, err = become.Groups(u)
+		must(err)
+	}
+	for _, uid := range []uint32{0, s.SchedUID} {
+		names, err := become.NamesOf(uid)
+		must(err)
+		s.Privileged = append(s.Privileged, names...)
+	}
+	slices.Sort(s.Privileged)
+	s.Privileged = slices.Compact(s.Privileged)
+	return s
+}
