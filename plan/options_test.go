@@ -55,8 +55,12 @@ func TestOptions(t *testing.T) {
 		{name: "identities", args: "--max-identities 5", got: func(c *ipc.WholePlan) any { return int(c.Identities) }, want: 5},
 		{name: "body", args: "--max-body 3M", got: func(c *ipc.WholePlan) any { return c.Setup.Limits.Body }, want: uint32(3 << 20)},
 		{name: "body, default", got: func(c *ipc.WholePlan) any { return c.Setup.Limits.Body }, want: uint32(50 << 20)},
-		{name: "socket", args: "--socket-mode 0660 --socket-group 9", got: func(c *ipc.WholePlan) any { return []any{fs.FileMode(c.SocketMode).String(), c.HasSocketGroup, c.SocketGID} }, want: []any{"-rw-rw----", true, uint32(9)}},
-		{name: "SchedUser", conf: "SchedUser=nobody", got: func(c *ipc.WholePlan) any { return []any{c.Service.SchedUser, c.Service.SchedUID, c.Service.Privileged} }, want: []any{"nobody", uint32(65534), []string{"nobody", "root"}}},
+		{name: "socket", args: "--socket-mode 0660 --socket-group 9", got: func(c *ipc.WholePlan) any {
+			return []any{fs.FileMode(c.SocketMode).String(), c.HasSocketGroup, c.SocketGID}
+		}, want: []any{"-rw-rw----", true, uint32(9)}},
+		{name: "SchedUser", conf: "SchedUser=nobody", got: func(c *ipc.WholePlan) any {
+			return []any{c.Service.SchedUser, c.Service.SchedUID, c.Service.Privileged}
+		}, want: []any{"nobody", uint32(65534), []string{"nobody", "root"}}},
 
 		{name: "listen", args: ":2 unix:/s", got: listenOf, want: []string{":2", "unix:/s"}},
 		{name: "listen, variable", got: listenOf, want: []string{":1"}},

@@ -44,6 +44,8 @@ func TestMain(m *testing.M) {
 		os.Exit(playAct())
 	case os.Args[0] == programName:
 		os.Exit(playWorker(os.Args[1]))
+	case os.Args[0] == configName:
+		os.Exit(playConfig(os.Args[1:]))
 	case os.Args[0] == keeperName:
 		os.Exit(playKeeper(os.Args[1]))
 	case os.Getenv(parentEnv) != "":

@@ -42,6 +42,11 @@ const (
 
 // NewPlanner opens the program, which gets these arguments and, of the environment, what concerns it.
 func NewPlanner(args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
+	return newPlanner("", args, environ, out, errOut, setup)
+}
+
+// newPlanner is NewPlanner for the program at path; "" is the one beside this program.
+func newPlanner(path string, args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
 	if err := refuseSetuid(); err != nil {
 		return nil, err
 	}
@@ -58,7 +63,7 @@ func NewPlanner(args, environ []string, out, errOut *os.File, setup ipc.ConfigSe
 	}
 	p.setup.Variables = uint16(min(len(p.env), 1<<16-1))
 	var err error
-	if p.program, err = openAs("configuration reader", "", configName, p.identities()[0]); err != nil {
+	if p.program, err = openAs("configuration reader", path, configName, p.identities()[0]); err != nil {
 		return nil, err
 	}
 	ready := make(chan error)
@@ -70,6 +75,12 @@ func NewPlanner(args, environ []string, out, errOut *os.File, setup ipc.ConfigSe
 		}
 	}()
 	return p, <-ready
+}
+
+// Close lets the program go. A Plan can't be had any more.
+func (p *Planner) Close() {
+	close(p.jobs)
+	p.program.Close()
 }
 
 // identities are those that the program can run with, the best first.
@@ -126,8 +137,9 @@ func (p *Planner) run(who service) (plan *ipc.WholePlan, status int, err error) 
 	defer channel.Close()
 	ended := make(chan result, 1)
 	started := make(chan error)
+	pidfd := -1
 	p.jobs <- func() {
-		pid, err := p.start(who, theirs)
+		pid, err := p.start(who, theirs, &pidfd)
 		unix.Close(theirs)
 		started <- err
 		if err == nil {
@@ -137,13 +149,15 @@ func (p *Planner) run(who service) (plan *ipc.WholePlan, status int, err error) 
 	if err := <-started; err != nil {
 		return nil, 1, err
 	}
+	child := &process{pidfd: os.NewFile(uintptr(pidfd), configName)}
+	defer child.pidfd.Close()
 	if p.setup.Again {
-		late := time.AfterFunc(replanLimit, func() { channel.Close() })
+		late := time.AfterFunc(replanLimit, child.kill)
 		defer late.Stop()
 	}
 	plan, err = p.converse(channel)
 	if err != nil && !errors.Is(err, io.EOF) {
-		channel.Close() // which ends it
+		child.kill()
 		<-ended
 		return nil, 1, err
 	}
@@ -176,7 +190,7 @@ func waitFor(pid int) result {
 }
 
 // start starts the program on this thread.
-func (p *Planner) start(who service, channel int) (pid int, err error) {
+func (p *Planner) start(who service, channel int, pidfd *int) (pid int, err error) {
 	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, errs.Wrap(err, errs.Internal, "open %s", os.DevNull)
@@ -186,7 +200,7 @@ func (p *Planner) start(who service, channel int) (pid int, err error) {
 		Dir:   "/",
 		Env:   environ(runtime.NumCPU()),
 		Files: []uintptr{uintptr(null)},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: pidfd},
 	}
 	for _, f := range []*os.File{p.out, p.errOut} {
 		fd := null
@@ -215,6 +229,10 @@ func (p *Planner) start(who service, channel int) (pid int, err error) {
 		path = stage.File(program)
 	}
 	pid, _, err = syscall.StartProcess(path, argv, attr)
+	if err == nil && *pidfd < 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		return 0, errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
+	}
 	return pid, errs.Wrap(err, errs.Internal, "start %s", p.program.Name())
 }
 
