@@ -49,10 +49,10 @@ var beside = map[[2]string]string{
 
 // only names everything of ours that a package may import, where floors are not strict enough.
 var only = map[string][]string{
-	"privsep":  {"become", "endpoint", "errs", "guard", "ipc", "notify", "penalty", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
+	"privsep":  {"become", "errs", "guard", "ipc", "notify", "penalty", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
 	"conf":     {"errs", "guard"},
-	"endpoint": {"become", "errs", "guard", "ipc", "socket"}, // linked by what runs as root
-	"loglevel": {},                                           // linked by what runs as root
+	"endpoint": {"become", "errs", "guard", "ipc", "socket"},
+	"loglevel": {}, // linked by what runs as root
 	"plan":     {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "plugin", "release", "security", "typo"},
 	"auth":     {"errs", "guard", "hmackey"},
 	"guard":    {"errs"},

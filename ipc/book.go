@@ -140,7 +140,7 @@ var book = []row{
 		"a reload has no Plan, and why", of[NoPlan]},
 	{KindPlan, "Plan", Config, Parent, in(Told), 75, MaxMessage - 1, 0, Planned,
 		"what the parent needs of command line, environment and configuration; no file is opened after it", of[Plan]},
-	{KindPlanListen, "PlanListen", Config, Parent, in(Planned), 2, 2 + maxListen, 0, Born,
+	{KindPlanListen, "PlanListen", Config, Parent, in(Planned), 8, 8 + maxListen + maxSocketPath + maxBound*(6+16+maxZone), 0, Born,
 		"an address to listen on", of[PlanListen]},
 	{KindPlanSubuids, "PlanSubuids", Config, Parent, in(Planned), 2, 2 + 12*subuidsAtOnce, 0, Born,
 		"ranges of subordinate uids, in ascending order", of[PlanSubuids]},

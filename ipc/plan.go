@@ -3,7 +3,10 @@ package ipc
 // Bounds of the Plan's parts. A Plan that uses all of them is longer than a
 // message may be, so encode has the last word.
 const (
-	maxListen     = 4 << 10 // bytes of one LISTEN argument
+	maxListen     = 512 // bytes of one LISTEN argument
+	maxSocketPath = 108
+	maxZone       = 64
+	maxBound      = 64 // addresses of one name
 	subuidsAtOnce = 1024
 )
 
@@ -155,13 +158,39 @@ func (s *Secrets) walk(w *walker) {
 	w.text(&s.Tokens.JWKS, maxPath)
 }
 
+// Listen is one LISTEN argument, its name resolved.
+type Listen struct {
+	Text      string // as it was given
+	Network   Network
+	TLS       bool
+	Path      string  // of a UNIX socket
+	Addresses []Bound // of TCP
+}
+
+// Bound is an address to bind.
+type Bound struct {
+	IP   []byte // 4 bytes or 16
+	Zone string
+	Port uint16
+}
+
 // PlanListen is one address to listen on.
-type PlanListen struct{ Text string }
+type PlanListen struct{ Listen }
 
 // Kind is KindPlanListen.
 func (*PlanListen) Kind() Kind { return KindPlanListen }
 
-func (l *PlanListen) walk(w *walker) { w.text(&l.Text, maxListen) }
+func (l *PlanListen) walk(w *walker) {
+	w.text(&l.Text, maxListen)
+	enum(w, &l.Network, "network", TCP, Unix)
+	w.flag(&l.TLS)
+	w.text(&l.Path, maxSocketPath)
+	list(w, &l.Addresses, maxBound, 6, func(b *Bound) {
+		w.blob(&b.IP, 16)
+		w.text(&b.Zone, maxZone)
+		w.u16(&b.Port)
+	})
+}
 
 // PlanSubuids are ranges of subordinate uids with the users that they belong to, in ascending order
 // over all messages of a Plan.
@@ -190,7 +219,7 @@ func (*PlanSetup) Kind() Kind { return KindPlanSetup }
 // WholePlan is a Plan with its parts.
 type WholePlan struct {
 	Plan
-	Listen []string
+	Listen []Listen
 	Ranges []Subuids
 	Setup  Setup
 }
@@ -198,9 +227,9 @@ type WholePlan struct {
 // Send sends p and all its parts.
 func (p *WholePlan) Send(c *Channel) error {
 	err := c.Send(&p.Plan)
-	for _, text := range p.Listen {
+	for _, l := range p.Listen {
 		if err == nil {
-			err = c.Send(&PlanListen{text})
+			err = c.Send(&PlanListen{l})
 		}
 	}
 	for rest := p.Ranges; len(rest) > 0 && err == nil; {
@@ -221,7 +250,7 @@ func (p *WholePlan) Add(m Message) (complete bool, err error) {
 		if len(p.Listen) >= MaxListen {
 			return false, violation(Config, m.Kind(), "is one more than %d", MaxListen)
 		}
-		p.Listen = append(p.Listen, m.Text)
+		p.Listen = append(p.Listen, m.Listen)
 	case *PlanSubuids:
 		for _, r := range m.Ranges {
 			switch n := len(p.Ranges); {

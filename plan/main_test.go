@@ -104,6 +104,7 @@ func TestRefusals(t *testing.T) {
 		{name: "a group that does not exist", args: []string{"-u", "nobody", "-g", "nobody-has-this-name", "127.0.0.1:0"}, env: daemonEnv, error: "-g nobody-has-this-name: ", hint: "groupadd"},
 		{name: "a user without a group", args: []string{"-u", "2999999999", "127.0.0.1:0"}, env: daemonEnv, error: "-u 2999999999 has no entry", hint: "-g"},
 		{name: "a group of sockets that does not exist", args: []string{"--socket-group", "nobody-has-this-name", "unix:/nowhere/s"}, env: daemonEnv, error: "--socket-group nobody-has-this-name: ", hint: "groupadd --system nobody-has-this-name"},
+		{name: "no such host", args: []string{"nosuch.invalid:0"}, env: daemonEnv, error: "nosuch.invalid does not exist", hint: "getent ahosts nosuch.invalid"},
 		{name: "no address", args: []string{"localhost"}, error: `can't listen on "localhost"`, hint: "[host]:port"},
 		{name: "no address in the environment", args: nil, env: map[string]string{"SCHEDRESTD_LISTEN": ","}, error: "SCHEDRESTD_LISTEN=, names no address"},
 		{name: "data parser", args: []string{"-d", "v0.0.39", "127.0.0.1:0"}, error: `-d: there is no data parser "v0.0.39"`, hint: "latest"},
@@ -186,7 +187,7 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tt.listen, c.Listen); diff != "" || int(c.Connections) != tt.connections {
+		if diff := cmp.Diff(any(tt.listen), listenOf(c)); diff != "" || int(c.Connections) != tt.connections {
 			t.Errorf("%s: %d connections, listen (-want +got):\n%s", tt.name, c.Connections, diff)
 		}
 		if c.Switches != (security.Switches{RequireUserName: true}).Word() {

@@ -122,7 +122,14 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func listenOf(c *ipc.WholePlan) any  { return c.Listen }
+func listenOf(c *ipc.WholePlan) any {
+	var list []string
+	for _, l := range c.Listen {
+		list = append(list, l.Text)
+	}
+	return list
+}
+
 func parsersOf(c *ipc.WholePlan) any { return c.Setup.Parsers }
 func contentOf(c *ipc.WholePlan) any { return c.Setup.Content }
 

@@ -13,6 +13,7 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/conf"
+	"schedrestd/endpoint"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/plugin"
@@ -89,7 +90,11 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	plan := &ipc.WholePlan{Listen: o.listen, Setup: setup, Plan: ipc.Plan{
+	listen, err := o.addresses()
+	if err != nil {
+		return nil, err
+	}
+	plan := &ipc.WholePlan{Listen: listen, Setup: setup, Plan: ipc.Plan{
 		Mode:        m.plan(),
 		LogLevel:    int8(level),
 		Service:     service,
@@ -242,4 +247,26 @@ func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list 
 
 func join(a netip.Addr, port int) string {
 	return net.JoinHostPort(a.String(), strconv.Itoa(port))
+}
+
+// addresses is what to listen on. Names are resolved for a start alone: what is open stays open.
+func (o *options) addresses() (list []ipc.Listen, err error) {
+	for _, text := range o.listen {
+		e, err := endpoint.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		l := ipc.Listen{Text: text, Network: e.Network, TLS: e.TLS, Path: e.Path}
+		if e.Network == ipc.TCP && !o.confinement && !o.start.Again {
+			found, err := e.Addresses()
+			if err != nil {
+				return nil, err
+			}
+			for _, a := range found {
+				l.Addresses = append(l.Addresses, ipc.Bound{IP: a.Addr().AsSlice(), Zone: a.Addr().Zone(), Port: a.Port()})
+			}
+		}
+		list = append(list, l)
+	}
+	return list, nil
 }

@@ -220,9 +220,8 @@ func TestStartIsRefused(t *testing.T) {
 		{"program in an open directory", nil, Config{Service: serving("nobody", "", ""), Program: open + "/w"}, "written by everybody", "chmod o-w"},
 		{"program of the one who serves", nil, Config{Service: serving("nobody", "", ""), Program: theirs}, "which will serve", "chown"},
 		{"program of another machine", nil, Config{Service: serving("nobody", "", ""), Program: junk}, "exec format error", "file " + junk},
-		{"no directory of the socket", nil, Config{Service: serving("nobody", "", ""), Listen: []string{"unix:/nosuch/d/s"}}, "socket /nosuch/d/s", "mkdir -p /nosuch/d"},
-		{"no such host", nil, Config{Service: serving("nobody", "", ""), Listen: []string{"nosuch.invalid:0"}}, "nosuch.invalid does not exist", "getent ahosts nosuch.invalid"},
-		{"port in use", nil, Config{Service: serving("nobody", "", ""), Listen: []string{"127.0.0.1:0", taken(t)}}, "address already in use", "another program"},
+		{"no directory of the socket", nil, Config{Service: serving("nobody", "", ""), Listen: listens("unix:/nosuch/d/s")}, "socket /nosuch/d/s", "mkdir -p /nosuch/d"},
+		{"port in use", nil, Config{Service: serving("nobody", "", ""), Listen: listens("127.0.0.1:0", taken(t))}, "address already in use", "another program"},
 		{"too many connections", nil, Config{Service: serving("nobody", "", ""), Connections: 99_999_999}, "99999999 connections", ""},
 	}
 	for _, tt := range tests {

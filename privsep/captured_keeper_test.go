@@ -246,7 +246,7 @@ func TestCapturedAsksTheKeeper(t *testing.T) {
 
 func asksTheKeeper(t *testing.T, as user, c Config) {
 	v, s := newVault(t, as), newSite(t, as)
-	c.Listen = []string{"127.0.0.1:0", "https://127.0.0.2:0"}
+	c.Listen = listens("127.0.0.1:0", "https://127.0.0.2:0")
 	c = v.config(c)
 	c.TLS = s.TLS
 	g := serve(t, as, c)

@@ -18,7 +18,7 @@ import (
 
 // Config is what Run needs. The zero value of a field below the first group means the default.
 type Config struct {
-	Listen   []string    // [host]:port, unix:/path
+	Listen   []ipc.Listen
 	Netns    string      // network namespace of TCP listeners, by name or path; "" is the starter's
 	Outlet   string      // … of connections to controllers and accounting daemons
 	Service  ipc.Service // who serves; the zero value keeps the starter's identity, which root may not

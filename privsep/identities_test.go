@@ -30,7 +30,7 @@ func becoming(t *testing.T, c Config) (*gateway, string) {
 	t.Helper()
 	needRoot(t)
 	path := room(t) + "/s"
-	c.Listen = []string{"unix:" + path}
+	c.Listen = listens("unix:" + path)
 	c.Switches.BecomeUser, c.Strangers = true, !c.Strangers
 	c.Setup.Local = true
 	return serve(t, nil, c), path
@@ -426,14 +426,14 @@ func TestBecomeUserIsRefused(t *testing.T) {
 		{"-g", nil, Config{Setup: local, Service: serving("", "nogroup", "")}, "not as -u or -g", "leave out"},
 		{"tokens", nil, Config{Setup: ipc.Setup{Local: true, JWT: true}}, "rest_auth/jwt", "-a rest_auth/local"},
 		{"no local", nil, Config{}, "needs rest_auth/local", "-a rest_auth/local"},
-		{"TCP", nil, Config{Setup: local, Listen: []string{socket, "127.0.0.1:0"}}, "can't listen on 127.0.0.1:0", "unix:"},
+		{"TCP", nil, Config{Setup: local, Listen: listens(socket, "127.0.0.1:0")}, "can't listen on 127.0.0.1:0", "unix:"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			needRoot(t)
 			tt.config.Switches.BecomeUser = true
 			if tt.config.Listen == nil {
-				tt.config.Listen = []string{socket}
+				tt.config.Listen = listens(socket)
 			}
 			text, hint := launch(t, tt.as, tt.config).failure()
 			if !strings.Contains(text, "become_user") || !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"schedrestd/become"
-	"schedrestd/endpoint"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
@@ -101,9 +100,9 @@ func (c Config) suitsBecoming(root bool) error {
 	if !c.Setup.Local {
 		return refuse("needs rest_auth/local", "-a rest_auth/local")
 	}
-	for _, text := range c.Listen {
-		if e, err := endpoint.Parse(text); err == nil && e.Network != ipc.Unix {
-			return refuse("can't listen on "+text+": the kernel does not say who is at the other end", "listen on unix:/path/to/socket alone")
+	for _, l := range c.Listen {
+		if l.Network != ipc.Unix {
+			return refuse("can't listen on "+l.Text+": the kernel does not say who is at the other end", "listen on unix:/path/to/socket alone")
 		}
 	}
 	return nil

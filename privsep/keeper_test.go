@@ -166,7 +166,7 @@ func keyText(t *testing.T, key *ecdsa.PrivateKey) string {
 // config serves s on a free port.
 func (s *site) config(c Config) Config {
 	c.TLS = s.TLS
-	c.Listen = append([]string{"https://127.0.0.1:0"}, c.Listen...)
+	c.Listen = append(listens("https://127.0.0.1:0"), c.Listen...)
 	c.Watch = 20 * time.Millisecond
 	return c
 }

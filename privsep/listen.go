@@ -4,12 +4,12 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/endpoint"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/rights"
@@ -35,8 +35,7 @@ func listenAll(c Config, who service) (list []*listener, err error) {
 			closeAll(list)
 		}
 	}()
-	endpoints, err := parseEndpoints(c)
-	if err != nil {
+	if err := checkListen(c); err != nil {
 		return nil, err
 	}
 	if list, err = activated(c.Activated); err != nil {
@@ -48,12 +47,12 @@ func listenAll(c Config, who service) (list []*listener, err error) {
 				WithHint("ListenStream=/path/to/socket in the socket's unit")
 		}
 	}
-	space, err := c.listenIn(endpoints)
+	space, err := c.listenIn()
 	if err != nil {
 		return list, err
 	}
 	defer space.close()
-	for _, e := range endpoints {
+	for _, e := range c.Listen {
 		var more []*listener
 		if e.Network == ipc.Unix {
 			more, err = listenUnix(e, c, who)
@@ -92,10 +91,9 @@ func newListener(network ipc.Network, name string, file *os.File) (*listener, er
 }
 
 // listenTCP binds every address of e's host. One of several that this machine doesn't
-// have (IPv6 switched off, say) is passed over. A name is looked up where the gateway was started,
-// and its addresses are bound in s.
-func listenTCP(e endpoint.Endpoint, s *space) (list []*listener, err error) {
-	addresses, err := e.Addresses()
+// have (IPv6 switched off, say) is passed over. Its addresses are bound in s.
+func listenTCP(e ipc.Listen, s *space) (list []*listener, err error) {
+	addresses, err := bound(e)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +105,8 @@ func listenTCP(e endpoint.Endpoint, s *space) (list []*listener, err error) {
 }
 
 // listenIn is the network namespace for TCP.
-func (c Config) listenIn(endpoints []endpoint.Endpoint) (*space, error) {
-	if c.Netns != "" && !slices.ContainsFunc(endpoints, func(e endpoint.Endpoint) bool { return e.Network == ipc.TCP }) {
+func (c Config) listenIn() (*space, error) {
+	if c.Netns != "" && !slices.ContainsFunc(c.Listen, func(e ipc.Listen) bool { return e.Network == ipc.TCP }) {
 		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s without a TCP address to open there", c.Netns).
 			WithHint("name one; a socket that the service manager opens is where its unit says (NetworkNamespacePath=), and a UNIX socket in none")
 	}
@@ -116,7 +114,7 @@ func (c Config) listenIn(endpoints []endpoint.Endpoint) (*space, error) {
 }
 
 // bindAll binds the addresses of e in the calling thread's network namespace, which is s.
-func bindAll(e endpoint.Endpoint, addresses []netip.AddrPort, s *space) (list []*listener, err error) {
+func bindAll(e ipc.Listen, addresses []netip.AddrPort, s *space) (list []*listener, err error) {
 	var missing error
 	for _, a := range addresses {
 		l, err := bindTCP(a)
@@ -225,20 +223,29 @@ func names(list []*listener) []string {
 	return s
 }
 
-// parseEndpoints reads every LISTEN argument before the first is opened.
-func parseEndpoints(c Config) ([]endpoint.Endpoint, error) {
-	var list []endpoint.Endpoint
-	for _, text := range c.Listen {
-		e, err := endpoint.Parse(text)
-		if err != nil {
-			return nil, err
-		}
-		if e.TLS {
+// checkListen refuses what can't be listened on, before the first is opened.
+func checkListen(c Config) error {
+	for _, l := range c.Listen {
+		switch {
+		case l.Network == ipc.Unix && !filepath.IsAbs(l.Path):
+			return errs.New(errs.Invalid, "can't listen on %s: not an absolute path", l.Text) // an abstract socket has no owner
+		case l.TLS:
 			if err := c.TLS.check(); err != nil {
-				return nil, errs.Wrap(err, errs.Invalid, "can't listen on %s", text)
+				return errs.Wrap(err, errs.Invalid, "can't listen on %s", l.Text)
 			}
 		}
-		list = append(list, e)
+	}
+	return nil
+}
+
+// bound are the addresses to bind for l.
+func bound(l ipc.Listen) (list []netip.AddrPort, err error) {
+	for _, b := range l.Addresses {
+		a, ok := netip.AddrFromSlice(b.IP)
+		if !ok {
+			return nil, errs.New(errs.Internal, "can't listen on %s: an address of %d bytes", l.Text, len(b.IP))
+		}
+		list = append(list, netip.AddrPortFrom(a.WithZone(b.Zone), b.Port))
 	}
 	return list, nil
 }

@@ -215,7 +215,7 @@ func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 		c.Setup.Limits = testLimits
 	}
 	if c.Listen == nil {
-		c.Listen = []string{"127.0.0.1:0"}
+		c.Listen = listens("127.0.0.1:0")
 	}
 	if as != nil || os.Geteuid() != 0 {
 		c.Switches.DisableUserCheck = true // the one who runs the tests may be in any group

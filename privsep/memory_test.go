@@ -77,7 +77,7 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 				key = newRSA()
 				text = s.certify(key)
 			}
-			c := s.config(Config{Service: serving("65534", "65534", ""), Listen: []string{"127.0.0.2:0"}})
+			c := s.config(Config{Service: serving("65534", "65534", ""), Listen: listens("127.0.0.2:0")})
 			c.Setup.LogLevel = int8(slog.LevelDebug)
 			g := serve(t, nil, c)
 			open := g.await("serving", nil)["listen"].([]any)[1].(string)

@@ -44,6 +44,7 @@ func playConfig(args []string) int {
 		return ask(&ipc.OpenFile{What: ipc.OpenConfiguration, Path: args[1]})
 	}
 	judge := func() { ask(&ipc.Judge{}) }
+	var said []string
 	plan := ipc.WholePlan{Plan: ipc.Plan{Mode: ipc.ModeServe}}
 	switch args[0] {
 	case "honest":
@@ -54,12 +55,12 @@ func playConfig(args []string) int {
 		status, _ := os.ReadFile("/proc/self/status")
 		for line := range strings.Lines(string(status)) {
 			if strings.HasPrefix(line, "NoNewPrivs:") || strings.HasPrefix(line, "CapEff:") || strings.HasPrefix(line, "CapPrm:") {
-				plan.Listen = append(plan.Listen, strings.Join(strings.Fields(line), " "))
+				said = append(said, strings.Join(strings.Fields(line), " "))
 			}
 		}
 		groups, _ := os.Getgroups()
-		plan.Listen = append(plan.Listen, env...)
-		plan.Listen = append(plan.Listen, string(text[:n]), fmt.Sprint(groups, len(os.Environ()), start.Root))
+		said = append(said, env...)
+		said = append(said, string(text[:n]), fmt.Sprint(groups, len(os.Environ()), start.Root))
 		plan.Service.UID = uint32(os.Getuid())
 	case "unjudged":
 		open()
@@ -88,6 +89,9 @@ func playConfig(args []string) int {
 	case "leaves":
 		return 7
 	}
+	for _, text := range said {
+		plan.Listen = append(plan.Listen, ipc.Listen{Text: text, Network: ipc.TCP})
+	}
 	if plan.Send(channel) != nil {
 		return 1
 	}
@@ -114,12 +118,16 @@ func TestPlanner(t *testing.T) {
 	if err != nil || plan == nil {
 		t.Fatalf("exit status %d, %v", status, err)
 	}
-	want := []string{"CapPrm: 0000000000000000", "CapEff: 0000000000000000", "NoNewPrivs: 1", "SCHED_JWT=planted", "SLURM_CONF=x", "what root reads"}
-	if !slices.Equal(plan.Listen[:len(plan.Listen)-1], want) {
-		t.Errorf("it has %q, want %q", plan.Listen, want)
+	var said []string
+	for _, l := range plan.Listen {
+		said = append(said, l.Text)
 	}
-	if os.Geteuid() == 0 && (plan.Listen[len(plan.Listen)-1] != "[] 2 true" || plan.Service.UID < 60_000) {
-		t.Errorf("as root: uid %d, groups, variables and root %s", plan.Service.UID, plan.Listen[len(plan.Listen)-1])
+	want := []string{"CapPrm: 0000000000000000", "CapEff: 0000000000000000", "NoNewPrivs: 1", "SCHED_JWT=planted", "SLURM_CONF=x", "what root reads"}
+	if !slices.Equal(said[:len(said)-1], want) {
+		t.Errorf("it has %q, want %q", said, want)
+	}
+	if os.Geteuid() == 0 && (said[len(said)-1] != "[] 2 true" || plan.Service.UID < 60_000) {
+		t.Errorf("as root: uid %d, groups, variables and root %s", plan.Service.UID, said[len(said)-1])
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"schedrestd/become"
+	"schedrestd/endpoint"
 	"schedrestd/ipc"
 )
 
@@ -39,4 +40,26 @@ func serving(user, group, sched string) (s ipc.Service) {
 	slices.Sort(s.Privileged)
 	s.Privileged = slices.Compact(s.Privileged)
 	return s
+}
+
+// listens are LISTEN arguments, resolved.
+func listens(texts ...string) (list []ipc.Listen) {
+	for _, text := range texts {
+		e, err := endpoint.Parse(text)
+		if err != nil {
+			panic(err)
+		}
+		l := ipc.Listen{Text: text, Network: e.Network, TLS: e.TLS, Path: e.Path}
+		if e.Network == ipc.TCP {
+			found, err := e.Addresses()
+			if err != nil {
+				panic(err)
+			}
+			for _, a := range found {
+				l.Addresses = append(l.Addresses, ipc.Bound{IP: a.Addr().AsSlice(), Zone: a.Addr().Zone(), Port: a.Port()})
+			}
+		}
+		list = append(list, l)
+	}
+	return list
 }

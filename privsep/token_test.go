@@ -181,7 +181,7 @@ func TestTokenKeys(t *testing.T) {
 				c.Switches.WorkerPerConnection = strict
 				if https {
 					s := newSite(t, as)
-					c.TLS, c.Listen = s.TLS, []string{"127.0.0.1:0", "https://127.0.0.2:0"}
+					c.TLS, c.Listen = s.TLS, listens("127.0.0.1:0", "https://127.0.0.2:0")
 				}
 				write := rereadingSecrets(t)
 				write(ipc.Setup{JWT: true, Cluster: "next"}, c.Secrets)

@@ -42,7 +42,7 @@ func TestKeeperOfTokensDies(t *testing.T) {
 func TestTokenKeyWrittenOver(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
-	c := v.config(Config{Listen: []string{"127.0.0.1:0", "https://127.0.0.2:0"}})
+	c := v.config(Config{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS
 	g := serve(t, as, c)
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
@@ -126,7 +126,7 @@ func TestTokenKeyOpenToWorkers(t *testing.T) {
 func TestSecretsTogether(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
-	c := v.config(Config{Listen: []string{"127.0.0.1:0", "https://127.0.0.2:0"}})
+	c := v.config(Config{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS
 	write := rereadingSecrets(t)
 	g := serve(t, as, c)
@@ -173,7 +173,7 @@ func TestSecretsTogether(t *testing.T) {
 func TestRenewalWithABadKey(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
-	c := v.config(Config{Listen: []string{"127.0.0.1:0", "https://127.0.0.2:0"}})
+	c := v.config(Config{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS, c.Watch = s.TLS, time.Second
 	write := rereadingSecrets(t)
 	g := serve(t, as, c)
@@ -220,7 +220,7 @@ func TestTokenKeyForgotten(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
 	write := rereadingSecrets(t)
-	c := v.config(Config{Listen: []string{"127.0.0.1:0", "https://127.0.0.2:0"}})
+	c := v.config(Config{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS
 	g := serve(t, as, c)
 	g.verifies(v)

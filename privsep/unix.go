@@ -4,13 +4,12 @@ import (
 	"io/fs"
 
 	"schedrestd/become"
-	"schedrestd/endpoint"
 	"schedrestd/ipc"
 	"schedrestd/socket"
 )
 
 // listenUnix makes the UNIX socket of e and gives it to who.
-func listenUnix(e endpoint.Endpoint, c Config, who service) ([]*listener, error) {
+func listenUnix(e ipc.Listen, c Config, who service) ([]*listener, error) {
 	if c.Switches.BecomeUser { // its users come from outside, and root listens
 		who.UID, who.GID = 0, 0
 	}

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/endpoint"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
@@ -32,11 +31,7 @@ func other(t *testing.T) service {
 }
 
 func listenOn(path string, c Config, who service) (*listener, error) {
-	e, err := endpoint.Parse("unix:" + path)
-	if err != nil {
-		return nil, err
-	}
-	list, err := listenUnix(e, c, who)
+	list, err := listenUnix(listens("unix:" + path)[0], c, who)
 	if err != nil {
 		return nil, err
 	}

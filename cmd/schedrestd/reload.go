@@ -3,7 +3,6 @@ package main
 import (
 	"log/slog"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"schedrestd/ipc"
@@ -45,7 +44,7 @@ func fixed(started, next *ipc.WholePlan) (list []string) {
 	if next.Service.SchedUID != started.Service.SchedUID {
 		list = append(list, "SchedUser")
 	}
-	unix := slices.ContainsFunc(started.Listen, func(l string) bool { return strings.HasPrefix(l, "unix:") })
+	unix := slices.ContainsFunc(started.Listen, func(l ipc.Listen) bool { return l.Network == ipc.Unix })
 	if started.SocketMode == 0 && unix && next.Setup.JWT != started.Setup.JWT {
 		list = append(list, "AuthAltTypes (for the mode of UNIX sockets)")
 	}
