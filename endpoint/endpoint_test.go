@@ -37,6 +37,10 @@ func TestParse(t *testing.T) {
 		{in: "https://unix:/run/s", bad: "a path behind"},
 		{in: "unix:run/s", bad: "absolute"},
 		{in: "unix:@abstract", bad: "not the path of a file"},
+		{in: "unix:\x00abstract", bad: "not the path of a file"},
+		{in: "unix:", bad: "not the path of a file"},
+		{in: "unix:/run/", bad: "name a file"},
+		{in: "unix:/" + strings.Repeat("x", 108), bad: "longer than 107"},
 	}
 	for _, tt := range tests {
 		got, err := Parse(tt.in)
