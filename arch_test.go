@@ -26,12 +26,12 @@ const module = "schedrestd/"
 // floors, the lowest first. A package imports from the floors below it and from
 // its own folder; a folder stands for all packages in it unless one has a line of its own.
 var floors = [][]string{
-	{"errs", "model", "release", "rights", "typo"},
-	{"api/schema", "become", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
+	{"errs", "loglevel", "model", "release", "rights", "typo"},
+	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
 	{"api", "conf", "rpc/message"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
-	{"ctld", "dbd", "keeper", "privsep", "worker"},
+	{"ctld", "dbd", "keeper", "plan", "privsep", "worker"},
 	{"demo"},
 	{"bench", "cmd", "integration", "lint"},
 }
@@ -39,6 +39,10 @@ var floors = [][]string{
 // beside are the imports within a floor, each with its reason.
 var beside = map[[2]string]string{
 	{"handlers", "auth"}:    "a handler is given the credential that auth made",
+	{"endpoint", "become"}:  "the names of hosts are looked up there",
+	{"endpoint", "guard"}:   "it writes paths in hints",
+	{"endpoint", "ipc"}:     "the kinds of network are ipc's",
+	{"endpoint", "socket"}:  "a UNIX socket's path has a longest length",
 	{"rpc/munge", "become"}: "munged's socket is believed for who serves it",
 	{"socket", "guard"}:     "whoever could swap a socket's directory could serve in its place",
 }
@@ -46,7 +50,10 @@ var beside = map[[2]string]string{
 // only names everything of ours that a package may import, where floors are not strict enough.
 var only = map[string][]string{
 	"privsep":  {"become", "errs", "guard", "ipc", "notify", "penalty", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
-	"conf":     {"errs", "guard"},                                                                                           // linked by what runs as root
+	"conf":     {"errs", "guard"},
+	"endpoint": {"become", "errs", "guard", "ipc", "socket"},
+	"loglevel": {}, // linked by what runs as root
+	"plan":     {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "plugin", "release", "security", "typo"},
 	"auth":     {"errs", "guard", "hmackey"},
 	"guard":    {"errs"},
 	"hmackey":  {},
@@ -55,12 +62,12 @@ var only = map[string][]string{
 	"notify":   {}, // linked by what runs as root
 	"penalty":  {}, // linked by what runs as root
 	"rate":     {},
-	"plugin":   {"errs"},                               // reads command lines in what runs as root
+	"plugin":   {"errs"},
 	"keeper":   {"hmackey", "ipc", "rate", "security"}, // holds keys
 	"rights":   {},                                     // linked by what runs as root
 	"sockdiag": {},                                     // linked by what runs as root
 	"socket":   {"errs", "guard", "rights"},
-	"typo":     {}, // linked by what runs as root
+	"typo":     {},
 }
 
 // never names what a package must not import.
@@ -154,7 +161,7 @@ func TestNames(t *testing.T) {
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "plugin",
-		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "ctld", module + "dbd"}
+		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "plan", module + "conf", module + "plugin", module + "ctld", module + "dbd"}
 	decoders := []string{"encoding/json", "encoding/xml", "gopkg.in/yaml.v3"}
 	for _, p := range deps {
 		for _, r := range refused {
@@ -227,7 +234,7 @@ func page(deps []goPackage, internals bool) string {
 
 // The programs that make build and the documentation name.
 func TestPrograms(t *testing.T) {
-	for _, name := range []string{"schedrestd", "schedrestd-worker", "schedrestd-keeper", "schedctl", "schedctld", "scheddbd"} {
+	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedctl", "schedctld", "scheddbd"} {
 		if _, err := os.Stat("cmd/" + name + "/main.go"); err != nil {
 			t.Error(err)
 		}

@@ -122,7 +122,10 @@ func (l Line) Get(key string) (value string, ok bool) {
 // Read reads the cluster's configuration. The error, when there is one, lists all
 // problems; warnings come with or without it. /dev/null is an empty configuration
 // with every default, for what needs none.
-func Read(path string) (*Cluster, []Warning, error) { return readCluster(path, fromDisk) }
+func Read(path string) (*Cluster, []Warning, error) { return own.Read(path) }
 
 // ReadDbd reads the accounting daemon's configuration, as Read does.
-func ReadDbd(path string) (*Dbd, []Warning, error) { return readDbd(path, fromDisk) }
+func ReadDbd(path string) (*Dbd, []Warning, error) {
+	d, warnings, err := readDbd(path, from(own.Files))
+	return d, warnings, own.hinted(path, err)
+}

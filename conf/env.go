@@ -1,9 +1,7 @@
 package conf
 
 import (
-	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"schedrestd/errs"
@@ -37,35 +35,6 @@ func Env(name string) (string, error) {
 // fetch from the controller, on machines that have no file of their own.
 var DefaultPaths = []string{"/etc/sched/sched.conf", "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}
 
-// shadowed returns a hint when path is one of DefaultPaths and hides a later one that
-// exists; otherwise "". A line added to a file that was not there makes such a path.
-func shadowed(path string) string {
-	at := slices.Index(DefaultPaths, path)
-	if at < 0 {
-		return ""
-	}
-	for _, hidden := range DefaultPaths[at+1:] {
-		if _, err := os.Lstat(hidden); err == nil {
-			return fmt.Sprintf("%s is not read, because %s exists; to read both, put this line first into %[2]s: Include %[1]s", hidden, path)
-		}
-	}
-	return ""
-}
-
 // Find is the path of the cluster's configuration: flag when it is not empty, else
 // SCHED_CONF or SLURM_CONF, else the first of DefaultPaths that exists.
-func Find(flag string) (string, error) {
-	if flag != "" {
-		return flag, nil
-	}
-	if path, err := Env("SCHED_CONF"); path != "" || err != nil {
-		return path, err
-	}
-	for _, path := range DefaultPaths {
-		if _, err := os.Lstat(path); err == nil {
-			return path, nil
-		}
-	}
-	return "", errs.New(errs.NotFound, "no configuration: none of %s exists", strings.Join(DefaultPaths, ", ")).
-		WithHint("name one with -f FILE or SCHED_CONF; /dev/null stands for none")
-}
+func Find(flag string) (string, error) { return own.Find(flag) }

@@ -47,7 +47,6 @@ type reading[T any] struct {
 	seen     map[string]bool    // names of keys that were applied
 	warnings []Warning
 	problems Problems
-	hint     string // what to do about problems; may be empty
 }
 
 // read applies a grammar to a file and what it includes.
@@ -209,8 +208,7 @@ func (r *reading[T]) require(path string, names ...string) {
 			if slurms {
 				name = strings.Replace(name, "Sched", "Slurm", 1)
 			}
-			r.problems = append(r.problems, Problem{path, 0, name + " is missing"})
-			r.hint = shadowed(path)
+			r.problems = append(r.problems, Problem{path, 0, name + missing})
 		}
 	}
 }
@@ -227,7 +225,7 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	}
 	slices.SortStableFunc(r.problems, func(a, b Problem) int { return before(Warning(a), Warning(b)) })
 	slices.SortStableFunc(r.warnings, before)
-	return r.warnings, r.problems.err(r.hint)
+	return r.warnings, r.problems.err("")
 }
 
 // ours is a key's name in our spelling, folded, and whether it was in Slurm's. The

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/errs"
 	"schedrestd/guard"
 )
@@ -25,16 +27,22 @@ const null = "/dev/null"
 // source gives the bytes of a configuration file and the uid that owns it.
 type source func(path string) (data []byte, owner uint32, err error)
 
-// fromDisk is the source outside of tests.
-//
-// Links are followed, because sites keep slurm.conf as a link into a tree that
-// their configuration management owns; but only links that root, this process's
-// user or the owner of the link's directory made (guard), and the file in the end
-// and every directory on the way must not be writable by others. Who owns the
-// file is reported: whoever it is decides what a root process does.
-func fromDisk(path string) ([]byte, uint32, error) {
-	data, facts, err := guard.Read(path, guard.Rule{What: "configuration", Links: true}, maxBytes)
-	return data, facts.Owner, err
+// from returns a source that reads what files opens.
+func from(files Files) source {
+	return func(path string) ([]byte, uint32, error) {
+		f, err := files.Open(path)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer f.Close()
+		data, err := guard.ReadOpened(f, path, guard.Configuration, maxBytes)
+		if err != nil {
+			return nil, 0, err
+		}
+		var st unix.Stat_t
+		err = unix.Fstat(int(f.Fd()), &st)
+		return data, st.Uid, errs.Wrap(err, errs.Internal, "configuration %s", path)
+	}
 }
 
 // Judge tells whether files, which were read, are good enough for a process that is root:
@@ -43,17 +51,7 @@ func fromDisk(path string) ([]byte, uint32, error) {
 // who is one of owners; whoever could have swapped them meanwhile owns a directory that
 // fails here.
 func Judge(files []string, trust guard.Trust) error {
-	for _, path := range files {
-		if path == null {
-			continue
-		}
-		f, _, err := guard.Open(path, guard.Rule{What: "configuration", Links: true, Trust: &trust})
-		if err != nil {
-			return err
-		}
-		f.Close()
-	}
-	return nil
+	return guard.Judge(slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == null }), guard.Configuration, trust)
 }
 
 // entry is one logical line.

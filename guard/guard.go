@@ -91,14 +91,39 @@ func Read(path string, rule Rule, most int64) ([]byte, Facts, error) {
 		return nil, Facts{}, err
 	}
 	defer f.Close()
+	data, err := ReadOpened(f, path, rule, most)
+	return data, facts, err
+}
+
+// ReadOpened reads the whole of a file that Open opened, here or in another process.
+func ReadOpened(f *os.File, path string, rule Rule, most int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
-		return nil, Facts{}, errs.Wrap(err, errs.Denied, "%s %s", rule.What, path)
+		return nil, errs.Wrap(err, errs.Denied, "%s %s", rule.What, path)
 	}
 	if int64(len(data)) > most {
-		return nil, Facts{}, errs.New(errs.Invalid, "%s %s: longer than %d bytes", rule.What, path, most)
+		return nil, errs.New(errs.Invalid, "%s %s: longer than %d bytes", rule.What, path, most)
 	}
-	return data, facts, nil
+	return data, nil
+}
+
+// Configuration is the rule for configuration files. Whose they may be is judged later, by what they say.
+var Configuration = Rule{What: "configuration", Links: true}
+
+// Accounts is the rule for lists of uids, which root alone may change.
+var Accounts = Rule{What: "list of uids", Links: true, Trust: &Trust{Owners: []uint32{}}}
+
+// Judge opens each of files by rule and trust, and closes it again.
+func Judge(files []string, rule Rule, trust Trust) error {
+	rule.Trust = &trust
+	for _, path := range files {
+		f, _, err := Open(path, rule)
+		if err != nil {
+			return err
+		}
+		f.Close()
+	}
+	return nil
 }
 
 // judge looks at the opened file itself: O_NONBLOCK at open and this test of its

@@ -317,6 +317,9 @@ func TestAuditInetd(t *testing.T) {
 	cmd = l.inetd("-a", "rest_auth/jwt")
 	cmd.Path = filepath.Join(l.Dir, "schedrestd")
 	must(t, os.WriteFile(cmd.Path, program, 0o755))
+	program, err = os.ReadFile(filepath.Join(bin, "schedrestd-config"))
+	must(t, err)
+	must(t, os.WriteFile(cmd.Path+"-config", program, 0o711))
 	cmd.Env = append(cmd.Env, "SCHEDRESTD_AUDIT_LOG="+log+".none")
 	_, said, status = finish(t, cmd)
 	if _, err := os.Stat(log + ".none"); status == 0 || !strings.Contains(said, "schedrestd-worker") || err == nil {

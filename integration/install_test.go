@@ -24,6 +24,7 @@ var installed = map[string]fs.FileMode{
 	"sbin/schedrestd":        0o755,
 	"sbin/scheddbd":          0o755,
 	"sbin/schedctld":         0o711,
+	"sbin/schedrestd-config": 0o711,
 	"sbin/schedrestd-keeper": 0o711,
 	"sbin/schedrestd-worker": 0o711,
 

@@ -96,7 +96,7 @@ func TestPermit(t *testing.T) {
 // TestEveryRowIsHeard: what the book permits, somebody has to hear; and each who hears has to have an end for the rest.
 func TestEveryRowIsHeard(t *testing.T) {
 	heard := map[Role]map[string]bool{}
-	for role, dir := range map[Role]string{Parent: "../privsep", Worker: "../worker", Keeper: "../keeper"} {
+	for role, dir := range map[Role]string{Parent: "../privsep", Worker: "../worker", Keeper: "../keeper", Config: "../plan"} {
 		heard[role] = map[string]bool{"Posture": true} // HearBirth does
 		files, err := filepath.Glob(dir + "/*.go")
 		if err != nil || files == nil {
@@ -141,7 +141,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 		}
 	}
 	for _, r := range book {
-		for _, role := range []Role{Parent, Worker, Keeper} {
+		for _, role := range []Role{Parent, Worker, Keeper, Config} {
 			if r.To.Has(role) && !heard[role][r.Name] {
 				t.Errorf("no %s hears %s", role, r.Name)
 			}

@@ -14,6 +14,7 @@ const (
 	Parent Role = 1 << iota
 	Worker
 	Keeper
+	Config
 )
 
 // Has tells whether one is among r.
@@ -28,6 +29,8 @@ func (r Role) String() string {
 		return "worker"
 	case Keeper:
 		return "keeper"
+	case Config:
+		return "config"
 	case Worker | Keeper:
 		return "worker, keeper"
 	}
@@ -43,13 +46,14 @@ const (
 	Born     Phase = iota // nothing was said
 	Told                  // the process has its Setup, or KeeperSetup
 	Proving               // it compares its posture with what it was told to expect
+	Planned               // schedrestd-config sends the parts of its Plan
 	Serving               // a worker takes connections, the keeper keys
 	Draining              // no more connections come to a worker; those held are finished
 	Over                  // it refused; nothing may follow
 	phases
 )
 
-var phaseNames = [phases]string{"born", "told", "proving", "serving", "draining", "over"}
+var phaseNames = [phases]string{"born", "told", "proving", "planned", "serving", "draining", "over"}
 
 // String is the phase's name in logs and docs.
 func (p Phase) String() string {
@@ -136,6 +140,18 @@ const (
 	KindBreach      Kind = 50
 	KindStock       Kind = 51
 	KindSpares      Kind = 52
+
+	KindConfigSetup Kind = 64
+	KindVariable    Kind = 65
+	KindOpenFile    Kind = 66
+	KindOpenedFD    Kind = 67
+	KindJudge       Kind = 68
+	KindJudgement   Kind = 69
+	KindNoPlan      Kind = 70
+	KindPlan        Kind = 71
+	KindPlanListen  Kind = 72
+	KindPlanSubuids Kind = 73
+	KindPlanSetup   Kind = 74
 )
 
 // String is the kind's name in the book, or its number when it isn't there.

@@ -18,7 +18,7 @@ const (
 
 // Setup is what a worker needs of the flags and the configuration, and all that it
 // ever sees of them. It has no secret: no key, no token. The command makes it of flags,
-// environment and configuration (cmd/schedrestd/setup.go); what the parent alone knows is
+// environment and configuration (plan/setup.go); what the parent alone knows is
 // filled in by privsep (Config.setup). Whoever gets it has no defaults of his own.
 type Setup struct {
 	Files uint32 // the worker's limit of open descriptors; privsep's

@@ -60,7 +60,7 @@ func TestPlainHTTPBeyondLoopback(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	g := serve(t, plain(t), Config{Listen: []string{"127.0.0.1:0", "0.0.0.0:0"}})
+	g := serve(t, plain(t), Config{Listen: listens("127.0.0.1:0", "0.0.0.0:0")})
 	g.await("rules in force", nil)
 	if n := g.count("listener takes plain HTTP from other machines"); n != 1 {
 		t.Errorf("%d warnings", n)

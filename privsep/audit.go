@@ -12,17 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/ipc"
 )
 
 // Audit says where the audit log is, and what holds when it can't be written.
-type Audit struct {
-	Path     string // of a file, or AuditStderr; "": there is none
-	FailOpen bool   // changes are made all the same while it can't be written; else they are refused
-	Sync     bool   // a change waits until its line is on the disk, not only in the kernel
-}
-
-// AuditStderr is the Path of an audit log that goes where the log goes.
-const AuditStderr = "stderr"
+type Audit ipc.Audit
 
 // audit is the audit log: one goroutine that writes, and a queue that nobody waits at. docs/AUDIT.md has the
 // format. A nil one is off.

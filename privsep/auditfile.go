@@ -14,6 +14,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/guard"
+	"schedrestd/ipc"
 )
 
 // auditSink is where lines go. One goroutine uses it.
@@ -43,7 +44,7 @@ type auditFile struct {
 
 // newAuditFile opens what c names.
 func newAuditFile(c Audit, log *slog.Logger, who service) (auditSink, error) {
-	if c.Path == AuditStderr {
+	if c.Path == ipc.AuditStderr {
 		return &auditStream{tail{to: os.Stderr}}, nil
 	}
 	// Whoever may replace the file could make what was done undone.

@@ -240,13 +240,13 @@ func TestCapturedAsksTheKeeper(t *testing.T) {
 	t.Run("without root", func(t *testing.T) { asksTheKeeper(t, plain(t), Config{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		asksTheKeeper(t, nil, Config{User: "nobody", Group: "nogroup"})
+		asksTheKeeper(t, nil, Config{Service: serving("nobody", "nogroup", "")})
 	})
 }
 
 func asksTheKeeper(t *testing.T, as user, c Config) {
 	v, s := newVault(t, as), newSite(t, as)
-	c.Listen = []string{"127.0.0.1:0", "https://127.0.0.2:0"}
+	c.Listen = listens("127.0.0.1:0", "https://127.0.0.2:0")
 	c = v.config(c)
 	c.TLS = s.TLS
 	g := serve(t, as, c)

@@ -22,18 +22,17 @@ func Check(c Config, out io.Writer) error {
 	c.Switches.RequireConfinement = false // or a worker would refuse before anything could be told of it
 	c.kernelTells = len(c.Listen) == 0    // where nothing is named, anything may come
 	if len(c.Listen) == 0 {
-		c.Listen = []string{"127.0.0.1:0"} // which is not opened
+		c.Listen = []ipc.Listen{{Text: "127.0.0.1:0", Network: ipc.TCP}} // which is not opened
 		if c.Switches.BecomeUser {
-			c.Listen = []string{"unix:/check"} // nor is this
+			c.Listen = []ipc.Listen{{Text: "unix:/check", Network: ipc.Unix, Path: "/check"}} // nor is this
 		}
 	}
-	endpoints, err := parseEndpoints(c)
-	if err != nil {
+	if err := checkListen(c); err != nil {
 		return err
 	}
 	var listeners []*listener // as they would be
-	for _, e := range endpoints {
-		listeners = append(listeners, &listener{network: e.network, name: e.text, tls: e.tls})
+	for _, e := range c.Listen {
+		listeners = append(listeners, &listener{network: e.Network, name: e.Text, tls: e.TLS})
 	}
 	c, who, program, err := prepare(c)
 	if err != nil {

@@ -19,16 +19,14 @@ import (
 
 // Config is what Run needs. The zero value of a field below the first group means the default.
 type Config struct {
-	Listen    []string // [host]:port, unix:/path
-	Netns     string   // network namespace of TCP listeners, by name or path; "" is the starter's
-	Outlet    string   // … of connections to controllers and accounting daemons
-	User      string   // -u; "" keeps the starter's, which root may not
-	Group     string   // -g; "" is the user's own
-	SchedUser string   // "" is root
-	Switches  security.Switches
-	Setup     ipc.Setup // for the workers; see there what is filled in here
-	Log       *slog.Logger
-	Output    io.Writer `json:"-"` // where lines of processes go; nil: standard error
+	Listen   []ipc.Listen
+	Netns    string      // network namespace of TCP listeners, by name or path; "" is the starter's
+	Outlet   string      // … of connections to controllers and accounting daemons
+	Service  ipc.Service // who serves; the zero value keeps the starter's identity, which root may not
+	Switches security.Switches
+	Setup    ipc.Setup // for the workers; see there what is filled in here
+	Log      *slog.Logger
+	Output   io.Writer `json:"-"` // where lines of processes go; nil: standard error
 
 	Program     string   // the worker's; "" is schedrestd-worker beside this program
 	Argv        []string // the worker's; tests play hostile ones with it
@@ -42,7 +40,7 @@ type Config struct {
 	Identities  int         // become_user: identities that have a worker at one time
 	Threads     int         // -t, divided among the workers: the number of cpus
 	SocketMode  fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
-	SocketGroup string      // of UNIX sockets; "" is the serving group
+	SocketGroup *uint32     // of UNIX sockets; nil is the serving group
 	Audit       Audit       // where changes are recorded
 
 	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.
@@ -73,8 +71,7 @@ type Config struct {
 // What the zero value of a field of Config means.
 const (
 	DefaultConnections = 124
-	MostConnections    = 100_000 // that can be asked for
-	defaultWorkers     = 2       // so that one may die
+	defaultWorkers     = 2 // so that one may die
 	defaultIdentities  = 64
 
 	defaultWatch  = 10 * time.Second
@@ -101,14 +98,14 @@ func (c Config) complete() (Config, error) {
 			WithHint("name an address, as 127.0.0.1:6820, :6820 or unix:/run/schedrestd/socket")
 	}
 	c.Connections = cmp.Or(c.Connections, DefaultConnections)
-	if c.Connections < 1 || c.Connections > MostConnections {
-		return c, errs.New(errs.Invalid, "%d connections at one time: not from 1 to %d", c.Connections, MostConnections)
+	if c.Connections < 1 || c.Connections > ipc.MaxConnections {
+		return c, errs.New(errs.Invalid, "%d connections at one time: not from 1 to %d", c.Connections, ipc.MaxConnections)
 	}
 	if c.Threads < 0 {
 		return c, errs.New(errs.Invalid, "%d threads: less than 1", c.Threads)
 	}
-	if c.PerSource < 0 || c.Identities < 0 || c.Identities > MostConnections {
-		return c, errs.New(errs.Invalid, "%d connections of a source, %d identities: not from 0 to %d", c.PerSource, c.Identities, MostConnections)
+	if c.PerSource < 0 || c.Identities < 0 || c.Identities > ipc.MaxConnections {
+		return c, errs.New(errs.Invalid, "%d connections of a source, %d identities: not from 0 to %d", c.PerSource, c.Identities, ipc.MaxConnections)
 	}
 	if c.Switches.BecomeUser && c.PerSource == 0 && !c.Setup.Inetd {
 		// A user can stop his own worker, and with it each connection that he has.

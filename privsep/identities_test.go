@@ -30,7 +30,7 @@ func becoming(t *testing.T, c Config) (*gateway, string) {
 	t.Helper()
 	needRoot(t)
 	path := room(t) + "/s"
-	c.Listen = []string{"unix:" + path}
+	c.Listen = listens("unix:" + path)
 	c.Switches.BecomeUser, c.Strangers = true, !c.Strangers
 	c.Setup.Local = true
 	return serve(t, nil, c), path
@@ -230,7 +230,7 @@ func TestRest(t *testing.T) {
 
 // TestStrangers: whom the kernel does not vouch for, root and SchedUser get no worker.
 func TestStrangers(t *testing.T) {
-	g, socket := becoming(t, Config{SchedUser: "31050"})
+	g, socket := becoming(t, Config{Service: serving("", "", "31050")})
 	for _, tt := range []struct {
 		uid, gid, want int
 	}{
@@ -243,7 +243,7 @@ func TestStrangers(t *testing.T) {
 	if n := len(children(t, g.cmd.Process.Pid)); n != 1 {
 		t.Errorf("%d workers", n)
 	}
-	_, socket = becoming(t, Config{SchedUser: "31050", Switches: security.Switches{DisableUserCheck: true}})
+	_, socket = becoming(t, Config{Service: serving("", "", "31050"), Switches: security.Switches{DisableUserCheck: true}})
 	for _, uid := range []int{0, 31050} {
 		if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != http.StatusOK {
 			t.Errorf("uid %d without the check: %d %s", uid, status, body)
@@ -422,18 +422,18 @@ func TestBecomeUserIsRefused(t *testing.T) {
 		want, hint string
 	}{
 		{"no root", &syscall.Credential{Uid: 31234, Gid: 31235}, Config{Setup: local}, "needs root", "start as root"},
-		{"-u", nil, Config{Setup: local, User: "nobody"}, "not as -u", "leave out"},
-		{"-g", nil, Config{Setup: local, Group: "nogroup"}, "not as -u or -g", "leave out"},
+		{"-u", nil, Config{Setup: local, Service: serving("nobody", "", "")}, "not as -u", "leave out"},
+		{"-g", nil, Config{Setup: local, Service: serving("", "nogroup", "")}, "not as -u or -g", "leave out"},
 		{"tokens", nil, Config{Setup: ipc.Setup{Local: true, JWT: true}}, "rest_auth/jwt", "-a rest_auth/local"},
 		{"no local", nil, Config{}, "needs rest_auth/local", "-a rest_auth/local"},
-		{"TCP", nil, Config{Setup: local, Listen: []string{socket, "127.0.0.1:0"}}, "can't listen on 127.0.0.1:0", "unix:"},
+		{"TCP", nil, Config{Setup: local, Listen: listens(socket, "127.0.0.1:0")}, "can't listen on 127.0.0.1:0", "unix:"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			needRoot(t)
 			tt.config.Switches.BecomeUser = true
 			if tt.config.Listen == nil {
-				tt.config.Listen = []string{socket}
+				tt.config.Listen = listens(socket)
 			}
 			text, hint := launch(t, tt.as, tt.config).failure()
 			if !strings.Contains(text, "become_user") || !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"schedrestd/become"
 	"schedrestd/errs"
@@ -22,23 +21,28 @@ type service struct {
 	unfit    error    // why it would not be served as, but for disable_user_check
 }
 
+// refuseSetuid refuses a start whose starter is not the user of this process.
+func refuseSetuid() error {
+	if os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() {
+		return errs.New(errs.Denied, "refusing to start: this program is installed setuid or setgid").
+			WithHint("chmod ug-s on the program")
+	}
+	return nil
+}
+
 // identify finds out who will serve and refuses whom must not.
 func identify(c Config) (service, error) {
-	if os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() {
-		return service{}, errs.New(errs.Denied, "refusing to start: this program is installed setuid or setgid").
-			WithHint("chmod ug-s on the program")
+	if err := refuseSetuid(); err != nil {
+		return service{}, err
 	}
 	s := service{root: os.Geteuid() == 0}
 	if c.Switches.BecomeUser {
 		return s.becoming(c)
 	}
-	var err error
-	if s.Identity, err = chosen(c.User, c.Group); err != nil {
-		return s, err
-	}
+	s.Identity = chosen(c.Service)
 	if !s.root {
 		if s.UID != uint32(os.Getuid()) || s.GID != uint32(os.Getgid()) {
-			return s, errs.New(errs.Denied, "only root can serve as another user or group (%s)", given(c)).
+			return s, errs.New(errs.Denied, "only root can serve as another user or group (%s)", c.Service.Given).
 				WithHint("start as root, or as that user without -u and -g")
 		}
 		groups, err := os.Getgroups()
@@ -49,14 +53,8 @@ func identify(c Config) (service, error) {
 			s.Groups = append(s.Groups, uint32(g))
 		}
 	}
-	accounts, err := protectedAccounts(c.SchedUser)
-	if err != nil {
-		return s, err
-	}
-	if err := s.protect(accounts); err != nil {
-		return s, err
-	}
-	s.unfit = security.CheckIdentity(s.Identity, accounts...)
+	s.protect(c.Service)
+	s.unfit = security.CheckIdentity(s.Identity, protectedAccounts(c.Service)...)
 	if c.Switches.DisableUserCheck {
 		return s, nil
 	}
@@ -73,27 +71,16 @@ func (s service) becoming(c Config) (service, error) {
 	if c.Switches.DisableUserCheck {
 		s.unfit = errors.New("would serve root and SchedUser as themselves")
 	}
-	accounts, err := protectedAccounts(c.SchedUser)
-	if err == nil {
-		err = s.protect(accounts)
-	}
-	return s, err
+	s.protect(c.Service)
+	return s, nil
 }
 
-// protect notes by which number and which names root and SchedUser are known. They are looked up
-// once: the name in a token that nobody has verified must cost no look-up.
-func (s *service) protect(accounts []security.Account) error {
-	s.schedUID, s.names = accounts[1].UID, []string{"root"}
-	for _, uid := range []uint32{0, s.schedUID} {
-		names, err := become.NamesOf(uid)
-		if err != nil {
-			return err
-		}
-		s.names = append(s.names, names...)
+// protect notes by which number and which names root and SchedUser are known.
+func (s *service) protect(from ipc.Service) {
+	s.schedUID, s.names = from.SchedUID, from.Privileged
+	if !slices.Contains(s.names, "root") {
+		s.names = append([]string{"root"}, s.names...)
 	}
-	slices.Sort(s.names)
-	s.names = slices.Compact(s.names)
-	return nil
 }
 
 // suitsBecoming refuses what does not go together with become_user.
@@ -104,7 +91,7 @@ func (c Config) suitsBecoming(root bool) error {
 	if !root {
 		return refuse("needs root, to start a worker as each user", "start as root, or without become_user")
 	}
-	if c.User != "" || c.Group != "" {
+	if c.Service.Given != "" {
 		return refuse("serves each user as himself, not as -u or -g", "leave out -u and -g, or become_user")
 	}
 	if c.Setup.JWT {
@@ -113,87 +100,32 @@ func (c Config) suitsBecoming(root bool) error {
 	if !c.Setup.Local {
 		return refuse("needs rest_auth/local", "-a rest_auth/local")
 	}
-	for _, text := range c.Listen {
-		if e, err := parseEndpoint(text); err == nil && e.network != ipc.Unix {
-			return refuse("can't listen on "+text+": the kernel does not say who is at the other end", "listen on unix:/path/to/socket alone")
+	for _, l := range c.Listen {
+		if l.Network != ipc.Unix {
+			return refuse("can't listen on "+l.Text+": the kernel does not say who is at the other end", "listen on unix:/path/to/socket alone")
 		}
 	}
 	return nil
 }
 
-// chosen is the identity of -u and -g; what isn't given is the starter's, or the
-// user's own primary group.
-func chosen(user, group string) (security.Identity, error) {
+// chosen is the identity of -u and -g; what isn't given is the starter's.
+func chosen(s ipc.Service) security.Identity {
 	id := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	id.Name = fmt.Sprintf("uid %d", id.UID)
-	if user != "" {
-		u, known, err := become.ParseUser(user)
-		if err != nil {
-			return id, missing(err, "-u "+user, "useradd --system --no-create-home --shell /usr/sbin/nologin "+user)
-		}
-		if !known && group == "" {
-			return id, errs.New(errs.Invalid, "-u %s has no entry in the user database, so its group isn't known", user).
-				WithHint("give one with -g")
-		}
-		id.Name, id.UID, id.GID = u.String(), u.UID, u.GID
+	if s.HasUser {
+		id.Name, id.UID = s.Name, s.UID
 	}
-	if group != "" {
-		g, err := become.ParseGroup(group)
-		if err != nil {
-			return id, missing(err, "-g "+group, "groupadd --system "+group)
-		}
-		id.GID = g.GID
+	if s.HasGroup {
+		id.GID = s.GID
 	}
-	return id, nil
-}
-
-// missing is err about an option, with what would make it good if all that is wrong is that nobody
-// has that name.
-func missing(err error, option, remedy string) error {
-	e := &errs.Error{Kind: errs.KindOf(err), Message: option, Err: err}
-	if e.Kind == errs.NotFound {
-		e.Hint = "name one that exists, or make it: " + remedy
-	}
-	return e
+	return id
 }
 
 // protectedAccounts is the accounts whose authority no worker may have: root, then SchedUser.
-func protectedAccounts(schedUser string) ([]security.Account, error) {
-	root, err := become.LookupUID(0)
-	if errs.KindOf(err) == errs.NotFound {
-		root, err = become.User{Name: "root"}, nil
+func protectedAccounts(s ipc.Service) []security.Account {
+	what := "SchedUser (root)"
+	if s.SchedUser != "" {
+		what = "SchedUser " + s.SchedUser
 	}
-	if err != nil {
-		return nil, err
-	}
-	sched, what := root, "SchedUser (root)"
-	if schedUser != "" {
-		if sched, _, err = become.ParseUser(schedUser); err != nil {
-			return nil, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", schedUser)
-		}
-		what = "SchedUser " + schedUser
-	}
-	var list []security.Account
-	for _, a := range []struct {
-		what string
-		user become.User
-	}{{"root", root}, {what, sched}} {
-		groups, err := become.Groups(a.user)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, security.Account{What: a.what, UID: a.user.UID, Groups: groups})
-	}
-	return list, nil
-}
-
-// given is -u and -g, as far as they were.
-func given(c Config) string {
-	var list []string
-	for _, one := range []struct{ flag, value string }{{"-u", c.User}, {"-g", c.Group}} {
-		if one.value != "" {
-			list = append(list, one.flag+" "+one.value)
-		}
-	}
-	return strings.Join(list, " ")
+	return []security.Account{{What: "root", UID: 0, Groups: append([]uint32{0}, s.RootGroups...)}, {What: what, UID: s.SchedUID, Groups: s.SchedGroups}}
 }

@@ -106,17 +106,12 @@ func (s *standard) serveAs(c Config) (service, error) {
 		return who, errs.New(errs.Invalid, "become_user needs a connection that was accepted at a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", s.UID), UID: s.UID, GID: s.GID}
-	accounts, err := protectedAccounts(c.SchedUser)
-	if err != nil {
-		return who, err
-	}
-	if err := who.protect(accounts); err != nil {
-		return who, err
-	}
+	who.protect(c.Service)
 	if c.Switches.DisableUserCheck {
 		return who, nil
 	}
-	if err = security.CheckIdentity(who.Identity, accounts...); err == nil && !s.Vouched {
+	err := security.CheckIdentity(who.Identity, protectedAccounts(c.Service)...)
+	if err == nil && !s.Vouched {
 		err = errs.New(errs.Denied, "the peer's uid %d and gid %d stand for no user", s.UID, s.GID)
 	}
 	if err != nil {

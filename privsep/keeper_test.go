@@ -166,7 +166,7 @@ func keyText(t *testing.T, key *ecdsa.PrivateKey) string {
 // config serves s on a free port.
 func (s *site) config(c Config) Config {
 	c.TLS = s.TLS
-	c.Listen = append([]string{"https://127.0.0.1:0"}, c.Listen...)
+	c.Listen = append(listens("https://127.0.0.1:0"), c.Listen...)
 	c.Watch = 20 * time.Millisecond
 	return c
 }
@@ -407,7 +407,7 @@ func TestKeyFilesRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t, nil)
 			tt.spoil(s)
-			text, hint := launch(t, nil, s.config(Config{User: "65534", Group: "65534"})).failure()
+			text, hint := launch(t, nil, s.config(Config{Service: serving("65534", "65534", "")})).failure()
 			if !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {
 				t.Errorf("error %q, hint %q", text, hint)
 			}

@@ -160,7 +160,7 @@ func TestThreadsOfAWorker(t *testing.T) {
 	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), Config{}, mostOfUser) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		c := Config{User: "31298", Group: "31298", Threads: 2}
+		c := Config{Service: serving("31298", "31298", ""), Threads: 2}
 		bound := mostOfUser
 		if security.KernelSince(6, 14) {
 			c.Workers, c.Connections = 2, 124

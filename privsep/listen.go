@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -34,8 +35,7 @@ func listenAll(c Config, who service) (list []*listener, err error) {
 			closeAll(list)
 		}
 	}()
-	endpoints, err := parseEndpoints(c)
-	if err != nil {
+	if err := checkListen(c); err != nil {
 		return nil, err
 	}
 	if list, err = activated(c.Activated); err != nil {
@@ -47,14 +47,14 @@ func listenAll(c Config, who service) (list []*listener, err error) {
 				WithHint("ListenStream=/path/to/socket in the socket's unit")
 		}
 	}
-	space, err := c.listenIn(endpoints)
+	space, err := c.listenIn()
 	if err != nil {
 		return list, err
 	}
 	defer space.close()
-	for _, e := range endpoints {
+	for _, e := range c.Listen {
 		var more []*listener
-		if e.network == ipc.Unix {
+		if e.Network == ipc.Unix {
 			more, err = listenUnix(e, c, who)
 		} else {
 			more, err = listenTCP(e, space)
@@ -91,10 +91,9 @@ func newListener(network ipc.Network, name string, file *os.File) (*listener, er
 }
 
 // listenTCP binds every address of e's host. One of several that this machine doesn't
-// have (IPv6 switched off, say) is passed over. A name is looked up where the gateway was started,
-// and its addresses are bound in s.
-func listenTCP(e endpoint, s *space) (list []*listener, err error) {
-	addresses, err := e.addresses()
+// have (IPv6 switched off, say) is passed over. Its addresses are bound in s.
+func listenTCP(e ipc.Listen, s *space) (list []*listener, err error) {
+	addresses, err := bound(e)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +105,8 @@ func listenTCP(e endpoint, s *space) (list []*listener, err error) {
 }
 
 // listenIn is the network namespace for TCP.
-func (c Config) listenIn(endpoints []endpoint) (*space, error) {
-	if c.Netns != "" && !slices.ContainsFunc(endpoints, func(e endpoint) bool { return e.network == ipc.TCP }) {
+func (c Config) listenIn() (*space, error) {
+	if c.Netns != "" && !slices.ContainsFunc(c.Listen, func(e ipc.Listen) bool { return e.Network == ipc.TCP }) {
 		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s without a TCP address to open there", c.Netns).
 			WithHint("name one; a socket that the service manager opens is where its unit says (NetworkNamespacePath=), and a UNIX socket in none")
 	}
@@ -115,13 +114,13 @@ func (c Config) listenIn(endpoints []endpoint) (*space, error) {
 }
 
 // bindAll binds the addresses of e in the calling thread's network namespace, which is s.
-func bindAll(e endpoint, addresses []netip.AddrPort, s *space) (list []*listener, err error) {
+func bindAll(e ipc.Listen, addresses []netip.AddrPort, s *space) (list []*listener, err error) {
 	var missing error
 	for _, a := range addresses {
 		l, err := bindTCP(a)
 		switch {
 		case err == nil:
-			l.tls, l.elsewhere = e.tls, s != nil
+			l.tls, l.elsewhere = e.TLS, s != nil
 			list = append(list, l)
 		case errors.Is(err, unix.EADDRNOTAVAIL), errors.Is(err, unix.EAFNOSUPPORT):
 			missing = err
@@ -130,7 +129,7 @@ func bindAll(e endpoint, addresses []netip.AddrPort, s *space) (list []*listener
 		}
 	}
 	if len(list) == 0 {
-		return nil, explainBind(missing, e.text, s)
+		return nil, explainBind(missing, e.Text, s)
 	}
 	return list, nil
 }
@@ -222,4 +221,31 @@ func names(list []*listener) []string {
 	}
 	slices.Sort(s)
 	return s
+}
+
+// checkListen refuses what can't be listened on, before the first is opened.
+func checkListen(c Config) error {
+	for _, l := range c.Listen {
+		switch {
+		case l.Network == ipc.Unix && !filepath.IsAbs(l.Path):
+			return errs.New(errs.Invalid, "can't listen on %s: not an absolute path", l.Text) // an abstract socket has no owner
+		case l.TLS:
+			if err := c.TLS.check(); err != nil {
+				return errs.Wrap(err, errs.Invalid, "can't listen on %s", l.Text)
+			}
+		}
+	}
+	return nil
+}
+
+// bound are the addresses to bind for l.
+func bound(l ipc.Listen) (list []netip.AddrPort, err error) {
+	for _, b := range l.Addresses {
+		a, ok := netip.AddrFromSlice(b.IP)
+		if !ok {
+			return nil, errs.New(errs.Internal, "can't listen on %s: an address of %d bytes", l.Text, len(b.IP))
+		}
+		list = append(list, netip.AddrPortFrom(a.WithZone(b.Zone), b.Port))
+	}
+	return list, nil
 }

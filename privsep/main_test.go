@@ -44,6 +44,8 @@ func TestMain(m *testing.M) {
 		os.Exit(playAct())
 	case os.Args[0] == programName:
 		os.Exit(playWorker(os.Args[1]))
+	case os.Args[0] == configName:
+		os.Exit(playConfig(os.Args[1:]))
 	case os.Args[0] == keeperName:
 		os.Exit(playKeeper(os.Args[1]))
 	case os.Getenv(parentEnv) != "":
@@ -213,7 +215,7 @@ func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 		c.Setup.Limits = testLimits
 	}
 	if c.Listen == nil {
-		c.Listen = []string{"127.0.0.1:0"}
+		c.Listen = listens("127.0.0.1:0")
 	}
 	if as != nil || os.Geteuid() != 0 {
 		c.Switches.DisableUserCheck = true // the one who runs the tests may be in any group

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -32,9 +31,6 @@ func openSpace(variable, text string) (*space, error) {
 		return nil, nil
 	}
 	what := variable + "=" + text
-	if err := checkSpace(what, text); err != nil {
-		return nil, err
-	}
 	path := text
 	if !filepath.IsAbs(path) {
 		path = filepath.Join("/run/netns", text)
@@ -88,26 +84,6 @@ func isNetwork(fd int) bool {
 	}
 	kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE)
 	return err == nil && kind == unix.CLONE_NEWNET
-}
-
-// CheckNetns refuses a value of variable that can't name a network namespace. It opens nothing.
-func CheckNetns(variable, text string) error {
-	if text == "" {
-		return nil
-	}
-	if err := checkSpace(variable+"="+text, text); err != nil {
-		return errs.New(errs.Invalid, "environment: %v", err).WithHint("%s", errs.HintOf(err))
-	}
-	return nil
-}
-
-// checkSpace refuses what is neither a name nor a path.
-func checkSpace(what, text string) error {
-	if strings.ContainsRune(text, 0) || text == "." || text == ".." || !filepath.IsAbs(text) && strings.Contains(text, "/") {
-		return errs.New(errs.Invalid, "%s is neither the name of a network namespace nor an absolute path", what).
-			WithHint("a name that ip netns list shows, or a path as /run/netns/NAME or /proc/PID/ns/net")
-	}
-	return nil
 }
 
 func (s *space) close() {

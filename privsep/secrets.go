@@ -8,28 +8,17 @@ import (
 	"schedrestd/ipc"
 )
 
-// Secrets is where the keys are that the gateway works with. The parent opens the files, and reads
-// none of them: what is secret goes to the keeper as an open file, and what is not is copied as it
-// is, for the workers.
+// Secrets is where the keys are.
 type Secrets struct {
 	TLS    TLS
 	Tokens Tokens
 }
 
 // TLS is where the secrets of https:// listeners are.
-type TLS struct {
-	Certificate string // certificates, PEM, the server's own first
-	Key         string // its private key, PEM
-	ClientCA    string // authorities of clients, PEM; "" lets clients in without a certificate
-	TLS12       bool   // TLS 1.2 is served as well
-}
+type TLS ipc.TLS
 
-// Tokens is where the keys are that tokens are verified with, where rest_auth/jwt is served. Files that are not
-// there, or that the parent can't read, are as good as none: then the daemons vouch for tokens.
-type Tokens struct {
-	Key  string // of HS256 tokens, for the keeper; "": none
-	JWKS string // a key set, of RS256 tokens, for the workers; "": none
-}
+// Tokens is where the keys are that tokens are verified with.
+type Tokens ipc.Tokens
 
 // Reloader reads the configuration anew and checks it. What it returns replaces what Config had, when
 // workers can serve by it: then it is told so, if it has a method Accepted.

@@ -25,7 +25,7 @@ func TestPeerFacts(t *testing.T) {
 	dir := t.TempDir()
 	as := plain(t)
 	path := socketDir(t, dir, as) + "/s"
-	g := serve(t, as, Config{Listen: []string{"127.0.0.1:0", "[::1]:0", "unix:" + path},
+	g := serve(t, as, Config{Listen: listens("127.0.0.1:0", "[::1]:0", "unix:"+path),
 		Setup: ipc.Setup{JWT: true, Cluster: "tiny"}})
 	peer := func(network, addr string) (p auth.Peer) {
 		body, err := get(client(network, addr, false), "/peer")
@@ -83,7 +83,7 @@ func TestKilledWorkers(t *testing.T) {
 		deaths = 20
 	}
 	v, s := newVault(t, as), newSite(t, as)
-	c := v.config(Config{Connections: 60, Listen: []string{"127.0.0.1:0", "https://127.0.0.2:0"}})
+	c := v.config(Config{Connections: 60, Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS // with all that a worker is ever given
 	g := serve(t, as, c)
 	var before int
@@ -178,7 +178,7 @@ func (g *gateway) settled(t *testing.T, n int) {
 // TestMaxConnections: no more than the limit are handled at one time; those that wait
 // in the kernel's queue are served when a slot frees, and none is lost.
 func TestMaxConnections(t *testing.T) {
-	g := serve(t, plain(t), Config{Connections: 3, Listen: []string{"127.0.0.1:0", "[::1]:0"}})
+	g := serve(t, plain(t), Config{Connections: 3, Listen: listens("127.0.0.1:0", "[::1]:0")})
 	held := g.occupy(t, 3)
 	answered := make(chan error, 1)
 	go func() {
@@ -215,7 +215,7 @@ func TestDrain(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			as := plain(t)
 			path := socketDir(t, t.TempDir(), as) + "/s"
-			g := serve(t, as, Config{Listen: []string{"127.0.0.1:0", "unix:" + path}})
+			g := serve(t, as, Config{Listen: listens("127.0.0.1:0", "unix:"+path)})
 			idle := hold(t, g.addr, 2)
 			answered := make(chan error, 1)
 			go func() {

@@ -100,7 +100,7 @@ func setOf(key *rsa.PrivateKey) string {
 // config serves tokens with v's keys.
 func (v *vault) config(c Config) Config {
 	c.Tokens = v.Tokens
-	c.SchedUser = strconv.Itoa(int(v.uid))
+	c.Service.SchedUser, c.Service.SchedUID = strconv.Itoa(int(v.uid)), v.uid
 	c.Setup.JWT = true
 	c.Watch, c.Still = 20*time.Millisecond, cmp.Or(c.Still, time.Nanosecond)
 	return c
@@ -181,7 +181,7 @@ func TestTokenKeys(t *testing.T) {
 				c.Switches.WorkerPerConnection = strict
 				if https {
 					s := newSite(t, as)
-					c.TLS, c.Listen = s.TLS, []string{"127.0.0.1:0", "https://127.0.0.2:0"}
+					c.TLS, c.Listen = s.TLS, listens("127.0.0.1:0", "https://127.0.0.2:0")
 				}
 				write := rereadingSecrets(t)
 				write(ipc.Setup{JWT: true, Cluster: "next"}, c.Secrets)
@@ -240,7 +240,7 @@ func TestTokenKeysRefused(t *testing.T) {
 			as, c := plain(t), Config{}
 			if tt.root {
 				needRoot(t)
-				c.User, c.Group = "65534", "65534"
+				c.Service = serving("65534", "65534", "")
 			}
 			v := newVault(t, plain(t))
 			tt.spoil(v)

@@ -12,84 +12,10 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
 	"schedrestd/ipc"
 )
-
-func TestParseEndpoint(t *testing.T) {
-	tests := []struct {
-		in   string
-		want endpoint
-		bad  string
-	}{
-		{in: "127.0.0.1:6820", want: endpoint{network: ipc.TCP, host: "127.0.0.1", port: 6820}},
-		{in: ":6820", want: endpoint{network: ipc.TCP, port: 6820}},
-		{in: "[::1]:0", want: endpoint{network: ipc.TCP, host: "::1"}},
-		{in: "[fe80::1%lo]:80", want: endpoint{network: ipc.TCP, host: "fe80::1%lo", port: 80}},
-		{in: "login1:80", want: endpoint{network: ipc.TCP, host: "login1", port: 80}},
-		{in: "unix:/run/s", want: endpoint{network: ipc.Unix, path: "/run/s"}},
-		{in: "", bad: "no port"},
-		{in: "6820", bad: "no port"},
-		{in: "::1:6820", bad: "too many colons"},
-		{in: "localhost:http", bad: "not a number"},
-		{in: "localhost:65536", bad: "not a number"},
-		{in: "localhost:-1", bad: "not a number"},
-		{in: "https://:443", want: endpoint{network: ipc.TCP, tls: true, port: 443}},
-		{in: "https://[2001:db8::1]:443", want: endpoint{network: ipc.TCP, tls: true, host: "2001:db8::1", port: 443}},
-		{in: "http://localhost:1", bad: "only https://"},
-		{in: "https://https://localhost:1", bad: "only https://"},
-		{in: "https://localhost:1/", bad: "a path behind"},
-		{in: "https://localhost", bad: "no port"},
-		{in: "https://unix:/run/s", bad: "a path behind"},
-		{in: "unix:run/s", bad: "absolute"},
-		{in: "unix:@abstract", bad: "not the path of a file"},
-	}
-	for _, tt := range tests {
-		got, err := parseEndpoint(tt.in)
-		if tt.bad != "" {
-			if err == nil || !strings.Contains(err.Error(), tt.bad) || errs.HintOf(err) == "" {
-				t.Errorf("%q: %v, hint %q; want %q", tt.in, err, errs.HintOf(err), tt.bad)
-			}
-			continue
-		}
-		tt.want.text = tt.in
-		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(endpoint{})); diff != "" || err != nil {
-			t.Errorf("%q: %v (-want +got):\n%s", tt.in, err, diff)
-		}
-	}
-}
-
-func TestAddresses(t *testing.T) {
-	tests := []struct {
-		in   string
-		want []string
-	}{
-		{":80", []string{"[::]:80"}},
-		{"192.0.2.1:80", []string{"192.0.2.1:80"}},
-		{"[2001:db8::1]:80", []string{"[2001:db8::1]:80"}},
-	}
-	for _, tt := range tests {
-		e, err := parseEndpoint(tt.in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := e.addresses()
-		var got []string
-		for _, a := range found {
-			got = append(got, a.String())
-		}
-		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", tt.in, err, diff)
-		}
-	}
-	e, _ := parseEndpoint("no-such-host.invalid:80")
-	if _, err := e.addresses(); err == nil {
-		t.Error("a name that does not exist was resolved")
-	}
-}
 
 func TestPrintable(t *testing.T) {
 	tests := []struct{ in, want string }{

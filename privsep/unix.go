@@ -4,21 +4,20 @@ import (
 	"io/fs"
 
 	"schedrestd/become"
-	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/socket"
 )
 
 // listenUnix makes the UNIX socket of e and gives it to who.
-func listenUnix(e endpoint, c Config, who service) ([]*listener, error) {
+func listenUnix(e ipc.Listen, c Config, who service) ([]*listener, error) {
 	if c.Switches.BecomeUser { // its users come from outside, and root listens
 		who.UID, who.GID = 0, 0
 	}
-	gid, err := socketGroup(c.SocketGroup, who)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "can't listen on %s", e.text)
+	gid := who.GID
+	if c.SocketGroup != nil {
+		gid = *c.SocketGroup
 	}
-	s, err := socket.Open(e.path, socket.Options{
+	s, err := socket.Open(e.Path, socket.Options{
 		Mode:    unixMode(c),
 		Owner:   &socket.Owner{UID: who.UID, GID: gid},
 		Private: become.PrivateGroup,
@@ -26,7 +25,7 @@ func listenUnix(e endpoint, c Config, who service) ([]*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newListener(ipc.Unix, e.text, s.File)
+	l, err := newListener(ipc.Unix, e.Text, s.File)
 	if err != nil {
 		s.Remove()
 		s.File.Close()
@@ -46,15 +45,4 @@ func unixMode(c Config) fs.FileMode {
 		return 0o666
 	}
 	return 0o600
-}
-
-func socketGroup(name string, who service) (uint32, error) {
-	if name == "" {
-		return who.GID, nil
-	}
-	g, err := become.ParseGroup(name)
-	if err != nil {
-		return 0, missing(err, "--socket-group "+name, "groupadd --system "+name)
-	}
-	return g.GID, nil
 }

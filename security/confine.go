@@ -35,6 +35,21 @@ func Confine(files uint64) error {
 	return noNewPrivsProcess()
 }
 
+// ConfineReader is Confine for a process that writes to the standard output of its
+// starter, which may be a file, and that starts others.
+func ConfineReader() error {
+	if err := CloseInherited(); err != nil {
+		return err
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return fmt.Errorf("limit the core file size to 0: %w", err)
+	}
+	if err := HideFromNeighbours(); err != nil {
+		return err
+	}
+	return noNewPrivsProcess()
+}
+
 // LimitTasks bounds how many processes and threads the calling process's user may have when this process starts
 // one more: in a user namespace of its own they are its own. Without it a captured process takes all that the machine, or the
 // limit of the service, has for everybody.

@@ -89,3 +89,25 @@ func SwitchNames() []string {
 	}
 	return names
 }
+
+// Word returns s as a number, a bit for each switch.
+func (s Switches) Word() (word uint16) {
+	for i, t := range switchTable {
+		if *t.of(&s) {
+			word |= 1 << i
+		}
+	}
+	return word
+}
+
+// SwitchesOf is the reverse of Word. A bit that stands for no switch, and a
+// contradiction, are errors.
+func SwitchesOf(word uint16) (s Switches, err error) {
+	for i, t := range switchTable {
+		*t.of(&s) = word&(1<<i) != 0
+	}
+	if s.Word() != word {
+		return Switches{}, errs.New(errs.Internal, "security switches %#x: a bit that has no name", word)
+	}
+	return s, s.agree()
+}

@@ -4,51 +4,121 @@
 
 // Command schedrestd is the parent of the REST gateway: it owns the listeners, asks
 // the kernel who connects, and hands each connection to a schedrestd-worker. It
-// reads no byte of a connection.
+// reads no byte of a connection, and neither its own command line nor a configuration:
+// schedrestd-config does, without privileges, and sends a Plan.
 //
 //	schedrestd [-f CONF] [-u USER [-g GROUP]] [LISTEN...]
 //
-// This file is the flow. What was asked for is in options.go and environment.go, what the
-// configuration makes of it in setup.go and plugins.go, what a person sees in help.go,
-// list.go and completion.go. What keeps it from starting is printed as error: and hint:
-// lines, exit status 1.
+// What keeps it from starting is printed as error: and hint: lines, exit status 1.
 package main
 
 import (
 	"fmt"
 	"io"
+	"io/fs"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
-	"schedrestd/conf"
 	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/loglevel"
 	"schedrestd/privsep"
-	"schedrestd/release"
+	"schedrestd/security"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, standardError())) }
-
-// run is main without the process: arguments in, exit status out.
-func run(args []string, out, errOut io.Writer) int {
-	cmd := command(errOut)
-	cmd.SetArgs(args)
-	cmd.SetOut(out)
-	cmd.SetErr(errOut)
-	if err := cmd.Execute(); err != nil {
+func main() {
+	errOut := standardError()
+	status, err := run(errOut)
+	if err != nil {
 		complain(errOut, err)
-		abortIfAsked(errOut)
-		return 1
+		status = 1
 	}
-	return 0
+	if status != 0 {
+		abortIfAsked(errOut)
+	}
+	os.Exit(status)
+}
+
+// run gets a Plan and does what it says, until a signal ends that or, in inetd mode, the client does.
+func run(errOut *os.File) (status int, err error) {
+	signal.Ignore(syscall.SIGUSR1) // until there is something to show
+	sockets, unusable := privsep.Activated()
+	planner, err := privsep.NewPlanner(os.Args[1:], os.Environ(), os.Stdout, errOut,
+		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: privsep.IsTerminal(os.Stdin)})
+	if err != nil {
+		return 1, err
+	}
+	plan, status, err := planner.Plan()
+	if plan == nil || err != nil {
+		return status, err
+	}
+	if unusable != nil {
+		return 1, unusable
+	}
+	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go before it is told that this serves
+	level := new(slog.LevelVar)
+	level.Set(slog.Level(plan.LogLevel))
+	c, err := config(plan, loglevel.New(writer(errOut), level))
+	if err != nil {
+		return 1, err
+	}
+	c.Activated = sockets
+	owners := &owners{}
+	owners.accept(plan)
+	c.OwnerOf = owners.of
+	signals := make(chan os.Signal, 4)
+	switch plan.Mode {
+	case ipc.ModeCheck:
+		return 0, privsep.Check(c, os.Stdout)
+	case ipc.ModeInetd:
+		signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+		return 0, privsep.Inetd(signals, c, os.Stdin, os.Stdout)
+	}
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	c.Reload = &reloader{planner: planner, started: plan, level: level, owners: owners, log: c.Log}
+	return 0, privsep.Run(signals, c)
+}
+
+// config is plan as package privsep takes it.
+func config(plan *ipc.WholePlan, log *slog.Logger) (privsep.Config, error) {
+	switches, err := security.SwitchesOf(plan.Switches)
+	return privsep.Config{
+		Listen:      plan.Listen,
+		Netns:       plan.Netns,
+		Outlet:      plan.Outlet,
+		Service:     plan.Service,
+		Switches:    switches,
+		Setup:       plan.Setup,
+		Log:         log,
+		Connections: int(plan.Connections),
+		PerSource:   int(plan.PerSource),
+		Identities:  int(plan.Identities),
+		Threads:     int(plan.Threads),
+		SocketMode:  fs.FileMode(plan.SocketMode) & fs.ModePerm,
+		SocketGroup: socketGroup(plan),
+		Audit:       privsep.Audit(plan.Audit),
+		Secrets:     secrets(plan),
+	}, err
+}
+
+// socketGroup is the group of UNIX sockets; nil is the serving one.
+func socketGroup(plan *ipc.WholePlan) *uint32 {
+	if !plan.HasSocketGroup {
+		return nil
+	}
+	return &plan.SocketGID
+}
+
+func secrets(plan *ipc.WholePlan) privsep.Secrets {
+	return privsep.Secrets{TLS: privsep.TLS(plan.Secrets.TLS), Tokens: privsep.Tokens(plan.Secrets.Tokens)}
 }
 
 // complain prints err for a person: each line of it is one problem.
-func complain(w io.Writer, err error) {
+func complain(f *os.File, err error) {
+	w := writer(f)
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
 	}
@@ -57,82 +127,28 @@ func complain(w io.Writer, err error) {
 	}
 }
 
-func command(errOut io.Writer) *cobra.Command {
-	var o options
-	cmd := &cobra.Command{
-		Use:           "schedrestd",
-		Version:       release.Build(),
-		Args:          cobra.ArbitraryArgs, // LISTEN
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.read(cmd.Flags(), args); err != nil {
-				return err
-			}
-			switch {
-			case o.listAsked():
-				return o.list(cmd.OutOrStdout())
-			case o.document:
-				return o.printDocument(cmd.OutOrStdout())
-			case o.confinement:
-				return checkConfinement(o, cmd.OutOrStdout(), errOut)
-			}
-			return serve(o, errOut)
-		},
+// standardError is where errors and the log go: nowhere, nil, when an inetd gave the client's socket as
+// standard error too, because a line of the log in the middle of an answer breaks it.
+func standardError() *os.File {
+	if sameSocket(os.Stdin, os.Stderr) {
+		return nil
 	}
-	o.flags(cmd.Flags())
-	help(cmd)
-	complete(cmd)
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return errs.New(errs.Invalid, "%v", err).WithHint("schedrestd --help lists the options")
-	})
-	return cmd
+	return os.Stderr
 }
 
-// read puts together what the command line and, where that is silent, the environment ask for.
-func (o *options) read(f *pflag.FlagSet, args []string) error {
-	o.listen = args
-	o.auth.fromFlag(f.Lookup("auth"))
-	o.parsers.fromFlag(f.Lookup("data-parser"))
-	o.content.fromFlag(f.Lookup("openapi"))
-	if err := o.check(f); err != nil {
-		return err
+func sameSocket(a, b *os.File) bool {
+	x, err := a.Stat()
+	if err != nil || x.Mode()&os.ModeSocket == 0 {
+		return false
 	}
-	return o.fromEnvironment()
+	y, err := b.Stat()
+	return err == nil && os.SameFile(x, y)
 }
 
-// serve is the program: what was asked for, checked against the configuration, until a
-// signal ends it or, in inetd mode, the client does.
-func serve(o options, errOut io.Writer) error {
-	signal.Ignore(syscall.SIGUSR1) // until there is something to show
-	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go before it is told that this serves
-	if err := o.sound(); err != nil {
-		return err
+// writer is f, or nowhere.
+func writer(f *os.File) io.Writer {
+	if f == nil {
+		return io.Discard
 	}
-	sockets, err := privsep.Activated()
-	if err != nil {
-		return err
-	}
-	path, err := conf.Find(o.conf)
-	if err != nil {
-		return err
-	}
-	r := newReloader(o, path, errOut)
-	if r.mode = o.runMode(sockets, os.Stdin); r.mode != listening {
-		r.usual = r.mode.level()
-	}
-	config, err := r.start()
-	if err != nil {
-		return err
-	}
-	config.Activated, config.Output = sockets, errOut
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	if r.mode != listening {
-		r.mode.announce(o, config.Log)
-		return privsep.Inetd(signals, config, os.Stdin, os.Stdout)
-	}
-	signal.Notify(signals, syscall.SIGHUP)
-	config.Reload = r
-	return privsep.Run(signals, config)
+	return f
 }

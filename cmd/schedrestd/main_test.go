@@ -1,230 +1,43 @@
 package main
 
 import (
-	"bytes"
-	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
+	"syscall"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-
-	"schedrestd/conf"
-	"schedrestd/ipc"
-	"schedrestd/security"
 )
 
-var discard = slog.New(slog.DiscardHandler)
-
-const sample = `ClusterName=tiny
-SchedctldHost=one(127.0.0.1)
-SchedctldHost=two(127.0.0.2)
-SchedctldPort=7001
-SchedUser=root
-AuthType=auth/cred
-AuthInfo=socket=/run/sched/ctld.sock
-AuthAltTypes=auth/jwt
-AccountingStorageType=accounting_storage/scheddbd
-AccountingStorageHost=127.0.0.3
-`
-
-// site writes a configuration and clears what the tests' own environment may say.
-func site(t *testing.T, text string) string {
-	t.Helper()
-	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "SCHED") || strings.HasPrefix(name, "SLURM") {
-			t.Setenv(name, "")
-		}
-	}
-	path := filepath.Join(t.TempDir(), "sched.conf")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+// TestLogIsNoAnswer: where standard error is the client's socket nothing is written to it.
+func TestLogIsNoAnswer(t *testing.T) {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return path
-}
-
-var daemonEnv = map[string]string{"SCHED_JWT": "daemon"}
-
-// without drops the line of a key.
-func without(text, key string) string {
-	if key == "" {
-		return text
+	again, err := syscall.Dup(pair[0])
+	if err != nil {
+		t.Fatal(err)
 	}
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, key+"=") {
-			b.WriteString(line)
-		}
+	client, same, other := os.NewFile(uintptr(pair[0]), "in"), os.NewFile(uintptr(again), "err"), os.NewFile(uintptr(pair[1]), "journal")
+	defer client.Close()
+	defer same.Close()
+	defer other.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return b.String()
-}
-
-// TestRefusals: what keeps it from starting is an error line and a way out.
-func TestRefusals(t *testing.T) {
-	tests := []struct {
-		name        string
-		args        []string
-		env         map[string]string
-		drop, more  string // a key of the configuration, and lines for it
-		error, hint string
-	}{
-		{name: "unknown switch", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_everyone"},
-			error: `unknown security switch "become_everyone"`, hint: "disable_user_check"},
-		{name: "switch in the other spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_SECURITY": "nonsense"},
-			error: `unknown security switch "nonsense"`, hint: "allowed are"},
-		{name: "two spellings that differ", args: []string{"127.0.0.1:0"},
-			env:   map[string]string{"SCHEDRESTD_LISTEN": ":1", "SLURMRESTD_LISTEN": ":2"},
-			error: "both set and differ", hint: "unset"},
-		{name: "a token for the daemon", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHED_JWT": "ey.secret.x"},
-			error: `SCHED_JWT is not "daemon"`, hint: "SCHED_JWT=daemon"},
-		{name: "not a number", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_MAX_CONNECTIONS": "many"},
-			error: "SCHEDRESTD_MAX_CONNECTIONS=many is not a number"},
-		{name: "answers", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_ANSWER_MEMORY": "0"},
-			error: "SCHEDRESTD_ANSWER_MEMORY=0 is not a size"},
-		{name: "audit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_AUDIT_FAIL": "yes"},
-			error: "SCHEDRESTD_AUDIT_FAIL=yes", hint: "open or closed"},
-		{name: "penalties", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "auth:1s,guess:1s"}, error: "SCHEDRESTD_PENALTIES=auth:1s,guess:1s", hint: "off, or a list of auth"},
-		{name: "penalties without a unit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "auth:1"}, error: "SCHEDRESTD_PENALTIES=auth:1", hint: "as auth:1s"},
-		{name: "a threshold of nothing", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "threshold:0s"}, error: "SCHEDRESTD_PENALTIES=threshold:0s", hint: "off"},
-		{name: "exempt", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_EXEMPT": "10.0.0.1/8"}, error: "10.0.0.1/8 is no network", hint: "10.0.0.0/8"},
-		{name: "proxies", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_TRUSTED_PROXIES": "unix:0,proxy.example"}, error: "proxy.example is no network", hint: "or unix:USER"},
-		{name: "rate", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_RATE": "0"}, error: "SCHEDRESTD_RATE=0", hint: "50:200"},
-		{name: "spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_NAMES": "x"},
-			error: "SCHEDRESTD_NAMES=x", hint: "sched, slurm, both"},
-		{name: "mode", args: []string{"--socket-mode=rw", "127.0.0.1:0"}, error: "--socket-mode=rw", hint: "octal"},
-		{name: "connections", args: []string{"--max-connections=-1", "127.0.0.1:0"}, error: `invalid argument "-1" for "--max-connections"`, hint: "--help"},
-		{name: "no connections", args: []string{"--max-connections=0", "127.0.0.1:0"}, error: "not a number from 1 to 100000"},
-		{name: "many connections", args: []string{"--max-connections=99999999999", "127.0.0.1:0"}, error: `"--max-connections" flag: not a number from 1 to 100000`},
-		{name: "more threads than anybody has cpus", args: []string{"-t", "3000000", "127.0.0.1:0"}, error: `"-t, --threads" flag: not a number from 1 to 4096`},
-		{name: "no threads", args: []string{"-t", "0", "127.0.0.1:0"}, error: "not a number from 1 to 4096"},
-		{name: "body", args: []string{"--max-body", "2G", "127.0.0.1:0"}, error: "not a size from 1 to 1G"},
-		{name: "an empty value", args: []string{"-u", "", "127.0.0.1:0"}, error: "-u: its value is empty"},
-		{name: "a user that does not exist", args: []string{"-u", "nobody-has-this-name", "127.0.0.1:0"}, env: daemonEnv, error: "-u nobody-has-this-name: ", hint: "useradd"},
-		{name: "a group that does not exist", args: []string{"-u", "nobody", "-g", "nobody-has-this-name", "127.0.0.1:0"}, env: daemonEnv, error: "-g nobody-has-this-name: ", hint: "groupadd"},
-		{name: "a user without a group", args: []string{"-u", "2999999999", "127.0.0.1:0"}, env: daemonEnv, error: "-u 2999999999 has no entry", hint: "-g"},
-		{name: "no address", args: []string{"localhost"}, error: `can't listen on "localhost"`, hint: "[host]:port"},
-		{name: "no address in the environment", args: nil, env: map[string]string{"SCHEDRESTD_LISTEN": ","}, error: "SCHEDRESTD_LISTEN=, names no address"},
-		{name: "data parser", args: []string{"-d", "v0.0.39", "127.0.0.1:0"}, error: `-d: there is no data parser "v0.0.39"`, hint: "latest"},
-		{name: "data parser's flag", args: []string{"-d", "v0.0.43+prefer_refs", "127.0.0.1:0"}, error: `v0.0.43 has no flag "+prefer_refs"`, hint: "+minimize_refs"},
-		{name: "data parser of the environment", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_DATA_PARSER_PLUGINS": "v1"},
-			error: `SCHEDRESTD_DATA_PARSER_PLUGINS: there is no data parser "v1"`},
-		{name: "list among others", args: []string{"-a", "list,jwt", "127.0.0.1:0"}, error: "-a: list stands alone"},
-		{name: "jwt without the word", args: []string{"-a", "rest_auth/jwt", "127.0.0.1:0"}, error: "rest_auth/jwt can't be loaded: SCHED_JWT=daemon is not set", hint: "export"},
-		{name: "jwt without the key", args: []string{"-a", "jwt", "127.0.0.1:0"}, env: daemonEnv, drop: "AuthAltTypes", error: "no AuthAltTypes=auth/jwt", hint: "set it in"},
-		{name: "local without the socket", args: []string{"-a", "local", "unix:/nowhere/s"}, drop: "AuthInfo", error: "rest_auth/local can't be loaded", hint: "socket"},
-		{name: "local with Slurm's own credentials", args: []string{"-a", "local", "unix:/nowhere/s"}, more: "AuthType=auth/slurm\n", drop: "AuthType",
-			error: "rest_auth/local can't be loaded: under AuthType=auth/slurm", hint: "AuthAltTypes=auth/jwt"},
-		{name: "daemons within TLS", args: []string{"127.0.0.1:0"}, env: daemonEnv, more: "TLSType=tls/s2n\n", error: "TLSType: want tls/none"},
-		{name: "local over TCP alone", args: []string{"-a", "local", "127.0.0.1:0"}, env: daemonEnv, error: "nobody could be let in", hint: "unix:"},
-		{name: "scheddb without accounting", args: []string{"-s", "scheddb", "127.0.0.1:0"}, env: daemonEnv, drop: "AccountingStorageType", error: "openapi/scheddb can't be loaded", hint: "AccountingStorageType="},
-		{name: "become_user with jwt", args: []string{"unix:/nowhere/s"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_user"}, error: "become_user"},
-		{name: "how much to log", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_DEBUG": "10"}, error: "SCHEDRESTD_DEBUG=10", hint: "0 to 9 or quiet"},
-		{name: "layout", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHED_JSON": "no_tag"}, error: "SCHED_JSON=no_tag", hint: "compact, pretty"},
-		{name: "two layouts", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_YAML": "compact,pretty"}, error: "SCHEDRESTD_YAML=compact,pretty"},
-		{name: "status", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_RESPONSE_STATUS_CODES": "200,99"}, error: `no response "99"`, hint: "default"},
-		{name: "nobody could be let in", args: []string{"127.0.0.1:0"}, error: "nobody could be let in", hint: "SCHED_JWT=daemon"},
-		{name: "no file", args: []string{"-f", "/nowhere/at/all", "127.0.0.1:0"}, error: "/nowhere/at/all"},
-		{name: "unknown flag", args: []string{"--frobnicate"}, error: "unknown flag"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			path := site(t, without(sample, tt.drop)+tt.more)
-			for name, value := range tt.env {
-				t.Setenv(name, value)
-			}
-			var out, errOut bytes.Buffer
-			if status := run(append([]string{"-f", path}, tt.args...), &out, &errOut); status != 1 {
-				t.Errorf("exit status %d", status)
-			}
-			var errors, hints []string
-			for line := range strings.Lines(errOut.String()) {
-				if s, ok := strings.CutPrefix(line, "error: "); ok {
-					errors = append(errors, s)
-				}
-				if s, ok := strings.CutPrefix(line, "hint: "); ok {
-					hints = append(hints, s)
-				}
-			}
-			if !strings.Contains(strings.Join(errors, ""), tt.error) || !strings.Contains(strings.Join(hints, ""), tt.hint) {
-				t.Errorf("want error %q, hint %q; printed:\n%s", tt.error, tt.hint, errOut.String())
-			}
-			if strings.Contains(errOut.String(), "secret") {
-				t.Errorf("a token was printed:\n%s", errOut.String())
-			}
-		})
-	}
-}
-
-// TestFlagsBeforeEnvironment: flag, then environment, then configuration.
-func TestFlagsBeforeEnvironment(t *testing.T) {
-	path := site(t, sample)
-	t.Setenv("SLURM_JWT", "daemon")
-	t.Setenv("SCHEDRESTD_LISTEN", ":1,unix:/run/s")
-	t.Setenv("SCHEDRESTD_MAX_CONNECTIONS", "9")
-	t.Setenv("SLURMRESTD_SECURITY", "require_user_name")
+	defer read.Close()
+	defer write.Close()
 	for _, tt := range []struct {
-		name        string
-		given       options
-		listen      []string
-		connections int
+		name    string
+		in, err *os.File
+		want    bool
 	}{
-		{"environment", options{}, []string{":1", "unix:/run/s"}, 9},
-		{"flags", options{listen: []string{":2"}, connections: 5}, []string{":2"}, 5},
+		{"the client's socket twice", client, same, true},
+		{"another socket", client, other, false},
+		{"a file", client, write, false},
+		{"a pipe, which a person joined", write, write, false},
 	} {
-		o := tt.given
-		if err := o.fromEnvironment(); err != nil {
-			t.Fatal(err)
+		if got := sameSocket(tt.in, tt.err); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
 		}
-		cluster, _, err := conf.Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := o.parent(cluster, 0, listening, discard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(tt.listen, c.Listen); diff != "" || c.Connections != tt.connections {
-			t.Errorf("%s: %d connections, listen (-want +got):\n%s", tt.name, c.Connections, diff)
-		}
-		if c.Switches != (security.Switches{RequireUserName: true}) {
-			t.Errorf("%s: switches %+v", tt.name, c.Switches)
-		}
-	}
-}
-
-// TestSetup: what a worker gets to see of a configuration.
-func TestSetup(t *testing.T) {
-	path := site(t, sample)
-	t.Setenv("SCHED_JWT", "daemon")
-	var o options
-	if err := o.fromEnvironment(); err != nil {
-		t.Fatal(err)
-	}
-	cluster, _, err := conf.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := o.setup(cluster, listening, discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := ipc.Setup{
-		Cluster: "tiny",
-		Controllers: []ipc.Address{
-			{Name: "one", Network: "tcp", Address: "127.0.0.1:7001"},
-			{Name: "two", Network: "tcp", Address: "127.0.0.2:7001"},
-		},
-		Accounting: []ipc.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
-		AuthSocket: "/run/sched/ctld.sock", JWT: true, Local: true, Names: ipc.NamesSched,
-		Parsers: []ipc.Parser{{Version: 40}, {Version: 41}, {Version: 42}, {Version: 43}}, Content: ipc.ContentController | ipc.ContentAccounting,
-		Statuses: []string{"200", "default"},
-		Limits:   o.limits(cluster),
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if err := got.Limits.Check(); err != nil || got.Limits.Call != cluster.MessageTimeout {
-		t.Errorf("%+v: %v", got.Limits, err)
 	}
 }

@@ -2,19 +2,22 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"schedrestd/plan"
 	"schedrestd/plugin"
 	"schedrestd/worker"
 )
 
-// The test binary is the command and, beside it, its worker: what starts the other finds it there.
+// The test binary is the command and, beside it, the programs that it starts.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"schedrestd": main,
+		"schedrestd":        main,
+		"schedrestd-config": func() { os.Exit(plan.Main()) },
 		"schedrestd-worker": func() {
 			if len(os.Args) < 2 || os.Args[1] != plugin.TablesMode {
 				os.Exit(worker.Main(worker.Join))
@@ -35,6 +38,11 @@ func TestCommand(t *testing.T) {
 			return err == nil, nil
 		},
 		Setup: func(env *testscript.Env) error {
+			for dir := env.WorkDir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+				if err := os.Chmod(dir, 0o755); err != nil { // root's programs run as others
+					return err
+				}
+			}
 			for _, v := range os.Environ() {
 				if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "SCHED") || strings.HasPrefix(name, "SLURM") {
 					env.Setenv(name, "")

@@ -1,0 +1,98 @@
+// Package endpoint reads the addresses that the gateway listens on and the names of
+// network namespaces, as an administrator writes them. It opens nothing.
+package endpoint
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/guard"
+	"schedrestd/ipc"
+	"schedrestd/socket"
+)
+
+// Endpoint is one LISTEN argument.
+type Endpoint struct {
+	Text    string // as it was given
+	Network ipc.Network
+	TLS     bool   // https://
+	Host    string // TCP: "" is every interface
+	Port    uint16
+	Path    string // UNIX socket
+}
+
+const listenHint = "an address is [host]:port, https://[host]:port or unix:/path/to/socket; an IPv6 address goes in brackets"
+
+// Check tells what is wrong with LISTEN arguments. It resolves no name and opens nothing: a
+// command can refuse its line before it does any work.
+func Check(list []string) error {
+	for _, text := range list {
+		if _, err := Parse(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Parse reads one LISTEN argument.
+func Parse(text string) (Endpoint, error) {
+	e := Endpoint{Text: text, Network: ipc.TCP}
+	bad := func(why string) (Endpoint, error) {
+		return e, errs.New(errs.Invalid, "can't listen on %q: %s", text, why).WithHint(listenHint)
+	}
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
+		e.Network, e.Path = ipc.Unix, path
+		switch {
+		case path == "" || path[0] == '@' || strings.ContainsRune(path, 0):
+			// An abstract socket has no owner, no mode and no directory.
+			return bad("it is not the path of a file")
+		case !filepath.IsAbs(path) || strings.HasSuffix(path, "/"):
+			return bad("its path must be absolute and name a file")
+		case len(path) > socket.MaxPath:
+			return bad("its path is longer than " + strconv.Itoa(socket.MaxPath) + " bytes")
+		}
+		return e, nil
+	}
+	rest, tls := strings.CutPrefix(text, "https://")
+	if scheme, _, ok := strings.Cut(rest, "://"); ok {
+		return bad("it starts with " + strconv.Quote(scheme) + ", and only https:// may stand there")
+	}
+	if strings.Contains(rest, "/") {
+		return bad("there is a path behind the port")
+	}
+	e.TLS = tls
+	host, port, err := net.SplitHostPort(rest)
+	if err != nil {
+		return bad("there is no port, or too many colons")
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return bad("port " + strconv.Quote(port) + " is not a number up to 65535")
+	}
+	e.Host, e.Port = host, uint16(n)
+	return e, nil
+}
+
+// Addresses are what to bind for e: the name is looked up now, once, in a process
+// without privileges.
+func (e Endpoint) Addresses() ([]netip.AddrPort, error) {
+	if e.Host == "" {
+		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), e.Port)}, nil
+	}
+	found, err := become.Host(e.Host)
+	if err != nil {
+		return nil, &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("can't listen on %q", e.Text), Err: err,
+			Hint: "getent ahosts " + guard.Quote(e.Host) + "  # a name that this machine knows, or an address"}
+	}
+	var list []netip.AddrPort
+	for _, a := range found {
+		list = append(list, netip.AddrPortFrom(a, e.Port))
+	}
+	return list, nil
+}

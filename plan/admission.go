@@ -1,0 +1,142 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// usualAdmission is who has to wait when nobody says otherwise: who offends thirty times at once, or more than once a
+// second for longer, for a second, and if he goes on ten times as long at the most; and who was being
+// answered by three workers that died.
+func usualAdmission() ipc.Admission {
+	return ipc.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
+}
+
+// mostPenalty is more than anybody should wait for ten times.
+const mostPenalty = time.Hour
+
+// setPenalties takes what offences cost: "off", or words as auth:1s. What is not named is as usual.
+func setPenalties(o *options, v string) error {
+	a := &o.admission
+	if v == "off" {
+		a.Auth, a.Malformed, a.Crash, a.Threshold = 0, 0, 0, 0
+		return nil
+	}
+	of := map[string]*time.Duration{"auth": &a.Auth, "malformed": &a.Malformed, "crash": &a.Crash, "threshold": &a.Threshold}
+	bad := func(format string, args ...any) error {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_PENALTIES=%s: %s", v, fmt.Sprintf(format, args...)).
+			WithHint("off, or a list of auth, malformed, crash and threshold, each once with a time up to %s, as auth:1s,threshold:30s", mostPenalty)
+	}
+	words := listed(v)
+	if len(words) == 0 {
+		return bad("it names nothing")
+	}
+	said := map[string]bool{}
+	for _, word := range words {
+		name, value, _ := strings.Cut(word, ":")
+		d, err := time.ParseDuration(value)
+		switch {
+		case of[name] == nil:
+			return bad("there is no %q", name)
+		case said[name]:
+			return bad("%s stands there twice", name)
+		case err != nil || d < 0 || d > mostPenalty || d%time.Millisecond != 0:
+			return bad("%q is no time", word)
+		case d == 0 && name == "threshold":
+			return bad("a threshold of nothing would have everybody wait")
+		}
+		*of[name], said[name] = d, true
+	}
+	return nil
+}
+
+// setProxies takes who speaks for others. Over a UNIX socket that is a user, as the kernel tells: "whoever may connect"
+// would be everybody on this machine.
+func setProxies(o *options, v string) (err error) {
+	words, rest := listed(v), []string{}
+	for _, word := range words {
+		name, over := strings.CutPrefix(word, "unix")
+		if !over || name != "" && name[0] != ':' {
+			rest = append(rest, word)
+			continue
+		}
+		uid, err := peer(strings.TrimPrefix(name, ":"))
+		if err != nil {
+			return errs.Wrap(err, errs.KindOf(err), "environment: SCHEDRESTD_TRUSTED_PROXIES=%s: %s", v, word)
+		}
+		o.admission.Peers = append(o.admission.Peers, uid)
+	}
+	o.admission.Proxies, err = networks("SCHEDRESTD_TRUSTED_PROXIES", v, rest, len(words), ", or unix:USER")
+	return err
+}
+
+// peer is the uid of a proxy that connects to a UNIX socket.
+func peer(name string) (uint32, error) {
+	const hint = "the user that the proxy alone runs as, by name or number, as unix:haproxy"
+	if name == "" {
+		return 0, errs.New(errs.Invalid, "it names no user, and whoever may connect to the socket would be believed").WithHint(hint)
+	}
+	u, _, err := become.ParseUser(name)
+	switch {
+	case err != nil:
+		return 0, errs.New(errs.Invalid, "%v", err).WithHint(hint)
+	case u.UID == become.Overflow:
+		return 0, errs.New(errs.Invalid, "uid %d is whoever has no uid here", u.UID).WithHint(hint)
+	}
+	return u.UID, nil
+}
+
+// setExempt takes who has no penalties.
+func setExempt(o *options, v string) (err error) {
+	words := listed(v)
+	o.admission.Exempt, err = networks("SCHEDRESTD_EXEMPT", v, words, len(words), "")
+	return err
+}
+
+// networks reads addresses and networks; n is how many words there were at first.
+func networks(name, value string, words []string, n int, or string) (list []netip.Prefix, err error) {
+	bad := func(format string, args ...any) error {
+		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).
+			WithHint("addresses and networks whose other bits are 0, as 192.0.2.7,10.0.0.0/8,2001:db8::/32%s", or)
+	}
+	for _, word := range words {
+		p, err := netip.ParsePrefix(word)
+		if a, no := netip.ParseAddr(word); no == nil && a.Zone() == "" {
+			p, err = netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
+		}
+		if err != nil || p != p.Masked() {
+			return nil, bad("%s is no network", word)
+		}
+		list = append(list, p)
+	}
+	if n == 0 || len(list) > ipc.MaxPrefixes {
+		return nil, bad("%d networks, not from 1 to %d", n, ipc.MaxPrefixes)
+	}
+	return list, nil
+}
+
+// mostRate is more than a worker can answer.
+const mostRate = 1_000_000
+
+// setRate takes how often one identity may ask: requests a second, and after a colon how many at once.
+func setRate(o *options, v string) error {
+	rate, burst, both := strings.Cut(v, ":")
+	r, err := strconv.ParseUint(rate, 10, 32)
+	b := 2 * r
+	if both && err == nil {
+		b, err = strconv.ParseUint(burst, 10, 32)
+	}
+	if err != nil || r < 1 || r > mostRate || b < 1 || b > 2*mostRate {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_RATE=%s", v).
+			WithHint("requests a second, and how many at once unless that is twice as many, from 1 to %d, as 50 or 50:200", mostRate)
+	}
+	o.admission.Rate, o.admission.Burst = uint32(r), uint32(b)
+	return nil
+}

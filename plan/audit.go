@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"path/filepath"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// setAudit takes where changes are recorded. Whether it can be used is judged when it is opened.
+func setAudit(o *options, v string) error {
+	if v != ipc.AuditStderr && !filepath.IsAbs(v) {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_LOG=%s is neither an absolute path nor stderr", v).
+			WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
+	}
+	o.audit.Path = v
+	return nil
+}
+
+// setAuditWord takes how the audit log is written.
+func setAuditWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
+	set := setWord(of, name, yes, no)
+	return func(o *options, v string) error {
+		o.auditWord = name + "=" + v
+		return set(o, v)
+	}
+}
+
+// checkAudit refuses how an audit log is to be written where there is none: who has said that counts on one.
+func (o *options) checkAudit() error {
+	switch {
+	case o.audit.Path == "" && o.auditWord != "":
+		return errs.New(errs.Invalid, "environment: %s without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", o.auditWord).
+			WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log or stderr; or unset both")
+	case o.audit.Path == ipc.AuditStderr && o.audit.Sync:
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_SYNC=yes with SCHEDRESTD_AUDIT_LOG=stderr: what is on the disk is not for us to say there").
+			WithHint("SCHEDRESTD_AUDIT_SYNC=no, or the path of a file")
+	}
+	return nil
+}
+
+// setWord takes one of two words, the first of which stands for true.
+func setWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
+	return func(o *options, v string) error {
+		if v != yes && v != no {
+			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed is %s or %s", yes, no)
+		}
+		*of(o) = v == yes
+		return nil
+	}
+}

@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/plugin"
+)
+
+// complete gives cmd "completion SHELL", which prints a script, and the answers that such a script
+// asks for. They come from what is built in and from the names of files: a keystroke reads no
+// configuration.
+func complete(cmd *cobra.Command) {
+	cmd.CompletionOptions.HiddenDefaultCmd = true
+	cmd.ValidArgsFunction = completeListen
+	for flag, values := range map[string]func() []plugin.Entry{
+		"auth":        authEntries,
+		"openapi":     contentEntries,
+		"data-parser": parserEntries,
+	} {
+		must(cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return completeList(values(), typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		}))
+	}
+	for flag, database := range map[string]string{"user": "/etc/passwd", "group": "/etc/group", "socket-group": "/etc/group"} {
+		must(cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return firstFields(database), cobra.ShellCompDirectiveNoFileComp
+		}))
+	}
+	for _, flag := range []string{"threads", "max-connections", "max-per-source", "max-identities", "max-body"} {
+		must(cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions))
+	}
+	must(cmd.RegisterFlagCompletionFunc("socket-mode", cobra.FixedCompletions([]string{"0600", "0660", "0666"}, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// must: only a flag that does not exist, or has answers already, is an error here.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func authEntries() (list []plugin.Entry) {
+	for _, e := range plugin.Auths {
+		list = append(list, e.Entry)
+	}
+	return list
+}
+
+func contentEntries() (list []plugin.Entry) {
+	for _, e := range plugin.Contents {
+		list = append(list, e.Entry)
+	}
+	return list
+}
+
+func parserEntries() []plugin.Entry {
+	list := []plugin.Entry{{Name: "latest", About: newest()}}
+	for _, p := range plugin.Parsers {
+		list = append(list, plugin.Entry{Name: p.Name(), About: "flags " + p.Flags.String()})
+	}
+	return list
+}
+
+// completeList is the values whose last word, after the last comma, may still become one of entries.
+// After a version and a plus it is that version's flags.
+func completeList(entries []plugin.Entry, typed string) []string {
+	cut := strings.LastIndexByte(typed, ',') + 1
+	before, word := typed[:cut], typed[cut:]
+	if version, _, flagged := strings.Cut(word, "+"); flagged {
+		parsers, err := plugin.ParseParsers("", version)
+		if err != nil {
+			return nil
+		}
+		before += word[:strings.LastIndexByte(word, '+')]
+		entries = nil
+		for _, e := range plugin.AllFlags {
+			if knows(parsers[0].Version, e.Flag) && !strings.Contains(before+"+", e.Name+"+") {
+				entries = append(entries, e.Entry)
+			}
+		}
+	} else if before == "" {
+		entries = append(entries, plugin.Entry{Name: list, About: "print what there is"})
+	}
+	var found []string
+	for _, e := range entries {
+		if strings.HasPrefix(before+e.Name, typed) && !strings.Contains(","+before, ","+e.Name+",") {
+			found = append(found, before+e.Name+"\t"+e.About)
+		}
+	}
+	return found
+}
+
+func knows(version uint8, flag plugin.Flags) bool {
+	for _, p := range plugin.Parsers {
+		if p.Version == version {
+			return p.Flags.Has(flag)
+		}
+	}
+	return false
+}
+
+// completeListen completes LISTEN: the beginnings of addresses, and paths after unix:.
+func completeListen(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	path, ok := strings.CutPrefix(typed, "unix:")
+	if !ok {
+		var found []string
+		for _, s := range []string{"unix:/\ta local socket", "https://\tTCP with TLS", "127.0.0.1:6820\tTCP, this machine alone", ":6820\tTCP, all addresses"} {
+			if strings.HasPrefix(s, typed) {
+				found = append(found, s)
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	dir, base := filepath.Split(path)
+	if dir == "" {
+		return []string{"unix:/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	files, _ := os.ReadDir(dir)
+	var found []string
+	for _, f := range files {
+		switch {
+		case !strings.HasPrefix(f.Name(), base):
+		case f.IsDir():
+			found = append(found, "unix:"+dir+f.Name()+"/")
+		case f.Type()&os.ModeSocket != 0:
+			found = append(found, "unix:"+dir+f.Name())
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// firstFields is the names of a file such as /etc/passwd.
+func firstFields(path string) []string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for line := range strings.Lines(string(data)) {
+		if name, _, ok := strings.Cut(line, ":"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/plugin"
+)
+
+// null stands for no configuration.
+const null = "/dev/null"
+
+// printDocument prints the OpenAPI document. Its tables are the worker's: this process
+// has none of them.
+func (o *options) printDocument(out io.Writer) error {
+	cluster, err := o.forDocument()
+	if err != nil {
+		return err
+	}
+	args, err := o.tables(cluster)
+	if err != nil {
+		return err
+	}
+	return o.runTables(args, out)
+}
+
+// forDocument is the configuration that decides on names and content, or nil when none is to be
+// read or none is there: a document can be printed where no cluster is.
+func (o *options) forDocument() (*conf.Cluster, error) {
+	path, err := o.reader().Find(o.conf)
+	if errs.KindOf(err) == errs.NotFound || path == null {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, _, err := o.reader().Read(path)
+	return c, err
+}
+
+// tables is what the worker's program is told (worker.Tables); without a configuration everything
+// that is not narrowed by an option is in the document.
+func (o *options) tables(c *conf.Cluster) ([]string, error) {
+	versions, err1 := o.versions()
+	ways, err2 := o.ways()
+	content, err3 := o.pages()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	names := ipc.NamesSched | ipc.NamesSlurm
+	if c != nil || o.names != "" {
+		var err error
+		if names, err = o.spelling(c); err != nil {
+			return nil, err
+		}
+	}
+	if c != nil {
+		served, err := o.served(c, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return nil, err
+		}
+		content = plugin.Content(served) // by test the same bits
+	}
+	var parsers, auths, contents []string
+	for _, p := range versions {
+		parsers = append(parsers, p.Plugin())
+	}
+	for _, e := range plugin.Auths {
+		if ways.Has(e.Auth) {
+			auths = append(auths, e.Name)
+		}
+	}
+	for _, e := range plugin.Contents {
+		if content.Has(e.Content) {
+			contents = append(contents, e.Name)
+		}
+	}
+	args := []string{plugin.TablesMode,
+		"parsers=" + strings.Join(parsers, ","),
+		"content=" + strings.Join(contents, ","),
+		"auth=" + strings.Join(auths, ","),
+		"names=" + map[ipc.Names]string{ipc.NamesSched: "sched", ipc.NamesSlurm: "slurm"}[names],
+		"json=" + map[ipc.Layout]string{ipc.Compact: "compact", ipc.Pretty: "pretty"}[o.json],
+	}
+	if names == ipc.NamesSched|ipc.NamesSlurm {
+		args[4] = "names=both"
+	}
+	if len(o.statuses) > 0 {
+		args = append(args, "statuses="+strings.Join(o.statuses, ","))
+	}
+	return args, nil
+}

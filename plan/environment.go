@@ -1,0 +1,163 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/conf"
+	"schedrestd/endpoint"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/plugin"
+	"schedrestd/security"
+)
+
+// variable is an environment variable, in our spelling, and what it does to options that the
+// command line left open.
+type variable struct {
+	name string
+	set  func(o *options, value string) error
+}
+
+// variables is every one that the command reads. A later one overrides an earlier.
+var variables = []variable{
+	{"ABORT_ON_FATAL", func(o *options, _ string) error { o.abort = true; return nil }},
+	{"SCHED_CONF", func(*options, string) error { return nil }}, // conf.Find uses it
+	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = listed(v); return nil }},
+	{"SCHED_JWT", func(o *options, v string) error { o.jwt = v; return nil }},
+	{"SCHED_JSON", setLayout(func(o *options) *ipc.Layout { return &o.json }, "SCHED_JSON", "compact", "pretty")},
+	{"SCHEDRESTD_JSON", setLayout(func(o *options) *ipc.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
+	{"SCHED_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
+	{"SCHEDRESTD_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
+	{"SCHEDRESTD_ANSWER_MEMORY", setAnswers},
+	{"SCHEDRESTD_AUDIT_FAIL", setAuditWord(func(o *options) *bool { return &o.audit.FailOpen }, "SCHEDRESTD_AUDIT_FAIL", "open", "closed")},
+	{"SCHEDRESTD_AUDIT_LOG", setAudit},
+	{"SCHEDRESTD_AUDIT_SYNC", setAuditWord(func(o *options) *bool { return &o.audit.Sync }, "SCHEDRESTD_AUDIT_SYNC", "yes", "no")},
+	{"SCHEDRESTD_AUTH_TYPES", setAsked(func(o *options) *asked { return &o.auth }, "SCHEDRESTD_AUTH_TYPES")},
+	{"SCHEDRESTD_DATA_PARSER_PLUGINS", setAsked(func(o *options) *asked { return &o.parsers }, "SCHEDRESTD_DATA_PARSER_PLUGINS")},
+	{"SCHEDRESTD_OPENAPI_PLUGINS", setAsked(func(o *options) *asked { return &o.content }, "SCHEDRESTD_OPENAPI_PLUGINS")},
+	{"SCHEDRESTD_CONTROLLER_NETNS", setNetns(func(o *options) *string { return &o.controllerNetns }, "SCHEDRESTD_CONTROLLER_NETNS")},
+	{"SCHEDRESTD_DEBUG", setDebug},
+	{"SCHEDRESTD_EXEMPT", setExempt},
+	{"SCHEDRESTD_LISTEN", setListen},
+	{"SCHEDRESTD_MAX_CONNECTIONS", setConnections},
+	{"SCHEDRESTD_NETNS", setNetns(func(o *options) *string { return &o.netns }, "SCHEDRESTD_NETNS")},
+	{"SCHEDRESTD_PENALTIES", setPenalties},
+	{"SCHEDRESTD_RATE", setRate},
+	{"SCHEDRESTD_RESPONSE_STATUS_CODES", setStatuses},
+	{"SCHEDRESTD_SECURITY", setSwitches},
+	{"SCHEDRESTD_TRUSTED_PROXIES", setProxies},
+	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
+}
+
+// fromEnvironment adds what the environment says and the command line does not.
+func (o *options) fromEnvironment() error {
+	for _, one := range variables {
+		value, err := conf.Env(one.name)
+		if err == nil && value != "" {
+			err = one.set(o, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func setSwitches(o *options, v string) (err error) {
+	if o.switches, err = security.ParseSwitches(v); err != nil {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_SECURITY=%s: %v", v, err).WithHint("%s", errs.HintOf(err))
+	}
+	return nil
+}
+
+func setNetns(of func(*options) *string, name string) func(*options, string) error {
+	return func(o *options, v string) error {
+		*of(o) = v
+		if err := endpoint.CheckSpace("environment: "+name+"="+v, v); err != nil {
+			return err
+		}
+		return nil
+	}
+}
+
+func setAsked(of func(*options) *asked, name string) func(*options, string) error {
+	return func(o *options, v string) error {
+		if a := of(o); a.from == "" {
+			a.from, a.value = "environment: "+name, v
+		}
+		return nil
+	}
+}
+
+// setLayout takes how bodies are written. As Slurm does it takes several words; compact and pretty
+// can't both be had, and what has no tags is pretty.
+func setLayout(of func(*options) *ipc.Layout, name string, allowed ...string) func(*options, string) error {
+	layouts := map[string]ipc.Layout{"compact": ipc.Compact, "pretty": ipc.Pretty, "no_tag": ipc.NoTag}
+	return func(o *options, v string) error {
+		words := listed(v)
+		bad := len(words) == 0 || slices.Contains(words, "compact") && slices.Contains(words, "pretty")
+		layout := ipc.Compact
+		for _, word := range words {
+			layout = max(layout, layouts[word])
+			bad = bad || !slices.Contains(allowed, word)
+		}
+		if bad {
+			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed is one of %s", strings.Join(allowed, ", "))
+		}
+		*of(o) = layout
+		return nil
+	}
+}
+
+func setDebug(o *options, v string) (err error) {
+	if o.verbose == 0 {
+		o.debug, err = parseLevel(v)
+	}
+	return err
+}
+
+func setListen(o *options, v string) error {
+	if len(o.listen) > 0 {
+		return nil
+	}
+	if o.listen = listed(v); len(o.listen) == 0 {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LISTEN=%s names no address", v)
+	}
+	return nil
+}
+
+func setConnections(o *options, v string) error {
+	if o.connections != 0 {
+		return nil
+	}
+	if err := (number{&o.connections, 1, ipc.MaxConnections}).Set(v); err != nil {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_MAX_CONNECTIONS=%s is %v", v, err)
+	}
+	return nil
+}
+
+// setAnswers takes how much of daemons' answers a worker may hold.
+func setAnswers(o *options, v string) error {
+	if err := o.answers.Set(v); err != nil {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_ANSWER_MEMORY=%s is %v", v, err)
+	}
+	return nil
+}
+
+// setStatuses takes the responses that the OpenAPI document lists for each operation.
+func setStatuses(o *options, v string) (err error) {
+	o.statuses, err = plugin.ParseStatuses("environment: SCHEDRESTD_RESPONSE_STATUS_CODES", v)
+	return err
+}
+
+// listed cuts a value at its commas; blanks and empty words are dropped.
+func listed(v string) []string {
+	words := []string{}
+	for w := range strings.SplitSeq(v, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			words = append(words, w)
+		}
+	}
+	return words
+}

@@ -1,0 +1,47 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+const usage = `Usage: schedrestd [options] LISTEN...
+
+Serve the scheduler over REST, in separated processes. LISTEN is one of
+  [https://][host]:port   over TCP; without host on all addresses, IPv6 in [ ]
+  unix:/path/to/socket    on a local socket
+Without LISTEN it takes SCHEDRESTD_LISTEN, sockets of the service manager, or
+standard input and output as the one connection (inetd).
+
+LIST is names with commas between them, or list to see what there is.
+
+Options [and their defaults]:
+`
+
+const examples = `
+Examples:
+  schedrestd -f /etc/slurm/slurm.conf -u restd 127.0.0.1:6820
+  schedrestd -u restd https://:6820 https://[::1]:6821
+  schedrestd -a rest_auth/local unix:/run/schedrestd/socket
+  printf 'GET http://localhost/sched/%s/ping HTTP/1.1\n\n' | schedrestd
+
+Tokens are taken when SCHED_JWT=daemon is set. Environment, signals and the
+rest: man 8 schedrestd. For the shell: schedrestd completion bash|zsh|fish
+`
+
+// help prints the page of -h, which fits a terminal of 80 columns, and the line of -V.
+func help(cmd *cobra.Command) {
+	others := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c != cmd {
+			others(c, args)
+			return
+		}
+		out := c.OutOrStdout()
+		_, _ = io.WriteString(out, usage+c.Flags().FlagUsages())
+		fmt.Fprintf(out, examples, newest())
+	})
+	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+}

@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"io"
+	"log/slog"
+	"os"
+
+	"schedrestd/become"
+	"schedrestd/conf"
+	"schedrestd/guard"
+	"schedrestd/ipc"
+)
+
+// machine is a host that opens files itself, as the parent does, and keeps what it is sent.
+type machine struct {
+	files  []string
+	plan   *ipc.WholePlan
+	failed error
+}
+
+func (m *machine) Open(path string) (*os.File, error) {
+	f, _, err := guard.Open(path, guard.Configuration)
+	m.files = append(m.files, path)
+	return f, err
+}
+
+func (m *machine) Exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func (m *machine) OpenAccounts(path string) (*os.File, error) {
+	f, _, err := guard.Open(path, guard.Accounts)
+	return f, err
+}
+
+func (m *machine) OpenWorker() (*os.File, error) { return os.Open("/proc/self/exe") }
+
+func (m *machine) Judge(owners, groups []uint32) error {
+	return guard.Judge(m.files, guard.Configuration, guard.Trust{Private: become.PrivateGroup, Owners: append([]uint32{}, owners...), Groups: groups})
+}
+
+func (m *machine) Send(plan *ipc.WholePlan) error {
+	m.plan = plan
+	return nil
+}
+
+func (m *machine) Fail(err error) error {
+	m.failed = err
+	return nil
+}
+
+// startHere is how this process would be started.
+func startHere() ipc.ConfigSetup {
+	dir, _ := os.Getwd()
+	return ipc.ConfigSetup{Root: os.Geteuid() == 0, Directory: dir}
+}
+
+// runHere is run on this machine.
+func runHere(args []string, out, errOut io.Writer) int {
+	return run(new(machine), startHere(), args, out, errOut)
+}
+
+// optionsHere is options before anything was asked for.
+func optionsHere() options { return options{host: new(machine), start: startHere()} }
+
+// configurationOf reads the configuration at path.
+func configurationOf(path string, log *slog.Logger) (*conf.Cluster, error) {
+	p := planner{o: optionsHere(), path: path, log: log}
+	return p.configuration()
+}

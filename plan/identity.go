@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// service resolves the users and groups that decide which identity serves: -u, -g, and those of root
+// and SchedUser. The parent judges them.
+func (o *options) service(schedUser string) (s ipc.Service, err error) {
+	if o.user != "" {
+		u, known, err := become.ParseUser(o.user)
+		if err != nil {
+			return s, missing(err, "-u "+o.user, "useradd --system --no-create-home --shell /usr/sbin/nologin "+o.user)
+		}
+		if !known && o.group == "" {
+			return s, errs.New(errs.Invalid, "-u %s has no entry in the user database, so its group isn't known", o.user).
+				WithHint("give one with -g")
+		}
+		s.HasUser, s.HasGroup, s.Name, s.UID, s.GID = true, true, u.String(), u.UID, u.GID
+	}
+	if o.group != "" {
+		g, err := become.ParseGroup(o.group)
+		if err != nil {
+			return s, missing(err, "-g "+o.group, "groupadd --system "+o.group)
+		}
+		s.HasGroup, s.GID = true, g.GID
+	}
+	s.Given = o.given()
+	return s, protect(&s, schedUser)
+}
+
+// protect adds the accounts whose authority no worker may have: root and SchedUser, with every name that they are
+// known by. They are looked up once: the name in a token that nobody has verified must cost no look-up.
+func protect(s *ipc.Service, schedUser string) error {
+	root, err := become.LookupUID(0)
+	if errs.KindOf(err) == errs.NotFound {
+		root, err = become.User{Name: "root"}, nil
+	}
+	if err != nil {
+		return err
+	}
+	sched := root
+	if schedUser != "" {
+		s.SchedUser = schedUser
+		if sched, _, err = become.ParseUser(schedUser); err != nil {
+			return errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", schedUser)
+		}
+	}
+	s.SchedUID = sched.UID
+	if s.RootGroups, err = become.Groups(root); err != nil {
+		return err
+	}
+	if s.SchedGroups, err = become.Groups(sched); err != nil {
+		return err
+	}
+	s.Privileged = []string{"root"}
+	for _, uid := range []uint32{0, s.SchedUID} {
+		names, err := become.NamesOf(uid)
+		if err != nil {
+			return err
+		}
+		s.Privileged = append(s.Privileged, names...)
+	}
+	slices.Sort(s.Privileged)
+	s.Privileged = slices.Compact(s.Privileged)
+	return nil
+}
+
+// missing is err about an option, with what would make it good if all that is wrong is that nobody
+// has that name.
+func missing(err error, option, remedy string) error {
+	e := &errs.Error{Kind: errs.KindOf(err), Message: option, Err: err}
+	if e.Kind == errs.NotFound {
+		e.Hint = "name one that exists, or make it: " + remedy
+	}
+	return e
+}
+
+// given is -u and -g, as far as they were.
+func (o *options) given() string {
+	var list []string
+	for _, one := range []struct{ flag, value string }{{"-u", o.user}, {"-g", o.group}} {
+		if one.value != "" {
+			list = append(list, one.flag+" "+one.value)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// socketGID is --socket-group.
+func (o *options) socketGID() (gid uint32, given bool, err error) {
+	if o.socketGroup == "" {
+		return 0, false, nil
+	}
+	g, err := become.ParseGroup(o.socketGroup)
+	if err != nil {
+		return 0, true, missing(err, "--socket-group "+o.socketGroup, "groupadd --system "+o.socketGroup)
+	}
+	return g.GID, true, nil
+}

@@ -1,0 +1,120 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/plugin"
+)
+
+// list is the word that asks for what there is, in the place of what is wanted.
+const list = "list"
+
+// listAsked tells whether -a, -d or -s asks what there is.
+func (o *options) listAsked() bool {
+	return o.auth.value == list || o.content.value == list || asksParsers(o.parsers.value)
+}
+
+// asksParsers: -d takes flags after the word, as after any.
+func asksParsers(v string) bool { return v == list || strings.HasPrefix(v, list+"+") }
+
+// list prints what could be loaded, one plugin a line: its name, then what it is. Where a
+// configuration can be read it says what can't be loaded here; without one it says what there is.
+func (o *options) list(out io.Writer) error {
+	var c *conf.Cluster
+	if path, err := o.reader().Find(o.conf); err == nil && path != null {
+		if read, _, err := o.reader().Read(path); err == nil {
+			c = read
+		}
+	}
+	var page entries
+	if o.auth.value == list {
+		for _, e := range plugin.Auths {
+			var lacks error
+			if c != nil {
+				lacks = o.lacks(e.Auth, c)
+			}
+			page.add(e.Entry, lacks)
+		}
+	}
+	if asksParsers(o.parsers.value) {
+		if err := o.listParsers(&page); err != nil {
+			return err
+		}
+	}
+	if o.content.value == list {
+		for _, e := range plugin.Contents {
+			var lacks error
+			if c != nil && c.Accounting == nil && e.Content == plugin.Accounting {
+				lacks = errs.New(errs.Invalid, noAccounting)
+			}
+			page.add(e.Entry, lacks)
+		}
+	}
+	page.print(out)
+	return nil
+}
+
+// entries is a list in two columns.
+type entries []plugin.Entry
+
+func (l *entries) add(e plugin.Entry, lacks error) {
+	if lacks != nil {
+		e.About += fmt.Sprintf(" (not here: %v)", lacks)
+	}
+	*l = append(*l, e)
+}
+
+func (l entries) print(out io.Writer) {
+	width := 0
+	for _, e := range l {
+		width = max(width, len(e.Name))
+	}
+	for _, e := range l {
+		fmt.Fprintf(out, "%-*s  %s\n", width, e.Name, e.About)
+	}
+}
+
+// listParsers prints the API versions: after list+flags each with the flags it knows, which are
+// then explained; after list and the name of a flag those that know it.
+func (o *options) listParsers(page *entries) error {
+	_, flag, flagged := strings.Cut(o.parsers.value, "+")
+	all := flag == "flags"
+	var only plugin.Flags
+	if flagged && !all {
+		for _, e := range plugin.AllFlags {
+			if e.Name == "+"+flag {
+				only = e.Flag
+			}
+		}
+		if only == 0 {
+			return errs.New(errs.Invalid, "%s: no data parser has a flag %q", o.parsers.from, "+"+flag).
+				WithHint("list+flags shows the flags of each")
+		}
+	}
+	for i, p := range plugin.Parsers {
+		if !p.Flags.Has(only) {
+			continue
+		}
+		about := "paths /sched/" + p.Name() + "/…"
+		if i == len(plugin.Parsers)-1 {
+			about += ", latest"
+		}
+		if all {
+			about += ", " + strings.ReplaceAll(p.Flags.String(), "+", " +")[1:]
+		}
+		page.add(plugin.Entry{Name: plugin.Parser{Version: p.Version, Flags: only}.Plugin(), About: about}, nil)
+	}
+	for _, e := range plugin.AllFlags {
+		if all || only == e.Flag {
+			page.add(plugin.Entry{Name: "  " + e.Name, About: e.About}, nil)
+		}
+	}
+	return nil
+}
+
+// newest is the newest API version as it stands in a path.
+func newest() string { return plugin.Parsers[len(plugin.Parsers)-1].Name() }

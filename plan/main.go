@@ -1,0 +1,149 @@
+// Package plan is the process that reads what an administrator asks of the gateway: command
+// line, environment, configuration files, and the names of users and hosts in them. It
+// has no privileges, whoever starts the gateway: schedrestd, which may be root, starts it,
+// opens the configuration files for it, and gets a Plan of numbers and bounded texts.
+//
+// What keeps the gateway from starting is printed here as error: and hint: lines, exit
+// status 1; so are the help, the version, lists, documents and shell completion.
+//
+// This file is the flow. What was asked for is in options.go and environment.go, what the
+// configuration makes of it in planner.go, setup.go and plugins.go, what a person sees in help.go,
+// list.go and completion.go; parent.go talks to schedrestd.
+package plan
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/release"
+	"schedrestd/security"
+)
+
+// Main is the whole life of the process and gives its exit status: 1 when the gateway is not to
+// start, 2 when nobody speaks to it.
+func Main() int {
+	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
+	if err != nil {
+		if release.Asked(os.Args) {
+			fmt.Println("schedrestd-config " + release.Build())
+			return 0
+		}
+		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
+		return 2
+	}
+	p := parent{channel: channel}
+	err = security.ConfineReader()
+	if err == nil {
+		err = p.hear()
+	}
+	if err != nil {
+		complain(os.Stderr, err)
+		return 1
+	}
+	return run(&p, p.start, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+// run is Main without the process: arguments in, exit status out.
+func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) int {
+	cmd := command(h, start, errOut)
+	cmd.SetArgs(args)
+	cmd.SetOut(out)
+	cmd.SetErr(errOut)
+	err := cmd.Execute()
+	if err != nil && start.Again {
+		err = h.Fail(err)
+	}
+	if err != nil {
+		complain(errOut, err)
+		return 1
+	}
+	return 0
+}
+
+// complain prints err for a person: each line of it is one problem.
+func complain(w io.Writer, err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
+	}
+	if hint := errs.HintOf(err); hint != "" {
+		fmt.Fprintf(w, "hint: %s\n", hint)
+	}
+}
+
+func command(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command {
+	o := options{host: h, start: start}
+	cmd := &cobra.Command{
+		Use:           "schedrestd",
+		Version:       release.Build(),
+		Args:          cobra.ArbitraryArgs, // LISTEN
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.read(cmd.Flags(), args); err != nil {
+				return err
+			}
+			switch {
+			case o.listAsked():
+				return o.list(cmd.OutOrStdout())
+			case o.document:
+				return o.printDocument(cmd.OutOrStdout())
+			}
+			return o.sendPlan(errOut)
+		},
+	}
+	o.flags(cmd.Flags())
+	help(cmd)
+	complete(cmd)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return errs.New(errs.Invalid, "%v", err).WithHint("schedrestd --help lists the options")
+	})
+	return cmd
+}
+
+// read puts together what the command line and, where that is silent, the environment ask for.
+func (o *options) read(f *pflag.FlagSet, args []string) error {
+	o.listen = args
+	o.auth.fromFlag(f.Lookup("auth"))
+	o.parsers.fromFlag(f.Lookup("data-parser"))
+	o.content.fromFlag(f.Lookup("openapi"))
+	if err := o.check(f); err != nil {
+		return err
+	}
+	return o.fromEnvironment()
+}
+
+// sendPlan sends the parent what it is to do: what was asked for, checked against the configuration.
+func (o *options) sendPlan(errOut io.Writer) error {
+	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go before it is told that this serves
+	if err := o.sound(); err != nil {
+		return err
+	}
+	path, err := o.reader().Find(o.conf)
+	if err != nil {
+		return err
+	}
+	p := newPlanner(*o, path, errOut)
+	if o.confinement {
+		p.usual = slog.LevelWarn // what a start says of itself is not what was asked for
+	} else if p.mode = o.runMode(); p.mode != listening {
+		p.usual = p.mode.level()
+	}
+	plan, err := p.plan()
+	if err != nil {
+		return err
+	}
+	if plan.Mode == ipc.ModeInetd {
+		p.mode.announce(*o, p.log)
+	}
+	return o.host.Send(plan)
+}

@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"schedrestd/plugin"
+	"schedrestd/security"
+
+	"schedrestd/loglevel"
+)
+
+const manual = "../docs/man/schedrestd.8"
+
+// TestManual: the manual has every flag, variable, switch and name that the command takes, and no flag or
+// variable that it does not.
+func TestManual(t *testing.T) {
+	data, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	entries := map[string]bool{} // flags and variables that have one
+	for line := range strings.Lines(page) {
+		if rest, ok := strings.CutPrefix(line, ".It "); ok {
+			for _, m := range regexp.MustCompile(`(Fl|Ev) (-?[A-Za-z_-]+)`).FindAllStringSubmatch(rest, -1) {
+				entries[m[1]+" "+m[2]] = true
+			}
+		}
+	}
+	want := map[string]bool{}
+	command(new(machine), startHere(), io.Discard).Flags().VisitAll(func(f *pflag.Flag) {
+		want["Fl -"+f.Name] = true
+		if f.Shorthand != "" {
+			want["Fl "+f.Shorthand] = true
+		}
+	})
+	for _, v := range variables {
+		want["Ev "+v.name] = true
+	}
+	for name := range want {
+		if !entries[name] {
+			t.Errorf("%s has no entry", name)
+		}
+	}
+	for name := range entries {
+		if !want[name] {
+			t.Errorf("%s has an entry, and the command does not know it", name)
+		}
+	}
+	words := security.SwitchNames()
+	for _, l := range loglevel.Levels {
+		words = append(words, l.Name)
+	}
+	for _, f := range plugin.AllFlags {
+		words = append(words, f.Name)
+	}
+	for _, e := range plugin.Auths {
+		words = append(words, e.Name)
+	}
+	for _, e := range plugin.Contents {
+		words = append(words, e.Name)
+	}
+	for _, w := range words {
+		if !regexp.MustCompile(`(?m)^\.(It )?(Fl . )?Cm .*` + regexp.QuoteMeta(w) + `|^\.Cm (quiet|debug) .*\b` + regexp.QuoteMeta(w) + `\b`).MatchString(page) {
+			t.Errorf("%s is not explained", w)
+		}
+	}
+	for _, f := range gatewayFlags {
+		if !strings.Contains(strings.ToLower(page), f) {
+			t.Errorf("the debug flag %s is not there", f)
+		}
+	}
+}
+
+// TestManualsAreSound: programs that typeset manuals have nothing to say about them.
+func TestManualsAreSound(t *testing.T) {
+	pages, err := filepath.Glob("../docs/man/*.[1-9]")
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("pages %v: %v", pages, err)
+	}
+	checked := false
+	for _, page := range pages {
+		for _, tool := range []string{"mandoc -Tlint", "groff -ww -mdoc -Tutf8 -z"} {
+			args := append(strings.Fields(tool), page)
+			if _, err := exec.LookPath(args[0]); err != nil {
+				continue
+			}
+			checked = true
+			out, _ := exec.Command(args[0], args[1:]...).CombinedOutput()
+			for line := range strings.Lines(string(out)) {
+				// Which other manuals there are is the machine's affair; and schedrestd(8) has long lines.
+				if strings.Contains(line, "mandoc.db") || strings.Contains(line, "referenced manual not found") ||
+					page == manual && strings.Contains(line, ": STYLE: ") {
+					continue
+				}
+				t.Errorf("%s: %s", tool, line)
+			}
+		}
+	}
+	if !checked {
+		t.Skip("neither mandoc nor groff is installed")
+	}
+}

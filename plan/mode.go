@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"log/slog"
+
+	"schedrestd/ipc"
+	"schedrestd/loglevel"
+)
+
+// mode is a way to run.
+type mode int
+
+const (
+	listening   mode = iota
+	inetd            // one client, on standard input and output
+	interactive      // the client is a person at a terminal
+)
+
+// runMode is the way to run: without an address to listen on and without a listening socket
+// that was passed, the client is at standard input already.
+func (o *options) runMode() mode {
+	switch {
+	case len(o.listen) > 0 || o.start.Passed:
+		return listening
+	case o.start.Terminal:
+		return interactive
+	}
+	return inetd
+}
+
+// plan is m as the parent knows it.
+func (m mode) plan() ipc.Mode {
+	if m == listening {
+		return ipc.ModeServe
+	}
+	return ipc.ModeInetd
+}
+
+// level is how much is logged when nobody says. In inetd mode a caller wants the answer, and no
+// story of each start.
+func (m mode) level() slog.Level {
+	switch m {
+	case inetd:
+		return slog.LevelWarn
+	case interactive:
+		return loglevel.Verbose
+	}
+	return slog.LevelInfo
+}
+
+// announce says what this way to run makes of the options, and a person what to type.
+func (m mode) announce(o options, log *slog.Logger) {
+	if o.threads != 0 {
+		log.Warn("-t is ignored in inetd mode: one worker serves the one client")
+	}
+	if o.netns != "" {
+		log.Warn("SCHEDRESTD_NETNS is ignored in inetd mode: the client is connected already")
+	}
+	if m == interactive {
+		log.Info("interactive mode: type a request and an empty line, as GET /sched/" + newest() + "/ping HTTP/1.1; Ctrl-D ends it")
+	}
+}

@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"schedrestd/ipc"
+	"schedrestd/loglevel"
+)
+
+// TestModes: who serves where nobody said on what address.
+func TestModes(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		listen []string
+		start  ipc.ConfigSetup
+		want   mode
+	}{
+		{"an address", []string{":1"}, ipc.ConfigSetup{}, listening},
+		{"a socket that was passed", nil, ipc.ConfigSetup{Passed: true}, listening},
+		{"both", []string{":1"}, ipc.ConfigSetup{Passed: true, Terminal: true}, listening},
+		{"neither, and no terminal", nil, ipc.ConfigSetup{}, inetd},
+		{"neither, at a terminal", nil, ipc.ConfigSetup{Terminal: true}, interactive},
+	} {
+		o := options{listen: tt.listen, start: tt.start}
+		if got := o.runMode(); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestAnnounce: what has no effect in inetd mode is said, and a person is told what to type.
+func TestAnnounce(t *testing.T) {
+	var out bytes.Buffer
+	var from slog.LevelVar
+	log := loglevel.New(&out, &from)
+	inetd.announce(options{}, log)
+	if out.Len() > 0 {
+		t.Errorf("said without a reason:\n%s", &out)
+	}
+	inetd.announce(options{threads: 2}, log)
+	if !strings.Contains(out.String(), "-t is ignored") || !strings.Contains(out.String(), "level=WARN") {
+		t.Errorf("-t is not said to be ignored:\n%s", &out)
+	}
+	out.Reset()
+	interactive.announce(options{}, log)
+	if !strings.Contains(out.String(), "interactive mode: type") {
+		t.Errorf("a person is not told:\n%s", &out)
+	}
+}

@@ -1,0 +1,243 @@
+package plan
+
+import (
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// options is what the command line and the environment ask for.
+type options struct {
+	host  host
+	start ipc.ConfigSetup
+
+	conf        string
+	user, group string
+	auth        asked // -a
+	parsers     asked // -d
+	content     asked // -s
+	connections int
+	perSource   int
+	identities  int
+	threads     int
+	body        size
+	verbose     verbosity
+	listen      []string
+	socketMode  string // octal
+	socketGroup string
+	document    bool // --generate-openapi-spec
+	confinement bool // --check-confinement
+
+	// From the environment alone.
+	switches   security.Switches
+	names      string    // SCHEDRESTD_NAMES
+	jwt        string    // SCHED_JWT; only "daemon" is ever shown
+	debug      level     // SCHEDRESTD_DEBUG
+	answers    size      // SCHEDRESTD_ANSWER_MEMORY
+	audit      ipc.Audit // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC
+	auditWord  string    // … as it was written, of the last two of these
+	debugFlags []string  // SCHED_DEBUG_FLAGS; nil: the configuration's
+	json, yaml ipc.Layout
+	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES
+	abort      bool     // ABORT_ON_FATAL
+	admission  ipc.Admission
+
+	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
+}
+
+// reader reads configuration files, which the parent opens.
+func (o *options) reader() conf.Reader { return conf.Reader{Files: o.host} }
+
+func (o *options) flags(f *pflag.FlagSet) {
+	o.yaml = ipc.NoTag // unless the environment says otherwise: what people expect of YAML
+	o.admission = usualAdmission()
+	f.SortFlags = false
+	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
+	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; root must say which")
+	f.StringVarP(&o.group, "group", "g", "", "serve as `GROUP` [the user's own]")
+	f.VarP(&o.auth, "auth", "a", "ways to authenticate [all that can be]")
+	f.VarP(&o.parsers, "data-parser", "d", "API versions, as v0.0.42+fast,latest [all]")
+	f.VarP(&o.content, "openapi", "s", "content plugins [all that can be]")
+	f.VarP(number{&o.threads, 1, mostThreads}, "threads", "t", "threads of all workers together [one a CPU]")
+	f.Var(number{&o.connections, 1, ipc.MaxConnections}, "max-connections", "connections handled at one time [124]")
+	f.Var(number{&o.perSource, 0, ipc.MaxConnections}, "max-per-source", "of these by one client, 0 for no such limit [0]")
+	f.Var(number{&o.identities, 1, ipc.MaxConnections}, "max-identities", "users at one time, with become_user [64]")
+	f.Var(&o.body, "max-body", "largest body of a request [50M]")
+	f.StringVar(&o.socketMode, "socket-mode", "", "`MODE` of UNIX sockets, octal [0666 or 0600]")
+	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving one]")
+	f.BoolVar(&o.document, "generate-openapi-spec", false, "print the OpenAPI document and exit")
+	f.BoolVar(&o.confinement, "check-confinement", false, "try what keeps workers in, print it and exit")
+	f.VarP(&o.verbose, "verbose", "v", "log more; twice for everything (six are taken)``")
+	f.Lookup("verbose").NoOptDefVal = more
+	f.BoolP("version", "V", false, "print the version and exit")
+	f.BoolP("help", "h", false, "print this and exit")
+}
+
+// check refuses what was given to no effect: an empty value is a variable of a script that
+// was not set, and what comes of it must not be the default.
+func (o *options) check(f *pflag.FlagSet) (err error) {
+	f.Visit(func(flag *pflag.Flag) {
+		if flag.Value.String() == "" && err == nil {
+			err = errs.New(errs.Invalid, "%s: its value is empty", written(flag))
+		}
+	})
+	return err
+}
+
+// written is a flag as a person writes it.
+func written(f *pflag.Flag) string {
+	if f.Shorthand != "" {
+		return "-" + f.Shorthand
+	}
+	return "--" + f.Name
+}
+
+// asked is a list of names that was asked for, and where: the flag, repeated or not, or else the
+// environment.
+type asked struct {
+	from  string // "" when nobody did
+	value string
+}
+
+// Set adds to what was asked for: a list that is given twice is one list.
+func (a *asked) Set(v string) error {
+	if a.value != "" {
+		v = a.value + "," + v
+	}
+	a.value = v
+	return nil
+}
+
+func (a *asked) String() string { return a.value }
+
+// Type is for help.
+func (a *asked) Type() string { return "LIST" }
+
+// fromFlag notes which flag gave a, if it did.
+func (a *asked) fromFlag(f *pflag.Flag) {
+	if f.Changed {
+		a.from = written(f)
+	}
+}
+
+// mostThreads is what no machine has cpus for, and a worker still starts with: each thread that may
+// run has its own memory.
+const mostThreads = 4096
+
+// number is a flag's value from least to most.
+type number struct {
+	to          *int
+	least, most int
+}
+
+// Set reads one.
+func (n number) Set(v string) error {
+	i, err := strconv.ParseUint(v, 10, 31)
+	if err != nil || int(i) < n.least || int(i) > n.most {
+		return errs.New(errs.Invalid, "not a number from %d to %d", n.least, n.most)
+	}
+	*n.to = int(i)
+	return nil
+}
+
+func (n number) String() string {
+	if n.to == nil {
+		return ""
+	}
+	return strconv.Itoa(*n.to)
+}
+
+// Type is for help.
+func (number) Type() string { return "N" }
+
+// verbosity counts -v.
+type verbosity int
+
+const (
+	more    = "+1" // the value of a -v that has none
+	mostVee = 6
+)
+
+// Set counts one more, or takes a number.
+func (n *verbosity) Set(v string) error {
+	if v == more {
+		*n++
+		return nil
+	}
+	i, err := strconv.ParseUint(v, 10, 8)
+	if err != nil || i > mostVee {
+		return errs.New(errs.Invalid, "not a number from 0 to %d", mostVee)
+	}
+	*n = verbosity(i)
+	return nil
+}
+
+func (n *verbosity) String() string { return strconv.Itoa(int(*n)) }
+
+// Type is for help: the letter is repeated and takes no value.
+func (*verbosity) Type() string { return "count" }
+
+// size is a number of bytes.
+type size uint32
+
+const mostBody = 1 << 30 // a worker may hold several at one time
+
+// Set reads a number of bytes, with K, M or G after it or not.
+func (s *size) Set(v string) error {
+	digits, shift := v, 0
+	for i, unit := range []string{"K", "M", "G"} {
+		if d, ok := strings.CutSuffix(strings.ToUpper(v), unit); ok {
+			digits, shift = d, 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil || n == 0 || n > mostBody>>shift {
+		return errs.New(errs.Invalid, "not a size from 1 to 1G, as 8M")
+	}
+	*s = size(n << shift)
+	return nil
+}
+
+func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
+
+// Type is for help.
+func (*size) Type() string { return "SIZE" }
+
+// mode is --socket-mode; 0 leaves it to privsep.
+func (o *options) mode() (fs.FileMode, error) {
+	if o.socketMode == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(o.socketMode, 8, 32)
+	if err != nil || n == 0 || n > 0o777 {
+		return 0, errs.New(errs.Invalid, "--socket-mode=%s is not a file mode", o.socketMode).
+			WithHint("an octal number, as 0660")
+	}
+	return fs.FileMode(n), nil
+}
+
+// spelling is which names are served: SCHEDRESTD_NAMES, else both for a site that writes
+// its configuration in Slurm's keys.
+func (o *options) spelling(c *conf.Cluster) (ipc.Names, error) {
+	switch o.names {
+	case "sched":
+		return ipc.NamesSched, nil
+	case "slurm":
+		return ipc.NamesSlurm, nil
+	case "both":
+		return ipc.NamesSched | ipc.NamesSlurm, nil
+	case "":
+		if c.SlurmKeys {
+			return ipc.NamesSched | ipc.NamesSlurm, nil
+		}
+		return ipc.NamesSched, nil
+	}
+	return 0, errs.New(errs.Invalid, "environment: SCHEDRESTD_NAMES=%s", o.names).WithHint("allowed are sched, slurm, both")
+}

@@ -1,0 +1,124 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// host is what this program needs of the one that started it.
+type host interface {
+	// Open opens a configuration file.
+	Open(path string) (*os.File, error)
+	// Exists reports whether there is something at path.
+	Exists(path string) bool
+	// OpenAccounts opens a list of uids.
+	OpenAccounts(path string) (*os.File, error)
+	// OpenWorker opens the worker's program, to execute it.
+	OpenWorker() (*os.File, error)
+	// Judge refuses configuration files, of those that were opened, that others than root and owners
+	// and groups can change.
+	Judge(owners, groups []uint32) error
+	// Send sends a Plan. Nothing can be opened after it.
+	Send(*ipc.WholePlan) error
+	// Fail sends why there is no Plan.
+	Fail(error) error
+}
+
+// parent is the host at the other end of a channel.
+type parent struct {
+	channel *ipc.Channel
+	start   ipc.ConfigSetup
+}
+
+// hear receives what the parent knows of the start, and its environment.
+func (p *parent) hear() error {
+	left := 1
+	for told := false; left > 0; left-- {
+		m, err := p.channel.Receive()
+		if err != nil {
+			return errs.Wrap(err, errs.Internal, "hear from schedrestd")
+		}
+		switch m := m.Message.(type) {
+		case *ipc.ConfigSetup:
+			p.start, told = *m, true
+			left += int(m.Variables)
+		case *ipc.Variable:
+			name, value, _ := strings.Cut(m.Text, "=")
+			if err := os.Setenv(name, value); err != nil {
+				return errs.Wrap(err, errs.Invalid, "environment: %s", name)
+			}
+		default:
+			return ipc.Unheard(m)
+		}
+		if !told {
+			return errors.New("an environment before anything else")
+		}
+	}
+	return nil
+}
+
+// ask sends a question and receives its answer; file is nil when that is yes without one.
+func (p *parent) ask(question ipc.Message) (file *os.File, err error) {
+	if err := p.channel.Send(question); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "ask schedrestd")
+	}
+	m, err := p.channel.Receive()
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "hear from schedrestd")
+	}
+	switch answer := m.Message.(type) {
+	case *ipc.OpenedFD:
+		return os.NewFile(uintptr(m.FDs[0]), "file"), nil
+	case *ipc.Judgement:
+		if answer.OK {
+			return nil, nil
+		}
+		return nil, &errs.Error{Kind: errs.Kind(answer.Class), Message: answer.Text, Hint: answer.Hint}
+	default:
+		return nil, ipc.Unheard(m)
+	}
+}
+
+func (p *parent) open(what ipc.Opening, path string) (*os.File, error) {
+	f, err := p.ask(&ipc.OpenFile{What: what, Path: path})
+	if err == nil && f == nil {
+		err = fmt.Errorf("open %s: schedrestd sent no file", path)
+	}
+	return f, err
+}
+
+// Open has a configuration file opened.
+func (p *parent) Open(path string) (*os.File, error) { return p.open(ipc.OpenConfiguration, path) }
+
+// Exists has the parent look: its user may see more than this one.
+func (p *parent) Exists(path string) bool {
+	_, err := p.ask(&ipc.OpenFile{What: ipc.OpenNothing, Path: path})
+	return err == nil
+}
+
+// OpenAccounts has a list of uids opened.
+func (p *parent) OpenAccounts(path string) (*os.File, error) { return p.open(ipc.OpenAccounts, path) }
+
+// OpenWorker has the worker's program opened.
+func (p *parent) OpenWorker() (*os.File, error) { return p.open(ipc.OpenWorker, "") }
+
+// Judge has the opened configuration files judged.
+func (p *parent) Judge(owners, groups []uint32) error {
+	_, err := p.ask(&ipc.Judge{Owners: owners, Groups: groups})
+	return err
+}
+
+// Send sends plan.
+func (p *parent) Send(plan *ipc.WholePlan) error {
+	return errs.Wrap(plan.Send(p.channel), errs.Invalid, "tell schedrestd what to do")
+}
+
+// Fail sends err.
+func (p *parent) Fail(err error) error {
+	return p.channel.Send(&ipc.NoPlan{Failure: ipc.Fail(uint8(errs.KindOf(err)), err.Error(), errs.HintOf(err))})
+}

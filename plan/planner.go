@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/loglevel"
+)
+
+// planner makes a Plan of what was asked for and of the configuration.
+type planner struct {
+	o     options
+	path  string
+	mode  mode
+	usual slog.Level // when nobody says how much to log
+	level slog.LevelVar
+	log   *slog.Logger
+}
+
+func newPlanner(o options, path string, errOut io.Writer) *planner {
+	p := &planner{o: o, path: path, usual: slog.LevelInfo}
+	if !filepath.IsAbs(path) {
+		p.path = filepath.Join(o.start.Directory, path)
+	}
+	p.level.Set(o.level(p.usual, nil))
+	p.log = loglevel.New(errOut, &p.level)
+	return p
+}
+
+// plan reads the configuration and makes a Plan of it.
+func (p *planner) plan() (*ipc.WholePlan, error) {
+	p.level.Set(p.o.level(p.usual, nil))
+	if !p.o.start.Again {
+		if p.o.verbose > mostVee {
+			p.log.Warn("-v counts six times at the most", "given", int(p.o.verbose))
+		}
+		warnUnread(os.Environ(), p.log)
+	}
+	plan, idle, err := p.read()
+	if errs.KindOf(err) == errs.Denied && p.o.start.Root && p.o.start.Again {
+		// CAP_DAC_OVERRIDE went when the listeners were open.
+		return nil, &errs.Error{Kind: errs.Denied, Err: err,
+			Message: "a file can't be reread, since the running parent reads only what root may without privileges",
+			Hint:    "let root own the file, or restart"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.level.Set(slog.Level(plan.LogLevel))
+	plan.Ranges, plan.Subuids = p.o.subordinates(subuidFile, passwdFile, p.log)
+	s := plan.Setup
+	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,
+		"jwt", s.JWT, "local", s.Local, "data_parsers", s.Parsers, "controllers", s.Controllers, "accounting", s.Accounting)
+	if len(idle) > 0 {
+		p.log.Log(context.Background(), loglevel.Verbose, "debug flags that concern other daemons", "flags", idle)
+	}
+	return plan, nil
+}
+
+// read makes a Plan of the files as they are now; idle is the debug flags that do nothing here.
+func (p *planner) read() (plan *ipc.WholePlan, idle []string, err error) {
+	cluster, err := p.configuration()
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err = p.o.plan(cluster, p.o.level(p.usual, cluster), p.mode, p.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan.Path = p.path
+	return plan, withoutEffect(p.o.flagsOf(cluster)), nil
+}
+
+// configuration reads the cluster's configuration and logs what is odd in it.
+func (p *planner) configuration() (*conf.Cluster, error) {
+	cluster, warnings, err := p.o.reader().Read(p.path)
+	for _, w := range warnings {
+		p.log.Warn(w.String())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := schedUser(cluster); absent(cluster, err) {
+		p.log.Warn("he can own no file here and serve no socket: " + err.Error())
+	}
+	return cluster, p.o.judge(cluster)
+}

@@ -1,0 +1,58 @@
+package plan
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"schedrestd/ipc"
+)
+
+// TestAgain: a reload makes a Plan of the files as they are, says what the command line said, and
+// reports why there is none instead of printing it.
+func TestAgain(t *testing.T) {
+	path := site(t, sample)
+	t.Setenv("SCHED_JWT", "daemon")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := func() (*machine, string) {
+		t.Helper()
+		m, start := new(machine), startHere()
+		start.Again = true
+		var out, log bytes.Buffer
+		status := run(m, start, []string{"-f", path, "-d", "v0.0.42", "unix:/s", ":1"}, &out, &log)
+		if status != 0 || out.Len() > 0 || strings.Contains(log.String(), "error: ") {
+			t.Errorf("exit status %d, printed %s%s", status, &out, &log)
+		}
+		return m, log.String()
+	}
+
+	write(strings.Replace(sample, "=tiny", "=other", 1) + "DebugFlags=Network\nTLSParameters=restd_ca_file=/ca\n")
+	m, log := again()
+	if m.plan == nil || m.plan.Setup.Cluster != "other" || m.plan.Secrets.TLS.ClientCA != "/ca" || slog.Level(m.plan.LogLevel) != slog.LevelDebug || m.plan.Path != path {
+		t.Fatalf("%+v, %v", m.plan, m.failed)
+	}
+	if p := m.plan.Setup.Parsers; len(p) != 1 || p[0] != (ipc.Parser{Version: 42}) {
+		t.Errorf("what the command line said is forgotten: %v", p)
+	}
+	if strings.Contains(log, "level=WARN") {
+		t.Errorf("log:\n%s", log)
+	}
+
+	write("ClusterName=\n")
+	if m, _ := again(); m.plan != nil || m.failed == nil || !strings.Contains(m.failed.Error(), path+":1: ") {
+		t.Errorf("a bad file: %v", m.failed)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if m, _ := again(); m.plan != nil || m.failed == nil || !strings.Contains(m.failed.Error(), path) {
+		t.Errorf("no file: %v", m.failed)
+	}
+}

@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"bytes"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/conf"
+	"schedrestd/ipc"
+
+	"schedrestd/security"
+)
+
+// ranked is a variable with what a value of it does, and what stands above and below it.
+type ranked struct {
+	value string
+	want  any    // of value
+	other string // another value that is allowed, for both spellings at once
+	args  string // the flag, with another value; "" when there is none
+	above any    // what that flag does
+	line  string // of the configuration, with another value
+	got   func(o options, c *ipc.WholePlan, cluster *conf.Cluster) any
+}
+
+// TestPrecedence: every variable has two spellings that do the same and must agree, goes before the
+// configuration, and comes after its flag.
+func TestPrecedence(t *testing.T) {
+	level := func(o options, _ *ipc.WholePlan, c *conf.Cluster) any { return o.level(slog.LevelInfo, c) }
+	setup := func(of func(ipc.Setup) any) func(options, *ipc.WholePlan, *conf.Cluster) any {
+		return func(_ options, c *ipc.WholePlan, _ *conf.Cluster) any { return of(c.Setup) }
+	}
+	config := func(of func(*ipc.WholePlan) any) func(options, *ipc.WholePlan, *conf.Cluster) any {
+		return func(_ options, c *ipc.WholePlan, _ *conf.Cluster) any { return of(c) }
+	}
+	tests := map[string]ranked{
+		"ABORT_ON_FATAL": {value: "1", want: true, got: func(o options, _ *ipc.WholePlan, _ *conf.Cluster) any { return o.abort }},
+		"SCHED_CONF": {value: "/one", want: "/one", other: "/two", args: "-f /three", above: "/three",
+			got: func(o options, _ *ipc.WholePlan, _ *conf.Cluster) any {
+				path, err := conf.Find(o.conf)
+				if err != nil {
+					return err
+				}
+				return path
+			}},
+		"SCHED_DEBUG_FLAGS": {value: "Backfill", want: slog.LevelInfo, other: "Data", args: "-v", above: slog.Level(-2), line: "DebugFlags=Network", got: level},
+		"SCHEDRESTD_DEBUG":  {value: "quiet", want: slog.Level(127), other: "3", args: "-vv", above: slog.LevelDebug, line: "DebugFlags=Network", got: level},
+		"SCHED_JWT":         {value: "daemon", want: true, other: "a.b.c", got: setup(func(s ipc.Setup) any { return s.JWT })},
+		"SCHED_JSON":        {value: "pretty", want: ipc.Pretty, other: "compact", got: setup(func(s ipc.Setup) any { return s.JSON })},
+		"SCHEDRESTD_JSON":   {value: "pretty", want: ipc.Pretty, other: "compact", got: setup(func(s ipc.Setup) any { return s.JSON })},
+		"SCHED_YAML":        {value: "compact", want: ipc.Compact, other: "pretty", got: setup(func(s ipc.Setup) any { return s.YAML })},
+		"SCHEDRESTD_YAML":   {value: "pretty", want: ipc.Pretty, other: "no_tag", got: setup(func(s ipc.Setup) any { return s.YAML })},
+		"SCHEDRESTD_AUTH_TYPES": {value: "rest_auth/jwt", want: "jwt", other: "local", args: "-a local unix:/s", above: "local",
+			got: config(waysOf)},
+		"SCHEDRESTD_DATA_PARSER_PLUGINS": {value: "v0.0.41", want: []ipc.Parser{{Version: 41}}, other: "latest", args: "-d data_parser/v0.0.40",
+			above: []ipc.Parser{{Version: 40}}, got: config(parsersOf)},
+		"SCHEDRESTD_OPENAPI_PLUGINS": {value: "schedctld", want: ipc.ContentController, other: "scheddb", args: "-s openapi/scheddb",
+			above: ipc.ContentAccounting, got: config(contentOf)},
+		"SCHEDRESTD_LISTEN":                {value: ":7,unix:/s", want: []string{":7", "unix:/s"}, other: ":8", args: ":9", above: []string{":9"}, got: config(listenOf)},
+		"SCHEDRESTD_MAX_CONNECTIONS":       {value: "7", want: 7, other: "8", args: "--max-connections 9", above: 9, got: config(func(c *ipc.WholePlan) any { return int(c.Connections) })},
+		"SCHEDRESTD_RESPONSE_STATUS_CODES": {value: "200,404", want: []string{"200", "404"}, other: "200", got: setup(func(s ipc.Setup) any { return s.Statuses })},
+		"SCHEDRESTD_SECURITY":              {value: "worker_per_connection", want: true, other: "disable_user_check", got: config(func(c *ipc.WholePlan) any { return c.Switches == (security.Switches{WorkerPerConnection: true}).Word() })},
+		"SCHEDRESTD_ANSWER_MEMORY":         {value: "64M", want: uint32(64 << 20), other: "1", got: setup(func(s ipc.Setup) any { return s.Limits.Answers })},
+		"SCHEDRESTD_NETNS":                 {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *ipc.WholePlan) any { return c.Netns })},
+		"SCHEDRESTD_CONTROLLER_NETNS":      {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *ipc.WholePlan) any { return c.Outlet })},
+		"SCHEDRESTD_AUDIT_LOG":             {value: "/a", want: "/a", other: "stderr", got: config(func(c *ipc.WholePlan) any { return c.Audit.Path })},
+		"SCHEDRESTD_AUDIT_FAIL":            {value: "open", want: true, other: "closed", got: config(func(c *ipc.WholePlan) any { return c.Audit.FailOpen })},
+		"SCHEDRESTD_AUDIT_SYNC":            {value: "yes", want: true, other: "no", got: config(func(c *ipc.WholePlan) any { return c.Audit.Sync })},
+		"SCHEDRESTD_EXEMPT":                {value: "10.0.0.0/8", want: []string{"10.0.0.0/8"}, other: "::1", got: setup(func(s ipc.Setup) any { return prefixes(s.Admission.Exempt) })},
+		"SCHEDRESTD_TRUSTED_PROXIES":       {value: "192.0.2.7", want: []string{"192.0.2.7/32"}, other: "unix:0", got: setup(func(s ipc.Setup) any { return prefixes(s.Admission.Proxies) })},
+		"SCHEDRESTD_PENALTIES": {value: "crash:1m", want: []time.Duration{time.Second, time.Minute, 30 * time.Second}, other: "off", got: setup(func(s ipc.Setup) any {
+			return []time.Duration{s.Admission.Auth, s.Admission.Crash, s.Admission.Threshold}
+		})},
+		"SCHEDRESTD_RATE":  {value: "50", want: [2]uint32{50, 100}, other: "50:60", got: setup(func(s ipc.Setup) any { return [2]uint32{s.Admission.Rate, s.Admission.Burst} })},
+		"SCHEDRESTD_NAMES": {value: "sched", want: ipc.NamesSched, other: "slurm", line: "SlurmctldTimeout=30", got: setup(func(s ipc.Setup) any { return s.Names })},
+	}
+	for _, v := range variables {
+		test, ok := tests[v.name]
+		if !ok {
+			t.Errorf("%s is not tested", v.name)
+			continue
+		}
+		spellings := []string{v.name}
+		if rest, ok := strings.CutPrefix(v.name, "SCHED"); ok {
+			spellings = append(spellings, "SLURM"+rest)
+		}
+		outcome := func(t *testing.T, name string, args string) any {
+			t.Helper()
+			path := site(t, sample+test.line+"\n")
+			if v.name != "SCHED_JWT" {
+				t.Setenv("SCHED_JWT", "daemon")
+			}
+			t.Setenv(name, test.value)
+			o := asksFor(t, strings.Fields(args)...)
+			if len(o.listen) == 0 {
+				o.listen = []string{":1", "unix:/s"}
+			}
+			cluster, _, err := conf.Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := o.plan(cluster, 0, listening, discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return test.got(o, c, cluster)
+		}
+		for _, name := range spellings {
+			t.Run(name, func(t *testing.T) {
+				if diff := cmp.Diff(test.want, outcome(t, name, "")); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				if test.args == "" {
+					return
+				}
+				if diff := cmp.Diff(test.above, outcome(t, name, test.args)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", test.args, diff)
+				}
+			})
+		}
+		if len(spellings) == 1 {
+			continue
+		}
+		t.Run(v.name+" in two spellings that differ", func(t *testing.T) {
+			site(t, "")
+			t.Setenv(spellings[0], test.value)
+			t.Setenv(spellings[1], test.other)
+			var out, errOut bytes.Buffer
+			status := runHere([]string{"-f", "/nowhere/x", "unix:/nowhere/s"}, &out, &errOut)
+			if v.name == "SCHED_CONF" { // -f makes it unimportant
+				status = runHere([]string{"unix:/nowhere/s"}, &out, &errOut)
+			}
+			if status != 1 || !strings.Contains(errOut.String(), spellings[0]+" and "+spellings[1]+" are both set and differ") {
+				t.Errorf("exit status %d:\n%s", status, &errOut)
+			}
+			if strings.Contains(errOut.String(), test.value) && strings.Contains(errOut.String(), test.other) {
+				t.Errorf("the values are shown:\n%s", &errOut)
+			}
+		})
+	}
+}
+
+func prefixes(list []netip.Prefix) (text []string) {
+	for _, p := range list {
+		text = append(text, p.String())
+	}
+	return text
+}

@@ -1,0 +1,272 @@
+package plan
+
+import (
+	"cmp"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"schedrestd/become"
+	"schedrestd/conf"
+	"schedrestd/endpoint"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/plugin"
+)
+
+// judge refuses, as root, a configuration that others than root and SchedUser can change: it
+// says what root does, and where users' tokens are sent.
+func (o *options) judge(c *conf.Cluster) error {
+	var owners, groups []uint32
+	u, err := schedUser(c)
+	if err != nil && !absent(c, err) {
+		return err
+	}
+	if err == nil && c.User != "" {
+		owners = append(owners, u.UID)
+		if c.SlurmKeys && u.GID != 0 {
+			groups = []uint32{u.GID} // docs/TRUST.md: who may write slurm.conf is root of that cluster
+		}
+	}
+	if !o.start.Root {
+		return nil
+	}
+	return o.host.Judge(owners, groups)
+}
+
+// schedUser finds SchedUser; none is root.
+func schedUser(c *conf.Cluster) (become.User, error) {
+	if c.User == "" {
+		return become.User{}, nil
+	}
+	u, _, err := become.ParseUser(c.User)
+	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", spelled(c, "SchedUser"), c.User)
+}
+
+// absent tells whether err says that a site's SlurmUser is nobody on this machine, as on one that runs no
+// daemon of Slurm's. Then nobody can serve in his name here, or own a file.
+func absent(c *conf.Cluster, err error) bool {
+	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
+}
+
+// makeUser is what helps where SlurmUser is needed and absent.
+func makeUser(c *conf.Cluster) string {
+	return "make the user " + c.User + " here, with the uid that he has where the controller runs, or write that number for him in " + c.Path
+}
+
+// knownUser is SchedUser where he is somebody, and else root.
+func knownUser(c *conf.Cluster) string {
+	if _, err := schedUser(c); absent(c, err) {
+		return ""
+	}
+	return c.User
+}
+
+// plan is all that the parent needs to serve this cluster.
+func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logger) (*ipc.WholePlan, error) {
+	mode, err := o.mode()
+	if err != nil {
+		return nil, err
+	}
+	setup, err := o.setup(c, m, log)
+	setup.LogLevel = int8(level)
+	if err != nil {
+		return nil, err
+	}
+	tls, err := c.Restd()
+	if err != nil {
+		return nil, err
+	}
+	service, err := o.service(knownUser(c))
+	if err != nil {
+		return nil, err
+	}
+	gid, has, err := o.socketGID()
+	if err != nil {
+		return nil, err
+	}
+	listen, err := o.addresses()
+	if err != nil {
+		return nil, err
+	}
+	plan := &ipc.WholePlan{Listen: listen, Setup: setup, Plan: ipc.Plan{
+		Mode:        m.plan(),
+		LogLevel:    int8(level),
+		Service:     service,
+		Switches:    o.switches.Word(),
+		Netns:       o.netns,
+		Outlet:      o.controllerNetns,
+		Connections: uint32(o.connections),
+		PerSource:   uint32(o.perSource),
+		Identities:  uint32(o.identities),
+		Threads:     uint32(o.threads),
+		SocketMode:  uint16(mode),
+		SocketGID:   gid,
+		Audit:       o.audit,
+		Secrets: ipc.Secrets{
+			TLS:    ipc.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
+			Tokens: ipc.Tokens{Key: c.JWTKey, JWKS: c.JWKS},
+		},
+	}}
+	plan.HasSocketGroup = has
+	if o.confinement {
+		plan.Mode = ipc.ModeCheck
+	}
+	return plan, nil
+}
+
+// setup is what a worker gets to see of the configuration. No secret is in it, nor
+// where one is kept.
+func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, error) {
+	s := ipc.Setup{
+		Cluster:         c.ClusterName,
+		RequireUserName: o.switches.RequireUserName,
+		StrictBodies:    o.switches.StrictBodies,
+		UserClaim:       c.UserClaimField,
+		Statuses:        o.statuses,
+		JSON:            o.json,
+		YAML:            o.yaml,
+		Limits:          o.limits(c),
+		Admission:       o.admission,
+	}
+	if len(s.Statuses) == 0 {
+		s.Statuses = plugin.DefaultStatuses
+	}
+	versions, err := o.versions()
+	if err != nil {
+		return s, err
+	}
+	for _, p := range versions {
+		s.Parsers = append(s.Parsers, ipc.Parser{Version: p.Version, Flags: uint8(p.Flags)})
+	}
+	if s.Names, err = o.spelling(c); err != nil {
+		return s, err
+	}
+	if _, err := schedUser(c); err != nil && o.switches.RequireUserName {
+		return s, errs.New(errs.KindOf(err), "require_user_name holds for every name that he has: %v", err).WithHint("%s", makeUser(c))
+	}
+	if err := o.authentication(c, &s, m, log); err != nil {
+		return s, err
+	}
+	if s.Content, err = o.served(c, log); err != nil {
+		return s, err
+	}
+	return s, daemons(c, &s, log)
+}
+
+// daemons adds where the site's daemons are, by address, each kind in the order in which it is asked.
+func daemons(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) (err error) {
+	s.Controllers, err = addresses(spelled(c, "SchedctldHost"), shown(c), c.ControllerPort, log)
+	if err == nil && c.Front != "" {
+		var lost error
+		if s.Front, lost = addresses(spelled(c, "SchedctldAddr"), []conf.Host{{Name: c.Front, Address: c.Front}}, c.ControllerPort, log); lost != nil {
+			log.Warn("each controller is asked at its own address, until the configuration is read again: " + lost.Error())
+		}
+	}
+	s.MorePorts = uint16(c.MorePorts)
+	if err != nil || s.Content&ipc.ContentAccounting == 0 {
+		return err
+	}
+	accounting := []conf.Host{{Name: c.Accounting.Host, Address: c.Accounting.Host}}
+	if backup := c.Accounting.BackupHost; backup != "" {
+		accounting = append(accounting, conf.Host{Name: backup, Address: backup})
+	}
+	if s.Accounting, err = addresses("AccountingStorageHost", accounting, c.Accounting.Port, log); err != nil {
+		return err
+	}
+	if c.Accounting.Socket != "" { // the only way for who has no token
+		s.Accounting = append(s.Accounting, ipc.Address{Name: c.Accounting.Host, Network: "unix", Address: c.Accounting.Socket})
+	}
+	return nil
+}
+
+// spelled is a key as a person finds it in the file.
+func spelled(c *conf.Cluster, key string) string {
+	if c.SlurmKeys {
+		return strings.Replace(key, "Sched", "Slurm", 1)
+	}
+	return key
+}
+
+// shown is the controllers under the names that users are to see. To Slurm "localhost" is
+// no name of a machine.
+func shown(c *conf.Cluster) []conf.Host {
+	list := slices.Clone(c.Controllers)
+	own, err := os.Hostname()
+	for i := range list {
+		if c.SlurmKeys && err == nil && strings.EqualFold(list[i].Name, "localhost") {
+			list[i].Name, _, _ = strings.Cut(own, ".")
+		}
+	}
+	return list
+}
+
+// limits is what one client may cost. It is the one place where that is decided.
+func (o *options) limits(c *conf.Cluster) ipc.Limits {
+	return ipc.Limits{
+		ReadHeader: 10 * time.Second,
+		ReadBody:   20 * time.Second,
+		Idle:       60 * time.Second,
+		Stall:      60 * time.Second,
+		Call:       c.MessageTimeout,
+		Connect:    cmp.Or(c.ConnectTimeout, 2*time.Second), // Slurm's own default
+		Drain:      60 * time.Second,
+		Header:     32 << 10,
+		Body:       cmp.Or(uint32(o.body), 50<<20),     // a job script may be 4 MB, an array of parts of a job several of them
+		Answers:    cmp.Or(uint32(o.answers), 256<<20), // twenty lists of 20 000 jobs
+	}
+}
+
+// addresses are the ways to daemons. Names are resolved here, once, by a process
+// without privileges: what a worker is told are addresses. One whose name means nothing is left out,
+// as long as another is there: a backup that is being replaced keeps nobody from asking the primary.
+func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list []ipc.Address, err error) {
+	var lost []error
+	for _, h := range hosts {
+		found, err := become.Host(h.Address)
+		if err != nil {
+			lost = append(lost, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
+		}
+		for _, a := range found {
+			list = append(list, ipc.Address{Name: h.Name, Network: "tcp", Address: join(a, port)})
+		}
+	}
+	if len(list) == 0 && len(lost) > 0 {
+		return nil, lost[0]
+	}
+	for _, err := range lost {
+		log.Warn("left out, until the configuration is read again: " + err.Error())
+	}
+	return list, nil
+}
+
+func join(a netip.Addr, port int) string {
+	return net.JoinHostPort(a.String(), strconv.Itoa(port))
+}
+
+// addresses is what to listen on. Names are resolved for a start alone: what is open stays open.
+func (o *options) addresses() (list []ipc.Listen, err error) {
+	for _, text := range o.listen {
+		e, err := endpoint.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		l := ipc.Listen{Text: text, Network: e.Network, TLS: e.TLS, Path: e.Path}
+		if e.Network == ipc.TCP && !o.confinement && !o.start.Again {
+			found, err := e.Addresses()
+			if err != nil {
+				return nil, err
+			}
+			for _, a := range found {
+				l.Addresses = append(l.Addresses, ipc.Bound{IP: a.Addr().AsSlice(), Zone: a.Addr().Zone(), Port: a.Port()})
+			}
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}

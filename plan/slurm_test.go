@@ -1,0 +1,208 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/become"
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// slurmSample is a site's slurm.conf, with addresses in the place of names.
+const slurmSample = `ClusterName=site
+SlurmctldHost=one(127.0.0.1)
+SlurmctldHost=two(127.0.0.2)
+SlurmctldHost=three(::1)
+SlurmctldPort=7001-7004
+SlurmUser=root
+AuthAltTypes=auth/jwt
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.3
+AccountingStorageBackupHost=127.0.0.4
+NodeName=n[1-9]
+`
+
+// slurmSetup is what a worker is told of a slurm.conf, and what is logged.
+func slurmSetup(t *testing.T, text string) (ipc.Setup, string, error) {
+	t.Helper()
+	path := site(t, text)
+	t.Setenv("SLURM_JWT", "daemon")
+	o := optionsHere()
+	if err := o.fromEnvironment(); err != nil {
+		t.Fatal(err)
+	}
+	cluster, warnings, err := conf.Read(path)
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(warnings, err)
+	}
+	var log bytes.Buffer
+	s, err := o.setup(cluster, listening, slog.New(slog.NewTextHandler(&log, nil)))
+	return s, log.String(), err
+}
+
+// TestSlurmConf: a site's slurm.conf is all that the gateway needs: who is asked in which order, as whom,
+// and in whose words clients may ask.
+func TestSlurmConf(t *testing.T) {
+	s, log, err := slurmSetup(t, slurmSample+"AuthInfo=socket=/run/m,ttl=60\nAccountingStoragePass=/run/global\nTCPTimeout=7\nMessageTimeout=70\n")
+	if err != nil || log != "" {
+		t.Fatal(err, log)
+	}
+	controllers := []ipc.Address{{Name: "one", Network: "tcp", Address: "127.0.0.1:7001"}, {Name: "two", Network: "tcp", Address: "127.0.0.2:7001"},
+		{Name: "three", Network: "tcp", Address: "[::1]:7001"}}
+	accounting := []ipc.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}, {Name: "127.0.0.4", Network: "tcp", Address: "127.0.0.4:6819"}}
+	if diff := cmp.Diff(controllers, s.Controllers) + cmp.Diff(accounting, s.Accounting); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if s.Munge != (ipc.Munge{Socket: "/run/m", Accounting: "/run/global", TTL: time.Minute}) || s.AuthSocket != "" {
+		t.Errorf("munged %+v, a controller's socket %q", s.Munge, s.AuthSocket)
+	}
+	if !s.JWT || !s.Local || s.Names != ipc.NamesSched|ipc.NamesSlurm || s.Limits.Connect != 7*time.Second || s.Limits.Call != 70*time.Second {
+		t.Errorf("jwt %t, local %t, names %d, limits %+v", s.JWT, s.Local, s.Names, s.Limits)
+	}
+}
+
+// TestWhoVouches: which ways to authenticate there are under each AuthType, and why not.
+func TestWhoVouches(t *testing.T) {
+	tests := []struct {
+		name, text string
+		local      bool
+		munge      ipc.Munge
+		log        string
+	}{
+		{name: "munge by default", local: true, munge: ipc.Munge{Socket: "/run/munge/munge.socket.2"}},
+		{name: "munge", text: "AuthType=auth/munge\nAuthInfo=/run/m", local: true, munge: ipc.Munge{Socket: "/run/m"}},
+		{name: "Slurm's keys", text: "AuthType=auth/slurm\nAuthInfo=use_client_ids", log: "rest_auth/local is not loaded: under AuthType=auth/slurm"},
+		{name: "the kernel", text: "AuthType=auth/cred\nAuthInfo=socket=/run/ctl", local: true},
+		{name: "the kernel, nowhere", text: "AuthType=auth/cred", log: "rest_auth/local is not loaded: it needs AuthType=auth/cred and AuthInfo=socket=PATH"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, log, err := slurmSetup(t, slurmSample+tt.text+"\n")
+			if err != nil || !s.JWT || s.Local != tt.local || s.Munge != tt.munge {
+				t.Errorf("jwt %t, local %t, %+v, %v", s.JWT, s.Local, s.Munge, err)
+			}
+			if (s.AuthSocket != "") != (tt.name == "the kernel") || !strings.Contains(log, tt.log) || tt.log == "" && log != "" {
+				t.Errorf("socket %q, logged %q", s.AuthSocket, log)
+			}
+		})
+	}
+}
+
+// TestLostController: one of several daemons whose name nobody knows is left out; who has none is told at the start.
+func TestLostController(t *testing.T) {
+	const lost = "nobody-has-this-name.invalid"
+	text := strings.NewReplacer("one(127.0.0.1)", "one("+lost+")", "127.0.0.4", lost).Replace(slurmSample)
+	s, log, err := slurmSetup(t, text)
+	if err != nil || len(s.Controllers) != 2 || s.Controllers[0].Name != "two" || len(s.Accounting) != 1 {
+		t.Errorf("%v, %v: %v", s.Controllers, s.Accounting, err)
+	}
+	for _, key := range []string{"SlurmctldHost=", "AccountingStorageHost="} {
+		if !strings.Contains(log, "left out, until the configuration is read again: "+key+lost) {
+			t.Errorf("%s%s is not in the log:\n%s", key, lost, log)
+		}
+	}
+	_, _, err = slurmSetup(t, "ClusterName=c\nSlurmctldHost="+lost+"\nAuthAltTypes=auth/jwt\n")
+	if errs.KindOf(err) != errs.NotFound || !strings.Contains(err.Error(), lost) {
+		t.Errorf("no controller at all: %v", err)
+	}
+}
+
+// TestNoSuchUser: what is wrong is named as it stands in the file. A site's SlurmUser may be nobody on this
+// machine; then what needs his uid is not served.
+func TestNoSuchUser(t *testing.T) {
+	const ours = "ClusterName=c\nSchedctldHost=127.0.0.1\nSchedUser=nobody-has-this-name\n"
+	_, err := configurationOf(site(t, ours), discard)
+	if errs.KindOf(err) != errs.NotFound || !strings.HasPrefix(err.Error(), "SchedUser=nobody-has-this-name: ") {
+		t.Errorf("ours: %v", err)
+	}
+	text := strings.Replace(slurmSample, "SlurmUser=root", "SlurmUser=nobody-has-this-name", 1)
+	var logged bytes.Buffer
+	c, err := configurationOf(site(t, text), slog.New(slog.NewTextHandler(&logged, nil)))
+	if err != nil || !strings.Contains(logged.String(), "SlurmUser=nobody-has-this-name") {
+		t.Errorf("a site's: %v, logged %s", err, &logged)
+	}
+	if c != nil && knownUser(c) != "" {
+		t.Errorf("taken for %q", knownUser(c))
+	}
+	s, log, err := slurmSetup(t, text)
+	if err != nil || s.Local || !s.JWT || !strings.Contains(log, "rest_auth/local is not loaded: munged would vouch") {
+		t.Errorf("jwt %t, local %t, %v, logged %s", s.JWT, s.Local, err, log)
+	}
+	o := optionsHere()
+	o.jwt = daemon
+	o.switches.RequireUserName = true
+	if _, err = o.setup(c, listening, discard); err == nil || !strings.Contains(err.Error(), "require_user_name") || !strings.Contains(errs.HintOf(err), "make the user nobody-has-this-name") {
+		t.Errorf("with require_user_name: %v (%s)", err, errs.HintOf(err))
+	}
+}
+
+// TestFront: one address may stand for whichever controller is in charge, and a range of ports for one.
+func TestFront(t *testing.T) {
+	s, log, err := slurmSetup(t, slurmSample+"SlurmctldAddr=127.0.0.9\n")
+	want := []ipc.Address{{Name: "127.0.0.9", Network: "tcp", Address: "127.0.0.9:7001"}}
+	if diff := cmp.Diff(want, s.Front); err != nil || log != "" || diff != "" || len(s.Controllers) != 3 || s.MorePorts != 3 {
+		t.Errorf("%v, logged %s, %d controllers, %d more ports (-want +got):\n%s", err, log, len(s.Controllers), s.MorePorts, diff)
+	}
+	s, log, err = slurmSetup(t, slurmSample+"SlurmctldAddr=nobody-has-this-name.invalid\n")
+	if err != nil || len(s.Front) != 0 || !strings.Contains(log, "SlurmctldAddr=nobody-has-this-name.invalid") {
+		t.Errorf("a name that means nothing: %v, %v, logged %s", s.Front, err, log)
+	}
+}
+
+// TestGroupOfSlurm: who may write a site's slurm.conf by SlurmUser's group is obeyed; by another he is not.
+func TestGroupOfSlurm(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	u, err := become.LookupUser("nobody")
+	if err != nil || u.GID == 0 {
+		t.Skip("the user nobody is not here", err)
+	}
+	write := func(text string, gid int) error {
+		path := site(t, text)
+		if err := errors.Join(os.Chown(path, 0, gid), os.Chmod(path, 0o664), os.Chown(filepath.Dir(path), 0, gid), os.Chmod(filepath.Dir(path), 0o775)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := configurationOf(path, discard)
+		return err
+	}
+	slurm, ours := "ClusterName=c\nSlurmctldHost=h\nSlurmUser=nobody\n", "ClusterName=c\nSchedctldHost=h\nSchedUser=nobody\n"
+	if err := write(slurm, int(u.GID)); err != nil {
+		t.Errorf("SlurmUser's group: %v", err)
+	}
+	if err := write(slurm, 0); err != nil {
+		t.Errorf("root's group: %v", err)
+	}
+	if err := write(slurm, 30003); err == nil || !strings.Contains(errs.HintOf(err), fmt.Sprintf("chgrp %d ", u.GID)) {
+		t.Errorf("a group of others: %v (%s)", err, errs.HintOf(err))
+	}
+	if err := write(ours, int(u.GID)); err == nil {
+		t.Error("a file written for us was obeyed")
+	}
+}
+
+// TestLocalhost: Slurm shows a controller on "localhost" under the machine's own name.
+func TestLocalhost(t *testing.T) {
+	own, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	own, _, _ = strings.Cut(own, ".")
+	for keys, want := range map[string]string{"ClusterName=c\nSlurmctldHost=LocalHost(127.0.0.1)\n": own, "ClusterName=c\nSchedctldHost=localhost(127.0.0.1)\nAuthType=auth/munge\n": "localhost"} {
+		s, _, err := slurmSetup(t, keys+"AuthAltTypes=auth/jwt\n")
+		if err != nil || len(s.Controllers) != 1 || s.Controllers[0] != (ipc.Address{Name: want, Network: "tcp", Address: "127.0.0.1:6817"}) {
+			t.Errorf("%s: %v, %v", keys, s.Controllers, err)
+		}
+	}
+}

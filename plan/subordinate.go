@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+
+	"schedrestd/errs"
+	"schedrestd/guard"
+	"schedrestd/ipc"
+)
+
+const (
+	subuidFile = "/etc/subuid"
+	passwdFile = "/etc/passwd"
+	mostSubuid = 4 << 20 // bytes of either file
+)
+
+// subordinates returns which users subordinate uids belong to. Each of these users may run
+// processes under tens of thousands of uids in a user namespace; to the gateway they are
+// all the same client. A file that is missing lists none; known is false for one that root
+// does not protect.
+func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []ipc.Subuids, known bool) {
+	ranges, err := o.readProtected(subuid)
+	var users string
+	if err == nil && ranges != "" {
+		users, err = o.readProtected(passwd)
+	}
+	if err != nil {
+		log.Warn("subordinate uids not read", "error", err, "hint", errs.HintOf(err))
+		return nil, false
+	}
+	list = parseSubordinates(ranges, users)
+	if len(list) > ipc.MaxSubuids {
+		log.Warn("too many ranges of subordinate uids: the rest count as users", "file", subuid, "ranges", len(list), "limit", ipc.MaxSubuids)
+		list = list[:ipc.MaxSubuids]
+	}
+	return list, true
+}
+
+// readProtected reads a file that root alone may change; "" when there is none.
+func (o *options) readProtected(path string) (string, error) {
+	f, err := o.host.OpenAccounts(path)
+	if errs.KindOf(err) == errs.NotFound {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := guard.ReadOpened(f, path, guard.Accounts, mostSubuid)
+	return string(text), err
+}
+
+// parseSubordinates returns the ranges of uids in the form of subuid(5), in ascending
+// order. Users are looked up in the text of a passwd(5) file. Left out is what can't be
+// understood, a range of a user who is not there, and one that overlaps another: its uids
+// have no name, and count together.
+func parseSubordinates(ranges, users string) (list []ipc.Subuids) {
+	uids := map[string]uint32{}
+	for line := range strings.Lines(users) {
+		if f := strings.Split(line, ":"); len(f) == 7 {
+			if uid, err := strconv.ParseUint(f[2], 10, 32); err == nil {
+				uids[f[0]] = uint32(uid)
+			}
+		}
+	}
+	for line := range strings.Lines(ranges) {
+		f := strings.Split(strings.TrimSpace(line), ":")
+		if len(f) != 3 {
+			continue
+		}
+		owner, known := uids[f[0]]
+		if n, err := strconv.ParseUint(f[0], 10, 32); err == nil {
+			owner, known = uint32(n), true
+		}
+		first, err := strconv.ParseUint(f[1], 10, 32)
+		count, err2 := strconv.ParseUint(f[2], 10, 32)
+		last := first + count - 1
+		if known && err == nil && err2 == nil && count > 0 && last < 1<<32 {
+			list = append(list, ipc.Subuids{First: uint32(first), Last: uint32(last), Owner: owner})
+		}
+	}
+	slices.SortFunc(list, func(a, b ipc.Subuids) int { return int(int64(a.First) - int64(b.First)) })
+	end := int64(-1)
+	return slices.DeleteFunc(list, func(r ipc.Subuids) bool {
+		if int64(r.First) <= end {
+			return true
+		}
+		end = int64(r.Last)
+		return false
+	})
+}

@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"schedrestd/errs"
+)
+
+const workerName = "schedrestd-worker"
+
+// runTables runs the worker's program with args to print something that only it has the tables for,
+// and copies that to out. It has this process's identity and no descriptor but its pipes.
+func (o *options) runTables(args []string, out io.Writer) error {
+	f, err := o.host.OpenWorker()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var complaint limited
+	copied := &copied{to: out}
+	cmd := &exec.Cmd{
+		Path:   "/proc/self/fd/" + strconv.Itoa(int(f.Fd())),
+		Args:   append([]string{workerName}, args...),
+		Env:    []string{fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()), "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
+		Dir:    "/",
+		Stdout: copied, // by a pipe, even to a file: the program may write none
+		Stderr: &complaint,
+		SysProcAttr: &syscall.SysProcAttr{
+			Setsid:    true,
+			Pdeathsig: syscall.SIGKILL,
+		},
+	}
+	runtime.LockOSThread() // the death signal is that of the thread
+	err = cmd.Run()
+	runtime.UnlockOSThread()
+	if copied.err != nil {
+		return errs.New(errs.Unavailable, "print: %v", copied.err)
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return errs.New(errs.Internal, "%s %s: %s: %q", workerName, args[0], exit, strings.TrimSpace(complaint.String()))
+	}
+	return errs.Wrap(err, errs.Internal, "run %s", workerName)
+}
+
+// copied passes on what is written to it, and remembers the first failure: after it the program
+// knows of a broken pipe alone.
+type copied struct {
+	to  io.Writer
+	err error
+}
+
+// Write passes p on.
+func (c *copied) Write(p []byte) (n int, err error) {
+	n, err = c.to.Write(p)
+	c.err = cmp.Or(c.err, err)
+	return n, err
+}
+
+const mostComplaint = 4 << 10
+
+// limited keeps the beginning of what is written to it.
+type limited struct{ bytes.Buffer }
+
+// Write keeps what fits, and takes the rest.
+func (l *limited) Write(p []byte) (int, error) {
+	l.Buffer.Write(p[:min(len(p), max(0, mostComplaint-l.Len()))])
+	return len(p), nil
+}

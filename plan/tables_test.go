@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// tablesPart is the first argument of this test binary when it plays a program that prints.
+const tablesPart = "print-and-end"
+
+func init() {
+	if len(os.Args) != 3 || os.Args[1] != tablesPart {
+		return
+	}
+	status, _ := os.ReadFile("/proc/self/status")
+	groups, _ := os.Getgroups()
+	descriptors, _ := os.ReadDir("/proc/self/fd")
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "NoNewPrivs:") || strings.HasPrefix(line, "CapEff:") {
+			fmt.Print(line)
+		}
+	}
+	fmt.Println("uid", os.Getuid(), "gid", os.Getgid(), "groups", groups)
+	for _, d := range descriptors {
+		if target, err := os.Readlink("/proc/self/fd/" + d.Name()); err == nil && (strings.HasPrefix(target, "/etc/") || strings.HasPrefix(target, "socket:")) {
+			fmt.Println("inherited", target)
+		}
+	}
+	for _, v := range os.Environ() {
+		fmt.Println("environment", v)
+	}
+	if os.Args[2] == "fail" {
+		fmt.Fprintln(os.Stderr, "what is\x1b[31m wrong")
+		os.Exit(3)
+	}
+	os.Exit(0)
+}
+
+// TestTables: what prints has nothing of the caller's but its pipes.
+func TestTables(t *testing.T) {
+	t.Setenv("SCHED_JWT", "planted")
+	left, err := os.Open("/etc/passwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer left.Close()
+	o := optionsHere()
+	var out bytes.Buffer
+	if err := o.runTables([]string{tablesPart, "well"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, not := range []string{"inherited", "planted"} {
+		if !strings.Contains(out.String(), "uid ") || strings.Contains(out.String(), not) {
+			t.Errorf("%q in:\n%s", not, &out)
+		}
+	}
+
+	err = o.runTables([]string{tablesPart, "fail"}, &out)
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "what is") || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("%v", err)
+	}
+	if err := o.runTables([]string{tablesPart, "well"}, full{}); err == nil || !strings.Contains(err.Error(), "no room") {
+		t.Errorf("an output that takes nothing: %v", err)
+	}
+}
+
+// full takes nothing.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no room") }

@@ -1,0 +1,57 @@
+package plan
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+
+	"schedrestd/typo"
+)
+
+// forOthers are variables with the gateway's prefix that are not for it: the units put options of the command line into one.
+var forOthers = []string{"SCHEDRESTD_OPTIONS"}
+
+// warnUnread warns of variables that look like the gateway's and that nothing reads: who has misspelled one counts on what it
+// would have done.
+func warnUnread(environment []string, log *slog.Logger) {
+	slices.Sort(environment)
+	for _, v := range environment {
+		name, value, _ := strings.Cut(v, "=")
+		if value == "" || !isUnread(name) {
+			continue
+		}
+		if like := nearest(name); like != "" {
+			log.Warn("nothing reads this variable of the environment", "name", name, "hint", "did you mean "+like+"?")
+		} else {
+			log.Warn("nothing reads this variable of the environment", "name", name, "hint", "schedrestd(8) lists those that are read")
+		}
+	}
+}
+
+// isUnread tells whether name has a prefix of the gateway's own and is no variable.
+func isUnread(name string) bool {
+	if !strings.HasPrefix(name, "SCHEDRESTD_") && !strings.HasPrefix(name, "SLURMRESTD_") {
+		return false
+	}
+	ours := "SCHED" + name[len("SCHED"):] // both prefixes are of a length
+	return !slices.Contains(forOthers, ours) && !slices.ContainsFunc(variables, func(v variable) bool { return v.name == ours })
+}
+
+// nearest returns the variable that name is probably a misspelling of, in its
+// spelling, or "".
+func nearest(name string) string {
+	var known []string
+	for _, v := range variables {
+		if rest, ok := strings.CutPrefix(v.name, prefix); ok {
+			known = append(known, rest)
+		}
+	}
+	if rest := typo.Nearest(name[len(prefix):], known); rest != "" {
+		return name[:len(prefix)] + rest
+	}
+	return ""
+}
+
+// prefix begins the gateway's own variables; in the other spelling it has the
+// same length.
+const prefix = "SCHEDRESTD_"

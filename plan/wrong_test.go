@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestWrongValues: whatever is misspelled or contradicts itself in a variable that guards something ends the start, with
+// the variable, the word that is wrong, and what to write instead.
+func TestWrongValues(t *testing.T) {
+	long := strings.Repeat("10.0.0.0/8,", 33)
+	tests := map[string][]struct{ value, also, error, hint string }{
+		"SCHEDRESTD_SECURITY": {
+			{value: "require_confinment", error: `unknown security switch "require_confinment"`, hint: "require_confinement"},
+			{value: "require_confinement;become_user", error: `"require_confinement;become_user"`, hint: "allowed are"},
+			{value: "require_confinement,audit_confinement", error: "require_confinement and audit_confinement contradict each other", hint: "take one"},
+			{value: "disable_unshare_files,require_confinement", error: "require_confinement and disable_unshare_files contradict", hint: "take one"},
+			{value: "disable_user_check,require_confinement", error: "require_confinement and disable_user_check contradict", hint: "take one"},
+			{value: "disable_unshare_sysv,require_confinement", error: "require_confinement and disable_unshare_sysv contradict", hint: "take one"},
+		},
+		"SCHEDRESTD_NETNS": {
+			{value: "netns/mgmt", error: "neither the name of a network namespace nor an absolute path", hint: "ip netns list"},
+			{value: "..", error: "neither the name", hint: "ip netns list"},
+		},
+		"SCHEDRESTD_CONTROLLER_NETNS": {
+			{value: "./mgmt", error: "neither the name of a network namespace nor an absolute path", hint: "ip netns list"},
+		},
+		"SCHEDRESTD_PENALTIES": {
+			{value: "of", error: `there is no "of"`, hint: "off, or a list"},
+			{value: "off,auth:1s", error: `there is no "off"`, hint: "off, or a list"},
+			{value: "auth:1s,guess:1s", error: `there is no "guess"`, hint: "auth, malformed, crash and threshold"},
+			{value: "auth:1s,auth:2s", error: "auth stands there twice", hint: "each once"},
+			{value: "auth=1s", error: `there is no "auth=1s"`, hint: "as auth:1s"},
+			{value: "auth:1", error: `"auth:1" is no time`, hint: "as auth:1s"},
+			{value: "crash:-1s", error: `"crash:-1s" is no time`, hint: "as auth:1s"},
+			{value: "crash:2h", error: `"crash:2h" is no time`, hint: "up to 1h"},
+			{value: "threshold:0s", error: "a threshold of nothing", hint: "off"},
+			{value: ",", error: "it names nothing", hint: "off, or"},
+		},
+		"SCHEDRESTD_EXEMPT": {
+			{value: "10.0.0.1/8", error: "10.0.0.1/8 is no network", hint: "10.0.0.0/8"},
+			{value: "login.example", error: "login.example is no network", hint: "addresses and networks"},
+			{value: "unix", error: "unix is no network", hint: "addresses and networks"},
+			{value: long, error: "33 networks, not from 1 to 32", hint: "addresses and networks"},
+			{value: ",", error: "0 networks", hint: "addresses and networks"},
+		},
+		"SCHEDRESTD_TRUSTED_PROXIES": {
+			{value: "unix:0,proxy.example", error: "proxy.example is no network", hint: "or unix:USER"},
+			{value: "192.0.2.7,unix", error: "unix: it names no user", hint: "as unix:haproxy"},
+			{value: "unix:", error: "unix:: it names no user", hint: "as unix:haproxy"},
+			{value: "unix:65534", error: "unix:65534: uid 65534 is whoever has no uid here", hint: "as unix:haproxy"},
+			{value: "unix:4294967295", error: "4294967295 is not a user id", hint: "as unix:haproxy"},
+			{value: "unix:nosuchuser", error: "nosuchuser", hint: "as unix:haproxy"},
+			{value: "unixes", error: "unixes is no network", hint: "or unix:USER"},
+			{value: "192.0.2.7/33", error: "192.0.2.7/33 is no network", hint: "or unix"},
+			{value: "fe80::1%eth0", error: "fe80::1%eth0 is no network", hint: "or unix"},
+		},
+		"SCHEDRESTD_RATE": {
+			{value: "0", error: "", hint: "50:200"},
+			{value: "50/s", error: "", hint: "50:200"},
+			{value: "50:0", error: "", hint: "50:200"},
+			{value: "2000000", error: "", hint: "from 1 to 1000000"},
+		},
+		"SCHEDRESTD_AUDIT_LOG": {
+			{value: "audit.log", error: "neither an absolute path nor stderr", hint: "/var/log/schedrestd/audit.log"},
+			{value: "syslog", error: "neither an absolute path nor stderr", hint: "or stderr"},
+		},
+		"SCHEDRESTD_AUDIT_FAIL": {
+			{value: "close", also: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed is open or closed"},
+			{value: "closed", error: "without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", hint: "SCHEDRESTD_AUDIT_LOG=/"},
+		},
+		"SCHEDRESTD_AUDIT_SYNC": {
+			{value: "true", also: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed is yes or no"},
+			{value: "yes", error: "without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", hint: "SCHEDRESTD_AUDIT_LOG=/"},
+			{value: "yes", also: "SCHEDRESTD_AUDIT_LOG=stderr", error: "with SCHEDRESTD_AUDIT_LOG=stderr", hint: "or the path of a file"},
+		},
+	}
+	for name, list := range tests {
+		if !slices.ContainsFunc(variables, func(v variable) bool { return v.name == name }) {
+			t.Errorf("%s is no variable", name)
+		}
+		for _, tt := range list {
+			t.Run(name+"="+tt.value[:min(len(tt.value), 40)], func(t *testing.T) {
+				path := site(t, sample)
+				t.Setenv("SCHED_JWT", "daemon")
+				t.Setenv(name, tt.value)
+				if also, value, ok := strings.Cut(tt.also, "="); ok {
+					t.Setenv(also, value)
+				}
+				for _, args := range [][]string{{"127.0.0.1:0"}, {"--check-confinement"}} { // neither comes so far as to start anything
+					var out, errOut bytes.Buffer
+					status := runHere(append([]string{"-f", path}, args...), &out, &errOut)
+					first, rest, _ := strings.Cut(errOut.String(), "\n")
+					if status != 1 || !strings.HasPrefix(first, "error: environment: "+name+"="+tt.value) ||
+						!strings.Contains(first, tt.error) || !strings.HasPrefix(rest, "hint: ") || !strings.Contains(rest, tt.hint) {
+						t.Errorf("%v: exit status %d:\n%s", args, status, &errOut)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestUnread: a variable that looks like the gateway's and is none is said to be read by nobody, with what was meant.
+func TestUnread(t *testing.T) {
+	var log bytes.Buffer
+	warnUnread([]string{
+		"SCHEDRESTD_AUDIT_LOGG=stderr", "SCHEDRESTD_FOO=1", "SLURMRESTD_PENALTY=off", "SCHEDRESTD_SECRET_SAUCE=a value that nobody sees",
+		"SCHEDRESTD_OPTIONS=-v", "SLURMRESTD_OPTIONS=-v", "SCHEDRESTD_RATE=5", "SLURMRESTD_SECURITY=become_user", // read, or not for the gateway
+		"SCHEDRESTD_RAT=", "SCHED_CONFF=/x", "SLURM_JOB_ID=7", "PATH=/bin", "SCHEDRESTDX=1",
+	}, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.MessageKey {
+			return slog.Attr{}
+		}
+		return a
+	}})))
+	want := `level=WARN name=SCHEDRESTD_AUDIT_LOGG hint="did you mean SCHEDRESTD_AUDIT_LOG?"
+level=WARN name=SCHEDRESTD_FOO hint="schedrestd(8) lists those that are read"
+level=WARN name=SCHEDRESTD_SECRET_SAUCE hint="schedrestd(8) lists those that are read"
+level=WARN name=SLURMRESTD_PENALTY hint="did you mean SLURMRESTD_PENALTIES?"
+`
+	if diff := cmp.Diff(want, log.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

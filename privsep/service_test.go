@@ -1,0 +1,65 @@
+package privsep
+
+import (
+	"slices"
+
+	"schedrestd/become"
+	"schedrestd/endpoint"
+	"schedrestd/ipc"
+)
+
+// serving is the service that -u user -g group asks for, where SchedUser= is sched.
+func serving(user, group, sched string) (s ipc.Service) {
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	if user != "" {
+		u, _, err := become.ParseUser(user)
+		must(err)
+		s.HasUser, s.HasGroup, s.Name, s.UID, s.GID, s.Given = true, true, u.String(), u.UID, u.GID, "-u "+user
+	}
+	if group != "" {
+		g, err := become.ParseGroup(group)
+		must(err)
+		s.HasGroup, s.GID, s.Given = true, g.GID, s.Given+" -g "+group
+	}
+	if sched != "" {
+		u, _, err := become.ParseUser(sched)
+		must(err)
+		s.SchedUser, s.SchedUID = sched, u.UID
+		s.SchedGroups, err = become.Groups(u)
+		must(err)
+	}
+	for _, uid := range []uint32{0, s.SchedUID} {
+		names, err := become.NamesOf(uid)
+		must(err)
+		s.Privileged = append(s.Privileged, names...)
+	}
+	slices.Sort(s.Privileged)
+	s.Privileged = slices.Compact(s.Privileged)
+	return s
+}
+
+// listens are LISTEN arguments, resolved.
+func listens(texts ...string) (list []ipc.Listen) {
+	for _, text := range texts {
+		e, err := endpoint.Parse(text)
+		if err != nil {
+			panic(err)
+		}
+		l := ipc.Listen{Text: text, Network: e.Network, TLS: e.TLS, Path: e.Path}
+		if e.Network == ipc.TCP {
+			found, err := e.Addresses()
+			if err != nil {
+				panic(err)
+			}
+			for _, a := range found {
+				l.Addresses = append(l.Addresses, ipc.Bound{IP: a.Addr().AsSlice(), Zone: a.Addr().Zone(), Port: a.Port()})
+			}
+		}
+		list = append(list, l)
+	}
+	return list
+}
