@@ -28,10 +28,10 @@ const module = "schedrestd/"
 var floors = [][]string{
 	{"errs", "model", "release", "rights", "typo"},
 	{"api/schema", "become", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
-	{"api", "conf", "rpc/message"},
+	{"api", "conf", "rpc/message", "service"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
-	{"ctld", "dbd", "keeper", "privsep", "worker"},
+	{"ctld", "dbd", "keeper", "privsep", "resolver", "worker"},
 	{"demo"},
 	{"bench", "cmd", "integration", "lint"},
 }
@@ -55,10 +55,12 @@ var only = map[string][]string{
 	"notify":   {}, // linked by what runs as root
 	"penalty":  {}, // linked by what runs as root
 	"rate":     {},
-	"plugin":   {"errs"},                               // reads command lines in what runs as root
-	"keeper":   {"hmackey", "ipc", "rate", "security"}, // holds keys
-	"rights":   {},                                     // linked by what runs as root
-	"sockdiag": {},                                     // linked by what runs as root
+	"plugin":   {"errs"},                                                 // reads command lines in what runs as root
+	"keeper":   {"hmackey", "ipc", "rate", "security"},                   // holds keys
+	"resolver": {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
+	"service":  {"ipc", "security"},
+	"rights":   {}, // linked by what runs as root
+	"sockdiag": {}, // linked by what runs as root
 	"socket":   {"errs", "guard", "rights"},
 	"typo":     {}, // linked by what runs as root
 }
@@ -154,7 +156,7 @@ func TestNames(t *testing.T) {
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "plugin",
-		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "ctld", module + "dbd"}
+		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "resolver", module + "service", module + "ctld", module + "dbd"}
 	decoders := []string{"encoding/json", "encoding/xml", "gopkg.in/yaml.v3"}
 	for _, p := range deps {
 		for _, r := range refused {

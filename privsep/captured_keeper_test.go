@@ -118,7 +118,7 @@ var sayings = []said{
 	// What is not in the book, or not for a worker to say.
 	{name: "a word that is not in the book", frame: word(99, 0), ends: true},
 	{name: "a kind that is 0", frame: word(0, 0), ends: true},
-	{name: "the parent's word, KeeperSetup", frame: word(ipc.KindKeeperSetup, 8), ends: true},
+	{name: "the parent's word, ServiceSetup", frame: word(ipc.KindServiceSetup, 8), ends: true},
 	{name: "the parent's word, Posture", frame: word(ipc.KindPosture, 2), ends: true},
 	{name: "a key of its own", frame: word(ipc.KindKeyFD, 5), ends: true},
 	{name: "a key of tokens of its own", frame: word(ipc.KindTokenKeyFD, 5), ends: true},

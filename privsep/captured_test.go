@@ -120,7 +120,7 @@ var attacks = []attack{
 	frame("a key of tokens, to the parent", ipc.KindTokenKeyFD, 5, 0),
 	frame("a key set, to the parent", ipc.KindJWKSFD, 1, 0),
 	frame("a client of the keeper's, to the parent", ipc.KindClient, 4, 0),
-	frame("a channel to the keeper, to the parent", ipc.KindKeeperFD, 0, 0),
+	frame("a channel to the keeper, to the parent", ipc.KindServiceFD, 1, 0),
 	frame("the keeper's word, Kept", ipc.KindKept, 7, 0),
 	frame("the keeper's word, Breach, of a sibling", ipc.KindBreach, 6, 0, 0, 2),
 	frame("a request to sign, to the parent", ipc.KindSign, 16, 0),

@@ -30,7 +30,6 @@ type counters struct {
 
 	dialled, undialled, limited count // ways to daemons: opened, not to be had, asked for too often
 	spares                      count // … readied for later
-	names                       count // of users and groups that were asked for
 }
 
 // turnedAway counts one connection that was closed with that status.
@@ -81,7 +80,7 @@ func (s *slots) counters() []any {
 		"workers", slog.GroupValue(
 			slog.Any("born", &c.born), slog.Any("done", &c.done), slog.Any("died", &c.died), slog.Any("killed", &c.killed), slog.Any("caged", &c.caged)),
 		"errands", slog.GroupValue(
-			slog.Any("dialled", &c.dialled), slog.Any("undialled", &c.undialled), slog.Any("limited", &c.limited), slog.Any("spares", &c.spares), slog.Any("names", &c.names)),
+			slog.Any("dialled", &c.dialled), slog.Any("undialled", &c.undialled), slog.Any("limited", &c.limited), slog.Any("spares", &c.spares)),
 	}
 }
 

@@ -31,13 +31,16 @@ func becoming(t *testing.T, c Config) (*gateway, string) {
 	needRoot(t)
 	path := room(t) + "/s"
 	c.Listen = []string{"unix:" + path}
-	c.Switches.BecomeUser, c.Strangers = true, !c.Strangers
+	c.Switches.BecomeUser = true
+	if c.ResolverArgv == nil {
+		c.ResolverArgv = []string{"names everyone"}
+	}
 	c.Setup.Local = true
 	return serve(t, nil, c), path
 }
 
-// accountsAlone turns away whose uid is no user's, as a gateway does that is no test's.
-var accountsAlone = Config{Strangers: true}
+// accountsAlone turns away uids that no user has, as a real gateway does.
+var accountsAlone = Config{ResolverArgv: []string{"good"}}
 
 // ask makes one request on c.
 func ask(c net.Conn, path string) (int, string, error) {
@@ -127,7 +130,7 @@ func children(t *testing.T, pid int) (list []int) {
 		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) && f[0] != "Z" {
 			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
-			if !strings.HasSuffix(string(line), ipc.AnchorMode+"\x00") && !strings.Contains(string(line), "getent\x00") { // who asks for a name is no worker
+			if !strings.HasSuffix(string(line), ipc.AnchorMode+"\x00") && !strings.Contains(string(line), "getent\x00") && !strings.HasPrefix(string(line), serviceName(ipc.Resolver)) {
 				list = append(list, n)
 			}
 		}
@@ -253,7 +256,7 @@ func TestStrangers(t *testing.T) {
 
 // TestSubordinate: a uid that is no user's gets no worker, however many of them one user has.
 func TestSubordinate(t *testing.T) {
-	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {Strangers: true, Switches: security.Switches{WorkerPerConnection: true}}} {
+	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {ResolverArgv: accountsAlone.ResolverArgv, Switches: security.Switches{WorkerPerConnection: true}}} {
 		t.Run(name, func(t *testing.T) {
 			g, socket := becoming(t, c)
 			for range 2 { // the second time it is known

@@ -60,9 +60,16 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer audit.close()
-	m := newMeans(c, audit)
+	resolver, err := newSupervisor(ipc.Resolver, c, who, c.Resolver, c.ResolverArgv)
+	if err != nil {
+		return err
+	}
+	m := newMeans(c, audit, resolver)
 	defer m.end()
 	if err := m.begin(c, who, program, nil); err != nil {
+		return err
+	}
+	if err := resolver.start(m.plain); err != nil {
 		return err
 	}
 	v := &visit{means: m, config: c, who: who, client: client, keys: keys, done: make(chan error, 1)}
@@ -187,6 +194,9 @@ func (v *visit) hear() error {
 			v.spawner.announce(v.config, v.who, security.Sealed(*m))
 			v.config.announceRules()
 			if err = v.keys.give(v.worker.channel); err == nil {
+				err = v.greet(v.worker)
+			}
+			if err == nil {
 				err = v.hand()
 			}
 		case *ipc.Refused:

@@ -46,7 +46,7 @@ func playKeeper(part string) int {
 			return keeping.Main()
 		}
 	}
-	c, err := ipc.Open(ipc.KeeperChannelFD, ipc.Keeper, ipc.Parent)
+	c, err := ipc.Open(ipc.ServiceChannelFD, ipc.Keeper, ipc.Parent)
 	if err != nil {
 		return 9
 	}

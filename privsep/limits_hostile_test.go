@@ -388,60 +388,6 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers: one worker's questions wait for a slow directory; the parent's own, and another worker's, don't wait behind them.
-func TestNamesOfOthers(t *testing.T) {
-	d := newDirectory()
-	slow := make(chan struct{})
-	d.user = func(uid uint32) (string, error) {
-		if uid >= 1000 {
-			<-slow
-		}
-		return fmt.Sprint("u", uid), nil
-	}
-	captured, honest := d.inquirer(), d.inquirer()
-	var asked sync.WaitGroup
-	for i := range uint32(mostAsked) {
-		asked.Go(func() { captured.ask(who{number: 1000 + i}) })
-	}
-	for len(captured.turn) < cap(captured.turn) {
-		time.Sleep(time.Millisecond)
-	}
-	if name, _ := d.name(false, 7); name != "u7" {
-		t.Errorf("the parent hears %q", name)
-	}
-	if known, _ := honest.ask(who{number: 8}); known.text != "u8" {
-		t.Errorf("another worker hears %q", known.text)
-	}
-	close(captured.over) // it is dead: what waits is not asked
-	close(slow)
-	asked.Wait()
-	if len(d.known) > 2+cap(captured.turn) {
-		t.Errorf("%d names were asked for", len(d.known))
-	}
-}
-
-// TestNamesHaveARate: who asks for new names without end gets them slowly.
-func TestNamesHaveARate(t *testing.T) {
-	d := newDirectory()
-	d.user = func(uint32) (string, error) { return "u", nil }
-	i := d.inquirer()
-	began := time.Now()
-	for n := range uint32(askBurst + askRate/2) {
-		i.ask(who{number: n})
-	}
-	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("%d names within %s", askBurst+askRate/2, took)
-	}
-	i.paid.Owe(began, knownBurst)
-	began = time.Now()
-	for range knownRate / 2 {
-		i.ask(who{number: 1}) // which is known
-	}
-	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("%d names that are known within %s", knownRate/2, took)
-	}
-}
-
 // TestAsksForLeaveOnAndOn: a worker that asks for leave faster than it gets it is told to come later, and one that asks on without end is ended.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	channel, _ := channelTo(t, ipc.Worker)

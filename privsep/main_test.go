@@ -44,6 +44,8 @@ func TestMain(m *testing.M) {
 		os.Exit(playAct())
 	case os.Args[0] == programName:
 		os.Exit(playWorker(os.Args[1]))
+	case os.Args[0] == serviceName(ipc.Resolver):
+		os.Exit(playResolver(os.Args[1]))
 	case os.Args[0] == keeperName:
 		os.Exit(playKeeper(os.Args[1]))
 	case os.Getenv(parentEnv) != "":
@@ -208,6 +210,12 @@ func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 	}
 	if c.KeeperArgv == nil {
 		c.KeeperArgv = []string{"good"}
+	}
+	if c.Resolver == "" {
+		c.Resolver = binary
+	}
+	if c.ResolverArgv == nil {
+		c.ResolverArgv = []string{"good"}
 	}
 	if c.Setup.Limits == (ipc.Limits{}) {
 		c.Setup.Limits = testLimits

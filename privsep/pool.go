@@ -246,10 +246,7 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
-			if p.hello != nil {
-				err = p.hello(w)
-			}
-			if err == nil {
+			if err = p.greet(w); err == nil {
 				p.setReady(w, security.Sealed(*m))
 				ready()
 			}
@@ -275,6 +272,16 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 			return err
 		}
 	}
+}
+
+// greet tells a worker that is ready what it needs before its first connection.
+func (m means) greet(w *worker) error {
+	for _, hello := range m.hello {
+		if err := hello(w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *pool) setReady(w *worker, sealed security.Sealed) {

@@ -43,7 +43,6 @@ func (m means) hire(c Config, at post) (*worker, error) {
 	born := birth{role: ipc.Worker, program: m.spawner.program, argv: m.spawner.argv, threads: at.threads, who: at.who}
 	process, err := m.spawner.employ(born, c, m.slots.quotas.of(at.who.UID, at.place, c), func(p *process, tasks uint64) ipc.Message {
 		setup.Requests, setup.Tasks = uint32(at.requests), uint32(tasks)
-		m.names.introduce(&setup, at.who.UID, c.Log)
 		if !setup.Inetd { // where it has no others beside it
 			setup.Controllers = spread(setup.Controllers, setup.MorePorts, p.number)
 			setup.Front = spread(setup.Front, setup.MorePorts, p.number)
@@ -75,7 +74,6 @@ func (w *worker) hear(m ipc.Message) (done bool, err error) {
 // bury is the process's, and ends what was done for it.
 func (w *worker) bury(patience time.Duration) (status string) {
 	status = w.process.bury(patience)
-	w.errands.end()
 	w.audit.bury(status)
 	return status
 }

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/auth"
 	"schedrestd/ipc"
 )
@@ -143,7 +145,7 @@ func (s *server) hear() {
 			s.take(m.FDs[0], msg)
 		case *ipc.Streams:
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
-		case *ipc.Dialed, *ipc.Undialed, *ipc.Known:
+		case *ipc.Dialed, *ipc.Undialed:
 			s.errands.hear(m)
 		case *ipc.Spares:
 			s.errands.stock.shelf(msg.Stock).put(m.FDs, time.Now())
@@ -153,8 +155,8 @@ func (s *server) hear() {
 			s.tokens.hear(m.FDs[0], msg)
 		case *ipc.KeyChanged:
 			s.tokens.judge.ForgetAll()
-		case *ipc.KeeperFD:
-			err = s.tokens.keeper.connect(m.FDs[0])
+		case *ipc.ServiceFD:
+			err = s.connect(msg.Service, m.FDs[0])
 		case *ipc.Certificate, *ipc.ClientCA, *ipc.Tickets:
 			err = s.secure.hear(m)
 		case *ipc.Pause:
@@ -176,6 +178,18 @@ func (s *server) hear() {
 			return
 		}
 	}
+}
+
+// connect uses the channel fd to a service from now on.
+func (s *server) connect(service ipc.Role, fd int) error {
+	switch service {
+	case ipc.Keeper:
+		return s.tokens.keeper.connect(fd)
+	case ipc.Resolver:
+		return s.errands.resolver.connect(fd)
+	}
+	_ = unix.Close(fd)
+	return fmt.Errorf("channel to an unknown service: %s", service)
 }
 
 // take puts a handed connection where http.Server accepts it.
