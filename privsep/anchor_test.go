@@ -133,6 +133,7 @@ func TestQueuedOverLoss(t *testing.T) {
 	g := serve(t, nil, Config{User: "nobody", Group: "nogroup", Workers: 1})
 	worker := g.workerPID()
 	must(t, syscall.Kill(worker, syscall.SIGSTOP)) // what comes now waits in its channel
+	await(t, "the worker has stopped", func() bool { return strings.HasPrefix(status(t, worker, "State"), "T") })
 	answered := make(chan error, 3)
 	for range cap(answered) {
 		c, err := net.Dial("tcp", g.addr)

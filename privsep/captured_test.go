@@ -142,12 +142,8 @@ var attacks = []attack{
 	frame("spares for a daemon that is not in the configuration", ipc.KindStock, 2, 0, 1, 200),
 	frame("spares for it, as the parent would bring them", ipc.KindSpares, 2, 0),
 	frame("a way of no kind", ipc.KindDial, 10, 0, 8, 99),
-	{"the names of 1000 users at once", func() string {
-		for i := range uint32(1000) {
-			send(&ipc.Who{ID: uint64(i), Number: 3_000_000 + i})
-		}
-		return wait()
-	}},
+	frame("a name, of the parent", ipc.KindWho, 15, 0),
+	frame("a name, as the resolver finds it", ipc.KindKnown, 15, 0),
 	{"400 ways at once", func() string {
 		for i := range uint64(400) {
 			send(&ipc.Dial{ID: 1<<32 + i, Way: ipc.WayController})
@@ -249,11 +245,6 @@ func send(m ipc.Message) {
 		put(m.ID, 8)
 		put(uint64(m.Way), 1)
 		put(uint64(m.Index), 1)
-	case *ipc.Who:
-		put(m.ID, 8)
-		put(0, 1)
-		put(uint64(m.Number), 4)
-		put(0, 2) // no name
 	}
 	sendFrame(raw, 0)
 }

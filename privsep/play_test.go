@@ -83,7 +83,7 @@ const refusedCluster = "refused"
 // hereMsg is what a worker logs with the token that it answers for its pid (pidOf).
 const hereMsg = "a worker is here"
 
-func goodHandler(s ipc.Setup, tokens *program.Tokens, _ *program.Errands) (http.Handler, error) {
+func goodHandler(s ipc.Setup, tokens *program.Tokens, errands *program.Errands) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
@@ -93,6 +93,7 @@ func goodHandler(s ipc.Setup, tokens *program.Tokens, _ *program.Errands) (http.
 	mux := http.NewServeMux()
 	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, pid) })
 	mux.HandleFunc("/setup", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s) })
+	mux.HandleFunc("/name", nameHandler(errands))
 	mux.HandleFunc("/verdict", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, verdict(r, tokens.Judge())) })
 	mux.HandleFunc("/peer", func(w http.ResponseWriter, r *http.Request) {
 		p, _ := auth.PeerFrom(r.Context())

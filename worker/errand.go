@@ -89,8 +89,8 @@ const nameLimit = 10 * time.Second
 
 var errUnnamed = errors.New("the databases of users and groups can't be asked now")
 
-// name is the name of a user or group; "" when it has none.
-func (e *Errands) name(group bool, number uint32) (string, error) {
+// Name returns the name of a user or group, "" when it has none.
+func (e *Errands) Name(group bool, number uint32) (string, error) {
 	if e == nil {
 		return "", errUnnamed
 	}
@@ -148,7 +148,7 @@ func (e *Errands) ownName(uid uint32) func() string {
 		if n := last.Load(); n != nil && time.Now().Before(n.until) {
 			return n.text
 		}
-		text, err := e.name(false, uid)
+		text, err := e.Name(false, uid)
 		if err != nil {
 			slog.Warn("name of the worker's user not found: requests that have a name are answered 401", "uid", uid, "error", err,
 				"hint", fmt.Sprintf("getent passwd %d", uid))

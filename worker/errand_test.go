@@ -199,7 +199,7 @@ func TestErrandNames(t *testing.T) {
 	if got := u.Group(3); got != "3" {
 		t.Errorf("group 3: %q", got)
 	}
-	if _, err := e.name(true, 3); !errors.Is(err, errUnnamed) {
+	if _, err := e.Name(true, 3); !errors.Is(err, errUnnamed) {
 		t.Errorf("group 3: %v", err)
 	}
 }
@@ -250,7 +250,7 @@ func TestNamesOfTheNextResolver(t *testing.T) {
 	first := serveNames(t, e, func(*ipc.Who) *ipc.Known { close(asked); return nil })
 	answer := make(chan string)
 	go func() {
-		name, _ := e.name(false, 1)
+		name, _ := e.Name(false, 1)
 		answer <- name
 	}()
 	<-asked

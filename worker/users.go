@@ -47,8 +47,8 @@ func newUsers(e *Errands) *users {
 	return &users{
 		number:    e.number,
 		resolving: make(chan struct{}, 1),
-		user:      names{plain: api.Numbers{}.User, now: time.Now, look: func(uid uint32) (string, error) { return e.name(false, uid) }},
-		group:     names{plain: api.Numbers{}.Group, now: time.Now, look: func(gid uint32) (string, error) { return e.name(true, gid) }},
+		user:      names{plain: api.Numbers{}.User, now: time.Now, look: func(uid uint32) (string, error) { return e.Name(false, uid) }},
+		group:     names{plain: api.Numbers{}.Group, now: time.Now, look: func(gid uint32) (string, error) { return e.Name(true, gid) }},
 	}
 }
 
