@@ -69,9 +69,6 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := m.begin(c, who, program, nil); err != nil {
 		return err
 	}
-	if err := resolver.start(m.plain); err != nil {
-		return err
-	}
 	v := &visit{means: m, config: c, who: who, client: client, keys: keys, done: make(chan error, 1)}
 	if err := v.start(); err != nil {
 		return err
@@ -194,7 +191,7 @@ func (v *visit) hear() error {
 			v.spawner.announce(v.config, v.who, security.Sealed(*m))
 			v.config.announceRules()
 			if err = v.keys.give(v.worker.channel); err == nil {
-				err = v.greet(v.worker)
+				err = v.resolver.startWhenUsed(v.plain, v.worker)
 			}
 			if err == nil {
 				err = v.hand()

@@ -139,6 +139,9 @@ func (s *supervisor) keep(first chan<- error) {
 		case <-time.After(pause(failures)):
 		}
 	}
+	if first != nil {
+		first <- errs.New(errs.Unavailable, "%s", stopping)
+	}
 }
 
 // live is the whole life of one process of the service.
@@ -289,9 +292,9 @@ func (s *supervisor) connect(c *serviceClient) error {
 	if p == nil {
 		return nil
 	}
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fds, err := s.pair()
 	if err != nil {
-		return errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", s.role)
+		return err
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
@@ -300,6 +303,52 @@ func (s *supervisor) connect(c *serviceClient) error {
 	}
 	c.has = p
 	return c.worker.channel.Send(&ipc.ServiceFD{Service: s.role}, fds[1])
+}
+
+// pair makes a channel between the service and a worker.
+func (s *supervisor) pair() (fds [2]int, err error) {
+	fds, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	return fds, errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", s.role)
+}
+
+// startWhenUsed gives w a channel to a service that does not run, and starts the service when w first sends
+// something. A worker of a single client rarely does, and another process costs as much as its request.
+func (s *supervisor) startWhenUsed(from *spawner, w *worker) error {
+	fds, err := s.pair()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fds[1])
+	ours := os.NewFile(uintptr(fds[0]), s.role.String())
+	raw, err := ours.SyscallConn()
+	if err != nil {
+		ours.Close()
+		return err
+	}
+	s.running.Go(func() {
+		defer ours.Close()
+		used := false
+		_ = raw.Read(func(fd uintptr) bool {
+			n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+			used = err == nil && n > 0
+			return err != unix.EAGAIN && err != unix.EINTR
+		})
+		if !used {
+			return // the worker has exited
+		}
+		if err := s.start(from); err != nil {
+			s.config.Log.Error(s.role.String()+" not started", about(errs.HintOf(err), "error", err)...)
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c := &serviceClient{worker: w, has: s.process}
+		s.clients[w.number] = c
+		if s.serving {
+			_ = raw.Control(func(fd uintptr) { _ = s.process.channel.TrySend(&ipc.Client{Number: w.number}, int(fd)) })
+		}
+	})
+	return w.channel.Send(&ipc.ServiceFD{Service: s.role}, fds[1])
 }
 
 // trySend sends m to the service, if there is one that reads.
