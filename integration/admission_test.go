@@ -366,7 +366,7 @@ func TestRate(t *testing.T) {
 	a.until(c, http.StatusOK)
 }
 
-// TestCounters: SIGUSR1 has the gateway, each worker and the keeper write what they counted, and what was asked before is in it.
+// TestCounters: SIGUSR1 has the gateway, each worker, the keeper and the resolver write what they counted, and what was asked before is in it.
 func TestCounters(t *testing.T) {
 	var log string
 	s := newSecure(t)
@@ -395,7 +395,7 @@ func TestCounters(t *testing.T) {
 		must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
 		time.Sleep(200 * time.Millisecond)
 		text := g.log()
-		return strings.Contains(text, "penalties.malformed=1") && strings.Contains(text, `msg="keeper: counters"`) && strings.Count(text, `msg="worker: counters"`) >= len(g.workers())
+		return strings.Contains(text, "penalties.malformed=1") && strings.Contains(text, `msg="keeper: counters"`) && strings.Contains(text, `msg="resolver: counters"`) && strings.Count(text, `msg="worker: counters"`) >= len(g.workers())
 	})
 	sums := map[string]int{}
 	for line := range strings.Lines(g.log()) {

@@ -48,10 +48,11 @@ func (c *counters) turnedAway(status int) {
 
 // accounts is all that is counted: the parent's own, in one line, and what workers and the keeper say, in one of each.
 type accounts struct {
-	slots *slots
-	audit *audit // nil: there is none
-	pools *pools
-	keys  *keyring
+	slots    *slots
+	audit    *audit // nil: there is none
+	pools    *pools
+	keys     *keyring
+	resolver *supervisor
 }
 
 // show has them written to the log. Requests are counted where they are read, by a worker, whose word that is.
@@ -59,6 +60,7 @@ func (a accounts) show() {
 	a.slots.log.Info("counters", append(a.slots.counters(), a.audit.counters())...)
 	a.pools.each((*pool).show)
 	a.keys.keeper.show()
+	a.resolver.show()
 }
 
 // counters is of connections and of those who served them.

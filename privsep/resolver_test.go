@@ -142,6 +142,8 @@ func (everyone) Serve(c *serving.Client) {
 	})
 }
 
+func (everyone) Counters() []any { return nil }
+
 func nameOf(q *ipc.Who) *ipc.Known {
 	return &ipc.Known{ID: q.ID, Sure: true, Name: fmt.Sprint("user", q.Number)}
 }

@@ -64,7 +64,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	m.hello = append(m.hello, keys.hello)
-	defer onRequest(accounts{m.slots, audit, m.pools, keys}.show)()
+	defer onRequest(accounts{m.slots, audit, m.pools, keys, resolver}.show)()
 	defer m.end()
 	if err := m.begin(c, who, program, keys.keeper.program); err != nil {
 		return err

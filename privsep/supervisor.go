@@ -364,6 +364,15 @@ func (s *supervisor) trySend(m ipc.Message, fds ...int) error {
 	return s.process.channel.TrySend(m, fds...)
 }
 
+// show has the service write what it counted to the log.
+func (s *supervisor) show() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving {
+		s.process.signal(unix.SIGUSR1)
+	}
+}
+
 // watch asks the service now and then whether it still reads its channel.
 func (s *supervisor) watch() {
 	tick := time.NewTicker(s.config.Silence / 4)

@@ -3,6 +3,7 @@ package resolver
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/become"
@@ -18,6 +19,7 @@ type directory struct {
 	userID, groupID func(string) (uint32, error)
 	now             func() time.Time
 	forWorkers      chan struct{} // holds an element for each look-up that runs for a worker
+	lookedUp        atomic.Uint64
 	forParent       chan struct{} // … for the parent: what it asks must not wait behind workers' questions
 
 	mu    sync.Mutex
@@ -146,6 +148,7 @@ func (d *directory) find(q question) (answer, error) {
 	if known, ok := d.kept(q); ok { // found while this one waited
 		return known, nil
 	}
+	d.lookedUp.Add(1)
 	found, err := d.look(q)
 	switch errs.KindOf(err) {
 	case errs.NotFound, errs.Invalid: // what can't be a name belongs to no user

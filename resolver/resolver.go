@@ -14,6 +14,7 @@ package resolver
 
 import (
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 
 	"schedrestd/ipc"
@@ -35,12 +36,19 @@ func Main() int {
 type resolver struct {
 	parent *ipc.Channel
 	names  *directory
+	asked  atomic.Uint64 // questions
+}
+
+// Counters returns what was counted since the start.
+func (r *resolver) Counters() []any {
+	return []any{"names", slog.GroupValue(slog.Uint64("asked", r.asked.Load()), slog.Uint64("looked_up", r.names.lookedUp.Load()))}
 }
 
 // Hear answers the parent's questions, each when its answer is known.
 func (r *resolver) Hear(m ipc.Received) (done bool, err error) {
 	switch q := m.Message.(type) {
 	case *ipc.Who:
+		r.asked.Add(1)
 		go func() { _ = r.parent.Send(known(q, r.names.ask)) }()
 		return true, nil
 	}
@@ -54,16 +62,17 @@ const mostAsked = 64
 func (r *resolver) Serve(c *service.Client) {
 	i := r.names.inquirer()
 	defer close(i.over)
-	var asked atomic.Int32
+	var open atomic.Int32
 	c.Each(func(m ipc.Message) (done bool, err error) {
 		switch q := m.(type) {
 		case *ipc.Who:
-			if asked.Add(1) > mostAsked {
+			r.asked.Add(1)
+			if open.Add(1) > mostAsked {
 				return true, fmt.Errorf("it asked for more than %d names at a time", mostAsked)
 			}
 			go func() {
 				a := known(q, i.ask)
-				asked.Add(-1)
+				open.Add(-1)
 				c.Answer(a)
 			}()
 			return true, nil

@@ -31,6 +31,9 @@ type Service interface {
 
 	// Serve answers one worker until its channel closes.
 	Serve(c *Client)
+
+	// Counters returns what was counted since the start, for the log.
+	Counters() []any
 }
 
 // Main is the whole life of a service. It returns the exit status: 0 when the parent closed the
@@ -38,7 +41,9 @@ type Service interface {
 // is the last step before Ready; build makes the service, which may send to the parent.
 func Main(role ipc.Role, confine func(ipc.Seal) (security.Sealed, error), build func(parent *ipc.Channel) Service) int {
 	// Signals that a terminal or a service manager sends to all processes are for the parent.
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGUSR1)
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1) // from the first moment on, since it would end the process
 	parent, err := ipc.Open(ipc.ServiceChannelFD, role, ipc.Parent)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
@@ -51,7 +56,13 @@ func Main(role ipc.Role, confine func(ipc.Seal) (security.Sealed, error), build 
 		}
 		return 1
 	}
-	if err := Run(role, parent, build(parent)); err != nil {
+	s := build(parent)
+	go func() {
+		for range asked {
+			slog.Info("counters", s.Counters()...)
+		}
+	}()
+	if err := Run(role, parent, s); err != nil {
 		slog.Error(role.String()+" lost its parent", "error", err)
 		return 1
 	}
