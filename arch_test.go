@@ -31,7 +31,7 @@ var floors = [][]string{
 	{"api", "conf", "rpc/message", "service"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
-	{"ctld", "dbd", "keeper", "privsep", "resolver", "worker"},
+	{"auditor", "ctld", "dbd", "keeper", "privsep", "resolver", "worker"},
 	{"demo"},
 	{"bench", "cmd", "integration", "lint"},
 }
@@ -59,8 +59,9 @@ var only = map[string][]string{
 	"keeper":   {"hmackey", "ipc", "rate", "security"},                   // holds keys
 	"resolver": {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
 	"service":  {"ipc", "security"},
-	"rights":   {}, // linked by what runs as root
-	"sockdiag": {}, // linked by what runs as root
+	"auditor":  {"ipc", "rate", "security", "service"}, // writes what workers say
+	"rights":   {},                                     // linked by what runs as root
+	"sockdiag": {},                                     // linked by what runs as root
 	"socket":   {"errs", "guard", "rights"},
 	"typo":     {}, // linked by what runs as root
 }
@@ -156,7 +157,7 @@ func TestNames(t *testing.T) {
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "plugin",
-		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "resolver", module + "service", module + "ctld", module + "dbd"}
+		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "resolver", module + "auditor", module + "service", module + "ctld", module + "dbd"}
 	decoders := []string{"encoding/json", "encoding/xml", "gopkg.in/yaml.v3"}
 	for _, p := range deps {
 		for _, r := range refused {

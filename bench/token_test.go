@@ -59,7 +59,7 @@ const (
 // printPosture confines itself as a keeper does, and prints the process
 // attributes that a keeper started from here must have.
 func printPosture() error {
-	if err := errors.Join(security.LimitTasks(keeperTasks), security.Confine(keeperFiles)); err != nil {
+	if err := errors.Join(security.LimitTasks(keeperTasks), security.Confine(keeperFiles, false)); err != nil {
 		return err
 	}
 	posture, err := security.Measure()

@@ -1,7 +1,7 @@
 # Puts what is in bin/ in its place, with pages and units. It is part of the Makefile, and it is
 # the Makefile of the archive that "make dist" packs.
 
-# DESTDIR goes before each of these, for a package. Worker, keeper and resolver are looked for beside schedrestd.
+# DESTDIR goes before each of these, for a package. Worker, keeper, resolver and auditor are looked for beside schedrestd.
 PREFIX      ?= /usr/local
 BINDIR      ?= $(PREFIX)/bin
 SBINDIR     ?= $(PREFIX)/sbin
@@ -23,7 +23,7 @@ SERVERS  = schedrestd scheddbd
 COMMANDS = schedctl
 # For everybody to execute and nobody to read: such a process can't be traced by others of its
 # user, not even before its first instruction.
-UNREADABLE = schedrestd-worker schedrestd-keeper schedrestd-resolver schedctld
+UNREADABLE = schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedctld
 
 UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))
 PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))

@@ -26,6 +26,7 @@ var installed = map[string]fs.FileMode{
 	"sbin/schedctld":           0o711,
 	"sbin/schedrestd-keeper":   0o711,
 	"sbin/schedrestd-resolver": 0o711,
+	"sbin/schedrestd-auditor":  0o711,
 	"sbin/schedrestd-worker":   0o711,
 
 	"lib/systemd/system/schedctld.service":         0o644,

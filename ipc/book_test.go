@@ -96,7 +96,7 @@ func TestPermit(t *testing.T) {
 // TestEveryRowIsHeard: what the book permits, somebody has to hear; and each who hears has to have an end for the rest.
 func TestEveryRowIsHeard(t *testing.T) {
 	heard := map[Role]map[string]bool{}
-	for role, dirs := range map[Role][]string{Parent: {"../privsep"}, Worker: {"../worker"}, Keeper: {"../keeper"}, Resolver: {"../service", "../resolver"}} {
+	for role, dirs := range map[Role][]string{Parent: {"../privsep"}, Worker: {"../worker"}, Keeper: {"../keeper"}, Resolver: {"../service", "../resolver"}, Auditor: {"../service", "../auditor"}} {
 		heard[role] = map[string]bool{"Posture": true} // HearBirth does
 		var files []string
 		for _, dir := range dirs {
@@ -145,7 +145,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 		}
 	}
 	for _, r := range book {
-		for _, role := range []Role{Parent, Worker, Keeper, Resolver} {
+		for _, role := range []Role{Parent, Worker, Keeper, Resolver, Auditor} {
 			if r.To.Has(role) && !heard[role][r.Name] {
 				t.Errorf("no %s hears %s", role, r.Name)
 			}

@@ -15,14 +15,15 @@ const (
 	Worker
 	Keeper
 	Resolver
+	Auditor
 )
 
 // Services are the roles of the unprivileged processes that work for the parent and for
 // the workers.
-const Services = Keeper | Resolver
+const Services = Keeper | Resolver | Auditor
 
 // roleNames are the roles' names, in the order of their bits.
-var roleNames = []string{"parent", "worker", "keeper", "resolver"}
+var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor"}
 
 // Has tells whether one is among r.
 func (r Role) Has(one Role) bool { return r&one != 0 }
@@ -143,6 +144,12 @@ const (
 	KindBreach       Kind = 50
 	KindStock        Kind = 51
 	KindSpares       Kind = 52
+	KindLogFD        Kind = 53
+	KindFacts        Kind = 54
+	KindGone         Kind = 55
+	KindExited       Kind = 56
+	KindFollow       Kind = 57
+	KindFollowed     Kind = 58
 )
 
 // String is the kind's name in the book, or its number when it isn't there.

@@ -23,15 +23,23 @@ func (s *ServiceSetup) walk(w *walker) {
 	s.Seal.walk(w)
 }
 
-// Client gives a service its end of a channel to the worker Number.
+// Client gives a service its end of a channel to the worker Number, with what the parent knows of it.
 type Client struct {
-	Number uint32
+	Number   uint32
+	PID      uint32
+	UID      uint32
+	Requests uint32 // that it may answer at a time
 }
 
 // Kind is KindClient.
 func (*Client) Kind() Kind { return KindClient }
 
-func (c *Client) walk(w *walker) { w.u32(&c.Number) }
+func (c *Client) walk(w *walker) {
+	w.u32(&c.Number)
+	w.u32(&c.PID)
+	w.u32(&c.UID)
+	w.u32(&c.Requests)
+}
 
 // Breach reports to the parent that the worker Number broke the protocol on its channel to the
 // service. The service no longer serves it; the parent kills it.
@@ -57,4 +65,4 @@ type ServiceFD struct {
 // Kind is KindServiceFD.
 func (*ServiceFD) Kind() Kind { return KindServiceFD }
 
-func (s *ServiceFD) walk(w *walker) { enum(w, &s.Service, "service", Keeper, Resolver) }
+func (s *ServiceFD) walk(w *walker) { enum(w, &s.Service, "service", Keeper, Auditor) }

@@ -62,7 +62,7 @@ func begin(channel *ipc.Channel) error {
 	if err := security.LimitTasks(uint64(setup.Tasks)); err != nil {
 		return err
 	}
-	if err := security.Confine(uint64(setup.Files)); err != nil {
+	if err := security.Confine(uint64(setup.Files), false); err != nil {
 		return err
 	}
 	if err := security.Prove(expect.Map()); err != nil {

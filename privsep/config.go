@@ -34,6 +34,8 @@ type Config struct {
 	KeeperArgv   []string
 	Resolver     string // the resolver's program; "" is schedrestd-resolver beside this program
 	ResolverArgv []string
+	Auditor      string // the auditor\'s program; "" is schedrestd-auditor beside this program
+	AuditorArgv  []string
 	SharedRoot   bool        // workers and keeper see the machine's file system; tests play some that write to it
 	Workers      int         // size of the pool
 	Connections  int         // --max-connections

@@ -113,7 +113,7 @@ func (g *greeting) introduce(now *news) error {
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
-	_ = now.keeper.channel.Send(&ipc.Client{Number: g.worker.number}, fds[0])
+	_ = now.keeper.channel.Send(g.worker.card(), fds[0])
 	g.keeper = now.keeper
 	return g.worker.channel.Send(&ipc.ServiceFD{Service: ipc.Keeper}, fds[1])
 }

@@ -44,6 +44,11 @@ func newMeans(c Config, audit *audit, resolver *supervisor) means {
 		m.hello = append(m.hello, resolver.introduce)
 	}
 	m.slots.silent = func() { m.pools.each((*pool).excuseSilent) }
+	if audit != nil {
+		audit.accuse, audit.last = m.pools.accuse, m.slots.number.Load
+		audit.holds = func(say func(uint32, *connection)) { m.pools.each(func(p *pool) { p.eachHeld(say) }) }
+		m.hello = append(m.hello, audit.introduce)
+	}
 	return m
 }
 

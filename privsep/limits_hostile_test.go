@@ -2,7 +2,6 @@ package privsep
 
 import (
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -385,65 +384,6 @@ func TestQuotas(t *testing.T) {
 	}
 	if qs.list[place{1, 0}] != nil || len(qs.list) > mostQuotas {
 		t.Errorf("%d quotas", len(qs.list))
-	}
-}
-
-// TestAsksForLeaveOnAndOn: a worker that asks for leave faster than it gets it is told to come later, and one that asks on without end is ended.
-func TestAsksForLeaveOnAndOn(t *testing.T) {
-	channel, _ := channelTo(t, ipc.Worker)
-	a := newAuditor(new(audit), &process{channel: channel}, 7, 1000, func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
-	a.asked.Owe(time.Now(), 3600*changeRate)
-	begun, said := time.Now(), 0
-	var err error
-	for err == nil {
-		said++
-		_, err = a.hear(&ipc.Intent{ID: uint64(said)})
-	}
-	most := laterRate * (1 + time.Since(begun).Seconds())
-	if later := a.audit.counts.later.n.Load(); said <= laterRate || float64(said) > most+1 || int(later) != said-1 {
-		t.Errorf("it was ended for Intent %d, after %d answers: %v", said, later, err)
-	}
-}
-
-// TestChangesNeverEnded: workers that say of no change what became of it have a part of those that can be under way, however many they may have
-// themselves, and leave room for everybody else's. It is told, and also who asks for connections that ended pays for it.
-func TestChangesNeverEnded(t *testing.T) {
-	channel, _ := channelTo(t, ipc.Worker)
-	log := new(syncBuffer)
-	shared, err := newAudit(Audit{}, slog.New(slog.NewTextHandler(log, nil)))
-	must(t, err)
-	shared.patience = time.Hour
-	id := uint64(0)
-	changes := func(a *auditor, most int) int {
-		for range most {
-			id++
-			done, err := a.hear(&ipc.Intent{ID: id})
-			if !done || err != nil {
-				t.Fatal(done, err)
-			}
-		}
-		return len(a.under)
-	}
-	another := func(here *ipc.Connection) *auditor {
-		a := newAuditor(shared, &process{channel: channel}, 7, mostOwed, func(uint64) (*ipc.Connection, error) { return here, nil })
-		a.asked = rate.New(2*mostOwed, 0, time.Now())
-		return a
-	}
-	for hog := range 5 {
-		if n := changes(another(new(ipc.Connection)), mostOwed); n != mostOwed>>(hog+1) {
-			t.Errorf("hog %d has %d of %d under way", hog, n, mostOwed)
-		}
-	}
-	if n := changes(another(new(ipc.Connection)), 100); n != 100 {
-		t.Errorf("an honest one has %d of 100", n)
-	}
-	if !strings.Contains(log.String(), "more changes under way than the others leave room for") {
-		t.Error("nobody is told")
-	}
-	gone := another(nil)
-	changes(gone, 10)
-	if left := gone.asked.Left(time.Now()); left != 2*mostOwed-10 {
-		t.Errorf("asking for connections that have ended leaves %v of %d", left, 2*mostOwed)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	auditing "schedrestd/auditor"
 	"schedrestd/demo/thread"
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -46,6 +47,8 @@ func TestMain(m *testing.M) {
 		os.Exit(playWorker(os.Args[1]))
 	case os.Args[0] == serviceName(ipc.Resolver):
 		os.Exit(playResolver(os.Args[1]))
+	case os.Args[0] == serviceName(ipc.Auditor):
+		os.Exit(auditing.Main())
 	case os.Args[0] == keeperName:
 		os.Exit(playKeeper(os.Args[1]))
 	case os.Getenv(parentEnv) != "":
@@ -213,6 +216,9 @@ func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 	}
 	if c.Resolver == "" {
 		c.Resolver = binary
+	}
+	if c.Auditor == "" {
+		c.Auditor = binary
 	}
 	if c.ResolverArgv == nil {
 		c.ResolverArgv = []string{"good"}

@@ -148,12 +148,8 @@ func playHostile(part string) int {
 		return 9
 	}
 	switch part {
-	case "intent of nothing":
+	case "intent to the parent":
 		sendRaw(ipc.KindIntent, 34, 0)
-	case "outcome of nothing":
-		sendRaw(ipc.KindOutcome, 18, 0)
-	case "noted":
-		sendRaw(ipc.KindNoted, 9, 0)
 	case "unknown kind":
 		sendRaw(99, 0, 0)
 	case "dial of nothing": // way 0, number 0x01: there is none
@@ -210,12 +206,18 @@ func playHostile(part string) int {
 		if err != nil {
 			return 0
 		}
+		if s, ok := m.Message.(*ipc.ServiceFD); ok && s.Service == ipc.Auditor {
+			if auditor, err = ipc.Open(m.FDs[0], ipc.Worker, ipc.Auditor); err != nil {
+				return 9
+			}
+			playUnasked(part, m.FDs[0])
+		}
 		conn, ok := m.Message.(*ipc.Connection)
 		if !ok {
 			continue
 		}
 		switch part {
-		case "intent untaken", "intent of another", "intent twice", "intents without end", "outcome before leave", "outcome twice", "intent and death", "intent and lies":
+		case "intent of another", "intent twice", "intents without end", "outcome before leave", "outcome twice", "intent and death", "intent and lies":
 			playAudit(part, c, conn.ID)
 		case "done untaken":
 			c.Send(&ipc.Done{ID: conn.ID})
@@ -276,7 +278,9 @@ func playHostile(part string) int {
 }
 
 // sendRaw sends a frame below package ipc, which would refuse to.
-func sendRaw(kind ipc.Kind, size, fds int) {
+func sendRaw(kind ipc.Kind, size, fds int) { sendRawTo(ipc.WorkerFD, kind, size, fds) }
+
+func sendRawTo(fd int, kind ipc.Kind, size, fds int) {
 	frame := append([]byte{byte(kind)}, make([]byte, size)...)
 	var oob []byte
 	if fds > 0 {
@@ -286,7 +290,7 @@ func sendRaw(kind ipc.Kind, size, fds int) {
 		}
 		oob = unix.UnixRights(list...)
 	}
-	if err := unix.Sendmsg(ipc.WorkerFD, frame, oob, nil, 0); err != nil {
+	if err := unix.Sendmsg(fd, frame, oob, nil, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "sendmsg:", err)
 	}
 }

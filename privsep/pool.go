@@ -216,7 +216,7 @@ func (p *pool) enlist(i int) (*worker, error) {
 	if p.isEnding() {
 		return nil, errs.New(errs.Unavailable, "no worker starts while the pool comes to its end")
 	}
-	w, err := p.hire(p.config, post{who: p.who, place: i, threads: p.threads(i), requests: p.requests(i), holds: p.holds})
+	w, err := p.hire(p.config, post{who: p.who, place: i, threads: p.threads(i), requests: p.requests(i)})
 	if err != nil {
 		return nil, err
 	}
@@ -314,6 +314,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		patience = 0
 	}
 	status := w.bury(patience)
+	p.audit.exited(w.number, status)
 	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {
 	case w.caged:
@@ -364,6 +365,17 @@ func (p *pool) isIdle() (bool, time.Time) {
 		}
 	}
 	return len(p.waiting) == 0, p.used
+}
+
+// eachHeld calls do with each connection that its workers have.
+func (p *pool) eachHeld(do func(worker uint32, c *connection)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.workers {
+		for _, c := range w.held {
+			do(w.number, c)
+		}
+	}
 }
 
 // connections are those that its workers have.

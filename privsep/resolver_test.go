@@ -54,7 +54,7 @@ func playResolver(part string) int {
 		sendRaw(ipc.KindPong, 8, 1)
 	case "reports everyone":
 		for range mostAccused + 1 {
-			c.Send(&ipc.Breach{Number: 1, Reason: "x"})
+			c.Send(&ipc.Breach{Number: 1 << 20, Reason: "x"})
 		}
 	case "exits":
 		return 3
@@ -143,6 +143,8 @@ func (everyone) Serve(c *serving.Client) {
 }
 
 func (everyone) Counters() []any { return nil }
+
+func (everyone) Close() {}
 
 func nameOf(q *ipc.Who) *ipc.Known {
 	return &ipc.Known{ID: q.ID, Sure: true, Name: fmt.Sprint("user", q.Number)}

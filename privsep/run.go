@@ -46,7 +46,6 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
-	defer audit.close()
 	listeners, err := listenAll(c, who)
 	if err != nil {
 		return err
@@ -80,6 +79,12 @@ func Run(signals <-chan os.Signal, c Config) error {
 	c.announceRules()
 	if err := resolver.start(m.plain); err != nil {
 		return err
+	}
+	if audit != nil {
+		if err := audit.start(m.spawner); err != nil {
+			return err
+		}
+		defer audit.close()
 	}
 	if err := keys.start(m.spawner); err != nil {
 		return err

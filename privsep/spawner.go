@@ -188,8 +188,9 @@ func (s *spawner) enterRoot(Config) error {
 }
 
 // expect is the posture that a worker of who must find itself in.
-func (s *spawner) expect(who security.Identity, files, tasks uint64) (p ipc.Posture) {
-	cage := security.Cage{Identity: who, Inherited: s.inherited, Files: files, Tasks: tasks}
+func (s *spawner) expect(b birth, files, tasks uint64) (p ipc.Posture) {
+	who := b.who
+	cage := security.Cage{Identity: who, Writes: b.role == ipc.Auditor, Inherited: s.inherited, Files: files, Tasks: tasks}
 	if s.nest != nil {
 		cage.Inherited = s.ofUserNamespace()
 	}

@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +36,8 @@ type supervisor struct {
 	exited func()
 	accuse func(worker uint32, why string) // ends a worker that broke the protocol
 
+	farewell time.Duration // what it may take to exit when its channel has closed; 0: lastWords
+
 	accused *rate.Bucket  // workers that the service may have ended
 	quit    chan struct{} // closed when the gateway stops
 	running sync.WaitGroup
@@ -42,6 +45,7 @@ type supervisor struct {
 	mu      sync.Mutex // guards what follows, and the process's ending; nothing is locked under it
 	process *process   // nil while there is none
 	serving bool       // it has said Ready
+	open    bool       // … and takes workers
 	silence silence
 	clients map[uint32]*serviceClient
 }
@@ -166,10 +170,10 @@ func (s *supervisor) live(ready func()) error {
 	defer late.Stop()
 	why := s.serveChannel(p, ready)
 	s.mu.Lock()
-	s.process, s.serving = nil, false
+	s.process, s.serving, s.open = nil, false, false
 	ending := p.ending
 	s.mu.Unlock()
-	patience := lastWords
+	patience := cmp.Or(s.farewell, lastWords)
 	if !errors.Is(why, io.EOF) {
 		patience = 0
 	}
@@ -250,12 +254,15 @@ type serviceClient struct {
 
 // begin gives the workers that there are their channels to p.
 func (s *supervisor) begin(p *process) {
+	s.mu.Lock()
+	s.serving = true
+	s.mu.Unlock()
 	if s.ready != nil {
 		s.ready(p)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.serving = true
+	s.open = true
 	for _, c := range s.clients {
 		go func() { _ = s.connect(c) }() // a worker that does not read holds up nothing
 	}
@@ -285,7 +292,7 @@ func (s *supervisor) connect(c *serviceClient) error {
 	defer c.mu.Unlock()
 	s.mu.Lock()
 	p := s.process
-	if !s.serving || c.has == p {
+	if !s.open || c.has == p {
 		p = nil
 	}
 	s.mu.Unlock()
@@ -298,11 +305,20 @@ func (s *supervisor) connect(c *serviceClient) error {
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
-	if p.channel.Send(&ipc.Client{Number: c.worker.number}, fds[0]) != nil {
+	if p.channel.Send(c.worker.card(), fds[0]) != nil {
 		return nil
 	}
 	c.has = p
-	return c.worker.channel.Send(&ipc.ServiceFD{Service: s.role}, fds[1])
+	return unlessGone(c.worker.channel.Send(&ipc.ServiceFD{Service: s.role}, fds[1]))
+}
+
+// unlessGone is err, and nil when the process at the other end has exited: its channel is at its end, which
+// is heard elsewhere.
+func unlessGone(err error) error {
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // pair makes a channel between the service and a worker.
@@ -344,11 +360,11 @@ func (s *supervisor) startWhenUsed(from *spawner, w *worker) error {
 		defer s.mu.Unlock()
 		c := &serviceClient{worker: w, has: s.process}
 		s.clients[w.number] = c
-		if s.serving {
-			_ = raw.Control(func(fd uintptr) { _ = s.process.channel.TrySend(&ipc.Client{Number: w.number}, int(fd)) })
+		if s.open {
+			_ = raw.Control(func(fd uintptr) { _ = s.process.channel.TrySend(w.card(), int(fd)) })
 		}
 	})
-	return w.channel.Send(&ipc.ServiceFD{Service: s.role}, fds[1])
+	return unlessGone(w.channel.Send(&ipc.ServiceFD{Service: s.role}, fds[1]))
 }
 
 // trySend sends m to the service, if there is one that reads.

@@ -10,18 +10,23 @@ import (
 
 // Client is one worker, as a service sees it.
 type Client struct {
-	Number  uint32 // of the worker, as the parent counts them
-	channel *ipc.Channel
-	parent  *ipc.Channel
+	ipc.Client // what the parent knows of the worker
+	channel    *ipc.Channel
+	parent     *ipc.Channel
+}
+
+// NewClient returns the client at the other end of channel, without a parent to report it to.
+func NewClient(about ipc.Client, channel *ipc.Channel) *Client {
+	return &Client{Client: about, channel: channel}
 }
 
 // admit has s serve the worker at the other end of fd from now on.
-func admit(role ipc.Role, fd int, number uint32, parent *ipc.Channel, s Service) error {
+func admit(role ipc.Role, fd int, about *ipc.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
 		return err
 	}
-	c := &Client{Number: number, channel: channel, parent: parent}
+	c := &Client{Client: *about, channel: channel, parent: parent}
 	go func() {
 		defer channel.Close()
 		s.Serve(c)

@@ -34,6 +34,9 @@ type Service interface {
 
 	// Counters returns what was counted since the start, for the log.
 	Counters() []any
+
+	// Close finishes what is under way: the parent has closed the channel.
+	Close()
 }
 
 // Main is the whole life of a service. It returns the exit status: 0 when the parent closed the
@@ -49,7 +52,7 @@ func Main(role ipc.Role, confine func(ipc.Seal) (security.Sealed, error), build 
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
 		return 2
 	}
-	if err := begin(parent, confine); err != nil {
+	if err := begin(role, parent, confine); err != nil {
 		slog.Error(role.String()+" does not serve", "error", err)
 		if !errors.Is(err, io.EOF) {
 			_ = parent.Send(ipc.Refuse(err.Error()))
@@ -62,7 +65,9 @@ func Main(role ipc.Role, confine func(ipc.Seal) (security.Sealed, error), build 
 			slog.Info("counters", s.Counters()...)
 		}
 	}()
-	if err := Run(role, parent, s); err != nil {
+	err = Run(role, parent, s)
+	s.Close()
+	if err != nil {
 		slog.Error(role.String()+" lost its parent", "error", err)
 		return 1
 	}
@@ -70,7 +75,7 @@ func Main(role ipc.Role, confine func(ipc.Seal) (security.Sealed, error), build 
 }
 
 // begin goes from the first message to Ready.
-func begin(parent *ipc.Channel, confine func(ipc.Seal) (security.Sealed, error)) error {
+func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.Seal) (security.Sealed, error)) error {
 	if err := root.Settle(); err != nil {
 		return err
 	}
@@ -82,7 +87,7 @@ func begin(parent *ipc.Channel, confine func(ipc.Seal) (security.Sealed, error))
 	if err := security.LimitTasks(uint64(setup.Tasks)); err != nil {
 		return err
 	}
-	if err := security.Confine(uint64(setup.Files)); err != nil {
+	if err := security.Confine(uint64(setup.Files), role == ipc.Auditor); err != nil {
 		return err
 	}
 	if err := security.Prove(expect.Map()); err != nil {
@@ -104,7 +109,7 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 		case *ipc.Ping:
 			err = parent.Send(&ipc.Pong{Number: msg.Number})
 		case *ipc.Client:
-			err = admit(role, m.FDs[0], msg.Number, parent, s)
+			err = admit(role, m.FDs[0], msg, parent, s)
 		default:
 			var done bool
 			if done, err = s.Hear(m); !done {

@@ -34,7 +34,7 @@ const mostOut = 48
 
 // NewErrands sends by send, which must not wait for room for ever.
 func NewErrands(send func(ipc.Message, ...int) error) *Errands {
-	return &Errands{send: send, free: make(chan struct{}, mostOut), changes: newChanges(send), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
+	return &Errands{send: send, free: make(chan struct{}, mostOut), changes: newChanges(), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
 }
 
 // do has one errand done; question makes it of its number. Descriptors that come are the caller's.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,7 +105,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		case *http1Conn:
 			ctx, c = context.WithValue(ctx, http1Key{}, is), is.NetConn()
 		case *conn:
-			return auth.WithPeer(context.WithValue(ctx, connectionKey{}, is.id), is.peer)
+			return auth.WithPeer(context.WithValue(ctx, connectionKey{}, cmp.Or(is.id, is.only)), is.peer)
 		case interface{ NetConn() net.Conn }:
 			c = is.NetConn()
 		default:
@@ -149,8 +150,6 @@ func (s *server) hear() {
 			s.errands.hear(m)
 		case *ipc.Spares:
 			s.errands.stock.shelf(msg.Stock).put(m.FDs, time.Now())
-		case *ipc.Noted:
-			s.errands.changes.hear(msg)
 		case *ipc.JWKSFD:
 			s.tokens.hear(m.FDs[0], msg)
 		case *ipc.KeyChanged:
@@ -187,6 +186,8 @@ func (s *server) connect(service ipc.Role, fd int) error {
 		return s.tokens.keeper.connect(fd)
 	case ipc.Resolver:
 		return s.errands.resolver.connect(fd)
+	case ipc.Auditor:
+		return s.errands.changes.connect(fd)
 	}
 	_ = unix.Close(fd)
 	return fmt.Errorf("channel to an unknown service: %s", service)

@@ -15,6 +15,7 @@ import (
 // the parent then brings another channel, and what waits for an answer is asked again there.
 type remoteService struct {
 	role ipc.Role
+	late func(*link, ipc.Message) // takes an answer that nobody waits for any more; may be nil
 
 	mu   sync.Mutex    // guards what follows
 	link *link         // nil: none now
@@ -26,6 +27,7 @@ type link struct {
 	channel *ipc.Channel
 	gone    chan struct{} // closed when nothing more comes from it
 	asked   asked[ipc.Message]
+	late    func(*link, ipc.Message)
 }
 
 func newRemoteService(role ipc.Role) *remoteService {
@@ -38,7 +40,7 @@ func (r *remoteService) connect(fd int) error {
 	if err != nil {
 		return err
 	}
-	l := &link{channel: channel, gone: make(chan struct{})}
+	l := &link{channel: channel, gone: make(chan struct{}), late: r.late}
 	go r.listen(l)
 	r.replace(l, nil)
 	return nil
@@ -72,6 +74,10 @@ func (r *remoteService) listen(l *link) {
 			l.asked.answer(answer.ID, answer)
 		case *ipc.Known:
 			l.asked.answer(answer.ID, answer)
+		case *ipc.Noted:
+			if !l.asked.answer(answer.ID, answer) {
+				l.tooLate(answer)
+			}
 		default:
 			err = ipc.Unheard(answer)
 		}
@@ -121,7 +127,11 @@ var (
 // ask asks once, by send; question makes the question of its number.
 func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.asked.next()
-	defer l.asked.forget(id, answer)
+	defer func() {
+		if late, came := l.asked.forget(id, answer); came {
+			l.tooLate(late)
+		}
+	}()
 	if err := send(question(id)); err != nil {
 		if _, ours := errors.AsType[*ipc.Violation](err); ours || err == ipc.ErrFull {
 			return nil, err
@@ -137,5 +147,12 @@ func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, la
 		return nil, errNoService
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// tooLate takes an answer that nobody waits for any more.
+func (l *link) tooLate(m ipc.Message) {
+	if l.late != nil {
+		l.late(l, m)
 	}
 }
