@@ -143,14 +143,17 @@ var sayings = []said{
 	{name: "an empty packet", frame: func(uint32) []byte { return nil }},
 }
 
-// services is in what order a worker gets its channels to them, and what captured workers say to each.
+// services is which of its channels a worker has to each, where keeper and auditor are not both there, and what captured workers
+// say to it.
 var services = []struct {
 	role     ipc.Role
+	nth      int
 	sayings  []said
 	reported string // the log's message about a worker that broke the protocol
 }{
-	{ipc.Resolver, resolverSayings, "resolver: worker broke the protocol"},
-	{ipc.Keeper, sayings, "keeper: a worker "},
+	{ipc.Resolver, 0, resolverSayings, "resolver: worker broke the protocol"},
+	{ipc.Keeper, 1, sayings, "keeper: a worker "},
+	{ipc.Auditor, 1, auditorSayings, "auditor: worker broke the protocol"},
 }
 
 // steal gives the nth channel to a service, of which the worker itself hears nothing any more: the attacker has taken it
@@ -180,7 +183,7 @@ func says(w http.ResponseWriter, r *http.Request) {
 	fmt.Sscan(r.FormValue("to"), &to)
 	list := services[to].sayings
 	at := slices.IndexFunc(list, func(s said) bool { return s.name == r.FormValue("name") })
-	fd := steal(to)
+	fd := steal(services[to].nth)
 	if at < 0 || fd < 0 {
 		fmt.Fprintf(w, "NO SUCH THING, OR NO CHANNEL: %d, %d", at, fd)
 		return
