@@ -144,6 +144,9 @@ var attacks = []attack{
 	frame("a way of no kind", ipc.KindDial, 10, 0, 8, 99),
 	frame("a name, of the parent", ipc.KindWho, 15, 0),
 	frame("a name, as the resolver finds it", ipc.KindKnown, 15, 0),
+	frame("a change, to the parent", ipc.KindIntent, 34, 0),
+	frame("its outcome, to the parent", ipc.KindOutcome, 18, 0),
+	frame("the auditor's question, Follow", ipc.KindFollow, 0, 0),
 	{"400 ways at once", func() string {
 		for i := range uint64(400) {
 			send(&ipc.Dial{ID: 1<<32 + i, Way: ipc.WayController})
