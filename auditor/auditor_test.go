@@ -64,7 +64,6 @@ type disk struct {
 	text   string
 	hang   chan struct{}
 	unsure bool // what is appended next may be there, or not
-	int
 }
 
 func (d *disk) append(text []byte) (int, error) {
