@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +35,7 @@ func auditing(t *testing.T) (*changes, *ipc.Channel) {
 func TestChangesWait(t *testing.T) {
 	leaves := []ipc.Leave{ipc.Later, ipc.Later, ipc.Granted, ipc.Withheld}
 	c, auditor := auditing(t)
+	var mu sync.Mutex // over asked
 	var asked []uint64
 	told := make(chan uint64, 2)
 	go func() {
@@ -44,8 +46,11 @@ func TestChangesWait(t *testing.T) {
 			}
 			switch m := m.Message.(type) {
 			case *ipc.Intent:
+				mu.Lock()
 				asked = append(asked, m.ID)
-				_ = auditor.Send(&ipc.Noted{ID: m.ID, Leave: leaves[len(asked)-1]})
+				leave := leaves[len(asked)-1]
+				mu.Unlock()
+				_ = auditor.Send(&ipc.Noted{ID: m.ID, Leave: leave})
 			case *ipc.Outcome:
 				told <- m.ID
 			}
@@ -55,9 +60,12 @@ func TestChangesWait(t *testing.T) {
 	report, err := c.Intend(ctx, handlers.Change{User: "alice"})
 	must(t, err)
 	report(handlers.Result{Status: 200, Code: "ok"})
-	if id := <-told; len(asked) != 3 || id != asked[2] || asked[0] == asked[2] {
+	id := <-told
+	mu.Lock()
+	if len(asked) != 3 || id != asked[2] || asked[0] == asked[2] {
 		t.Errorf("asked %v, told %d", asked, id)
 	}
+	mu.Unlock()
 	if _, err := c.Intend(ctx, handlers.Change{}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("without leave: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -263,10 +264,9 @@ func TestNamesOfTheNextResolver(t *testing.T) {
 
 // TestOwnName: the name of the worker's user is asked for when it is needed, and again while it is unknown.
 func TestOwnName(t *testing.T) {
-	asked := 0
+	var asked atomic.Int32
 	name := resolving(t, func(q *ipc.Who) *ipc.Known {
-		asked++
-		if asked == 1 {
+		if asked.Add(1) == 1 {
 			return &ipc.Known{ID: q.ID}
 		}
 		return &ipc.Known{ID: q.ID, Sure: true, Name: "alice"}
@@ -276,7 +276,7 @@ func TestOwnName(t *testing.T) {
 			t.Errorf("question %d: %q, want %q", i, got, want)
 		}
 	}
-	if asked != 2 {
-		t.Errorf("asked %d times", asked)
+	if n := asked.Load(); n != 2 {
+		t.Errorf("asked %d times", n)
 	}
 }
