@@ -28,10 +28,10 @@ const module = "schedrestd/"
 var floors = [][]string{
 	{"errs", "loglevel", "model", "release", "rights", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
-	{"api", "conf", "rpc/message"},
+	{"api", "conf", "rpc/message", "service"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
-	{"ctld", "dbd", "keeper", "plan", "privsep", "worker"},
+	{"auditor", "ctld", "dbd", "keeper", "plan", "privsep", "resolver", "worker"},
 	{"demo"},
 	{"bench", "cmd", "integration", "lint"},
 }
@@ -63,7 +63,10 @@ var only = map[string][]string{
 	"penalty":  {}, // linked by what runs as root
 	"rate":     {},
 	"plugin":   {"errs"},
-	"keeper":   {"hmackey", "ipc", "rate", "security"}, // holds keys
+	"keeper":   {"hmackey", "ipc", "rate", "security"},                   // holds keys
+	"resolver": {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
+	"service":  {"ipc", "security"},
+	"auditor":  {"ipc", "rate", "security", "service"}, // writes what workers say
 	"rights":   {},                                     // linked by what runs as root
 	"sockdiag": {},                                     // linked by what runs as root
 	"socket":   {"errs", "guard", "rights"},
@@ -161,7 +164,7 @@ func TestNames(t *testing.T) {
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "plugin",
-		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "plan", module + "conf", module + "plugin", module + "ctld", module + "dbd"}
+		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "plan", module + "resolver", module + "auditor", module + "service", module + "conf", module + "plugin", module + "ctld", module + "dbd"}
 	decoders := []string{"encoding/json", "encoding/xml", "gopkg.in/yaml.v3"}
 	for _, p := range deps {
 		for _, r := range refused {

@@ -32,7 +32,7 @@ type Options struct {
 	JWT            bool             // rest_auth/jwt is served
 	Local          bool             // rest_auth/local is served
 	UID            uint32           // of this process, whom local clients must be
-	User           string           // name of UID; "" when it has none
+	User           func() string    // name of UID; "" when it has none
 	UserClaimField string           // claim that may name the user besides sun and username
 	Now            func() time.Time // nil: time.Now
 

@@ -17,7 +17,7 @@ func local(r *http.Request, name string, opt Options) (Credential, error) {
 		return Credential{}, refuse("the peer's uid %d and gid %d stand for no user", peer.UID, peer.GID)
 	case peer.UID != opt.UID:
 		return Credential{}, refuse("the peer's uid is %d, ours %d", peer.UID, opt.UID)
-	case name != "" && name != opt.User:
+	case name != "" && (opt.User == nil || name != opt.User()):
 		return Credential{}, refuse("the name header is not the peer's own name")
 	}
 	return Credential{Local: true, UID: peer.UID, GID: peer.GID}, nil

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	both = Options{JWT: true, Local: true, UID: 1000, User: "carol", Now: clock}
+	both = Options{JWT: true, Local: true, UID: 1000, User: func() string { return "carol" }, Now: clock}
 	tcp  = Peer{Network: "tcp", Addr: "192.0.2.1:1", UID: 1000, GID: 1000, Vouched: true}
 	unix = Peer{Network: "unix", UID: 1000, GID: 1000, PID: 7, Vouched: true}
 )
@@ -54,7 +54,7 @@ func TestFromRequest(t *testing.T) {
 	jwt, local := both, both
 	jwt.Local, local.JWT = false, false
 	nameless := both
-	nameless.User = ""
+	nameless.User = func() string { return "" }
 	named := both
 	named.Privileged = func(user string) bool { return user == claims.User || user == "toor" }
 

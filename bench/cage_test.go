@@ -52,7 +52,7 @@ func uncaged(b *testing.B) string {
 	dir := filepath.Join(theLab.Dir, "uncaged")
 	must(b, os.MkdirAll(dir, 0o755))
 	var programs []string
-	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper"} {
+	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor"} {
 		programs = append(programs, "schedrestd/cmd/"+name)
 	}
 	build := exec.Command("go", append([]string{"build", "-tags", "uncaged", "-trimpath", "-buildvcs=false", "-o", dir + "/"}, programs...)...)

@@ -59,7 +59,7 @@ const (
 // printPosture confines itself as a keeper does, and prints the process
 // attributes that a keeper started from here must have.
 func printPosture() error {
-	if err := errors.Join(security.LimitTasks(keeperTasks), security.Confine(keeperFiles)); err != nil {
+	if err := errors.Join(security.LimitTasks(keeperTasks), security.Confine(keeperFiles, false)); err != nil {
 		return err
 	}
 	posture, err := security.Measure()
@@ -110,7 +110,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	end := os.NewFile(uintptr(far), "channel")
 	defer end.Close()
 
-	must(b, errors.Join(parent.Send(&ipc.KeeperSetup{Files: keeperFiles, Tasks: keeperTasks}), parent.Send(expect)))
+	must(b, errors.Join(parent.Send(&ipc.ServiceSetup{Files: keeperFiles, Tasks: keeperTasks}), parent.Send(expect)))
 	hear[*ipc.Ready](b, parent)
 	must(b, parent.Send(&ipc.TokenKeyFD{Number: 1, Followed: true}, int(file.Fd())))
 	if kept := hear[*ipc.Kept](b, parent); !kept.OK {

@@ -23,7 +23,7 @@ SERVERS  = schedrestd scheddbd
 COMMANDS = schedctl
 # For everybody to execute and nobody to read: such a process can't be traced by others of its
 # user, not even before its first instruction.
-UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedctld
+UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedctld
 
 UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))
 PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))

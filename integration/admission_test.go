@@ -367,7 +367,7 @@ func TestRate(t *testing.T) {
 	a.until(c, http.StatusOK)
 }
 
-// TestCounters: SIGUSR1 has the gateway, each worker and the keeper write what they counted, and what was asked before is in it.
+// TestCounters: SIGUSR1 has the gateway, each worker, the keeper and the resolver write what they counted, and what was asked before is in it.
 func TestCounters(t *testing.T) {
 	var log string
 	s := newSecure(t)
@@ -396,7 +396,7 @@ func TestCounters(t *testing.T) {
 		must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
 		time.Sleep(200 * time.Millisecond)
 		text := g.log()
-		return strings.Contains(text, "penalties.malformed=1") && keeperCounts.MatchString(text) && len(workerCounts.FindAllString(text, -1)) >= len(g.workers())
+		return strings.Contains(text, "penalties.malformed=1") && keeperCounts.MatchString(text) && resolverCounts.MatchString(text) && len(workerCounts.FindAllString(text, -1)) >= len(g.workers())
 	})
 	sums := map[string]int{}
 	for line := range strings.Lines(g.log()) {
@@ -424,7 +424,8 @@ func TestCounters(t *testing.T) {
 
 // Lines of the log with counters, of the parent and of its processes.
 var (
-	parentCounts = regexp.MustCompile(`(?m)^time=\S+ level=INFO msg=counters .*$`)
-	keeperCounts = regexp.MustCompile(`keeper=\d+ .*msg=counters `)
-	workerCounts = regexp.MustCompile(`worker=\d+ .*msg=counters `)
+	parentCounts   = regexp.MustCompile(`(?m)^time=\S+ level=INFO msg=counters .*$`)
+	keeperCounts   = regexp.MustCompile(`keeper=\d+ .*msg=counters `)
+	resolverCounts = regexp.MustCompile(`resolver=\d+ .*msg=counters `)
+	workerCounts   = regexp.MustCompile(`worker=\d+ .*msg=counters `)
 )

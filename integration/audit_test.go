@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/ctld/process"
 )
 
 // auditLine is one line of the audit log, as far as tests look at it.
@@ -255,13 +257,17 @@ func TestAuditAtLimit(t *testing.T) {
 	must(t, err)
 	var was unix.Rlimit
 	pid := l.daemons["schedrestd"].PID()
+	limit := func(l unix.Rlimit) { // the next auditor has the parent's
+		must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &l, nil))
+		must(t, syscall.Kill(child(t, pid, "schedrestd-audi"), syscall.SIGKILL))
+	}
 	must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &was))
-	must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(info.Size()) + 10, Max: was.Max}, nil))
+	limit(unix.Rlimit{Cur: uint64(info.Size()) + 10, Max: was.Max})
 	for range 3 {
 		submit().want(t, 503)
 	}
 	l.ask("GET", "/sched/"+version+"/jobs", "").want(t, 200)
-	must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &was, nil))
+	limit(was)
 	submit().want(t, 200)
 	eventually(t, "its outcome", func() bool {
 		raw, err := os.ReadFile(log)
@@ -274,6 +280,20 @@ func TestAuditAtLimit(t *testing.T) {
 			t.Errorf("line %d is %q", i+1, line)
 		}
 	}
+}
+
+// child returns the pid of the child of that name that a process has.
+func child(t *testing.T, parent int, name string) int {
+	t.Helper()
+	list, err := process.Descendants(parent)
+	must(t, err)
+	for _, st := range list {
+		if text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", st.PID)); strings.TrimSpace(string(text)) == name {
+			return st.PID
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return 0
 }
 
 // TestAuditBecomesUser: with become_user the log is root's, and has the peer as the kernel says it is beside what the worker says.

@@ -202,7 +202,7 @@ func moveIn(t *testing.T, home string, owner *syscall.Credential) (schedctl stri
 	t.Helper()
 	dir := filepath.Join(home, "bin")
 	must(t, os.Mkdir(dir, 0o700))
-	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedctl", "schedctld", "scheddbd"} {
+	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedctl", "schedctld", "scheddbd"} {
 		data, err := os.ReadFile(filepath.Join(bin, name))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, name), data, 0o700))

@@ -1,6 +1,6 @@
 package ipc
 
-// Bounds of what a worker says about a change, in bytes. The parent cuts nothing: what is longer breaks the book.
+// Bounds of what a worker says about a change, in bytes. The auditor cuts nothing: what is longer breaks the protocol.
 const (
 	maxSource = 45 // an address
 	maxMethod = 16
@@ -9,9 +9,85 @@ const (
 	maxCode   = 64
 )
 
-// Intent says that a change is about to be made for the client of a connection, and asks for leave: the parent
-// gives it when the audit log has a line about it. All of it is the worker's word; what the parent knows by
-// itself is not in it.
+// LogFD gives the auditor the audit log, open for appending.
+type LogFD struct {
+	FailOpen bool // changes are granted while the log can't be written
+	Sync     bool // a line counts as written when it is on the disk
+	Torn     bool // the file ends within a line
+	Named    bool // it is a file with a name, which may be moved or removed: Follow asks
+}
+
+// Kind is KindLogFD.
+func (*LogFD) Kind() Kind { return KindLogFD }
+
+func (l *LogFD) walk(w *walker) {
+	w.flag(&l.FailOpen)
+	w.flag(&l.Sync)
+	w.flag(&l.Torn)
+	w.flag(&l.Named)
+}
+
+// Facts tells the auditor of a connection that the worker Worker is given. It is sent before the
+// Connection is.
+type Facts struct {
+	Worker uint32
+	Connection
+}
+
+// Kind is KindFacts.
+func (*Facts) Kind() Kind { return KindFacts }
+
+func (f *Facts) walk(w *walker) {
+	w.u32(&f.Worker)
+	f.Connection.walk(w)
+}
+
+// Gone tells the auditor that no worker holds the connection ID any longer. Every number up to ID
+// was given to a connection.
+type Gone struct {
+	ID uint64
+}
+
+// Kind is KindGone.
+func (*Gone) Kind() Kind { return KindGone }
+
+func (g *Gone) walk(w *walker) { w.u64(&g.ID) }
+
+// Exited tells the auditor that a worker has exited. What it held is gone with it.
+type Exited struct {
+	Worker uint32
+	Status string // how it ended
+}
+
+// Kind is KindExited.
+func (*Exited) Kind() Kind { return KindExited }
+
+func (e *Exited) walk(w *walker) {
+	w.u32(&e.Worker)
+	w.text(&e.Status, maxReason)
+}
+
+// Follow asks the parent whether the file of the LogFD still has its name.
+type Follow struct{}
+
+// Kind is KindFollow.
+func (*Follow) Kind() Kind { return KindFollow }
+
+func (*Follow) walk(*walker) {}
+
+// Followed answers a Follow.
+type Followed struct {
+	Reason string // why the log can't be written; "" when it can
+}
+
+// Kind is KindFollowed.
+func (*Followed) Kind() Kind { return KindFollowed }
+
+func (f *Followed) walk(w *walker) { w.text(&f.Reason, maxReason) }
+
+// Intent says that a change is about to be made for the client of a connection, and asks for leave: the auditor
+// gives it when the audit log has a line about it. All of it is the worker's word; what the kernel says comes from
+// the parent.
 type Intent struct {
 	ID         uint64 // chosen by the worker, never used twice
 	Connection uint64 // the parent's number of it
@@ -49,7 +125,7 @@ func (i *Intent) Cut() *Intent {
 	return i
 }
 
-// cut is text without what is past limit bytes; it may end within a character, which the parent escapes.
+// cut is text without what is past limit bytes; it may end within a character, which the auditor escapes.
 func cut(text string, limit int) string { return text[:min(len(text), limit)] }
 
 // Leave is what becomes of an Intent.

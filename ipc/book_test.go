@@ -96,11 +96,15 @@ func TestPermit(t *testing.T) {
 // TestEveryRowIsHeard: what the book permits, somebody has to hear; and each who hears has to have an end for the rest.
 func TestEveryRowIsHeard(t *testing.T) {
 	heard := map[Role]map[string]bool{}
-	for role, dir := range map[Role]string{Parent: "../privsep", Worker: "../worker", Keeper: "../keeper", Config: "../plan"} {
+	for role, dirs := range map[Role][]string{Parent: {"../privsep"}, Worker: {"../worker"}, Keeper: {"../keeper"}, Config: {"../plan"}, Resolver: {"../service", "../resolver"}, Auditor: {"../service", "../auditor"}} {
 		heard[role] = map[string]bool{"Posture": true} // HearBirth does
-		files, err := filepath.Glob(dir + "/*.go")
-		if err != nil || files == nil {
-			t.Fatal(dir, err)
+		var files []string
+		for _, dir := range dirs {
+			found, err := filepath.Glob(dir + "/*.go")
+			if err != nil || found == nil {
+				t.Fatal(dir, err)
+			}
+			files = append(files, found...)
 		}
 		for _, name := range files {
 			if strings.HasSuffix(name, "_test.go") {
@@ -141,7 +145,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 		}
 	}
 	for _, r := range book {
-		for _, role := range []Role{Parent, Worker, Keeper, Config} {
+		for _, role := range []Role{Parent, Worker, Keeper, Resolver, Auditor, Config} {
 			if r.To.Has(role) && !heard[role][r.Name] {
 				t.Errorf("no %s hears %s", role, r.Name)
 			}

@@ -39,7 +39,7 @@ func fullSetup() *Setup {
 		Accounting: []Address{{"dbd", "tcp", "[2001:db8::1]:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", Munge: Munge{"/run/munge.socket", "/run/other", time.Minute},
 		JWT: true, Local: true, RequireUserName: true, StrictBodies: true,
-		SchedUID: 990, User: "rest", Privileged: []string{"root", "toor"}, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
+		SchedUID: 990, Privileged: []string{"root", "toor"}, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
 		Parsers: []Parser{{40, 1}, {43, 0}}, Content: ContentController | ContentAccounting, Statuses: []string{"200", "default"},
 		JSON: Pretty, YAML: NoTag, Requests: 62, Inetd: true, Seal: SealAudit | SealUnix, Audit: true,
 		LogLevel: -4,
@@ -192,7 +192,7 @@ func TestOtherBuild(t *testing.T) {
 func TestSenderIsHeldToTheWords(t *testing.T) {
 	for _, m := range []Message{
 		&Setup{Names: NamesSlurm << 1}, &Setup{Content: ContentAccounting << 1}, &Setup{JSON: NoTag + 1}, &Setup{YAML: NoTag + 1},
-		&Setup{Seal: SealUnix << 1}, &KeeperSetup{Seal: SealUnix << 1}, &Connection{}, &Streams{}, &Progress{ID: 1}, &Offence{ID: 1},
+		&Setup{Seal: SealUnix << 1}, &ServiceSetup{Seal: SealUnix << 1}, &Connection{}, &Streams{}, &Progress{ID: 1}, &Offence{ID: 1},
 		&Dial{Way: WayAccountingMunge + 1}, &Stock{Way: WayAccountingMunge + 1}, &Noted{Leave: Later + 1}, &Verified{Verdict: Forged + 1},
 	} {
 		if frame, err := encode(m); err == nil {

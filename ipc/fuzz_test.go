@@ -70,6 +70,24 @@ func FuzzParentFromKeeper(f *testing.F) { fuzzSide(f, Parent, Keeper) }
 // FuzzKeeperFromParent is the keeper reading the parent.
 func FuzzKeeperFromParent(f *testing.F) { fuzzSide(f, Keeper, Parent) }
 
+// FuzzResolverFromWorker is the resolver reading a captured worker.
+func FuzzResolverFromWorker(f *testing.F) { fuzzSide(f, Resolver, Worker) }
+
+// FuzzFromResolver is a worker reading a captured resolver.
+func FuzzFromResolver(f *testing.F) { fuzzSide(f, Worker, Resolver) }
+
+// FuzzParentFromResolver is the parent reading a captured resolver.
+func FuzzParentFromResolver(f *testing.F) { fuzzSide(f, Parent, Resolver) }
+
+// FuzzAuditorFromWorker is the auditor reading a captured worker.
+func FuzzAuditorFromWorker(f *testing.F) { fuzzSide(f, Auditor, Worker) }
+
+// FuzzFromAuditor is a worker reading a captured auditor.
+func FuzzFromAuditor(f *testing.F) { fuzzSide(f, Worker, Auditor) }
+
+// FuzzParentFromAuditor is the parent reading a captured auditor.
+func FuzzParentFromAuditor(f *testing.F) { fuzzSide(f, Parent, Auditor) }
+
 // FuzzRights reads control messages as the kernel never sends them.
 func FuzzRights(f *testing.F) {
 	f.Add([]byte{})

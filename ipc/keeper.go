@@ -7,29 +7,6 @@ const (
 	maxTickets   = 4
 )
 
-// KeeperChannelFD is the descriptor on which the keeper finds its channel to the parent: the same as a
-// worker's.
-const KeeperChannelFD = WorkerFD
-
-// KeeperSetup is what the keeper needs to know.
-type KeeperSetup struct {
-	Files    uint32 // its limit of open descriptors
-	Tasks    uint32 // its user's limit of processes and threads
-	LogLevel int8   // as slog.Level
-	Seal     Seal
-}
-
-// Kind is KindKeeperSetup.
-func (*KeeperSetup) Kind() Kind { return KindKeeperSetup }
-
-func (s *KeeperSetup) walk(w *walker) {
-	w.version()
-	w.u32(&s.Files)
-	w.u32(&s.Tasks)
-	w.i8(&s.LogLevel)
-	s.Seal.walk(w)
-}
-
 // KeyFD brings a private key, its certificates and the authorities of clients, three open files
 // in this order, all PEM; an empty third one stands for no authorities. Number tells them from
 // those before.
@@ -62,39 +39,6 @@ func (k *Kept) walk(w *walker) {
 	w.flag(&k.OK)
 	w.text(&k.Reason, maxReason)
 }
-
-// Client brings the keeper its end of the channel to the worker Number.
-type Client struct {
-	Number uint32
-}
-
-// Kind is KindClient.
-func (*Client) Kind() Kind { return KindClient }
-
-func (c *Client) walk(w *walker) { w.u32(&c.Number) }
-
-// Breach tells the parent that the worker Number broke the book on its channel to the keeper. The keeper serves
-// it no more; to end it is the parent's.
-type Breach struct {
-	Number uint32
-	Reason string
-}
-
-// Kind is KindBreach.
-func (*Breach) Kind() Kind { return KindBreach }
-
-func (b *Breach) walk(w *walker) {
-	w.u32(&b.Number)
-	w.text(&b.Reason, maxReason)
-}
-
-// KeeperFD brings a worker its end of the channel to the keeper.
-type KeeperFD struct{}
-
-// Kind is KindKeeperFD.
-func (*KeeperFD) Kind() Kind { return KindKeeperFD }
-
-func (*KeeperFD) walk(*walker) {}
 
 // Certificate brings a worker the certificates of the kept key Number, an open PEM file. Workers
 // share its offset, so that it is read by position.

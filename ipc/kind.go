@@ -14,27 +14,33 @@ const (
 	Parent Role = 1 << iota
 	Worker
 	Keeper
+	Resolver
+	Auditor
 	Config
 )
+
+// Services are the roles of the unprivileged processes that work for the parent and for
+// the workers.
+const Services = Keeper | Resolver | Auditor
+
+// roleNames are the roles' names, in the order of their bits.
+var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config"}
 
 // Has tells whether one is among r.
 func (r Role) Has(one Role) bool { return r&one != 0 }
 
-// String is the role's name in logs and docs.
+// String returns the role's name in logs and docs, or the names of several roles.
 func (r Role) String() string {
-	switch r {
-	case Parent:
-		return "parent"
-	case Worker:
-		return "worker"
-	case Keeper:
-		return "keeper"
-	case Config:
-		return "config"
-	case Worker | Keeper:
-		return "worker, keeper"
+	if r == 0 || r>>len(roleNames) != 0 {
+		return fmt.Sprintf("role %d", uint8(r))
 	}
-	return fmt.Sprintf("role %d", uint8(r))
+	var names []string
+	for i, name := range roleNames {
+		if r.Has(1 << i) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // Phase is how far a channel has come. It only ever moves forward, by the Then
@@ -44,10 +50,10 @@ type Phase uint8
 // The phases, in order.
 const (
 	Born     Phase = iota // nothing was said
-	Told                  // the process has its Setup, or KeeperSetup
+	Told                  // the process has its Setup, or ServiceSetup
 	Proving               // it compares its posture with what it was told to expect
 	Planned               // schedrestd-config sends the parts of its Plan
-	Serving               // a worker takes connections, the keeper keys
+	Serving               // a worker takes connections, a service takes work
 	Draining              // no more connections come to a worker; those held are finished
 	Over                  // it refused; nothing may follow
 	phases
@@ -120,26 +126,32 @@ const (
 	KindKeyFD      Kind = 23
 	KindJWKSFD     Kind = 24
 
-	KindKeeperSetup Kind = 32
-	KindClient      Kind = 33
-	KindKept        Kind = 34
-	KindKeeperFD    Kind = 35
-	KindCertificate Kind = 36
-	KindClientCA    Kind = 37
-	KindTickets     Kind = 38
-	KindTokenKeyFD  Kind = 39
-	KindKeyChanged  Kind = 40
-	KindUndialed    Kind = 41
-	KindWho         Kind = 42
-	KindKnown       Kind = 43
-	KindOffence     Kind = 44
-	KindPause       Kind = 45
-	KindIntent      Kind = 47
-	KindNoted       Kind = 48
-	KindOutcome     Kind = 49
-	KindBreach      Kind = 50
-	KindStock       Kind = 51
-	KindSpares      Kind = 52
+	KindServiceSetup Kind = 32
+	KindClient       Kind = 33
+	KindKept         Kind = 34
+	KindServiceFD    Kind = 35
+	KindCertificate  Kind = 36
+	KindClientCA     Kind = 37
+	KindTickets      Kind = 38
+	KindTokenKeyFD   Kind = 39
+	KindKeyChanged   Kind = 40
+	KindUndialed     Kind = 41
+	KindWho          Kind = 42
+	KindKnown        Kind = 43
+	KindOffence      Kind = 44
+	KindPause        Kind = 45
+	KindIntent       Kind = 47
+	KindNoted        Kind = 48
+	KindOutcome      Kind = 49
+	KindBreach       Kind = 50
+	KindStock        Kind = 51
+	KindSpares       Kind = 52
+	KindLogFD        Kind = 53
+	KindFacts        Kind = 54
+	KindGone         Kind = 55
+	KindExited       Kind = 56
+	KindFollow       Kind = 57
+	KindFollowed     Kind = 58
 
 	KindConfigSetup Kind = 64
 	KindVariable    Kind = 65

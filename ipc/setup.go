@@ -37,7 +37,6 @@ type Setup struct {
 	RequireUserName bool     // refuse a root token that names no user
 	StrictBodies    bool     // refuse a body with an unknown field
 	SchedUID        uint32   // uid of SchedUser; privsep's
-	User            string   // name of the worker's uid, "" when it has none; privsep's
 	Privileged      []string // each name of root and SchedUser; privsep's
 	UserClaim       string   // claim with the user's name; "" means the standard ones
 	Names           Names
@@ -167,7 +166,6 @@ func (s *Setup) walk(w *walker) {
 	w.flag(&s.RequireUserName)
 	w.flag(&s.StrictBodies)
 	w.u32(&s.SchedUID)
-	w.text(&s.User, maxName)
 	list(w, &s.Privileged, maxNames, 2, func(t *string) { w.text(t, maxName) })
 	w.text(&s.UserClaim, maxName)
 	enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)

@@ -157,7 +157,7 @@ func alone(t *testing.T) (*keeper, *ipc.Channel) {
 			t.Fatal(err)
 		}
 	}
-	pass(parent, own, new(ipc.KeeperSetup))
+	pass(parent, own, new(ipc.ServiceSetup))
 	pass(parent, own, new(ipc.Posture))
 	pass(own, parent, new(ipc.Ready))
 	return newKeeper(own), parent

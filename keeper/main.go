@@ -34,7 +34,7 @@ func Rename() { security.Rename("schedrestd-keep") }
 func Main() int {
 	// Signals that a terminal or a service manager sends to all are for the parent.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGUSR1)
-	channel, err := ipc.Open(ipc.KeeperChannelFD, ipc.Keeper, ipc.Parent)
+	channel, err := ipc.Open(ipc.ServiceChannelFD, ipc.Keeper, ipc.Parent)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
 		return 2
@@ -54,7 +54,7 @@ func begin(channel *ipc.Channel) error {
 	if err := root.Settle(); err != nil {
 		return err
 	}
-	setup, expect, err := ipc.HearBirth[*ipc.KeeperSetup](channel)
+	setup, expect, err := ipc.HearBirth[*ipc.ServiceSetup](channel)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func begin(channel *ipc.Channel) error {
 	if err := security.LimitTasks(uint64(setup.Tasks)); err != nil {
 		return err
 	}
-	if err := security.Confine(uint64(setup.Files)); err != nil {
+	if err := security.Confine(uint64(setup.Files), false); err != nil {
 		return err
 	}
 	if err := security.Prove(expect.Map()); err != nil {

@@ -24,7 +24,7 @@ func TestNamespacesAlone(t *testing.T) {
 	owner := &syscall.Credential{Uid: 31277, Gid: 31277}
 	for name, as := range map[string]user{"as root": nil, "without root": owner} {
 		t.Run(name, func(t *testing.T) {
-			c := Config{Service: serving("31277", "31277", "")}
+			c := Config{Service: identityOf("31277", "31277", "")}
 			if as != nil {
 				c = Config{}
 			}

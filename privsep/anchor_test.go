@@ -46,7 +46,7 @@ func anchorOf(t *testing.T, g *gateway, worker int) int {
 // TestAnchorIsNobody: the first process has no privileges, and can't be signalled by workers.
 func TestAnchorIsNobody(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: serving("nobody", "nogroup", "")})
+	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	pid := anchorOf(t, g, g.workerPID())
 	for name, want := range map[string]string{"CapPrm": "0000000000000000", "NoNewPrivs": "1", "Groups": ""} {
 		if got := status(t, pid, name); got != want {
@@ -65,7 +65,7 @@ func TestAnchorIsNobody(t *testing.T) {
 // before, for the same parent; with the last first process the gateway ends to be started again.
 func TestAnchorGone(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: serving("nobody", "nogroup", "")})
+	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	seen := map[string]bool{}
 	for i := range spareNamespaces + 1 {
 		worker := g.workerPID()
@@ -91,7 +91,7 @@ func TestAnchorGone(t *testing.T) {
 // TestPreparedGone: a prepared namespace that has ended before it was needed is passed over.
 func TestPreparedGone(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: serving("nobody", "nogroup", "")})
+	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	inUse := anchorOf(t, g, g.workerPID())
 	list := anchors(t, g.cmd.Process.Pid)
 	if len(list) != spareNamespaces+1 || list[0] != inUse {
@@ -110,7 +110,7 @@ func TestPreparedGone(t *testing.T) {
 func TestKeeperAfterAnchor(t *testing.T) {
 	needRoot(t)
 	s := newSite(t, nil)
-	g := serve(t, nil, s.config(Config{Service: serving("nobody", "nogroup", "")}))
+	g := serve(t, nil, s.config(Config{Service: identityOf("nobody", "nogroup", "")}))
 	for n := 1; n <= spareNamespaces; n++ {
 		keeper := g.keeperPID(n)
 		must(t, syscall.Kill(anchorOf(t, g, keeper), syscall.SIGKILL))
@@ -130,9 +130,10 @@ func TestKeeperAfterAnchor(t *testing.T) {
 // TestQueuedOverLoss: connections that wait for a worker when the namespace ends are served in the next one.
 func TestQueuedOverLoss(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: serving("nobody", "nogroup", ""), Workers: 1})
+	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Workers: 1})
 	worker := g.workerPID()
 	must(t, syscall.Kill(worker, syscall.SIGSTOP)) // what comes now waits in its channel
+	await(t, "the worker has stopped", func() bool { return strings.HasPrefix(status(t, worker, "State"), "T") })
 	answered := make(chan error, 3)
 	for range cap(answered) {
 		c, err := net.Dial("tcp", g.addr)
@@ -179,7 +180,7 @@ func heldSockets(t *testing.T, pid int) (n int) {
 // TestParentGone: when the parent is killed, nothing of it stays.
 func TestParentGone(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: serving("nobody", "nogroup", "")})
+	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	worker := g.workerPID()
 	anchor := anchorOf(t, g, worker)
 	must(t, syscall.Kill(worker, syscall.SIGSTOP)) // it can't notice by itself

@@ -1,378 +1,218 @@
 package privsep
 
 import (
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"log/slog"
+	"os"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/rate"
 )
 
 // Audit says where the audit log is, and what holds when it can't be written.
 type Audit ipc.Audit
 
-// audit is the audit log: one goroutine that writes, and a queue that nobody waits at. docs/AUDIT.md has the
-// format. A nil one is off.
+// audit is the parent's part of the audit log: it opens the file for the auditor, and tells it what the kernel says about each
+// connection. A nil one is off.
 type audit struct {
-	failOpen bool // changes are made though nothing can be written
-	log      *slog.Logger
-	run      string // of this process, the first part of each change's id
-	now      func() time.Time
-	last     atomic.Uint64
-	patience time.Duration // an intent that is not written by then is refused
-	counts   auditCounts
+	*supervisor
+	config Audit
+	follow *rate.Bucket // how often the auditor may ask after the file
 
-	mu     sync.Mutex
-	queue  []record
-	owed   int  // outcomes that are to come, or in the queue
-	lost   int  // lines that were given up since it could be written
-	ill    bool // the last write failed
-	reopen bool
-	over   bool
-	wake   chan struct{} // gets a token when there is something to do
-	gone   chan struct{} // closed when the goroutine has ended
+	last  func() uint64                                // number of the last connection
+	holds func(say func(worker uint32, c *connection)) // calls say with each connection that a worker holds
+
+	mu      sync.Mutex // guards the file
+	file    *auditFile // nil: standard error
+	looking bool       // a Follow is being answered
+
+	feeding  sync.Mutex    // guards what follows; supervisor.mu is locked under it
+	queue    []ipc.Message // that the auditor's channel had no room for
+	flushing bool
 }
 
-// auditCounts is what happened to it since the start.
-type auditCounts struct {
-	lines, failed           count // written, whole; writes that failed
-	granted, refused, later count // intents, by their answer
-	lost                    count // lines that were given up
-}
-
-// record is one line, on its way.
-type record struct {
-	text   []byte
-	intent *intent // that waits for it; nil: an outcome, which is tried until it is written
-}
-
-// intent is a change that waits for its line. Who is first, its writer or the end of its time, answers.
-type intent struct {
-	answered atomic.Bool
-	answer   func(granted bool)
-	late     *time.Timer
-	unmade   func() []byte // the line that says that it was not made after all
-}
-
-// done answers, once. It reports false when that was done before.
-func (i *intent) done(granted bool) bool {
-	if !i.answered.CompareAndSwap(false, true) {
-		return false
-	}
-	i.late.Stop()
-	i.answer(granted)
-	return true
-}
-
+// How often the auditor may ask after the file, which an honest one does for a batch of lines.
 const (
-	mostOwed     = 8192            // changes under way at one time, over all workers; past it, they are refused
-	auditLimit   = 5 * time.Second // for an intent's line
-	auditRetry   = time.Second     // between two tries to write what is owed
-	auditBatch   = 256 << 10       // bytes that are written at once
-	auditPartial = "\n"            // begins what follows half a line
+	followBurst = 4000
+	followRate  = 2000
 )
 
-// openAudit opens the audit log, while the start has all its rights. Without a path there is none.
+// auditFarewell is how long the auditor may take to write what there is when the gateway stops.
+const auditFarewell = 12 * time.Second
+
+// openAudit opens the audit log, while the start has all its rights, and the auditor's program. Without a path there is none.
 func openAudit(c Config, who service) (*audit, error) {
 	if c.Audit.Path == "" {
 		return nil, nil
 	}
-	to, err := newAuditFile(c.Audit, c.Log, who)
-	if err != nil {
+	a := &audit{config: c.Audit, follow: rate.New(followBurst, followRate, time.Now())}
+	var err error
+	if c.Audit.Path != ipc.AuditStderr {
+		if a.file, err = newAuditFile(c.Audit.Path, c.Log, who); err != nil {
+			return nil, err
+		}
+	}
+	if a.supervisor, err = newSupervisor(ipc.Auditor, c, who, c.Auditor, c.AuditorArgv); err != nil {
 		return nil, err
 	}
-	a, err := newAudit(c.Audit, c.Log)
-	if err != nil {
-		return nil, err
-	}
-	go a.write(to)
+	a.farewell = auditFarewell
+	a.hear, a.ready = a.answer, a.brief
 	return a, nil
 }
 
-func newAudit(c Audit, log *slog.Logger) (*audit, error) {
-	var run [8]byte
-	if _, err := unix.Getrandom(run[:], 0); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "name this run in the audit log")
-	}
-	return &audit{failOpen: c.FailOpen, log: log, run: hex.EncodeToString(run[:]), now: time.Now, patience: auditLimit,
-		wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
-}
-
-// name is the id of one more change: no two of any run have the same.
-func (a *audit) name() string { return fmt.Sprintf("%s-%d", a.run, a.last.Add(1)) }
-
-// isFair tells whether one worker, of which so many changes are under way, may have one more: as long as there is room for as many
-// again. A captured one that ends none so has half of it all, another one half of the rest, and everybody else finds room.
-func (a *audit) isFair(under int) bool {
+// brief tells an auditor that has just begun what it needs before it hears a worker.
+func (a *audit) brief(p *process) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return under == 0 || under < mostOwed-a.owed
+	_ = a.give(p.channel.Send)
+	a.say(&ipc.Gone{ID: a.last()})
+	a.holds(func(worker uint32, c *connection) { a.say(&ipc.Facts{Worker: worker, Connection: c.Connection}) })
 }
 
-// intend has the line of a change written and then calls answer, from another goroutine; granted tells whether the
-// change may be made. It never waits. Each that is granted owes an outcome.
-func (a *audit) intend(text []byte, unmade func() []byte, answer func(granted bool)) {
-	i := &intent{answer: answer, unmade: unmade}
+// give sends the open file; a.mu is held.
+func (a *audit) give(send func(ipc.Message, ...int) error) error {
+	m := &ipc.LogFD{FailOpen: a.config.FailOpen, Sync: a.config.Sync}
+	file := os.Stderr
+	if a.file != nil {
+		file, m.Torn, m.Named = a.file.file, a.file.endsTorn(), true
+	}
+	return send(m, int(file.Fd()))
+}
+
+// answer hears whether the file still has its name. A file system that hangs holds up this answer alone.
+func (a *audit) answer(m ipc.Message) (done bool, err error) {
+	switch m.(type) {
+	case *ipc.Follow:
+		a.mu.Lock()
+		twice := a.looking
+		a.looking = true
+		a.mu.Unlock()
+		if twice || !a.follow.Take(time.Now(), 1) {
+			return true, errTooOften("Follow")
+		}
+		go a.look()
+		return true, nil
+	}
+	return false, nil
+}
+
+// look answers a Follow.
+func (a *audit) look() {
 	a.mu.Lock()
-	full := a.over || a.owed >= mostOwed
-	switch {
-	case !full:
-		a.owed++
-		i.late = time.AfterFunc(a.patience, func() { a.expire(i) })
-		a.queue = append(a.queue, record{text, i})
-	case a.failOpen:
-		a.owed++
-		a.lose()
+	defer a.mu.Unlock()
+	a.looking = false
+	reply := new(ipc.Followed)
+	if a.file != nil {
+		changed, err := a.file.follow()
+		if changed {
+			err = a.give(a.trySend)
+		}
+		if err != nil {
+			reply.Reason = ipc.Refuse(err.Error()).Reason
+		}
 	}
-	a.mu.Unlock()
-	if full {
-		answer(a.failOpen)
-		return
-	}
-	a.poke()
+	_ = a.trySend(reply)
 }
 
-// expire ends the time of an intent that is not written.
-func (a *audit) expire(i *intent) {
-	a.mu.Lock()
-	//lint:ignore SA2001 it waits until intend has set the timer
-	a.mu.Unlock()
-	if !i.done(a.failOpen) {
-		return
-	}
-	a.mu.Lock()
-	if !a.failOpen {
-		a.owed--
-	}
-	first := !a.ill
-	a.ill = true
-	a.mu.Unlock()
-	if first {
-		a.complain(errs.New(errs.Timeout, "nothing was written for %s", a.patience))
-	}
-}
-
-// settle is the end of a change that was granted, with its line. Nil: none is owed after all.
-func (a *audit) settle(text []byte) {
-	a.mu.Lock()
-	switch {
-	case text == nil:
-		a.owed--
-	case a.failOpen && len(a.queue) >= 2*mostOwed:
-		a.owed--
-		a.lose()
-	default:
-		a.queue = append(a.queue, record{text: text})
-	}
-	a.mu.Unlock()
-	a.poke()
-}
-
-// lose notes that a line is given up; a.mu is held.
-func (a *audit) lose() {
-	a.lost++
-	a.counts.lost.add(1)
-}
-
-// renew has the file opened anew, by its name. It never waits. A nil one has none.
+// renew opens the file again, by its name. It does not wait.
 func (a *audit) renew() {
+	if a == nil || a.file == nil {
+		return
+	}
+	go func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		err := a.file.reopen()
+		if err == nil {
+			err = a.give(a.trySend)
+		}
+		if err != nil {
+			a.supervisor.config.Log.Error("the audit log can't be opened anew; the file of before stays in use", about(errs.HintOf(err), "error", err)...)
+			return
+		}
+		a.supervisor.config.Log.Info("the audit log is opened anew")
+	}()
+}
+
+// say sends m when the auditor's channel has room, in order. Without an auditor it is dropped: the next one is told of all that
+// is there then.
+func (a *audit) say(m ipc.Message) {
 	if a == nil {
 		return
 	}
-	a.mu.Lock()
-	a.reopen = true
-	a.mu.Unlock()
-	a.poke()
-}
-
-func (a *audit) poke() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
+	a.feeding.Lock()
+	defer a.feeding.Unlock()
+	if len(a.queue) == 0 && !errors.Is(a.trySend(m), ipc.ErrFull) {
+		return
+	}
+	a.queue = append(a.queue, m)
+	if !a.flushing {
+		a.flushing = true
+		go a.flush()
 	}
 }
 
-// close has what is in the queue written, and returns when that is done or its time is over.
+// flush sends what had no room.
+func (a *audit) flush() {
+	for {
+		a.feeding.Lock()
+		for len(a.queue) > 0 {
+			err := a.trySend(a.queue[0])
+			if errors.Is(err, ipc.ErrFull) {
+				break
+			}
+			a.queue = a.queue[1:]
+		}
+		if len(a.queue) == 0 {
+			a.queue, a.flushing = nil, false
+			a.feeding.Unlock()
+			return
+		}
+		a.feeding.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// given tells the auditor that a worker is about to get c.
+func (a *audit) given(worker uint32, c *ipc.Connection) {
+	if a != nil {
+		a.say(&ipc.Facts{Worker: worker, Connection: *c})
+	}
+}
+
+// gone tells it that no worker has that connection any longer.
+func (a *audit) gone(id uint64) {
+	if a != nil {
+		a.say(&ipc.Gone{ID: id})
+	}
+}
+
+// exited tells it how a worker ended.
+func (a *audit) exited(worker uint32, status string) {
+	if a != nil {
+		a.say(&ipc.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
+	}
+}
+
+// close has the auditor write what there is, and returns when it has exited.
 func (a *audit) close() {
 	if a == nil {
 		return
 	}
-	a.mu.Lock()
-	a.over = true
-	a.mu.Unlock()
-	a.poke()
-	select {
-	case <-a.gone:
-	case <-time.After(a.patience):
-	}
-	a.mu.Lock()
-	left := len(a.queue)
-	a.mu.Unlock()
-	if left > 0 {
-		a.log.Error("the audit log can't be written, and lines are lost with this process", "lines", left)
-	}
-}
-
-// write is the goroutine that writes. A file that hangs, as one on a network may, holds up nobody else.
-func (a *audit) write(to auditSink) {
-	defer close(a.gone)
-	defer to.close()
-	retry := time.NewTimer(0)
-	for {
-		select {
-		case <-a.wake:
-		case <-retry.C:
+	for end := time.Now().Add(lastWords); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		a.feeding.Lock()
+		left := len(a.queue)
+		a.feeding.Unlock()
+		if left == 0 {
+			break
 		}
-		for a.turn(to) {
-		}
+	}
+	a.stop()
+	if a.file != nil {
 		a.mu.Lock()
-		idle, over := len(a.queue) == 0, a.over
-		a.mu.Unlock()
-		if over {
-			return // what can't be written now was tried last by turn
-		}
-		if !idle {
-			retry.Reset(auditRetry)
-		}
-	}
-}
-
-// turn opens the file anew when that was asked for, and writes what there is of the queue. It reports whether there
-// may be more to do at once.
-func (a *audit) turn(to auditSink) bool {
-	a.mu.Lock()
-	reopen, batch := a.reopen, a.takeBatch()
-	a.reopen = false
-	a.mu.Unlock()
-	if reopen {
-		if err := to.reopen(); err != nil {
-			a.log.Error("the audit log can't be opened anew; the file of before stays in use", about(errs.HintOf(err), "error", err)...)
-		} else {
-			a.log.Info("the audit log is opened anew")
-		}
-	}
-	if len(batch) == 0 {
-		return false
-	}
-	whole, err := a.put(to, batch)
-	a.judge(batch[:whole], batch[whole:], err)
-	return err == nil
-}
-
-// takeBatch takes the next lines out of the queue; a.mu is held. Intents whose time is over are dropped.
-func (a *audit) takeBatch() (batch []record) {
-	size, n := 0, 0
-	for ; n < len(a.queue) && size < auditBatch; n++ {
-		r := a.queue[n]
-		if r.intent != nil && r.intent.answered.Load() {
-			if a.failOpen {
-				a.lose()
-			}
-			continue
-		}
-		size += len(r.text)
-		batch = append(batch, r)
-	}
-	a.queue = a.queue[n:]
-	if len(a.queue) == 0 {
-		a.queue = nil
-	}
-	return batch
-}
-
-// put writes a batch at once and tells how many lines of it are in the file, whole.
-func (a *audit) put(to auditSink, batch []record) (whole int, err error) {
-	var text []byte
-	for _, r := range batch {
-		text = append(text, r.text...)
-	}
-	n, err := to.append(text)
-	if err != nil {
-		for _, r := range batch {
-			if n -= len(r.text); n < 0 {
-				break
-			}
-			whole++
-		}
-		return whole, err
-	}
-	return len(batch), nil
-}
-
-// judge answers for a batch: what of it is written, and what is not.
-func (a *audit) judge(written, rest []record, err error) {
-	a.sayHealth(err)
-	a.counts.lines.add(len(written))
-	for _, r := range written {
-		switch {
-		case r.intent == nil:
-			a.settle(nil)
-		case !r.intent.done(true) && !a.failOpen: // its time was over while it was written
-			a.disown(r.intent, false)
-		}
-	}
-	var back []record
-	for _, r := range rest {
-		if r.intent == nil {
-			back = append(back, r)
-			continue
-		}
-		switch first := r.intent.done(a.failOpen); {
-		case a.failOpen:
-			a.mu.Lock()
-			a.lose()
-			a.mu.Unlock()
-		case errors.Is(err, errUnsure): // the line may be there
-			a.disown(r.intent, first)
-		case first:
-			a.settle(nil)
-		}
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.queue = append(back, a.queue...)
-}
-
-// disown has the log say that a change was not made, whose intent is in it, or may be. It is owed once more when
-// expire, which was first then, took it for one without a line.
-func (a *audit) disown(i *intent, first bool) {
-	if !first {
-		a.mu.Lock()
-		a.owed++
+		a.file.file.Close()
 		a.mu.Unlock()
 	}
-	a.settle(i.unmade())
-}
-
-// sayHealth logs when the log can't be written any more, and when it can again.
-func (a *audit) sayHealth(err error) {
-	a.mu.Lock()
-	was, lost := a.ill, a.lost
-	if a.ill = err != nil; !a.ill {
-		a.lost = 0
-	} else {
-		a.counts.failed.add(1)
-	}
-	a.mu.Unlock()
-	switch {
-	case err != nil && !was:
-		a.complain(err)
-	case err == nil && was:
-		a.log.Warn("the audit log can be written again", "lines_lost", lost)
-	}
-}
-
-func (a *audit) complain(err error) {
-	if a.failOpen {
-		a.log.Error("the audit log can't be written; changes are made all the same, unrecorded (SCHEDRESTD_AUDIT_FAIL=open)", "error", err)
-		return
-	}
-	a.log.Error("the audit log can't be written; changes are refused until it can", "error", err)
 }

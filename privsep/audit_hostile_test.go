@@ -13,11 +13,42 @@ import (
 	"schedrestd/ipc"
 )
 
+// auditor is the channel of a captured worker to the auditor.
+var auditor *ipc.Channel
+
+// playUnasked is a captured worker that has no connection, and speaks to the auditor at fd.
+func playUnasked(part string, fd int) {
+	switch part {
+	case "intent of nothing":
+		sendRawTo(fd, ipc.KindIntent, 34, 0)
+	case "outcome of nothing":
+		sendRawTo(fd, ipc.KindOutcome, 18, 0)
+	case "noted":
+		sendRawTo(fd, ipc.KindNoted, 9, 0)
+	case "facts of its own":
+		sendRawTo(fd, ipc.KindFacts, 31, 0)
+	case "a log of its own":
+		sendRawTo(fd, ipc.KindLogFD, 4, 1)
+	case "the end of a sibling":
+		sendRawTo(fd, ipc.KindExited, 6, 0)
+	case "intent cut off":
+		sendRawTo(fd, ipc.KindIntent, 33, 0)
+	case "intent with leftovers":
+		sendRawTo(fd, ipc.KindIntent, 35, 0)
+	case "intent too long":
+		sendRawTo(fd, ipc.KindIntent, 1180, 0)
+	case "outcome too long":
+		sendRawTo(fd, ipc.KindOutcome, 338, 0)
+	case "outcomes without end":
+		for auditor.Send(&ipc.Outcome{ID: 1}) == nil {
+		}
+	}
+}
+
 // playAudit is a captured worker that was given a connection, and lies about changes.
 func playAudit(part string, c *ipc.Channel, id uint64) {
-	if part != "intent untaken" {
-		c.Send(&ipc.Taken{ID: id})
-	}
+	c.Send(&ipc.Taken{ID: id})
+	c = auditor
 	lie := &ipc.Intent{ID: 1, Connection: id, Request: "r", User: "root\"}\n{\"event\":\"outcome\"", UID: 0, Method: "POST", Route: "\x1b[2J\xff", Object: "\u202e"}
 	granted := func() { // waits for leave
 		c.Send(lie)
@@ -29,8 +60,6 @@ func playAudit(part string, c *ipc.Channel, id uint64) {
 		}
 	}
 	switch part {
-	case "intent untaken":
-		c.Send(lie)
 	case "intent of another":
 		lie.Connection++
 		c.Send(lie)
@@ -75,14 +104,16 @@ func auditDir(t *testing.T, as user) string {
 func TestAuditLiars(t *testing.T) {
 	tests := []struct {
 		part, want string
-		knock, off bool
+		knock      bool
 		lines      int // in the log; -1: at most as many as the worker may have under way
 	}{
 		{part: "intent of nothing", want: "Intent for connection 0, which there never was"},
-		{part: "intent of nothing", want: "there is no audit log", off: true},
+		{part: "intent to the parent", want: "Intent of the worker is not for a worker to say to a parent"},
 		{part: "outcome of nothing", want: "which was not let through"},
 		{part: "noted", want: "is not for a worker to say"},
-		{part: "intent untaken", want: "which it does not hold", knock: true},
+		{part: "facts of its own", want: "Facts of the worker is not for a worker to say to a auditor"},
+		{part: "a log of its own", want: "LogFD of the worker is not for a worker to say to a auditor"},
+		{part: "the end of a sibling", want: "Exited of the worker is not for a worker to say to a auditor"},
 		{part: "intent of another", want: "which there never was", knock: true},
 		{part: "intent twice", want: "Intent 1 twice", knock: true, lines: 2},
 		{part: "intents without end", want: "more changes than it may answer", knock: true, lines: -1},
@@ -92,10 +123,7 @@ func TestAuditLiars(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
 			as := plain(t)
-			c := Config{Argv: []string{programName, tt.part}, Workers: 1, Connections: 4}
-			if !tt.off {
-				c.Audit.Path = auditDir(t, as)
-			}
+			c := Config{Argv: []string{programName, tt.part}, Workers: 1, Connections: 4, Audit: Audit{Path: auditDir(t, as)}}
 			g := launch(t, as, c)
 			if tt.knock {
 				r := g.await("serving", nil)
@@ -106,9 +134,6 @@ func TestAuditLiars(t *testing.T) {
 				defer conn.Close()
 			}
 			g.because("worker was killed", tt.want)
-			if tt.off {
-				return
-			}
 			_ = g.cmd.Process.Signal(syscall.SIGTERM) // it ends when all is written
 			g.wait()
 			lines := auditRecords(t, c.Audit.Path)
@@ -147,10 +172,10 @@ func auditRecords(t *testing.T, path string) (list []map[string]any) {
 	return list
 }
 
-// TestAuditOrphan: of a change whose worker died the parent itself says that nobody knows; and what a worker says stays
+// TestAuditOrphan: of a change whose worker died the auditor itself says that nobody knows; and what a worker says stays
 // in its own object.
 func TestAuditOrphan(t *testing.T) {
-	for part, ended := range map[string]string{"intent and death": endUnknown, "intent and lies": endReported} {
+	for part, ended := range map[string]string{"intent and death": "unknown", "intent and lies": "reported"} {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)
 			path := auditDir(t, as)
@@ -167,7 +192,7 @@ func TestAuditOrphan(t *testing.T) {
 			}
 			for i, l := range auditRecords(t, path)[:2] {
 				gateway, said := l["gateway"].(map[string]any), l["worker"].(map[string]any)
-				if want := []string{eventIntent, eventOutcome}[i]; l["event"] != want || gateway["peer"] != conn.LocalAddr().String() || said["user"] != "root\"}\n{\"event\":\"outcome\"" || said["uid"] != 0.0 {
+				if want := []string{"intent", "outcome"}[i]; l["event"] != want || gateway["peer"] != conn.LocalAddr().String() || said["user"] != "root\"}\n{\"event\":\"outcome\"" || said["uid"] != 0.0 {
 					t.Errorf("%v", l)
 				}
 				if i == 1 && gateway["ended"] != ended {

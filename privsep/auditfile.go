@@ -3,7 +3,6 @@ package privsep
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,39 +13,24 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/guard"
-	"schedrestd/ipc"
 )
 
-// auditSink is where lines go. One goroutine uses it.
-type auditSink interface {
-	// append writes text behind what is there and tells how much of it is in the file.
-	append(text []byte) (int, error)
-	// reopen opens what has the name now. When it can't, the one before stays.
-	reopen() error
-	close()
-}
-
-// errUnsure says that lines may be in the file, or not.
-var errUnsure = errors.New("bring the audit log to the disk")
-
-// auditFile is a file, by its name.
+// auditFile is the file of the audit log, by its name. The auditor writes it.
 type auditFile struct {
 	path string
 	rule guard.Rule
-	sync bool
 	log  *slog.Logger
 	file *os.File
-	tail tail
 
 	astray error     // why what has the name now can't be used; nil: it is what is written, or was not looked at
 	looked time.Time // when that was tried last
 }
 
-// newAuditFile opens what c names.
-func newAuditFile(c Audit, log *slog.Logger, who service) (auditSink, error) {
-	if c.Path == ipc.AuditStderr {
-		return &auditStream{tail{to: os.Stderr}}, nil
-	}
+// auditRetry is the time between two tries to open a file again.
+const auditRetry = time.Second
+
+// newAuditFile opens the file path.
+func newAuditFile(path string, log *slog.Logger, who service) (*auditFile, error) {
 	// Whoever may replace the file could make what was done undone.
 	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}
 	if who.root {
@@ -57,9 +41,9 @@ func newAuditFile(c Audit, log *slog.Logger, who service) (auditSink, error) {
 	} else {
 		trust.Owners = []uint32{uint32(os.Geteuid())}
 	}
-	f := &auditFile{path: c.Path, sync: c.Sync, log: log, rule: guard.Rule{What: "audit log", Secret: true, Trust: trust}}
-	if c.Path == "" || c.Path[0] != '/' {
-		return nil, errs.New(errs.Invalid, "audit log %s: not an absolute path", c.Path).WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
+	f := &auditFile{path: path, log: log, rule: guard.Rule{What: "audit log", Secret: true, Trust: trust}}
+	if path[0] != '/' {
+		return nil, errs.New(errs.Invalid, "audit log %s: not an absolute path", path).WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
 	}
 	return f, f.reopen()
 }
@@ -74,8 +58,7 @@ func (f *auditFile) reopen() error {
 		return err
 	}
 	defer dir.Close()
-	// For reading, too: to see what it ends with.
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return f.refuse(err)
 	}
@@ -87,7 +70,7 @@ func (f *auditFile) reopen() error {
 	if f.file != nil {
 		f.file.Close()
 	}
-	f.file, f.tail, f.astray = file, tail{file, endsTorn(file)}, nil
+	f.file, f.astray = file, nil
 	return nil
 }
 
@@ -97,6 +80,8 @@ func (f *auditFile) refuse(err error) error {
 	switch err {
 	case unix.ELOOP:
 		return errs.New(errs.Invalid, "audit log %s: a symbolic link; name the file itself", f.path).WithHint("readlink -f %s", guard.Quote(f.path))
+	case unix.ENXIO: // a named pipe that nobody reads
+		return errs.New(errs.Invalid, "audit log %s: not a regular file", f.path).WithHint("ls -ld %s  # name a file, or stderr", guard.Quote(f.path))
 	case unix.EACCES, unix.EPERM:
 		if os.Geteuid() == 0 {
 			return refused.WithHint("chown root:root %s and its directory: a running gateway has no right to what belongs to others", guard.Quote(f.path))
@@ -125,27 +110,36 @@ func (f *auditFile) judge(fd int) error {
 	return nil
 }
 
-// endsTorn tells whether file ends within a line.
-func endsTorn(file *os.File) bool {
-	info, err := file.Stat()
+// endsTorn reports whether the file ends within a line, as far as that can be read: the auditor gets a descriptor that can't be.
+func (f *auditFile) endsTorn() bool {
+	info, err := f.file.Stat()
 	if err != nil || info.Size() == 0 {
 		return false
 	}
+	fd, err := unix.Open(f.path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	again := os.NewFile(uintptr(fd), f.path)
+	defer again.Close()
+	same, err := again.Stat()
 	last := make([]byte, 1)
-	_, err = file.ReadAt(last, info.Size()-1)
-	return err == nil && last[0] != '\n'
+	if err == nil && os.SameFile(info, same) {
+		_, err = again.ReadAt(last, info.Size()-1)
+	}
+	return err != nil || last[0] != '\n'
 }
 
-// follow has lines go to the file that has the name. One that was removed would be written for nobody: when no other can
-// be had, that is an error. One that was moved away without a word, as by a rotation without SIGHUP, is still there, and
-// is written until then.
-func (f *auditFile) follow() error {
+// follow looks whether the file still has its name, and opens what has it now when not. One that was removed would be
+// written for nobody: when no other can be had, that is an error. One that was moved away without a word, as by a rotation without SIGHUP, is
+// still there, and is written until then.
+func (f *auditFile) follow() (changed bool, err error) {
 	var ours, named unix.Stat_t
 	if err := unix.Fstat(int(f.file.Fd()), &ours); err != nil {
-		return fmt.Errorf("look at the audit log: %w", err)
+		return false, fmt.Errorf("look at the audit log: %w", err)
 	}
 	if err := unix.Lstat(f.path, &named); err == nil && named.Dev == ours.Dev && named.Ino == ours.Ino {
-		return nil
+		return false, nil
 	}
 	removed := ours.Nlink == 0
 	if now := time.Now(); f.astray == nil || now.Sub(f.looked) >= auditRetry {
@@ -153,60 +147,14 @@ func (f *auditFile) follow() error {
 		f.looked = now
 		if f.astray = f.reopen(); f.astray == nil {
 			f.log.Warn("the audit log was moved or removed, and is opened anew by its name", "removed", removed)
-			return nil
+			return true, nil
 		}
 		if first {
 			f.log.Error("the audit log was moved or removed, and can't be opened anew", about(errs.HintOf(f.astray), "removed", removed, "error", f.astray)...)
 		}
 	}
 	if removed {
-		return fmt.Errorf("its file was removed: %w", f.astray)
+		return false, fmt.Errorf("its file was removed: %w", f.astray)
 	}
-	return nil
-}
-
-// append writes at the end of the file. What of it is there is on the disk as well, when that is asked for.
-func (f *auditFile) append(text []byte) (int, error) {
-	if err := f.follow(); err != nil {
-		return 0, err
-	}
-	n, err := f.tail.append(text)
-	if n > 0 && f.sync {
-		if err := unix.Fdatasync(int(f.file.Fd())); err != nil {
-			// What the kernel could not bring to the disk it may have forgotten.
-			return 0, fmt.Errorf("%w: %w", errUnsure, err)
-		}
-	}
-	return n, err
-}
-
-func (f *auditFile) close() { f.file.Close() }
-
-// auditStream is where the log goes.
-type auditStream struct{ tail }
-
-func (s *auditStream) reopen() error { return nil }
-func (s *auditStream) close()        {}
-
-// tail is the end of what lines are written to.
-type tail struct {
-	to   io.Writer
-	torn bool // it ends within a line, which a full disk cut off
-}
-
-// append tells how much of text is there. Half a line that was written before stays alone: what is cut off is no
-// JSON, and nothing of it is taken for the next one's. A line that lacks its end alone is there: whoever reads it has it all.
-func (t *tail) append(text []byte) (int, error) {
-	head := 0
-	if t.torn {
-		text, head = append([]byte(auditPartial), text...), len(auditPartial)
-	}
-	n, err := t.to.Write(text)
-	if n > 0 {
-		t.torn = text[n-1] != '\n'
-	}
-	if n > head && n < len(text) && text[n] == '\n' {
-		n++
-	}
-	return max(0, n-head), err
+	return false, nil
 }

@@ -19,7 +19,7 @@ import (
 // TestWorkerIsCaged looks at a worker of root's gateway from outside, in /proc.
 func TestWorkerIsCaged(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: serving("nobody", "nogroup", "")})
+	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	pid, parent := g.workerPID(), g.cmd.Process.Pid
 	want := map[string]string{
 		"Uid": "65534 65534 65534 65534", "Gid": "65534 65534 65534 65534", "Groups": "",
@@ -109,7 +109,7 @@ func descriptors(t *testing.T, pid int) []string {
 // TestUnshareSysVSwitch: switched off, worker and parent share the IPC namespace.
 func TestUnshareSysVSwitch(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: serving("nobody", "nogroup", ""),
+	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", ""),
 		Switches: security.Switches{DisableUnshareSysV: true, DisableUnshareFiles: true}})
 	if a, b := namespace(t, g.workerPID(), "ipc"), namespace(t, g.cmd.Process.Pid, "ipc"); a != b {
 		t.Errorf("IPC namespaces differ: %s, %s", a, b)
@@ -168,7 +168,7 @@ func TestStartsFrom0700(t *testing.T) {
 			if err := copyFile(binary, program, mode); err != nil {
 				t.Fatal(err)
 			}
-			g := serve(t, nil, Config{Service: serving("nobody", "nogroup", ""), Program: program})
+			g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Program: program})
 			if got := status(t, g.workerPID(), "Name"); got != "schedrestd-work" {
 				t.Errorf("the process is called %q", got)
 			}
@@ -209,20 +209,20 @@ func TestStartIsRefused(t *testing.T) {
 		want, hint string
 	}{
 		{"root without -u", nil, Config{}, "would serve as root", "-u"},
-		{"-u root", nil, Config{Service: serving("root", "", "")}, "would serve as root", "-u"},
-		{"-u 0", nil, Config{Service: serving("0", "nogroup", "")}, "would serve as root", "-u"},
-		{"-g root", nil, Config{Service: serving("nobody", "root", "")}, "group 0, which is a group of root", "-g"},
-		{"SchedUser", nil, Config{Service: serving("nobody", "", "nobody")}, "would serve as SchedUser nobody", "-u"},
-		{"SchedUser's group", nil, Config{Service: serving("31234", "daemon", "daemon")}, "group of SchedUser", "-g"},
-		{"-u without root", plain(t), Config{Service: serving("nobody", "", "")}, "only root can serve as another", "root"},
-		{"no program", nil, Config{Service: serving("nobody", "", ""), Program: "/nowhere/x"}, "no such file", ""},
-		{"no program in its place", nil, Config{Service: serving("nobody", "", ""), Program: "/usr/bin/nowhere"}, "no such file", "beside schedrestd"},
-		{"program in an open directory", nil, Config{Service: serving("nobody", "", ""), Program: open + "/w"}, "written by everybody", "chmod o-w"},
-		{"program of the one who serves", nil, Config{Service: serving("nobody", "", ""), Program: theirs}, "which will serve", "chown"},
-		{"program of another machine", nil, Config{Service: serving("nobody", "", ""), Program: junk}, "exec format error", "file " + junk},
-		{"no directory of the socket", nil, Config{Service: serving("nobody", "", ""), Listen: listens("unix:/nosuch/d/s")}, "socket /nosuch/d/s", "mkdir -p /nosuch/d"},
-		{"port in use", nil, Config{Service: serving("nobody", "", ""), Listen: listens("127.0.0.1:0", taken(t))}, "address already in use", "another program"},
-		{"too many connections", nil, Config{Service: serving("nobody", "", ""), Connections: 99_999_999}, "99999999 connections", ""},
+		{"-u root", nil, Config{Service: identityOf("root", "", "")}, "would serve as root", "-u"},
+		{"-u 0", nil, Config{Service: identityOf("0", "nogroup", "")}, "would serve as root", "-u"},
+		{"-g root", nil, Config{Service: identityOf("nobody", "root", "")}, "group 0, which is a group of root", "-g"},
+		{"SchedUser", nil, Config{Service: identityOf("nobody", "", "nobody")}, "would serve as SchedUser nobody", "-u"},
+		{"SchedUser's group", nil, Config{Service: identityOf("31234", "daemon", "daemon")}, "group of SchedUser", "-g"},
+		{"-u without root", plain(t), Config{Service: identityOf("nobody", "", "")}, "only root can serve as another", "root"},
+		{"no program", nil, Config{Service: identityOf("nobody", "", ""), Program: "/nowhere/x"}, "no such file", ""},
+		{"no program in its place", nil, Config{Service: identityOf("nobody", "", ""), Program: "/usr/bin/nowhere"}, "no such file", "beside schedrestd"},
+		{"program in an open directory", nil, Config{Service: identityOf("nobody", "", ""), Program: open + "/w"}, "written by everybody", "chmod o-w"},
+		{"program of the one who serves", nil, Config{Service: identityOf("nobody", "", ""), Program: theirs}, "which will serve", "chown"},
+		{"program of another machine", nil, Config{Service: identityOf("nobody", "", ""), Program: junk}, "exec format error", "file " + junk},
+		{"no directory of the socket", nil, Config{Service: identityOf("nobody", "", ""), Listen: listens("unix:/nosuch/d/s")}, "socket /nosuch/d/s", "mkdir -p /nosuch/d"},
+		{"port in use", nil, Config{Service: identityOf("nobody", "", ""), Listen: listens("127.0.0.1:0", taken(t))}, "address already in use", "another program"},
+		{"too many connections", nil, Config{Service: identityOf("nobody", "", ""), Connections: 99_999_999}, "99999999 connections", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -118,7 +118,7 @@ var sayings = []said{
 	// What is not in the book, or not for a worker to say.
 	{name: "a word that is not in the book", frame: word(99, 0), ends: true},
 	{name: "a kind that is 0", frame: word(0, 0), ends: true},
-	{name: "the parent's word, KeeperSetup", frame: word(ipc.KindKeeperSetup, 8), ends: true},
+	{name: "the parent's word, ServiceSetup", frame: word(ipc.KindServiceSetup, 8), ends: true},
 	{name: "the parent's word, Posture", frame: word(ipc.KindPosture, 2), ends: true},
 	{name: "a key of its own", frame: word(ipc.KindKeyFD, 5), ends: true},
 	{name: "a key of tokens of its own", frame: word(ipc.KindTokenKeyFD, 5), ends: true},
@@ -143,11 +143,27 @@ var sayings = []said{
 	{name: "an empty packet", frame: func(uint32) []byte { return nil }},
 }
 
-// steal gives the channel to the keeper, of which the worker itself hears nothing any more: the attacker has taken it
+// services is which of its channels a worker has to each, where keeper and auditor are not both there, and what captured workers
+// say to it.
+var services = []struct {
+	role     ipc.Role
+	nth      int
+	sayings  []said
+	reported string // the log's message about a worker that broke the protocol
+}{
+	{ipc.Resolver, 0, resolverSayings, "resolver: worker broke the protocol"},
+	{ipc.Keeper, 1, sayings, "keeper: a worker "},
+	{ipc.Auditor, 1, auditorSayings, "auditor: worker broke the protocol"},
+}
+
+// steal gives the nth channel to a service, of which the worker itself hears nothing any more: the attacker has taken it
 // out of the runtime's poller.
-func steal() int {
+func steal(nth int) int {
 	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
 		if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
+			continue
+		}
+		if nth--; nth >= 0 {
 			continue
 		}
 		for poller := ipc.WorkerFD + 1; poller < 100; poller++ {
@@ -161,18 +177,21 @@ func steal() int {
 
 // says is the attacker's way in.
 func says(w http.ResponseWriter, r *http.Request) {
-	at := slices.IndexFunc(sayings, func(s said) bool { return s.name == r.FormValue("name") })
-	fd := steal()
+	var key uint32
+	var to int
+	fmt.Sscan(r.FormValue("key"), &key)
+	fmt.Sscan(r.FormValue("to"), &to)
+	list := services[to].sayings
+	at := slices.IndexFunc(list, func(s said) bool { return s.name == r.FormValue("name") })
+	fd := steal(services[to].nth)
 	if at < 0 || fd < 0 {
 		fmt.Fprintf(w, "NO SUCH THING, OR NO CHANNEL: %d, %d", at, fd)
 		return
 	}
-	var key uint32
-	fmt.Sscan(r.FormValue("key"), &key)
-	fmt.Fprint(w, sayings[at].say(fd, key))
+	fmt.Fprint(w, list[at].say(fd, key))
 }
 
-// say does it, and tells what the keeper answers.
+// say does it, and tells what the service answers.
 func (s said) say(fd int, key uint32) string {
 	if s.close {
 		_ = unix.Shutdown(fd, unix.SHUT_WR)
@@ -186,11 +205,13 @@ func (s said) say(fd int, key uint32) string {
 	for n := range max(1, s.times) {
 		err := sendRights(fd, s.frame(key), oob)
 		switch {
+		case err == unix.EAGAIN && s.mute && s.ends:
+			return wait()
 		case err == unix.EAGAIN && s.mute:
 			return "has its own channel full"
 		case err != nil:
 			return fmt.Sprintf("CAN'T SAY IT %d TIMES: %v", n, err)
-		case s.ends:
+		case s.ends && n == max(1, s.times)-1:
 			return wait()
 		case !s.mute:
 			answers[hear(fd)]++
@@ -216,11 +237,16 @@ func hear(fd int) string {
 		case err != nil:
 			return unix.ErrnoName(err.(syscall.Errno))
 		case n == 0:
-			return "has no channel to the keeper any more"
+			return "has no channel to it any more"
 		case raw[0] == byte(ipc.KindSigned) && n == 11:
 			return "gets no signature"
 		case raw[0] == byte(ipc.KindSigned):
 			return "gets a signature"
+		case raw[0] == byte(ipc.KindKnown):
+			if raw[9] == 0 {
+				return "is told: unknown"
+			}
+			return fmt.Sprintf("is told: %q", raw[12:12+int(raw[10])])
 		case raw[0] == byte(ipc.KindVerified):
 			return "is told: " + map[byte]string{byte(ipc.Genuine): "genuine", byte(ipc.Forged): "forged"}[raw[9]]
 		}
@@ -240,7 +266,7 @@ func TestCapturedAsksTheKeeper(t *testing.T) {
 	t.Run("without root", func(t *testing.T) { asksTheKeeper(t, plain(t), Config{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		asksTheKeeper(t, nil, Config{Service: serving("nobody", "nogroup", "")})
+		asksTheKeeper(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	})
 }
 
@@ -256,7 +282,7 @@ func asksTheKeeper(t *testing.T, as user, c Config) {
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| it says to the keeper | and | the log says of that worker |\n|---|---|---|\n")
 	for _, one := range sayings {
-		outcome, logged := g.saying(one, key)
+		outcome, logged := g.saying(1, one, key)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))
 		if _, _, err := secured(s.client(secure), "/pid"); err != nil {
 			t.Errorf("after %q nobody is served over TLS: %v", one.name, err)
@@ -274,7 +300,7 @@ func asksTheKeeper(t *testing.T, as user, c Config) {
 func (g *gateway) keyNumber() uint32 {
 	g.t.Helper()
 	for key := uint32(1); key <= 2; key++ {
-		if outcome, _ := g.saying(sayings[0], key); outcome == "gets a signature" {
+		if outcome, _ := g.saying(1, sayings[0], key); outcome == "gets a signature" {
 			return key
 		}
 	}
@@ -282,18 +308,18 @@ func (g *gateway) keyNumber() uint32 {
 	return 0
 }
 
-// saying has a worker say it that has worked before, and tells what came of it, and what the log has of it. That worker has
-// no channel to the keeper afterwards, and is ended.
-func (g *gateway) saying(one said, key uint32) (outcome, logged string) {
+// saying has a worker that has worked before say it to a service, and tells what came of it, and what the log has of it. That worker has
+// no channel to the service afterwards, and is ended.
+func (g *gateway) saying(to int, one said, key uint32) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()
 	defer c.CloseIdleConnections()
 	number := g.await("worker is ready", func(r map[string]any) bool { return r["pid"] == float64(pid) })["worker"]
-	answer, err := get(c, fmt.Sprintf("/says?key=%d&name=%s", key, url.QueryEscape(one.name)))
+	answer, err := get(c, fmt.Sprintf("/says?to=%d&key=%d&name=%s", to, key, url.QueryEscape(one.name)))
 	refused := strings.Contains(answer, "no signature")
 	if refused || one.ends && one.fds == 0 { // descriptors kill where they are sent
 		r := g.awaitAny(func(r map[string]any) bool {
-			return r["client"] == fmt.Sprint(number) && strings.HasPrefix(fmt.Sprint(r["msg"]), "keeper: a worker ")
+			return r["client"] == fmt.Sprint(number) && strings.HasPrefix(fmt.Sprint(r["msg"]), services[to].reported)
 		})
 		logged = fmt.Sprint(r["because"])
 	}

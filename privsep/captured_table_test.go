@@ -34,7 +34,7 @@ func TestCaptured(t *testing.T) {
 	t.Run("without root", func(t *testing.T) { captured(t, plain(t), Config{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		captured(t, nil, Config{Service: serving("nobody", "nogroup", "")})
+		captured(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	})
 }
 

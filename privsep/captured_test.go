@@ -120,7 +120,7 @@ var attacks = []attack{
 	frame("a key of tokens, to the parent", ipc.KindTokenKeyFD, 5, 0),
 	frame("a key set, to the parent", ipc.KindJWKSFD, 1, 0),
 	frame("a client of the keeper's, to the parent", ipc.KindClient, 4, 0),
-	frame("a channel to the keeper, to the parent", ipc.KindKeeperFD, 0, 0),
+	frame("a channel to the keeper, to the parent", ipc.KindServiceFD, 1, 0),
 	frame("the keeper's word, Kept", ipc.KindKept, 7, 0),
 	frame("the keeper's word, Breach, of a sibling", ipc.KindBreach, 6, 0, 0, 2),
 	frame("a request to sign, to the parent", ipc.KindSign, 16, 0),
@@ -142,12 +142,11 @@ var attacks = []attack{
 	frame("spares for a daemon that is not in the configuration", ipc.KindStock, 2, 0, 1, 200),
 	frame("spares for it, as the parent would bring them", ipc.KindSpares, 2, 0),
 	frame("a way of no kind", ipc.KindDial, 10, 0, 8, 99),
-	{"the names of 1000 users at once", func() string {
-		for i := range uint32(1000) {
-			send(&ipc.Who{ID: uint64(i), Number: 3_000_000 + i})
-		}
-		return wait()
-	}},
+	frame("a name, of the parent", ipc.KindWho, 15, 0),
+	frame("a name, as the resolver finds it", ipc.KindKnown, 15, 0),
+	frame("a change, to the parent", ipc.KindIntent, 34, 0),
+	frame("its outcome, to the parent", ipc.KindOutcome, 18, 0),
+	frame("the auditor's question, Follow", ipc.KindFollow, 0, 0),
 	{"400 ways at once", func() string {
 		for i := range uint64(400) {
 			send(&ipc.Dial{ID: 1<<32 + i, Way: ipc.WayController})
@@ -249,11 +248,6 @@ func send(m ipc.Message) {
 		put(m.ID, 8)
 		put(uint64(m.Way), 1)
 		put(uint64(m.Index), 1)
-	case *ipc.Who:
-		put(m.ID, 8)
-		put(0, 1)
-		put(uint64(m.Number), 4)
-		put(0, 2) // no name
 	}
 	sendFrame(raw, 0)
 }

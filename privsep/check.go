@@ -41,7 +41,7 @@ func Check(c Config, out io.Writer) error {
 	defer program.Close()
 	c = c.with(listeners, who)
 	c.Outlet = "" // nor is a way to a daemon
-	k.config, k.who, k.means = c, who, newMeans(c, nil)
+	k.config, k.who, k.means = c, who, newMeans(c, nil, nil)
 	if k.keys, err = newKeyring(c, who, listeners, k.pools.accuse); err != nil {
 		return err
 	}

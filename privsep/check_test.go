@@ -70,7 +70,7 @@ func TestCheck(t *testing.T) {
 // TestCheckAsRoot: as root there is more, and what is off counts.
 func TestCheckAsRoot(t *testing.T) {
 	needRoot(t)
-	out, status := inspect(t, nil, Config{Service: serving("nobody", "nogroup", "")})
+	out, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	for _, want := range []string{"processes of uid 65534 outside of the cage can stop", "uid and gid of the worker's own", "root of their own                  on", "PID namespace                      on"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it says nothing of %q:\n%s", want, out)
@@ -84,7 +84,7 @@ func TestCheckAsRoot(t *testing.T) {
 		"disable_unshare_sysv":  {DisableUnshareSysV: true},
 		"disable_unshare_files": {DisableUnshareFiles: true},
 	} {
-		out, status := inspect(t, nil, Config{Service: serving("nobody", "nogroup", ""), Switches: s})
+		out, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Switches: s})
 		if status != 1 || !strings.Contains(out, name) {
 			t.Errorf("with %s: exit status %d:\n%s", name, status, out)
 		}
@@ -133,7 +133,7 @@ func TestEscapesOfThePage(t *testing.T) {
 func TestCheckUnfit(t *testing.T) {
 	needRoot(t)
 	const row = "uid and gid of the worker's own    "
-	on, status := inspect(t, nil, Config{Service: serving("nobody", "nogroup", ""), Switches: security.Switches{DisableUserCheck: true}})
+	on, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Switches: security.Switches{DisableUserCheck: true}})
 	if status != 0 || !strings.Contains(on, row+"on") || strings.Contains(on, "disable_user_check") {
 		t.Errorf("switched off where it would have let the start through: exit status %d:\n%s", status, on)
 	}
@@ -194,7 +194,7 @@ func TestCheckRequires(t *testing.T) {
 	const ends = "part of the confinement can't be had by this start, and all of it is required (require_confinement): "
 	some := Config{SharedRoot: true, Switches: security.Switches{RequireConfinement: true}}
 	if os.Geteuid() == 0 {
-		some.Service = serving("nobody", "nogroup", "")
+		some.Service = identityOf("nobody", "nogroup", "")
 	}
 	out, status := inspect(t, nil, some)
 	if status != 1 || !strings.Contains(out, "such a start fails") || !strings.Contains(out, "error: "+ends) || !strings.Contains(out, "What remains") {
@@ -210,7 +210,7 @@ func TestCheckRequires(t *testing.T) {
 	if text, _ := launch(t, plain(t), Config{Switches: some.Switches}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
 		t.Errorf("in a group that can't be dropped: %q", text)
 	}
-	all := Config{Service: serving("nobody", "nogroup", ""), Switches: some.Switches}
+	all := Config{Service: identityOf("nobody", "nogroup", ""), Switches: some.Switches}
 	out, status = inspect(t, nil, all)
 	if on := strings.Contains(out, "Landlock                           on"); on != (status == 0) {
 		t.Errorf("as root: exit status %d:\n%s", status, out)
@@ -231,9 +231,9 @@ func TestCheckKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		c.Service = serving("nobody", "nogroup", "")
+		c.Service = identityOf("nobody", "nogroup", "")
 	} else {
-		c.Service = serving("", "", strconv.Itoa(os.Geteuid())) // whose file it is
+		c.Service = identityOf("", "", strconv.Itoa(os.Geteuid())) // whose file it is
 	}
 	out, _ := inspect(t, nil, c)
 	own := fmt.Sprintf("A keeper was started as uid %d,", os.Geteuid())

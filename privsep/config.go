@@ -28,20 +28,23 @@ type Config struct {
 	Log      *slog.Logger
 	Output   io.Writer `json:"-"` // where lines of processes go; nil: standard error
 
-	Program     string   // the worker's; "" is schedrestd-worker beside this program
-	Argv        []string // the worker's; tests play hostile ones with it
-	Keeper      string   // the keeper's program; "" is schedrestd-keeper beside this program
-	KeeperArgv  []string
-	SharedRoot  bool        // workers and keeper see the machine's file system; tests play some that write to it
-	Strangers   bool        // become_user: uids that are no user's are served as well; tests have no accounts
-	Workers     int         // size of the pool
-	Connections int         // --max-connections
-	PerSource   int         // connections of one source (see there); 0 is no limit, with become_user half of Connections
-	Identities  int         // become_user: identities that have a worker at one time
-	Threads     int         // -t, divided among the workers: the number of cpus
-	SocketMode  fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
-	SocketGroup *uint32     // of UNIX sockets; nil is the serving group
-	Audit       Audit       // where changes are recorded
+	Program      string   // the worker's; "" is schedrestd-worker beside this program
+	Argv         []string // the worker's; tests play hostile ones with it
+	Keeper       string   // the keeper's program; "" is schedrestd-keeper beside this program
+	KeeperArgv   []string
+	Resolver     string // the resolver's program; "" is schedrestd-resolver beside this program
+	ResolverArgv []string
+	Auditor      string // the auditor's program; "" is schedrestd-auditor beside this program
+	AuditorArgv  []string
+	SharedRoot   bool        // workers and keeper see the machine's file system; tests play some that write to it
+	Workers      int         // size of the pool
+	Connections  int         // --max-connections
+	PerSource    int         // connections of one source (see there); 0 is no limit, with become_user half of Connections
+	Identities   int         // become_user: identities that have a worker at one time
+	Threads      int         // -t, divided among the workers: the number of cpus
+	SocketMode   fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
+	SocketGroup  *uint32     // of UNIX sockets; nil is the serving group
+	Audit        Audit       // where changes are recorded
 
 	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.
 	OwnerOf func(uid uint32) uint32 `json:"-"`

@@ -100,7 +100,7 @@ func TestCapturedConnects(t *testing.T) {
 			_ = os.Chmod(dir, info.Mode().Perm()|0o777)
 		}
 	}
-	c := Config{Service: serving("nobody", "nogroup", ""), Listen: listens("127.0.0.1:0", "unix:"+filepath.Join(home, "socket")),
+	c := Config{Service: identityOf("nobody", "nogroup", ""), Listen: listens("127.0.0.1:0", "unix:"+filepath.Join(home, "socket")),
 		Setup: ipc.Setup{Local: true, JWT: true, Munge: ipc.Munge{Socket: "/nowhere/munge"}}}
 	g := serve(t, nil, c)
 	sealed := fmt.Sprint(g.await("worker is ready", nil)["sealed"])

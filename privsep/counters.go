@@ -30,7 +30,6 @@ type counters struct {
 
 	dialled, undialled, limited count // ways to daemons: opened, not to be had, asked for too often
 	spares                      count // … readied for later
-	names                       count // of users and groups that were asked for
 }
 
 // turnedAway counts one connection that was closed with that status.
@@ -49,17 +48,22 @@ func (c *counters) turnedAway(status int) {
 
 // accounts is all that is counted: the parent's own, in one line, and what workers and the keeper say, in one of each.
 type accounts struct {
-	slots *slots
-	audit *audit // nil: there is none
-	pools *pools
-	keys  *keyring
+	slots    *slots
+	audit    *audit // nil: there is none
+	pools    *pools
+	keys     *keyring
+	resolver *supervisor
 }
 
 // show has them written to the log. Requests are counted where they are read, by a worker, whose word that is.
 func (a accounts) show() {
-	a.slots.log.Info("counters", append(a.slots.counters(), a.audit.counters())...)
+	a.slots.log.Info("counters", a.slots.counters()...)
 	a.pools.each((*pool).show)
 	a.keys.keeper.show()
+	a.resolver.show()
+	if a.audit != nil {
+		a.audit.show()
+	}
 }
 
 // counters is of connections and of those who served them.
@@ -81,22 +85,8 @@ func (s *slots) counters() []any {
 		"workers", slog.GroupValue(
 			slog.Any("born", &c.born), slog.Any("done", &c.done), slog.Any("died", &c.died), slog.Any("killed", &c.killed), slog.Any("caged", &c.caged)),
 		"errands", slog.GroupValue(
-			slog.Any("dialled", &c.dialled), slog.Any("undialled", &c.undialled), slog.Any("limited", &c.limited), slog.Any("spares", &c.spares), slog.Any("names", &c.names)),
+			slog.Any("dialled", &c.dialled), slog.Any("undialled", &c.undialled), slog.Any("limited", &c.limited), slog.Any("spares", &c.spares)),
 	}
-}
-
-// counters is of the audit log.
-func (a *audit) counters() slog.Attr {
-	if a == nil {
-		return slog.Attr{} // and nothing is shown
-	}
-	a.mu.Lock()
-	owed, waiting, ill := a.owed, len(a.queue), a.ill
-	a.mu.Unlock()
-	c := &a.counts
-	return slog.Attr{Key: "audit", Value: slog.GroupValue(
-		slog.Any("lines", &c.lines), slog.Any("granted", &c.granted), slog.Any("refused", &c.refused), slog.Any("put_off", &c.later),
-		slog.Int("under_way", owed), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.failed), slog.Any("lines_lost", &c.lost), slog.Bool("failing", ill))}
 }
 
 // show asks the workers that serve to write theirs to the log.

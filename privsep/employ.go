@@ -22,7 +22,7 @@ func (s *spawner) employ(b birth, c Config, room *quota, setup func(p *process, 
 		return nil, err
 	}
 	tasks := s.tasks(b.threads)
-	expect := s.expect(b.who, c.files(), tasks)
+	expect := s.expect(b, c.files(), tasks)
 	for _, m := range []ipc.Message{setup(p, tasks), &expect} {
 		err := p.channel.TrySend(m)
 		if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,16 +29,14 @@ func spread(list []ipc.Address, more uint16, worker uint32) []ipc.Address {
 	return list
 }
 
-// errands does for one worker what its cage keeps it from doing: it opens ways to the daemons of the
-// configuration, and asks who a number stands for. Nothing that a worker says is an address or a path.
+// errands opens the sockets to the configured daemons that one worker can't open in its sandbox. Nothing that
+// a worker sends is an address or a path.
 type errands struct {
 	setup   *ipc.Setup
 	channel *ipc.Channel
-	names   *inquirer
 	outlet  *outlet
 	servers *servers
 	dials   *rate.Bucket
-	asked   atomic.Int32 // names that are being looked up
 	counts  *counters
 	refused *rate.Bucket // ways that it may be told to wait for
 	ports   uint32       // of this machine, for its connections; see portsOf
@@ -50,17 +47,13 @@ type errands struct {
 const (
 	waitBurst = 10_000
 	waitRate  = 1000 // a second; an honest one has 48 out, and waits for 50 ms
-	mostAsked = 64   // names of one worker at one time; an honest one asks for fewer
 	portless  = 100  // what an attempt costs for which there was no port: the kernel has looked at all of them
 )
 
 func newErrands(m means, c Config, setup *ipc.Setup, channel *ipc.Channel, ports uint32) *errands {
-	return &errands{setup: setup, channel: channel, names: m.names.inquirer(), outlet: m.outlet, servers: m.spawner.servers, counts: m.slots.counts, ports: ports,
+	return &errands{setup: setup, channel: channel, outlet: m.outlet, servers: m.spawner.servers, counts: m.slots.counts, ports: ports,
 		dials: rate.New(float64(c.DialBurst), float64(c.DialRate), time.Now()), refused: rate.New(waitBurst, waitRate, time.Now())}
 }
-
-// end has nobody look up names for it any more.
-func (e *errands) end() { close(e.names.over) }
 
 // wait counts that it asked for more than it gets.
 func (e *errands) wait() error {
@@ -71,16 +64,14 @@ func (e *errands) wait() error {
 	return nil
 }
 
-// hear does an errand. It never waits for anybody: a way is handed over while it is being connected, and
-// a name comes when it is known. done is false when the message is none of them.
+// hear handles a request for a socket. It does not wait: a socket is handed over while it is being
+// connected. done is false when the message is another one.
 func (e *errands) hear(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *ipc.Dial:
 		return true, e.dial(m)
 	case *ipc.Stock:
 		return true, e.stock(m)
-	case *ipc.Who:
-		return true, e.look(m)
 	}
 	return false, nil
 }
@@ -168,20 +159,6 @@ func (e *errands) address(way ipc.Way, index uint8) (ipc.Address, error) {
 		return ipc.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", way, index)
 	}
 	return list[index], nil
-}
-
-// look has a name or a number looked up, which may take as long as a directory service does.
-func (e *errands) look(m *ipc.Who) error {
-	if e.asked.Add(1) > mostAsked {
-		return fmt.Errorf("it asked for more than %d names at one time", mostAsked)
-	}
-	e.counts.names.add(1)
-	go func() {
-		defer e.asked.Add(-1)
-		known, err := e.names.ask(who{m.Group, m.Number, m.Name})
-		_ = e.say(&ipc.Known{ID: m.ID, Sure: err == nil, Name: known.text, Number: known.number})
-	}()
-	return nil
 }
 
 func (e *errands) say(m ipc.Message, fds ...int) error { return trySay(e.channel, m, fds...) }

@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"math"
@@ -13,10 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/rate"
 )
@@ -77,14 +74,14 @@ func TestOpenWay(t *testing.T) {
 }
 
 // errandMeans is what errands are done with.
-func errandMeans(names *directory) means {
-	return means{spawner: new(spawner), slots: newSlots(Config{Log: slog.New(slog.DiscardHandler)}), names: names}
+func errandMeans() means {
+	return means{spawner: new(spawner), slots: newSlots(Config{Log: slog.New(slog.DiscardHandler)})}
 }
 
 // TestErrandAddresses: only what the configuration has can be asked for.
 func TestErrandAddresses(t *testing.T) {
 	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: "c"}}, Munge: ipc.Munge{Socket: "m"}}
-	e := newErrands(errandMeans(nil), Config{}, setup, nil, 0)
+	e := newErrands(errandMeans(), Config{}, setup, nil, 0)
 	for _, tt := range []struct {
 		way   ipc.Way
 		index uint8
@@ -144,7 +141,7 @@ func TestSpares(t *testing.T) {
 	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
 		Accounting: []ipc.Address{{Network: "tcp", Address: "127.0.0.1:1"}, {Network: "tcp", Address: "192.0.2.1:1"}},
 		Munge:      ipc.Munge{Socket: "/nowhere"}}
-	m := errandMeans(nil)
+	m := errandMeans()
 	m.outlet = from
 	e := newErrands(m, Config{DialBurst: defaultDialBurst, DialRate: defaultDialRate}, setup, parent, 0)
 	for _, none := range []*ipc.Stock{{Way: ipc.WayMunge}, {Way: ipc.WayController, Index: 1}, {Way: ipc.WayAccounting}, {Way: ipc.WayAccounting, Index: 1}} {
@@ -207,18 +204,14 @@ func TestErrandsCost(t *testing.T) {
 		{&ipc.Dial{Index: portless}, 101},
 		{&ipc.Stock{Index: there}, ipc.SpareCount},
 		{&ipc.Stock{Index: portless}, ipc.SpareCount + 100},
-		{&ipc.Who{}, 0},
 	} {
 		const many = 1000
-		e := newErrands(errandMeans(newDirectory()), Config{}, setup, parent, 0)
+		e := newErrands(errandMeans(), Config{}, setup, parent, 0)
 		e.dials = rate.New(many, math.SmallestNonzeroFloat64, time.Now())
 		_, err := e.hear(tt.errand)
 		must(t, err)
 		if cost := many - e.dials.Left(time.Now()); cost != tt.cost {
 			t.Errorf("%s %+v costs %v, want %v", tt.errand.Kind(), tt.errand, cost, tt.cost)
-		}
-		if _, isName := tt.errand.(*ipc.Who); isName {
-			continue
 		}
 		e.dials.Owe(time.Now(), many)
 		e.refused = rate.New(1, math.SmallestNonzeroFloat64, time.Now())
@@ -227,130 +220,5 @@ func TestErrandsCost(t *testing.T) {
 				t.Errorf("%s %+v, %d times too often: %v", tt.errand.Kind(), tt.errand, n+1, err)
 			}
 		}
-	}
-}
-
-// TestErrandFlood: a worker that asks for names without end is ended.
-func TestErrandFlood(t *testing.T) {
-	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
-	must(t, err)
-	defer parent.Close()
-	defer unix.Close(fd)
-	slow := make(chan struct{})
-	defer close(slow)
-	d := newDirectory()
-	d.user = func(uint32) (string, error) { <-slow; return "", nil }
-	e := newErrands(errandMeans(d), Config{}, &ipc.Setup{Munge: ipc.Munge{Socket: "/nowhere/at/all"}}, parent, 0)
-	for i := range mostAsked + 1 {
-		done, err := e.hear(&ipc.Who{ID: uint64(i), Number: uint32(i)})
-		if !done || (err == nil) != (i < mostAsked) {
-			t.Fatalf("name %d: %t, %v", i, done, err)
-		}
-	}
-}
-
-// TestDirectory: a name is looked up once while it is kept, and one that can't be asked for is not kept.
-func TestDirectory(t *testing.T) {
-	now, asked := time.Unix(1000, 0), 0
-	d := newDirectory()
-	d.now = func() time.Time { return now }
-	d.user = func(uid uint32) (string, error) {
-		asked++
-		switch uid {
-		case 1:
-			return "alice", nil
-		case 2:
-			return "", errs.New(errs.NotFound, "none")
-		}
-		return "", errs.New(errs.Unavailable, "down")
-	}
-	for _, tt := range []struct {
-		uid  uint32
-		text string
-		sure bool
-		all  int // questions so far
-	}{{1, "alice", true, 1}, {1, "alice", true, 1}, {2, "", true, 2}, {2, "", true, 2}, {3, "", false, 3}, {3, "", false, 4}} {
-		text, err := d.name(false, tt.uid)
-		if text != tt.text || (err == nil) != tt.sure || asked != tt.all {
-			t.Errorf("uid %d: %q, %v after %d questions", tt.uid, text, err, asked)
-		}
-	}
-	now = now.Add(keepNames)
-	if d.name(false, 1); asked != 5 {
-		t.Errorf("%d questions after a name grew old", asked)
-	}
-}
-
-// TestNumbersOfNames: a name has a number, or none, or it can't be found out now.
-// A name that could be anything else is nobody's.
-func TestNumbersOfNames(t *testing.T) {
-	d := newDirectory()
-	asked := 0
-	look := func(name string) (uint32, error) {
-		asked++
-		switch name {
-		case "alice":
-			return 20001, nil
-		case "-i":
-			return 0, errs.New(errs.Invalid, "not a name")
-		case "slow":
-			return 0, errs.New(errs.Unavailable, "down")
-		}
-		return 0, errs.New(errs.NotFound, "none")
-	}
-	d.userID, d.groupID = look, func(string) (uint32, error) { return 7, nil }
-	for _, tt := range []struct {
-		q      who
-		number uint32
-		sure   bool
-		all    int // look-ups of users so far
-	}{
-		{who{name: "alice"}, 20001, true, 1}, {who{name: "alice"}, 20001, true, 1},
-		{who{name: "nosuch"}, ipc.NoID, true, 2}, {who{name: "nosuch"}, ipc.NoID, true, 2},
-		{who{name: "-i"}, ipc.NoID, true, 3},
-		{who{name: "slow"}, 0, false, 4}, {who{name: "slow"}, 0, false, 5},
-		{who{name: "alice", group: true}, 7, true, 5},
-	} {
-		known, err := d.inquirer().ask(tt.q)
-		if known.number != tt.number || (err == nil) != tt.sure || asked != tt.all {
-			t.Errorf("%+v: %d, %v after %d look-ups", tt.q, known.number, err, asked)
-		}
-	}
-}
-
-// TestNamesThatCantBeAsked: a worker that can't be told its user's name is complained of, where the name matters.
-func TestNamesThatCantBeAsked(t *testing.T) {
-	d := newDirectory()
-	for _, tt := range []struct {
-		name       string
-		err        error
-		local      bool
-		user, want string
-	}{
-		{"it has one", nil, true, "alice", ""},
-		{"it has none", errs.New(errs.NotFound, "none"), true, "", ""},
-		{"nobody can say", errs.New(errs.Unavailable, "the directory is down"), true, "", "the directory is down"},
-		{"nobody can say, and none is needed", errs.New(errs.Unavailable, "the directory is down"), false, "", ""},
-	} {
-		d.known = map[who]named{}
-		d.user = func(uint32) (string, error) { return tt.user, tt.err }
-		var log bytes.Buffer
-		setup := ipc.Setup{Local: tt.local}
-		d.introduce(&setup, 7, slog.New(slog.NewTextHandler(&log, nil)))
-		if said := log.String(); setup.User != tt.user || (said == "") != (tt.want == "") || !strings.Contains(said, tt.want) {
-			t.Errorf("%s: %q, and the log has %q", tt.name, setup.User, said)
-		}
-	}
-}
-
-// TestSpread: a worker takes one port of a range, for every controller the same.
-func TestSpread(t *testing.T) {
-	list := []ipc.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:7000"}, {Name: "b", Network: "tcp", Address: "[2001:db8::1]:7000"}, {Name: "c", Network: "unix", Address: "/run/c"}}
-	want := []ipc.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:7003"}, {Name: "b", Network: "tcp", Address: "[2001:db8::1]:7003"}, {Name: "c", Network: "unix", Address: "/run/c"}}
-	if diff := cmp.Diff(want, spread(list, 4, 13)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(list, spread(list, 0, 13)); diff != "" {
-		t.Errorf("without a range (-want +got):\n%s", diff)
 	}
 }

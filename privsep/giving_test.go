@@ -372,7 +372,7 @@ func channelTo(t *testing.T, role ipc.Role) (parent, child *ipc.Channel) {
 	child, err = ipc.Open(fd, role, ipc.Parent)
 	must(t, err)
 	t.Cleanup(func() { child.Close() })
-	setup := map[ipc.Role]ipc.Message{ipc.Worker: &ipc.Setup{}, ipc.Keeper: &ipc.KeeperSetup{}}[role]
+	setup := map[ipc.Role]ipc.Message{ipc.Worker: &ipc.Setup{}, ipc.Keeper: &ipc.ServiceSetup{}}[role]
 	pass(t, parent, child, setup, &ipc.Posture{})
 	pass(t, child, parent, &ipc.Ready{})
 	return parent, child

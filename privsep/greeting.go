@@ -113,9 +113,9 @@ func (g *greeting) introduce(now *news) error {
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
-	_ = now.keeper.channel.Send(&ipc.Client{Number: g.worker.number}, fds[0])
+	_ = now.keeper.channel.Send(g.worker.card(), fds[0])
 	g.keeper = now.keeper
-	return g.worker.channel.Send(new(ipc.KeeperFD), fds[1])
+	return g.worker.channel.Send(&ipc.ServiceFD{Service: ipc.Keeper}, fds[1])
 }
 
 // show gives the worker the certificates. The authorities of clients come before them: nobody is let

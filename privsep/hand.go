@@ -162,7 +162,9 @@ func owing(w *worker) int {
 // taken for one about the next.
 func (p *pool) offer(w *worker, c *connection) bool {
 	c.ID = p.slots.number.Add(1)
+	p.audit.given(w.number, &c.Connection)
 	if err := w.channel.TrySend(&c.Connection, c.fd); err != nil {
+		p.audit.gone(c.ID)
 		return false // full, or dying: serveChannel deals with that
 	}
 	c.tries++
@@ -201,6 +203,7 @@ func (p *pool) release(w *worker, id uint64) error {
 		return errNotHeld("Done", id)
 	}
 	delete(w.held, id)
+	p.audit.gone(id)
 	w.finished++
 	p.used = time.Now()
 	p.slots.end(c)

@@ -24,19 +24,31 @@ type host interface {
 
 // means is what every pool works with.
 type means struct {
-	spawner *spawner
-	slots   *slots
-	pools   *pools
-	names   *directory
-	audit   *audit
-	outlet  *outlet
-	hello   func(*worker) error // tells a worker that is ready what else it needs, before its first connection; may be nil
+	spawner  *spawner
+	slots    *slots
+	pools    *pools
+	names    *named
+	audit    *audit
+	resolver *supervisor
+	plain    *spawner // of the resolver
+	outlet   *outlet
+	hello    []func(*worker) error // each tells a worker that is ready what else it needs, before its first connection
 }
 
-// newMeans has nothing yet that takes capabilities.
-func newMeans(c Config, audit *audit) means {
-	m := means{slots: newSlots(c), pools: newPools(), names: newDirectory(), audit: audit}
+// newMeans has nothing yet that takes capabilities. resolver answers what the parent asks; nil is
+// none, for what serves nobody.
+func newMeans(c Config, audit *audit, resolver *supervisor) means {
+	m := means{slots: newSlots(c), pools: newPools(), names: newNamed(resolver.trySend), audit: audit, resolver: resolver}
+	if resolver != nil {
+		resolver.hear, resolver.exited, resolver.accuse = m.names.hear, m.names.fail, m.pools.accuse
+		m.hello = append(m.hello, resolver.introduce)
+	}
 	m.slots.silent = func() { m.pools.each((*pool).excuseSilent) }
+	if audit != nil {
+		audit.accuse, audit.last = m.pools.accuse, m.slots.number.Load
+		audit.holds = func(say func(uint32, *connection)) { m.pools.each(func(p *pool) { p.eachHeld(say) }) }
+		m.hello = append(m.hello, audit.introduce)
+	}
 	return m
 }
 
@@ -51,6 +63,11 @@ func (m *means) begin(c Config, who service, program, keeper *os.File) (err erro
 		return err
 	}
 	m.spawner.prepare(c, who, spareNamespaces)
+	if m.resolver != nil {
+		if m.plain, err = startPlainSpawner(c, who); err != nil {
+			return err
+		}
+	}
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
@@ -59,6 +76,10 @@ func (m *means) begin(c Config, who service, program, keeper *os.File) (err erro
 
 // end ends what began, and with it whatever process is left.
 func (m *means) end() {
+	m.resolver.stop()
+	if m.plain != nil {
+		m.plain.stop()
+	}
 	if m.spawner != nil {
 		m.spawner.stop()
 	}
@@ -84,25 +105,18 @@ func (m means) vouch(c *connection, s service, config Config, on func()) {
 		m.slots.drop(c, statusForbidden, why)
 		return
 	}
-	judge := func(name string, sure bool) {
-		if sure && name == "" {
+	judge := func(named, sure bool) {
+		if sure && !named {
 			m.slots.drop(c, statusForbidden, "its uid is no user's")
 			return
 		}
 		on()
 	}
-	if config.Strangers {
-		on()
+	if named, ok := m.names.kept(c.UID); ok {
+		judge(named, true)
 		return
 	}
-	if known, ok := m.names.kept(who{number: c.UID}); ok {
-		judge(known.text, true)
-		return
-	}
-	go func() {
-		name, err := m.names.name(false, c.UID)
-		judge(name, err == nil)
-	}()
+	m.names.ask(c.UID, judge)
 }
 
 // try starts a worker that gets no connection, to see that it can serve.

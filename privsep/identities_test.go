@@ -31,13 +31,16 @@ func becoming(t *testing.T, c Config) (*gateway, string) {
 	needRoot(t)
 	path := room(t) + "/s"
 	c.Listen = listens("unix:" + path)
-	c.Switches.BecomeUser, c.Strangers = true, !c.Strangers
+	c.Switches.BecomeUser = true
+	if c.ResolverArgv == nil {
+		c.ResolverArgv = []string{"names everyone"}
+	}
 	c.Setup.Local = true
 	return serve(t, nil, c), path
 }
 
-// accountsAlone turns away whose uid is no user's, as a gateway does that is no test's.
-var accountsAlone = Config{Strangers: true}
+// accountsAlone turns away uids that no user has, as a real gateway does.
+var accountsAlone = Config{ResolverArgv: []string{"good"}}
 
 // ask makes one request on c.
 func ask(c net.Conn, path string) (int, string, error) {
@@ -127,7 +130,7 @@ func children(t *testing.T, pid int) (list []int) {
 		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) && f[0] != "Z" {
 			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
-			if !strings.HasSuffix(string(line), ipc.AnchorMode+"\x00") && !strings.Contains(string(line), "getent\x00") { // who asks for a name is no worker
+			if !strings.HasSuffix(string(line), ipc.AnchorMode+"\x00") && !strings.Contains(string(line), "getent\x00") && !strings.HasPrefix(string(line), serviceName(ipc.Resolver)) {
 				list = append(list, n)
 			}
 		}
@@ -230,7 +233,7 @@ func TestRest(t *testing.T) {
 
 // TestStrangers: whom the kernel does not vouch for, root and SchedUser get no worker.
 func TestStrangers(t *testing.T) {
-	g, socket := becoming(t, Config{Service: serving("", "", "31050")})
+	g, socket := becoming(t, Config{Service: identityOf("", "", "31050")})
 	for _, tt := range []struct {
 		uid, gid, want int
 	}{
@@ -243,7 +246,7 @@ func TestStrangers(t *testing.T) {
 	if n := len(children(t, g.cmd.Process.Pid)); n != 1 {
 		t.Errorf("%d workers", n)
 	}
-	_, socket = becoming(t, Config{Service: serving("", "", "31050"), Switches: security.Switches{DisableUserCheck: true}})
+	_, socket = becoming(t, Config{Service: identityOf("", "", "31050"), Switches: security.Switches{DisableUserCheck: true}})
 	for _, uid := range []int{0, 31050} {
 		if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != http.StatusOK {
 			t.Errorf("uid %d without the check: %d %s", uid, status, body)
@@ -253,7 +256,7 @@ func TestStrangers(t *testing.T) {
 
 // TestSubordinate: a uid that is no user's gets no worker, however many of them one user has.
 func TestSubordinate(t *testing.T) {
-	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {Strangers: true, Switches: security.Switches{WorkerPerConnection: true}}} {
+	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {ResolverArgv: accountsAlone.ResolverArgv, Switches: security.Switches{WorkerPerConnection: true}}} {
 		t.Run(name, func(t *testing.T) {
 			g, socket := becoming(t, c)
 			for range 2 { // the second time it is known
@@ -422,8 +425,8 @@ func TestBecomeUserIsRefused(t *testing.T) {
 		want, hint string
 	}{
 		{"no root", &syscall.Credential{Uid: 31234, Gid: 31235}, Config{Setup: local}, "needs root", "start as root"},
-		{"-u", nil, Config{Setup: local, Service: serving("nobody", "", "")}, "not as -u", "leave out"},
-		{"-g", nil, Config{Setup: local, Service: serving("", "nogroup", "")}, "not as -u or -g", "leave out"},
+		{"-u", nil, Config{Setup: local, Service: identityOf("nobody", "", "")}, "not as -u", "leave out"},
+		{"-g", nil, Config{Setup: local, Service: identityOf("", "nogroup", "")}, "not as -u or -g", "leave out"},
 		{"tokens", nil, Config{Setup: ipc.Setup{Local: true, JWT: true}}, "rest_auth/jwt", "-a rest_auth/local"},
 		{"no local", nil, Config{}, "needs rest_auth/local", "-a rest_auth/local"},
 		{"TCP", nil, Config{Setup: local, Listen: listens(socket, "127.0.0.1:0")}, "can't listen on 127.0.0.1:0", "unix:"},

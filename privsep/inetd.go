@@ -59,17 +59,41 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	defer audit.close()
-	m := newMeans(c, audit)
+	resolver, err := newSupervisor(ipc.Resolver, c, who, c.Resolver, c.ResolverArgv)
+	if err != nil {
+		return err
+	}
+	m := newMeans(c, audit, resolver)
 	defer m.end()
 	if err := m.begin(c, who, program, nil); err != nil {
 		return err
 	}
 	v := &visit{means: m, config: c, who: who, client: client, keys: keys, done: make(chan error, 1)}
+	resolver.accuse = v.accuse
+	if audit != nil {
+		audit.holds, audit.last, audit.accuse = v.holds, func() uint64 { return client.ID }, v.accuse
+		defer audit.close()
+	}
 	if err := v.start(); err != nil {
 		return err
 	}
 	return v.wait(signals)
+}
+
+// accuse ends the worker, which broke the protocol on its channel to a service.
+func (v *visit) accuse(_ uint32, why string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.worker.condemn(why)
+}
+
+// holds calls say with the client while the worker has it.
+func (v *visit) holds(say func(worker uint32, c *connection)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.handed && !v.served {
+		say(v.worker.number, &connection{Connection: v.client.Connection})
+	}
 }
 
 // limits is c for one client. Beside a socket the limits of time are for the worker's own sake
@@ -160,7 +184,7 @@ type visit struct {
 
 // start starts the worker.
 func (v *visit) start() (err error) {
-	v.worker, err = v.hire(v.config, post{who: v.who.Identity, threads: v.config.Threads, requests: 1, holds: v.holds})
+	v.worker, err = v.hire(v.config, post{who: v.who.Identity, threads: v.config.Threads, requests: 1})
 	if err == nil {
 		go func() { v.done <- v.hear() }()
 	}
@@ -182,6 +206,12 @@ func (v *visit) hear() error {
 			v.spawner.announce(v.config, v.who, security.Sealed(*m))
 			v.config.announceRules()
 			if err = v.keys.give(v.worker.channel); err == nil {
+				err = v.resolver.startWhenUsed(v.plain, v.worker)
+			}
+			if err == nil && v.audit != nil {
+				err = v.audit.startWhenUsed(v.spawner, v.worker)
+			}
+			if err == nil {
 				err = v.hand()
 			}
 		case *ipc.Refused:
@@ -192,6 +222,7 @@ func (v *visit) hear() error {
 			v.mu.Lock()
 			v.served = true
 			v.mu.Unlock()
+			v.audit.gone(v.client.ID)
 		case *ipc.Pong:
 			v.mu.Lock()
 			err = v.worker.silence.heard(m.Number)
@@ -264,6 +295,7 @@ func (v *visit) end(why error) error {
 		patience = 0
 	}
 	status := v.worker.bury(patience)
+	v.audit.exited(v.worker.number, status)
 	v.client.taken()
 	if v.copied != nil {
 		if err := <-v.copied; err != nil {

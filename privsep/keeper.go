@@ -233,7 +233,7 @@ func (k *keeper) spawn() (p *process, err error) {
 	for _, as := range k.self {
 		born := birth{role: ipc.Keeper, program: k.program, who: as, argv: append([]string{keeperName}, k.config.KeeperArgv...), threads: k.config.Threads}
 		p, err = k.spawner.employ(born, k.config, k.room, func(_ *process, tasks uint64) ipc.Message {
-			return &ipc.KeeperSetup{Files: uint32(k.config.files()), Tasks: uint32(tasks), LogLevel: k.config.Setup.LogLevel, Seal: k.config.Setup.Seal &^ ipc.SealUnix}
+			return &ipc.ServiceSetup{Files: uint32(k.config.files()), Tasks: uint32(tasks), LogLevel: k.config.Setup.LogLevel, Seal: k.config.Setup.Seal &^ ipc.SealUnix}
 		})
 		if !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace
 			break

@@ -46,7 +46,7 @@ func playKeeper(part string) int {
 			return keeping.Main()
 		}
 	}
-	c, err := ipc.Open(ipc.KeeperChannelFD, ipc.Keeper, ipc.Parent)
+	c, err := ipc.Open(ipc.ServiceChannelFD, ipc.Keeper, ipc.Parent)
 	if err != nil {
 		return 9
 	}
@@ -407,7 +407,7 @@ func TestKeyFilesRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t, nil)
 			tt.spoil(s)
-			text, hint := launch(t, nil, s.config(Config{Service: serving("65534", "65534", "")})).failure()
+			text, hint := launch(t, nil, s.config(Config{Service: identityOf("65534", "65534", "")})).failure()
 			if !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {
 				t.Errorf("error %q, hint %q", text, hint)
 			}

@@ -2,7 +2,6 @@ package privsep
 
 import (
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -160,7 +159,7 @@ func TestThreadsOfAWorker(t *testing.T) {
 	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), Config{}, mostOfUser) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		c := Config{Service: serving("31298", "31298", ""), Threads: 2}
+		c := Config{Service: identityOf("31298", "31298", ""), Threads: 2}
 		bound := mostOfUser
 		if security.KernelSince(6, 14) {
 			c.Workers, c.Connections = 2, 124
@@ -386,119 +385,6 @@ func TestQuotas(t *testing.T) {
 	}
 	if qs.list[place{1, 0}] != nil || len(qs.list) > mostQuotas {
 		t.Errorf("%d quotas", len(qs.list))
-	}
-}
-
-// TestNamesOfOthers: one worker's questions wait for a slow directory; the parent's own, and another worker's, don't wait behind them.
-func TestNamesOfOthers(t *testing.T) {
-	d := newDirectory()
-	slow := make(chan struct{})
-	d.user = func(uid uint32) (string, error) {
-		if uid >= 1000 {
-			<-slow
-		}
-		return fmt.Sprint("u", uid), nil
-	}
-	captured, honest := d.inquirer(), d.inquirer()
-	var asked sync.WaitGroup
-	for i := range uint32(mostAsked) {
-		asked.Go(func() { captured.ask(who{number: 1000 + i}) })
-	}
-	for len(captured.turn) < cap(captured.turn) {
-		time.Sleep(time.Millisecond)
-	}
-	if name, _ := d.name(false, 7); name != "u7" {
-		t.Errorf("the parent hears %q", name)
-	}
-	if known, _ := honest.ask(who{number: 8}); known.text != "u8" {
-		t.Errorf("another worker hears %q", known.text)
-	}
-	close(captured.over) // it is dead: what waits is not asked
-	close(slow)
-	asked.Wait()
-	if len(d.known) > 2+cap(captured.turn) {
-		t.Errorf("%d names were asked for", len(d.known))
-	}
-}
-
-// TestNamesHaveARate: who asks for new names without end gets them slowly.
-func TestNamesHaveARate(t *testing.T) {
-	d := newDirectory()
-	d.user = func(uint32) (string, error) { return "u", nil }
-	i := d.inquirer()
-	began := time.Now()
-	for n := range uint32(askBurst + askRate/2) {
-		i.ask(who{number: n})
-	}
-	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("%d names within %s", askBurst+askRate/2, took)
-	}
-	i.paid.Owe(began, knownBurst)
-	began = time.Now()
-	for range knownRate / 2 {
-		i.ask(who{number: 1}) // which is known
-	}
-	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("%d names that are known within %s", knownRate/2, took)
-	}
-}
-
-// TestAsksForLeaveOnAndOn: a worker that asks for leave faster than it gets it is told to come later, and one that asks on without end is ended.
-func TestAsksForLeaveOnAndOn(t *testing.T) {
-	channel, _ := channelTo(t, ipc.Worker)
-	a := newAuditor(new(audit), &process{channel: channel}, 7, 1000, func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
-	a.asked.Owe(time.Now(), 3600*changeRate)
-	begun, said := time.Now(), 0
-	var err error
-	for err == nil {
-		said++
-		_, err = a.hear(&ipc.Intent{ID: uint64(said)})
-	}
-	most := laterRate * (1 + time.Since(begun).Seconds())
-	if later := a.audit.counts.later.n.Load(); said <= laterRate || float64(said) > most+1 || int(later) != said-1 {
-		t.Errorf("it was ended for Intent %d, after %d answers: %v", said, later, err)
-	}
-}
-
-// TestChangesNeverEnded: workers that say of no change what became of it have a part of those that can be under way, however many they may have
-// themselves, and leave room for everybody else's. It is told, and also who asks for connections that ended pays for it.
-func TestChangesNeverEnded(t *testing.T) {
-	channel, _ := channelTo(t, ipc.Worker)
-	log := new(syncBuffer)
-	shared, err := newAudit(Audit{}, slog.New(slog.NewTextHandler(log, nil)))
-	must(t, err)
-	shared.patience = time.Hour
-	id := uint64(0)
-	changes := func(a *auditor, most int) int {
-		for range most {
-			id++
-			done, err := a.hear(&ipc.Intent{ID: id})
-			if !done || err != nil {
-				t.Fatal(done, err)
-			}
-		}
-		return len(a.under)
-	}
-	another := func(here *ipc.Connection) *auditor {
-		a := newAuditor(shared, &process{channel: channel}, 7, mostOwed, func(uint64) (*ipc.Connection, error) { return here, nil })
-		a.asked = rate.New(2*mostOwed, 0, time.Now())
-		return a
-	}
-	for hog := range 5 {
-		if n := changes(another(new(ipc.Connection)), mostOwed); n != mostOwed>>(hog+1) {
-			t.Errorf("hog %d has %d of %d under way", hog, n, mostOwed)
-		}
-	}
-	if n := changes(another(new(ipc.Connection)), 100); n != 100 {
-		t.Errorf("an honest one has %d of 100", n)
-	}
-	if !strings.Contains(log.String(), "more changes under way than the others leave room for") {
-		t.Error("nobody is told")
-	}
-	gone := another(nil)
-	changes(gone, 10)
-	if left := gone.asked.Left(time.Now()); left != 2*mostOwed-10 {
-		t.Errorf("asking for connections that have ended leaves %v of %d", left, 2*mostOwed)
 	}
 }
 

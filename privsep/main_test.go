@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	auditing "schedrestd/auditor"
 	"schedrestd/demo/thread"
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -46,6 +47,10 @@ func TestMain(m *testing.M) {
 		os.Exit(playWorker(os.Args[1]))
 	case os.Args[0] == configName:
 		os.Exit(playConfig(os.Args[1:]))
+	case os.Args[0] == serviceName(ipc.Resolver):
+		os.Exit(playResolver(os.Args[1]))
+	case os.Args[0] == serviceName(ipc.Auditor):
+		os.Exit(auditing.Main())
 	case os.Args[0] == keeperName:
 		os.Exit(playKeeper(os.Args[1]))
 	case os.Getenv(parentEnv) != "":
@@ -210,6 +215,15 @@ func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 	}
 	if c.KeeperArgv == nil {
 		c.KeeperArgv = []string{"good"}
+	}
+	if c.Resolver == "" {
+		c.Resolver = binary
+	}
+	if c.Auditor == "" {
+		c.Auditor = binary
+	}
+	if c.ResolverArgv == nil {
+		c.ResolverArgv = []string{"good"}
 	}
 	if c.Setup.Limits == (ipc.Limits{}) {
 		c.Setup.Limits = testLimits

@@ -77,7 +77,7 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 				key = newRSA()
 				text = s.certify(key)
 			}
-			c := s.config(Config{Service: serving("65534", "65534", ""), Listen: listens("127.0.0.2:0")})
+			c := s.config(Config{Service: identityOf("65534", "65534", ""), Listen: listens("127.0.0.2:0")})
 			c.Setup.LogLevel = int8(slog.LevelDebug)
 			g := serve(t, nil, c)
 			open := g.await("serving", nil)["listen"].([]any)[1].(string)
@@ -105,7 +105,7 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 // TestKeeperIsCaged looks at the keeper of root's gateway from outside: it is confined as a worker is, and its uid is nobody's.
 func TestKeeperIsCaged(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, newSite(t, nil).config(Config{Service: serving("65534", "65534", "")}))
+	g := serve(t, nil, newSite(t, nil).config(Config{Service: identityOf("65534", "65534", "")}))
 	r := g.await("keeper is ready", nil)
 	keeper, parent := int(r["pid"].(float64)), g.cmd.Process.Pid
 	if sealed := g.await("worker is ready", nil)["sealed"]; r["sealed"] != sealed {

@@ -23,7 +23,7 @@ func TestParentPosture(t *testing.T) {
 	})
 	t.Run("root with -u", func(t *testing.T) {
 		needRoot(t)
-		g := serve(t, nil, Config{Service: serving("nobody", "nogroup", "")})
+		g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 		g.mustGet("/pid")
 		g.everyThread(root)
 	})

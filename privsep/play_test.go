@@ -83,7 +83,7 @@ const refusedCluster = "refused"
 // hereMsg is what a worker logs with the token that it answers for its pid (pidOf).
 const hereMsg = "a worker is here"
 
-func goodHandler(s ipc.Setup, tokens *program.Tokens, _ *program.Errands) (http.Handler, error) {
+func goodHandler(s ipc.Setup, tokens *program.Tokens, errands *program.Errands) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
@@ -93,6 +93,7 @@ func goodHandler(s ipc.Setup, tokens *program.Tokens, _ *program.Errands) (http.
 	mux := http.NewServeMux()
 	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, pid) })
 	mux.HandleFunc("/setup", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s) })
+	mux.HandleFunc("/name", nameHandler(errands))
 	mux.HandleFunc("/verdict", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, verdict(r, tokens.Judge())) })
 	mux.HandleFunc("/peer", func(w http.ResponseWriter, r *http.Request) {
 		p, _ := auth.PeerFrom(r.Context())
@@ -147,12 +148,8 @@ func playHostile(part string) int {
 		return 9
 	}
 	switch part {
-	case "intent of nothing":
+	case "intent to the parent":
 		sendRaw(ipc.KindIntent, 34, 0)
-	case "outcome of nothing":
-		sendRaw(ipc.KindOutcome, 18, 0)
-	case "noted":
-		sendRaw(ipc.KindNoted, 9, 0)
 	case "unknown kind":
 		sendRaw(99, 0, 0)
 	case "dial of nothing": // way 0, number 0x01: there is none
@@ -209,12 +206,18 @@ func playHostile(part string) int {
 		if err != nil {
 			return 0
 		}
+		if s, ok := m.Message.(*ipc.ServiceFD); ok && s.Service == ipc.Auditor {
+			if auditor, err = ipc.Open(m.FDs[0], ipc.Worker, ipc.Auditor); err != nil {
+				return 9
+			}
+			playUnasked(part, m.FDs[0])
+		}
 		conn, ok := m.Message.(*ipc.Connection)
 		if !ok {
 			continue
 		}
 		switch part {
-		case "intent untaken", "intent of another", "intent twice", "intents without end", "outcome before leave", "outcome twice", "intent and death", "intent and lies":
+		case "intent of another", "intent twice", "intents without end", "outcome before leave", "outcome twice", "intent and death", "intent and lies":
 			playAudit(part, c, conn.ID)
 		case "done untaken":
 			c.Send(&ipc.Done{ID: conn.ID})
@@ -275,7 +278,9 @@ func playHostile(part string) int {
 }
 
 // sendRaw sends a frame below package ipc, which would refuse to.
-func sendRaw(kind ipc.Kind, size, fds int) {
+func sendRaw(kind ipc.Kind, size, fds int) { sendRawTo(ipc.WorkerFD, kind, size, fds) }
+
+func sendRawTo(fd int, kind ipc.Kind, size, fds int) {
 	frame := append([]byte{byte(kind)}, make([]byte, size)...)
 	var oob []byte
 	if fds > 0 {
@@ -285,7 +290,7 @@ func sendRaw(kind ipc.Kind, size, fds int) {
 		}
 		oob = unix.UnixRights(list...)
 	}
-	if err := unix.Sendmsg(ipc.WorkerFD, frame, oob, nil, 0); err != nil {
+	if err := unix.Sendmsg(fd, frame, oob, nil, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "sendmsg:", err)
 	}
 }

@@ -216,7 +216,7 @@ func (p *pool) enlist(i int) (*worker, error) {
 	if p.isEnding() {
 		return nil, errs.New(errs.Unavailable, "no worker starts while the pool comes to its end")
 	}
-	w, err := p.hire(p.config, post{who: p.who, place: i, threads: p.threads(i), requests: p.requests(i), holds: p.holds})
+	w, err := p.hire(p.config, post{who: p.who, place: i, threads: p.threads(i), requests: p.requests(i)})
 	if err != nil {
 		return nil, err
 	}
@@ -246,10 +246,7 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
-			if p.hello != nil {
-				err = p.hello(w)
-			}
-			if err == nil {
+			if err = p.greet(w); err == nil {
 				p.setReady(w, security.Sealed(*m))
 				ready()
 			}
@@ -275,6 +272,16 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 			return err
 		}
 	}
+}
+
+// greet tells a worker that is ready what it needs before its first connection.
+func (m means) greet(w *worker) error {
+	for _, hello := range m.hello {
+		if err := hello(w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *pool) setReady(w *worker, sealed security.Sealed) {
@@ -307,6 +314,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		patience = 0
 	}
 	status := w.bury(patience)
+	p.audit.exited(w.number, status)
 	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {
 	case w.caged:
@@ -357,6 +365,17 @@ func (p *pool) isIdle() (bool, time.Time) {
 		}
 	}
 	return len(p.waiting) == 0, p.used
+}
+
+// eachHeld calls do with each connection that its workers have.
+func (p *pool) eachHeld(do func(worker uint32, c *connection)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.workers {
+		for _, c := range w.held {
+			do(w.number, c)
+		}
+	}
 }
 
 // connections are those that its workers have.

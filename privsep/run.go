@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/ipc"
 	"schedrestd/notify"
 	"schedrestd/security"
 )
@@ -45,21 +46,24 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
-	defer audit.close()
 	listeners, err := listenAll(c, who)
 	if err != nil {
 		return err
 	}
 	c = c.with(listeners, who)
-	m := newMeans(c, audit)
+	resolver, err := newSupervisor(ipc.Resolver, c, who, c.Resolver, c.ResolverArgv)
+	if err != nil {
+		return err
+	}
+	m := newMeans(c, audit, resolver)
 	door := newDoor(listeners, m.slots, newOwners(c, m.names), c.Log)
 	defer door.close()
 	keys, err := newKeyring(c, who, listeners, m.pools.accuse)
 	if err != nil {
 		return err
 	}
-	m.hello = keys.hello
-	defer onRequest(accounts{m.slots, audit, m.pools, keys}.show)()
+	m.hello = append(m.hello, keys.hello)
+	defer onRequest(accounts{m.slots, audit, m.pools, keys, resolver}.show)()
 	defer m.end()
 	if err := m.begin(c, who, program, keys.keeper.program); err != nil {
 		return err
@@ -73,6 +77,15 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	m.spawner.announce(c, who, sealed)
 	c.announceRules()
+	if err := resolver.start(m.plain); err != nil {
+		return err
+	}
+	if audit != nil {
+		if err := audit.start(m.spawner); err != nil {
+			return err
+		}
+		defer audit.close()
+	}
 	if err := keys.start(m.spawner); err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// serving is the service that -u user -g group asks for, where SchedUser= is sched.
-func serving(user, group, sched string) (s ipc.Service) {
+// identityOf returns the service that -u user -g group asks for, where SchedUser= is sched.
+func identityOf(user, group, sched string) (s ipc.Service) {
 	must := func(err error) {
 		if err != nil {
 			panic(err)

@@ -22,7 +22,7 @@ func TestThreadsAreShared(t *testing.T) {
 		{Config{Threads: 7, Workers: 3}, []string{"2", "2", "3"}},
 		{Config{Threads: 8, Connections: 1}, []string{"8"}},
 	} {
-		tt.config.Service = serving("nobody", "nogroup", "")
+		tt.config.Service = identityOf("nobody", "nogroup", "")
 		g := serve(t, nil, tt.config)
 		var got []string
 		for _, pid := range children(t, g.cmd.Process.Pid) {

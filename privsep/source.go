@@ -26,7 +26,7 @@ type source struct {
 // owners finds out for whom a uid counts. A user may have tens of thousands (subuid(5)).
 type owners struct {
 	of    func(uint32) uint32 // Config.OwnerOf
-	names *directory          // nil: all uids have names
+	names *named              // nil: all uids have names
 
 	mu       sync.Mutex
 	known    map[uint32]struct{} // uids that have a name
@@ -40,12 +40,8 @@ const (
 	unprovedRate  = 10
 )
 
-func newOwners(c Config, names *directory) *owners {
-	o := &owners{of: c.OwnerOf, names: names, known: map[uint32]struct{}{}, unproved: rate.New(unprovedBurst, unprovedRate, time.Now())}
-	if c.Strangers {
-		o.names = nil
-	}
-	return o
+func newOwners(c Config, names *named) *owners {
+	return &owners{of: c.OwnerOf, names: names, known: map[uint32]struct{}{}, unproved: rate.New(unprovedBurst, unprovedRate, time.Now())}
 }
 
 // sourceOf returns the source of a connection from addr, which is invalid for a UNIX
@@ -73,8 +69,8 @@ func (o *owners) hasName(uid uint32) bool {
 	if _, ok := o.known[uid]; ok {
 		return true
 	}
-	if found, ok := o.names.kept(who{number: uid}); ok {
-		if found.text == "" {
+	if named, ok := o.names.kept(uid); ok {
+		if !named {
 			return false
 		}
 		if len(o.known) >= maxNames {
@@ -86,7 +82,7 @@ func (o *owners) hasName(uid uint32) bool {
 	if !o.unproved.Take(time.Now(), 1) {
 		return false
 	}
-	go func() { _, _ = o.names.name(false, uid) }() // kept for the next connection
+	o.names.ask(uid, func(bool, bool) {}) // kept for the next connection
 	return true
 }
 

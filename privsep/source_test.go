@@ -13,20 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/demo/thread"
-	"schedrestd/errs"
 	"schedrestd/ipc"
 )
 
 // TestSourceOf: one machine is one source, however many addresses of its network it has, and so is one user,
 // whatever uids that user has.
 func TestSourceOf(t *testing.T) {
-	names := newDirectory()
-	names.user = func(uid uint32) (string, error) {
-		if uid >= 1000 && uid < 2000 {
-			return "a user", nil
+	names := resolved(func(q *ipc.Who) *ipc.Known {
+		if q.Number >= 1000 && q.Number < 2000 {
+			return &ipc.Known{ID: q.ID, Sure: true, Name: "a user"}
 		}
-		return "", errs.New(errs.NotFound, "it does not exist")
-	}
+		return &ipc.Known{ID: q.ID, Sure: true}
+	})
 	o := newOwners(Config{OwnerOf: func(uid uint32) uint32 {
 		if uid >= 100_000 {
 			return 1001
@@ -39,7 +37,7 @@ func TestSourceOf(t *testing.T) {
 	}
 	for _, uid := range []uint32{1000, 1001, 3000, 3001} {
 		of("", uid)
-		await(t, "the user database was asked", func() bool { _, ok := names.kept(who{number: uid}); return ok })
+		await(t, "the user database was asked", func() bool { _, ok := names.kept(uid); return ok })
 	}
 	const tcp = ipc.NoID // the kernel knows no user
 	for _, tt := range []struct {
@@ -73,8 +71,7 @@ func TestSourceOf(t *testing.T) {
 
 // TestUnprovedUids: while it is not known whether uids have names, few of them count by themselves.
 func TestUnprovedUids(t *testing.T) {
-	names := newDirectory()
-	names.user = func(uint32) (string, error) { return "", errs.New(errs.Unavailable, "it does not answer") }
+	names := resolved(func(q *ipc.Who) *ipc.Known { return &ipc.Known{ID: q.ID} })
 	o := newOwners(Config{}, names)
 	list := map[source]bool{}
 	for uid := range uint32(10_000) {

@@ -24,6 +24,7 @@ import (
 // workers live: their death signal hangs on the thread.
 type spawner struct {
 	root      bool    // identities can be changed
+	plain     bool    // its processes keep the machine's namespaces
 	thread    int     // its id
 	flags     uintptr // what each worker unshares between fork and exec
 	null      *os.File
@@ -46,6 +47,16 @@ type spawner struct {
 
 // startSpawner prepares the thread. Whatever capability that needs is dropped after it.
 func startSpawner(c Config, who service, program, keeper *os.File) (*spawner, error) {
+	return new(spawner).begin(c, who, program, keeper)
+}
+
+// startPlainSpawner prepares a thread whose processes keep the machine's file system and network,
+// which the resolver and the getent that it starts need.
+func startPlainSpawner(c Config, who service) (*spawner, error) {
+	return (&spawner{plain: true}).begin(c, who, nil, nil)
+}
+
+func (s *spawner) begin(c Config, who service, program, keeper *os.File) (*spawner, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
@@ -55,7 +66,8 @@ func startSpawner(c Config, who service, program, keeper *os.File) (*spawner, er
 		null.Close()
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
 	}
-	s := &spawner{root: who.root, null: null, program: program, keeper: keeper, stage: os.NewFile(uintptr(own), stage.Program), argv: c.Argv, number: new(atomic.Uint32), jobs: make(chan func()), over: make(chan struct{})}
+	s.root, s.null, s.program, s.keeper, s.stage, s.argv = who.root, null, program, keeper, os.NewFile(uintptr(own), stage.Program), c.Argv
+	s.number, s.jobs, s.over = new(atomic.Uint32), make(chan func()), make(chan struct{})
 	if !c.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
 	}
@@ -101,11 +113,13 @@ func (s *spawner) diverge(c Config, who service) error {
 	if err != nil {
 		return err
 	}
-	if s.nest = s.findNest(c, who, held); s.nest != nil {
-		s.servers = new(servers)
-	}
-	for p := range allParts {
-		s.layers[p] = s.enter(p, c, held)
+	if !s.plain {
+		if s.nest = s.findNest(c, who, held); s.nest != nil {
+			s.servers = new(servers)
+		}
+		for p := range allParts {
+			s.layers[p] = s.enter(p, c, held)
+		}
 	}
 	if who.root {
 		if err := security.PassCapabilities(toBecome); err != nil {
@@ -174,8 +188,9 @@ func (s *spawner) enterRoot(Config) error {
 }
 
 // expect is the posture that a worker of who must find itself in.
-func (s *spawner) expect(who security.Identity, files, tasks uint64) (p ipc.Posture) {
-	cage := security.Cage{Identity: who, Inherited: s.inherited, Files: files, Tasks: tasks}
+func (s *spawner) expect(b birth, files, tasks uint64) (p ipc.Posture) {
+	who := b.who
+	cage := security.Cage{Identity: who, Writes: b.role == ipc.Auditor, Inherited: s.inherited, Files: files, Tasks: tasks}
 	if s.nest != nil {
 		cage.Inherited = s.ofUserNamespace()
 	}

@@ -16,10 +16,9 @@ import (
 // is in a system call, and ends the process when the kernel has none: so a worker that takes what the limit
 // of the service or of the user leaves would end the parent, and with it everything. Those that are idle are kept.
 //
-// Needed at one time: one that runs, two of the runtime's own, one that hears signals, the spawner's, the outlet's, two for the log
-// and the audit log, two for files that are followed, one that rereads the configuration, and one for each look-up of a name
-// (maxLookups and one of the parent's own). Those are sixteen; on a busy machine a call that is short
-// keeps its thread for long.
+// Needed at one time: one that runs, two of the runtime's own, one that hears signals, the spawners', the outlet's, one for the log,
+// two for the audit log's file, two for files that are followed, and one that rereads the configuration. Those are twelve; on a busy machine
+// a call that is short keeps its thread for long.
 const spareThreads = 32
 
 // makeThreads makes n threads, which stay.
@@ -91,6 +90,6 @@ func (c Config) mostPIDs() int {
 	case c.Switches.BecomeUser:
 		workers = (2*c.Identities + 1) * lazy
 	}
-	keepers := 2 * (c.Threads + otherThreads)
-	return workers + keepers + (atOnce+1)*otherThreads // those that are to die, and the anchor
+	services := 2*(c.Threads+otherThreads) + 2*(1+otherThreads) // keeper and auditor
+	return workers + services + (atOnce+1)*otherThreads         // those that are to die, and the anchor
 }

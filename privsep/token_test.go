@@ -240,7 +240,7 @@ func TestTokenKeysRefused(t *testing.T) {
 			as, c := plain(t), Config{}
 			if tt.root {
 				needRoot(t)
-				c.Service = serving("65534", "65534", "")
+				c.Service = identityOf("65534", "65534", "")
 			}
 			v := newVault(t, plain(t))
 			tt.spoil(v)

@@ -114,7 +114,7 @@ func TestTokenKeyOpenToWorkers(t *testing.T) {
 		t.Errorf("said %d times", n)
 	}
 	needRoot(t)
-	g = serve(t, nil, newVault(t, nil).config(Config{Service: serving("65534", "65534", "")}))
+	g = serve(t, nil, newVault(t, nil).config(Config{Service: identityOf("65534", "65534", "")}))
 	g.want("as root", hs256(strangersKey), "bad")
 	if g.count(says) != 0 {
 		t.Error("said of a gateway that was started as root")
@@ -248,7 +248,7 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	must(t, os.Chmod(v.Key, 0o400))
 	must(t, os.Chmod(v.JWKS, 0o640))
 	must(t, os.Chmod(filepath.Dir(v.Key), 0o700))
-	g := serve(t, nil, v.config(Config{Service: serving("65534", "65534", "")}))
+	g := serve(t, nil, v.config(Config{Service: identityOf("65534", "65534", "")}))
 	hints := map[string]string{}
 	for what, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
 		r := g.await("there is no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens for this gateway: such tokens are vouched for by the daemons", nil)
@@ -305,7 +305,7 @@ func TestTokenKeyStaysInTheKeeper(t *testing.T) {
 				must(t, os.Chown(v.Key, 0, int(v.as.Gid)))
 				must(t, os.Chmod(v.Key, 0o440))
 			}
-			c := v.config(Config{Service: serving("65534", "65534", "")})
+			c := v.config(Config{Service: identityOf("65534", "65534", "")})
 			c.Setup.LogLevel = int8(slog.LevelDebug)
 			g := serve(t, nil, c)
 			workers := map[int]bool{}

@@ -8,13 +8,12 @@ import (
 	"schedrestd/security"
 )
 
-// worker is one worker process as the parent sees it. The fields below audit are
+// worker is one worker process as the parent sees it. The fields below errands are
 // guarded by mu of its pool.
 type worker struct {
 	*process
 	requests int // that it may answer at one time
 	errands  *errands
-	audit    *auditor
 
 	ready    bool
 	breach   error                  // how it broke the book elsewhere, and was killed for it
@@ -33,8 +32,6 @@ type post struct {
 	place    int // in its pool
 	threads  int
 	requests int
-	// holds is what the parent knows of a connection of the worker's; see auditor.
-	holds func(*worker, uint64) (*ipc.Connection, error)
 }
 
 // hire starts a worker.
@@ -43,7 +40,6 @@ func (m means) hire(c Config, at post) (*worker, error) {
 	born := birth{role: ipc.Worker, program: m.spawner.program, argv: m.spawner.argv, threads: at.threads, who: at.who}
 	process, err := m.spawner.employ(born, c, m.slots.quotas.of(at.who.UID, at.place, c), func(p *process, tasks uint64) ipc.Message {
 		setup.Requests, setup.Tasks = uint32(at.requests), uint32(tasks)
-		m.names.introduce(&setup, at.who.UID, c.Log)
 		if !setup.Inetd { // where it has no others beside it
 			setup.Controllers = spread(setup.Controllers, setup.MorePorts, p.number)
 			setup.Front = spread(setup.Front, setup.MorePorts, p.number)
@@ -60,22 +56,13 @@ func (m means) hire(c Config, at post) (*worker, error) {
 		// It says how far one has come when that has lasted (worker/watch.go), and when it was asked to end it.
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
 		offences: rate.New(offenceBurst, offenceRate, time.Now())}
-	w.audit = newAuditor(m.audit, process, at.who.UID, at.requests, func(id uint64) (*ipc.Connection, error) { return at.holds(w, id) })
 	return w, nil
 }
 
-// hear takes what any worker may say that serves: it asks for an errand, or for leave. done is false when the message is neither.
-func (w *worker) hear(m ipc.Message) (done bool, err error) {
-	if done, err = w.errands.hear(m); !done {
-		done, err = w.audit.hear(m)
-	}
-	return done, err
+// card is what services are told of the worker.
+func (w *worker) card() *ipc.Client {
+	return &ipc.Client{Number: w.number, PID: uint32(w.pid), UID: w.who.UID, Requests: uint32(w.requests)}
 }
 
-// bury is the process's, and ends what was done for it.
-func (w *worker) bury(patience time.Duration) (status string) {
-	status = w.process.bury(patience)
-	w.errands.end()
-	w.audit.bury(status)
-	return status
-}
+// hear takes what any worker may say that serves: it asks for a socket. done is false when the message is another one.
+func (w *worker) hear(m ipc.Message) (done bool, err error) { return w.errands.hear(m) }

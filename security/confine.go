@@ -13,16 +13,20 @@ import (
 
 // Confine takes from the calling process what it can give up by itself: core files (they
 // would hold tokens), the writing of files, descriptors beyond files, being read by
-// other processes of its uid, and privileges through any later exec.
-func Confine(files uint64) error {
+// other processes of its uid, and privileges through any later exec. One that writes keeps the
+// limit of the size of files that it was born with.
+func Confine(files uint64, writes bool) error {
 	limits := []struct {
 		name  string
 		which int
 		value uint64
 	}{
 		{"core file size", unix.RLIMIT_CORE, 0},
-		{"file size", unix.RLIMIT_FSIZE, 0},
 		{"open files", unix.RLIMIT_NOFILE, files},
+		{"file size", unix.RLIMIT_FSIZE, 0},
+	}
+	if writes {
+		limits = limits[:2]
 	}
 	for _, l := range limits {
 		if err := unix.Setrlimit(l.which, &unix.Rlimit{Cur: l.value, Max: l.value}); err != nil {

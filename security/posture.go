@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/errs"
 )
 
@@ -16,6 +18,7 @@ type Cage struct {
 	Inherited Inheritance
 	Files     uint64 // limit of open descriptors
 	Tasks     uint64 // … of processes and threads of its user
+	Writes    bool   // it has its starter's limit of the size of files
 }
 
 // Posture is what the kernel says about a process, name by name, each value
@@ -45,6 +48,12 @@ func Expect(c Cage) Posture {
 		"limit_files":     fmt.Sprintf("%d %d", c.Files, c.Files),
 		"limit_tasks":     fmt.Sprintf("%d %d", c.Tasks, c.Tasks),
 		"descriptors":     "0 1 2 3",
+	}
+	if c.Writes {
+		var l unix.Rlimit
+		if unix.Getrlimit(unix.RLIMIT_FSIZE, &l) == nil {
+			p["limit_file_size"] = fmt.Sprintf("%d %d", l.Cur, l.Max)
+		}
 	}
 	for name, id := range c.Inherited.Namespaces {
 		p["ns_"+name] = id

@@ -20,10 +20,11 @@ const (
 	DeniesDevices
 	DeniesAbstract
 	DeniesSignals
+	DeniesWriting // of files, not their reading
 )
 
 // denials names them, in their order.
-var denials = []string{"files", "TCP", "devices", "abstract UNIX sockets", "signals"}
+var denials = []string{"files", "TCP", "devices", "abstract UNIX sockets", "signals", "writing"}
 
 // Words is what people are told of the two layers; "" of one that there is not.
 func (s Sealed) Words() (filter, landlock string) {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	case "confine":
-		err := errors.Join(LimitTasks(4096), Confine(512))
+		err := errors.Join(LimitTasks(4096), Confine(512, false))
 		p, err2 := Measure()
 		report(map[string]any{"posture": p, "errors": fmt.Sprint(err, err2)})
 	case "keep", "keep and pass":

@@ -45,7 +45,7 @@ func act(how, name string) error {
 	if err := root.Settle(); err != nil {
 		return err
 	}
-	if err := security.Confine(actFiles); err != nil {
+	if err := security.Confine(actFiles, false); err != nil {
 		return err
 	}
 	sealed, err := closeCage(ipc.Seal(s))

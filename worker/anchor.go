@@ -66,7 +66,7 @@ func hold(how string) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("end with the parent: %w", err)
 	}
-	if err := security.Confine(anchorFiles); err != nil {
+	if err := security.Confine(anchorFiles, false); err != nil {
 		return err
 	}
 	_, err = seal.Close(seal.Options{Keeper: true, Audit: ipc.Seal(s)&ipc.SealAudit != 0}, ipc.Seal(s)&ipc.SealRequire != 0)

@@ -9,19 +9,20 @@ import (
 	"schedrestd/ipc"
 )
 
-// changes asks the parent for leave before each change, and tells it what became of it. It is handlers.Audit.
+// changes asks the auditor for leave before each change, and tells it what became of it. It is handlers.Audit.
 type changes struct {
-	send   func(ipc.Message, ...int) error
+	*remoteService
 	counts *counters
-	asked  asked[ipc.Leave]
 }
 
-func newChanges(send func(ipc.Message, ...int) error) *changes {
-	return &changes{send: send, counts: new(counters)}
+func newChanges() *changes {
+	c := &changes{newRemoteService(ipc.Auditor), new(counters)}
+	c.late = decline
+	return c
 }
 
 const (
-	// leaveLimit is longer than the parent takes to say no.
+	// leaveLimit is longer than the auditor takes to say no, or to be started again.
 	leaveLimit = 30 * time.Second
 	// leavePause is how long a worker waits that asks too often.
 	leavePause = 50 * time.Millisecond
@@ -45,23 +46,20 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 	limit := time.NewTimer(leaveLimit)
 	defer limit.Stop()
 	for {
-		number, answer := c.asked.next()
-		if err := c.send(intent(number, id, change)); err != nil {
-			c.asked.forget(number, answer)
+		var asked *link // the one that has the intent
+		var number uint64
+		// A client that goes does not end this: the context is not its.
+		answer, err := c.insist(context.Background(), func(l *link) func(ipc.Message, ...int) error { asked = l; return l.channel.Send }, limit.C, func(n uint64) ipc.Message {
+			number = n
+			return intent(n, id, change)
+		})
+		if err != nil {
 			return nil, errs.Wrap(err, errs.Unavailable, "%s", errUnrecorded.Message)
 		}
-		select {
-		case leave := <-answer:
-			switch leave {
-			case ipc.Granted:
-				return func(r handlers.Result) { c.report(number, r) }, nil
-			case ipc.Withheld:
-				return nil, errUnrecorded
-			}
-		case <-limit.C:
-			if leave, came := c.asked.forget(number, answer); came {
-				c.decline(number, leave)
-			}
+		switch answer.(*ipc.Noted).Leave {
+		case ipc.Granted:
+			return func(r handlers.Result) { report(asked, number, r) }, nil
+		case ipc.Withheld:
 			return nil, errUnrecorded
 		}
 		select {
@@ -84,24 +82,17 @@ func intent(number, connection uint64, change handlers.Change) *ipc.Intent {
 	return m.Cut()
 }
 
-// report says what became of a change. When it can't be said the parent is gone, and knows.
-func (c *changes) report(number uint64, r handlers.Result) {
+// report says what became of a change. When it can't be said the auditor is gone, and the log has the intent alone.
+func report(to *link, number uint64, r handlers.Result) {
 	m := &ipc.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
-	_ = c.send(m.Cut())
+	_ = to.channel.Send(m.Cut())
 }
 
-// hear takes an answer to who waits for it.
-func (c *changes) hear(m *ipc.Noted) {
-	if !c.asked.answer(m.ID, m.Leave) {
-		c.decline(m.ID, m.Leave)
-	}
-}
-
-// decline gives back leave that came when nobody waited any more: the parent would take the change for one that
+// decline gives back leave that came when nobody waited any more: the auditor would take the change for one that
 // may have been made.
-func (c *changes) decline(number uint64, leave ipc.Leave) {
-	if leave == ipc.Granted {
-		c.report(number, handlers.Result{Status: 503, Code: "not_made"})
+func decline(l *link, m ipc.Message) {
+	if m, ok := m.(*ipc.Noted); ok && m.Leave == ipc.Granted {
+		report(l, m.ID, handlers.Result{Status: 503, Code: "not_made"})
 	}
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,72 +12,115 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestIntentSaysForWhom: the parent hears for whom a proxy says that it asks.
+// TestIntentSaysForWhom: the auditor hears for whom a proxy says that it asks.
 func TestIntentSaysForWhom(t *testing.T) {
 	if m := intent(1, 2, handlers.Change{Request: "r", Forwarded: "203.0.113.9"}); m.Forwarded != "203.0.113.9" || m.UID != ipc.NoID {
 		t.Errorf("%+v", m)
 	}
 }
 
+// auditing returns changes with an auditor, and the auditor's end of its channel.
+func auditing(t *testing.T) (*changes, *ipc.Channel) {
+	t.Helper()
+	auditor, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
+	must(t, err)
+	t.Cleanup(func() { auditor.Close() })
+	c := newChanges()
+	must(t, c.connect(fd))
+	return c, auditor
+}
+
 // TestChangesWait: a worker that is told to come later asks again, with another number, and reports once under that one; one that
 // gets no leave makes no change.
 func TestChangesWait(t *testing.T) {
 	leaves := []ipc.Leave{ipc.Later, ipc.Later, ipc.Granted, ipc.Withheld}
-	var c *changes
+	c, auditor := auditing(t)
+	var mu sync.Mutex // over asked
 	var asked []uint64
-	var told []ipc.Message
-	c = newChanges(func(m ipc.Message, _ ...int) error {
-		intent, ok := m.(*ipc.Intent)
-		if !ok {
-			told = append(told, m)
-			return nil
+	told := make(chan uint64, 2)
+	go func() {
+		for {
+			m, err := auditor.Receive()
+			if err != nil {
+				return
+			}
+			switch m := m.Message.(type) {
+			case *ipc.Intent:
+				mu.Lock()
+				asked = append(asked, m.ID)
+				leave := leaves[len(asked)-1]
+				mu.Unlock()
+				_ = auditor.Send(&ipc.Noted{ID: m.ID, Leave: leave})
+			case *ipc.Outcome:
+				told <- m.ID
+			}
 		}
-		asked = append(asked, intent.ID)
-		leave := leaves[len(asked)-1]
-		go c.hear(&ipc.Noted{ID: intent.ID, Leave: leave})
-		return nil
-	})
+	}()
 	ctx := context.WithValue(t.Context(), connectionKey{}, uint64(7))
 	report, err := c.Intend(ctx, handlers.Change{User: "alice"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	report(handlers.Result{Status: 200, Code: "ok"})
-	if len(asked) != 3 || len(told) != 1 || told[0].(*ipc.Outcome).ID != asked[2] || asked[0] == asked[2] {
-		t.Errorf("asked %v, told %v", asked, told)
+	id := <-told
+	mu.Lock()
+	if len(asked) != 3 || id != asked[2] || asked[0] == asked[2] {
+		t.Errorf("asked %v, told %d", asked, id)
 	}
+	mu.Unlock()
 	if _, err := c.Intend(ctx, handlers.Change{}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("without leave: %v", err)
 	}
-	c.hear(&ipc.Noted{ID: 99, Leave: ipc.Granted}) // nobody waits: it is given back
-	if len(told) != 2 || told[1].(*ipc.Outcome).ID != 99 {
-		t.Errorf("told %v", told)
+	must(t, auditor.Send(&ipc.Noted{ID: 99, Leave: ipc.Granted})) // nobody waits: it is given back
+	if id := <-told; id != 99 {
+		t.Errorf("told %d", id)
 	}
 }
 
+// TestChangesOfTheNextAuditor: an intent that one auditor did not answer is recorded by the next one.
+func TestChangesOfTheNextAuditor(t *testing.T) {
+	c, first := auditing(t)
+	go func() {
+		_, _ = first.Receive()
+		next, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
+		if err != nil {
+			return
+		}
+		first.Close()
+		_ = c.connect(fd)
+		m, err := next.Receive()
+		if err == nil {
+			_ = next.Send(&ipc.Noted{ID: m.Message.(*ipc.Intent).ID, Leave: ipc.Granted})
+		}
+	}()
+	_, err := c.Intend(t.Context(), handlers.Change{})
+	must(t, err)
+}
+
 // TestLateLeave: leave that comes in the very moment in which its time is over is used or given back, each time. An outcome
-// that is owed for ever would have the parent say, when this worker ends, that the change may have been made.
+// that is owed for ever would have the auditor say, when this worker ends, that the change may have been made.
 func TestLateLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 64
-		told := 0
-		var c *changes
-		c = newChanges(func(m ipc.Message, _ ...int) error {
-			if intent, ok := m.(*ipc.Intent); ok {
+		used, declined := 0, 0
+		l := &link{gone: make(chan struct{}), late: func(*link, ipc.Message) { declined++ }}
+		for range times {
+			var id uint64
+			send := func(ipc.Message, ...int) error {
 				time.Sleep(leaveLimit)
-				c.hear(&ipc.Noted{ID: intent.ID, Leave: ipc.Granted})
+				if answer := (&ipc.Noted{ID: id, Leave: ipc.Granted}); !l.asked.answer(id, answer) {
+					l.tooLate(answer)
+				}
 				return nil
 			}
-			told++
-			return nil
-		})
-		for range times {
-			if report, err := c.Intend(t.Context(), handlers.Change{}); err == nil {
-				report(handlers.Result{Status: 200, Code: "ok"})
+			_, err := l.ask(t.Context(), send, time.NewTimer(leaveLimit).C, func(n uint64) ipc.Message {
+				id = n
+				return intent(n, 1, handlers.Change{})
+			})
+			if err == nil {
+				used++
 			}
 		}
-		if told != times {
-			t.Errorf("%d outcomes of %d changes with leave", told, times)
+		if used+declined != times {
+			t.Errorf("leave for %d changes was used %d times and declined %d times", times, used, declined)
 		}
 	})
 }

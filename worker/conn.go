@@ -19,7 +19,8 @@ import (
 // closed, and gives up an answer that makes no progress.
 type conn struct {
 	net.Conn
-	id    uint64 // the parent's number; 0 in an inetd run
+	id    uint64 // the parent's number; 0 for standard input and output, which nobody has to follow
+	only  uint64 // the parent's number of those
 	peer  auth.Peer
 	stall time.Duration
 	done  func()

@@ -3,6 +3,9 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -10,8 +13,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// Errands is what a worker has its parent do: open ways to the daemons, and name users. Its cage keeps it
-// from both.
+// Errands is what a worker has others do, since its sandbox denies it: the parent opens ways to the daemons, and the
+// resolver finds names.
 type Errands struct {
 	send func(ipc.Message, ...int) error
 	free chan struct{} // has an element for each errand that is out
@@ -19,16 +22,19 @@ type Errands struct {
 	changes *changes // to be recorded
 	stock   stock    // for connections to come
 
+	resolver *remoteService
+	asking   chan struct{} // has an element for each name that is asked for
+
 	asked asked[ipc.Received]
 }
 
-// mostOut is how many errands are out at one time; the parent takes no more names than that, and the
-// channel has room for them.
+// mostOut is how many errands are out at a time, and how many names are asked for; the resolver takes no
+// more, and the channels have room for them.
 const mostOut = 48
 
 // NewErrands sends by send, which must not wait for room for ever.
 func NewErrands(send func(ipc.Message, ...int) error) *Errands {
-	return &Errands{send: send, free: make(chan struct{}, mostOut), changes: newChanges(send)}
+	return &Errands{send: send, free: make(chan struct{}, mostOut), changes: newChanges(), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
 }
 
 // do has one errand done; question makes it of its number. Descriptors that come are the caller's.
@@ -74,8 +80,6 @@ func errandID(m ipc.Message) uint64 {
 		return m.ID
 	case *ipc.Undialed:
 		return m.ID
-	case *ipc.Known:
-		return m.ID
 	}
 	return 0
 }
@@ -85,8 +89,8 @@ const nameLimit = 10 * time.Second
 
 var errUnnamed = errors.New("the databases of users and groups can't be asked now")
 
-// name is the name of a user or group; "" when it has none.
-func (e *Errands) name(group bool, number uint32) (string, error) {
+// Name returns the name of a user or group, "" when it has none.
+func (e *Errands) Name(group bool, number uint32) (string, error) {
 	if e == nil {
 		return "", errUnnamed
 	}
@@ -114,18 +118,44 @@ func (e *Errands) number(ctx context.Context, group bool, name string) (uint32, 
 	return known.Number, nil
 }
 
-// ask has the parent answer a question about a user or group.
+// ask has the resolver answer a question about a user or group.
 func (e *Errands) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
-	r, err := e.do(ctx, func(id uint64) ipc.Message {
+	select {
+	case e.asking <- struct{}{}:
+		defer func() { <-e.asking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	m, err := e.resolver.insist(ctx, func(l *link) func(ipc.Message, ...int) error { return l.channel.TrySend }, nil, func(id uint64) ipc.Message {
 		q.ID = id
 		return &q
 	})
 	if err != nil {
 		return nil, err
 	}
-	known, ok := r.Message.(*ipc.Known)
+	known, ok := m.(*ipc.Known)
 	if !ok || !known.Sure {
 		return nil, errUnnamed
 	}
 	return known, nil
+}
+
+// ownName returns a function that returns the name of uid, the worker's own; "" when it has none or the user
+// database is unavailable.
+func (e *Errands) ownName(uid uint32) func() string {
+	var last atomic.Pointer[name]
+	return func() string {
+		if n := last.Load(); n != nil && time.Now().Before(n.until) {
+			return n.text
+		}
+		text, err := e.Name(false, uid)
+		if err != nil {
+			slog.Warn("name of the worker's user not found: requests that have a name are answered 401", "uid", uid, "error", err,
+				"hint", fmt.Sprintf("getent passwd %d", uid))
+		}
+		if text != "" {
+			last.Store(&name{text, time.Now().Add(keepNames)})
+		}
+		return text
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,35 @@ func answering(f func(ipc.Message) ipc.Received) *Errands {
 		return nil
 	})
 	return e
+}
+
+// resolving returns Errands with a resolver that answers each question by f.
+func resolving(t *testing.T, f func(*ipc.Who) *ipc.Known) *Errands {
+	t.Helper()
+	e := NewErrands(nil)
+	serveNames(t, e, f)
+	return e
+}
+
+// serveNames gives e a channel to another resolver, which it returns.
+func serveNames(t *testing.T, e *Errands, f func(*ipc.Who) *ipc.Known) *ipc.Channel {
+	t.Helper()
+	resolver, fd, err := ipc.Pair(ipc.Resolver, ipc.Worker)
+	must(t, err)
+	t.Cleanup(func() { resolver.Close() })
+	must(t, e.resolver.connect(fd))
+	go func() {
+		for {
+			m, err := resolver.Receive()
+			if err != nil {
+				return
+			}
+			if a := f(m.Message.(*ipc.Who)); a != nil {
+				_ = resolver.Send(a)
+			}
+		}
+	}()
+	return resolver
 }
 
 // connecting is a socket that was told to connect, as the parent hands it over.
@@ -151,15 +181,14 @@ func TestDialUnix(t *testing.T) {
 
 // TestErrandNames: a name comes, or none, or that nobody can say.
 func TestErrandNames(t *testing.T) {
-	e := answering(func(m ipc.Message) ipc.Received {
-		q := m.(*ipc.Who)
+	e := resolving(t, func(q *ipc.Who) *ipc.Known {
 		switch {
 		case q.Number == 1 && !q.Group:
-			return ipc.Received{Message: &ipc.Known{ID: q.ID, Sure: true, Name: "alice"}}
+			return &ipc.Known{ID: q.ID, Sure: true, Name: "alice"}
 		case q.Number == 2:
-			return ipc.Received{Message: &ipc.Known{ID: q.ID, Sure: true}}
+			return &ipc.Known{ID: q.ID, Sure: true}
 		}
-		return ipc.Received{Message: &ipc.Known{ID: q.ID}}
+		return &ipc.Known{ID: q.ID}
 	})
 	u := newUsers(e)
 	if got := u.User(1); got != "alice" {
@@ -171,27 +200,26 @@ func TestErrandNames(t *testing.T) {
 	if got := u.Group(3); got != "3" {
 		t.Errorf("group 3: %q", got)
 	}
-	if _, err := e.name(true, 3); !errors.Is(err, errUnnamed) {
+	if _, err := e.Name(true, 3); !errors.Is(err, errUnnamed) {
 		t.Errorf("group 3: %v", err)
 	}
 }
 
 // TestErrandNumbers: a name has a number, or none, or it can't be found out now.
-// A name that the parent would not take is not sent to it.
+// A name that the resolver would not take is not sent to it.
 func TestErrandNumbers(t *testing.T) {
-	u := newUsers(answering(func(m ipc.Message) ipc.Received {
-		q := m.(*ipc.Who)
+	u := newUsers(resolving(t, func(q *ipc.Who) *ipc.Known {
 		switch {
 		case q.Name == "alice" && !q.Group:
-			return ipc.Received{Message: &ipc.Known{ID: q.ID, Sure: true, Number: 20001}}
+			return &ipc.Known{ID: q.ID, Sure: true, Number: 20001}
 		case q.Name == "lab" && q.Group:
-			return ipc.Received{Message: &ipc.Known{ID: q.ID, Sure: true, Number: 7}}
+			return &ipc.Known{ID: q.ID, Sure: true, Number: 7}
 		case q.Name == "slow":
-			return ipc.Received{Message: &ipc.Known{ID: q.ID}}
+			return &ipc.Known{ID: q.ID}
 		case q.Name == "" || len(q.Name) > 255:
-			t.Errorf("the parent was asked for %q", q.Name)
+			t.Errorf("the resolver was asked for %q", q.Name)
 		}
-		return ipc.Received{Message: &ipc.Known{ID: q.ID, Sure: true, Number: ipc.NoID}}
+		return &ipc.Known{ID: q.ID, Sure: true, Number: ipc.NoID}
 	}))
 	ctx := context.Background()
 	if id, err := u.UserID(ctx, "alice"); id != 20001 || err != nil {
@@ -213,5 +241,42 @@ func TestErrandNumbers(t *testing.T) {
 	cancel()
 	if _, err := u.UserID(gone, "alice"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("a client that has gone: %v", err)
+	}
+}
+
+// TestNamesOfTheNextResolver: a question that one resolver did not answer is asked again of the next one.
+func TestNamesOfTheNextResolver(t *testing.T) {
+	e := NewErrands(nil)
+	asked := make(chan bool)
+	first := serveNames(t, e, func(*ipc.Who) *ipc.Known { close(asked); return nil })
+	answer := make(chan string)
+	go func() {
+		name, _ := e.Name(false, 1)
+		answer <- name
+	}()
+	<-asked
+	first.Close()
+	serveNames(t, e, func(q *ipc.Who) *ipc.Known { return &ipc.Known{ID: q.ID, Sure: true, Name: "alice"} })
+	if name := <-answer; name != "alice" {
+		t.Errorf("user 1: %q", name)
+	}
+}
+
+// TestOwnName: the name of the worker's user is asked for when it is needed, and again while it is unknown.
+func TestOwnName(t *testing.T) {
+	var asked atomic.Int32
+	name := resolving(t, func(q *ipc.Who) *ipc.Known {
+		if asked.Add(1) == 1 {
+			return &ipc.Known{ID: q.ID}
+		}
+		return &ipc.Known{ID: q.ID, Sure: true, Name: "alice"}
+	}).ownName(7)
+	for i, want := range []string{"", "alice", "alice"} {
+		if got := name(); got != want {
+			t.Errorf("question %d: %q, want %q", i, got, want)
+		}
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("asked %d times", n)
 	}
 }

@@ -48,7 +48,7 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 		JWT:            setup.JWT,
 		Local:          setup.Local,
 		UID:            uint32(os.Getuid()),
-		User:           setup.User,
+		User:           errands.ownName(uint32(os.Getuid())),
 		UserClaimField: setup.UserClaim,
 	}
 	cfg.Memory = daemons.Answers

@@ -93,7 +93,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := security.LimitTasks(uint64(setup.Tasks)); err != nil {
 		return nil, err
 	}
-	if err := security.Confine(uint64(setup.Files)); err != nil {
+	if err := security.Confine(uint64(setup.Files), false); err != nil {
 		return nil, err
 	}
 	if err := security.Prove(expect.Map()); err != nil {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
@@ -102,7 +105,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		case *http1Conn:
 			ctx, c = context.WithValue(ctx, http1Key{}, is), is.NetConn()
 		case *conn:
-			return auth.WithPeer(context.WithValue(ctx, connectionKey{}, is.id), is.peer)
+			return auth.WithPeer(context.WithValue(ctx, connectionKey{}, cmp.Or(is.id, is.only)), is.peer)
 		case interface{ NetConn() net.Conn }:
 			c = is.NetConn()
 		default:
@@ -143,18 +146,16 @@ func (s *server) hear() {
 			s.take(m.FDs[0], msg)
 		case *ipc.Streams:
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
-		case *ipc.Dialed, *ipc.Undialed, *ipc.Known:
+		case *ipc.Dialed, *ipc.Undialed:
 			s.errands.hear(m)
 		case *ipc.Spares:
 			s.errands.stock.shelf(msg.Stock).put(m.FDs, time.Now())
-		case *ipc.Noted:
-			s.errands.changes.hear(msg)
 		case *ipc.JWKSFD:
 			s.tokens.hear(m.FDs[0], msg)
 		case *ipc.KeyChanged:
 			s.tokens.judge.ForgetAll()
-		case *ipc.KeeperFD:
-			err = s.tokens.keeper.connect(m.FDs[0])
+		case *ipc.ServiceFD:
+			err = s.connect(msg.Service, m.FDs[0])
 		case *ipc.Certificate, *ipc.ClientCA, *ipc.Tickets:
 			err = s.secure.hear(m)
 		case *ipc.Pause:
@@ -176,6 +177,20 @@ func (s *server) hear() {
 			return
 		}
 	}
+}
+
+// connect uses the channel fd to a service from now on.
+func (s *server) connect(service ipc.Role, fd int) error {
+	switch service {
+	case ipc.Keeper:
+		return s.tokens.keeper.connect(fd)
+	case ipc.Resolver:
+		return s.errands.resolver.connect(fd)
+	case ipc.Auditor:
+		return s.errands.changes.connect(fd)
+	}
+	_ = unix.Close(fd)
+	return fmt.Errorf("channel to an unknown service: %s", service)
 }
 
 // take puts a handed connection where http.Server accepts it.

@@ -21,7 +21,7 @@ func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	s.watch.take(m.ID)
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener, UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
 	client := newStreams(in, out)
-	s.present(&conn{Conn: client, peer: p, stall: s.stall, done: func() {
+	s.present(&conn{Conn: client, only: m.ID, peer: p, stall: s.stall, done: func() {
 		s.watch.end(m.ID)
 		s.held.Done()
 		s.exit <- client.status()

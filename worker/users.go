@@ -10,7 +10,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// users names users and groups by the system's own databases, which the parent asks. A list asks for the
+// users names users and groups by the system's own databases, which the resolver asks. A list asks for the
 // same few names in every row, so they are kept; and a directory service that does
 // not answer costs one row its time limit, not every row: until it has had a pause,
 // unknown numbers stay numbers.
@@ -47,8 +47,8 @@ func newUsers(e *Errands) *users {
 	return &users{
 		number:    e.number,
 		resolving: make(chan struct{}, 1),
-		user:      names{plain: api.Numbers{}.User, now: time.Now, look: func(uid uint32) (string, error) { return e.name(false, uid) }},
-		group:     names{plain: api.Numbers{}.Group, now: time.Now, look: func(gid uint32) (string, error) { return e.name(true, gid) }},
+		user:      names{plain: api.Numbers{}.User, now: time.Now, look: func(uid uint32) (string, error) { return e.Name(false, uid) }},
+		group:     names{plain: api.Numbers{}.Group, now: time.Now, look: func(gid uint32) (string, error) { return e.Name(true, gid) }},
 	}
 }
 
@@ -58,7 +58,7 @@ func (u *users) User(uid uint32) string { return u.user.of(uid) }
 // Group is the name of gid, or the number in decimal.
 func (u *users) Group(gid uint32) string { return u.group.of(gid) }
 
-// maxNameLength is the longest name that the parent looks up, in bytes.
+// maxNameLength is the longest name that the resolver looks up, in bytes.
 const maxNameLength = 255
 
 // UserID returns the uid of a user; errs.NotFound when there is none.

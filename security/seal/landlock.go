@@ -45,23 +45,41 @@ func denyFiles(o Options) (security.Sealed, error) {
 		return security.Sealed{}, err
 	}
 	attr, denies := landlockRuleset(o, version)
-	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size(version), 0)
-	if e != 0 {
-		return security.Sealed{}, fmt.Errorf("make a Landlock ruleset of version %d: %w", version, e)
+	set, err := makeRuleset(attr, version)
+	if err != nil {
+		return security.Sealed{}, err
 	}
-	defer unix.Close(int(set))
-	if version >= sinceTSync {
-		_, _, e = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, unix.LANDLOCK_RESTRICT_SELF_TSYNC, 0)
-	} else {
-		_, _, e = syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0)
-	}
-	if errors.Is(e, syscall.ENOTSUP) {
-		return security.Sealed{}, errors.New("enter a Landlock domain: this program was built with cgo, and can't do that on all threads")
-	}
-	if e != 0 {
-		return security.Sealed{}, fmt.Errorf("enter a Landlock domain: %w", e)
+	defer unix.Close(set)
+	if err := enterRuleset(set, version); err != nil {
+		return security.Sealed{}, err
 	}
 	return security.Sealed{Landlock: uint8(version), Denies: denies}, prove(denies)
+}
+
+// makeRuleset returns the descriptor of a Landlock ruleset.
+func makeRuleset(attr unix.LandlockRulesetAttr, version int) (int, error) {
+	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size(version), 0)
+	if e != 0 {
+		return -1, fmt.Errorf("make a Landlock ruleset of version %d: %w", version, e)
+	}
+	return int(set), nil
+}
+
+// enterRuleset has every thread of the process enter the domain of that ruleset.
+func enterRuleset(set, version int) error {
+	var e syscall.Errno
+	if version >= sinceTSync {
+		_, _, e = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), unix.LANDLOCK_RESTRICT_SELF_TSYNC, 0)
+	} else {
+		_, _, e = syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0)
+	}
+	if errors.Is(e, syscall.ENOTSUP) {
+		return errors.New("enter a Landlock domain: this program was built with cgo, and can't do that on all threads")
+	}
+	if e != 0 {
+		return fmt.Errorf("enter a Landlock domain: %w", e)
+	}
+	return nil
 }
 
 // prove tries what is denied, while nothing else denies it. A sandbox around the gateway may have answered for the kernel.

@@ -25,9 +25,10 @@ package seal
 
 // Options is what the table is made for.
 type Options struct {
-	Keeper bool // the keeper's table: no connection of any kind, no poll
-	Unix   bool // UNIX stream sockets may be made and connected: munged and a controller that want the worker's own uid
-	Audit  bool // what would kill is logged by the kernel (SECCOMP_RET_LOG), and let through
+	Keeper  bool // the keeper's table: no connection of any kind, no poll
+	Appends bool // of the keeper's, without what could change or read what is in an open file, and with what brings it to the disk
+	Unix    bool // UNIX stream sockets may be made and connected: munged and a controller that want the worker's own uid
+	Audit   bool // what would kill is logged by the kernel (SECCOMP_RET_LOG), and let through
 }
 
 // Channel is the descriptor of the channel to the parent: nobody else's descriptors can be received.

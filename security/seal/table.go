@@ -1,6 +1,8 @@
 package seal
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -22,7 +24,11 @@ const looks = "Go's libraries look at files in passing (resolver, time zones) an
 func table(o Options, pid int) []row {
 	t := runtimeRows(pid)
 	t = append(t, memory...)
-	t = append(t, descriptors...)
+	if o.Appends {
+		t = append(t, appending()...)
+	} else {
+		t = append(t, descriptors...)
+	}
 	switch {
 	case o.Keeper:
 		t = append(t, keeperRows...)
@@ -109,6 +115,15 @@ var descriptors = []row{
 	{sys("epoll_pwait", unix.SYS_EPOLL_PWAIT), allow, nil, "the runtime's poller"},
 	{sys("epoll_create1", unix.SYS_EPOLL_CREATE1), allow, nil, "the runtime's poller, at its first use"},
 	{sys("eventfd2", unix.SYS_EVENTFD2), allow, nil, "the runtime's poller, at its first use"},
+}
+
+// appending is descriptors for a process that has a log open for appending: it can't move in the file, read it, or
+// have writes go elsewhere than to its end (F_SETFL).
+func appending() []row {
+	list := slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
+		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.when[0].name == "SETFL"
+	})
+	return append(list, row{sys("fdatasync", unix.SYS_FDATASYNC), allow, nil, "a line counts as written when it is on the disk (SCHEDRESTD_AUDIT_SYNC)"})
 }
 
 // connections is what a worker does with those that it is given. No call is there that sends a descriptor: over a UNIX

@@ -1,4 +1,4 @@
-package privsep
+package auditor
 
 import (
 	"strconv"
@@ -9,7 +9,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// Lines of the audit log are JSON, and are written by hand: the parent links nothing that reads it. Each has an
+// Lines of the audit log are JSON. Each has an
 // object with what the parent and the kernel know, and another with what a worker says, which may be captured.
 
 // events of the audit log.
@@ -64,8 +64,7 @@ func (l *auditLine) end() { l.b = append(l.b, '}') }
 type change struct {
 	id     string // in the log
 	facts  ipc.Connection
-	worker *process
-	uid    uint32 // of the worker
+	worker ipc.Client
 	said   *ipc.Intent
 }
 
@@ -126,9 +125,9 @@ func (c *change) start(now time.Time, event string) *auditLine {
 		l.flag("peer_vouched", c.facts.Vouched)
 	}
 	l.number("connection", c.facts.ID)
-	l.number("worker", uint64(c.worker.number))
-	l.number("worker_pid", uint64(c.worker.pid))
-	l.number("worker_uid", uint64(c.uid))
+	l.number("worker", uint64(c.worker.Number))
+	l.number("worker_pid", uint64(c.worker.PID))
+	l.number("worker_uid", uint64(c.worker.UID))
 	return l
 }
 

@@ -1,10 +1,9 @@
-package privsep
+package resolver
 
 import (
 	"errors"
-	"fmt"
-	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/become"
@@ -13,28 +12,28 @@ import (
 	"schedrestd/rate"
 )
 
-// directory names users and groups for all workers, and finds the numbers of names. The system's databases are asked by package
-// become: its files first, then getent, a process without privileges; what comes back is bounded.
+// directory finds the names of users and groups, and the numbers of names. Package become reads
+// the files and then asks getent; what comes back is bounded and kept for a while.
 type directory struct {
 	user, group     func(uint32) (string, error)
 	userID, groupID func(string) (uint32, error)
 	now             func() time.Time
-	asking          chan struct{} // holds an element for each look-up that runs for a worker
-	own             chan struct{} // … for the parent: who is to be born must not wait for what another one asks
+	forWorkers      chan struct{} // holds an element for each look-up that runs for a worker
+	lookedUp        atomic.Uint64
+	forParent       chan struct{} // … for the parent: what it asks must not wait behind workers' questions
 
 	mu    sync.Mutex
-	known map[who]named
+	known map[question]answer
 }
 
-// who is a question: for the name of a number, or when there is a name, for its
-// number.
-type who struct {
+// question asks for the name of a number or, when there is a name, for its number.
+type question struct {
 	group  bool
 	number uint32
 	name   string
 }
 
-type named struct {
+type answer struct {
 	text   string
 	number uint32
 	until  time.Time
@@ -43,12 +42,12 @@ type named struct {
 const (
 	keepNames   = time.Minute
 	maxNames    = 10_000 // past it all are forgotten
-	maxNameSize = 255    // bytes; a longer one is none
-	maxLookups  = 4      // at one time, for workers and for the parent each: each may be a process
+	maxNameSize = 255    // bytes; a longer name counts as none
+	maxLookups  = 4      // at a time, for workers and for the parent each: each may be a process
 )
 
 func newDirectory() *directory {
-	return &directory{now: time.Now, asking: make(chan struct{}, maxLookups), own: make(chan struct{}, maxLookups), known: map[who]named{},
+	return &directory{now: time.Now, forWorkers: make(chan struct{}, maxLookups), forParent: make(chan struct{}, maxLookups), known: map[question]answer{},
 		user: func(uid uint32) (string, error) {
 			u, err := become.LookupUID(uid)
 			return u.Name, err
@@ -67,39 +66,25 @@ func newDirectory() *directory {
 		}}
 }
 
-// name is the name of a user or group, "" when nobody has that number. An error says that the databases can't be asked.
-func (d *directory) name(group bool, number uint32) (string, error) {
-	q := who{group: group, number: number}
+// ask answers a question of the parent's. An error means that the user database is unavailable.
+func (d *directory) ask(q question) (answer, error) {
 	if known, ok := d.kept(q); ok {
-		return known.text, nil
+		return known, nil
 	}
-	d.own <- struct{}{}
-	defer func() { <-d.own }()
-	known, err := d.find(q)
-	return known.text, err
-}
-
-// introduce gives a worker its own user's name, which only who serves rest_auth/local compares anything with.
-func (d *directory) introduce(setup *ipc.Setup, uid uint32, log *slog.Logger) {
-	if !setup.Local {
-		return
-	}
-	var err error
-	if setup.User, err = d.name(false, uid); err != nil {
-		log.Warn("a worker can't be told its user's name: as long as it lives it answers 401 to requests of its user that have the name",
-			"uid", uid, "error", err, "hint", fmt.Sprintf("getent passwd %d", uid))
-	}
+	d.forParent <- struct{}{}
+	defer func() { <-d.forParent }()
+	return d.find(q)
 }
 
 // inquirer asks the directory for one worker.
 type inquirer struct {
 	*directory
-	turn chan struct{} // so that it has half of the look-ups at the most
-	over chan struct{} // closed when nobody waits for an answer any more
+	turn chan struct{} // limits the worker to half of the look-ups
+	over chan struct{} // closed when the worker has exited
 
 	mu   sync.Mutex
 	left *rate.Bucket // questions
-	paid *rate.Bucket // … of what is known
+	paid *rate.Bucket // … whose answer is known
 }
 
 const (
@@ -115,12 +100,10 @@ func (d *directory) inquirer() *inquirer {
 		paid: rate.New(knownBurst, knownRate, time.Now())}
 }
 
-// errUnasked is what nobody hears any more.
-var errUnasked = errors.New("its worker has ended")
+var errUnasked = errors.New("the worker has exited")
 
-// ask answers a question from the directory. It waits while there were too many
-// questions.
-func (i *inquirer) ask(q who) (named, error) {
+// ask answers a question of the worker's. It waits while there were too many.
+func (i *inquirer) ask(q question) (answer, error) {
 	i.mu.Lock()
 	wait := i.paid.Owe(time.Now(), 1)
 	i.mu.Unlock()
@@ -128,12 +111,12 @@ func (i *inquirer) ask(q who) (named, error) {
 	if known, ok := i.kept(q); ok {
 		return known, nil
 	}
-	for _, place := range []chan struct{}{i.turn, i.asking} {
+	for _, place := range []chan struct{}{i.turn, i.forWorkers} {
 		select {
 		case place <- struct{}{}:
 			defer func() { <-place }()
 		case <-i.over:
-			return named{}, errUnasked
+			return answer{}, errUnasked
 		}
 	}
 	for !i.isOver() {
@@ -142,7 +125,7 @@ func (i *inquirer) ask(q who) (named, error) {
 		}
 		time.Sleep(time.Second / askRate)
 	}
-	return named{}, errUnasked
+	return answer{}, errUnasked
 }
 
 func (i *inquirer) isOver() bool {
@@ -161,16 +144,17 @@ func (i *inquirer) afford() bool {
 }
 
 // find looks q up.
-func (d *directory) find(q who) (named, error) {
+func (d *directory) find(q question) (answer, error) {
 	if known, ok := d.kept(q); ok { // found while this one waited
 		return known, nil
 	}
+	d.lookedUp.Add(1)
 	found, err := d.look(q)
 	switch errs.KindOf(err) {
-	case errs.NotFound, errs.Invalid: // what can't be a name is nobody's
+	case errs.NotFound, errs.Invalid: // what can't be a name belongs to no user
 	default:
 		if err != nil {
-			return named{}, err
+			return answer{}, err
 		}
 	}
 	found.until = d.now().Add(keepNames)
@@ -184,7 +168,7 @@ func (d *directory) find(q who) (named, error) {
 }
 
 // look asks the system's databases.
-func (d *directory) look(q who) (found named, err error) {
+func (d *directory) look(q question) (found answer, err error) {
 	name, number := d.user, d.userID
 	if q.group {
 		name, number = d.group, d.groupID
@@ -201,9 +185,9 @@ func (d *directory) look(q who) (found named, err error) {
 	return found, err
 }
 
-func (d *directory) kept(q who) (named, bool) {
+func (d *directory) kept(q question) (answer, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n, ok := d.known[q]
-	return n, ok && d.now().Before(n.until)
+	a, ok := d.known[q]
+	return a, ok && d.now().Before(a.until)
 }

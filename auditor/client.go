@@ -1,25 +1,27 @@
-package privsep
+package auditor
 
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"math/bits"
 	"sync"
 	"time"
 
 	"schedrestd/ipc"
 	"schedrestd/rate"
+	"schedrestd/service"
 )
 
-// auditor hears what one worker says of changes. A nil one is of a gateway without an audit log, whose workers
-// have nothing to say.
-type auditor struct {
-	audit  *audit
-	worker *process
-	uid    uint32
-	most   int // changes under way at one time: more than it answers requests
-	// holds is what the parent knows of a connection of this worker. It is nil for one that the worker no longer
+// client is one worker: what it says of changes.
+type client struct {
+	*service.Client
+	audit *journal
+	most  int // changes under way at a time: more than it answers requests
+	// holds returns what the parent knows of a connection of this worker. It is nil for one that the worker no longer
 	// has; an error says that the worker lies.
 	holds func(id uint64) (*ipc.Connection, error)
+	ended chan struct{} // closed when all that it said was heard
 
 	mu     sync.Mutex
 	asked  *rate.Bucket
@@ -27,7 +29,7 @@ type auditor struct {
 	under  map[uint64]*underway // by the worker's number
 	buried bool
 
-	unfair *tally // what it was told to do later for the others' sake
+	unfair uint // how often it was told to come later for the others' sake
 }
 
 // underway is a change between its intent and its outcome.
@@ -44,16 +46,13 @@ const (
 	laterRate   = 20_000 // a second; who does not stop asking is ended
 )
 
-func newAuditor(a *audit, worker *process, uid uint32, requests int, holds func(uint64) (*ipc.Connection, error)) *auditor {
-	if a == nil {
-		return nil
-	}
-	return &auditor{audit: a, worker: worker, uid: uid, most: 2*requests + 16, holds: holds,
-		asked: rate.New(changeBurst, changeRate, time.Now()), later: rate.New(laterRate, laterRate, time.Now()), under: map[uint64]*underway{}, unfair: newTally()}
+func newClient(a *journal, c *service.Client, holds func(uint64) (*ipc.Connection, error)) *client {
+	return &client{Client: c, audit: a, most: 2*int(c.Requests) + 16, holds: holds, ended: make(chan struct{}),
+		asked: rate.New(changeBurst, changeRate, time.Now()), later: rate.New(laterRate, laterRate, time.Now()), under: map[uint64]*underway{}}
 }
 
 // hear takes what is about changes. It never waits for the log. done is false when the message is none of them.
-func (a *auditor) hear(m ipc.Message) (done bool, err error) {
+func (a *client) hear(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *ipc.Intent:
 		return true, a.intend(m)
@@ -64,10 +63,7 @@ func (a *auditor) hear(m ipc.Message) (done bool, err error) {
 }
 
 // intend has the line of an intent written. A connection that ended meanwhile has nobody who waits for the change.
-func (a *auditor) intend(m *ipc.Intent) error {
-	if a == nil {
-		return errors.New("it said Intent, and there is no audit log")
-	}
+func (a *client) intend(m *ipc.Intent) error {
 	facts, err := a.holds(m.Connection)
 	if err != nil {
 		return err
@@ -81,7 +77,7 @@ func (a *auditor) intend(m *ipc.Intent) error {
 	fair := a.audit.isFair(under)
 	var u *underway
 	if facts != nil && !twice && !full && affordable && fair {
-		u = &underway{change: change{facts: *facts, worker: a.worker, uid: a.uid, said: m, id: a.audit.name()}}
+		u = &underway{change: change{facts: *facts, worker: a.Client.Client, said: m, id: a.audit.name()}}
 		a.under[m.ID] = u
 	}
 	tooOften := !affordable && !a.later.Take(now, 1)
@@ -92,19 +88,22 @@ func (a *auditor) intend(m *ipc.Intent) error {
 	case full:
 		return fmt.Errorf("it said Intent of more changes than it may answer requests")
 	case tooOften:
-		return errTooOften("Intent")
+		return errors.New("it said Intent too often")
 	case !affordable:
 		a.audit.counts.later.add(1)
-		return a.say(m.ID, ipc.Later)
+		a.say(m.ID, ipc.Later)
+		return nil
 	case facts == nil:
-		return a.say(m.ID, ipc.Withheld)
+		a.say(m.ID, ipc.Withheld)
+		return nil
 	case !fair:
 		a.audit.counts.later.add(1)
-		if total, ok := a.unfair.add(); ok {
-			a.audit.log.Warn("a worker has more changes under way than the others leave room for: it says of none what became of it",
-				"pid", a.worker.pid, "uid", a.uid, "under_way", under, "told_to_come_later_so_far", total)
+		if a.unfair++; bits.OnesCount(a.unfair) == 1 { // the first, the second, the fourth and so on
+			slog.Warn("a worker has more changes under way than the others leave room for: it says of none what became of it",
+				"client", a.Number, "client_pid", a.PID, "client_uid", a.UID, "under_way", under, "told_to_come_later_so_far", a.unfair)
 		}
-		return a.say(m.ID, ipc.Later)
+		a.say(m.ID, ipc.Later)
+		return nil
 	}
 	unmade := func() []byte {
 		return u.change.outcome(a.audit.now(), endNotMade, "its intent was not in the log in time", nil)
@@ -114,7 +113,7 @@ func (a *auditor) intend(m *ipc.Intent) error {
 }
 
 // answer tells the worker whether it may make the change. It is called by the log's goroutine, or a timer's.
-func (a *auditor) answer(id uint64, u *underway, granted bool) {
+func (a *client) answer(id uint64, u *underway, granted bool) {
 	a.mu.Lock()
 	leave := ipc.Withheld
 	switch {
@@ -128,14 +127,11 @@ func (a *auditor) answer(id uint64, u *underway, granted bool) {
 		leave, u.granted = ipc.Granted, true
 	}
 	a.mu.Unlock()
-	_ = a.say(id, leave)
+	a.say(id, leave)
 }
 
 // outcome is the end of a change that was let through.
-func (a *auditor) outcome(m *ipc.Outcome) error {
-	if a == nil {
-		return errors.New("it said Outcome, and there is no audit log")
-	}
+func (a *client) outcome(m *ipc.Outcome) error {
 	a.mu.Lock()
 	u := a.under[m.ID]
 	ok := u != nil && u.granted
@@ -151,10 +147,7 @@ func (a *auditor) outcome(m *ipc.Outcome) error {
 }
 
 // bury ends what the worker has left open: nobody knows what became of it.
-func (a *auditor) bury(why string) {
-	if a == nil {
-		return
-	}
+func (a *client) bury(why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.buried = true
@@ -166,37 +159,4 @@ func (a *auditor) bury(why string) {
 	}
 }
 
-func (a *auditor) say(id uint64, leave ipc.Leave) error {
-	return trySay(a.worker.channel, &ipc.Noted{ID: id, Leave: leave})
-}
-
-// holds is what a worker of the pool may make changes for.
-func (p *pool) holds(w *worker, id uint64) (*ipc.Connection, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c, ok := w.held[id]; ok && c.fd < 0 {
-		facts := c.Connection
-		return &facts, nil
-	}
-	for _, other := range p.workers {
-		if _, ok := other.held[id]; ok {
-			return nil, errNotHeld("Intent", id)
-		}
-	}
-	if id == 0 || id > p.slots.number.Load() {
-		return nil, fmt.Errorf("it said Intent for connection %d, which there never was", id)
-	}
-	return nil, nil
-}
-
-// holds is what the one worker may make changes for: the client that it was given, which is no number to it.
-func (v *visit) holds(_ *worker, id uint64) (*ipc.Connection, error) {
-	switch {
-	case !v.handed || id != 0 && id != v.client.ID:
-		return nil, errNotHeld("Intent", id)
-	case v.served:
-		return nil, nil
-	}
-	facts := v.client.Connection
-	return &facts, nil
-}
+func (a *client) say(id uint64, leave ipc.Leave) { a.Answer(&ipc.Noted{ID: id, Leave: leave}) }

@@ -1,0 +1,234 @@
+// Package auditor is the process that keeps the audit log: a line before each change that a worker makes, and one
+// after it. Workers ask it for leave; the parent gives it the open file and, of each connection, what the kernel says about the client.
+// So a worker can't forge those facts, and the parent, which may be root, formats nothing that a worker sends.
+//
+// It is born as a worker is, with an identity of its own. It can append to the file that it was given, and can neither
+// read, truncate nor open one. docs/AUDIT.md has what it guarantees.
+//
+// Start with Main.
+package auditor
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/security"
+	"schedrestd/security/seal"
+	"schedrestd/service"
+)
+
+// Rename gives the process its name. Call it from an init function.
+func Rename() { security.Rename("schedrestd-audi") }
+
+// Main is the whole life of the auditor and returns its exit status.
+func Main() int {
+	return service.Main(ipc.Auditor, confine, func(parent *ipc.Channel) service.Service { return newAuditor(parent) })
+}
+
+func confine(s ipc.Seal) (security.Sealed, error) {
+	return seal.Close(seal.Options{Keeper: true, Appends: true, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
+}
+
+// auditor is the running process.
+type auditor struct {
+	parent   *ipc.Channel
+	file     *file
+	followed chan string // gets the answer to a Follow
+	burying  sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	journal *journal   // nil until there is a file
+	held    map[uint32]map[uint64]ipc.Connection
+	owner   map[uint64]uint32 // worker that holds the connection
+	highest uint64            // number of a connection that the parent spoke of
+	more    chan struct{}     // closed when it speaks of another one, and made again
+	clients map[uint32]*client
+}
+
+func newAuditor(parent *ipc.Channel) *auditor {
+	a := &auditor{parent: parent, followed: make(chan string, 1), held: map[uint32]map[uint64]ipc.Connection{}, owner: map[uint64]uint32{},
+		more: make(chan struct{}), clients: map[uint32]*client{}}
+	a.file = &file{follow: a.follow}
+	return a
+}
+
+// Hear takes what the parent says.
+func (a *auditor) Hear(m ipc.Received) (done bool, err error) {
+	switch msg := m.Message.(type) {
+	case *ipc.LogFD:
+		return true, a.open(m.FDs[0], msg)
+	case *ipc.Facts:
+		a.hold(msg)
+	case *ipc.Gone:
+		a.drop(msg.ID)
+	case *ipc.Exited:
+		a.bury(msg)
+	case *ipc.Followed:
+		select {
+		case a.followed <- msg.Reason:
+		default: // nobody waits any longer
+		}
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// open has lines go to the file fd from now on.
+func (a *auditor) open(fd int, m *ipc.LogFD) error {
+	a.file.use(fd, m)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.journal != nil {
+		return nil
+	}
+	var err error
+	if a.journal, err = newJournal(m.FailOpen); err == nil {
+		go a.journal.write(a.file)
+	}
+	return err
+}
+
+// follow asks the parent whether the file still has its name. It sends another one first when not.
+func (a *auditor) follow() error {
+	select {
+	case <-a.followed: // too late for the question before
+	default:
+	}
+	if err := a.parent.Send(new(ipc.Follow)); err != nil {
+		return nil // the gateway stops: what is left goes to the file that there is
+	}
+	select {
+	case reason := <-a.followed:
+		if reason != "" {
+			return errors.New(reason)
+		}
+		return nil
+	case <-time.After(writeLimit):
+		return fmt.Errorf("the parent did not answer within %s", writeLimit)
+	}
+}
+
+// hold notes that a worker is given a connection.
+func (a *auditor) hold(m *ipc.Facts) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.held[m.Worker] == nil {
+		a.held[m.Worker] = map[uint64]ipc.Connection{}
+	}
+	a.held[m.Worker][m.ID] = m.Connection
+	a.owner[m.ID] = m.Worker
+	a.reach(m.ID)
+}
+
+// drop notes that no worker has a connection any longer.
+func (a *auditor) drop(id uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.held[a.owner[id]], id)
+	delete(a.owner, id)
+	a.reach(id)
+}
+
+// reach notes that the parent has spoken of a connection; a.mu is held.
+func (a *auditor) reach(id uint64) {
+	a.highest = max(a.highest, id)
+	close(a.more)
+	a.more = make(chan struct{})
+}
+
+// factsLimit is how long facts may be on their way that the parent has sent.
+const factsLimit = 200 * time.Millisecond
+
+// holds returns what is known of a connection of that worker. The parent says it before the worker gets the
+// connection, but on another channel, so that it may be heard a moment later.
+func (a *auditor) holds(worker uint32, id uint64) (*ipc.Connection, error) {
+	late := time.NewTimer(factsLimit)
+	defer late.Stop()
+	for {
+		a.mu.Lock()
+		c, ok := a.held[worker][id]
+		_, others := a.owner[id]
+		never, more := id == 0 || id > a.highest, a.more
+		a.mu.Unlock()
+		switch {
+		case ok:
+			return &c, nil
+		case others:
+			return nil, fmt.Errorf("it said Intent of connection %d, which it does not hold", id)
+		}
+		select {
+		case <-more:
+			continue
+		case <-late.C:
+		}
+		if never {
+			return nil, fmt.Errorf("it said Intent for connection %d, which there never was", id)
+		}
+		return nil, nil
+	}
+}
+
+// Serve hears one worker.
+func (a *auditor) Serve(c *service.Client) {
+	a.mu.Lock()
+	w := newClient(a.journal, c, func(id uint64) (*ipc.Connection, error) { return a.holds(c.Number, id) })
+	a.clients[c.Number] = w
+	a.mu.Unlock()
+	defer close(w.ended)
+	c.Each(w.hear)
+}
+
+// bury notes that a worker has exited. What it had said before is heard first.
+func (a *auditor) bury(m *ipc.Exited) {
+	a.mu.Lock()
+	w := a.clients[m.Worker]
+	delete(a.clients, m.Worker)
+	for id := range a.held[m.Worker] {
+		delete(a.owner, id)
+	}
+	delete(a.held, m.Worker)
+	a.mu.Unlock()
+	if w == nil {
+		return
+	}
+	a.burying.Go(func() {
+		select {
+		case <-w.ended:
+		case <-time.After(writeLimit): // another process holds its channel
+		}
+		w.bury(m.Status)
+	})
+}
+
+// Close writes what there is, and returns when that is done or can't be.
+func (a *auditor) Close() {
+	a.burying.Wait()
+	a.mu.Lock()
+	j := a.journal
+	a.mu.Unlock()
+	if j != nil {
+		j.close()
+	}
+}
+
+// Counters returns what was counted since the start.
+func (a *auditor) Counters() []any {
+	a.mu.Lock()
+	j := a.journal
+	a.mu.Unlock()
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	owed, waiting, ill := j.owed, len(j.queue), j.ill
+	j.mu.Unlock()
+	c := &j.counts
+	return []any{"audit", slog.GroupValue(
+		slog.Any("lines", &c.lines), slog.Any("granted", &c.granted), slog.Any("refused", &c.refused), slog.Any("put_off", &c.later),
+		slog.Int("under_way", owed), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.failed), slog.Any("lines_lost", &c.lost), slog.Bool("failing", ill))}
+}

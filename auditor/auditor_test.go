@@ -1,0 +1,388 @@
+package auditor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/rate"
+	"schedrestd/service"
+)
+
+// FuzzAuditLine: whatever a worker says, a line is one line of JSON that says it back, and shows on a terminal as text.
+func FuzzAuditLine(f *testing.F) {
+	for _, s := range []string{"", "alice", "a\"b\\c", "\x00\x1f\x7f\n\r\t", "\xff\xc3", "\u2028\u202e\ufeff", "𝄞\U000e0001\U0010ffff", strings.Repeat("é", 600)} {
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, user, object string) {
+		c := &change{id: "r-1", worker: ipc.Client{Number: 1, PID: 2}, facts: ipc.Connection{UID: ipc.NoID, Addr: object, Listener: user},
+			said: &ipc.Intent{User: user, Forwarded: user, UID: ipc.NoID, Object: object}}
+		for _, line := range [][]byte{c.intent(time.Now()), c.outcome(time.Now(), endReported, "", &ipc.Outcome{Code: user, Result: object})} {
+			if n := strings.Count(string(line), "\n"); n != 1 || line[len(line)-1] != '\n' {
+				t.Fatalf("%d line feeds in %q", n, line)
+			}
+			for _, r := range strings.TrimSuffix(string(line), "\n") {
+				if !unicode.IsPrint(r) {
+					t.Fatalf("%U in %q", r, line)
+				}
+			}
+			var got struct {
+				Worker struct {
+					User, Object string
+					Forwarded    string `json:"forwarded_for"`
+				}
+			}
+			if err := json.Unmarshal(line, &got); err != nil {
+				t.Fatalf("%v in %q", err, line)
+			}
+			for _, pair := range [][2]string{{user, got.Worker.User}, {user, got.Worker.Forwarded}, {object, got.Worker.Object}} {
+				want := string([]rune(pair[0])) // each byte that is no UTF-8 is U+FFFD
+				if len(pair[0]) <= auditText && pair[1] != want || len(pair[1]) > 3*auditText+3 {
+					t.Fatalf("%q came back as %q", pair[0], pair[1])
+				}
+			}
+		}
+	})
+}
+
+// disk is a file that can be full, or hang.
+type disk struct {
+	mu     sync.Mutex
+	room   int
+	text   string
+	hang   chan struct{}
+	unsure bool // what is appended next may be there, or not
+}
+
+func (d *disk) append(text []byte) (int, error) {
+	if d.hang != nil {
+		<-d.hang
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := min(len(text), d.room)
+	d.text += string(text[:n])
+	if d.unsure {
+		d.unsure = false
+		return 0, errUnsure
+	}
+	if d.room -= n; n < len(text) {
+		return n, errors.New("no space left on device")
+	}
+	return n, nil
+}
+func (d *disk) has() string { d.mu.Lock(); defer d.mu.Unlock(); return d.text }
+func (d *disk) grow(n int)  { d.mu.Lock(); d.room = n; d.mu.Unlock() }
+
+func testAudit(t *testing.T, d *disk, failOpen bool, patience time.Duration) *journal {
+	t.Helper()
+	a, err := newJournal(failOpen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.patience = patience
+	go a.write(d)
+	return a
+}
+
+// leaveFor intends a change and waits for the answer.
+func leaveFor(a *journal, text string) bool {
+	answer := make(chan bool, 1)
+	a.intend([]byte(text), func() []byte { return []byte("unmade " + text) }, func(granted bool) { answer <- granted })
+	return <-answer
+}
+
+func await(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !happened(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("did not happen: %s", what)
+		}
+	}
+}
+
+// TestAuditDiskFull: intents are refused while nothing can be written, outcomes are kept, and written when there is room.
+func TestAuditDiskFull(t *testing.T) {
+	d := &disk{room: 4}
+	a := testAudit(t, d, false, patience)
+	if !leaveFor(a, "one\n") || leaveFor(a, "two\n") {
+		t.Fatal("what fits is written, what does not is refused")
+	}
+	a.settle([]byte("end of one\n"))
+	if leaveFor(a, "three\n") {
+		t.Error("three was let through")
+	}
+	d.grow(1000)
+	await(t, "the outcome", func() bool { return d.has() == "one\nend of one\n" })
+	if !leaveFor(a, "four\n") {
+		t.Error("four was refused")
+	}
+	a.settle([]byte("end of four\n"))
+	a.close()
+	if want := "one\nend of one\nfour\nend of four\n"; d.has() != want || a.owed != 0 {
+		t.Errorf("%q, %d owed", d.has(), a.owed)
+	}
+}
+
+// TestAuditOpen: changes are let through while nothing can be written, when that was asked for; the log stays bounded.
+func TestAuditOpen(t *testing.T) {
+	d := &disk{}
+	a := testAudit(t, d, true, patience)
+	for range 3 * mostOwed {
+		a.intend([]byte("x\n"), nil, func(granted bool) {
+			if !granted {
+				t.Error("refused")
+			}
+			a.settle([]byte("y\n"))
+		})
+	}
+	await(t, "an end to it", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return len(a.queue) <= 2*mostOwed && a.ill })
+	a.close()
+}
+
+// TestAuditHangs: a file that hangs has changes refused in time, and keeps nobody else; what was written after all has a line
+// that says that it was not made, and so has what may be on the disk, or not.
+func TestAuditHangs(t *testing.T) {
+	for _, unsure := range []bool{false, true} {
+		d := &disk{room: 1 << 20, hang: make(chan struct{}), unsure: unsure}
+		a := testAudit(t, d, false, 20*time.Millisecond)
+		for range 3 {
+			if leaveFor(a, "one\n") {
+				t.Error("let through")
+			}
+		}
+		close(d.hang)
+		await(t, "that it was not made", func() bool { return strings.Contains(d.has(), "unmade one\n") })
+		await(t, "the end of all", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.owed == 0 && len(a.queue) == 0 })
+		if intents, unmade := strings.Count("\n"+d.has(), "\none\n"), strings.Count(d.has(), "unmade one\n"); intents != unmade {
+			t.Errorf("%d intents, %d ends: %q", intents, unmade, d.has())
+		}
+		a.close()
+	}
+}
+
+// TestTorn: half a line, which a full disk left, is a line of its own when more is written; and lines go to the file that was
+// given last.
+func TestTorn(t *testing.T) {
+	dir := t.TempDir()
+	f := new(file)
+	give := func(name, text string) {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC, 0)
+		must(t, err)
+		f.use(fd, &ipc.LogFD{Sync: true, Torn: text != ""})
+	}
+	give("a", "{\"half")
+	for range 2 {
+		n, err := f.append([]byte("{}\n"))
+		if must(t, err); n != 3 {
+			t.Errorf("%d bytes, want 3", n)
+		}
+	}
+	give("never used", "")
+	give("b", "")
+	_, err := f.append([]byte("[]\n"))
+	must(t, err)
+	for name, want := range map[string]string{"a": "{\"half\n{}\n{}\n", "b": "[]\n", "never used": ""} {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+}
+
+// TestFollowed: nothing is written when the parent says that the file can't be.
+func TestFollowed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	reason := errors.New("its file was removed")
+	f := &file{follow: func() error { return reason }}
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	must(t, err)
+	f.use(fd, &ipc.LogFD{Named: true})
+	if n, err := f.append([]byte("1\n")); n != 0 || err != reason {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	reason = nil
+	_, err = f.append([]byte("2\n"))
+	must(t, err)
+	if got, _ := os.ReadFile(path); string(got) != "2\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// small is a disk with so much room, and more from the second write on.
+type small struct {
+	room int
+	text string
+}
+
+func (s *small) Write(b []byte) (int, error) {
+	n := min(len(b), s.room)
+	s.text, s.room = s.text+string(b[:n]), 100
+	if n < len(b) {
+		return n, unix.ENOSPC
+	}
+	return n, nil
+}
+
+// TestAuditCutOff: wherever a full disk cuts lines off, those that a reader finds whole are those that count as written.
+func TestAuditCutOff(t *testing.T) {
+	const two, third = "{1}\n{2}\n", "{3}\n"
+	for room := range len(two) {
+		s := &small{room: room}
+		end := &tail{to: s}
+		n, err := end.append([]byte(two))
+		if _, again := end.append([]byte(third)); err == nil || again != nil {
+			t.Fatalf("%v, %v", err, again)
+		}
+		var found string
+		for line := range strings.Lines(s.text) {
+			if strings.HasPrefix(line, "{") && strings.HasSuffix(line, "}\n") {
+				found += line
+			}
+		}
+		if n -= n % len(third); found != two[:n]+third {
+			t.Errorf("room for %d: %d bytes count, and a reader finds %q in %q", room, n, found, s.text)
+		}
+	}
+	null, err := os.Open(os.DevNull)
+	must(t, err)
+	defer null.Close()
+	f := &file{now: &opened{File: null, is: ipc.LogFD{Sync: true}, tail: tail{to: &small{room: 5}}}} // a device has no disk
+	if n, err := f.append([]byte(two)); n != 0 || !errors.Is(err, errUnsure) {
+		t.Errorf("what was written and can't be brought to the disk: %d bytes, %v", n, err)
+	}
+}
+
+// TestAsksForLeaveOnAndOn: a worker that asks for leave faster than it gets it is told to come later, and one that asks on without end is ended.
+func TestAsksForLeaveOnAndOn(t *testing.T) {
+	a := newClient(new(journal), someone(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
+	a.asked.Owe(time.Now(), 3600*changeRate)
+	begun, said := time.Now(), 0
+	var err error
+	for err == nil {
+		said++
+		_, err = a.hear(&ipc.Intent{ID: uint64(said)})
+	}
+	most := laterRate * (1 + time.Since(begun).Seconds())
+	if later := a.audit.counts.later.n.Load(); said <= laterRate || float64(said) > most+1 || int(later) != said-1 {
+		t.Errorf("it was ended for Intent %d, after %d answers: %v", said, later, err)
+	}
+}
+
+// TestChangesNeverEnded: workers that say of no change what became of it have a part of those that can be under way, however many they may have
+// themselves, and leave room for everybody else's. It is told, and also who asks for connections that ended pays for it.
+func TestChangesNeverEnded(t *testing.T) {
+	log := logged(t)
+	shared, err := newJournal(false)
+	must(t, err)
+	shared.patience = time.Hour
+	id := uint64(0)
+	changes := func(a *client, most int) int {
+		for range most {
+			id++
+			done, err := a.hear(&ipc.Intent{ID: id})
+			if !done || err != nil {
+				t.Fatal(done, err)
+			}
+		}
+		return len(a.under)
+	}
+	another := func(here *ipc.Connection) *client {
+		a := newClient(shared, someone(t, mostOwed), func(uint64) (*ipc.Connection, error) { return here, nil })
+		a.asked = rate.New(2*mostOwed, 0, time.Now())
+		return a
+	}
+	for hog := range 5 {
+		if n := changes(another(new(ipc.Connection)), mostOwed); n != mostOwed>>(hog+1) {
+			t.Errorf("hog %d has %d of %d under way", hog, n, mostOwed)
+		}
+	}
+	if n := changes(another(new(ipc.Connection)), 100); n != 100 {
+		t.Errorf("an honest one has %d of 100", n)
+	}
+	if !strings.Contains(log.String(), "more changes under way than the others leave room for") {
+		t.Error("nobody is told")
+	}
+	gone := another(nil)
+	changes(gone, 10)
+	if left := gone.asked.Left(time.Now()); left != 2*mostOwed-10 {
+		t.Errorf("asking for connections that have ended leaves %v of %d", left, 2*mostOwed)
+	}
+}
+
+// someone is a worker that may answer so many requests.
+func someone(t *testing.T, requests uint32) *service.Client {
+	t.Helper()
+	return service.NewClient(ipc.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
+}
+
+// pair returns one end of a channel; the other one is not read.
+func pair(t *testing.T, self, peer ipc.Role) *ipc.Channel {
+	t.Helper()
+	c, fd, err := ipc.Pair(self, peer)
+	must(t, err)
+	t.Cleanup(func() { c.Close(); unix.Close(fd) })
+	return c
+}
+
+// logged has the log written to what it returns.
+func logged(t *testing.T) *bytes.Buffer {
+	t.Helper()
+	text, before := new(bytes.Buffer), slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(text, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return text
+}
+
+// TestHolds: a worker makes changes for the connections that it was given, until they end.
+func TestHolds(t *testing.T) {
+	a := newAuditor(nil)
+	a.hold(&ipc.Facts{Worker: 1, Connection: ipc.Connection{ID: 1, Addr: "a"}})
+	a.hold(&ipc.Facts{Worker: 2, Connection: ipc.Connection{ID: 3}})
+	a.hold(&ipc.Facts{Worker: 1, Connection: ipc.Connection{ID: 4}})
+	a.drop(4)
+	for id, want := range map[uint64]string{0: "there never was", 1: "a", 3: "does not hold", 4: "gone", 2: "gone"} {
+		facts, err := a.holds(1, id)
+		got := fmt.Sprint(err)
+		switch {
+		case err == nil && facts == nil:
+			got = "gone"
+		case err == nil:
+			got = facts.Addr
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("connection %d: %q, want %q", id, got, want)
+		}
+	}
+	go a.hold(&ipc.Facts{Worker: 1, Connection: ipc.Connection{ID: 9, Addr: "late"}})
+	if facts, err := a.holds(1, 9); err != nil || facts.Addr != "late" {
+		t.Errorf("a connection that is heard of a moment later: %+v, %v", facts, err)
+	}
+	a.bury(&ipc.Exited{Worker: 1})
+	if len(a.held) != 1 || len(a.owner) != 1 {
+		t.Errorf("%v, %v are left", a.held, a.owner)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patience is how long a test waits for what has to happen.
+const patience = time.Minute

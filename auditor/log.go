@@ -1,0 +1,328 @@
+package auditor
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// journal is the audit log: one goroutine that writes, and a queue that nobody waits at. docs/AUDIT.md has the
+// format.
+type journal struct {
+	failOpen bool   // changes are made though nothing can be written
+	run      string // of this process, the first part of each change's id
+	now      func() time.Time
+	last     atomic.Uint64
+	patience time.Duration // an intent that is not written by then is refused
+	counts   journalCounts
+
+	mu    sync.Mutex
+	queue []record
+	owed  int  // outcomes that are to come, or in the queue
+	lost  int  // lines that were given up since it could be written
+	ill   bool // the last write failed
+	over  bool
+	wake  chan struct{} // gets a token when there is something to do
+	gone  chan struct{} // closed when the goroutine has ended
+}
+
+// journalCounts is what happened to it since the start.
+type journalCounts struct {
+	lines, failed           count // written, whole; writes that failed
+	granted, refused, later count // intents, by their answer
+	lost                    count // lines that were given up
+}
+
+// record is one line, on its way.
+type record struct {
+	text   []byte
+	intent *intent // that waits for it; nil: an outcome, which is tried until it is written
+}
+
+// intent is a change that waits for its line. Who is first, its writer or the end of its time, answers.
+type intent struct {
+	answered atomic.Bool
+	answer   func(granted bool)
+	late     *time.Timer
+	unmade   func() []byte // the line that says that it was not made after all
+}
+
+// done answers, once. It reports false when that was done before.
+func (i *intent) done(granted bool) bool {
+	if !i.answered.CompareAndSwap(false, true) {
+		return false
+	}
+	i.late.Stop()
+	i.answer(granted)
+	return true
+}
+
+const (
+	mostOwed   = 8192            // changes under way at one time, over all workers; past it, they are refused
+	writeLimit = 5 * time.Second // for an intent's line
+	retryPause = time.Second     // between two tries to write what is owed
+	batchSize  = 256 << 10       // bytes that are written at once
+	partialEnd = "\n"            // begins what follows half a line
+)
+
+func newJournal(failOpen bool) (*journal, error) {
+	var run [8]byte
+	if _, err := rand.Read(run[:]); err != nil {
+		return nil, fmt.Errorf("name this run in the audit log: %w", err)
+	}
+	return &journal{failOpen: failOpen, run: hex.EncodeToString(run[:]), now: time.Now, patience: writeLimit,
+		wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
+}
+
+// name is the id of one more change: no two of any run have the same.
+func (a *journal) name() string { return fmt.Sprintf("%s-%d", a.run, a.last.Add(1)) }
+
+// isFair tells whether one worker, of which so many changes are under way, may have one more: as long as there is room for as many
+// again. A captured one that ends none so has half of it all, another one half of the rest, and everybody else finds room.
+func (a *journal) isFair(under int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return under == 0 || under < mostOwed-a.owed
+}
+
+// intend has the line of a change written and then calls answer, from another goroutine; granted tells whether the
+// change may be made. It never waits. Each that is granted owes an outcome.
+func (a *journal) intend(text []byte, unmade func() []byte, answer func(granted bool)) {
+	i := &intent{answer: answer, unmade: unmade}
+	a.mu.Lock()
+	full := a.over || a.owed >= mostOwed
+	switch {
+	case !full:
+		a.owed++
+		i.late = time.AfterFunc(a.patience, func() { a.expire(i) })
+		a.queue = append(a.queue, record{text, i})
+	case a.failOpen:
+		a.owed++
+		a.lose()
+	}
+	a.mu.Unlock()
+	if full {
+		answer(a.failOpen)
+		return
+	}
+	a.poke()
+}
+
+// expire ends the time of an intent that is not written.
+func (a *journal) expire(i *intent) {
+	a.mu.Lock()
+	//lint:ignore SA2001 it waits until intend has set the timer
+	a.mu.Unlock()
+	if !i.done(a.failOpen) {
+		return
+	}
+	a.mu.Lock()
+	if !a.failOpen {
+		a.owed--
+	}
+	first := !a.ill
+	a.ill = true
+	a.mu.Unlock()
+	if first {
+		a.complain(fmt.Errorf("nothing was written for %s", a.patience))
+	}
+}
+
+// settle is the end of a change that was granted, with its line. Nil: none is owed after all.
+func (a *journal) settle(text []byte) {
+	a.mu.Lock()
+	switch {
+	case text == nil:
+		a.owed--
+	case a.failOpen && len(a.queue) >= 2*mostOwed:
+		a.owed--
+		a.lose()
+	default:
+		a.queue = append(a.queue, record{text: text})
+	}
+	a.mu.Unlock()
+	a.poke()
+}
+
+// lose notes that a line is given up; a.mu is held.
+func (a *journal) lose() {
+	a.lost++
+	a.counts.lost.add(1)
+}
+
+func (a *journal) poke() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close has what is in the queue written, and returns when that is done or its time is over.
+func (a *journal) close() {
+	a.mu.Lock()
+	a.over = true
+	a.mu.Unlock()
+	a.poke()
+	select {
+	case <-a.gone:
+	case <-time.After(a.patience):
+	}
+	a.mu.Lock()
+	left := len(a.queue)
+	a.mu.Unlock()
+	if left > 0 {
+		slog.Error("the audit log can't be written, and lines are lost with this process", "lines", left)
+	}
+}
+
+// write is the goroutine that writes. A file that hangs, as one on a network may, holds up nobody else.
+func (a *journal) write(to sink) {
+	defer close(a.gone)
+	retry := time.NewTimer(0)
+	for {
+		select {
+		case <-a.wake:
+		case <-retry.C:
+		}
+		for a.turn(to) {
+		}
+		a.mu.Lock()
+		idle, over := len(a.queue) == 0, a.over
+		a.mu.Unlock()
+		if over {
+			return // what can't be written now was tried last by turn
+		}
+		if !idle {
+			retry.Reset(retryPause)
+		}
+	}
+}
+
+// turn writes what there is of the queue. It reports whether there may be more to do at once.
+func (a *journal) turn(to sink) bool {
+	a.mu.Lock()
+	batch := a.takeBatch()
+	a.mu.Unlock()
+	if len(batch) == 0 {
+		return false
+	}
+	whole, err := a.put(to, batch)
+	a.judge(batch[:whole], batch[whole:], err)
+	return err == nil
+}
+
+// takeBatch takes the next lines out of the queue; a.mu is held. Intents whose time is over are dropped.
+func (a *journal) takeBatch() (batch []record) {
+	size, n := 0, 0
+	for ; n < len(a.queue) && size < batchSize; n++ {
+		r := a.queue[n]
+		if r.intent != nil && r.intent.answered.Load() {
+			if a.failOpen {
+				a.lose()
+			}
+			continue
+		}
+		size += len(r.text)
+		batch = append(batch, r)
+	}
+	a.queue = a.queue[n:]
+	if len(a.queue) == 0 {
+		a.queue = nil
+	}
+	return batch
+}
+
+// put writes a batch at once and tells how many lines of it are in the file, whole.
+func (a *journal) put(to sink, batch []record) (whole int, err error) {
+	var text []byte
+	for _, r := range batch {
+		text = append(text, r.text...)
+	}
+	n, err := to.append(text)
+	if err != nil {
+		for _, r := range batch {
+			if n -= len(r.text); n < 0 {
+				break
+			}
+			whole++
+		}
+		return whole, err
+	}
+	return len(batch), nil
+}
+
+// judge answers for a batch: what of it is written, and what is not.
+func (a *journal) judge(written, rest []record, err error) {
+	a.sayHealth(err)
+	a.counts.lines.add(len(written))
+	for _, r := range written {
+		switch {
+		case r.intent == nil:
+			a.settle(nil)
+		case !r.intent.done(true) && !a.failOpen: // its time was over while it was written
+			a.disown(r.intent, false)
+		}
+	}
+	var back []record
+	for _, r := range rest {
+		if r.intent == nil {
+			back = append(back, r)
+			continue
+		}
+		switch first := r.intent.done(a.failOpen); {
+		case a.failOpen:
+			a.mu.Lock()
+			a.lose()
+			a.mu.Unlock()
+		case errors.Is(err, errUnsure): // the line may be there
+			a.disown(r.intent, first)
+		case first:
+			a.settle(nil)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.queue = append(back, a.queue...)
+}
+
+// disown has the log say that a change was not made, whose intent is in it, or may be. It is owed once more when
+// expire, which was first then, took it for one without a line.
+func (a *journal) disown(i *intent, first bool) {
+	if !first {
+		a.mu.Lock()
+		a.owed++
+		a.mu.Unlock()
+	}
+	a.settle(i.unmade())
+}
+
+// sayHealth logs when the log can't be written any more, and when it can again.
+func (a *journal) sayHealth(err error) {
+	a.mu.Lock()
+	was, lost := a.ill, a.lost
+	if a.ill = err != nil; !a.ill {
+		a.lost = 0
+	} else {
+		a.counts.failed.add(1)
+	}
+	a.mu.Unlock()
+	switch {
+	case err != nil && !was:
+		a.complain(err)
+	case err == nil && was:
+		slog.Warn("the audit log can be written again", "lines_lost", lost)
+	}
+}
+
+func (a *journal) complain(err error) {
+	if a.failOpen {
+		slog.Error("the audit log can't be written; changes are made all the same, unrecorded (SCHEDRESTD_AUDIT_FAIL=open)", "error", err)
+		return
+	}
+	slog.Error("the audit log can't be written; changes are refused until it can", "error", err)
+}

@@ -1,0 +1,21 @@
+// Command schedrestd-auditor is the process of the gateway that keeps the audit log. schedrestd starts it; started by hand it says so and exits with
+// 2. -V prints its version.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"schedrestd/auditor"
+	"schedrestd/release"
+)
+
+func init() { auditor.Rename() }
+
+func main() {
+	if release.Asked(os.Args) {
+		fmt.Println("schedrestd-auditor " + release.Build())
+		return
+	}
+	os.Exit(auditor.Main())
+}

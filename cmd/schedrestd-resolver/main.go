@@ -1,0 +1,22 @@
+// Command schedrestd-resolver is the process of the gateway that finds the names of users and
+// groups for the other processes. schedrestd starts it; started by hand it says so and exits with
+// 2. -V prints its version.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"schedrestd/release"
+	"schedrestd/resolver"
+)
+
+func init() { resolver.Rename() }
+
+func main() {
+	if release.Asked(os.Args) {
+		fmt.Println("schedrestd-resolver " + release.Build())
+		return
+	}
+	os.Exit(resolver.Main())
+}

@@ -1,0 +1,175 @@
+package privsep
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	resolving "schedrestd/resolver"
+	"schedrestd/security"
+	serving "schedrestd/service"
+)
+
+// playResolver is a resolver: the real one, or one that breaks the rules after Ready.
+func playResolver(part string) int {
+	switch part {
+	case "good":
+		return resolving.Main()
+	case "names everyone": // tests have no accounts
+		return serving.Main(ipc.Resolver, func(ipc.Seal) (security.Sealed, error) { return security.Sealed{}, nil }, func(parent *ipc.Channel) serving.Service { return everyone{parent} })
+	case "crash":
+		panic("no resolver here")
+	case "mute":
+		time.Sleep(time.Hour)
+	}
+	c, err := ipc.Open(ipc.ServiceChannelFD, ipc.Resolver, ipc.Parent)
+	if err != nil {
+		return 9
+	}
+	for range 2 {
+		if _, err := c.Receive(); err != nil {
+			return 9
+		}
+	}
+	if part == "refuses" {
+		c.Send(ipc.Refuse("no\x1bresolver"))
+		return 1
+	}
+	c.Send(new(ipc.Ready))
+	switch part {
+	case "pong of nothing":
+		sendRaw(ipc.KindPong, 8, 0)
+	case "worker's kind":
+		sendRaw(ipc.KindDone, 8, 0)
+	case "keeper's kind":
+		sendRaw(ipc.KindKept, 7, 0)
+	case "descriptor":
+		sendRaw(ipc.KindPong, 8, 1)
+	case "reports everyone":
+		for range mostAccused + 1 {
+			c.Send(&ipc.Breach{Number: 1 << 20, Reason: "x"})
+		}
+	case "exits":
+		return 3
+	}
+	time.Sleep(time.Hour)
+	return 0
+}
+
+// TestHostileResolvers: a resolver that can't serve ends the start, and one that breaks the protocol is
+// killed; the log says why.
+func TestHostileResolvers(t *testing.T) {
+	for part, want := range map[string]string{
+		"crash":   "the resolver died: exit status 2",
+		"refuses": `the resolver refuses to serve: no\x1bresolver`,
+		"mute":    "the resolver was ended: it was not ready within 500ms",
+	} {
+		t.Run(part, func(t *testing.T) {
+			g := launch(t, plain(t), Config{ResolverArgv: []string{part}, StartLimit: 500 * time.Millisecond})
+			if text, _ := g.failure(); text != want {
+				t.Errorf("%q, want %q", text, want)
+			}
+		})
+	}
+	for part, want := range map[string]string{
+		"pong of nothing":  "it said Pong 0, which nobody asked for",
+		"worker's kind":    "Done of the resolver is not for a resolver to say to a parent",
+		"keeper's kind":    "Kept of the resolver is not for a resolver to say to a parent",
+		"descriptor":       "Pong of the resolver came with 1 descriptors, not 0",
+		"reports everyone": "it reported too many workers",
+		"exits":            "the resolver died: exit status 3",
+	} {
+		t.Run(part, func(t *testing.T) {
+			g := serve(t, plain(t), Config{ResolverArgv: []string{part}})
+			g.because("resolver exited", want)
+			g.mustGet("/pid")
+		})
+	}
+}
+
+// TestResolverDies: when the resolver is killed or stopped, the same workers get their names from the next one.
+func TestResolverDies(t *testing.T) {
+	g := serve(t, plain(t), Config{Workers: 1, Silence: 400 * time.Millisecond})
+	worker := g.mustGet("/pid")
+	for n, with := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		var pid int
+		g.eventually("a resolver is ready", func() bool { return g.count("resolver is ready") == n+1 })
+		g.mu.Lock()
+		for _, r := range g.records {
+			if r["msg"] == "resolver is ready" {
+				pid = int(r["pid"].(float64))
+			}
+		}
+		g.mu.Unlock()
+		if err := syscall.Kill(pid, with); err != nil {
+			t.Fatal(err)
+		}
+		g.awaitMany("resolver exited", n+1)
+		if name := g.mustGet("/name?uid=0"); name != "root" {
+			t.Errorf("after signal %d uid 0 is %q", with, name)
+		}
+	}
+	if now := g.mustGet("/pid"); now != worker {
+		t.Errorf("worker %s, was %s", now, worker)
+	}
+}
+
+// everyone is a resolver for which each number has a name.
+type everyone struct{ parent *ipc.Channel }
+
+func (e everyone) Hear(m ipc.Received) (done bool, err error) {
+	q, ok := m.Message.(*ipc.Who)
+	if ok {
+		err = e.parent.Send(nameOf(q))
+	}
+	return ok, err
+}
+
+func (everyone) Serve(c *serving.Client) {
+	c.Each(func(m ipc.Message) (done bool, err error) {
+		q, ok := m.(*ipc.Who)
+		if ok {
+			c.Answer(nameOf(q))
+		}
+		return ok, nil
+	})
+}
+
+func (everyone) Counters() []any { return nil }
+
+func (everyone) Close() {}
+
+func nameOf(q *ipc.Who) *ipc.Known {
+	return &ipc.Known{ID: q.ID, Sure: true, Name: fmt.Sprint("user", q.Number)}
+}
+
+// TestVisitNames: in an inetd run the resolver is started when a name is asked for, and not before.
+func TestVisitNames(t *testing.T) {
+	for path, want := range map[string]struct {
+		body      string
+		resolvers int
+	}{"/pid": {"", 0}, "/name?uid=0": {"root", 1}} {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		must(t, err)
+		client, ours := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
+		defer client.Close()
+		g := launchAt(t, plain(t), Config{}, ours)
+		ours.Close()
+		fmt.Fprintf(client, "GET %s HTTP/1.0\r\n\r\n", path)
+		text, err := io.ReadAll(client)
+		must(t, err)
+		if status := g.wait(); status != 0 || !strings.HasPrefix(string(text), "HTTP/1.0 200 ") || !strings.HasSuffix(string(text), want.body) {
+			t.Errorf("%s: exit status %d, %q", path, status, text)
+		}
+		if n := g.count("resolver is ready"); n != want.resolvers {
+			t.Errorf("%s: %d resolvers", path, n)
+		}
+	}
+}

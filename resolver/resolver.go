@@ -1,0 +1,94 @@
+// Package resolver is the process that finds the names of users and groups for the parent and
+// the workers. Names come from the files of /etc and from getent, which may ask a directory
+// service; neither a worker, which can open no file, nor the parent, which may be root, is to
+// parse what such a service sends.
+//
+// When the parent is root the resolver has a uid of its own that no user has. It keeps the
+// machine's file system and network, since getent needs them, and can write no file.
+// It refuses to answer a worker that has too many questions under way, and to let one worker
+// use up the look-ups of the others. A captured resolver lies about names: docs/TRUST.md says
+// what that comes to.
+//
+// Start with Main.
+package resolver
+
+import (
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"schedrestd/ipc"
+	"schedrestd/security"
+	"schedrestd/security/seal"
+	"schedrestd/service"
+)
+
+// Rename gives the process its name. Call it from an init function.
+func Rename() { security.Rename("schedrestd-reso") }
+
+// Main is the whole life of the resolver and returns its exit status.
+func Main() int {
+	return service.Main(ipc.Resolver, confine, func(parent *ipc.Channel) service.Service {
+		return &resolver{parent: parent, names: newDirectory()}
+	})
+}
+
+type resolver struct {
+	parent *ipc.Channel
+	names  *directory
+	asked  atomic.Uint64 // questions
+}
+
+// Close leaves what is looked up to its own time limit.
+func (*resolver) Close() {}
+
+// Counters returns what was counted since the start.
+func (r *resolver) Counters() []any {
+	return []any{"names", slog.GroupValue(slog.Uint64("asked", r.asked.Load()), slog.Uint64("looked_up", r.names.lookedUp.Load()))}
+}
+
+// Hear answers the parent's questions, each when its answer is known.
+func (r *resolver) Hear(m ipc.Received) (done bool, err error) {
+	switch q := m.Message.(type) {
+	case *ipc.Who:
+		r.asked.Add(1)
+		go func() { _ = r.parent.Send(known(q, r.names.ask)) }()
+		return true, nil
+	}
+	return false, nil
+}
+
+// mostAsked is how many questions a worker may have under way; an honest one asks fewer.
+const mostAsked = 64
+
+// Serve answers one worker.
+func (r *resolver) Serve(c *service.Client) {
+	i := r.names.inquirer()
+	defer close(i.over)
+	var open atomic.Int32
+	c.Each(func(m ipc.Message) (done bool, err error) {
+		switch q := m.(type) {
+		case *ipc.Who:
+			r.asked.Add(1)
+			if open.Add(1) > mostAsked {
+				return true, fmt.Errorf("it asked for more than %d names at a time", mostAsked)
+			}
+			go func() {
+				a := known(q, i.ask)
+				open.Add(-1)
+				c.Answer(a)
+			}()
+			return true, nil
+		}
+		return false, nil
+	})
+}
+
+// known returns the answer to q.
+func known(q *ipc.Who, ask func(question) (answer, error)) *ipc.Known {
+	a, err := ask(question{q.Group, q.Number, q.Name})
+	return &ipc.Known{ID: q.ID, Sure: err == nil, Name: a.text, Number: a.number}
+}
+
+// confine takes from the process what getent can do without.
+func confine(s ipc.Seal) (security.Sealed, error) { return seal.ReadOnly(s&ipc.SealRequire != 0) }

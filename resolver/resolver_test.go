@@ -1,0 +1,125 @@
+package resolver
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/service"
+)
+
+// serve runs a resolver on d, and returns the parent's end of its channel.
+func serve(t *testing.T, d *directory) *ipc.Channel {
+	t.Helper()
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Resolver)
+	must(t, err)
+	t.Cleanup(func() { parent.Close() })
+	own, err := ipc.Open(fd, ipc.Resolver, ipc.Parent)
+	must(t, err)
+	for _, m := range []ipc.Message{new(ipc.ServiceSetup), new(ipc.Posture)} {
+		must(t, parent.Send(m))
+		_, err := own.Receive()
+		must(t, err)
+	}
+	must(t, own.Send(new(ipc.Ready)))
+	_, err = parent.Receive()
+	must(t, err)
+	go service.Run(ipc.Resolver, own, &resolver{parent: own, names: d})
+	return parent
+}
+
+// worker gives the resolver of parent one more worker, and returns its channel.
+func worker(t *testing.T, parent *ipc.Channel, number uint32) *ipc.Channel {
+	t.Helper()
+	c, fd, err := ipc.Pair(ipc.Worker, ipc.Resolver)
+	must(t, err)
+	t.Cleanup(func() { c.Close() })
+	must(t, parent.Send(&ipc.Client{Number: number}, fd))
+	must(t, unix.Close(fd))
+	return c
+}
+
+func hear(t *testing.T, c *ipc.Channel) ipc.Message {
+	t.Helper()
+	m, err := c.Receive()
+	must(t, err)
+	return m.Message
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAnswers: the parent and workers are answered, whatever another worker waits for.
+func TestAnswers(t *testing.T) {
+	d := newDirectory()
+	slow := make(chan struct{})
+	defer close(slow)
+	d.user = func(uid uint32) (string, error) {
+		if uid >= 1000 {
+			<-slow
+		}
+		return "alice", nil
+	}
+	parent := serve(t, d)
+	captured, honest := worker(t, parent, 1), worker(t, parent, 2)
+	for i := range uint32(mostAsked) {
+		must(t, captured.Send(&ipc.Who{ID: uint64(i), Number: 1000 + i}))
+	}
+	for _, c := range []*ipc.Channel{parent, honest} {
+		must(t, c.Send(&ipc.Who{ID: 5, Number: 7}))
+		if k, ok := hear(t, c).(*ipc.Known); !ok || k.ID != 5 || !k.Sure || k.Name != "alice" {
+			t.Errorf("answered %+v", k)
+		}
+	}
+}
+
+// TestAsksTooMuch: a worker that breaks the protocol is reported to the parent, and served no more.
+func TestAsksTooMuch(t *testing.T) {
+	d := newDirectory()
+	slow := make(chan struct{})
+	defer close(slow)
+	d.user = func(uint32) (string, error) { <-slow; return "", nil }
+	parent := serve(t, d)
+	for name, send := range map[string]func(*ipc.Channel){
+		"too many questions": func(c *ipc.Channel) {
+			for i := range uint32(mostAsked + 1) {
+				_ = c.Send(&ipc.Who{ID: uint64(i), Number: i})
+			}
+		},
+	} {
+		c := worker(t, parent, 9)
+		send(c)
+		if b, ok := hear(t, parent).(*ipc.Breach); !ok || b.Number != 9 || b.Reason == "" {
+			t.Errorf("%s: the parent hears %+v", name, b)
+		}
+		if _, err := c.Receive(); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: the worker is answered: %v", name, err)
+		}
+	}
+}
+
+// TestPing: the resolver answers while every look-up hangs.
+func TestPing(t *testing.T) {
+	d := newDirectory()
+	slow := make(chan struct{})
+	defer close(slow)
+	d.user = func(uint32) (string, error) { <-slow; return "", nil }
+	parent := serve(t, d)
+	for i := range uint32(100) {
+		must(t, parent.Send(&ipc.Who{ID: uint64(i), Number: i}))
+	}
+	must(t, parent.Send(&ipc.Ping{Number: 3}))
+	done := time.AfterFunc(time.Minute, func() { parent.Close() })
+	defer done.Stop()
+	if p, ok := hear(t, parent).(*ipc.Pong); !ok || p.Number != 3 {
+		t.Errorf("answered %+v", p)
+	}
+}

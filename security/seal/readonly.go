@@ -1,0 +1,96 @@
+package seal
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/security"
+)
+
+// writing is every right of Landlock that changes files, by the version that it came with.
+var writing = []struct {
+	version int
+	rights  uint64
+}{
+	{1, unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SYM},
+	{2, unix.LANDLOCK_ACCESS_FS_REFER},
+	{3, unix.LANDLOCK_ACCESS_FS_TRUNCATE},
+	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
+}
+
+// ReadOnly confines a process that has to start programs of the machine, which have their own
+// needs: no filter of system calls suits them all. It denies every change of a file, except
+// writing to /dev/null, and signals to processes outside; what the process starts inherits
+// both. With all it refuses where the kernel has no Landlock.
+func ReadOnly(all bool) (sealed security.Sealed, err error) {
+	if !security.Caged {
+		return sealed, nil
+	}
+	version, err := landlockVersion()
+	if err != nil {
+		return sealed, err
+	}
+	if version == 0 {
+		if all {
+			return sealed, errs.New(errs.Unsupported, "this kernel has no Landlock, and all of the confinement is required (require_confinement)").
+				WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or serve without require_confinement")
+		}
+		return sealed, nil
+	}
+	var attr unix.LandlockRulesetAttr
+	for _, w := range writing {
+		if version >= w.version {
+			attr.Handled_access_fs |= w.rights
+		}
+	}
+	sealed = security.Sealed{Landlock: uint8(version), Denies: security.DeniesWriting}
+	if version >= sinceScope && threadsAreOne(version) {
+		attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
+		sealed.Denies |= security.DeniesSignals
+	}
+	set, err := makeRuleset(attr, version)
+	if err != nil {
+		return sealed, err
+	}
+	defer unix.Close(set)
+	if err := exceptNull(set); err != nil {
+		return sealed, err
+	}
+	if err := enterRuleset(set, version); err != nil {
+		return sealed, err
+	}
+	return sealed, proveReadOnly()
+}
+
+// exceptNull lets /dev/null be written: programs are started with it.
+func exceptNull(set int) error {
+	fd, err := unix.Open(os.DevNull, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", os.DevNull, err)
+	}
+	defer unix.Close(fd)
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: unix.LANDLOCK_ACCESS_FS_WRITE_FILE, Parent_fd: int32(fd)}
+	if _, _, e := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); e != 0 {
+		return fmt.Errorf("add a Landlock rule: %w", e)
+	}
+	return nil
+}
+
+// proveReadOnly tries what is denied, on a file that everyone may write: a sandbox around the
+// gateway may have answered for the kernel.
+func proveReadOnly() error {
+	fd, err := unix.Open("/dev/zero", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	if err == unix.EACCES || err == unix.ENOENT {
+		return nil
+	}
+	return fmt.Errorf("there is Landlock, and to open a file for writing was answered with %w", orNothing(err))
+}

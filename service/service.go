@@ -1,0 +1,137 @@
+// Package service has what the unprivileged services of the gateway have in common: how one is
+// born, its log, its channel to the parent, and its channels to workers. A service takes work
+// from the parent and from workers, so that neither needs the privileges or the code for it.
+//
+// A service proves its process attributes before it says Ready, as a worker does. When the
+// channel to the parent closes it exits. A worker that breaks the protocol is not answered:
+// the parent is told, and kills it.
+//
+// Start with Main.
+package service
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"schedrestd/ipc"
+	"schedrestd/security"
+	"schedrestd/security/root"
+)
+
+// Service is the work of one service.
+type Service interface {
+	// Hear handles a message from the parent that not every service gets; done is false for
+	// any other.
+	Hear(m ipc.Received) (done bool, err error)
+
+	// Serve answers one worker until its channel closes.
+	Serve(c *Client)
+
+	// Counters returns what was counted since the start, for the log.
+	Counters() []any
+
+	// Close finishes what is under way: the parent has closed the channel.
+	Close()
+}
+
+// Main is the whole life of a service. It returns the exit status: 0 when the parent closed the
+// channel, 1 when the process refused to serve, 2 when it was not started by the parent. confine
+// is the last step before Ready; build makes the service, which may send to the parent.
+func Main(role ipc.Role, confine func(ipc.Seal) (security.Sealed, error), build func(parent *ipc.Channel) Service) int {
+	// Signals that a terminal or a service manager sends to all processes are for the parent.
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1) // from the first moment on, since it would end the process
+	parent, err := ipc.Open(ipc.ServiceChannelFD, role, ipc.Parent)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
+		return 2
+	}
+	if err := begin(role, parent, confine); err != nil {
+		slog.Error(role.String()+" does not serve", "error", err)
+		if !errors.Is(err, io.EOF) {
+			_ = parent.Send(ipc.Refuse(err.Error()))
+		}
+		return 1
+	}
+	s := build(parent)
+	go func() {
+		for range asked {
+			slog.Info("counters", s.Counters()...)
+		}
+	}()
+	err = Run(role, parent, s)
+	s.Close()
+	if err != nil {
+		slog.Error(role.String()+" lost its parent", "error", err)
+		return 1
+	}
+	return 0
+}
+
+// begin goes from the first message to Ready.
+func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.Seal) (security.Sealed, error)) error {
+	if err := root.Settle(); err != nil {
+		return err
+	}
+	setup, expect, err := ipc.HearBirth[*ipc.ServiceSetup](parent)
+	if err != nil {
+		return err
+	}
+	slog.SetDefault(newLog(os.Stderr, slog.Level(setup.LogLevel)))
+	if err := security.LimitTasks(uint64(setup.Tasks)); err != nil {
+		return err
+	}
+	if err := security.Confine(uint64(setup.Files), role == ipc.Auditor); err != nil {
+		return err
+	}
+	if err := security.Prove(expect.Map()); err != nil {
+		return err
+	}
+	sealed, err := confine(setup.Seal)
+	if err != nil {
+		return err
+	}
+	return parent.Send((*ipc.Ready)(&sealed))
+}
+
+// Run handles the parent's messages until the channel closes.
+func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
+	for {
+		m, err := parent.Receive()
+		switch msg := m.Message.(type) {
+		case nil:
+		case *ipc.Ping:
+			err = parent.Send(&ipc.Pong{Number: msg.Number})
+		case *ipc.Client:
+			err = admit(role, m.FDs[0], msg, parent, s)
+		default:
+			var done bool
+			if done, err = s.Hear(m); !done {
+				err = ipc.Unheard(msg)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// newLog writes lines as the parent reads them: level first, without the time, which the parent
+// adds.
+func newLog(out io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
