@@ -14,7 +14,7 @@ import (
 )
 
 // relayedLine matches a line of a process in the log.
-var relayedLine = regexp.MustCompile(`^time=\S+ (worker|keeper)=(\d+) (?:worker|keeper)_pid=(\d+) (?:worker|keeper)_uid=(\d+) (.*)$`)
+var relayedLine = regexp.MustCompile(`^time=\S+ (worker|keeper|resolver|auditor)=(\d+) \w+_pid=(\d+) \w+_uid=(\d+) (.*)$`)
 
 // field matches one field of a line as package slog writes it.
 var field = regexp.MustCompile(`^([A-Za-z][-.\w]*)=("(?:[^"\\]|\\.)*"|[^ ="]*)(?: |$)`)
