@@ -112,7 +112,11 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 
 	must(b, errors.Join(parent.Send(&ipc.ServiceSetup{Files: keeperFiles, Tasks: keeperTasks}), parent.Send(expect)))
 	hear[*ipc.Ready](b, parent)
-	must(b, parent.Send(&ipc.TokenKeyFD{Number: 1, Followed: true}, int(file.Fd())))
+	none, err := os.Open(os.DevNull)
+	must(b, err)
+	defer none.Close()
+	empty := int(none.Fd())
+	must(b, parent.Send(&ipc.SecretKeys{Token: true, Followed: true}, empty, empty, empty, int(file.Fd())))
 	if kept := hear[*ipc.Kept](b, parent); !kept.OK {
 		b.Fatal(kept.Reason)
 	}

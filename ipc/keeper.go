@@ -7,27 +7,31 @@ const (
 	maxTickets   = 4
 )
 
-// KeyFD brings a private key, its certificates and the authorities of clients, three open files
-// in this order, all PEM; an empty third one stands for no authorities. Number tells them from
-// those before.
-type KeyFD struct {
-	Number uint32
-	TLS12  bool // handshakes of TLS 1.2 may be signed with it, too
+// SecretKeys brings the keeper the keys of its generation as four open files, in this order: a private key, its
+// certificates and the authorities of clients, all PEM, and the key of HS256 tokens, whose bytes
+// are the key. An empty file stands for none.
+type SecretKeys struct {
+	TLS      bool // there is a private key with certificates
+	TLS12    bool // handshakes of TLS 1.2 may be signed with it, too
+	Token    bool // there is a key of tokens
+	Followed bool // … and no newer one: a signature that does not match it is forged
 }
 
-// Kind is KindKeyFD.
-func (*KeyFD) Kind() Kind { return KindKeyFD }
+// Kind is KindSecretKeys.
+func (*SecretKeys) Kind() Kind { return KindSecretKeys }
 
-func (k *KeyFD) walk(w *walker) {
-	w.u32(&k.Number)
-	w.flag(&k.TLS12)
+func (s *SecretKeys) walk(w *walker) {
+	w.flag(&s.TLS)
+	w.flag(&s.TLS12)
+	w.flag(&s.Token)
+	w.flag(&s.Followed)
 }
 
-// Kept is the keeper's answer to a KeyFD: the key is in use from now on, or Reason says why
-// the one before it stays.
+// Kept is the keeper's answer to SecretKeys: the keys are in use, or Reason says why the key of
+// tokens, if Token is set, or else the private key, can't be used.
 type Kept struct {
-	Number uint32
 	OK     bool
+	Token  bool
 	Reason string // "" when OK
 }
 
@@ -35,54 +39,41 @@ type Kept struct {
 func (*Kept) Kind() Kind { return KindKept }
 
 func (k *Kept) walk(w *walker) {
-	w.u32(&k.Number)
 	w.flag(&k.OK)
+	w.flag(&k.Token)
 	w.text(&k.Reason, maxReason)
 }
 
-// Certificate brings a worker the certificates of the kept key Number, an open PEM file. Workers
-// share its offset, so that it is read by position.
-type Certificate struct {
-	Number uint32
-	TLS12  bool // clients that know nothing newer are let in
+// Keys brings a worker the public keys of its generation as three open files, in this order: the
+// certificates of the listeners and the authorities of clients, both PEM, and the key set of RS256 tokens,
+// JSON. An empty file stands for none. Workers share their offsets, so that they are read by position.
+type Keys struct {
+	TLS         bool // there are certificates
+	TLS12       bool // clients that know nothing newer are let in
+	Authorities bool // a client needs a certificate of theirs, whatever is in the file
+	Followed    bool // no newer key set exists: a signature that does not match it is forged
+
+	// Tickets are the keys of TLS session tickets, the newest first: it makes new
+	// tickets, all read old ones. They are secret, of one run of the parent, and shared by its
+	// workers, so that a client may resume with another worker.
+	Tickets [][32]byte
 }
 
-// Kind is KindCertificate.
-func (*Certificate) Kind() Kind { return KindCertificate }
+// Kind is KindKeys.
+func (*Keys) Kind() Kind { return KindKeys }
 
-func (c *Certificate) walk(w *walker) {
-	w.u32(&c.Number)
-	w.flag(&c.TLS12)
-}
-
-// ClientCA brings a worker the authorities whose clients may connect over TLS, an open PEM file
-// that is read by position. Whoever gets one refuses every client without such a certificate.
-type ClientCA struct{}
-
-// Kind is KindClientCA.
-func (*ClientCA) Kind() Kind { return KindClientCA }
-
-func (*ClientCA) walk(*walker) {}
-
-// Tickets are the keys that TLS session tickets are made with, the newest first: it makes new
-// tickets, all read old ones. They are secret, of one run of the parent, and shared by its
-// workers, so that a client may resume with another worker.
-type Tickets struct {
-	Keys [][32]byte
-}
-
-// Kind is KindTickets.
-func (*Tickets) Kind() Kind { return KindTickets }
-
-func (t *Tickets) walk(w *walker) {
-	list(w, &t.Keys, maxTickets, 32, func(k *[32]byte) { w.bytes(k[:]) })
+func (k *Keys) walk(w *walker) {
+	w.flag(&k.TLS)
+	w.flag(&k.TLS12)
+	w.flag(&k.Authorities)
+	w.flag(&k.Followed)
+	list(w, &k.Tickets, maxTickets, 32, func(k *[32]byte) { w.bytes(k[:]) })
 }
 
 // Sign asks the keeper for a signature of a handshake. Message is what is signed, not its hash:
 // of a hash the keeper could not tell what it stands for.
 type Sign struct {
 	ID      uint64 // chosen by the worker; the answer has it too
-	Key     uint32 // the Number of the certificates that the client was shown
 	Scheme  uint16 // as tls.SignatureScheme
 	Message []byte
 }
@@ -92,7 +83,6 @@ func (*Sign) Kind() Kind { return KindSign }
 
 func (s *Sign) walk(w *walker) {
 	w.u64(&s.ID)
-	w.u32(&s.Key)
 	w.u16(&s.Scheme)
 	w.blob(&s.Message, maxHandshake)
 }

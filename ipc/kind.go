@@ -123,18 +123,11 @@ const (
 	KindSigned     Kind = 20
 	KindVerify     Kind = 21
 	KindVerified   Kind = 22
-	KindKeyFD      Kind = 23
-	KindJWKSFD     Kind = 24
 
 	KindServiceSetup Kind = 32
 	KindClient       Kind = 33
 	KindKept         Kind = 34
 	KindServiceFD    Kind = 35
-	KindCertificate  Kind = 36
-	KindClientCA     Kind = 37
-	KindTickets      Kind = 38
-	KindTokenKeyFD   Kind = 39
-	KindKeyChanged   Kind = 40
 	KindUndialed     Kind = 41
 	KindWho          Kind = 42
 	KindKnown        Kind = 43
@@ -152,6 +145,8 @@ const (
 	KindExited       Kind = 56
 	KindFollow       Kind = 57
 	KindFollowed     Kind = 58
+	KindSecretKeys   Kind = 59
+	KindKeys         Kind = 60
 
 	KindConfigSetup Kind = 64
 	KindVariable    Kind = 65

@@ -54,7 +54,7 @@ func (c *client) serve() {
 		var answer ipc.Message
 		switch want := m.Message.(type) {
 		case *ipc.Sign:
-			p := c.keeper.find(want.Key)
+			p := c.keeper.pair.Load()
 			c.slow(p.price())
 			answer = c.answer(want, p)
 		case *ipc.Verify:
@@ -87,11 +87,11 @@ func (c *client) accuse(why string) {
 	}
 }
 
-// answer signs by p what it may; nil is a key that is not kept.
+// answer signs by p what it may; nil when there is no key.
 func (c *client) answer(want *ipc.Sign, p *pair) *ipc.Signed {
 	a := &ipc.Signed{ID: want.ID}
 	if p == nil {
-		c.refuse("no such key is kept", want)
+		c.refuse("no key is kept", want)
 		return a
 	}
 	if err := p.judge(want.Message, scheme(want.Scheme)); err != nil {
@@ -114,7 +114,7 @@ func (c *client) refuse(why string, want *ipc.Sign) {
 	c.refused++
 	c.keeper.counts.unsigned.Add(1)
 	if bits.OnesCount(c.refused) == 1 {
-		slog.Warn("a worker asks for what is not signed", "client", c.number, "because", why, "key", want.Key,
+		slog.Warn("a worker asks for what is not signed", "client", c.number, "because", why,
 			"scheme", scheme(want.Scheme).String(), "bytes", len(want.Message), "refused_so_far", c.refused)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"sync"
+	"sync/atomic"
 
 	"schedrestd/ipc"
 )
@@ -15,14 +15,9 @@ type keeper struct {
 	channel *ipc.Channel
 	counts  counters
 
-	mu    sync.Mutex
-	pairs []*pair   // the newest last
-	token *tokenKey // nil: none
+	pair  atomic.Pointer[pair]     // nil: none
+	token atomic.Pointer[tokenKey] // nil: none
 }
-
-// mostPairs is how many keys are kept: handshakes that began before a renewal still want the
-// one before it.
-const mostPairs = 3
 
 func newKeeper(channel *ipc.Channel) *keeper { return &keeper{channel: channel} }
 
@@ -41,10 +36,8 @@ func (k *keeper) run() int {
 		switch msg := m.Message.(type) {
 		case *ipc.Ping:
 			err = k.channel.Send(&ipc.Pong{Number: msg.Number})
-		case *ipc.KeyFD:
+		case *ipc.SecretKeys:
 			err = k.channel.Send(k.keep(msg, m.FDs))
-		case *ipc.TokenKeyFD:
-			err = k.channel.Send(k.keepTokenKey(msg, m.FDs[0]))
 		case *ipc.Client:
 			err = k.admit(m.FDs[0], msg.Number)
 		default:
@@ -57,39 +50,35 @@ func (k *keeper) run() int {
 	}
 }
 
-// keep reads a key and its certificates, and answers whether it is in use from now on. One that
-// is not takes nothing from those before.
-func (k *keeper) keep(m *ipc.KeyFD, fds []int) *ipc.Kept {
+// keep reads the keys, and answers whether they are in use from now on, or which of them can't be.
+func (k *keeper) keep(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {
 		f := os.NewFile(uintptr(fd), "file")
 		defer f.Close()
 		files = append(files, f)
 	}
-	p, err := readPair(files[0], files[1])
-	if err == nil {
-		err = checkAuthorities(files[2])
+	var p *pair
+	var token *tokenKey
+	var err error
+	if m.TLS {
+		if p, err = readPair(files[0], files[1]); err == nil {
+			err = checkAuthorities(files[2])
+		}
+		if err != nil {
+			return &ipc.Kept{Reason: ipc.Refuse(err.Error()).Reason}
+		}
+		p.tls12 = m.TLS12
 	}
-	if err != nil {
-		return &ipc.Kept{Number: m.Number, Reason: ipc.Refuse(err.Error()).Reason}
-	}
-	p.number, p.tls12 = m.Number, m.TLS12
-	p.warn()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.pairs = append(k.pairs, p)
-	k.pairs = k.pairs[max(0, len(k.pairs)-mostPairs):]
-	return &ipc.Kept{Number: m.Number, OK: true}
-}
-
-// find is the kept key of that number, nil when there is none.
-func (k *keeper) find(number uint32) *pair {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for i := len(k.pairs) - 1; i >= 0; i-- {
-		if k.pairs[i].number == number {
-			return k.pairs[i]
+	if m.Token {
+		if token, err = readTokenKey(files[3], m.Followed); err != nil {
+			return &ipc.Kept{Token: true, Reason: ipc.Refuse(err.Error()).Reason}
 		}
 	}
-	return nil
+	if p != nil {
+		p.warn()
+	}
+	k.pair.Store(p)
+	k.token.Store(token)
+	return &ipc.Kept{OK: true}
 }

@@ -163,19 +163,18 @@ func alone(t *testing.T) (*keeper, *ipc.Channel) {
 	return newKeeper(own), parent
 }
 
-// begun is a keeper with keys.
-func begun(t *testing.T, numbers ...uint32) *keeper {
+// begun returns a keeper that has a private key.
+func begun(t *testing.T) *keeper {
 	t.Helper()
 	k, _ := alone(t)
-	for _, n := range numbers {
-		if a := offer(t, k, n, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
-			t.Fatal(a.Reason)
-		}
+	if a := offerPair(t, k, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
+		t.Fatal(a.Reason)
 	}
 	return k
 }
 
-func offer(t *testing.T, k *keeper, number uint32, texts ...string) *ipc.Kept {
+// offer gives k keys; texts are the contents of their four files.
+func offer(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept {
 	t.Helper()
 	var fds []int
 	for _, text := range texts {
@@ -185,7 +184,19 @@ func offer(t *testing.T, k *keeper, number uint32, texts ...string) *ipc.Kept {
 		}
 		fds = append(fds, fd)
 	}
-	return k.keep(&ipc.KeyFD{Number: number}, fds)
+	a := k.keep(&m, fds)
+	for _, fd := range fds {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
+			t.Errorf("a file of keys is still open: %v", err)
+		}
+	}
+	return a
+}
+
+// offerPair gives k a private key and no key of tokens.
+func offerPair(t *testing.T, k *keeper, key, certificates, authorities string) *ipc.Kept {
+	t.Helper()
+	return offer(t, k, ipc.SecretKeys{TLS: true}, key, certificates, authorities, "")
 }
 
 // worker is a worker's end of a channel to k.
@@ -202,9 +213,9 @@ func worker(t *testing.T, k *keeper, number uint32) *ipc.Channel {
 	return c
 }
 
-func ask(t *testing.T, c *ipc.Channel, key uint32, message []byte) []byte {
+func ask(t *testing.T, c *ipc.Channel, message []byte) []byte {
 	t.Helper()
-	if err := c.Send(&ipc.Sign{ID: 7, Key: key, Scheme: uint16(ecdsaSHA256), Message: message}); err != nil {
+	if err := c.Send(&ipc.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: message}); err != nil {
 		t.Fatal(err)
 	}
 	m, err := c.Receive()
@@ -218,40 +229,72 @@ func ask(t *testing.T, c *ipc.Channel, key uint32, message []byte) []byte {
 	return a.Signature
 }
 
-// TestOldKeys: handshakes that began before a renewal are signed with the key that the client was
-// shown; not for ever, and never with another one.
-func TestOldKeys(t *testing.T) {
-	k := begun(t, 1, 2, 3, 4)
+// TestKeys: the keeper uses the keys whose flags are set. If one of them
+// can't be used it names the reason, and changes none.
+func TestKeys(t *testing.T) {
+	key, leaf := pkcs8(p256()), certificate(p256(), nextYear)
+	both := ipc.SecretKeys{TLS: true, Token: true, Followed: true}
+	k, _ := alone(t)
 	c := worker(t, k, 1)
-	for number, want := range map[uint32]bool{0: false, 1: false, 2: true, 3: true, 4: true, 5: false} {
-		if got := len(ask(t, c, number, hash13(32))) > 0; got != want {
-			t.Errorf("signed with key %d: %v, want %v", number, got, want)
+	check := func(when string, signs bool, verdict ipc.Verdict) {
+		t.Helper()
+		if got := len(ask(t, c, hash13(32))) > 0; got != signs {
+			t.Errorf("%s: signed %t, want %t", when, got, signs)
+		}
+		if got := askToken(t, c, 1, "a.b", mac(oneKey, "a.b")); got != verdict {
+			t.Errorf("%s: verdict %d, want %d", when, got, verdict)
 		}
 	}
-	if a := offer(t, k, 5, pkcs8(p384()), certificate(p256(), nextYear), ""); a.OK || a.Number != 5 || a.Reason == "" {
-		t.Errorf("a pair that does not fit: %+v", a)
+	refused := []struct {
+		name                          string
+		keys                          ipc.SecretKeys
+		key, leaf, authorities, token string
+		reason                        string
+	}{
+		{"another key's certificate", both, pkcs8(p384()), leaf, "", oneKey, "the key does not belong"},
+		{"no private key", both, "", leaf, "", oneKey, "the key file: has no private key"},
+		{"no certificate", both, key, "", "", oneKey, "the certificate file: has no certificate"},
+		{"bad authorities", both, key, leaf, "no authorities", oneKey, "clients' authorities: has no certificate"},
+		{"a short key of tokens", both, key, leaf, "", "short", "5 bytes, HS256 needs at least 32"},
+		{"no key of tokens", ipc.SecretKeys{Token: true}, "", "", "", "", "0 bytes"},
 	}
-	if a := offer(t, k, 6, pkcs8(p256()), certificate(p256(), nextYear), "no authorities"); a.OK {
-		t.Error("authorities that nobody can use were taken")
+	refuse := func() {
+		t.Helper()
+		for _, tt := range refused {
+			a := offer(t, k, tt.keys, tt.key, tt.leaf, tt.authorities, tt.token)
+			if token := strings.HasSuffix(tt.name, "of tokens"); a.OK || a.Token != token || !strings.Contains(a.Reason, tt.reason) {
+				t.Errorf("%s: %+v, want %q", tt.name, a, tt.reason)
+			}
+		}
 	}
-	if len(ask(t, c, 4, hash13(32))) == 0 || len(ask(t, c, 5, hash13(32))) > 0 {
-		t.Error("a pair that was refused changed what is signed")
+	check("before any key", false, ipc.NoVerdict)
+	refuse()
+	check("after refused ones", false, ipc.NoVerdict)
+	if a := offer(t, k, ipc.SecretKeys{}, key, leaf, "", oneKey); *a != (ipc.Kept{OK: true}) {
+		t.Errorf("no key: %+v", a)
 	}
+	check("with no key", false, ipc.NoVerdict)
+	if a := offer(t, k, both, key, leaf, leaf, oneKey); *a != (ipc.Kept{OK: true}) {
+		t.Errorf("good keys: %+v", a)
+	}
+	check("with keys", true, ipc.Genuine)
+	refuse()
+	check("after refused ones, with keys", true, ipc.Genuine)
 }
 
 // TestRefused: an empty signature, and a line in the log, which does not grow with the asking.
 func TestRefused(t *testing.T) {
 	log := capture(t)
-	c := worker(t, begun(t, 1), 42)
+	c := worker(t, begun(t), 42)
 	for range 100 {
-		if s := ask(t, c, 1, make([]byte, 32)); len(s) > 0 {
+		if s := ask(t, c, make([]byte, 32)); len(s) > 0 {
 			t.Fatal("a digest was signed")
 		}
 	}
 	if n := strings.Count(log.String(), "a worker asks for what is not signed"); n < 1 || n > 10 || !strings.Contains(log.String(), "client=42") {
 		t.Errorf("%d lines about 100 refusals:\n%s", n, log)
 	}
-	if len(ask(t, c, 1, hash13(32))) == 0 {
+	if len(ask(t, c, hash13(32))) == 0 {
 		t.Error("an honest question after that is not answered")
 	}
 }
@@ -264,16 +307,15 @@ func TestHostile(t *testing.T) {
 		fds   int
 	}{
 		{"unknown kind", []byte{99}, 0},
-		{"the parent's kind", append([]byte{byte(ipc.KindKeyFD)}, make([]byte, 5)...), 3},
+		{"the parent's kind", append([]byte{byte(ipc.KindSecretKeys)}, make([]byte, 4)...), 4},
 		{"the keeper's kind", append([]byte{byte(ipc.KindSigned)}, make([]byte, 10)...), 0},
 		{"a promise", append([]byte{byte(ipc.KindDial)}, make([]byte, 9)...), 0},
-		{"cut short", append([]byte{byte(ipc.KindSign)}, make([]byte, 15)...), 0},
-		{"left over", append([]byte{byte(ipc.KindSign)}, make([]byte, 17)...), 0},
+		{"cut short", append([]byte{byte(ipc.KindSign)}, make([]byte, 11)...), 0},
+		{"left over", append([]byte{byte(ipc.KindSign)}, make([]byte, 13)...), 0},
 		{"too long", append([]byte{byte(ipc.KindSign)}, make([]byte, 5000)...), 0},
-		{"with a descriptor", append([]byte{byte(ipc.KindSign)}, make([]byte, 16)...), 1},
-		{"a key for tokens", append([]byte{byte(ipc.KindTokenKeyFD)}, make([]byte, 5)...), 1},
+		{"with a descriptor", append([]byte{byte(ipc.KindSign)}, make([]byte, 12)...), 1},
 		{"a verdict", append([]byte{byte(ipc.KindVerified)}, make([]byte, 9)...), 0},
-		{"a key set", append([]byte{byte(ipc.KindJWKSFD)}, 0), 1},
+		{"a worker's keys", append([]byte{byte(ipc.KindKeys)}, make([]byte, 6)...), 3},
 		{"a signature cut short", append([]byte{byte(ipc.KindVerify)}, make([]byte, 41)...), 0},
 		{"a signature and more", append([]byte{byte(ipc.KindVerify)}, make([]byte, 43)...), 0},
 		{"a text that is not there", append([]byte{byte(ipc.KindVerify), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x1f}, make([]byte, 32)...), 0},
@@ -281,7 +323,7 @@ func TestHostile(t *testing.T) {
 		{"a signature with a descriptor", append([]byte{byte(ipc.KindVerify)}, make([]byte, 42)...), 1},
 	}
 	k, parent := alone(t)
-	if a := offer(t, k, 1, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
+	if a := offerPair(t, k, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
 		t.Fatal(a.Reason)
 	}
 	honest := worker(t, k, 1)
@@ -310,7 +352,7 @@ func TestHostile(t *testing.T) {
 			if breach, ok := m.Message.(*ipc.Breach); err != nil || !ok || breach.Number != 9 || breach.Reason == "" {
 				t.Errorf("the parent hears %+v, %v", m.Message, err)
 			}
-			if len(ask(t, honest, 1, hash13(48))) == 0 {
+			if len(ask(t, honest, hash13(48))) == 0 {
 				t.Error("another worker is not served")
 			}
 		})
@@ -319,10 +361,10 @@ func TestHostile(t *testing.T) {
 
 // TestMute: a worker that asks and reads no answer holds nothing up.
 func TestMute(t *testing.T) {
-	k := begun(t, 1)
+	k := begun(t)
 	mute, other := worker(t, k, 1), worker(t, k, 2)
 	for i := 0; ; i++ {
-		err := mute.TrySend(&ipc.Sign{ID: uint64(i), Key: 1, Scheme: uint16(ecdsaSHA256), Message: hash13(32)})
+		err := mute.TrySend(&ipc.Sign{ID: uint64(i), Scheme: uint16(ecdsaSHA256), Message: hash13(32)})
 		if err == ipc.ErrFull {
 			break
 		}
@@ -330,7 +372,7 @@ func TestMute(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(ask(t, other, 1, hash13(32))) == 0 {
+	if len(ask(t, other, hash13(32))) == 0 {
 		t.Error("another worker is not served")
 	}
 }
@@ -365,7 +407,7 @@ func (b *buffer) String() string {
 // TestWarns: of a certificate that clients will refuse.
 func TestWarns(t *testing.T) {
 	log := capture(t)
-	if a := offer(t, newKeeper(nil), 1, pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""); !a.OK {
+	if a := offerPair(t, newKeeper(nil), pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""); !a.OK {
 		t.Fatal(a.Reason)
 	}
 	if !strings.Contains(log.String(), `msg="the certificate has expired"`) || strings.Contains(log.String(), "time=") {

@@ -34,10 +34,10 @@ func TestPace(t *testing.T) {
 // TestQuestionsWait: a worker that has asked too much is not answered before it is paid for, whatever it asks.
 func TestQuestionsWait(t *testing.T) {
 	for _, question := range []ipc.Message{
-		&ipc.Sign{ID: 7, Key: 1, Scheme: uint16(ecdsaSHA256), Message: hash13(32)},
+		&ipc.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: hash13(32)},
 		&ipc.Verify{ID: 7, Signed: []byte("a.b")},
 	} {
-		k := begun(t, 1)
+		k := begun(t)
 		worker, fd, err := ipc.Pair(ipc.Worker, ipc.Keeper)
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,6 @@ import (
 
 // pair is a private key with the certificate that it belongs to.
 type pair struct {
-	number uint32
 	tls12  bool // TLS 1.2's message is signed as well
 	signer crypto.Signer
 	leaf   *x509.Certificate

@@ -14,7 +14,7 @@ import (
 // tokenKey is the key of HS256 tokens. It is looked at to compare, and never leaves.
 type tokenKey struct {
 	secret   []byte
-	followed bool // a newer one in the file's place is brought here, too
+	followed bool // there is no newer one
 }
 
 // readTokenKey reads all bytes of f, which are the key when the daemons would take them, too.
@@ -47,29 +47,7 @@ func (k *tokenKey) judge(v *ipc.Verify) ipc.Verdict {
 	return ipc.NoVerdict
 }
 
-// keepTokenKey reads the key of tokens, and answers whether it is in use from now on in place of
-// the one before. When it is not, that one stays, and a signature that is not its may be one of those
-// that the daemons know already.
-func (k *keeper) keepTokenKey(m *ipc.TokenKeyFD, fd int) *ipc.Kept {
-	f := os.NewFile(uintptr(fd), "key")
-	defer f.Close()
-	key, err := readTokenKey(f, m.Followed)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err != nil {
-		if k.token != nil { // what stays is not the newest any more
-			k.token = &tokenKey{secret: k.token.secret}
-		}
-		return &ipc.Kept{Number: m.Number, Reason: ipc.Refuse(err.Error()).Reason}
-	}
-	k.token = key
-	return &ipc.Kept{Number: m.Number, OK: true}
-}
-
-// judge says what the key that is kept now says of a signature.
+// judge says what the key that is kept says of a signature.
 func (k *keeper) judge(v *ipc.Verify) *ipc.Verified {
-	k.mu.Lock()
-	key := k.token
-	k.mu.Unlock()
-	return &ipc.Verified{ID: v.ID, Verdict: key.judge(v)}
+	return &ipc.Verified{ID: v.ID, Verdict: k.token.Load().judge(v)}
 }

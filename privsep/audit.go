@@ -2,8 +2,10 @@ package privsep
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/errs"
@@ -14,22 +16,26 @@ import (
 // Audit says where the audit log is, and what holds when it can't be written.
 type Audit ipc.Audit
 
-// audit is the parent's part of the audit log: it opens the file for the auditor, and tells it what the kernel says about each
-// connection. A nil one is off.
+// audit is the parent's part of the audit log: it opens the file, for the auditor of each generation. A nil one is off.
 type audit struct {
-	*supervisor
+	*serviceSpec
 	config Audit
-	follow *rate.Bucket // how often the auditor may ask after the file
+	log    *slog.Logger
 
-	last  func() uint64                                // number of the last connection
-	holds func(say func(worker uint32, c *connection)) // calls say with each connection that a worker holds
+	mu    sync.Mutex // guards what follows
+	file  *auditFile // nil: standard error
+	feeds map[*auditFeed]struct{}
+}
 
-	mu      sync.Mutex // guards the file
-	file    *auditFile // nil: standard error
-	looking bool       // a Follow is being answered
+// auditFeed is the auditor of one generation. It is told what the kernel says about each connection.
+type auditFeed struct {
+	*serviceProcess
+	audit   *audit
+	follow  *rate.Bucket // how often it may ask after the file
+	looking atomic.Bool  // it has asked
 
-	feeding  sync.Mutex    // guards what follows; supervisor.mu is locked under it
-	queue    []ipc.Message // that the auditor's channel had no room for
+	feeding  sync.Mutex    // guards what follows
+	queue    []ipc.Message // that its channel had no room for
 	flushing bool
 }
 
@@ -47,28 +53,40 @@ func openAudit(c Config, who service) (*audit, error) {
 	if c.Audit.Path == "" {
 		return nil, nil
 	}
-	a := &audit{config: c.Audit, follow: rate.New(followBurst, followRate, time.Now())}
+	a := &audit{config: c.Audit, log: c.Log, feeds: map[*auditFeed]struct{}{}}
 	var err error
 	if c.Audit.Path != ipc.AuditStderr {
 		if a.file, err = newAuditFile(c.Audit.Path, c.Log, who); err != nil {
 			return nil, err
 		}
 	}
-	if a.supervisor, err = newSupervisor(ipc.Auditor, c, who, c.Auditor, c.AuditorArgv); err != nil {
+	if a.serviceSpec, err = newServiceSpec(ipc.Auditor, c, who, c.Auditor, c.AuditorArgv); err != nil {
 		return nil, err
 	}
 	a.farewell = auditFarewell
-	a.hear, a.ready = a.answer, a.brief
 	return a, nil
 }
 
-// brief tells an auditor that has just begun what it needs before it hears a worker.
-func (a *audit) brief(p *process) {
+// start starts an auditor, and gives it the file.
+func (a *audit) start(from *spawner, c Config, accuse func(uint32, string)) (*auditFeed, error) {
+	f := &auditFeed{audit: a, follow: rate.New(followBurst, followRate, time.Now())}
+	var err error
+	if f.serviceProcess, err = a.serviceSpec.start(from, c, accuse, f.answer); err != nil {
+		return nil, err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.give(p.channel.Send)
-	a.say(&ipc.Gone{ID: a.last()})
-	a.holds(func(worker uint32, c *connection) { a.say(&ipc.Facts{Worker: worker, Connection: c.Connection}) })
+	a.feeds[f] = struct{}{}
+	_ = a.give(f.channel.Send) // one that has exited is noticed elsewhere
+	return f, nil
+}
+
+// giveAll gives the file to every auditor; a.mu is held.
+func (a *audit) giveAll() (err error) {
+	for f := range a.feeds {
+		err = errors.Join(err, unlessGone(a.give(f.channel.TrySend)))
+	}
+	return err
 }
 
 // give sends the open file; a.mu is held.
@@ -82,38 +100,36 @@ func (a *audit) give(send func(ipc.Message, ...int) error) error {
 }
 
 // answer hears whether the file still has its name. A file system that hangs holds up this answer alone.
-func (a *audit) answer(m ipc.Message) (done bool, err error) {
+func (f *auditFeed) answer(m ipc.Message) (done bool, err error) {
 	switch m.(type) {
 	case *ipc.Follow:
-		a.mu.Lock()
-		twice := a.looking
-		a.looking = true
-		a.mu.Unlock()
-		if twice || !a.follow.Take(time.Now(), 1) {
-			return true, errTooOften("Follow")
-		}
-		go a.look()
-		return true, nil
+	default:
+		return false, nil
 	}
-	return false, nil
+	if f.looking.Swap(true) || !f.follow.Take(time.Now(), 1) {
+		return true, errTooOften("Follow")
+	}
+	go f.look()
+	return true, nil
 }
 
 // look answers a Follow.
-func (a *audit) look() {
+func (f *auditFeed) look() {
+	a := f.audit
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.looking = false
+	f.looking.Store(false)
 	reply := new(ipc.Followed)
 	if a.file != nil {
 		changed, err := a.file.follow()
 		if changed {
-			err = a.give(a.trySend)
+			err = a.giveAll()
 		}
 		if err != nil {
 			reply.Reason = ipc.Refuse(err.Error()).Reason
 		}
 	}
-	_ = a.trySend(reply)
+	_ = f.channel.TrySend(reply)
 }
 
 // renew opens the file again, by its name. It does not wait.
@@ -126,93 +142,99 @@ func (a *audit) renew() {
 		defer a.mu.Unlock()
 		err := a.file.reopen()
 		if err == nil {
-			err = a.give(a.trySend)
+			err = a.giveAll()
 		}
 		if err != nil {
-			a.supervisor.config.Log.Error("the audit log can't be opened anew; the file of before stays in use", about(errs.HintOf(err), "error", err)...)
+			a.log.Error("the audit log can't be opened anew; the file of before stays in use", about(errs.HintOf(err), "error", err)...)
 			return
 		}
-		a.supervisor.config.Log.Info("the audit log is opened anew")
+		a.log.Info("the audit log is opened anew")
 	}()
 }
 
-// say sends m when the auditor's channel has room, in order. Without an auditor it is dropped: the next one is told of all that
-// is there then.
-func (a *audit) say(m ipc.Message) {
+// close closes the file.
+func (a *audit) close() {
 	if a == nil {
 		return
 	}
-	a.feeding.Lock()
-	defer a.feeding.Unlock()
-	if len(a.queue) == 0 && !errors.Is(a.trySend(m), ipc.ErrFull) {
+	a.serviceSpec.close()
+	if a.file != nil {
+		a.file.file.Close()
+	}
+}
+
+// say sends m when the auditor's channel has room, in order. What an auditor that exits was not told is of no account: its workers
+// make no change any more.
+func (f *auditFeed) say(m ipc.Message) {
+	if f == nil {
 		return
 	}
-	a.queue = append(a.queue, m)
-	if !a.flushing {
-		a.flushing = true
-		go a.flush()
+	f.feeding.Lock()
+	defer f.feeding.Unlock()
+	if len(f.queue) == 0 && !errors.Is(f.channel.TrySend(m), ipc.ErrFull) {
+		return
+	}
+	f.queue = append(f.queue, m)
+	if !f.flushing {
+		f.flushing = true
+		go f.flush()
 	}
 }
 
 // flush sends what had no room.
-func (a *audit) flush() {
+func (f *auditFeed) flush() {
 	for {
-		a.feeding.Lock()
-		for len(a.queue) > 0 {
-			err := a.trySend(a.queue[0])
+		f.feeding.Lock()
+		for len(f.queue) > 0 {
+			err := f.channel.TrySend(f.queue[0])
 			if errors.Is(err, ipc.ErrFull) {
 				break
 			}
-			a.queue = a.queue[1:]
+			f.queue = f.queue[1:]
 		}
-		if len(a.queue) == 0 {
-			a.queue, a.flushing = nil, false
-			a.feeding.Unlock()
+		if len(f.queue) == 0 {
+			f.queue, f.flushing = nil, false
+			f.feeding.Unlock()
 			return
 		}
-		a.feeding.Unlock()
+		f.feeding.Unlock()
 		time.Sleep(time.Millisecond)
 	}
 }
 
 // given tells the auditor that a worker is about to get c.
-func (a *audit) given(worker uint32, c *ipc.Connection) {
-	if a != nil {
-		a.say(&ipc.Facts{Worker: worker, Connection: *c})
+func (f *auditFeed) given(worker uint32, c *ipc.Connection) {
+	if f != nil {
+		f.say(&ipc.Facts{Worker: worker, Connection: *c})
 	}
 }
 
 // gone tells it that no worker has that connection any longer.
-func (a *audit) gone(id uint64) {
-	if a != nil {
-		a.say(&ipc.Gone{ID: id})
+func (f *auditFeed) gone(id uint64) {
+	if f != nil {
+		f.say(&ipc.Gone{ID: id})
 	}
 }
 
 // exited tells it how a worker ended.
-func (a *audit) exited(worker uint32, status string) {
-	if a != nil {
-		a.say(&ipc.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
+func (f *auditFeed) exited(worker uint32, status string) {
+	if f != nil {
+		f.say(&ipc.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
 	}
 }
 
-// close has the auditor write what there is, and returns when it has exited.
-func (a *audit) close() {
-	if a == nil {
-		return
-	}
+// stop has the auditor write what there is, and returns when it has exited.
+func (f *auditFeed) stop() {
 	for end := time.Now().Add(lastWords); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		a.feeding.Lock()
-		left := len(a.queue)
-		a.feeding.Unlock()
+		f.feeding.Lock()
+		left := len(f.queue)
+		f.feeding.Unlock()
 		if left == 0 {
 			break
 		}
 	}
-	a.stop()
-	if a.file != nil {
-		a.mu.Lock()
-		a.file.file.Close()
-		a.mu.Unlock()
-	}
+	f.serviceProcess.stop()
+	f.audit.mu.Lock()
+	delete(f.audit.feeds, f)
+	f.audit.mu.Unlock()
 }

@@ -14,8 +14,8 @@ import (
 // What a captured worker says to the auditor, by the channel that it has to it.
 
 // intends is the Intent of a change for a connection.
-func intends(connection uint64) func(uint32) []byte {
-	return func(uint32) []byte {
+func intends(connection uint64) func() []byte {
+	return func() []byte {
 		raw := append([]byte{byte(ipc.KindIntent)}, make([]byte, 34)...)
 		little.LittleEndian.PutUint64(raw[1:], 1)
 		little.LittleEndian.PutUint64(raw[9:], connection)
@@ -44,7 +44,7 @@ var auditorSayings = []said{
 	{name: "Intent of more than the longest texts", frame: word(ipc.KindIntent, 1180), ends: true},
 	{name: "an oversized message", frame: word(ipc.KindIntent, 60_000), ends: true},
 	{name: "half of its channel closed", close: true},
-	{name: "an empty packet", frame: func(uint32) []byte { return nil }},
+	{name: "an empty packet", frame: func() []byte { return nil }},
 }
 
 const (
@@ -69,7 +69,7 @@ func tellsTheAuditor(t *testing.T, as user, c Config) {
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| it sends to the auditor | and | the log says of that worker |\n|---|---|---|\n")
 	for _, one := range auditorSayings {
-		outcome, logged := g.saying(2, one, 0)
+		outcome, logged := g.saying(2, one)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))
 	}
 	if lines := auditRecords(t, c.Audit.Path); len(lines) > 0 {

@@ -18,13 +18,12 @@ import (
 	"schedrestd/ipc"
 )
 
-// What a captured worker says to the keeper, by the channel that it has to it. The keys of tokens and of the certificates are number 1
-// and number 2; keyNumber finds out which is which.
+// What a captured worker says to the keeper, by the channel that it has to it.
 
 // said is one thing that it says.
 type said struct {
 	name  string
-	frame func(key uint32) []byte
+	frame func() []byte
 	fds   int
 	times int  // 0: once
 	mute  bool // it reads no answer
@@ -40,21 +39,20 @@ func handshake(hash int) []byte {
 const ecdsaSHA256 = 0x0403
 
 // sign is a request for a signature.
-func sign(scheme uint16, message []byte) func(uint32) []byte {
-	return func(key uint32) []byte { return signWith(key, scheme, message) }
+func sign(scheme uint16, message []byte) func() []byte {
+	return func() []byte { return signWith(scheme, message) }
 }
 
-func signWith(key uint32, scheme uint16, message []byte) []byte {
+func signWith(scheme uint16, message []byte) []byte {
 	raw := append([]byte{byte(ipc.KindSign)}, make([]byte, 8)...)
-	raw = little.LittleEndian.AppendUint32(raw, key)
 	raw = little.LittleEndian.AppendUint16(raw, scheme)
 	raw = little.LittleEndian.AppendUint16(raw, uint16(len(message)))
 	return append(raw, message...)
 }
 
 // verifies is a question about a token's signature.
-func verifies(signed string, mac []byte) func(uint32) []byte {
-	return func(uint32) []byte {
+func verifies(signed string, mac []byte) func() []byte {
+	return func() []byte {
 		raw := append([]byte{byte(ipc.KindVerify)}, make([]byte, 8)...)
 		raw = little.LittleEndian.AppendUint16(raw, uint16(len(signed)))
 		return append(append(raw, signed...), mac...)
@@ -62,8 +60,8 @@ func verifies(signed string, mac []byte) func(uint32) []byte {
 }
 
 // word is a frame of zeros.
-func word(kind ipc.Kind, size int) func(uint32) []byte {
-	return func(uint32) []byte { return append([]byte{byte(kind)}, make([]byte, size)...) }
+func word(kind ipc.Kind, size int) func() []byte {
+	return func() []byte { return append([]byte{byte(kind)}, make([]byte, size)...) }
 }
 
 // header13 is HS256's, and headerNone that of a token without a signature.
@@ -103,8 +101,6 @@ var sayings = []said{
 	{name: "sign with RSA PKCS #1", frame: sign(0x0401, transcript)},
 	{name: "sign with SHA-1", frame: sign(0x0203, transcript)},
 	{name: "sign with a scheme that is none", frame: sign(0xffff, transcript)},
-	{name: "sign with the number of the key of tokens", frame: func(key uint32) []byte { return signWith(3-key, ecdsaSHA256, transcript) }},
-	{name: "sign with a key that nobody offered", frame: func(uint32) []byte { return signWith(1<<31, ecdsaSHA256, transcript) }},
 	{name: "ask for 2000 signatures of a digest", frame: sign(ecdsaSHA256, noMAC), times: 2000},
 	{name: "ask for signatures without end, and read none", frame: sign(ecdsaSHA256, transcript), times: 10_000, mute: true},
 
@@ -120,8 +116,7 @@ var sayings = []said{
 	{name: "a kind that is 0", frame: word(0, 0), ends: true},
 	{name: "the parent's word, ServiceSetup", frame: word(ipc.KindServiceSetup, 8), ends: true},
 	{name: "the parent's word, Posture", frame: word(ipc.KindPosture, 2), ends: true},
-	{name: "a key of its own", frame: word(ipc.KindKeyFD, 5), ends: true},
-	{name: "a key of tokens of its own", frame: word(ipc.KindTokenKeyFD, 5), ends: true},
+	{name: "keys of its own", frame: word(ipc.KindSecretKeys, 4), ends: true},
 	{name: "a second channel (Client)", frame: word(ipc.KindClient, 4), ends: true},
 	{name: "the parent's word, Ping", frame: word(ipc.KindPing, 8), ends: true},
 	{name: "the keeper's own word, Signed", frame: word(ipc.KindSigned, 10), ends: true},
@@ -130,17 +125,17 @@ var sayings = []said{
 	{name: "a breach of the book by another worker (Breach)", frame: word(ipc.KindBreach, 6), ends: true},
 	{name: "its own word to the parent, Done", frame: word(ipc.KindDone, 8), ends: true},
 	{name: "Ready, as to the parent", frame: word(ipc.KindReady, 2), ends: true},
-	{name: "Sign cut short", frame: word(ipc.KindSign, 15), ends: true},
-	{name: "Sign with more behind it", frame: word(ipc.KindSign, 17), ends: true},
+	{name: "Sign cut short", frame: word(ipc.KindSign, 11), ends: true},
+	{name: "Sign with more behind it", frame: word(ipc.KindSign, 13), ends: true},
 	{name: "Sign of a message longer than any handshake", frame: sign(ecdsaSHA256, make([]byte, 1025)), ends: true},
-	{name: "Sign of bytes that are not there", frame: func(key uint32) []byte { return sign(ecdsaSHA256, transcript)(key)[:60] }, ends: true},
+	{name: "Sign of bytes that are not there", frame: func() []byte { return sign(ecdsaSHA256, transcript)()[:60] }, ends: true},
 	{name: "Sign with a descriptor", frame: sign(ecdsaSHA256, transcript), fds: 1, ends: true},
 	{name: "Sign with 100 descriptors", frame: sign(ecdsaSHA256, transcript), fds: 100, ends: true},
 	{name: "Verify with a signature of 31 bytes", frame: verifies(header13, noMAC[1:]), ends: true},
 	{name: "Verify of a text longer than any token", frame: verifies(strings.Repeat("x", 8<<10+1), noMAC), ends: true},
 	{name: "an oversized word", frame: word(ipc.KindVerify, 60_000), ends: true},
 	{name: "half of its channel closed", close: true},
-	{name: "an empty packet", frame: func(uint32) []byte { return nil }},
+	{name: "an empty packet", frame: func() []byte { return nil }},
 }
 
 // services is which of its channels a worker has to each, where keeper and auditor are not both there, and what captured workers
@@ -177,9 +172,7 @@ func steal(nth int) int {
 
 // says is the attacker's way in.
 func says(w http.ResponseWriter, r *http.Request) {
-	var key uint32
 	var to int
-	fmt.Sscan(r.FormValue("key"), &key)
 	fmt.Sscan(r.FormValue("to"), &to)
 	list := services[to].sayings
 	at := slices.IndexFunc(list, func(s said) bool { return s.name == r.FormValue("name") })
@@ -188,11 +181,11 @@ func says(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "NO SUCH THING, OR NO CHANNEL: %d, %d", at, fd)
 		return
 	}
-	fmt.Fprint(w, list[at].say(fd, key))
+	fmt.Fprint(w, list[at].say(fd))
 }
 
 // say does it, and tells what the service answers.
-func (s said) say(fd int, key uint32) string {
+func (s said) say(fd int) string {
 	if s.close {
 		_ = unix.Shutdown(fd, unix.SHUT_WR)
 		return hear(fd)
@@ -203,7 +196,7 @@ func (s said) say(fd int, key uint32) string {
 	}
 	answers := map[string]int{}
 	for n := range max(1, s.times) {
-		err := sendRights(fd, s.frame(key), oob)
+		err := sendRights(fd, s.frame(), oob)
 		switch {
 		case err == unix.EAGAIN && s.mute && s.ends:
 			return wait()
@@ -278,11 +271,10 @@ func asksTheKeeper(t *testing.T, as user, c Config) {
 	g := serve(t, as, c)
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
 	keeper := g.keeperPID(1)
-	key := g.keyNumber()
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| it says to the keeper | and | the log says of that worker |\n|---|---|---|\n")
 	for _, one := range sayings {
-		outcome, logged := g.saying(1, one, key)
+		outcome, logged := g.saying(1, one)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))
 		if _, _, err := secured(s.client(secure), "/pid"); err != nil {
 			t.Errorf("after %q nobody is served over TLS: %v", one.name, err)
@@ -296,26 +288,14 @@ func asksTheKeeper(t *testing.T, as user, c Config) {
 	show(t, beginSaying, endSaying, table.String())
 }
 
-// keyNumber is that of the certificates' key.
-func (g *gateway) keyNumber() uint32 {
-	g.t.Helper()
-	for key := uint32(1); key <= 2; key++ {
-		if outcome, _ := g.saying(1, sayings[0], key); outcome == "gets a signature" {
-			return key
-		}
-	}
-	g.t.Fatal("no key signs")
-	return 0
-}
-
 // saying has a worker that has worked before say it to a service, and tells what came of it, and what the log has of it. That worker has
 // no channel to the service afterwards, and is ended.
-func (g *gateway) saying(to int, one said, key uint32) (outcome, logged string) {
+func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()
 	defer c.CloseIdleConnections()
 	number := g.await("worker is ready", func(r map[string]any) bool { return r["pid"] == float64(pid) })["worker"]
-	answer, err := get(c, fmt.Sprintf("/says?to=%d&key=%d&name=%s", to, key, url.QueryEscape(one.name)))
+	answer, err := get(c, fmt.Sprintf("/says?to=%d&name=%s", to, url.QueryEscape(one.name)))
 	refused := strings.Contains(answer, "no signature")
 	if refused || one.ends && one.fds == 0 { // descriptors kill where they are sent
 		r := g.awaitAny(func(r map[string]any) bool {

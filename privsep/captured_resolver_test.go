@@ -16,8 +16,8 @@ import (
 // What a captured worker says to the resolver, by the channel that it has to it.
 
 // asks is a question about a user.
-func asks(number uint32, name string) func(uint32) []byte {
-	return func(uint32) []byte {
+func asks(number uint32, name string) func() []byte {
+	return func() []byte {
 		raw := append([]byte{byte(ipc.KindWho)}, make([]byte, 9)...)
 		raw = little.LittleEndian.AppendUint32(raw, number)
 		raw = little.LittleEndian.AppendUint16(raw, uint16(len(name)))
@@ -26,11 +26,11 @@ func asks(number uint32, name string) func(uint32) []byte {
 }
 
 // nextUser is a question about another user each time.
-func nextUser() func(uint32) []byte {
+func nextUser() func() []byte {
 	number := uint32(3_000_000)
-	return func(uint32) []byte {
+	return func() []byte {
 		number++
-		return asks(number, "")(0)
+		return asks(number, "")()
 	}
 }
 
@@ -59,11 +59,11 @@ var resolverSayings = []said{
 	{name: "Who cut short", frame: word(ipc.KindWho, 14), ends: true},
 	{name: "Who with more behind it", frame: word(ipc.KindWho, 16), ends: true},
 	{name: "a name of 256 bytes", frame: asks(0, strings.Repeat("x", 256)), ends: true},
-	{name: "a name of bytes that are not there", frame: func(uint32) []byte { return asks(0, "alice")(0)[:18] }, ends: true},
+	{name: "a name of bytes that are not there", frame: func() []byte { return asks(0, "alice")()[:18] }, ends: true},
 	{name: "Who with a descriptor", frame: asks(0, ""), fds: 1, ends: true},
 	{name: "an oversized message", frame: word(ipc.KindWho, 60_000), ends: true},
 	{name: "half of its channel closed", close: true},
-	{name: "an empty packet", frame: func(uint32) []byte { return nil }},
+	{name: "an empty packet", frame: func() []byte { return nil }},
 }
 
 const (
@@ -87,7 +87,7 @@ func asksTheResolver(t *testing.T, as user, c Config) {
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| it sends to the resolver | and | the log says of that worker |\n|---|---|---|\n")
 	for _, one := range resolverSayings {
-		outcome, logged := g.saying(0, one, 0)
+		outcome, logged := g.saying(0, one)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))
 		if name := g.mustGet("/name?uid=0"); name != "root" {
 			t.Errorf("after %q uid 0 is %q", one.name, name)

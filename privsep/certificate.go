@@ -19,7 +19,6 @@ import (
 // nobody can change, so that every worker shows exactly what the keeper judged, whatever
 // becomes of the files meanwhile.
 type pair struct {
-	number       uint32
 	tls          TLS
 	seen         string // the files' stamp before they were opened
 	key          *os.File
@@ -35,11 +34,13 @@ func (p *pair) close() {
 	}
 }
 
-// public is what workers are given of p, for the caller to close: the pair may be replaced while it
-// is on its way to one of them.
-func (p *pair) public() (q *pair, err error) {
-	q = &pair{number: p.number, tls: p.tls}
-	if q.certificates, err = another(p.certificates); err == nil {
+// again returns p with descriptors of its own.
+func (p *pair) again(seen string) (q *pair, err error) {
+	q = &pair{tls: p.tls, seen: seen}
+	if q.key, err = another(p.key); err == nil {
+		q.certificates, err = another(p.certificates)
+	}
+	if err == nil {
 		q.authorities, err = another(p.authorities)
 	}
 	if err != nil {
@@ -49,11 +50,38 @@ func (p *pair) public() (q *pair, err error) {
 	return q, nil
 }
 
+// openOrKeep opens the files that c names. When they are those of before, or, unless strict is set, when
+// those that have replaced them can't be used, before stays in use. before may be nil.
+func openOrKeep(c Config, who service, before *pair, strict bool) (*pair, error) {
+	if err := c.TLS.check(); err != nil {
+		return nil, err
+	}
+	seen := c.TLS.stamp() // before they are opened: what changes while they are read is seen next time
+	same := before != nil && before.tls == c.TLS
+	if same && before.seen == seen {
+		return before.again(seen)
+	}
+	p, err := openPair(c.TLS, who)
+	if err == nil {
+		p.seen = seen
+		return p, nil
+	}
+	if !same || strict {
+		return nil, err
+	}
+	sayNotRenewed(c, err)
+	return before.again(seen)
+}
+
+func sayNotRenewed(c Config, why error) {
+	c.Log.Error("renewed certificates are not used, those before them stay", about(errs.HintOf(why), "error", why)...)
+}
+
 // another is one more descriptor of f.
 func another(f *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, aboveStandard)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "give a worker %s", f.Name())
+		return nil, errs.Wrap(err, errs.Unavailable, "keep %s open", f.Name())
 	}
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }

@@ -41,12 +41,15 @@ func Check(c Config, out io.Writer) error {
 	defer program.Close()
 	c = c.with(listeners, who)
 	c.Outlet = "" // nor is a way to a daemon
-	k.config, k.who, k.means = c, who, newMeans(c, nil, nil)
-	if k.keys, err = newKeyring(c, who, listeners, k.pools.accuse); err != nil {
+	makers, err := newMakers(c, who, listeners, nil)
+	if err != nil {
 		return err
 	}
+	defer makers.close()
+	makers.resolver = nil // it has no cage
+	k.config, k.who, k.means = c, who, newMeans(c, makers)
 	defer k.end()
-	if err := k.begin(c, who, program, k.keys.keeper.program); err != nil {
+	if err := k.begin(c, who, program, makers.keeper.program); err != nil {
 		return err
 	}
 	return k.run()
@@ -57,7 +60,6 @@ type check struct {
 	means
 	config   Config
 	who      service
-	keys     *keyring
 	out      io.Writer
 	required bool     // all of the confinement
 	layers   layers   // as a worker closes it
@@ -71,12 +73,17 @@ func (k *check) run() error {
 	}
 	k.layers = k.spawner.layers.closed(k.config.seal(), sealed)
 	k.table()
-	if err := k.try(k.config, k.who); err != nil {
+	g, err := k.build(k.config, nil, true)
+	if err != nil {
+		return errs.Wrap(err, errs.KindOf(err), "start the keeper")
+	}
+	defer g.release()
+	if err := k.try(g, k.who); err != nil {
 		return errs.Wrap(err, errs.KindOf(err), "start a worker")
 	}
 	k.say("\nA worker was started, and is in /proc as it should be: ids, groups, capabilities of each thread, namespaces, limits, descriptors.\n")
-	if err := k.keep(); err != nil {
-		return errs.Wrap(err, errs.KindOf(err), "start the keeper")
+	if p := g.keeper; p != nil {
+		k.say("A keeper was started as uid %d, is in /proc as it should be, has closed its own cage, and has the keys.\n", p.who.UID)
 	}
 	k.list(fmt.Sprintf("%d things that are answered no were tried, and were:", len(probes)), probes)
 	if err := k.die(acts); err != nil {
@@ -116,25 +123,6 @@ func (k *check) hint() string {
 		list = append(list, cmp.Or(k.layers.remedy(k.who), "the table above has the reasons"))
 	}
 	return cmp.Or(strings.Join(list, "; "), "the table above has the reasons")
-}
-
-// keep starts the keeper, where there would be one, and ends it.
-func (k *check) keep() error {
-	if err := k.keys.start(k.spawner); err != nil {
-		return err
-	}
-	keeper := k.keys.keeper
-	keeper.mu.Lock()
-	p := keeper.settled
-	keeper.mu.Unlock()
-	k.keys.stop()
-	switch {
-	case p != nil:
-		k.say("A keeper was started as uid %d, is in /proc as it should be, has closed its own cage, and has the keys.\n", p.who.UID)
-	case k.keys.needsKeeper():
-		return errs.New(errs.Internal, "it died when it had the keys")
-	}
-	return nil
 }
 
 // kind is what kind of start this is.

@@ -52,12 +52,11 @@ type Config struct {
 	Secrets
 	Watch     time.Duration // how often newer keys and certificates are looked for
 	Still     time.Duration // … and for how long a key of tokens must not have been written before it is used
-	Rotate    time.Duration // how often there is a new key for session tickets
 	Activated []*os.File    // listening sockets that the service manager passed; they come before Listen
 	Reload    Reloader      // for SIGHUP; nil: it changes nothing
 
 	Wear       uint64        // connections after which the shared workers are replaced
-	Age        time.Duration // … or time
+	Age        time.Duration // … or time; there is a new key for session tickets then
 	Rest       time.Duration // become_user: a worker without a connection is retired after it
 	Farewell   time.Duration // a retired worker that has connections is told to finish after it
 	StartLimit time.Duration // for a worker to say Ready
@@ -77,12 +76,11 @@ const (
 	defaultWorkers     = 2 // so that one may die
 	defaultIdentities  = 64
 
-	defaultWatch  = 10 * time.Second
-	defaultStill  = 2 * time.Second
-	defaultRotate = time.Hour
+	defaultWatch = 10 * time.Second
+	defaultStill = 2 * time.Second
 
 	defaultWear       = 200_000
-	defaultAge        = 24 * time.Hour
+	defaultAge        = 12 * time.Hour
 	defaultRest       = time.Minute
 	defaultFarewell   = time.Hour
 	defaultStartLimit = 20 * time.Second
@@ -127,7 +125,6 @@ func (c Config) complete() (Config, error) {
 	c.Silence = cmp.Or(c.Silence, defaultSilence)
 	c.Watch = cmp.Or(c.Watch, defaultWatch)
 	c.Still = cmp.Or(c.Still, defaultStill)
-	c.Rotate = cmp.Or(c.Rotate, defaultRotate)
 	c.LogBurst = cmp.Or(c.LogBurst, defaultLogBurst)
 	c.LogRate = cmp.Or(c.LogRate, defaultLogRate)
 	c.DialBurst = cmp.Or(c.DialBurst, defaultDialBurst)

@@ -48,22 +48,16 @@ func (c *counters) turnedAway(status int) {
 
 // accounts is all that is counted: the parent's own, in one line, and what workers and the keeper say, in one of each.
 type accounts struct {
-	slots    *slots
-	audit    *audit // nil: there is none
-	pools    *pools
-	keys     *keyring
-	resolver *supervisor
+	slots   *slots
+	pools   *pools
+	current func() *generation
 }
 
 // show has them written to the log. Requests are counted where they are read, by a worker, whose word that is.
 func (a accounts) show() {
 	a.slots.log.Info("counters", a.slots.counters()...)
 	a.pools.each((*pool).show)
-	a.keys.keeper.show()
-	a.resolver.show()
-	if a.audit != nil {
-		a.audit.show()
-	}
+	a.current().show()
 }
 
 // counters is of connections and of those who served them.
@@ -97,15 +91,6 @@ func (p *pool) show() {
 		if w.ready {
 			w.signal(syscall.SIGUSR1)
 		}
-	}
-}
-
-// show asks the keeper, when there is one.
-func (k *keeper) show() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.process != nil && k.ready {
-		k.process.signal(syscall.SIGUSR1)
 	}
 }
 

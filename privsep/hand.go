@@ -92,6 +92,13 @@ func (p *pool) dequeue() {
 	}
 }
 
+// serveWaiting gives out what waits.
+func (p *pool) serveWaiting() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dequeue()
+}
+
 // expire drops c if it still waits. A pool that was made for it has nothing to wait for any more: its
 // worker, ready too late, would be there for good.
 func (p *pool) expire(c *connection) {
@@ -111,8 +118,12 @@ func (p *pool) expire(c *connection) {
 }
 
 // give offers c to the workers that are ready, the one with the fewest first, those
-// that owe an answer last. It reports false when none can take it now; p.mu is held.
+// that owe an answer last. It reports false when none can take it now, or a service that they
+// need has exited and the next generation is about to be there; p.mu is held.
 func (p *pool) give(c *connection) bool {
+	if p.gen.replacing.Load() && !p.once {
+		return false
+	}
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.ending != "" })
 	// One that says Done of what it goes on using has the fewest always. It gets twice the share of the others at the most, as long as they have room.
 	most := 2 / float64(len(ready)+1)
@@ -162,9 +173,9 @@ func owing(w *worker) int {
 // taken for one about the next.
 func (p *pool) offer(w *worker, c *connection) bool {
 	c.ID = p.slots.number.Add(1)
-	p.audit.given(w.number, &c.Connection)
+	p.gen.audit.given(w.number, &c.Connection)
 	if err := w.channel.TrySend(&c.Connection, c.fd); err != nil {
-		p.audit.gone(c.ID)
+		p.gen.audit.gone(c.ID)
 		return false // full, or dying: serveChannel deals with that
 	}
 	c.tries++
@@ -203,7 +214,7 @@ func (p *pool) release(w *worker, id uint64) error {
 		return errNotHeld("Done", id)
 	}
 	delete(w.held, id)
-	p.audit.gone(id)
+	p.gen.audit.gone(id)
 	w.finished++
 	p.used = time.Now()
 	p.slots.end(c)

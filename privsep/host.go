@@ -11,43 +11,31 @@ import (
 // host finds the worker for a connection. There are three: one pool for all, a worker for each
 // connection, and a worker for each identity.
 type host interface {
-	// start makes sure that workers can serve, before the first connection is accepted.
-	start() error
 	// take gives c, which has a slot, to a worker, now or later. It never waits.
 	take(c *connection)
-	// renew has workers of a new configuration before it retires those of the old one. When they
-	// can't serve, nothing changes.
-	renew(c Config) error
+	// renew has workers of g before it retires those of the generation in force, which it
+	// then lets go. When they can't serve, nothing changes.
+	renew(g *generation) error
 	// stop turns away who waits for room; who waits for a worker is its pool's.
 	stop()
 }
 
 // means is what every pool works with.
 type means struct {
-	spawner  *spawner
-	slots    *slots
-	pools    *pools
-	names    *named
-	audit    *audit
-	resolver *supervisor
-	plain    *spawner // of the resolver
-	outlet   *outlet
-	hello    []func(*worker) error // each tells a worker that is ready what else it needs, before its first connection
+	*makers
+	spawner *spawner
+	plain   *spawner // of the resolver
+	slots   *slots
+	pools   *pools
+	outlet  *outlet
 }
 
-// newMeans has nothing yet that takes capabilities. resolver answers what the parent asks; nil is
-// none, for what serves nobody.
-func newMeans(c Config, audit *audit, resolver *supervisor) means {
-	m := means{slots: newSlots(c), pools: newPools(), names: newNamed(resolver.trySend), audit: audit, resolver: resolver}
-	if resolver != nil {
-		resolver.hear, resolver.exited, resolver.accuse = m.names.hear, m.names.fail, m.pools.accuse
-		m.hello = append(m.hello, resolver.introduce)
-	}
+// newMeans has nothing yet that takes capabilities.
+func newMeans(c Config, makers *makers) means {
+	m := means{makers: makers, slots: newSlots(c), pools: newPools()}
 	m.slots.silent = func() { m.pools.each((*pool).excuseSilent) }
-	if audit != nil {
-		audit.accuse, audit.last = m.pools.accuse, m.slots.number.Load
-		audit.holds = func(say func(uint32, *connection)) { m.pools.each(func(p *pool) { p.eachHeld(say) }) }
-		m.hello = append(m.hello, audit.introduce)
+	if m.accuse == nil {
+		m.accuse = m.pools.accuse
 	}
 	return m
 }
@@ -63,7 +51,7 @@ func (m *means) begin(c Config, who service, program, keeper *os.File) (err erro
 		return err
 	}
 	m.spawner.prepare(c, who, spareNamespaces)
-	if m.resolver != nil {
+	if m.makers.resolver != nil {
 		if m.plain, err = startPlainSpawner(c, who); err != nil {
 			return err
 		}
@@ -76,7 +64,6 @@ func (m *means) begin(c Config, who service, program, keeper *os.File) (err erro
 
 // end ends what began, and with it whatever process is left.
 func (m *means) end() {
-	m.resolver.stop()
 	if m.plain != nil {
 		m.plain.stop()
 	}
@@ -94,7 +81,7 @@ func newHost(c Config, who service, m means, worn func()) host {
 	case c.Switches.BecomeUser:
 		return newIdentities(c, who, m)
 	}
-	return &shared{means: m, who: who.Identity, config: c, worn: worn}
+	return &shared{means: m, who: who.Identity, worn: worn}
 }
 
 // vouch goes on with c when its peer may have a worker of his own, now or later, and drops it when not. A uid that the
@@ -119,13 +106,37 @@ func (m means) vouch(c *connection, s service, config Config, on func()) {
 	m.names.ask(c.UID, judge)
 }
 
-// try starts a worker that gets no connection, to see that it can serve.
-func (m means) try(c Config, who service) error {
-	c.Workers = 1
-	p := newPool(m, c, c.anyWorker(who))
+// try starts a worker of g that gets no connection, to see that it can serve.
+func (m means) try(g *generation, who service) error {
+	p := newPool(m, g, g.config.anyWorker(who))
+	p.config.Workers = 1
 	err := m.pools.start(p)
 	p.drain()
 	return err
+}
+
+// inForce is the generation that a host serves by.
+type inForce struct {
+	mu  sync.Mutex // guards gen
+	gen *generation
+}
+
+// newPool makes a pool of the generation in force.
+func (f *inForce) newPool(m means, who security.Identity) *pool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return newPool(m, f.gen, who)
+}
+
+// replace puts g in force and lets the one before go.
+func (f *inForce) replace(g *generation) {
+	f.mu.Lock()
+	old := f.gen
+	f.gen = g
+	f.mu.Unlock()
+	if old != nil {
+		old.release()
+	}
 }
 
 // shared is one pool for all: the workers are of one identity.
@@ -134,12 +145,10 @@ type shared struct {
 	who  security.Identity
 	worn func()
 
-	mu     sync.Mutex
-	config Config
-	now    *pool
+	mu  sync.Mutex // guards what follows
+	gen *generation
+	now *pool
 }
-
-func (h *shared) start() error { return h.renew(h.config) }
 
 func (h *shared) current() *pool {
 	h.mu.Lock()
@@ -152,20 +161,21 @@ func (h *shared) take(c *connection) {
 	}
 }
 
-func (h *shared) renew(c Config) error {
-	p := newPool(h.means, c, h.who)
+func (h *shared) renew(g *generation) error {
+	p := newPool(h.means, g, h.who)
 	p.worn = h.worn
 	if err := h.pools.start(p); err != nil {
 		return err
 	}
 	h.mu.Lock()
-	old := h.now
-	h.now, h.config = p, c
+	old, before := h.now, h.gen
+	h.now, h.gen = p, g
 	h.mu.Unlock()
 	if old != nil {
 		for _, c := range old.retire() {
 			h.take(c)
 		}
+		before.release()
 	}
 	return nil
 }
@@ -175,30 +185,23 @@ func (h *shared) stop() {}
 // strict is a worker for each connection: what one client did to his is gone with it.
 type strict struct {
 	means
-	who service
-
-	mu     sync.Mutex
+	inForce
+	who    service
 	config Config
 }
 
-func (h *strict) start() error { return h.try(h.config, h.who) }
-
 func (h *strict) take(c *connection) {
-	h.mu.Lock()
-	config := h.config
-	h.mu.Unlock()
-	config.Workers = 1
-	if !config.Switches.BecomeUser {
-		h.serve(c, config, h.who.Identity)
+	if !h.config.Switches.BecomeUser {
+		h.serve(c, h.who.Identity)
 		return
 	}
-	h.vouch(c, h.who, config, func() { h.serve(c, config, peerOf(c.Connection)) })
+	h.vouch(c, h.who, h.config, func() { h.serve(c, peerOf(c.Connection)) })
 }
 
 // serve starts a worker for c.
-func (h *strict) serve(c *connection, config Config, who security.Identity) {
-	p := newPool(h.means, config, who)
-	p.lazy, p.once = true, true
+func (h *strict) serve(c *connection, who security.Identity) {
+	p := h.newPool(h.means, who)
+	p.config.Workers, p.lazy, p.once = 1, true, true
 	if err := h.pools.start(p); err != nil {
 		h.slots.drop(c, statusUnavailable, err.Error())
 		return
@@ -206,13 +209,11 @@ func (h *strict) serve(c *connection, config Config, who security.Identity) {
 	p.take(c)
 }
 
-func (h *strict) renew(c Config) error {
-	if err := h.try(c, h.who); err != nil {
+func (h *strict) renew(g *generation) error {
+	if err := h.try(g, h.who); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.config = c
+	h.replace(g)
 	return nil
 }
 

@@ -13,10 +13,11 @@ import (
 // what he has when everybody has something.
 type identities struct {
 	means
-	who service
+	who    service
+	config Config
 
-	mu      sync.Mutex
-	config  Config
+	mu      sync.Mutex // guards what follows
+	gen     *generation
 	list    map[identity]*pool
 	leaving map[*pool]leave // retired, with a process that is there still
 	waiting []*connection   // for room
@@ -29,26 +30,17 @@ type identities struct {
 type identity struct{ uid, gid uint32 }
 
 func newIdentities(c Config, who service, m means) *identities {
-	return &identities{means: m, who: who, config: c, list: map[identity]*pool{}, leaving: map[*pool]leave{}, wake: make(chan struct{}, 1)}
-}
-
-func (h *identities) start() error {
+	h := &identities{means: m, who: who, config: c, list: map[identity]*pool{}, leaving: map[*pool]leave{}, wake: make(chan struct{}, 1)}
 	// Each worker has buffers here. The parent stays small for so many, at the cost of looking for garbage
 	// more often; one pool for all would pay that with every line of its log.
 	debug.SetGCPercent(50)
-	if err := h.try(h.config, h.who); err != nil {
-		return err
-	}
 	go h.tend()
-	return nil
+	return h
 }
 
 // take gives c to the worker of its peer, and starts that when there is none.
 func (h *identities) take(c *connection) {
-	h.mu.Lock()
-	config := h.config
-	h.mu.Unlock()
-	h.vouch(c, h.who, config, func() {
+	h.vouch(c, h.who, h.config, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.admit(c)
@@ -77,7 +69,7 @@ func (h *identities) serve(c *connection) bool {
 		if !h.hasRoom(c) {
 			return false
 		}
-		p = newPool(h.means, h.config, peerOf(c.Connection))
+		p = newPool(h.means, h.gen, peerOf(c.Connection))
 		p.config.Workers, p.lazy, p.rested = 1, true, h.poke
 		if err := h.pools.start(p); err != nil {
 			h.slots.drop(c, statusUnavailable, err.Error())
@@ -322,13 +314,16 @@ func (h *identities) givesWay(p *pool, busy bool, now time.Time) bool {
 
 // renew retires the workers of the old configuration. Those of the new one start with the next
 // connections; that they can is tried first, as nobody's, whom no user can harm.
-func (h *identities) renew(c Config) error {
-	if err := h.try(c, h.who); err != nil {
+func (h *identities) renew(g *generation) error {
+	if err := h.try(g, h.who); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.config = c
+	if h.gen != nil {
+		defer h.gen.release()
+	}
+	h.gen = g
 	for id, p := range h.list {
 		h.retire(id, p, replaced)
 	}

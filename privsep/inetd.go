@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/guard"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )
@@ -50,7 +51,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer program.Close()
-	keys, err := newVisitKeys(c, who)
+	keys, err := visitKeys(c, who)
 	if err != nil {
 		return err
 	}
@@ -59,25 +60,94 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	resolver, err := newSupervisor(ipc.Resolver, c, who, c.Resolver, c.ResolverArgv)
+	defer audit.close()
+	resolver, err := newServiceSpec(ipc.Resolver, c, who, c.Resolver, c.ResolverArgv)
 	if err != nil {
 		return err
 	}
-	m := newMeans(c, audit, resolver)
-	defer m.end()
-	if err := m.begin(c, who, program, nil); err != nil {
+	defer resolver.close()
+	v := &visit{config: c, who: who, client: client, gen: &generation{config: c, keys: keys}, done: make(chan error, 1)}
+	v.means = newMeans(c, &makers{who: who, resolver: resolver, audit: audit, accuse: v.accuse})
+	defer v.end()
+	if err := v.begin(c, who, program, nil); err != nil {
 		return err
 	}
-	v := &visit{means: m, config: c, who: who, client: client, keys: keys, done: make(chan error, 1)}
-	resolver.accuse = v.accuse
-	if audit != nil {
-		audit.holds, audit.last, audit.accuse = v.holds, func() uint64 { return client.ID }, v.accuse
-		defer audit.close()
-	}
+	defer v.stopServices()
 	if err := v.start(); err != nil {
 		return err
 	}
 	return v.wait(signals)
+}
+
+// visitKeys opens what the worker of an inetd run verifies tokens with: the key set alone. A keeper would
+// have to be started for each client, which takes longer than to have a daemon vouch.
+func visitKeys(c Config, who service) (k *keys, err error) {
+	if err := judgeKeys(c, who, false); err != nil {
+		return nil, err
+	}
+	tokens, err := c.tokens(who)
+	if err != nil {
+		return nil, err
+	}
+	k = new(keys)
+	if k.empty, err = sealedCopy("", guard.Rule{What: "empty file"}); err == nil {
+		k.set, err = keySetKind(who).openFile(tokens.JWKS, keyFile{}, c.Log)
+		k.set.followed = false // the file is not looked at again
+	}
+	if err != nil {
+		k.close()
+	}
+	return k, err
+}
+
+// startResolver starts the resolver, which the worker asks something.
+func (v *visit) startResolver() (*serviceProcess, error) {
+	return v.started(v.makers.resolver.start(v.plain, v.config, v.accuse, nil))
+}
+
+// startAuditor starts the auditor, which the worker asks something.
+func (v *visit) startAuditor() (*serviceProcess, error) {
+	f, err := v.makers.audit.start(v.spawner, v.config, v.accuse)
+	if err != nil {
+		return v.started(nil, err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.gen.audit = f
+	f.given(v.worker.number, &v.client.Connection)
+	return f.serviceProcess, nil
+}
+
+// started notes a service that has to be stopped.
+func (v *visit) started(p *serviceProcess, err error) (*serviceProcess, error) {
+	if err != nil {
+		v.config.Log.Error("service not started", about(errs.HintOf(err), "error", err)...)
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.gen.resolver = p
+	return p, nil
+}
+
+// feed returns the auditor, or nil while there is none.
+func (v *visit) feed() *auditFeed {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.gen.audit
+}
+
+// stopServices stops the services that were started.
+func (v *visit) stopServices() {
+	v.mu.Lock()
+	resolver, feed := v.gen.resolver, v.gen.audit
+	v.mu.Unlock()
+	if resolver != nil {
+		resolver.stop()
+	}
+	if feed != nil {
+		feed.stop()
+	}
 }
 
 // accuse ends the worker, which broke the protocol on its channel to a service.
@@ -85,15 +155,6 @@ func (v *visit) accuse(_ uint32, why string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.worker.condemn(why)
-}
-
-// holds calls say with the client while the worker has it.
-func (v *visit) holds(say func(worker uint32, c *connection)) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.handed && !v.served {
-		say(v.worker.number, &connection{Connection: v.client.Connection})
-	}
 }
 
 // limits is c for one client. Beside a socket the limits of time are for the worker's own sake
@@ -169,13 +230,13 @@ type visit struct {
 	config  Config
 	who     service
 	client  *standard
-	keys    visitKeys
+	gen     *generation // without services that were not needed yet
 	worker  *worker
 	stopped bool       // by a signal
 	copied  chan error // gets the end of the relay to a regular file; nil without one
 	done    chan error
 
-	mu     sync.Mutex // guards what follows, and the worker's silence and ending
+	mu     sync.Mutex // guards what follows, the worker's silence and ending, and the services
 	handed bool       // the worker was given the client
 	served bool       // … and has said Done
 	told   string     // why it has to come to its end; "" when it need not
@@ -205,11 +266,11 @@ func (v *visit) hear() error {
 			late.Stop()
 			v.spawner.announce(v.config, v.who, security.Sealed(*m))
 			v.config.announceRules()
-			if err = v.keys.give(v.worker.channel); err == nil {
-				err = v.resolver.startWhenUsed(v.plain, v.worker)
+			if err = v.gen.greet(v.worker); err == nil {
+				err = introduceLater(ipc.Resolver, v.worker, v.startResolver)
 			}
-			if err == nil && v.audit != nil {
-				err = v.audit.startWhenUsed(v.spawner, v.worker)
+			if err == nil && v.makers.audit != nil {
+				err = introduceLater(ipc.Auditor, v.worker, v.startAuditor)
 			}
 			if err == nil {
 				err = v.hand()
@@ -222,7 +283,7 @@ func (v *visit) hear() error {
 			v.mu.Lock()
 			v.served = true
 			v.mu.Unlock()
-			v.audit.gone(v.client.ID)
+			v.feed().gone(v.client.ID)
 		case *ipc.Pong:
 			v.mu.Lock()
 			err = v.worker.silence.heard(m.Number)
@@ -268,7 +329,7 @@ func (v *visit) wait(signals <-chan os.Signal) error {
 		case now := <-tick.C:
 			v.watch(now)
 		case err := <-v.done:
-			return v.end(err)
+			return v.finished(err)
 		case s := <-signals:
 			switch {
 			case first == nil:
@@ -280,22 +341,22 @@ func (v *visit) wait(signals <-chan os.Signal) error {
 			case s != first || time.Now().After(same):
 				v.worker.kill()
 				<-v.done
-				_ = v.end(io.EOF)
+				_ = v.finished(io.EOF)
 				return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
 			}
 		}
 	}
 }
 
-// end takes the worker's status, has what it wrote reach its file, and judges. why is what ended
+// finished takes the worker's status, has what it wrote reach its file, and judges. why is what ended
 // the listening.
-func (v *visit) end(why error) error {
+func (v *visit) finished(why error) error {
 	patience := lastWords
 	if !errors.Is(why, io.EOF) {
 		patience = 0
 	}
 	status := v.worker.bury(patience)
-	v.audit.exited(v.worker.number, status)
+	v.feed().exited(v.worker.number, status)
 	v.client.taken()
 	if v.copied != nil {
 		if err := <-v.copied; err != nil {

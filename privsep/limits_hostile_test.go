@@ -391,14 +391,15 @@ func TestQuotas(t *testing.T) {
 // TestAccusers: a captured keeper has a few workers ended, and then is ended itself, also when it is started again.
 func TestAccusers(t *testing.T) {
 	accused := 0
-	k := &keeper{accuse: func(uint32, string) { accused++ }, accused: rate.New(mostAccused, 0, time.Now())}
+	spec := &serviceSpec{role: ipc.Keeper, accused: rate.New(mostAccused, 0, time.Now())}
 	for life := range 2 {
 		parent, captured := channelTo(t, ipc.Keeper)
 		go func() {
 			for captured.Send(&ipc.Breach{Number: 1, Reason: "so"}) == nil {
 			}
 		}()
-		if err := k.serveChannel(&process{channel: parent}, func() {}); err == nil || !strings.Contains(err.Error(), "too many workers") || accused != mostAccused {
+		p := &serviceProcess{serviceSpec: spec, process: &process{channel: parent}, accuse: func(uint32, string) { accused++ }}
+		if err := p.serveChannel(); err == nil || !strings.Contains(err.Error(), "too many workers") || accused != mostAccused {
 			t.Errorf("life %d: %d accused, %v", life, accused, err)
 		}
 		parent.Close()
@@ -408,7 +409,7 @@ func TestAccusers(t *testing.T) {
 // TestConnectionNumbers: no two connections of a parent's life have the same number, whoever has the worker.
 func TestConnectionNumbers(t *testing.T) {
 	one, log := idle(t, time.Minute)
-	other := newPool(one.means, one.config, one.who)
+	other := newPool(one.means, one.gen, one.who)
 	seen := map[uint64]bool{}
 	for _, p := range []*pool{one, other, one} {
 		parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)

@@ -38,8 +38,8 @@ const (
 	nameLimit = 10 * time.Second // longer than the resolver takes
 )
 
-func newNamed(send func(ipc.Message, ...int) error) *named {
-	return &named{send: send, known: map[uint32]uidState{}, asked: map[uint64]*inquiry{}, by: map[uint32]*inquiry{}}
+func newNamed() *named {
+	return &named{known: map[uint32]uidState{}, asked: map[uint64]*inquiry{}, by: map[uint32]*inquiry{}}
 }
 
 // kept returns what is known of uid.

@@ -12,7 +12,7 @@ import (
 // resolved returns what a parent knows of uids whose resolver answers by f; with nil it doesn't answer.
 func resolved(f func(*ipc.Who) *ipc.Known) *named {
 	var n *named
-	n = newNamed(func(m ipc.Message, _ ...int) error {
+	n = newNamedBy(func(m ipc.Message, _ ...int) error {
 		if a := f(m.(*ipc.Who)); a != nil {
 			go n.hear(a)
 		}
@@ -73,7 +73,7 @@ func (n *named) awaitAll() {
 func TestNamedWithoutResolver(t *testing.T) {
 	var got []heard
 	then := func(named, sure bool) { got = append(got, heard{named, sure}) }
-	n := newNamed(func(ipc.Message, ...int) error { return errors.New("none") })
+	n := newNamedBy(func(ipc.Message, ...int) error { return errors.New("none") })
 	n.ask(1, then)
 	n = resolved(func(*ipc.Who) *ipc.Known { return nil })
 	n.ask(2, then)
@@ -86,4 +86,11 @@ func TestNamedWithoutResolver(t *testing.T) {
 	if _, ok := n.kept(2); ok {
 		t.Error("an answer that nobody waits for is believed")
 	}
+}
+
+// newNamedBy returns a named whose questions send takes.
+func newNamedBy(send func(ipc.Message, ...int) error) *named {
+	n := newNamed()
+	n.send = send
+	return n
 }

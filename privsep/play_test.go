@@ -164,12 +164,10 @@ func playHostile(part string) int {
 		sendRaw(ipc.KindVerify, 42, 0)
 	case "verified":
 		sendRaw(ipc.KindVerified, 9, 0)
-	case "key set":
-		sendRaw(ipc.KindJWKSFD, 1, 1)
-	case "token key":
-		sendRaw(ipc.KindTokenKeyFD, 5, 1)
-	case "key changed":
-		sendRaw(ipc.KindKeyChanged, 0, 0)
+	case "public keys":
+		sendRaw(ipc.KindKeys, 6, 3)
+	case "secret keys":
+		sendRaw(ipc.KindSecretKeys, 4, 4)
 	case "leftover":
 		sendRaw(ipc.KindDone, 9, 0)
 	case "oversized":

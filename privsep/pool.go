@@ -19,6 +19,7 @@ import (
 // there is a goroutine (keep) that starts the next one when it ends.
 type pool struct {
 	means
+	gen     *generation
 	config  Config
 	who     security.Identity // every worker's; what one has seen, another may see
 	log     *slog.Logger
@@ -44,8 +45,10 @@ type pool struct {
 	gone     chan struct{} // closed when nothing runs any more
 }
 
-func newPool(m means, c Config, who security.Identity) *pool {
-	return &pool{means: m, config: c, who: who, log: c.Log, used: time.Now(),
+// newPool makes a pool of g, which does not end before it.
+func newPool(m means, g *generation, who security.Identity) *pool {
+	g.use()
+	return &pool{means: m, gen: g, config: g.config, who: who, log: g.config.Log, used: time.Now(),
 		workers: map[uint32]*worker{}, quit: make(chan struct{}), demand: make(chan struct{}, 1), gone: make(chan struct{})}
 }
 
@@ -246,7 +249,7 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
-			if err = p.greet(w); err == nil {
+			if err = p.gen.greet(w); err == nil {
 				p.setReady(w, security.Sealed(*m))
 				ready()
 			}
@@ -272,16 +275,6 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 			return err
 		}
 	}
-}
-
-// greet tells a worker that is ready what it needs before its first connection.
-func (m means) greet(w *worker) error {
-	for _, hello := range m.hello {
-		if err := hello(w); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (p *pool) setReady(w *worker, sealed security.Sealed) {
@@ -314,7 +307,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		patience = 0
 	}
 	status := w.bury(patience)
-	p.audit.exited(w.number, status)
+	p.gen.audit.exited(w.number, status)
 	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {
 	case w.caged:

@@ -29,6 +29,7 @@ func (ps *pools) start(p *pool) error {
 	ps.mu.Lock()
 	if ps.closed {
 		ps.mu.Unlock()
+		p.gen.release()
 		return errs.New(errs.Unavailable, "%s", stopping)
 	}
 	ps.list[p] = struct{}{}
@@ -40,6 +41,7 @@ func (ps *pools) start(p *pool) error {
 		ps.mu.Lock()
 		delete(ps.list, p)
 		ps.mu.Unlock()
+		p.gen.release()
 	})
 	ps.mu.Unlock()
 	return p.start()

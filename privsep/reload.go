@@ -2,45 +2,104 @@ package privsep
 
 import (
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/ipc"
 	"schedrestd/notify"
 )
 
 // hangUp is the signal that asks for a reload.
 const hangUp = syscall.SIGHUP
 
-// renewals has workers replaced: by those of a configuration that was reread, or because they
-// are worn. New ones are ready before the old ones are retired, and no connection is dropped.
+// renewals has the next generation built when something asks for it: a SIGHUP, a key file that has
+// changed, age, wear, or the death of a service.
 type renewals struct {
+	means
+	host   host
 	config Config
-	who    service
-	audit  *audit
+	wishes chan wish     // at most one waits while one is fulfilled
 	worn   chan struct{} // gets a token when workers have served enough
 	over   atomic.Bool   // the end has begun
-	early  bool          // a SIGHUP came while the first workers started
+	busy   sync.WaitGroup
+	early  bool // a SIGHUP came while the first workers started
+
+	current atomic.Pointer[generation]
+	built   time.Time // when the current one was
+	failed  int       // generations in a row that lost a service soon, or could not replace one that did
+	tried   string    // stamp of the key files when they were last looked at; "": not since the last generation
 }
 
-func newRenewals(c Config, who service, audit *audit) *renewals {
-	return &renewals{config: c, who: who, audit: audit, worn: make(chan struct{}, 1)}
+// wish is why a generation is to be built. The greater one includes the others.
+type wish int
+
+const (
+	wishYoung  wish = iota // age, wear or a service that has died
+	wishKeys               // a file of a key has changed
+	wishReload             // SIGHUP
+)
+
+func newRenewals(c Config, m means) *renewals {
+	r := &renewals{means: m, config: c, wishes: make(chan wish, 1), worn: make(chan struct{}, 1)}
+	r.host = newHost(c, m.who, m, r.wear)
+	return r
 }
 
-// ask asks for new workers in place of worn ones.
-func (r *renewals) ask() {
+// wear asks for new workers in place of worn ones.
+func (r *renewals) wear() {
 	select {
 	case r.worn <- struct{}{}:
 	default:
 	}
 }
 
-// started starts the first workers of h. A signal ends the wait for them, which a worker that hangs can
+// ask sends m to the resolver in force.
+func (r *renewals) ask(m ipc.Message, fds ...int) error { return r.current.Load().ask(m, fds...) }
+
+// replace builds a generation for c and puts it in force, or changes nothing.
+func (r *renewals) replace(c Config, strict bool) error {
+	r.tried = stampOf(c)
+	g, err := r.build(c, r.current.Load(), strict)
+	if err != nil {
+		return err
+	}
+	if err := r.host.renew(g); err != nil {
+		g.release()
+		return err
+	}
+	r.config, r.tried = c, g.keys.stamp
+	r.current.Store(g)
+	r.built = time.Now()
+	go r.mind(g)
+	return nil
+}
+
+// mind has g replaced when one of its services has exited.
+func (r *renewals) mind(g *generation) {
+	p := <-g.lost()
+	if r.over.Load() || r.current.Load() != g {
+		return
+	}
+	r.names.fail()
+	if time.Since(r.built) > 2*pause(r.failed) {
+		r.failed = 0
+	}
+	wait := pause(r.failed)
+	r.failed++
+	r.config.Log.Error(p.role.String()+" exited", about(errs.HintOf(p.why), "because", p.why, "pause", wait)...)
+	g.replacing.Store(wait == 0) // connections wait for the next generation; but not for one of many that break
+	time.Sleep(wait)
+	r.wish(wishYoung)
+}
+
+// started has the first generation built. A signal ends the wait for it, which a worker that hangs can
 // make long: nobody is served yet, and workers end with their channels. A wish to reread is kept.
-func (r *renewals) started(h host, signals <-chan os.Signal) (stopped os.Signal, err error) {
+func (r *renewals) started(signals <-chan os.Signal) (stopped os.Signal, err error) {
 	done := make(chan error, 1)
-	go func() { done <- h.start() }()
+	go func() { done <- r.replace(r.config, true) }()
 	for {
 		select {
 		case err := <-done:
@@ -49,40 +108,51 @@ func (r *renewals) started(h host, signals <-chan os.Signal) (stopped os.Signal,
 			if s != hangUp {
 				return s, nil
 			}
-			r.audit.renew()
+			r.makers.audit.renew()
 			r.early = true
+		}
+	}
+}
+
+// wish asks for a generation. What waits to be built is built for the greater one of the two wishes.
+func (r *renewals) wish(w wish) {
+	for !r.over.Load() {
+		select {
+		case r.wishes <- w:
+			return
+		default:
+		}
+		select {
+		case other := <-r.wishes:
+			w = max(w, other)
+		default:
 		}
 	}
 }
 
 // until renews whenever it is asked to, and returns with the first signal that asks for the end.
 // That need not wait for a renewal.
-func (r *renewals) until(signals <-chan os.Signal, h host, secrets func(Config) error) os.Signal {
-	age := time.NewTicker(r.config.Age)
+func (r *renewals) until(signals <-chan os.Signal) os.Signal {
+	age, look := time.NewTicker(r.config.Age), time.NewTicker(r.config.Watch)
 	defer age.Stop()
-	wishes := make(chan bool, 1) // true: reread; a wish that comes while one is fulfilled is kept
-	defer close(wishes)
+	defer look.Stop()
 	defer r.over.Store(true)
-	go func() {
-		for reread := range wishes {
-			r.renew(reread, h, secrets)
-		}
-	}()
-	wish := func(reread bool) {
-		select {
-		case wishes <- reread:
-		default:
-			if reread {
-				select { // rereading is renewing, too
-				case <-wishes:
-				default:
-				}
-				wishes <- true
+	quit := make(chan struct{})
+	defer close(quit)
+	r.busy.Go(func() {
+		for {
+			select {
+			case <-look.C:
+				r.look()
+			case w := <-r.wishes:
+				r.renew(w)
+			case <-quit:
+				return
 			}
 		}
-	}
+	})
 	if r.early {
-		wish(true)
+		r.wish(wishReload)
 	}
 	for {
 		select {
@@ -90,22 +160,36 @@ func (r *renewals) until(signals <-chan os.Signal, h host, secrets func(Config) 
 			if s != hangUp {
 				return s
 			}
-			r.audit.renew() // whatever becomes of the rest
-			wish(true)
+			r.makers.audit.renew() // whatever becomes of the rest
+			r.wish(wishReload)
 		case <-r.worn:
-			wish(false)
+			r.wish(wishYoung)
 		case <-age.C:
-			wish(false)
+			r.wish(wishYoung)
 		}
 	}
 }
 
-// renew replaces the workers, and what they are told when reread is set.
-func (r *renewals) renew(reread bool, h host, secrets func(Config) error) {
+// look renews when a key file has changed since it was last tried, and is not being written.
+func (r *renewals) look() {
+	if stampOf(r.config) != r.tried && r.current.Load().keys.isAtRest(r.config.Still) {
+		r.renew(wishKeys)
+	}
+}
+
+// renew builds the generation that w asks for. When it can't serve, the one in force stays.
+func (r *renewals) renew(w wish) {
+	if r.over.Load() {
+		return
+	}
 	c, begun := r.config, time.Now()
-	if !reread {
-		if err := h.renew(c); err != nil {
-			c.Log.Error("worn workers stay: new ones can't serve", about(errs.HintOf(err), "error", err)...)
+	if w != wishReload {
+		if err := r.replace(c, false); err != nil {
+			c.Log.Error("nothing is replaced: new workers can't serve", about(errs.HintOf(err), "error", err)...)
+			if kind := errs.KindOf(err); kind == errs.Internal || kind == errs.Unavailable { // the files may be all right
+				r.tried = ""
+			}
+			r.again()
 		}
 		return
 	}
@@ -115,19 +199,31 @@ func (r *renewals) renew(reread bool, h host, secrets func(Config) error) {
 			notify.Ready()
 		}
 	}()
-	if err := r.reread(&c, h, secrets); err != nil {
+	if err := r.reread(&c); err != nil {
 		c.Log.Error("nothing is changed: the configuration that was reread can't be used", about(errs.HintOf(err), "error", err)...)
+		r.again()
 		return
 	}
-	r.config = c
 	if is, ok := c.Reload.(interface{ Accepted() }); ok {
 		is.Accepted()
 	}
 	c.Log.Info("configuration is reread", "took", time.Since(begun).Round(time.Millisecond))
 }
 
-// reread asks for the configuration of now, and has it used or changes nothing.
-func (r *renewals) reread(c *Config, h host, secrets func(Config) error) error {
+// again has a generation built after a pause when a service of the one in force is missing.
+func (r *renewals) again() {
+	g := r.current.Load()
+	if !g.isBroken() {
+		return
+	}
+	g.replacing.Store(false)
+	r.pools.each((*pool).serveWaiting)
+	r.failed++
+	time.AfterFunc(pause(r.failed), func() { r.wish(wishYoung) })
+}
+
+// reread asks for the configuration of now, and puts it in force or changes nothing.
+func (r *renewals) reread(c *Config) error {
 	if c.Reload == nil {
 		return errs.New(errs.Unsupported, "there is nothing that could be reread")
 	}
@@ -146,14 +242,14 @@ func (r *renewals) reread(c *Config, h host, secrets func(Config) error) error {
 			return err
 		}
 	}
-	if err := secrets(*c); err != nil {
-		return err
+	return r.replace(*c, true)
+}
+
+// stop lets the generation in force go, and returns when it has ended.
+func (r *renewals) stop() {
+	r.busy.Wait()
+	if g := r.current.Load(); g != nil {
+		g.release()
+		<-g.ended
 	}
-	if err := h.renew(*c); err != nil {
-		if back := secrets(r.config); back != nil {
-			c.Log.Error("the keys of before can't be used any more", "error", back)
-		}
-		return err
-	}
-	return nil
 }

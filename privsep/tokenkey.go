@@ -9,7 +9,6 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/guard"
-	"schedrestd/ipc"
 )
 
 // tokenFile is the rule for a file with keys of tokens: it is SchedUser's or root's, and so is each directory above, or, after a
@@ -87,25 +86,6 @@ func (s service) tokenKeyOwner() (owner, mode string, both bool) {
 // unlockPublic is the command after which everybody can read a key set or certificates.
 func unlockPublic(path string) string { return guard.Enter(path) + "chmod a+r " + guard.Quote(path) }
 
-// offerTokenKey has the keeper use f from now on; nil: it needs none. k.changing is held.
-func (k *keyring) offerTokenKey(f *os.File, followed bool) error {
-	if f == nil {
-		return nil
-	}
-	if err := k.keeper.rouse(); err != nil {
-		return err
-	}
-	number := k.next()
-	err := k.keeper.offer(number, &ipc.TokenKeyFD{Number: number, Followed: followed}, f)
-	if errs.KindOf(err) == errs.Invalid {
-		return errs.New(errs.Invalid, "key file %s: %v", f.Name(), err).WithHint("%s", newTokenKey(f))
-	}
-	if err == nil {
-		k.warnOpen(f.Name())
-	}
-	return err
-}
-
 // newTokenKey is the command that makes a key in place of f, which is none. What is long enough to be something else may be needed
 // elsewhere, and be named here by a slip: then it is made beside it.
 func newTokenKey(f *os.File) string {
@@ -114,63 +94,4 @@ func newTokenKey(f *os.File) string {
 		return guard.Anew(f.Name(), make)
 	}
 	return guard.Beside(f.Name(), make) + "  # then jwt_key=" + guard.Quote(f.Name()+".new")
-}
-
-// warnOpen says, once for each path, that a keeper keeps from nobody what workers can open themselves.
-func (k *keyring) warnOpen(path string) {
-	if k.who.root || k.saidOpen == path {
-		return
-	}
-	k.saidOpen = path
-	k.config.Log.Warn("whoever captures a worker can read the key of HS256 tokens by its path: without root workers run as who started the gateway",
-		"file", path, "uid", k.who.UID, "hint", "start as root with -u; or name no jwt_key= that "+k.who.Name+" can read, and the daemons vouch")
-}
-
-// useTokenKey has f verify HS256 tokens in place of the key before it, whose verdicts workers
-// forget. k.changing is held.
-func (k *keyring) useTokenKey(f *os.File, followed bool) error {
-	if f == nil {
-		k.keeper.forget(k.https)
-	} else if err := k.offerTokenKey(f, followed); err != nil {
-		k.keeper.need(k.needsKeeper())
-		return err
-	}
-	if f != nil && !k.https {
-		// It may have been started for this key, and settle waits for the end of this change: workers that
-		// are born meanwhile are to know of it.
-		k.keeper.present()
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.keyRound++
-	return nil
-}
-
-// useKeySet has workers verify RS256 tokens with f; nil: with none. k.changing is held.
-func (k *keyring) useKeySet(f *os.File, followed bool) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.set = keySet{number: k.set.number + 1, file: f, followed: followed}
-	return nil
-}
-
-// keySet is what workers verify RS256 tokens with.
-type keySet struct {
-	number   uint32   // 0: there was none yet
-	file     *os.File // nil: none
-	followed bool     // a newer one would be noticed
-}
-
-// message says it to a worker.
-func (s keySet) message() *ipc.JWKSFD { return &ipc.JWKSFD{Followed: s.followed} }
-
-// content is one more descriptor of the file, or an empty one for none; nil when there never was one.
-func (s keySet) content() (*os.File, error) {
-	switch {
-	case s.number == 0:
-		return nil, nil
-	case s.file == nil:
-		return sealedCopy("", guard.Rule{What: "key set"})
-	}
-	return another(s.file)
 }

@@ -138,7 +138,7 @@ func idle(t *testing.T, limit time.Duration) (p *pool, log *syncBuffer) {
 	t.Helper()
 	log = new(syncBuffer)
 	c := Config{Connections: 3, HandLimit: limit, Log: slog.New(slog.NewTextHandler(log, nil))}
-	return newPool(means{slots: newSlots(c)}, c, self().Identity), log
+	return newPool(means{slots: newSlots(c)}, newGeneration(c), self().Identity), log
 }
 
 // accepted is a connection with a slot, and its client's end.

@@ -22,7 +22,7 @@ func newChanges() *changes {
 }
 
 const (
-	// leaveLimit is longer than the auditor takes to say no, or to be started again.
+	// leaveLimit is longer than the auditor takes to say no.
 	leaveLimit = 30 * time.Second
 	// leavePause is how long a worker waits that asks too often.
 	leavePause = 50 * time.Millisecond
@@ -49,7 +49,7 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 		var asked *link // the one that has the intent
 		var number uint64
 		// A client that goes does not end this: the context is not its.
-		answer, err := c.insist(context.Background(), func(l *link) func(ipc.Message, ...int) error { asked = l; return l.channel.Send }, limit.C, func(n uint64) ipc.Message {
+		answer, err := c.ask(context.Background(), func(l *link) func(ipc.Message, ...int) error { asked = l; return l.channel.Send }, limit.C, func(n uint64) ipc.Message {
 			number = n
 			return intent(n, id, change)
 		})

@@ -75,26 +75,6 @@ func TestChangesWait(t *testing.T) {
 	}
 }
 
-// TestChangesOfTheNextAuditor: an intent that one auditor did not answer is recorded by the next one.
-func TestChangesOfTheNextAuditor(t *testing.T) {
-	c, first := auditing(t)
-	go func() {
-		_, _ = first.Receive()
-		next, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
-		if err != nil {
-			return
-		}
-		first.Close()
-		_ = c.connect(fd)
-		m, err := next.Receive()
-		if err == nil {
-			_ = next.Send(&ipc.Noted{ID: m.Message.(*ipc.Intent).ID, Leave: ipc.Granted})
-		}
-	}()
-	_, err := c.Intend(t.Context(), handlers.Change{})
-	must(t, err)
-}
-
 // TestLateLeave: leave that comes in the very moment in which its time is over is used or given back, each time. An outcome
 // that is owed for ever would have the auditor say, when this worker ends, that the change may have been made.
 func TestLateLeave(t *testing.T) {

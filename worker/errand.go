@@ -126,7 +126,7 @@ func (e *Errands) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	m, err := e.resolver.insist(ctx, func(l *link) func(ipc.Message, ...int) error { return l.channel.TrySend }, nil, func(id uint64) ipc.Message {
+	m, err := e.resolver.ask(ctx, func(l *link) func(ipc.Message, ...int) error { return l.channel.TrySend }, nil, func(id uint64) ipc.Message {
 		q.ID = id
 		return &q
 	})

@@ -35,13 +35,6 @@ func answering(f func(ipc.Message) ipc.Received) *Errands {
 func resolving(t *testing.T, f func(*ipc.Who) *ipc.Known) *Errands {
 	t.Helper()
 	e := NewErrands(nil)
-	serveNames(t, e, f)
-	return e
-}
-
-// serveNames gives e a channel to another resolver, which it returns.
-func serveNames(t *testing.T, e *Errands, f func(*ipc.Who) *ipc.Known) *ipc.Channel {
-	t.Helper()
 	resolver, fd, err := ipc.Pair(ipc.Resolver, ipc.Worker)
 	must(t, err)
 	t.Cleanup(func() { resolver.Close() })
@@ -57,7 +50,7 @@ func serveNames(t *testing.T, e *Errands, f func(*ipc.Who) *ipc.Known) *ipc.Chan
 			}
 		}
 	}()
-	return resolver
+	return e
 }
 
 // connecting is a socket that was told to connect, as the parent hands it over.
@@ -241,24 +234,6 @@ func TestErrandNumbers(t *testing.T) {
 	cancel()
 	if _, err := u.UserID(gone, "alice"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("a client that has gone: %v", err)
-	}
-}
-
-// TestNamesOfTheNextResolver: a question that one resolver did not answer is asked again of the next one.
-func TestNamesOfTheNextResolver(t *testing.T) {
-	e := NewErrands(nil)
-	asked := make(chan bool)
-	first := serveNames(t, e, func(*ipc.Who) *ipc.Known { close(asked); return nil })
-	answer := make(chan string)
-	go func() {
-		name, _ := e.Name(false, 1)
-		answer <- name
-	}()
-	<-asked
-	first.Close()
-	serveNames(t, e, func(q *ipc.Who) *ipc.Known { return &ipc.Known{ID: q.ID, Sure: true, Name: "alice"} })
-	if name := <-answer; name != "alice" {
-		t.Errorf("user 1: %q", name)
 	}
 }
 

@@ -259,7 +259,7 @@ func unsigning(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 			_ = channel.Send(&ipc.Signed{ID: m.Message.(*ipc.Sign).ID})
 		}
 	}()
-	return remoteKey{remote: s.remote, number: 1, public: key.Public()}
+	return remoteKey{remote: s.remote, public: key.Public()}
 }
 
 // FuzzFrames: in whatever pieces frames are written, those with a code are seen, and no others.

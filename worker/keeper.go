@@ -17,7 +17,7 @@ type remote struct {
 
 const (
 	maxAsked    = 64               // questions of one kind at one time; far fewer than the channel has room for
-	signLimit   = 10 * time.Second // longer than a keeper needs to be started again
+	signLimit   = 10 * time.Second // far longer than it takes
 	verifyLimit = time.Second      // far longer than it takes; then a daemon is asked instead
 )
 
@@ -29,8 +29,8 @@ func newRemote() *remote {
 	return &remote{newRemoteService(ipc.Keeper), make(chan struct{}, maxAsked), make(chan struct{}, maxAsked)}
 }
 
-// sign has the keeper sign a handshake's message with the key of that number.
-func (r *remote) sign(key uint32, scheme uint16, message []byte) ([]byte, error) {
+// sign has the keeper sign a handshake's message.
+func (r *remote) sign(scheme uint16, message []byte) ([]byte, error) {
 	late := time.NewTimer(signLimit)
 	defer late.Stop()
 	select {
@@ -39,8 +39,8 @@ func (r *remote) sign(key uint32, scheme uint16, message []byte) ([]byte, error)
 	case <-late.C:
 		return nil, errNoService
 	}
-	answer, err := r.insist(context.Background(), func(l *link) func(ipc.Message, ...int) error { return l.channel.Send }, late.C, func(id uint64) ipc.Message {
-		return &ipc.Sign{ID: id, Key: key, Scheme: scheme, Message: message}
+	answer, err := r.ask(context.Background(), func(l *link) func(ipc.Message, ...int) error { return l.channel.Send }, late.C, func(id uint64) ipc.Message {
+		return &ipc.Sign{ID: id, Scheme: scheme, Message: message}
 	})
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 		return auth.Bad
 	}
 	copy(question.MAC[:], s.Bytes)
-	l, _ := r.now()
+	l := r.link.Load()
 	if l == nil {
 		return auth.Unknown
 	}

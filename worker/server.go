@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -150,14 +151,10 @@ func (s *server) hear() {
 			s.errands.hear(m)
 		case *ipc.Spares:
 			s.errands.stock.shelf(msg.Stock).put(m.FDs, time.Now())
-		case *ipc.JWKSFD:
-			s.tokens.hear(m.FDs[0], msg)
-		case *ipc.KeyChanged:
-			s.tokens.judge.ForgetAll()
 		case *ipc.ServiceFD:
 			err = s.connect(msg.Service, m.FDs[0])
-		case *ipc.Certificate, *ipc.ClientCA, *ipc.Tickets:
-			err = s.secure.hear(m)
+		case *ipc.Keys:
+			s.use(msg, m.FDs)
 		case *ipc.Pause:
 			s.watch.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
 		case *ipc.Yield:
@@ -191,6 +188,18 @@ func (s *server) connect(service ipc.Role, fd int) error {
 	}
 	_ = unix.Close(fd)
 	return fmt.Errorf("channel to an unknown service: %s", service)
+}
+
+// use takes the public keys of this worker's generation.
+func (s *server) use(m *ipc.Keys, fds []int) {
+	var files []*os.File
+	for _, fd := range fds {
+		f := os.NewFile(uintptr(fd), "keys")
+		defer f.Close()
+		files = append(files, f)
+	}
+	s.secure.use(m, files[0], files[1])
+	s.tokens.use(files[2], m.Followed)
 }
 
 // take puts a handed connection where http.Server accepts it.

@@ -5,21 +5,18 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/ipc"
 )
 
-// remoteService is the worker's channel to one service. The service may exit and be started again:
-// the parent then brings another channel, and what waits for an answer is asked again there.
+// remoteService is the worker's channel to one service. A service that exits takes its workers with it: the
+// parent replaces both, and until then the service does not answer.
 type remoteService struct {
 	role ipc.Role
 	late func(*link, ipc.Message) // takes an answer that nobody waits for any more; may be nil
-
-	mu   sync.Mutex    // guards what follows
-	link *link         // nil: none now
-	more chan struct{} // closed when link changes, and made again
+	link atomic.Pointer[link]     // nil: none
 }
 
 // link is one channel to a process of a service.
@@ -30,40 +27,24 @@ type link struct {
 	late    func(*link, ipc.Message)
 }
 
-func newRemoteService(role ipc.Role) *remoteService {
-	return &remoteService{role: role, more: make(chan struct{})}
-}
+func newRemoteService(role ipc.Role) *remoteService { return &remoteService{role: role} }
 
-// connect uses the channel fd to the service in place of the one before.
+// connect uses the channel fd to the service.
 func (r *remoteService) connect(fd int) error {
 	channel, err := ipc.Open(fd, ipc.Worker, r.role)
 	if err != nil {
 		return err
 	}
 	l := &link{channel: channel, gone: make(chan struct{}), late: r.late}
+	r.link.Store(l)
 	go r.listen(l)
-	r.replace(l, nil)
 	return nil
-}
-
-// replace makes l the link to use; with old, only in place of that one.
-func (r *remoteService) replace(l, old *link) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if old != nil && r.link != old {
-		return
-	}
-	if r.link != nil {
-		_ = r.link.channel.Close() // what waits there is asked again
-	}
-	r.link = l
-	close(r.more)
-	r.more = make(chan struct{})
 }
 
 // listen takes the answers that come by one link until its channel closes.
 func (r *remoteService) listen(l *link) {
 	defer close(l.gone)
+	defer l.channel.Close() // which ends a Send that waits for room
 	for {
 		m, err := l.channel.Receive()
 		switch answer := m.Message.(type) {
@@ -85,38 +66,18 @@ func (r *remoteService) listen(l *link) {
 			if !errors.Is(err, io.EOF) {
 				slog.Error("channel to the "+r.role.String()+" failed", "error", err)
 			}
-			r.replace(nil, l)
 			return
 		}
 	}
 }
 
-// now returns the link to use, and what is closed when there is another one.
-func (r *remoteService) now() (*link, chan struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.link, r.more
-}
-
-// insist asks a question by send until it is answered by this process of the service or the next one. It
-// gives up with errNoService when late does, and with what send or ctx say.
-func (r *remoteService) insist(ctx context.Context, send func(*link) func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
-	for {
-		l, more := r.now()
-		if l != nil {
-			answer, err := l.ask(ctx, send(l), late, question)
-			if !errors.Is(err, errGone) {
-				return answer, err
-			}
-		}
-		select {
-		case <-more:
-		case <-late:
-			return nil, errNoService
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+// ask asks a question by send. It gives up with errNoService when late does, and with what send or ctx say.
+func (r *remoteService) ask(ctx context.Context, send func(*link) func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
+	l := r.link.Load()
+	if l == nil {
+		return nil, errGone
 	}
+	return l.ask(ctx, send(l), late, question)
 }
 
 var (

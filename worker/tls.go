@@ -23,69 +23,59 @@ import (
 )
 
 // secure is what a worker needs for connections of https:// listeners: certificates that everybody
-// may see, keys for tickets, and a way to the keeper, which has the private key. All
-// but config belongs to the goroutine that hears the parent.
+// may see, keys for tickets, and a way to the keeper, which has the private key.
 type secure struct {
-	remote      *remote
-	certificate tls.Certificate
-	tls12       bool
-	clients     *x509.CertPool // nil: clients need no certificate
-	tickets     [][32]byte
-	config      atomic.Pointer[tls.Config] // nil: no certificate yet
+	remote *remote
+	config atomic.Pointer[tls.Config] // nil: no certificate
 }
 
 // maxPEM is how long a file of certificates may be, in bytes.
 const maxPEM = 1 << 20
 
-// hear takes what the parent says about TLS. A file that can't be used leaves things as they
-// were: the keeper has judged it before, so that this is a fault of ours.
-func (s *secure) hear(m ipc.Received) error {
-	var files []*os.File
-	for _, fd := range m.FDs {
-		f := os.NewFile(uintptr(fd), m.Kind().String())
-		defer f.Close()
-		files = append(files, f)
+// use takes certificates and the authorities of clients. With a file that can't be used no connection
+// is served: the keeper has judged it before, so that this is a fault of ours.
+func (s *secure) use(m *ipc.Keys, certificate, authorities *os.File) {
+	if !m.TLS {
+		return
 	}
-	var err error
-	switch msg := m.Message.(type) {
-	case *ipc.Certificate:
-		err = s.show(files[0], msg)
-	case *ipc.ClientCA:
-		err = s.require(files[0])
-	case *ipc.Tickets:
-		s.tickets = msg.Keys
+	list, err := certificates(certificate)
+	var clients *x509.CertPool
+	if err == nil && m.Authorities {
+		clients, err = pool(authorities)
 	}
 	if err != nil {
-		slog.Error("worker can't use what the parent gave it for TLS", "kind", m.Kind().String(), "error", err)
-		return nil
+		slog.Error("worker can't use what the parent gave it for TLS", "error", err)
+		return
 	}
-	s.renew()
-	return nil
-}
-
-// show takes the certificates that clients are shown from now on.
-func (s *secure) show(f *os.File, m *ipc.Certificate) error {
-	list, err := certificates(f)
-	if err != nil {
-		return err
-	}
-	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{remote: s.remote, number: m.Number, public: list[0].PublicKey}}
+	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{remote: s.remote, public: list[0].PublicKey}}
 	for _, one := range list {
 		c.Certificate = append(c.Certificate, one.Raw)
 	}
-	s.certificate, s.tls12 = c, m.TLS12
-	return nil
+	config := &tls.Config{
+		GetCertificate: showing(c),
+		MinVersion:     tls.VersionTLS13,
+		NextProtos:     []string{"h2", "http/1.1"},
+	}
+	if m.TLS12 {
+		config.MinVersion = tls.VersionTLS12
+	}
+	if m.Authorities {
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, clients
+	}
+	if len(m.Tickets) > 0 {
+		config.SetSessionTicketKeys(m.Tickets)
+	}
+	s.config.Store(config)
 }
 
-// require takes the authorities of clients. From here on nobody comes in without a certificate of
-// theirs, whatever is in the file.
-func (s *secure) require(f *os.File) error {
+// pool reads the authorities of clients.
+func pool(f *os.File) (*x509.CertPool, error) {
 	list, err := certificates(f)
-	s.clients = x509.NewCertPool()
+	p := x509.NewCertPool()
 	for _, one := range list {
-		s.clients.AddCert(one)
+		p.AddCert(one)
 	}
-	return err
+	return p, err
 }
 
 // certificates reads f by position: other workers read from the same open file.
@@ -108,28 +98,6 @@ func certificates(f *os.File) (list []*x509.Certificate, err error) {
 		return nil, errors.New("no certificate in PEM")
 	}
 	return list, nil
-}
-
-// renew makes the configuration that the next connection gets. Those that are there keep theirs.
-func (s *secure) renew() {
-	if s.certificate.Leaf == nil {
-		return
-	}
-	c := &tls.Config{
-		GetCertificate: showing(s.certificate),
-		MinVersion:     tls.VersionTLS13,
-		NextProtos:     []string{"h2", "http/1.1"},
-	}
-	if s.tls12 {
-		c.MinVersion = tls.VersionTLS12
-	}
-	if s.clients != nil {
-		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, s.clients
-	}
-	if len(s.tickets) > 0 {
-		c.SetSessionTicketKeys(s.tickets)
-	}
-	s.config.Store(c)
 }
 
 // showing gives c to each handshake, and has that know when the keeper does not sign it.
@@ -156,7 +124,6 @@ func (s *secure) server(c net.Conn) (*tls.Conn, error) {
 // of a digest gets none.
 type remoteKey struct {
 	remote *remote
-	number uint32
 	public crypto.PublicKey
 	shaken *shaken // of the handshake that it is for; may be nil
 }
@@ -175,7 +142,7 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 	if err != nil {
 		return nil, err
 	}
-	signature, err := k.remote.sign(k.number, uint16(scheme), message)
+	signature, err := k.remote.sign(uint16(scheme), message)
 	if err != nil && k.shaken != nil {
 		k.shaken.unsigned = true
 	}

@@ -16,7 +16,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -77,23 +76,24 @@ func (k *signing) answer(channel *ipc.Channel) {
 	}
 }
 
-// give has s hear m with a file of that text.
-func give(t *testing.T, s *secure, m ipc.Message, text []byte) {
+// memory returns a file with that text, whose offset is at the end: another
+// worker has read it.
+func memory(t *testing.T, text []byte) *os.File {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := unix.Seek(fd, 0, 2); err != nil { // another worker has read it
-		t.Fatal(err)
-	}
-	if err := s.hear(ipc.Received{Message: m, FDs: []int{fd}}); err != nil {
-		t.Fatal(err)
-	}
+	fd, err := unix.MemfdCreate("keys", unix.MFD_CLOEXEC)
+	must(t, err)
+	f := os.NewFile(uintptr(fd), "keys")
+	t.Cleanup(func() { f.Close() })
+	_, err = f.Write(text)
+	must(t, err)
+	return f
+}
+
+// give has s use files with those texts.
+func give(t *testing.T, s *secure, m ipc.Keys, certificate, authorities []byte) {
+	t.Helper()
+	m.TLS = true
+	s.use(&m, memory(t, certificate), memory(t, authorities))
 }
 
 func selfSigned(t *testing.T, key crypto.Signer) (*x509.Certificate, []byte) {
@@ -120,7 +120,11 @@ func handshake(t *testing.T, s *secure, leaf *x509.Certificate, most uint16) (tl
 	if err != nil {
 		t.Fatal(err)
 	}
-	go server.HandshakeContext(t.Context())
+	go func() {
+		if server.HandshakeContext(t.Context()) != nil {
+			far.Close() // as shake does
+		}
+	}()
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)
 	client := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: "gateway", MaxVersion: most, NextProtos: []string{"h2"}})
@@ -155,13 +159,13 @@ func TestHandshake(t *testing.T) {
 				s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
 				go keeper.answer(keeper.link(s))
 				leaf, text := selfSigned(t, key)
-				give(t, s, &ipc.Certificate{Number: 5, TLS12: true}, text)
+				give(t, s, ipc.Keys{TLS12: true}, text, nil)
 				state, err := handshake(t, s, leaf, version)
 				if err != nil || state.Version != version || state.NegotiatedProtocol != "h2" {
 					t.Fatalf("version %x, %q: %v", state.Version, state.NegotiatedProtocol, err)
 				}
 				asked := <-keeper.asked
-				if is13 := bytes.Contains(asked.Message, []byte("TLS 1.3, server")); asked.Key != 5 || is13 != (version == tls.VersionTLS13) {
+				if is13 := bytes.Contains(asked.Message, []byte("TLS 1.3, server")); is13 != (version == tls.VersionTLS13) {
 					t.Errorf("asked %+v", asked)
 				}
 			})
@@ -175,19 +179,20 @@ func TestOldVersion(t *testing.T) {
 	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
 	go keeper.answer(keeper.link(s))
 	leaf, text := selfSigned(t, key)
-	give(t, s, &ipc.Certificate{Number: 1}, text)
+	give(t, s, ipc.Keys{}, text, nil)
 	if _, err := handshake(t, s, leaf, tls.VersionTLS12); err == nil {
 		t.Error("TLS 1.2 was served")
 	}
 }
 
-// TestKeeperGone: what was asked of a keeper that died is asked of the next one.
+// TestKeeperGone: the handshake that a keeper dies in fails, and so do those
+// after it. None hangs.
 func TestKeeperGone(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
 	dying := keeper.link(s)
 	leaf, text := selfSigned(t, key)
-	give(t, s, &ipc.Certificate{Number: 1}, text)
+	give(t, s, ipc.Keys{}, text, nil)
 	done := make(chan error, 1)
 	go func() {
 		_, err := handshake(t, s, leaf, tls.VersionTLS13)
@@ -197,9 +202,11 @@ func TestKeeperGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	dying.Close()
-	go keeper.answer(keeper.link(s))
-	if err := <-done; err != nil {
-		t.Error(err)
+	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the handshake that the keeper died in: %v", err)
+	}
+	if _, err := handshake(t, s, leaf, tls.VersionTLS13); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a handshake after that: %v", err)
 	}
 }
 
@@ -218,7 +225,7 @@ func TestUnsigned(t *testing.T) {
 			_ = channel.Send(&ipc.Signed{ID: m.Message.(*ipc.Sign).ID})
 		}
 	}()
-	k := remoteKey{remote: s.remote, number: 1, public: key.Public()}
+	k := remoteKey{remote: s.remote, public: key.Public()}
 	if _, err := k.SignMessage(nil, []byte("m"), crypto.SHA256); !errors.Is(err, errUnsigned) {
 		t.Errorf("got %v", err)
 	}
@@ -233,27 +240,41 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// TestBadFiles: what can't be used leaves the certificate as it was, and never the door open.
+// TestBadFiles: with a file that can't be used no connection is served. Where
+// client certificates are required, no bad file makes them optional.
 func TestBadFiles(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
-	if _, err := s.server(nil); err == nil {
-		t.Error("TLS without a certificate")
-	}
-	go keeper.answer(keeper.link(s))
-	leaf, text := selfSigned(t, key)
-	give(t, s, &ipc.Certificate{Number: 1}, text)
-	give(t, s, &ipc.Certificate{Number: 2}, []byte("no PEM"))
-	if _, err := handshake(t, s, leaf, tls.VersionTLS13); err != nil {
-		t.Errorf("after a bad file: %v", err)
-	}
-	if asked := <-keeper.asked; asked.Key != 1 {
-		t.Errorf("key %d is asked for", asked.Key)
-	}
-	give(t, s, new(ipc.ClientCA), []byte("no PEM"))
-	give(t, s, &ipc.Certificate{Number: 3}, text)
-	if c := s.config.Load(); c.ClientAuth != tls.RequireAndVerifyClientCert {
-		t.Error("clients need no certificate, since that of their authority is broken")
+	_, good := selfSigned(t, key)
+	bad := bytes.Replace(good, []byte("MII"), []byte("AAA"), 1)
+	for _, tt := range []struct {
+		name                     string
+		keys                     ipc.Keys
+		certificate, authorities []byte
+		want                     bool
+	}{
+		{"no certificate", ipc.Keys{}, nil, nil, false},
+		{"text for a certificate", ipc.Keys{}, []byte("no PEM"), nil, false},
+		{"a broken certificate", ipc.Keys{}, bad, nil, false},
+		{"a broken certificate in the chain", ipc.Keys{}, append(bytes.Clone(good), bad...), nil, false},
+		{"no authorities", ipc.Keys{Authorities: true}, good, nil, false},
+		{"text for authorities", ipc.Keys{Authorities: true}, good, []byte("no PEM"), false},
+		{"a broken authority", ipc.Keys{Authorities: true}, good, append(bytes.Clone(good), bad...), false},
+		{"good authorities", ipc.Keys{Authorities: true}, good, good, true},
+		{"no authorities required", ipc.Keys{}, good, nil, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &secure{remote: newRemote()}
+			if _, err := s.server(nil); err == nil {
+				t.Error("TLS before any certificate")
+			}
+			give(t, s, tt.keys, tt.certificate, tt.authorities)
+			if _, err := s.server(nil); (err == nil) != tt.want {
+				t.Fatalf("a connection is served: %t, want %t", err == nil, tt.want)
+			}
+			if c := s.config.Load(); tt.want && (c.ClientAuth == tls.RequireAndVerifyClientCert && c.ClientCAs != nil) != tt.keys.Authorities {
+				t.Errorf("client certificates: %s", c.ClientAuth)
+			}
+		})
 	}
 }
 
@@ -262,7 +283,7 @@ func TestDrainEndsHandshakes(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	st := newStage(t, ipc.Setup{}, nil)
 	_, text := selfSigned(t, key)
-	give(t, &st.secure, &ipc.Certificate{Number: 1}, text)
+	give(t, &st.secure, ipc.Keys{}, text, nil)
 	for _, when := range []string{"before", "after"} {
 		client, c := st.pair()
 		st.held.Add(1)

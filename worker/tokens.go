@@ -8,11 +8,10 @@ import (
 	"sync/atomic"
 
 	"schedrestd/auth"
-	"schedrestd/ipc"
 )
 
 // Tokens is what this worker has to verify tokens with: public keys of its own, and a way to the keeper,
-// who has the secret one. The parent brings both, later than Build, and newer ones at any time.
+// which has the secret one. The parent brings both, later than Build.
 type Tokens struct {
 	keys   atomic.Pointer[publicKeys]
 	keeper *remote
@@ -21,8 +20,8 @@ type Tokens struct {
 
 // publicKeys is a key set as it was brought.
 type publicKeys struct {
-	set      *auth.KeySet // nil: none
-	followed bool         // what it does not verify is forged, and not made with a newer key
+	set      *auth.KeySet
+	followed bool // what it does not verify is forged, and not made with a newer key
 }
 
 // NewTokens has nothing to verify with yet.
@@ -48,27 +47,21 @@ func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
 	return answer
 }
 
-// hear takes the public keys that the parent brings. When they can't be used those before them stay, which
-// are not the newest any more: what they don't verify is for the daemons to judge. They judge the
-// file too, and say what is wrong with it where an administrator looks.
-func (t *Tokens) hear(fd int, m *ipc.JWKSFD) {
-	f := os.NewFile(uintptr(fd), "key set")
-	defer f.Close()
+// use takes the public keys that the parent brings. When they can't be used the daemons vouch for RS256 tokens. They
+// judge the file too, and say what is wrong with it where an administrator looks.
+func (t *Tokens) use(f *os.File, followed bool) {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
+	if err == nil && len(data) == 0 {
+		return // none
+	}
 	var set *auth.KeySet
-	if err == nil && len(data) > 0 {
+	if err == nil {
 		set, err = auth.ParseKeySet(data)
 	}
 	if err != nil {
-		stays := "there is none before it: the daemons vouch for all RS256 tokens"
-		if old := t.keys.Load(); old != nil && old.set != nil {
-			t.keys.Store(&publicKeys{set: old.set})
-			stays = "the one before it stays: the daemons vouch for RS256 tokens that it does not verify"
-		}
-		slog.Error("the key set that jwks= names is not used; "+stays, "error", err,
+		slog.Error("the key set that jwks= names is not used: the daemons vouch for RS256 tokens", "error", err,
 			"hint", "the daemons' log has the command that mends the file, which they refuse as well")
 		return
 	}
-	t.keys.Store(&publicKeys{set, m.Followed})
-	t.judge.ForgetAll()
+	t.keys.Store(&publicKeys{set, followed})
 }

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -51,27 +49,19 @@ func signed(t *testing.T, key *rsa.PrivateKey, text string) auth.Signature {
 	return auth.Signature{Signed: text, Bytes: s}
 }
 
-// bring brings tokens a key set.
-func bring(t *testing.T, tokens *Tokens, text string, followed bool) {
+// bring returns Tokens with that key set.
+func bring(t *testing.T, text string, followed bool) *Tokens {
 	t.Helper()
-	fd, err := unix.MemfdCreate("key set", unix.MFD_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := unix.Write(fd, []byte(text)); err != nil { // and the offset is at the end: it is read by position
-		t.Fatal(err)
-	}
-	tokens.hear(fd, &ipc.JWKSFD{Followed: followed})
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
-		t.Errorf("the copy of the key set is still open: %v", err)
-	}
+	tokens := NewTokens()
+	tokens.use(memory(t, []byte(text)), followed)
+	return tokens
 }
 
-// TestKeySet: the newest set that can be used judges; its no is final when a newer one would have come.
+// TestKeySet: a usable key set verifies signatures. One that it does not verify is
+// forged only when there is no newer set. Without a usable set the answer is Unknown.
 func TestKeySet(t *testing.T) {
-	tokens := NewTokens()
 	one, other := signed(t, oneRSA(), "a.b"), signed(t, otherRSA(), "a.b")
-	want := func(when string, first, second auth.Answer) {
+	want := func(when string, tokens *Tokens, first, second auth.Answer) {
 		t.Helper()
 		for i, s := range []auth.Signature{one, other} {
 			if got := tokens.judge.RS256(t.Context(), s); got != []auth.Answer{first, second}[i] {
@@ -79,46 +69,55 @@ func TestKeySet(t *testing.T) {
 			}
 		}
 	}
-	want("no set", auth.Unknown, auth.Unknown)
-	bring(t, tokens, "no set", true)
-	want("a broken one first", auth.Unknown, auth.Unknown)
-	bring(t, tokens, setOf(oneRSA()), true)
-	want("followed", auth.Good, auth.Bad)
-	bring(t, tokens, setOf(oneRSA()), false)
-	want("not followed", auth.Good, auth.Unknown)
-	bring(t, tokens, setOf(otherRSA()), true)
-	want("another set", auth.Bad, auth.Good)
-	for _, broken := range []string{"no set", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`} {
-		bring(t, tokens, broken, true)
-		want(broken, auth.Unknown, auth.Good) // a newer one is in its place, and nobody here knows it
-		bring(t, tokens, setOf(otherRSA()), true)
-		want(broken+", mended", auth.Bad, auth.Good)
+	want("no set", NewTokens(), auth.Unknown, auth.Unknown)
+	want("followed", bring(t, setOf(oneRSA()), true), auth.Good, auth.Bad)
+	want("not followed", bring(t, setOf(oneRSA()), false), auth.Good, auth.Unknown)
+	want("another set", bring(t, setOf(otherRSA()), true), auth.Bad, auth.Good)
+	for _, broken := range []string{"no set", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`, ""} {
+		want(broken, bring(t, broken, true), auth.Unknown, auth.Unknown)
 	}
-	bring(t, tokens, "", true)
-	want("an empty one", auth.Unknown, auth.Unknown)
 }
 
-// TestNewKeysAreForgotten: what the keys before said counts no more when there are others.
-func TestNewKeysAreForgotten(t *testing.T) {
-	tokens := NewTokens()
-	c := auth.Credential{Token: "eyJhbGciOiJIUzI1NiJ9.e30." + base64.RawURLEncoding.EncodeToString(make([]byte, 32))}
-	c.Claims.Expires = time.Now().Add(time.Hour)
-	asked := 0
-	genuine := func() {
-		t.Helper()
-		if err := tokens.Judge().Genuine(t.Context(), c, "daemon", func(context.Context) error { asked++; return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	genuine()
-	genuine()
-	if asked != 1 {
-		t.Fatalf("the daemon was asked %d times", asked)
-	}
-	bring(t, tokens, setOf(oneRSA()), true)
-	genuine()
-	if asked != 2 {
-		t.Errorf("after another key set the daemon was asked %d times", asked)
+// TestKeys: a worker uses each file as what it is, and closes it.
+func TestKeys(t *testing.T) {
+	_, text := selfSigned(t, oneRSA())
+	one, other := signed(t, oneRSA(), "a.b"), signed(t, otherRSA(), "a.b")
+	for _, tt := range []struct {
+		name       string
+		keys       ipc.Keys
+		files      [3]string
+		tls        bool
+		good, rest auth.Answer
+	}{
+		{"all", ipc.Keys{TLS: true, Authorities: true, Followed: true}, [3]string{string(text), string(text), setOf(oneRSA())}, true, auth.Good, auth.Bad},
+		{"no TLS", ipc.Keys{}, [3]string{"", "", setOf(oneRSA())}, false, auth.Good, auth.Unknown},
+		{"no key set", ipc.Keys{TLS: true, Followed: true}, [3]string{string(text)}, true, auth.Unknown, auth.Unknown},
+		{"none", ipc.Keys{Followed: true}, [3]string{}, false, auth.Unknown, auth.Unknown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			st := newStage(t, ipc.Setup{}, nil)
+			var fds []int
+			for _, text := range tt.files {
+				fd, err := unix.Dup(int(memory(t, []byte(text)).Fd()))
+				must(t, err)
+				fds = append(fds, fd)
+			}
+			st.use(&tt.keys, fds)
+			for i, fd := range fds {
+				if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
+					t.Errorf("file %d is still open: %v", i, err)
+				}
+			}
+			if _, err := st.secure.server(nil); (err == nil) != tt.tls {
+				t.Errorf("TLS is served: %t", err == nil)
+			}
+			if got := st.tokens.judge.RS256(t.Context(), one); got != tt.good {
+				t.Errorf("answer %d to its own signature", got)
+			}
+			if got := st.tokens.judge.RS256(t.Context(), other); got != tt.rest {
+				t.Errorf("answer %d to another key's", got)
+			}
+		})
 	}
 }
 
@@ -209,58 +208,41 @@ func TestKeeperGoes(t *testing.T) {
 	}
 }
 
-// TestTokensWaitForNoHandshake: as many handshakes as may wait for a keeper that is not there hold up no token.
+// TestTokensWaitForNoHandshake: the most handshakes that may wait for a keeper
+// that does not sign hold up no token.
 func TestTokensWaitForNoHandshake(t *testing.T) {
-	handshakes := func(r *remote) {
-		for range 2 * maxAsked {
-			go func() { _, _ = r.sign(1, 1, []byte("handshake")) }()
+	tokens := NewTokens()
+	c := keeperEnd(t, tokens)
+	for range 2 * maxAsked {
+		go func() { _, _ = tokens.keeper.sign(1, []byte("handshake")) }()
+	}
+	answer := make(chan auth.Answer, 1)
+	for asked := 0; ; asked++ {
+		m, err := c.Receive()
+		if err != nil {
+			t.Fatalf("%v after %d handshakes, and nobody asked of the token", err, asked)
+		}
+		if q, ok := m.Message.(*ipc.Verify); ok {
+			_ = c.Send(&ipc.Verified{ID: q.ID, Verdict: ipc.Genuine})
+			break
+		}
+		if asked == maxAsked-1 { // no more of them have room
+			go func() {
+				answer <- tokens.keeper.verify(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)})
+				c.Close()
+			}()
 		}
 	}
-	signature := auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)}
-	t.Run("no keeper", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRemote()
-			handshakes(r)
-			synctest.Wait()
-			began := time.Now()
-			if got := r.verify(t.Context(), signature); got != auth.Unknown || time.Since(began) != 0 {
-				t.Errorf("answer %d after %s", got, time.Since(began))
-			}
-			time.Sleep(2 * signLimit) // they give up
-		})
-	})
-	t.Run("a keeper that does not sign", func(t *testing.T) {
-		tokens := NewTokens()
-		c := keeperEnd(t, tokens)
-		handshakes(tokens.keeper)
-		answer := make(chan auth.Answer, 1)
-		for asked := 0; ; asked++ {
-			m, err := c.Receive()
-			if err != nil {
-				t.Fatalf("%v after %d handshakes, and nobody asked of the token", err, asked)
-			}
-			if q, ok := m.Message.(*ipc.Verify); ok {
-				_ = c.Send(&ipc.Verified{ID: q.ID, Verdict: ipc.Genuine})
-				break
-			}
-			if asked == maxAsked-1 { // no more of them have room
-				go func() {
-					answer <- tokens.keeper.verify(t.Context(), signature)
-					c.Close()
-				}()
-			}
-		}
-		if got := <-answer; got != auth.Good {
-			t.Errorf("answer %d", got)
-		}
-	})
+	if got := <-answer; got != auth.Good {
+		t.Errorf("answer %d", got)
+	}
 }
 
 // TestWhoLeavesWaitsForNoKeeper: not for its answer, nor for room in a channel that it does not read.
 func TestWhoLeavesWaitsForNoKeeper(t *testing.T) {
 	tokens := NewTokens()
 	keeperEnd(t, tokens)
-	l := tokens.keeper.link
+	l := tokens.keeper.link.Load()
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	for {

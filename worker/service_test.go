@@ -1,0 +1,82 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/handlers"
+	"schedrestd/ipc"
+)
+
+// TestServiceGone: a question to a service that is not there, or that exits
+// before it answers, fails without waiting for any limit.
+func TestServiceGone(t *testing.T) {
+	signature := auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)}
+	for _, tt := range []struct {
+		name string
+		role ipc.Role
+		make func() (*remoteService, func() error)
+	}{
+		{"a change", ipc.Auditor, func() (*remoteService, func() error) {
+			c := newChanges()
+			return c.remoteService, func() error { _, err := c.Intend(context.Background(), handlers.Change{}); return err }
+		}},
+		{"a handshake", ipc.Keeper, func() (*remoteService, func() error) {
+			r := newRemote()
+			return r.remoteService, func() error { _, err := r.sign(1, []byte("handshake")); return err }
+		}},
+		{"a token", ipc.Keeper, func() (*remoteService, func() error) {
+			r := newRemote()
+			return r.remoteService, func() error {
+				if r.verify(context.Background(), signature) != auth.Unknown {
+					return nil
+				}
+				return errGone // which is all that Unknown can mean before any limit
+			}
+		}},
+		{"a name", ipc.Resolver, func() (*remoteService, func() error) {
+			e := NewErrands(nil)
+			return e.resolver, func() error { _, err := e.Name(false, 1); return err }
+		}},
+	} {
+		// The bubble's clock moves only while everything waits: it shows any
+		// wait for a limit.
+		run := func(when string, f func(t *testing.T, service *remoteService, ask func() error) error) {
+			t.Run(tt.name+", "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					service, ask := tt.make()
+					began := time.Now()
+					if err := f(t, service, ask); !errors.Is(err, errGone) || time.Since(began) != 0 {
+						t.Errorf("%v after %s", err, time.Since(began))
+					}
+				})
+			})
+		}
+		connect := func(t *testing.T, service *remoteService) *ipc.Channel {
+			t.Helper()
+			c, fd, err := ipc.Pair(tt.role, ipc.Worker)
+			must(t, err)
+			must(t, service.connect(fd))
+			return c
+		}
+		run("never there", func(_ *testing.T, _ *remoteService, ask func() error) error { return ask() })
+		run("gone", func(t *testing.T, service *remoteService, ask func() error) error {
+			must(t, connect(t, service).Close())
+			<-service.link.Load().gone
+			return ask()
+		})
+		run("exits when asked", func(t *testing.T, service *remoteService, ask func() error) error {
+			c := connect(t, service)
+			failed := make(chan error, 1)
+			go func() { failed <- ask() }()
+			_, err := c.Receive()
+			must(t, err)
+			must(t, c.Close())
+			return <-failed
+		})
+	}
+}
