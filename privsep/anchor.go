@@ -30,7 +30,7 @@ type anchor struct {
 
 // enterPIDs has processes that the calling thread starts be born in a PID namespace of their own. When it fails they are
 // born where they were.
-func (s *spawner) enterPIDs(c Config) error {
+func (s *spawner) enterPIDs() error {
 	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return errs.Wrap(err, errs.Unsupported, "find the PID namespace")
@@ -43,7 +43,7 @@ func (s *spawner) enterPIDs(c Config) error {
 		err = root.LeaveProc()
 	}
 	if err == nil {
-		if s.anchor, err = s.drop(c, security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}); err == nil {
+		if s.anchor, err = s.drop(security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}); err == nil {
 			return nil
 		}
 	}
@@ -59,14 +59,14 @@ func (s *spawner) enterPIDs(c Config) error {
 }
 
 // drop starts an anchor, and returns when it holds.
-func (s *spawner) drop(c Config, who security.Identity) (*anchor, error) {
+func (s *spawner) drop(who security.Identity) (*anchor, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "make a line to the first process")
 	}
 	line := os.NewFile(uintptr(fds[0]), "line to the first process")
-	b := birth{role: ipc.Worker, program: s.program, threads: 1, who: who,
-		argv: append(slices.Clone(s.argv), fmt.Sprintf("%d,%d", c.seal(), c.mostPIDs()), ipc.AnchorMode)}
+	b := birth{role: ipc.Worker, program: s.Worker, threads: 1, who: who,
+		argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Seal, s.PIDs), ipc.AnchorMode)}
 	pid, pidfd, err := s.execute(b, fds[1], int(s.null.Fd()))
 	unix.Close(fds[1])
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *spawner) drop(c Config, who security.Identity) (*anchor, error) {
 	_ = unix.SetNonblock(pidfd, true)
 	a := &anchor{pid: pid, pidfd: os.NewFile(uintptr(pidfd), "first process"), line: line, over: make(chan struct{})}
 	go a.reap()
-	limit := unix.NsecToTimeval(int64(c.StartLimit))
+	limit := unix.NsecToTimeval(int64(s.StartLimit))
 	_ = unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
 	var said [512]byte
 	n, err := unix.Read(fds[0], said[:])
@@ -85,7 +85,7 @@ func (s *spawner) drop(c Config, who security.Identity) (*anchor, error) {
 	}
 	a.stop()
 	if err == nil && n == 0 {
-		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing, as %s of another build would", s.program.Name())
+		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing, as %s of another build would", s.Worker.Name())
 	}
 	if err != nil {
 		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing (%v)", err)

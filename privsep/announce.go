@@ -109,3 +109,11 @@ func prefixes(list []netip.Prefix, more ...string) string {
 	}
 	return cmp.Or(strings.Join(append(words, more...), ","), "none")
 }
+
+// because is why, when it is so.
+func because(so bool, why string) string {
+	if so {
+		return why
+	}
+	return ""
+}

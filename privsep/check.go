@@ -65,7 +65,7 @@ type check struct {
 }
 
 func (k *check) run() error {
-	sealed, probes, acts, err := k.spawner.recite(k.config, k.config.anyWorker(k.who))
+	sealed, probes, acts, err := k.spawner.recite()
 	if err != nil {
 		return err
 	}
@@ -88,9 +88,8 @@ func (k *check) run() error {
 
 // verdict ends the page.
 func (k *check) verdict() error {
-	c := k.config
-	c.Switches.RequireConfinement = k.required
-	if err := k.spawner.satisfy(c, k.who); err != nil {
+	k.spawner.Switches.RequireConfinement = k.required
+	if err := k.spawner.satisfy(); err != nil {
 		k.say("\nNot all is on, and all is required (require_confinement): such a start fails.\n")
 		return err
 	}
@@ -98,7 +97,7 @@ func (k *check) verdict() error {
 		k.say("\nNot all is on that this start could have.\n")
 		return errs.New(errs.Unsupported, "confinement: %s", strings.Join(k.wrong, "; ")).WithHint("%s", k.hint())
 	}
-	if k.layers.any(isMissing, func(p part) bool { return p.usual(k.who) && parts[p].reach == wherePermitted }) {
+	if k.layers.any(isMissing, func(p part) bool { return p.usual(k.who.root) && parts[p].reach == wherePermitted }) {
 		k.say("\nAll is on that a start %s can have where no more is permitted to it.\n", k.kind())
 		return nil
 	}
@@ -112,8 +111,8 @@ func (k *check) hint() string {
 	if len(k.layers.list(isOff)) > 0 || k.who.unfit != nil {
 		list = append(list, "what is switched off is so by SCHEDRESTD_SECURITY")
 	}
-	if k.layers.any(isMissing, func(p part) bool { return !p.usual(k.who) }) {
-		list = append(list, cmp.Or(k.layers.remedy(k.who), "the table above has the reasons"))
+	if k.layers.any(isMissing, func(p part) bool { return !p.usual(k.who.root) }) {
+		list = append(list, cmp.Or(k.layers.remedy(k.who.root), "the table above has the reasons"))
 	}
 	return cmp.Or(strings.Join(list, "; "), "the table above has the reasons")
 }
@@ -174,7 +173,7 @@ func (k *check) table() {
 		switch {
 		case l.is == isOn:
 			row(name, "on", l.as)
-		case l.is == isMissing && part(p).usual(k.who):
+		case l.is == isMissing && part(p).usual(k.who.root):
 			row(name, "off", l.why.Error()+": takes a start as root")
 		case k.layers.lacks(part(p)):
 			row(name, "off", because(l.is == isOff, "switched off: ")+l.why.Error())
@@ -189,7 +188,7 @@ func (k *check) die(acts []string) error {
 		k.say("\n%d things that should kill were not tried: they kill nobody (audit_confinement).\n", len(acts))
 		return nil
 	}
-	_, wrong, err := k.spawner.commit(k.config, k.config.anyWorker(k.who), acts)
+	_, wrong, err := k.spawner.commit(acts)
 	if err != nil {
 		return err
 	}

@@ -192,7 +192,7 @@ func TestCheckFinds(t *testing.T) {
 func TestCheckRequires(t *testing.T) {
 	needCage(t)
 	const ends = "part of the confinement can't be had by this start, and all of it is required (require_confinement): "
-	some := Config{SharedRoot: true, Switches: security.Switches{RequireConfinement: true}}
+	some := Config{Switches: security.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
 	if os.Geteuid() == 0 {
 		some.Service = identityOf("nobody", "nogroup", "")
 	}
@@ -201,16 +201,16 @@ func TestCheckRequires(t *testing.T) {
 		t.Errorf("without a part: exit status %d:\n%s", status, out)
 	}
 	said := out[strings.Index(out, ends):]
-	if text, hint := launch(t, nil, some).failure(); strings.TrimSpace(said) != text || !strings.Contains(text, "root of their own (shared)") || !strings.Contains(hint, "--check-confinement") {
+	if text, hint := launch(t, nil, some).failure(); strings.TrimSpace(said) != text || !strings.Contains(text, "IPC namespace (disable_unshare_sysv)") || !strings.Contains(hint, "--check-confinement") {
 		t.Errorf("the start ends with %q, hint %q; the check with %q", text, hint, said)
 	}
 	if os.Geteuid() != 0 {
 		return
 	}
-	if text, _ := launch(t, plain(t), Config{Switches: some.Switches}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
+	if text, _ := launch(t, plain(t), Config{Switches: security.Switches{RequireConfinement: true}}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
 		t.Errorf("in a group that can't be dropped: %q", text)
 	}
-	all := Config{Service: identityOf("nobody", "nogroup", ""), Switches: some.Switches}
+	all := Config{Service: identityOf("nobody", "nogroup", ""), Switches: security.Switches{RequireConfinement: true}}
 	out, status = inspect(t, nil, all)
 	if on := strings.Contains(out, "Landlock                           on"); on != (status == 0) {
 		t.Errorf("as root: exit status %d:\n%s", status, out)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
@@ -36,7 +37,6 @@ type Config struct {
 	ResolverArgv []string
 	Auditor      string // the auditor's program; "" is schedrestd-auditor beside this program
 	AuditorArgv  []string
-	SharedRoot   bool        // workers and keeper see the machine's file system; tests play some that write to it
 	Workers      int         // size of the pool
 	Connections  int         // --max-connections
 	PerSource    int         // connections of one source (see there); 0 is no limit, with become_user half of Connections
@@ -132,6 +132,9 @@ func (c Config) complete() (Config, error) {
 	c.LogRate = cmp.Or(c.LogRate, defaultLogRate)
 	c.DialBurst = cmp.Or(c.DialBurst, defaultDialBurst)
 	c.DialRate = cmp.Or(c.DialRate, defaultDialRate)
+	if c.Output == nil {
+		c.Output = os.Stderr
+	}
 	if len(c.Argv) == 0 {
 		c.Argv = []string{programName}
 	}
@@ -222,3 +225,40 @@ func (c Config) checkFiles() error {
 	}
 	return nil
 }
+
+// otherThreads is how many threads of a process's wait at one time, as a rule.
+const otherThreads = 16
+
+// mostPIDs is how many processes and threads there may be in the PID namespace of workers and keeper, where the kernel bounds
+// that: enough for what they need with several generations of workers, and no more, so that captured ones leave room
+// for the parent in whatever limit the service has (TasksMax=).
+func (c Config) mostPIDs() int {
+	workers := 4 * (c.Threads + c.Workers*otherThreads)
+	lazy := min(c.Threads, 2) + otherThreads
+	switch {
+	case c.Switches.WorkerPerConnection:
+		workers = (c.Connections + 1) * lazy
+	case c.Switches.BecomeUser:
+		workers = (2*c.Identities + 1) * lazy
+	}
+	services := 2*(c.Threads+otherThreads) + 2*(1+otherThreads) // keeper and auditor
+	return workers + services + (atOnce+1)*otherThreads         // those that are to die, and the anchor
+}
+
+// anyWorker is who dies, and is tried, for workers of identities that are not known yet.
+func (c Config) anyWorker(who service) security.Identity {
+	if c.Switches.BecomeUser {
+		// Nobody has come yet, and no user's word decides whether others are served.
+		return security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
+	}
+	return who.Identity
+}
+
+// spawnOptions is what a spawner of processes of who needs.
+func (c Config) spawnOptions(who service, program, keeper *os.File) options {
+	return options{Root: who.root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
+		StartLimit: c.StartLimit, Worker: program, Argv: c.Argv, Keeper: keeper, Output: c.Output, Log: c.Log}
+}
+
+// newQuota returns the quota of what a process may log.
+func (c Config) newQuota() *quota { return newQuota(float64(c.LogBurst), float64(c.LogRate)) }

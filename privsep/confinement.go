@@ -15,28 +15,28 @@ import (
 // satisfy ends a start that leaves out, or has switched off, a part of the cage, where all of it is required. Every way to start
 // comes by here before the first worker is started. What only a worker finds out, it refuses to serve
 // for (ipc.SealRequire).
-func (s *spawner) satisfy(c Config, who service) error {
-	if !c.Switches.RequireConfinement {
+func (s *spawner) satisfy() error {
+	if !s.Switches.RequireConfinement {
 		return nil
 	}
 	lacks := append(s.layers.list(isMissing), s.layers.list(isOff)...)
 	if len(lacks) == 0 {
 		return nil
 	}
-	help := s.layers.remedy(who)
+	help := s.layers.remedy(s.Root)
 	return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", strings.Join(lacks, ", ")).
 		WithHint("%sschedrestd --check-confinement shows each part, and without require_confinement the rest is used", because(help != "", help+"; "))
 }
 
 // remedy is what a start takes that has what this one could not have; "" where it lacks nothing that another start on this
 // kernel has.
-func (l layers) remedy(who service) string {
+func (l layers) remedy(root bool) string {
 	closed := l.any(isMissing, func(p part) bool { return parts[p].flag != 0 || p == emptyBounding })
 	inGroups := l[noGroups].is == isMissing
 	if !closed && !inGroups {
 		return ""
 	}
-	if who.root {
+	if root {
 		return "root needs CAP_SYS_ADMIN and CAP_SETPCAP at the start, which it gives up (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"
 	}
 	return "start as root with -u USER; or " + because(closed, permits(l[userNamespace].why)) + because(closed && inGroups, ", and ") +
@@ -64,8 +64,8 @@ func permits(err error) string {
 
 // announce logs, once, what of the cage is on and what is not. To each client of an inetd it is told
 // only where more is left out than always is by who is not root.
-func (s *spawner) announce(c Config, who service, sealed security.Sealed) {
-	layers := s.layers.closed(c.seal(), sealed)
+func (s *spawner) announce(sealed security.Sealed) {
+	layers := s.layers.closed(s.Seal, sealed)
 	attrs := []any{"on", strings.Join(layers.list(isOn), ", ")}
 	if off := layers.list(isOff); len(off) > 0 {
 		attrs = append(attrs, "off", strings.Join(off, ", "))
@@ -73,9 +73,9 @@ func (s *spawner) announce(c Config, who service, sealed security.Sealed) {
 	level := slog.LevelInfo
 	if left := layers.list(isMissing); len(left) > 0 {
 		attrs = append(attrs, "left_out", strings.Join(left, ", "))
-		if !c.Setup.Inetd || layers.any(isMissing, func(p part) bool { return !p.usual(who) }) {
+		if !s.OneClient || layers.any(isMissing, func(p part) bool { return !p.usual(s.Root) }) {
 			level = slog.LevelWarn
 		}
 	}
-	c.Log.Log(context.Background(), level, "confinement of the workers", attrs...)
+	s.Log.Log(context.Background(), level, "confinement of the workers", attrs...)
 }

@@ -12,17 +12,17 @@ import (
 
 // employ starts a process, and tells it setup, of which its limit of tasks is a part, and what it is to find itself in. Whoever dies before he can be told anything is heard to have died, as one who dies later is.
 // Where the PID namespace has ended, the process is started in the next one.
-func (s *spawner) employ(b birth, c Config, room *quota, setup func(p *process, tasks uint64) ipc.Message) (*process, error) {
+func (s *spawner) employ(b birth, room *quota, setup func(p *process, tasks uint64) ipc.Message) (*process, error) {
 	s = s.inUse()
-	p, err := s.launch(b, outputOf(c), room)
+	p, err := s.launch(b, room)
 	if errors.Is(err, unix.ENOMEM) && s.next != nil && s.anchor.ends() { // no process starts in a namespace that is ending
-		return s.employ(b, c, room, setup)
+		return s.employ(b, room, setup)
 	}
 	if err != nil {
 		return nil, err
 	}
 	tasks := s.tasks(b.threads)
-	expect := s.expect(b, c.files(), tasks)
+	expect := s.expect(b, tasks)
 	for _, m := range []ipc.Message{setup(p, tasks), &expect} {
 		err := p.channel.TrySend(m)
 		if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {

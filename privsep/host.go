@@ -59,19 +59,19 @@ func (m *means) begin(c Config, who service, program, keeper *os.File) (err erro
 		return err
 	}
 	m.outlet.look(c.Log)
-	if m.spawner, err = startSpawner(c, who, program, keeper); err != nil {
+	if m.spawner, err = startSpawner(c.spawnOptions(who, program, keeper)); err != nil {
 		return err
 	}
-	m.spawner.prepare(c, who, spareNamespaces)
+	m.spawner.prepare(spareNamespaces)
 	if m.resolver != nil {
-		if m.plain, err = startPlainSpawner(c, who); err != nil {
+		if m.plain, err = startPlainSpawner(c.spawnOptions(who, nil, nil)); err != nil {
 			return err
 		}
 	}
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
-	return m.spawner.satisfy(c, who)
+	return m.spawner.satisfy()
 }
 
 // end ends what began, and with it whatever process is left.

@@ -45,7 +45,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	}
 	c.kernelTells = client.Network != ipc.TCP
 	c.Setup = c.setup(who)
-	program, err := openProgram(c.Program, who)
+	program, err := openProgram(c.Program, who.Identity, who.root)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (v *visit) hear() error {
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
 			late.Stop()
-			v.spawner.announce(v.config, v.who, security.Sealed(*m))
+			v.spawner.announce(security.Sealed(*m))
 			v.config.announceRules()
 			if err = v.keys.give(v.worker.channel); err == nil {
 				err = v.resolver.startWhenUsed(v.plain, v.worker)

@@ -56,7 +56,7 @@ const (
 
 // newKeeper opens the keeper's program. That it can't be is of no account until it is needed.
 func newKeeper(c Config, who service, settle func(bool) error, accuse func(uint32, string)) (*keeper, error) {
-	k := &keeper{config: c, who: who, log: c.Log, room: newQuota(c), settle: settle, accuse: accuse, accused: rate.New(mostAccused, accusedRate, time.Now()), quit: make(chan struct{}), wake: make(chan struct{}, 1),
+	k := &keeper{config: c, who: who, log: c.Log, room: c.newQuota(), settle: settle, accuse: accuse, accused: rate.New(mostAccused, accusedRate, time.Now()), quit: make(chan struct{}), wake: make(chan struct{}, 1),
 		more: make(chan struct{}), kept: make(chan *ipc.Kept, 1)}
 	self := service{Identity: who.Identity, root: who.root}
 	if who.root {
@@ -73,7 +73,7 @@ func newKeeper(c Config, who service, settle func(bool) error, accuse func(uint3
 		k.self = []security.Identity{who.Identity}
 	}
 	var err error
-	if k.program, err = openAs("keeper", c.Keeper, keeperName, self, self.UID, who.UID); err != nil {
+	if k.program, err = openAs("keeper", c.Keeper, keeperName, self.Identity, self.root, self.UID, who.UID); err != nil {
 		k.missing = errs.New(errs.Invalid, "%v", err).WithHint("%s", errs.HintOf(err))
 	}
 	return k, nil
@@ -231,8 +231,8 @@ func (k *keeper) isStopped() bool {
 // spawn starts a keeper process.
 func (k *keeper) spawn() (p *process, err error) {
 	for _, as := range k.self {
-		born := birth{role: ipc.Keeper, program: k.program, who: as, argv: append([]string{keeperName}, k.config.KeeperArgv...), threads: k.config.Threads}
-		p, err = k.spawner.employ(born, k.config, k.room, func(_ *process, tasks uint64) ipc.Message {
+		born := birth{role: ipc.Keeper, program: k.program, who: as, argv: append([]string{keeperName}, k.config.KeeperArgv...), threads: k.config.Threads, files: k.config.files()}
+		p, err = k.spawner.employ(born, k.room, func(_ *process, tasks uint64) ipc.Message {
 			return &ipc.ServiceSetup{Files: uint32(k.config.files()), Tasks: uint32(tasks), LogLevel: k.config.Setup.LogLevel, Seal: k.config.Setup.Seal &^ ipc.SealUnix}
 		})
 		if !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace

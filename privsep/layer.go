@@ -35,27 +35,27 @@ const (
 var parts = [allParts]struct {
 	name    string
 	reach   reach
-	unasked func(Config) string          // why it is not asked for; "": it is
-	flag    uintptr                      // of the namespace that it is
-	link    string                       // that shows it, in /proc/PID/ns
-	enter   func(*spawner, Config) error // done once, as root, by the thread that processes are born of; nil: it comes another way
-	escape  string                       // what is left to who captures a worker where it is not on
+	unasked func(options) string // why it is not asked for; "": it is
+	flag    uintptr              // of the namespace that it is
+	link    string               // that shows it, in /proc/PID/ns
+	enter   func(*spawner) error // done once, as root, by the thread that processes are born of; nil: it comes another way
+	escape  string               // what is left to who captures a worker where it is not on
 }{
 	descriptorTable: {name: "descriptor table of their own",
-		unasked: func(c Config) string { return because(c.Switches.DisableUnshareFiles, "disable_unshare_files") }},
+		unasked: func(o options) string { return because(o.Switches.DisableUnshareFiles, "disable_unshare_files") }},
 	userNamespace: {name: "user namespace", flag: unix.CLONE_NEWUSER, link: "user"}, // for each process one, and no thread can enter it
 	ipcNamespace: {name: "IPC namespace", flag: unix.CLONE_NEWIPC, link: "ipc",
-		unasked: func(c Config) string { return because(c.Switches.DisableUnshareSysV, "disable_unshare_sysv") },
-		enter:   func(*spawner, Config) error { return unix.Unshare(unix.CLONE_NEWIPC) }},
+		unasked: func(o options) string { return because(o.Switches.DisableUnshareSysV, "disable_unshare_sysv") },
+		enter:   func(*spawner) error { return unix.Unshare(unix.CLONE_NEWIPC) }},
 	networkNamespace: {name: "network namespace", flag: unix.CLONE_NEWNET, link: "net",
-		enter:  func(*spawner, Config) error { return unix.Unshare(unix.CLONE_NEWNET) },
+		enter:  func(*spawner) error { return unix.Unshare(unix.CLONE_NEWNET) },
 		escape: "one that found a hole in the filter would be in the machine's network: there is no network namespace"},
 	ownRoot: {name: "root of their own", reach: wherePermitted, flag: unix.CLONE_NEWNS, link: "mnt",
-		unasked: func(c Config) string { return because(c.SharedRoot, "shared") },
+		unasked: func(o options) string { return because(o.sharedRoot, "shared") },
 		enter:   (*spawner).enterRoot},
 	pidNamespace: {name: "PID namespace", reach: wherePermitted, flag: unix.CLONE_NEWPID, link: "pid",
-		unasked: func(c Config) string { // his worker is not worth two processes
-			return because(c.Setup.Inetd && !c.Switches.RequireConfinement, "one client")
+		unasked: func(o options) string { // his worker is not worth two processes
+			return because(o.OneClient && !o.Switches.RequireConfinement, "one client")
 		},
 		enter:  (*spawner).enterPIDs,
 		escape: "one that found a hole in the filter, and in Landlock where that denies signals, could signal its user's other processes: there is no PID namespace"},
@@ -63,8 +63,8 @@ var parts = [allParts]struct {
 	noNewPrivs:    {name: "no_new_privs"},
 	noGroups:      {name: "dropping of supplementary groups", reach: rootAlone},
 	callFilter: {name: "system call filter",
-		unasked: func(c Config) string {
-			return because(c.Switches.AuditConfinement, "audit_confinement: it logs, and kills nobody")
+		unasked: func(o options) string {
+			return because(o.Switches.AuditConfinement, "audit_confinement: it logs, and kills nobody")
 		},
 		escape: "all that the filter should kill for (audit_confinement)"},
 	landlock: {name: "Landlock"},
@@ -82,7 +82,7 @@ const (
 )
 
 // usual tells whether the absence of p is no fault of this kind of start.
-func (p part) usual(who service) bool { return !who.root && parts[p].reach != everyStart }
+func (p part) usual(root bool) bool { return !root && parts[p].reach != everyStart }
 
 // layers is what became of each part.
 type layers [allParts]layer

@@ -48,7 +48,7 @@ func TestAbsent(t *testing.T) {
 		{"nothing was tried", new(spawner), ipcNamespace, found(unix.EPERM)},
 		{"… for the namespace, either", new(spawner), userNamespace, layer{}},
 	} {
-		if got := tt.s.enter(tt.p, Config{}, 0); got != tt.want {
+		if got := tt.s.enter(tt.p, 0); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
@@ -62,7 +62,7 @@ func TestPermits(t *testing.T) {
 		if err != nil {
 			l[userNamespace] = found(err)
 		}
-		if got := l.remedy(service{}); !strings.Contains(got, want) || strings.Contains(got, "max_user_namespaces") != (err == unix.ENOSPC) {
+		if got := l.remedy(false); !strings.Contains(got, want) || strings.Contains(got, "max_user_namespaces") != (err == unix.ENOSPC) {
 			t.Errorf("%v: %q", err, got)
 		}
 	}
@@ -74,7 +74,7 @@ func TestPermits(t *testing.T) {
 		"a group":               {layers{noGroups: found(unix.EPERM)}, root + group},
 		"what the kernel lacks": {layers{landlock: found(errNoLandlock)}, ""},
 	} {
-		if got := tt.l.remedy(service{}); got != tt.want {
+		if got := tt.l.remedy(false); got != tt.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -84,7 +84,7 @@ func TestPermits(t *testing.T) {
 func TestLayers(t *testing.T) {
 	born := layers{ipcNamespace: found(nil), networkNamespace: found(unix.EPERM), ownRoot: found(unix.EINVAL), noNewPrivs: found(nil)}
 	audit := born
-	audit[callFilter] = new(spawner).enter(callFilter, Config{Switches: security.Switches{AuditConfinement: true}}, 0)
+	audit[callFilter] = (&spawner{options: options{Switches: security.Switches{AuditConfinement: true}}}).enter(callFilter, 0)
 	const (
 		network = "one that found a hole in the filter would be in"
 		files   = "one that found a hole in the filter and in Landlock would see"

@@ -363,25 +363,24 @@ func TestLogWeighed(t *testing.T) {
 
 // TestQuotas: what a worker may log is its place's, and places whose quota is full are forgotten.
 func TestQuotas(t *testing.T) {
-	c := Config{LogBurst: 10, LogRate: 10}
 	var qs quotas
 	for range 10 {
-		if !qs.of(1, 0, c).admit(1, time.Now()) {
+		if !qs.of(1, 0, 10, 10).admit(1, time.Now()) {
 			t.Fatal("a line is refused that there is room for")
 		}
 	}
-	again := qs.of(1, 0, c).admit(1, time.Now())
-	sibling := qs.of(1, 1, c).admit(1, time.Now())
-	other := qs.of(2, 0, c).admit(1, time.Now())
+	again := qs.of(1, 0, 10, 10).admit(1, time.Now())
+	sibling := qs.of(1, 1, 10, 10).admit(1, time.Now())
+	other := qs.of(2, 0, 10, 10).admit(1, time.Now())
 	if again || !sibling || !other {
 		t.Errorf("after its lines: %t, its sibling %t, another's %t", again, sibling, other)
 	}
 	for _, q := range qs.list {
-		full := newQuota(c) // as it is after a while
+		full := newQuota(10, 10) // as it is after a while
 		q.lines, q.bytes = full.lines, full.bytes
 	}
 	for uid := range uint32(mostQuotas) {
-		qs.of(100+uid, 0, c)
+		qs.of(100+uid, 0, 10, 10)
 	}
 	if qs.list[place{1, 0}] != nil || len(qs.list) > mostQuotas {
 		t.Errorf("%d quotas", len(qs.list))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,14 +26,6 @@ const maxLine = 2048
 // A process may be compromised. It can neither fill the disk at will, nor forge lines of
 // others, nor send codes to a terminal; in LINE it may claim to be another one.
 type output struct{ io.Writer }
-
-// outputOf is where c has processes' lines go.
-func outputOf(c Config) output {
-	if c.Output == nil {
-		return output{os.Stderr}
-	}
-	return output{c.Output}
-}
 
 // write writes one line of a process in one call, so that lines are not mixed.
 func (o output) write(now time.Time, label, line string) {
@@ -149,9 +140,9 @@ type quota struct {
 // lineSize is what a line has on the average, in bytes: a request's has as many.
 const lineSize = 200
 
-func newQuota(c Config) *quota {
-	now, burst, perSecond := time.Now(), float64(c.LogBurst), float64(c.LogRate)
-	return &quota{lines: rate.New(burst, perSecond, now), bytes: rate.New(lineSize*burst, lineSize*perSecond, now)}
+func newQuota(lines, perSecond float64) *quota {
+	now := time.Now()
+	return &quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(lineSize*lines, lineSize*perSecond, now)}
 }
 
 // admit reports whether there is room for a line of so many bytes, and takes it.
@@ -184,7 +175,7 @@ type place struct {
 const mostQuotas = 1000
 
 // of is the quota of the i-th worker of that user.
-func (qs *quotas) of(uid uint32, i int, c Config) *quota {
+func (qs *quotas) of(uid uint32, i int, lines, perSecond float64) *quota {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	at := place{uid, i}
@@ -198,7 +189,7 @@ func (qs *quotas) of(uid uint32, i int, c Config) *quota {
 	if qs.list == nil {
 		qs.list = map[place]*quota{}
 	}
-	q := newQuota(c)
+	q := newQuota(lines, perSecond)
 	qs.list[at] = q
 	return q
 }

@@ -63,7 +63,7 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	}
 	p.setup.Variables = uint16(min(len(p.env), 1<<16-1))
 	var err error
-	if p.program, err = openAs("configuration reader", path, configName, p.identities()[0]); err != nil {
+	if p.program, err = openAs("configuration reader", path, configName, p.identities()[0].Identity, p.setup.Root); err != nil {
 		return nil, err
 	}
 	ready := make(chan error)
@@ -315,7 +315,7 @@ func (d *desk) open(m *ipc.OpenFile) (f *os.File, err error) {
 		f, _, err = guard.Open(m.Path, guard.Accounts)
 	case ipc.OpenWorker:
 		who := service{Identity: security.Identity{UID: become.Overflow, GID: become.Overflow}, root: d.root}
-		f, err = openProgram("", who)
+		f, err = openProgram("", who.Identity, who.root)
 	case ipc.OpenNothing:
 		_, err = os.Lstat(m.Path)
 	default:

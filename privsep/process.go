@@ -36,12 +36,13 @@ type birth struct {
 	role    ipc.Role
 	program *os.File
 	argv    []string
-	threads int // that run at one time
+	threads int    // that run at one time
+	files   uint64 // limit of open descriptors
 	who     security.Identity
 }
 
 // launch starts a process with a channel and a log of its own; room bounds what it may log.
-func (s *spawner) launch(b birth, out output, room *quota) (*process, error) {
+func (s *spawner) launch(b birth, room *quota) (*process, error) {
 	channel, theirs, err := ipc.Pair(ipc.Parent, b.role)
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (s *spawner) launch(b birth, out output, room *quota) (*process, error) {
 		// A process that this one left behind may hold the channel open.
 		time.AfterFunc(lastWords, func() { channel.Close() })
 	}()
-	go p.relay(label(b.role, p.number, p.pid, b.who.UID), out, room)
+	go p.relay(label(b.role, p.number, p.pid, b.who.UID), output{s.Output}, room)
 	return p, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/guard"
+	"schedrestd/security"
 )
 
 // The files of the programs, in the directory of this one.
@@ -26,13 +27,13 @@ const (
 // descriptor: neither a changed file nor a changed path can put another program
 // in its place, PATH is never asked, and it starts from a directory that its own
 // uid can't enter.
-func openProgram(path string, who service) (*os.File, error) {
-	return openAs("worker", path, programName, who, who.UID)
+func openProgram(path string, who security.Identity, root bool) (*os.File, error) {
+	return openAs("worker", path, programName, who, root, who.UID)
 }
 
 // openAs is openProgram for the program name, which is the one of what; never are those who
 // serve and must own nothing on the way.
-func openAs(what, path, name string, who service, never ...uint32) (*os.File, error) {
+func openAs(what, path, name string, who security.Identity, root bool, never ...uint32) (*os.File, error) {
 	if path == "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -40,7 +41,7 @@ func openAs(what, path, name string, who service, never ...uint32) (*os.File, er
 		}
 		path = filepath.Join(filepath.Dir(self), name)
 	}
-	f, err := findProgram(what, path, who, never)
+	f, err := findProgram(what, path, root, never)
 	if errs.KindOf(err) == errs.NotFound {
 		return nil, errs.New(errs.NotFound, "%v", err).
 			WithHint("%s belongs beside schedrestd: make build puts both into bin", name)
@@ -53,7 +54,8 @@ func openAs(what, path, name string, who service, never ...uint32) (*os.File, er
 		f.Close()
 		return nil, errs.New(errs.Invalid, "%s %s: not a regular file", what, path)
 	}
-	if !suits(st, who) {
+	// Without root the program is the user's own anyway.
+	if root && !suits(st, who) {
 		defer f.Close()
 		if f, err = copyProgram(f); err != nil {
 			return nil, err
@@ -63,8 +65,8 @@ func openAs(what, path, name string, who service, never ...uint32) (*os.File, er
 }
 
 // findProgram opens the file path; only root has to care who can change it.
-func findProgram(what, path string, who service, never []uint32) (*os.File, error) {
-	if who.root {
+func findProgram(what, path string, root bool, never []uint32) (*os.File, error) {
+	if root {
 		// A captured worker that could write here would be root at the next start.
 		never = slices.DeleteFunc(slices.Clone(never), func(uid uint32) bool { return uid == 0 })
 		trust := guard.Trust{Private: become.PrivateGroup, Never: never}
@@ -85,7 +87,7 @@ func findProgram(what, path string, who service, never []uint32) (*os.File, erro
 // program and not read it. Who executes what he can read is dumpable, and until the worker
 // has said otherwise a neighbour of the same uid could trace it, or take the channel to the
 // parent out of it.
-func suits(st unix.Stat_t, who service) bool {
+func suits(st unix.Stat_t, who security.Identity) bool {
 	shift := 0 // the bits for others
 	switch {
 	case st.Uid == who.UID:
@@ -94,7 +96,7 @@ func suits(st unix.Stat_t, who service) bool {
 		shift = 3
 	}
 	bits := st.Mode >> shift & 0o7
-	return bits&0o5 == 0o1 || !who.root // an ordinary user's program is his own anyway
+	return bits&0o5 == 0o1
 }
 
 // copyProgram makes a sealed copy in memory of a program that its owner alone may

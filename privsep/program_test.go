@@ -26,7 +26,7 @@ func TestWorkerCanNotReadItsProgram(t *testing.T) {
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
 			}
-			f, err := openProgram(path, service{root: true, Identity: security.Identity{UID: worker, GID: worker}})
+			f, err := openProgram(path, security.Identity{UID: worker, GID: worker}, true)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -71,7 +71,7 @@ func FuzzRelay(f *testing.F) {
 		defer r.Close()
 		var out bytes.Buffer
 		p := &process{log: r, silent: make(chan struct{})}
-		p.relay(label(ipc.Worker, 3, 4, 5), output{&out}, newQuota(Config{LogBurst: 1 << 20, LogRate: 1}))
+		p.relay(label(ipc.Worker, 3, 4, 5), output{&out}, newQuota(1<<20, 1))
 		for line := range strings.Lines(out.String()) {
 			said := strings.TrimSuffix(line, "\n")
 			if said == line || !prefix.MatchString(line) || len(line) > 2*maxLine {

@@ -70,12 +70,12 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	makeThreads(spareThreads)
 	announce(c, who, listeners)
-	signals = m.spawner.among(signals, c.Log)
-	sealed, err := m.spawner.proveDeath(c, who)
+	signals = m.spawner.among(signals)
+	sealed, err := m.spawner.proveDeath()
 	if err != nil {
 		return err
 	}
-	m.spawner.announce(c, who, sealed)
+	m.spawner.announce(sealed)
 	c.announceRules()
 	if err := resolver.start(m.plain); err != nil {
 		return err
@@ -113,7 +113,7 @@ func prepare(c Config) (Config, service, *os.File, error) {
 	if err != nil {
 		return c, who, nil, err
 	}
-	program, err := openProgram(c.Program, who)
+	program, err := openProgram(c.Program, who.Identity, who.root)
 	return c, who, program, err
 }
 

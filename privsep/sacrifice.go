@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/become"
 	"schedrestd/become/stage"
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -36,19 +35,19 @@ type sacrifice struct {
 }
 
 // sacrifice starts one.
-func (s *spawner) sacrifice(how ipc.Seal, who security.Identity, act string) (*sacrifice, error) {
+func (s *spawner) sacrifice(act string) (*sacrifice, error) {
 	logRead, logWrite, err := pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(logWrite)
-	argv := append(slices.Clone(s.argv), ipc.ActMode, strconv.Itoa(int(how)), act)
-	pid, pidfd, err := s.start(birth{role: ipc.Worker, program: s.program, argv: argv, threads: 1, who: who}, int(s.null.Fd()), logWrite)
+	argv := append(slices.Clone(s.Argv), ipc.ActMode, strconv.Itoa(int(s.Seal)), act)
+	pid, pidfd, err := s.start(birth{role: ipc.Worker, program: s.Worker, argv: argv, threads: 1, who: s.Identity}, int(s.null.Fd()), logWrite)
 	if err != nil {
 		logRead.Close()
 		return nil, err
 	}
-	return &sacrifice{act: act, program: s.program.Name(), pid: pid, pidfd: os.NewFile(uintptr(pidfd), "sacrifice"), log: logRead}, nil
+	return &sacrifice{act: act, program: s.Worker.Name(), pid: pid, pidfd: os.NewFile(uintptr(pidfd), "sacrifice"), log: logRead}, nil
 }
 
 // mostSaid bounds what one may say.
@@ -143,11 +142,11 @@ func unstarted(program, why string) error {
 const atOnce = 8
 
 // commit has each act done by a process of its own, and gives those that did not kill.
-func (s *spawner) commit(c Config, who security.Identity, acts []string) (sealed security.Sealed, wrong []string, err error) {
+func (s *spawner) commit(acts []string) (sealed security.Sealed, wrong []string, err error) {
 	for list := range slices.Chunk(acts, atOnce) {
 		var started []*sacrifice
 		for _, act := range list {
-			x, failed := s.sacrifice(c.seal(), who, act)
+			x, failed := s.sacrifice(act)
 			if failed != nil {
 				err = failed
 				break
@@ -155,7 +154,7 @@ func (s *spawner) commit(c Config, who security.Identity, acts []string) (sealed
 			started = append(started, x)
 		}
 		for _, x := range started { // each of them, whatever became of the others
-			how, why, failed := x.judge(c.StartLimit)
+			how, why, failed := x.judge(s.StartLimit)
 			if failed != nil {
 				err = failed
 			}
@@ -172,12 +171,12 @@ func (s *spawner) commit(c Config, who security.Identity, acts []string) (sealed
 }
 
 // recite has a process close the cage, and tell how that went and what can be tried.
-func (s *spawner) recite(c Config, who security.Identity) (sealed security.Sealed, probes, acts []string, err error) {
-	x, err := s.sacrifice(c.seal(), who, "")
+func (s *spawner) recite() (sealed security.Sealed, probes, acts []string, err error) {
+	x, err := s.sacrifice("")
 	if err != nil {
 		return sealed, nil, nil, err
 	}
-	said, status, err := x.end(c.StartLimit)
+	said, status, err := x.end(s.StartLimit)
 	sealed, closed := toldSealed(said)
 	if err == nil && (status != 0 || !closed) {
 		err = unclosed(x.program, said, status)
@@ -185,27 +184,18 @@ func (s *spawner) recite(c Config, who security.Identity) (sealed security.Seale
 	return sealed, told(said, ipc.SayProbe), told(said, ipc.SayAct), err
 }
 
-// anyWorker is who dies, and is tried, for workers of identities that are not known yet.
-func (c Config) anyWorker(who service) security.Identity {
-	if c.Switches.BecomeUser {
-		// Nobody has come yet, and no user's word decides whether others are served.
-		return security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
-	}
-	return who.Identity
-}
-
 // proveDeath has a handful die of what the cage forbids, before anybody is served. It gives how the cage is closed.
-func (s *spawner) proveDeath(c Config, who service) (sealed security.Sealed, err error) {
+func (s *spawner) proveDeath() (sealed security.Sealed, err error) {
 	if !security.Caged {
-		c.Log.Warn("the workers are confined by next to nothing: this build is for measuring what that costs")
+		s.Log.Warn("the workers are confined by next to nothing: this build is for measuring what that costs")
 		return sealed, nil
 	}
-	if c.Switches.AuditConfinement {
-		c.Log.Warn("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven")
-		sealed, _, _, err = s.recite(c, c.anyWorker(who))
+	if s.Switches.AuditConfinement {
+		s.Log.Warn("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven")
+		sealed, _, _, err = s.recite()
 		return sealed, err
 	}
-	sealed, wrong, err := s.commit(c, c.anyWorker(who), handful)
+	sealed, wrong, err := s.commit(handful)
 	if err == nil && len(wrong) > 0 {
 		err = errs.New(errs.Denied, "what the workers' cage forbids did not kill who did it: %s", strings.Join(wrong, "; ")).
 			WithHint("schedrestd --check-confinement shows all of it; SCHEDRESTD_SECURITY=audit_confinement serves without")

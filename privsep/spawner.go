@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,15 +26,12 @@ import (
 // inherits that at no cost, before its first instruction. It must not end while
 // workers live: their death signal hangs on the thread.
 type spawner struct {
-	root      bool    // identities can be changed
+	options
 	plain     bool    // its processes keep the machine's namespaces
 	thread    int     // its id
 	flags     uintptr // what each worker unshares between fork and exec
 	null      *os.File
-	program   *os.File
-	keeper    *os.File // its program; nil: there is none
-	stage     *os.File // this program, which root executes to start the others
-	argv      []string
+	stage     *os.File   // this program, which root executes to start the others
 	space     *root.Root // their file system; nil: the machine's
 	anchor    *anchor    // of their PID namespace; nil: it is the machine's
 	nest      *nest      // what each process has that is born in a user namespace of its own; nil: none is
@@ -45,18 +45,36 @@ type spawner struct {
 	over      chan struct{} // closed by stop
 }
 
+// options is what a spawner needs.
+type options struct {
+	Root       bool              // identities can be changed
+	Identity   security.Identity // of workers; without root the starter's
+	Switches   security.Switches
+	Seal       ipc.Seal      // how workers close their sandbox
+	OneClient  bool          // it serves one client and ends
+	PIDs       int           // most processes and threads in the PID namespace
+	StartLimit time.Duration // for a process to report
+	Worker     *os.File      // the worker's program
+	Argv       []string      // … and its arguments
+	Keeper     *os.File      // the keeper's program; nil: there is none
+	Output     io.Writer     // for lines of processes
+	Log        *slog.Logger
+
+	sharedRoot bool // processes keep the machine's file system, for tests
+}
+
 // startSpawner prepares the thread. Whatever capability that needs is dropped after it.
-func startSpawner(c Config, who service, program, keeper *os.File) (*spawner, error) {
-	return new(spawner).begin(c, who, program, keeper)
+func startSpawner(o options) (*spawner, error) {
+	return new(spawner).begin(o)
 }
 
 // startPlainSpawner prepares a thread whose processes keep the machine's file system and network,
 // which the resolver and the getent that it starts need.
-func startPlainSpawner(c Config, who service) (*spawner, error) {
-	return (&spawner{plain: true}).begin(c, who, nil, nil)
+func startPlainSpawner(o options) (*spawner, error) {
+	return (&spawner{plain: true}).begin(o)
 }
 
-func (s *spawner) begin(c Config, who service, program, keeper *os.File) (*spawner, error) {
+func (s *spawner) begin(o options) (*spawner, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
@@ -66,18 +84,18 @@ func (s *spawner) begin(c Config, who service, program, keeper *os.File) (*spawn
 		null.Close()
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
 	}
-	s.root, s.null, s.program, s.keeper, s.stage, s.argv = who.root, null, program, keeper, os.NewFile(uintptr(own), stage.Program), c.Argv
+	s.options, s.null, s.stage = o, null, os.NewFile(uintptr(own), stage.Program)
 	s.number, s.jobs, s.over = new(atomic.Uint32), make(chan func()), make(chan struct{})
-	if !c.Switches.DisableUnshareFiles {
+	if !o.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
 	}
-	if !c.Switches.DisableUnshareSysV {
+	if !o.Switches.DisableUnshareSysV {
 		s.flags |= unix.CLONE_SYSVSEM
 	}
 	ready := make(chan error)
 	go lockedBeside(func() { // locked, and never unlocked
 		s.thread = unix.Gettid()
-		err := s.diverge(c, who)
+		err := s.diverge()
 		ready <- err
 		if err != nil {
 			return
@@ -108,20 +126,20 @@ func environ(threads int) []string {
 
 // diverge makes the calling thread the one that workers inherit from. What a start
 // without root can't have is noted in layers.
-func (s *spawner) diverge(c Config, who service) error {
+func (s *spawner) diverge() error {
 	held, err := security.Held()
 	if err != nil {
 		return err
 	}
 	if !s.plain {
-		if s.nest = s.findNest(c, who, held); s.nest != nil {
+		if s.nest = s.findNest(held); s.nest != nil {
 			s.servers = new(servers)
 		}
 		for p := range allParts {
-			s.layers[p] = s.enter(p, c, held)
+			s.layers[p] = s.enter(p, held)
 		}
 	}
-	if who.root {
+	if s.Root {
 		if err := security.PassCapabilities(toBecome); err != nil {
 			return err
 		}
@@ -141,20 +159,20 @@ func (s *spawner) diverge(c Config, who service) error {
 	}
 	s.layers[noNewPrivs] = found(nil)
 	// A service manager that sets a group has it in the list, too.
-	if !who.root && slices.ContainsFunc(who.Groups, func(gid uint32) bool { return gid != who.GID }) {
+	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
 		s.layers[noGroups] = found(unix.EPERM)
 	}
 	return nil
 }
 
 // enter has the calling thread enter p, where that is how it is had.
-func (s *spawner) enter(p part, c Config, held security.Capabilities) layer {
+func (s *spawner) enter(p part, held security.Capabilities) layer {
 	row := &parts[p]
 	switch {
 	case s.nest.has(row.flag):
 		return found(nil)
-	case row.unasked != nil && row.unasked(c) != "":
-		return layer{is: isOff, why: errors.New(row.unasked(c))}
+	case row.unasked != nil && row.unasked(s.options) != "":
+		return layer{is: isOff, why: errors.New(row.unasked(s.options))}
 	case row.enter == nil && s.denied[p] == nil:
 		return layer{}
 	case !security.Caged:
@@ -162,20 +180,12 @@ func (s *spawner) enter(p part, c Config, held security.Capabilities) layer {
 	case row.enter == nil, !held.Has(unix.CAP_SYS_ADMIN):
 		return found(s.absent(p))
 	}
-	return found(row.enter(s, c))
-}
-
-// because is why, when it is so.
-func because(so bool, why string) string {
-	if so {
-		return why
-	}
-	return ""
+	return found(row.enter(s))
 }
 
 // enterRoot moves the calling thread into a file system that has the programs and little else.
-func (s *spawner) enterRoot(Config) error {
-	space := root.New(map[string]*os.File{programName: s.program, keeperName: s.keeper, stageName: s.stage})
+func (s *spawner) enterRoot() error {
+	space := root.New(map[string]*os.File{programName: s.Worker, keeperName: s.Keeper, stageName: s.stage})
 	defer space.Close()
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return errs.Wrap(err, errs.Unsupported, "enter a mount namespace")
@@ -188,9 +198,9 @@ func (s *spawner) enterRoot(Config) error {
 }
 
 // expect is the posture that a worker of who must find itself in.
-func (s *spawner) expect(b birth, files, tasks uint64) (p ipc.Posture) {
+func (s *spawner) expect(b birth, tasks uint64) (p ipc.Posture) {
 	who := b.who
-	cage := security.Cage{Identity: who, Writes: b.role == ipc.Auditor, Inherited: s.inherited, Files: files, Tasks: tasks}
+	cage := security.Cage{Identity: who, Writes: b.role == ipc.Auditor, Inherited: s.inherited, Files: b.files, Tasks: tasks}
 	if s.nest != nil {
 		cage.Inherited = s.ofUserNamespace()
 	}
@@ -241,7 +251,7 @@ func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error)
 		sys.Pdeathsig = syscall.SIGKILL // package syscall would take a parent out of sight for a dead one
 	}
 	if s.nest != nil {
-		s.nest.put(sys, b.who, s.root)
+		s.nest.put(sys, b.who, s.Root)
 	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
@@ -251,7 +261,7 @@ func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error)
 	}
 	path, argv := s.space.Path(b.program), b.argv
 	switch {
-	case s.root:
+	case s.Root:
 		// Not one instruction of the worker runs as root, and its user can't stop this thread: see package stage.
 		if path == "" {
 			path = stage.File(len(attr.Files))

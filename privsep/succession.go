@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"log/slog"
 	"os"
 
 	"schedrestd/errs"
@@ -19,17 +18,17 @@ const spareNamespaces = 2
 // prepare makes n spawners that may have to take over from s, or fewer: the
 // kernel bounds the number of namespaces. Processes must be as confined by them
 // as they are by s.
-func (s *spawner) prepare(c Config, who service, n int) {
-	if s.anchor == nil || c.Setup.Inetd {
+func (s *spawner) prepare(n int) {
+	if s.anchor == nil || s.OneClient {
 		return
 	}
 	for last := s; n > 0; n-- {
-		next, err := startSpawner(c, who, s.program, s.keeper)
+		next, err := startSpawner(s.options)
 		if err == nil && !next.layers.stand(s.layers) {
 			err = errs.New(errs.Unsupported, "its processes would be less confined: %v", next.layers.list(isMissing))
 		}
 		if err != nil {
-			c.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway ends when the last one that it has ends")
+			s.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway ends when the last one that it has ends")
 			if next != nil {
 				next.stop()
 			}
@@ -62,7 +61,7 @@ func (s *spawner) left() (n int) {
 // among returns signals, and among them the loss of the last anchor. The loss
 // of any other one is logged: the workers and the keeper died with it, and are
 // started again as after any death.
-func (s *spawner) among(signals <-chan os.Signal, log *slog.Logger) <-chan os.Signal {
+func (s *spawner) among(signals <-chan os.Signal) <-chan os.Signal {
 	if s.anchor == nil {
 		return signals
 	}
@@ -80,11 +79,11 @@ func (s *spawner) among(signals <-chan os.Signal, log *slog.Logger) <-chan os.Si
 					over = nil
 				case next.anchor.isLost():
 					over = nil
-					log.Error("namespace init exited", "pid", at.anchor.pid, "prepared_namespaces", 0, "hint", lossHint)
+					s.Log.Error("namespace init exited", "pid", at.anchor.pid, "prepared_namespaces", 0, "hint", lossHint)
 					both <- loss{}
 				default:
 					left := next.left()
-					log.Error("namespace init exited", "pid", at.anchor.pid, "prepared_namespaces", left,
+					s.Log.Error("namespace init exited", "pid", at.anchor.pid, "prepared_namespaces", left,
 						"hint", successionHint+because(left == 0, "; it is the last one: the gateway ends when its init exits"))
 					at, over = next, next.anchor.over
 				}

@@ -55,14 +55,13 @@ func serviceName(role ipc.Role) string { return "schedrestd-" + role.String() }
 
 // newSupervisor opens the program of a service. path is "" for the program beside this one.
 func newSupervisor(role ipc.Role, c Config, who service, path string, argv []string) (*supervisor, error) {
-	s := &supervisor{role: role, config: c, argv: append([]string{serviceName(role)}, argv...), room: newQuota(c),
+	s := &supervisor{role: role, config: c, argv: append([]string{serviceName(role)}, argv...), room: c.newQuota(),
 		accused: rate.New(mostAccused, accusedRate, time.Now()), quit: make(chan struct{}), clients: map[uint32]*serviceClient{}}
 	var err error
 	if s.as, err = serviceIdentities(who); err != nil {
 		return nil, err
 	}
-	self := service{Identity: s.as[0], root: who.root}
-	s.program, err = openAs(role.String(), path, serviceName(role), self, self.UID, who.UID)
+	s.program, err = openAs(role.String(), path, serviceName(role), s.as[0], who.root, s.as[0].UID, who.UID)
 	return s, err
 }
 
@@ -195,8 +194,8 @@ func (s *supervisor) live(ready func()) error {
 // spawn starts a process of the service.
 func (s *supervisor) spawn() (p *process, err error) {
 	for _, as := range s.as {
-		born := birth{role: s.role, program: s.program, who: as, argv: s.argv, threads: 1}
-		p, err = s.spawner.employ(born, s.config, s.room, func(_ *process, tasks uint64) ipc.Message {
+		born := birth{role: s.role, program: s.program, who: as, argv: s.argv, threads: 1, files: s.config.files()}
+		p, err = s.spawner.employ(born, s.room, func(_ *process, tasks uint64) ipc.Message {
 			return &ipc.ServiceSetup{Files: uint32(s.config.files()), Tasks: uint32(tasks), LogLevel: s.config.Setup.LogLevel, Seal: s.config.Setup.Seal &^ ipc.SealUnix}
 		})
 		if !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace

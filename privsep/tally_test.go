@@ -18,7 +18,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer program.Close()
-	s, err := startSpawner(Config{}, service{}, program, nil)
+	s, err := startSpawner(Config{}.spawnOptions(service{}, program, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,22 +74,3 @@ func (s *spawner) tasks(threads int) uint64 {
 	}
 	return min(mostOfUser, own.Max)
 }
-
-// otherThreads is how many threads of a process's wait at one time, as a rule.
-const otherThreads = 16
-
-// mostPIDs is how many processes and threads there may be in the PID namespace of workers and keeper, where the kernel bounds
-// that: enough for what they need with several generations of workers, and no more, so that captured ones leave room
-// for the parent in whatever limit the service has (TasksMax=).
-func (c Config) mostPIDs() int {
-	workers := 4 * (c.Threads + c.Workers*otherThreads)
-	lazy := min(c.Threads, 2) + otherThreads
-	switch {
-	case c.Switches.WorkerPerConnection:
-		workers = (c.Connections + 1) * lazy
-	case c.Switches.BecomeUser:
-		workers = (2*c.Identities + 1) * lazy
-	}
-	services := 2*(c.Threads+otherThreads) + 2*(1+otherThreads) // keeper and auditor
-	return workers + services + (atOnce+1)*otherThreads         // those that are to die, and the anchor
-}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/security"
 )
 
 func TestPrintable(t *testing.T) {
@@ -78,12 +79,12 @@ func TestPauseGrows(t *testing.T) {
 // TestProgramIsOutOfTheWay: whatever numbers descriptors have, a child puts none of its own in the place
 // of the program that it is about to execute.
 func TestProgramIsOutOfTheWay(t *testing.T) {
-	program, err := openProgram("/bin/true", service{})
+	program, err := openProgram("/bin/true", security.Identity{}, false)
 	if err != nil {
 		t.Skip(err)
 	}
 	defer program.Close()
-	s, err := startSpawner(Config{SharedRoot: true, Setup: ipc.Setup{Inetd: true}}, service{}, program, nil)
+	s, err := startSpawner(options{sharedRoot: true, OneClient: true, Worker: program, Output: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,21 +106,20 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 
 // TestDeadBeforeTold: who dies before he can be told anything is heard to have died, and how, whoever had him started.
 func TestDeadBeforeTold(t *testing.T) {
-	program, err := openProgram("/bin/true", service{})
+	program, err := openProgram("/bin/true", security.Identity{}, false)
 	if err != nil {
 		t.Skip(err)
 	}
 	defer program.Close()
-	s, err := startSpawner(Config{SharedRoot: true, Setup: ipc.Setup{Inetd: true}}, service{}, program, nil)
+	s, err := startSpawner(options{sharedRoot: true, OneClient: true, Worker: program, Output: io.Discard})
 	must(t, err)
 	defer s.stop()
-	c := Config{Log: slog.New(slog.DiscardHandler)}
 	for what, wait := range map[string]func(*process){
 		"dead":                   func(p *process) { <-p.dead },
 		"dead, and given up too": func(p *process) { <-p.dead; p.channel.Close() },
 	} {
 		born := birth{role: ipc.Worker, program: program, argv: []string{"true"}, threads: 1, who: self().Identity}
-		p, err := s.employ(born, c, newQuota(c), func(p *process, _ uint64) ipc.Message { wait(p); return new(ipc.Setup) })
+		p, err := s.employ(born, newQuota(1, 1), func(p *process, _ uint64) ipc.Message { wait(p); return new(ipc.Setup) })
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 			continue

@@ -69,15 +69,15 @@ func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool)
 
 // findNest tries what such a process can have, with one that closes its cage and ends; nil is nothing, or that none is needed. Why
 // others could not be had is left in s.denied.
-func (s *spawner) findNest(c Config, who service, held security.Capabilities) *nest {
-	if !security.Caged || s.root && (held.Has(unix.CAP_SYS_ADMIN) || c.Switches.DisableUserCheck) { // uid 0 can be put into none
+func (s *spawner) findNest(held security.Capabilities) *nest {
+	if !security.Caged || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // uid 0 can be put into none
 		return nil
 	}
 	for i := range nests {
-		if s.nest = &nests[i]; s.nest.has(unix.CLONE_NEWNS) && c.SharedRoot {
+		if s.nest = &nests[i]; s.nest.has(unix.CLONE_NEWNS) && s.sharedRoot {
 			continue
 		}
-		one, err := s.drop(c, c.anyWorker(who))
+		one, err := s.drop(s.Identity)
 		if err == nil {
 			one.stop()
 			return s.nest

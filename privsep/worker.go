@@ -37,8 +37,8 @@ type post struct {
 // hire starts a worker.
 func (m means) hire(c Config, at post) (*worker, error) {
 	setup, ports := c.Setup, uint32(0)
-	born := birth{role: ipc.Worker, program: m.spawner.program, argv: m.spawner.argv, threads: at.threads, who: at.who}
-	process, err := m.spawner.employ(born, c, m.slots.quotas.of(at.who.UID, at.place, c), func(p *process, tasks uint64) ipc.Message {
+	born := birth{role: ipc.Worker, program: m.spawner.Worker, argv: m.spawner.Argv, threads: at.threads, who: at.who, files: c.files()}
+	process, err := m.spawner.employ(born, m.slots.quotas.of(at.who.UID, at.place, float64(c.LogBurst), float64(c.LogRate)), func(p *process, tasks uint64) ipc.Message {
 		setup.Requests, setup.Tasks = uint32(at.requests), uint32(tasks)
 		if !setup.Inetd { // where it has no others beside it
 			setup.Controllers = spread(setup.Controllers, setup.MorePorts, p.number)
