@@ -27,8 +27,8 @@ const module = "schedrestd/"
 // its own folder; a folder stands for all packages in it unless one has a line of its own.
 var floors = [][]string{
 	{"errs", "loglevel", "model", "release", "rights", "typo"},
-	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
-	{"api", "conf", "rpc/message", "service"},
+	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
+	{"api", "conf", "privsep/netns", "privsep/spawn", "rpc/message", "service"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
 	{"auditor", "ctld", "dbd", "keeper", "plan", "privsep", "resolver", "worker"},
@@ -49,28 +49,31 @@ var beside = map[[2]string]string{
 
 // only names everything of ours that a package may import, where floors are not strict enough.
 var only = map[string][]string{
-	"privsep":  {"become", "errs", "guard", "ipc", "notify", "penalty", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
-	"conf":     {"errs", "guard"},
-	"endpoint": {"become", "errs", "guard", "ipc", "socket"},
-	"loglevel": {}, // linked by what runs as root
-	"plan":     {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "plugin", "release", "security", "typo"},
-	"auth":     {"errs", "guard", "hmackey"},
-	"guard":    {"errs"},
-	"hmackey":  {},
-	"http1":    {}, // judged on its own
-	"ipc":      {},
-	"notify":   {}, // linked by what runs as root
-	"penalty":  {}, // linked by what runs as root
-	"rate":     {},
-	"plugin":   {"errs"},
-	"keeper":   {"hmackey", "ipc", "rate", "security"},                   // holds keys
-	"resolver": {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
-	"service":  {"ipc", "security"},
-	"auditor":  {"ipc", "rate", "security", "service"}, // writes what workers say
-	"rights":   {},                                     // linked by what runs as root
-	"sockdiag": {},                                     // linked by what runs as root
-	"socket":   {"errs", "guard", "rights"},
-	"typo":     {},
+	"privsep":        {"become", "errs", "guard", "ipc", "notify", "penalty", "privsep/netns", "privsep/spawn", "privsep/thread", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
+	"privsep/netns":  {"become", "errs", "guard", "privsep/thread", "sockdiag"},
+	"privsep/spawn":  {"become", "errs", "guard", "ipc", "privsep/thread", "rate", "security"},
+	"privsep/thread": {},
+	"conf":           {"errs", "guard"},
+	"endpoint":       {"become", "errs", "guard", "ipc", "socket"},
+	"loglevel":       {}, // linked by what runs as root
+	"plan":           {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "plugin", "release", "security", "typo"},
+	"auth":           {"errs", "guard", "hmackey"},
+	"guard":          {"errs"},
+	"hmackey":        {},
+	"http1":          {}, // judged on its own
+	"ipc":            {},
+	"notify":         {}, // linked by what runs as root
+	"penalty":        {}, // linked by what runs as root
+	"rate":           {},
+	"plugin":         {"errs"},
+	"keeper":         {"hmackey", "ipc", "rate", "security"},                   // holds keys
+	"resolver":       {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
+	"service":        {"ipc", "security"},
+	"auditor":        {"ipc", "rate", "security", "service"}, // writes what workers say
+	"rights":         {},                                     // linked by what runs as root
+	"sockdiag":       {},                                     // linked by what runs as root
+	"socket":         {"errs", "guard", "rights"},
+	"typo":           {},
 }
 
 // never names what a package must not import.

@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 )
 
@@ -63,10 +64,10 @@ func openAudit(c Config, who service) (*audit, error) {
 }
 
 // brief tells an auditor that has just begun what it needs before it hears a worker.
-func (a *audit) brief(p *process) {
+func (a *audit) brief(p *spawn.Process) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_ = a.give(p.channel.Send)
+	_ = a.give(p.Channel.Send)
 	a.say(&ipc.Gone{ID: a.last()})
 	a.holds(func(worker uint32, c *connection) { a.say(&ipc.Facts{Worker: worker, Connection: c.Connection}) })
 }
@@ -201,7 +202,7 @@ func (a *audit) close() {
 	if a == nil {
 		return
 	}
-	for end := time.Now().Add(lastWords); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(spawn.LastWords); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		a.feeding.Lock()
 		left := len(a.queue)
 		a.feeding.Unlock()

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -27,7 +28,7 @@ func inspect(t *testing.T, as user, c Config) (string, int) {
 	c.Program, c.Setup.Limits = binary, testLimits
 	c.Keeper, c.KeeperArgv = binary, []string{"good"}
 	if len(c.Argv) == 0 {
-		c.Argv = []string{programName, "good"}
+		c.Argv = []string{spawn.WorkerName, "good"}
 	}
 	c.Switches.DisableUserCheck = c.Switches.DisableUserCheck || as != nil || os.Geteuid() != 0
 	text, err := json.Marshal(c)
@@ -101,7 +102,7 @@ func TestEscapesOfThePage(t *testing.T) {
 	k := check{who: service{Identity: security.Identity{UID: 900}, root: true, unfit: errors.New("would serve as root")}}
 	k.config.Setup = ipc.Setup{Local: true, Seal: ipc.SealUnix, Controllers: []ipc.Address{{Network: "tcp"}}}
 	for p := range k.layers {
-		k.layers[p] = found(errNoNest)
+		k.layers[p] = spawn.Found(spawn.ErrNoNest)
 	}
 	most := k.escapes()
 	k.who.root = false
@@ -148,7 +149,7 @@ func TestCheckUnfit(t *testing.T) {
 // TestCheckSaysWhy: the page has what the kernel says to who may make no user namespace.
 func TestCheckSaysWhy(t *testing.T) {
 	needRoot(t)
-	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Argv: []string{programName, "good"},
+	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Argv: []string{spawn.WorkerName, "good"},
 		Setup: ipc.Setup{Limits: testLimits}, Switches: security.Switches{DisableUserCheck: true}})
 	must(t, err)
 	ids := []syscall.SysProcIDMap{{Size: 1 << 16}}
@@ -182,7 +183,7 @@ func TestCheckSaysWhy(t *testing.T) {
 
 // TestCheckFinds: processes that live are told.
 func TestCheckFinds(t *testing.T) {
-	out, status := inspect(t, plain(t), Config{Argv: []string{programName, "lives but tells"}})
+	out, status := inspect(t, plain(t), Config{Argv: []string{spawn.WorkerName, "lives but tells"}})
 	if status != 1 || !strings.Contains(out, "These did not:") || !strings.Contains(out, "  bpf (exit status 0: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}

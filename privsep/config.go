@@ -15,6 +15,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -136,7 +137,7 @@ func (c Config) complete() (Config, error) {
 		c.Output = os.Stderr
 	}
 	if len(c.Argv) == 0 {
-		c.Argv = []string{programName}
+		c.Argv = []string{spawn.WorkerName}
 	}
 	if err := c.Setup.Limits.Check(); err != nil {
 		return c, errs.Wrap(err, errs.Internal, "set the workers up")
@@ -242,7 +243,7 @@ func (c Config) mostPIDs() int {
 		workers = (2*c.Identities + 1) * lazy
 	}
 	services := 2*(c.Threads+otherThreads) + 2*(1+otherThreads) // keeper and auditor
-	return workers + services + (atOnce+1)*otherThreads         // those that are to die, and the anchor
+	return workers + services + (spawn.AtOnce+1)*otherThreads   // those that are to die, and the anchor
 }
 
 // anyWorker is who dies, and is tried, for workers of identities that are not known yet.
@@ -255,10 +256,12 @@ func (c Config) anyWorker(who service) security.Identity {
 }
 
 // spawnOptions is what a spawner of processes of who needs.
-func (c Config) spawnOptions(who service, program, keeper *os.File) options {
-	return options{Root: who.root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
+func (c Config) spawnOptions(who service, program, keeper *os.File) spawn.Options {
+	return spawn.Options{Root: who.root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
 		StartLimit: c.StartLimit, Worker: program, Argv: c.Argv, Keeper: keeper, Output: c.Output, Log: c.Log}
 }
 
 // newQuota returns the quota of what a process may log.
-func (c Config) newQuota() *quota { return newQuota(float64(c.LogBurst), float64(c.LogRate)) }
+func (c Config) newQuota() *spawn.Quota {
+	return spawn.NewQuota(float64(c.LogBurst), float64(c.LogRate))
+}

@@ -95,7 +95,7 @@ func (p *pool) show() {
 	defer p.mu.Unlock()
 	for _, w := range p.workers {
 		if w.ready {
-			w.signal(syscall.SIGUSR1)
+			w.Signal(syscall.SIGUSR1)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (k *keeper) show() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.process != nil && k.ready {
-		k.process.signal(syscall.SIGUSR1)
+		k.process.Signal(syscall.SIGUSR1)
 	}
 }
 

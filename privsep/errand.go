@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/netns"
 	"schedrestd/rate"
 )
 
@@ -34,7 +35,7 @@ func spread(list []ipc.Address, more uint16, worker uint32) []ipc.Address {
 type errands struct {
 	setup   *ipc.Setup
 	channel *ipc.Channel
-	outlet  *outlet
+	outlet  *netns.Dialer
 	servers *servers
 	dials   *rate.Bucket
 	counts  *counters
@@ -51,7 +52,7 @@ const (
 )
 
 func newErrands(m means, c Config, setup *ipc.Setup, channel *ipc.Channel, ports uint32) *errands {
-	return &errands{setup: setup, channel: channel, outlet: m.outlet, servers: m.spawner.servers, counts: m.slots.counts, ports: ports,
+	return &errands{setup: setup, channel: channel, outlet: m.outlet, servers: m.servers, counts: m.slots.counts, ports: ports,
 		dials: rate.New(float64(c.DialBurst), float64(c.DialRate), time.Now()), refused: rate.New(waitBurst, waitRate, time.Now())}
 }
 

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/netns"
+	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 )
 
@@ -75,7 +77,7 @@ func TestOpenWay(t *testing.T) {
 
 // errandMeans is what errands are done with.
 func errandMeans() means {
-	return means{spawner: new(spawner), slots: newSlots(Config{Log: slog.New(slog.DiscardHandler)})}
+	return means{spawner: new(spawn.Spawner), slots: newSlots(Config{Log: slog.New(slog.DiscardHandler)})}
 }
 
 // TestErrandAddresses: only what the configuration has can be asked for.
@@ -128,14 +130,14 @@ func machines(t *testing.T) (here, there string) {
 // nor much to who does not read. A daemon on this machine has none, since who serves it is looked up when it is connected to.
 func TestSpares(t *testing.T) {
 	here, there := machines(t)
-	from, err := startOutlet(here)
+	from, err := netns.NewDialer(here)
 	must(t, err)
-	defer from.stop()
-	far, err := startOutlet(there)
+	defer from.Stop()
+	far, err := netns.NewDialer(there)
 	must(t, err)
-	defer far.stop()
+	defer far.Stop()
 	var l net.Listener
-	must(t, far.do(func() error { l, err = net.Listen("tcp", "192.0.2.2:0"); return err }))
+	must(t, far.Do(func() error { l, err = net.Listen("tcp", "192.0.2.2:0"); return err }))
 	defer l.Close()
 	parent, worker := channelTo(t, ipc.Worker)
 	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},

@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // greeting is what one worker was told of the keys.
@@ -14,16 +15,16 @@ type greeting struct {
 	worker *worker
 
 	mu       sync.Mutex
-	keeper   *process // whose channel it has
-	pair     uint32   // number of the certificates it shows
-	round    uint32   // of the tickets' keys
-	set      uint32   // number of the key set
-	keyRound uint32   // of the token key whose verdicts it may remember
+	keeper   *spawn.Process // whose channel it has
+	pair     uint32         // number of the certificates it shows
+	round    uint32         // of the tickets' keys
+	set      uint32         // number of the key set
+	keyRound uint32         // of the token key whose verdicts it may remember
 }
 
 // news is what workers should know now.
 type news struct {
-	keeper   *process
+	keeper   *spawn.Process
 	pair     *pair // nil: none
 	tickets  [][32]byte
 	round    uint32
@@ -36,12 +37,12 @@ func (k *keyring) hello(w *worker) error {
 	g := &greeting{worker: w}
 	k.mu.Lock()
 	g.keyRound = k.keyRound // it has nothing to forget
-	k.greeted[w.number] = g
+	k.greeted[w.Number] = g
 	k.mu.Unlock()
 	go func() {
-		<-w.dead
+		<-w.Dead
 		k.mu.Lock()
-		delete(k.greeted, w.number)
+		delete(k.greeted, w.Number)
 		k.mu.Unlock()
 	}()
 	return k.tell(g)
@@ -104,7 +105,7 @@ func (n *news) close() {
 // introduce makes a channel between the keeper and the worker; nothing of it stays here. When the
 // keeper can't be told it is dying, and the worker will hear of the next one.
 func (g *greeting) introduce(now *news) error {
-	if now.keeper == nil || g.keeper == now.keeper || g.worker.channel.Phase() != ipc.Serving {
+	if now.keeper == nil || g.keeper == now.keeper || g.worker.Channel.Phase() != ipc.Serving {
 		return nil
 	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -113,15 +114,15 @@ func (g *greeting) introduce(now *news) error {
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
-	_ = now.keeper.channel.Send(g.worker.card(), fds[0])
+	_ = now.keeper.Channel.Send(g.worker.card(), fds[0])
 	g.keeper = now.keeper
-	return g.worker.channel.Send(&ipc.ServiceFD{Service: ipc.Keeper}, fds[1])
+	return g.worker.Channel.Send(&ipc.ServiceFD{Service: ipc.Keeper}, fds[1])
 }
 
 // show gives the worker the certificates. The authorities of clients come before them: nobody is let
 // in unasked in between.
 func (g *greeting) show(now *news) error {
-	p, to := now.pair, g.worker.channel
+	p, to := now.pair, g.worker.Channel
 	if p == nil || g.pair == p.number {
 		return nil
 	}
@@ -139,7 +140,7 @@ func (g *greeting) giveTickets(now *news) error {
 		return nil
 	}
 	g.round = now.round
-	return g.worker.channel.Send(&ipc.Tickets{Keys: now.tickets})
+	return g.worker.Channel.Send(&ipc.Tickets{Keys: now.tickets})
 }
 
 func (g *greeting) giveKeySet(now *news) error {
@@ -147,7 +148,7 @@ func (g *greeting) giveKeySet(now *news) error {
 		return nil
 	}
 	g.set = now.set.number
-	return g.worker.channel.Send(now.set.message(), int(now.set.file.Fd()))
+	return g.worker.Channel.Send(now.set.message(), int(now.set.file.Fd()))
 }
 
 func (g *greeting) sayKeyChanged(now *news) error {
@@ -155,5 +156,5 @@ func (g *greeting) sayKeyChanged(now *news) error {
 		return nil
 	}
 	g.keyRound = now.keyRound
-	return g.worker.channel.Send(new(ipc.KeyChanged))
+	return g.worker.Channel.Send(new(ipc.KeyChanged))
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // How a worker of an inetd run is ended that does not end by itself: a captured one would stay for as long as it likes, and whoever
@@ -23,7 +24,7 @@ func (v *visit) watch(now time.Time) {
 	if !v.handed {
 		return
 	}
-	v.worker.silence.ask(v.worker.process, v.config.Silence)
+	v.worker.silence.ask(v.worker.Process, v.config.Silence)
 	ended, gone := v.client.left()
 	if !ended {
 		v.ended = time.Time{}
@@ -46,13 +47,13 @@ func (v *visit) finish(why string) {
 		return
 	}
 	v.told = why
-	if v.worker.channel.TrySend(new(ipc.Drain)) != nil { // it is not ready yet, or does not read
-		v.worker.condemn(why)
+	if v.worker.Channel.TrySend(new(ipc.Drain)) != nil { // it is not ready yet, or does not read
+		v.worker.Condemn(why)
 	}
-	time.AfterFunc(v.config.Setup.Limits.Drain+lastWords, func() {
+	time.AfterFunc(v.config.Setup.Limits.Drain+spawn.LastWords, func() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.worker.condemn(why + ", and it did not end in time")
+		v.worker.Condemn(why + ", and it did not end in time")
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/netns"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -24,14 +26,15 @@ type host interface {
 
 // means is what every pool works with.
 type means struct {
-	spawner  *spawner
+	spawner  *spawn.Spawner
 	slots    *slots
 	pools    *pools
 	names    *named
 	audit    *audit
 	resolver *supervisor
-	plain    *spawner // of the resolver
-	outlet   *outlet
+	plain    *spawn.Spawner // of the resolver
+	servers  *servers       // in user namespaces workers are told who serves a UNIX socket
+	outlet   *netns.Dialer
 	hello    []func(*worker) error // each tells a worker that is ready what else it needs, before its first connection
 }
 
@@ -55,35 +58,38 @@ func newMeans(c Config, audit *audit, resolver *supervisor) means {
 // begin starts the threads that do for this process what it is permitted no more then: the last of its capabilities that nobody needs are
 // dropped. Each way to start comes by here before its first worker, and none goes on that has less of the cage than it requires.
 func (m *means) begin(c Config, who service, program, keeper *os.File) (err error) {
-	if m.outlet, err = startOutlet(c.Outlet); err != nil {
+	if m.outlet, err = netns.NewDialer(c.Outlet); err != nil {
 		return err
 	}
-	m.outlet.look(c.Log)
-	if m.spawner, err = startSpawner(c.spawnOptions(who, program, keeper)); err != nil {
+	m.outlet.WarnUnknownOwners(c.Log)
+	if m.spawner, err = spawn.New(c.spawnOptions(who, program, keeper)); err != nil {
 		return err
 	}
-	m.spawner.prepare(spareNamespaces)
+	if m.spawner.InUserNamespaces() {
+		m.servers = new(servers)
+	}
+	m.spawner.Prepare(spawn.SpareNamespaces)
 	if m.resolver != nil {
-		if m.plain, err = startPlainSpawner(c.spawnOptions(who, nil, nil)); err != nil {
+		if m.plain, err = spawn.NewPlain(c.spawnOptions(who, nil, nil)); err != nil {
 			return err
 		}
 	}
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
-	return m.spawner.satisfy()
+	return m.spawner.CheckRequired()
 }
 
 // end ends what began, and with it whatever process is left.
 func (m *means) end() {
 	m.resolver.stop()
 	if m.plain != nil {
-		m.plain.stop()
+		m.plain.Stop()
 	}
 	if m.spawner != nil {
-		m.spawner.stop()
+		m.spawner.Stop()
 	}
-	m.outlet.stop()
+	m.outlet.Stop()
 }
 
 // newHost is the host that c asks for.

@@ -15,6 +15,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -45,7 +46,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	}
 	c.kernelTells = client.Network != ipc.TCP
 	c.Setup = c.setup(who)
-	program, err := openProgram(c.Program, who.Identity, who.root)
+	program, err := spawn.OpenWorker(c.Program, who.Identity, who.root)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 func (v *visit) accuse(_ uint32, why string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.worker.condemn(why)
+	v.worker.Condemn(why)
 }
 
 // holds calls say with the client while the worker has it.
@@ -92,7 +93,7 @@ func (v *visit) holds(say func(worker uint32, c *connection)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.handed && !v.served {
-		say(v.worker.number, &connection{Connection: v.client.Connection})
+		say(v.worker.Number, &connection{Connection: v.client.Connection})
 	}
 }
 
@@ -193,19 +194,19 @@ func (v *visit) start() (err error) {
 
 // hear listens to the worker until its channel closes.
 func (v *visit) hear() error {
-	late := time.AfterFunc(v.config.StartLimit, v.worker.kill)
+	late := time.AfterFunc(v.config.StartLimit, v.worker.Kill)
 	defer late.Stop()
 	for {
-		m, err := v.worker.channel.Receive()
+		m, err := v.worker.Channel.Receive()
 		if err != nil {
 			return err
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
 			late.Stop()
-			v.spawner.announce(security.Sealed(*m))
+			v.spawner.Announce(security.Sealed(*m))
 			v.config.announceRules()
-			if err = v.keys.give(v.worker.channel); err == nil {
+			if err = v.keys.give(v.worker.Channel); err == nil {
 				err = v.resolver.startWhenUsed(v.plain, v.worker)
 			}
 			if err == nil && v.audit != nil {
@@ -215,7 +216,7 @@ func (v *visit) hear() error {
 				err = v.hand()
 			}
 		case *ipc.Refused:
-			return errs.New(errs.Denied, "the worker refuses to serve: %s", printable(m.Reason))
+			return errs.New(errs.Denied, "the worker refuses to serve: %s", spawn.Printable(m.Reason))
 		case *ipc.Taken:
 			v.client.taken()
 		case *ipc.Done:
@@ -254,7 +255,7 @@ func (v *visit) hand() error {
 	v.mu.Lock()
 	v.handed = true
 	v.mu.Unlock()
-	return v.worker.channel.TrySend(m, fds...)
+	return v.worker.Channel.TrySend(m, fds...)
 }
 
 // wait waits for the end.
@@ -278,7 +279,7 @@ func (v *visit) wait(signals <-chan os.Signal) error {
 				v.finish("the gateway ends")
 				v.mu.Unlock()
 			case s != first || time.Now().After(same):
-				v.worker.kill()
+				v.worker.Kill()
 				<-v.done
 				_ = v.end(io.EOF)
 				return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
@@ -290,12 +291,12 @@ func (v *visit) wait(signals <-chan os.Signal) error {
 // end takes the worker's status, has what it wrote reach its file, and judges. why is what ended
 // the listening.
 func (v *visit) end(why error) error {
-	patience := lastWords
+	patience := spawn.LastWords
 	if !errors.Is(why, io.EOF) {
 		patience = 0
 	}
-	status := v.worker.bury(patience)
-	v.audit.exited(v.worker.number, status)
+	status := v.worker.Reap(patience)
+	v.audit.exited(v.worker.Number, status)
 	v.client.taken()
 	if v.copied != nil {
 		if err := <-v.copied; err != nil {
@@ -305,14 +306,14 @@ func (v *visit) end(why error) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
-	case v.worker.caged:
+	case v.worker.Caged:
 		return errs.New(errs.Internal, "%s (%s)", workerCaged, status).WithHint("%s", captureHint)
 	case patience == 0:
 		return why
-	case v.stopped, v.served && status == allWell:
+	case v.stopped, v.served && status == spawn.AllWell:
 		return nil
-	case v.worker.ending != "":
-		return errs.New(errs.Unavailable, "the worker was ended: %s", v.worker.ending)
+	case v.worker.Ending != "":
+		return errs.New(errs.Unavailable, "the worker was ended: %s", v.worker.Ending)
 	case v.served:
 		return errs.New(errs.Unavailable, "the worker could not write the answers (%s): what was asked for may be done all the same", status)
 	}

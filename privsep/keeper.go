@@ -14,6 +14,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 	"schedrestd/security"
 )
@@ -26,9 +27,9 @@ type keeper struct {
 	self    []security.Identity // the keeper's own, the best first
 	program *os.File
 	missing error // why there is no program
-	spawner *spawner
+	spawner *spawn.Spawner
 	log     *slog.Logger
-	room    *quota                 // for what it logs
+	room    *spawn.Quota           // for what it logs
 	settle  func(first bool) error // gives one that is ready its keys
 	accuse  func(worker uint32, why string)
 	accused *rate.Bucket  // how many workers it may have ended
@@ -38,10 +39,10 @@ type keeper struct {
 
 	mu      sync.Mutex
 	needed  bool
-	process *process // nil while there is none
+	process *spawn.Process // nil while there is none
 	ready   bool
 	more    chan struct{}  // closed when one is ready, and made anew
-	settled *process       // the one that has its keys; nil while none has
+	settled *spawn.Process // the one that has its keys; nil while none has
 	offered uint32         // number of what waits for Kept; 0 when nothing does
 	kept    chan *ipc.Kept // gets it
 	warned  sync.Once
@@ -73,14 +74,14 @@ func newKeeper(c Config, who service, settle func(bool) error, accuse func(uint3
 		k.self = []security.Identity{who.Identity}
 	}
 	var err error
-	if k.program, err = openAs("keeper", c.Keeper, keeperName, self.Identity, self.root, self.UID, who.UID); err != nil {
+	if k.program, err = spawn.OpenProgram("keeper", c.Keeper, spawn.KeeperName, self.Identity, self.root, self.UID, who.UID); err != nil {
 		k.missing = errs.New(errs.Invalid, "%v", err).WithHint("%s", errs.HintOf(err))
 	}
 	return k, nil
 }
 
 // start starts the keeper when it is needed, and returns when it has its keys.
-func (k *keeper) start(s *spawner, needed bool) error {
+func (k *keeper) start(s *spawn.Spawner, needed bool) error {
 	k.spawner = s
 	k.needed = needed
 	k.running.Go(k.watch)
@@ -102,7 +103,7 @@ func (k *keeper) stop() {
 	k.mu.Lock()
 	close(k.quit)
 	if k.process != nil {
-		k.process.channel.Close()
+		k.process.Channel.Close()
 	}
 	k.mu.Unlock()
 	k.running.Wait()
@@ -157,14 +158,14 @@ func (k *keeper) live(first *chan<- error) error {
 	stale := k.isStopped() || !k.needed
 	k.mu.Unlock()
 	if stale {
-		p.channel.Close()
+		p.Channel.Close()
 	}
 	late := time.AfterFunc(k.config.StartLimit, func() {
 		k.end(p, fmt.Sprintf("it was not ready within %s", k.config.StartLimit), func() bool { return !k.ready })
 	})
 	defer late.Stop()
 	why, unsettled := k.hear(p, first)
-	patience := lastWords
+	patience := spawn.LastWords
 	if unsettled != nil || !errors.Is(why, io.EOF) {
 		patience = 0
 	}
@@ -172,12 +173,12 @@ func (k *keeper) live(first *chan<- error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case p.caged:
+	case p.Caged:
 		return errs.New(errs.Internal, "the keeper was killed by its cage: it made a system call that no keeper makes (%s)", status).WithHint("%s", captureHint)
 	case unsettled != nil:
 		return unsettled
-	case p.ending != "":
-		return errs.New(errs.Unavailable, "the keeper was ended: %s", p.ending)
+	case p.Ending != "":
+		return errs.New(errs.Unavailable, "the keeper was ended: %s", p.Ending)
 	case errors.Is(why, io.EOF):
 		return errs.New(errs.Internal, "the keeper died: %s", status).WithHint("its last words are in the log above")
 	}
@@ -186,7 +187,7 @@ func (k *keeper) live(first *chan<- error) error {
 
 // hear listens to p until its channel closes, and gives it its keys, of which first hears. One that does not
 // come to have them is of no use, and is ended: the next one finds what the files have then.
-func (k *keeper) hear(p *process, first *chan<- error) (why, unsettled error) {
+func (k *keeper) hear(p *spawn.Process, first *chan<- error) (why, unsettled error) {
 	settled := make(chan error, 1)
 	heard := make(chan error, 1)
 	begin := func() { settled <- k.settle(*first != nil) }
@@ -212,11 +213,11 @@ func (k *keeper) hear(p *process, first *chan<- error) (why, unsettled error) {
 	return <-heard, nil
 }
 
-func (k *keeper) bury(p *process, patience time.Duration) string {
+func (k *keeper) bury(p *spawn.Process, patience time.Duration) string {
 	k.mu.Lock()
 	k.process, k.ready, k.settled = nil, false, nil
 	k.mu.Unlock()
-	return p.bury(patience)
+	return p.Reap(patience)
 }
 
 func (k *keeper) isStopped() bool {
@@ -229,10 +230,10 @@ func (k *keeper) isStopped() bool {
 }
 
 // spawn starts a keeper process.
-func (k *keeper) spawn() (p *process, err error) {
+func (k *keeper) spawn() (p *spawn.Process, err error) {
 	for _, as := range k.self {
-		born := birth{role: ipc.Keeper, program: k.program, who: as, argv: append([]string{keeperName}, k.config.KeeperArgv...), threads: k.config.Threads, files: k.config.files()}
-		p, err = k.spawner.employ(born, k.room, func(_ *process, tasks uint64) ipc.Message {
+		born := spawn.Birth{Role: ipc.Keeper, Program: k.program, Who: as, Argv: append([]string{spawn.KeeperName}, k.config.KeeperArgv...), Threads: k.config.Threads, Files: k.config.files()}
+		p, err = k.spawner.Start(born, k.room, func(_ *spawn.Process, tasks uint64) ipc.Message {
 			return &ipc.ServiceSetup{Files: uint32(k.config.files()), Tasks: uint32(tasks), LogLevel: k.config.Setup.LogLevel, Seal: k.config.Setup.Seal &^ ipc.SealUnix}
 		})
 		if !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace
@@ -243,15 +244,15 @@ func (k *keeper) spawn() (p *process, err error) {
 }
 
 // serveChannel hears a keeper until its channel closes. settle gives it its keys, when it is ready.
-func (k *keeper) serveChannel(p *process, settle func()) error {
+func (k *keeper) serveChannel(p *spawn.Process, settle func()) error {
 	for {
-		m, err := p.channel.Receive()
+		m, err := p.Channel.Receive()
 		if err != nil {
 			return err
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
-			k.log.Info("keeper is ready", "keeper", p.number, "pid", p.pid, "sealed", security.Sealed(*m).String(), "took", time.Since(p.started).Round(10*time.Microsecond))
+			k.log.Info("keeper is ready", "keeper", p.Number, "pid", p.PID, "sealed", security.Sealed(*m).String(), "took", time.Since(p.Started).Round(10*time.Microsecond))
 			k.mu.Lock()
 			k.ready = true
 			close(k.more)
@@ -259,14 +260,14 @@ func (k *keeper) serveChannel(p *process, settle func()) error {
 			k.mu.Unlock()
 			go settle()
 		case *ipc.Refused:
-			return errs.New(errs.Denied, "the keeper refuses to serve: %s", printable(m.Reason))
+			return errs.New(errs.Denied, "the keeper refuses to serve: %s", spawn.Printable(m.Reason))
 		case *ipc.Kept:
 			err = k.hearKept(m)
 		case *ipc.Breach:
 			if !k.accused.Take(time.Now(), 1) { // a captured one could stop the service so
 				return errors.New("it said of too many workers that they broke the book")
 			}
-			k.accuse(m.Number, "to the keeper: "+printable(m.Reason))
+			k.accuse(m.Number, "to the keeper: "+spawn.Printable(m.Reason))
 		case *ipc.Pong:
 			err = k.heard(m.Number)
 		default:
@@ -279,11 +280,11 @@ func (k *keeper) serveChannel(p *process, settle func()) error {
 }
 
 // end kills p for a reason of the parent's own, when it is still the one and still holds.
-func (k *keeper) end(p *process, why string, still func() bool) {
+func (k *keeper) end(p *spawn.Process, why string, still func() bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.process == p && (still == nil || still()) {
-		p.condemn(why)
+		p.Condemn(why)
 	}
 }
 

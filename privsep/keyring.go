@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/privsep/spawn"
 )
 
 // keyring is the keys of the gateway as the parent sees them: where their files are, which are in use, and
@@ -71,7 +72,7 @@ func (k *keyring) needsKeeper() bool { return k.https || k.tokenKey.file != nil 
 
 // start starts the keeper, if there is something to keep, and returns when it keeps it. The capabilities
 // are dropped: what can be opened now can be opened again when it was renewed.
-func (k *keyring) start(s *spawner) error {
+func (k *keyring) start(s *spawn.Spawner) error {
 	if err := cmp.Or(k.tokenKey.settle(), k.jwks.settle()); err != nil {
 		return err
 	}

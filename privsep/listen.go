@@ -12,6 +12,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/netns"
 	"schedrestd/rights"
 )
 
@@ -51,7 +52,7 @@ func listenAll(c Config, who service) (list []*listener, err error) {
 	if err != nil {
 		return list, err
 	}
-	defer space.close()
+	defer space.Close()
 	for _, e := range c.Listen {
 		var more []*listener
 		if e.Network == ipc.Unix {
@@ -92,12 +93,12 @@ func newListener(network ipc.Network, name string, file *os.File) (*listener, er
 
 // listenTCP binds every address of e's host. One of several that this machine doesn't
 // have (IPv6 switched off, say) is passed over. Its addresses are bound in s.
-func listenTCP(e ipc.Listen, s *space) (list []*listener, err error) {
+func listenTCP(e ipc.Listen, s *netns.Namespace) (list []*listener, err error) {
 	addresses, err := bound(e)
 	if err != nil {
 		return nil, err
 	}
-	err = s.inside(func() error {
+	err = s.Inside(func() error {
 		list, err = bindAll(e, addresses, s)
 		return err
 	})
@@ -105,16 +106,16 @@ func listenTCP(e ipc.Listen, s *space) (list []*listener, err error) {
 }
 
 // listenIn is the network namespace for TCP.
-func (c Config) listenIn() (*space, error) {
+func (c Config) listenIn() (*netns.Namespace, error) {
 	if c.Netns != "" && !slices.ContainsFunc(c.Listen, func(e ipc.Listen) bool { return e.Network == ipc.TCP }) {
 		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s without a TCP address to open there", c.Netns).
 			WithHint("name one; a socket that the service manager opens is where its unit says (NetworkNamespacePath=), and a UNIX socket in none")
 	}
-	return openSpace("SCHEDRESTD_NETNS", c.Netns)
+	return netns.Open("SCHEDRESTD_NETNS", c.Netns)
 }
 
 // bindAll binds the addresses of e in the calling thread's network namespace, which is s.
-func bindAll(e ipc.Listen, addresses []netip.AddrPort, s *space) (list []*listener, err error) {
+func bindAll(e ipc.Listen, addresses []netip.AddrPort, s *netns.Namespace) (list []*listener, err error) {
 	var missing error
 	for _, a := range addresses {
 		l, err := bindTCP(a)
@@ -190,7 +191,7 @@ func nameTCP(a unix.Sockaddr, zone string) string {
 	return ""
 }
 
-func explainBind(err error, address string, s *space) error {
+func explainBind(err error, address string, s *netns.Namespace) error {
 	var hint string
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
@@ -204,7 +205,7 @@ func explainBind(err error, address string, s *space) error {
 		}
 	}
 	if s != nil {
-		address += " in " + s.what
+		address += " in " + s.What
 	}
 	var sys syscall.Errno
 	if errors.As(err, &sys) {

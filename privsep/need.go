@@ -20,7 +20,7 @@ func (k *keeper) need(yes bool) {
 		default:
 		}
 	} else if k.process != nil {
-		k.process.channel.Close()
+		k.process.Channel.Close()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // offer gives the keeper what has that number, and waits for its word. One thing is offered at a time.
@@ -26,7 +27,7 @@ func (k *keeper) offer(number uint32, m ipc.Message, files ...*os.File) error {
 	default:
 	}
 	k.offered = number
-	err := process.channel.TrySend(m, fds...)
+	err := process.Channel.TrySend(m, fds...)
 	k.mu.Unlock()
 	if err != nil {
 		return errs.Wrap(err, errs.Unavailable, "give the keeper a key")
@@ -34,10 +35,10 @@ func (k *keeper) offer(number uint32, m ipc.Message, files ...*os.File) error {
 	select {
 	case m := <-k.kept:
 		if !m.OK {
-			return errs.New(errs.Invalid, "%s", printable(m.Reason))
+			return errs.New(errs.Invalid, "%s", spawn.Printable(m.Reason))
 		}
 		return nil
-	case <-process.dead:
+	case <-process.Dead:
 		return errs.New(errs.Unavailable, "the keeper died when it got the key")
 	case <-time.After(k.config.StartLimit):
 		return errs.New(errs.Unavailable, "the keeper has not read the key within %s", k.config.StartLimit)
@@ -66,7 +67,7 @@ func (k *keeper) present() {
 }
 
 // presented is the keeper that workers are introduced to; nil while there is none.
-func (k *keeper) presented() *process {
+func (k *keeper) presented() *spawn.Process {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.settled

@@ -17,6 +17,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/guard"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -63,7 +64,7 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	}
 	p.setup.Variables = uint16(min(len(p.env), 1<<16-1))
 	var err error
-	if p.program, err = openAs("configuration reader", path, configName, p.identities()[0].Identity, p.setup.Root); err != nil {
+	if p.program, err = spawn.OpenProgram("configuration reader", path, configName, p.identities()[0].Identity, p.setup.Root); err != nil {
 		return nil, err
 	}
 	ready := make(chan error)
@@ -149,15 +150,15 @@ func (p *Planner) run(who service) (plan *ipc.WholePlan, status int, err error) 
 	if err := <-started; err != nil {
 		return nil, 1, err
 	}
-	child := &process{pidfd: os.NewFile(uintptr(pidfd), configName)}
-	defer child.pidfd.Close()
+	child := &spawn.Process{PIDFD: os.NewFile(uintptr(pidfd), configName)}
+	defer child.PIDFD.Close()
 	if p.setup.Again {
-		late := time.AfterFunc(replanLimit, child.kill)
+		late := time.AfterFunc(replanLimit, child.Kill)
 		defer late.Stop()
 	}
 	plan, err = p.converse(channel)
 	if err != nil && !errors.Is(err, io.EOF) {
-		child.kill()
+		child.Kill()
 		<-ended
 		return nil, 1, err
 	}
@@ -181,7 +182,7 @@ func waitFor(pid int) result {
 		case err != nil:
 			return result{1, errs.Wrap(err, errs.Internal, "wait for %s", configName)}
 		case ws.Signaled() && ws.Signal() != unix.SIGPIPE:
-			return result{1, errs.New(errs.Internal, "%s was %s", configName, describe(ws))}
+			return result{1, errs.New(errs.Internal, "%s was %s", configName, spawn.Describe(ws))}
 		case ws.Signaled():
 			return result{1, nil} // nobody reads what it prints
 		}
@@ -198,7 +199,7 @@ func (p *Planner) start(who service, channel int, pidfd *int) (pid int, err erro
 	defer unix.Close(null)
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   environ(runtime.NumCPU()),
+		Env:   spawn.Environ(runtime.NumCPU()),
 		Files: []uintptr{uintptr(null)},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: pidfd},
 	}
@@ -221,7 +222,7 @@ func (p *Planner) start(who service, channel int, pidfd *int) (pid int, err erro
 		path = stage.Program
 		argv, attr.Env = target.Command()
 	} else {
-		program, err := outOfTheWay(p.program, attr.Files)
+		program, err := spawn.OutOfTheWay(p.program, attr.Files)
 		if err != nil {
 			return 0, err
 		}
@@ -315,7 +316,7 @@ func (d *desk) open(m *ipc.OpenFile) (f *os.File, err error) {
 		f, _, err = guard.Open(m.Path, guard.Accounts)
 	case ipc.OpenWorker:
 		who := service{Identity: security.Identity{UID: become.Overflow, GID: become.Overflow}, root: d.root}
-		f, err = openProgram("", who.Identity, who.root)
+		f, err = spawn.OpenWorker("", who.Identity, who.root)
 	case ipc.OpenNothing:
 		_, err = os.Lstat(m.Path)
 	default:

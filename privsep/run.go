@@ -26,6 +26,8 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/notify"
+	"schedrestd/privsep/spawn"
+	"schedrestd/privsep/thread"
 	"schedrestd/security"
 )
 
@@ -68,14 +70,14 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err := m.begin(c, who, program, keys.keeper.program); err != nil {
 		return err
 	}
-	makeThreads(spareThreads)
+	thread.Reserve(thread.Spare)
 	announce(c, who, listeners)
-	signals = m.spawner.among(signals)
-	sealed, err := m.spawner.proveDeath()
+	signals = m.spawner.Among(signals)
+	sealed, err := m.spawner.ProveDeath()
 	if err != nil {
 		return err
 	}
-	m.spawner.announce(sealed)
+	m.spawner.Announce(sealed)
 	c.announceRules()
 	if err := resolver.start(m.plain); err != nil {
 		return err
@@ -91,8 +93,8 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	defer keys.stop()
 	err = work(signals, c, who, m, door, keys.reload)
-	if err == nil && m.spawner.inUse().anchor.isLost() {
-		err = errs.New(errs.Unavailable, "%s", loss{})
+	if err == nil && m.spawner.InUse().Anchor.IsLost() {
+		err = errs.New(errs.Unavailable, "%s", spawn.Loss{})
 	}
 	return err
 }
@@ -113,7 +115,7 @@ func prepare(c Config) (Config, service, *os.File, error) {
 	if err != nil {
 		return c, who, nil, err
 	}
-	program, err := openProgram(c.Program, who.Identity, who.root)
+	program, err := spawn.OpenWorker(c.Program, who.Identity, who.root)
 	return c, who, program, err
 }
 
@@ -130,11 +132,11 @@ func work(signals <-chan os.Signal, c Config, who service, m means, door *door, 
 	door.open(host)
 	c.Log.Info("serving", where(c, door.listeners)...)
 	notify.Ready()
-	go notify.Watchdog(context.Background(), func() { m.spawner.inUse().answer() })
+	go notify.Watchdog(context.Background(), func() { m.spawner.InUse().Answer() })
 
 	first := renewals.until(signals, host, secrets)
 	notify.Stopping()
-	if first == (loss{}) {
+	if first == (spawn.Loss{}) {
 		c.Log.Info("draining", "because", first.String())
 	} else {
 		c.Log.Info("draining", "signal", first.String())
@@ -154,7 +156,7 @@ func dropCapabilities(who service) error {
 	if who.root {
 		keep = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL)
 	}
-	kept, err := security.KeepCapabilities(keep, toBecome)
+	kept, err := security.KeepCapabilities(keep, spawn.ToBecome)
 	if err != nil {
 		return err
 	}
@@ -163,9 +165,6 @@ func dropCapabilities(who service) error {
 	}
 	return security.HideFromNeighbours()
 }
-
-// toBecome is the capabilities that a change of identity takes.
-var toBecome = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
 
 // checkCapabilities refuses a root that lacks what dropCapabilities keeps, before anything else fails for it.
 func checkCapabilities() error {

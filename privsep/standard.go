@@ -10,6 +10,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // aboveStandard is the first descriptor that is not standard input, output or error: what is kept does not
@@ -131,7 +132,7 @@ func (s *standard) output() (fd int, copied chan error, err error) {
 	if s.file == nil {
 		return s.out, nil, nil
 	}
-	from, to, err := pipe()
+	from, to, err := spawn.Pipe()
 	if err != nil {
 		return -1, nil, err
 	}

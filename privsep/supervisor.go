@@ -14,6 +14,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 	"schedrestd/security"
 )
@@ -27,12 +28,12 @@ type supervisor struct {
 	argv    []string
 	as      []security.Identity // of the process, the best first
 	program *os.File
-	spawner *spawner
-	room    *quota // for what it logs
+	spawner *spawn.Spawner
+	room    *spawn.Quota // for what it logs
 
 	// What the parent has to do with it; each may be nil.
 	hear   func(ipc.Message) (done bool, err error) // handles a message that not every service sends
-	ready  func(*process)                           // before workers get their channels
+	ready  func(*spawn.Process)                     // before workers get their channels
 	exited func()
 	accuse func(worker uint32, why string) // ends a worker that broke the protocol
 
@@ -42,10 +43,10 @@ type supervisor struct {
 	quit    chan struct{} // closed when the gateway stops
 	running sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows, and the process's ending; nothing is locked under it
-	process *process   // nil while there is none
-	serving bool       // it has said Ready
-	open    bool       // … and takes workers
+	mu      sync.Mutex     // guards what follows, and the process's ending; nothing is locked under it
+	process *spawn.Process // nil while there is none
+	serving bool           // it has said Ready
+	open    bool           // … and takes workers
 	silence silence
 	clients map[uint32]*serviceClient
 }
@@ -61,7 +62,7 @@ func newSupervisor(role ipc.Role, c Config, who service, path string, argv []str
 	if s.as, err = serviceIdentities(who); err != nil {
 		return nil, err
 	}
-	s.program, err = openAs(role.String(), path, serviceName(role), s.as[0], who.root, s.as[0].UID, who.UID)
+	s.program, err = spawn.OpenProgram(role.String(), path, serviceName(role), s.as[0], who.root, s.as[0].UID, who.UID)
 	return s, err
 }
 
@@ -81,7 +82,7 @@ func serviceIdentities(who service) (list []security.Identity, err error) {
 }
 
 // start starts the service and returns when it is ready, or why it is not.
-func (s *supervisor) start(from *spawner) error {
+func (s *supervisor) start(from *spawn.Spawner) error {
 	s.spawner = from
 	first := make(chan error, 1)
 	s.running.Go(func() { s.keep(first) })
@@ -97,7 +98,7 @@ func (s *supervisor) stop() {
 	s.mu.Lock()
 	close(s.quit)
 	if s.process != nil {
-		s.process.channel.Close()
+		s.process.Channel.Close()
 	}
 	s.mu.Unlock()
 	s.running.Wait()
@@ -156,32 +157,32 @@ func (s *supervisor) live(ready func()) error {
 	s.mu.Lock()
 	s.process, s.silence = p, silence{}
 	if s.isStopped() {
-		p.channel.Close()
+		p.Channel.Close()
 	}
 	s.mu.Unlock()
 	late := time.AfterFunc(s.config.StartLimit, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.process == p && !s.serving {
-			p.condemn(fmt.Sprintf("it was not ready within %s", s.config.StartLimit))
+			p.Condemn(fmt.Sprintf("it was not ready within %s", s.config.StartLimit))
 		}
 	})
 	defer late.Stop()
 	why := s.serveChannel(p, ready)
 	s.mu.Lock()
 	s.process, s.serving, s.open = nil, false, false
-	ending := p.ending
+	ending := p.Ending
 	s.mu.Unlock()
-	patience := cmp.Or(s.farewell, lastWords)
+	patience := cmp.Or(s.farewell, spawn.LastWords)
 	if !errors.Is(why, io.EOF) {
 		patience = 0
 	}
-	status := p.bury(patience)
+	status := p.Reap(patience)
 	if s.exited != nil {
 		s.exited()
 	}
 	switch {
-	case p.caged:
+	case p.Caged:
 		return errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", s.role, status).WithHint("%s", captureHint)
 	case ending != "":
 		return errs.New(errs.Unavailable, "the %s was ended: %s", s.role, ending)
@@ -192,10 +193,10 @@ func (s *supervisor) live(ready func()) error {
 }
 
 // spawn starts a process of the service.
-func (s *supervisor) spawn() (p *process, err error) {
+func (s *supervisor) spawn() (p *spawn.Process, err error) {
 	for _, as := range s.as {
-		born := birth{role: s.role, program: s.program, who: as, argv: s.argv, threads: 1, files: s.config.files()}
-		p, err = s.spawner.employ(born, s.room, func(_ *process, tasks uint64) ipc.Message {
+		born := spawn.Birth{Role: s.role, Program: s.program, Who: as, Argv: s.argv, Threads: 1, Files: s.config.files()}
+		p, err = s.spawner.Start(born, s.room, func(_ *spawn.Process, tasks uint64) ipc.Message {
 			return &ipc.ServiceSetup{Files: uint32(s.config.files()), Tasks: uint32(tasks), LogLevel: s.config.Setup.LogLevel, Seal: s.config.Setup.Seal &^ ipc.SealUnix}
 		})
 		if !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace
@@ -206,24 +207,24 @@ func (s *supervisor) spawn() (p *process, err error) {
 }
 
 // serveChannel handles the messages of the service until its channel closes.
-func (s *supervisor) serveChannel(p *process, ready func()) error {
+func (s *supervisor) serveChannel(p *spawn.Process, ready func()) error {
 	for {
-		m, err := p.channel.Receive()
+		m, err := p.Channel.Receive()
 		if err != nil {
 			return err
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
-			s.config.Log.Info(s.role.String()+" is ready", s.role.String(), p.number, "pid", p.pid, "sealed", security.Sealed(*m).String(), "took", time.Since(p.started).Round(10*time.Microsecond))
+			s.config.Log.Info(s.role.String()+" is ready", s.role.String(), p.Number, "pid", p.PID, "sealed", security.Sealed(*m).String(), "took", time.Since(p.Started).Round(10*time.Microsecond))
 			s.begin(p)
 			ready()
 		case *ipc.Refused:
-			return errs.New(errs.Denied, "the %s refuses to serve: %s", s.role, printable(m.Reason))
+			return errs.New(errs.Denied, "the %s refuses to serve: %s", s.role, spawn.Printable(m.Reason))
 		case *ipc.Breach:
 			if !s.accused.Take(time.Now(), 1) { // a captured one could end all workers
 				return errors.New("it reported too many workers")
 			}
-			s.accuse(m.Number, fmt.Sprintf("to the %s: %s", s.role, printable(m.Reason)))
+			s.accuse(m.Number, fmt.Sprintf("to the %s: %s", s.role, spawn.Printable(m.Reason)))
 		case *ipc.Pong:
 			s.mu.Lock()
 			err = s.silence.heard(m.Number)
@@ -247,12 +248,12 @@ func (s *supervisor) serveChannel(p *process, ready func()) error {
 type serviceClient struct {
 	worker *worker
 
-	mu  sync.Mutex // guards has, and keeps channels in the order of the processes
-	has *process   // whose channel the worker has
+	mu  sync.Mutex     // guards has, and keeps channels in the order of the processes
+	has *spawn.Process // whose channel the worker has
 }
 
 // begin gives the workers that there are their channels to p.
-func (s *supervisor) begin(p *process) {
+func (s *supervisor) begin(p *spawn.Process) {
 	s.mu.Lock()
 	s.serving = true
 	s.mu.Unlock()
@@ -272,12 +273,12 @@ func (s *supervisor) begin(p *process) {
 func (s *supervisor) introduce(w *worker) error {
 	c := &serviceClient{worker: w}
 	s.mu.Lock()
-	s.clients[w.number] = c
+	s.clients[w.Number] = c
 	s.mu.Unlock()
 	go func() {
-		<-w.dead
+		<-w.Dead
 		s.mu.Lock()
-		delete(s.clients, w.number)
+		delete(s.clients, w.Number)
 		s.mu.Unlock()
 	}()
 	return s.connect(c)
@@ -304,11 +305,11 @@ func (s *supervisor) connect(c *serviceClient) error {
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
-	if p.channel.Send(c.worker.card(), fds[0]) != nil {
+	if p.Channel.Send(c.worker.card(), fds[0]) != nil {
 		return nil
 	}
 	c.has = p
-	return unlessGone(c.worker.channel.Send(&ipc.ServiceFD{Service: s.role}, fds[1]))
+	return unlessGone(c.worker.Channel.Send(&ipc.ServiceFD{Service: s.role}, fds[1]))
 }
 
 // unlessGone is err, and nil when the process at the other end has exited: its channel is at its end, which
@@ -328,7 +329,7 @@ func (s *supervisor) pair() (fds [2]int, err error) {
 
 // startWhenUsed gives w a channel to a service that does not run, and starts the service when w first sends
 // something. A worker of a single client rarely does, and another process costs as much as its request.
-func (s *supervisor) startWhenUsed(from *spawner, w *worker) error {
+func (s *supervisor) startWhenUsed(from *spawn.Spawner, w *worker) error {
 	fds, err := s.pair()
 	if err != nil {
 		return err
@@ -358,12 +359,12 @@ func (s *supervisor) startWhenUsed(from *spawner, w *worker) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c := &serviceClient{worker: w, has: s.process}
-		s.clients[w.number] = c
+		s.clients[w.Number] = c
 		if s.open {
-			_ = raw.Control(func(fd uintptr) { _ = s.process.channel.TrySend(w.card(), int(fd)) })
+			_ = raw.Control(func(fd uintptr) { _ = s.process.Channel.TrySend(w.card(), int(fd)) })
 		}
 	})
-	return unlessGone(w.channel.Send(&ipc.ServiceFD{Service: s.role}, fds[1]))
+	return unlessGone(w.Channel.Send(&ipc.ServiceFD{Service: s.role}, fds[1]))
 }
 
 // trySend sends m to the service, if there is one that reads.
@@ -376,7 +377,7 @@ func (s *supervisor) trySend(m ipc.Message, fds ...int) error {
 	if !s.serving {
 		return errs.New(errs.Unavailable, "there is no %s at this moment", s.role)
 	}
-	return s.process.channel.TrySend(m, fds...)
+	return s.process.Channel.TrySend(m, fds...)
 }
 
 // show has the service write what it counted to the log.
@@ -384,7 +385,7 @@ func (s *supervisor) show() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.serving {
-		s.process.signal(unix.SIGUSR1)
+		s.process.Signal(unix.SIGUSR1)
 	}
 }
 

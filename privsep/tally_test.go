@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -18,11 +19,11 @@ func TestLostWorkersAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer program.Close()
-	s, err := startSpawner(Config{}.spawnOptions(service{}, program, nil))
+	s, err := spawn.New(Config{}.spawnOptions(service{}, program, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.stop()
+	defer s.Stop()
 	const users = 300
 	for name, switches := range map[string]security.Switches{
 		"worker_per_connection": {WorkerPerConnection: true},

@@ -1,69 +1,16 @@
 package privsep
 
 import (
-	"bufio"
 	"io"
 	"log/slog"
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-	"unicode"
 
 	"golang.org/x/sys/unix"
-
-	"schedrestd/ipc"
-	"schedrestd/security"
 )
-
-func TestPrintable(t *testing.T) {
-	tests := []struct{ in, want string }{
-		{"plain, ünïcödé 日本", "plain, ünïcödé 日本"},
-		{"\x1b[2J", `\x1b[2J`},
-		{"a\nb\r\tc\x00", `a\nb\r\tc\x00`},
-		{"\u202e\u200b\ufeff", `\u202e\u200b\ufeff`},
-		{"\xff\xfe", `\xff\xfe`},
-		{strings.Repeat("x", maxLine+5), strings.Repeat("x", maxLine) + "…"},
-	}
-	for _, tt := range tests {
-		if got := printable(tt.in); got != tt.want {
-			t.Errorf("%q became %q, want %q", tt.in, got, tt.want)
-		}
-	}
-}
-
-// FuzzPrintable: whatever a worker writes, a terminal shows it as text, and not for long.
-func FuzzPrintable(f *testing.F) {
-	for _, s := range []string{"", "a", "\x1b]0;t\x07", "\xf0\x28\x8c\x28", "\u2028", "<4>text"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		got := printable(s)
-		if len(got) > maxLine+16 {
-			t.Fatalf("%d bytes out of %d", len(got), len(s))
-		}
-		for _, r := range got {
-			if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-				t.Fatalf("%q lets %U through", s, r)
-			}
-		}
-	})
-}
-
-func TestReadLine(t *testing.T) {
-	in := bufio.NewReaderSize(strings.NewReader("a\n\n"+strings.Repeat("x", 3*maxLine)+"\nlast"), maxLine)
-	want := []string{"a", "", strings.Repeat("x", maxLine), "last"}
-	for _, w := range want {
-		if got, _ := readLine(in); got != w {
-			t.Errorf("got %.20q (%d), want %.20q (%d)", got, len(got), w, len(w))
-		}
-	}
-	if _, err := readLine(in); err == nil {
-		t.Error("no end")
-	}
-}
 
 func TestPauseGrows(t *testing.T) {
 	if pause(0) != 0 {
@@ -72,63 +19,6 @@ func TestPauseGrows(t *testing.T) {
 	for n := 1; n < 100; n++ {
 		if pause(n+1) < pause(n) || pause(n) <= 0 || pause(n) > 30*time.Second {
 			t.Errorf("after %d failures %s, then %s", n, pause(n), pause(n+1))
-		}
-	}
-}
-
-// TestProgramIsOutOfTheWay: whatever numbers descriptors have, a child puts none of its own in the place
-// of the program that it is about to execute.
-func TestProgramIsOutOfTheWay(t *testing.T) {
-	program, err := openProgram("/bin/true", security.Identity{}, false)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer program.Close()
-	s, err := startSpawner(options{sharedRoot: true, OneClient: true, Worker: program, Output: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.stop()
-	for least := range 100 { // the pipe by which the start hears of a failure is below, in a gap
-		fd, err := unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pid, pidfd, err := s.start(birth{role: ipc.Worker, program: program, argv: []string{"true"}}, fd, fd)
-		unix.Close(fd)
-		if err != nil {
-			t.Fatalf("with descriptor %d beside the program's %d: %v", fd, program.Fd(), err)
-		}
-		unix.Close(pidfd)
-		_, _ = syscall.Wait4(pid, nil, 0, nil)
-	}
-}
-
-// TestDeadBeforeTold: who dies before he can be told anything is heard to have died, and how, whoever had him started.
-func TestDeadBeforeTold(t *testing.T) {
-	program, err := openProgram("/bin/true", security.Identity{}, false)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer program.Close()
-	s, err := startSpawner(options{sharedRoot: true, OneClient: true, Worker: program, Output: io.Discard})
-	must(t, err)
-	defer s.stop()
-	for what, wait := range map[string]func(*process){
-		"dead":                   func(p *process) { <-p.dead },
-		"dead, and given up too": func(p *process) { <-p.dead; p.channel.Close() },
-	} {
-		born := birth{role: ipc.Worker, program: program, argv: []string{"true"}, threads: 1, who: self().Identity}
-		p, err := s.employ(born, newQuota(1, 1), func(p *process, _ uint64) ipc.Message { wait(p); return new(ipc.Setup) })
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-			continue
-		}
-		if m, err := p.channel.Receive(); err != io.EOF {
-			t.Errorf("%s: %v, %v", what, m, err)
-		}
-		if status := p.bury(patience); status != "exit status 0" {
-			t.Errorf("%s: %s", what, status)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/ipc"
+	"schedrestd/privsep/netns"
 	"schedrestd/sockdiag"
 )
 
@@ -34,13 +35,13 @@ const again = uint16(unix.EAGAIN)
 // A UNIX socket is never connected to here. The daemon at its other end takes who connected for who asks,
 // and that would be root. Its path is looked up for each connection, so that a socket or a
 // directory that a restarted service made anew is found.
-func open(a ipc.Address, from *outlet, ports uint32) (way, unix.Errno) {
+func open(a ipc.Address, from *netns.Dialer, ports uint32) (way, unix.Errno) {
 	var w way
 	var err error
 	if a.Network == "unix" {
 		w, err = inode(a.Address)
 	} else {
-		err = from.do(func() error { w, err = connecting(a.Address, ports, false); return err })
+		err = from.Do(func() error { w, err = connecting(a.Address, ports, false); return err })
 	}
 	return w, errnoOf(err)
 }
@@ -62,8 +63,8 @@ func errnoOf(err error) unix.Errno {
 
 // spares are TCP sockets of which each connects to address with its first write, from where the outlet is.
 // The error is errLocal, or that this kernel, or its administrator, has no such sockets.
-func spares(address string, from *outlet, ports uint32) (fds []int, err error) {
-	err = from.do(func() error {
+func spares(address string, from *netns.Dialer, ports uint32) (fds []int, err error) {
+	err = from.Do(func() error {
 		for range ipc.SpareCount {
 			w, err := connecting(address, ports, true)
 			if err != nil {
@@ -208,9 +209,9 @@ const portShares = 2
 
 // portsOf is the part of the ports, from where the outlet is, that the worker of that number has its connections from, as
 // IP_LOCAL_PORT_RANGE takes it; 0 is all of them.
-func portsOf(worker uint32, from *outlet) uint32 {
+func portsOf(worker uint32, from *netns.Dialer) uint32 {
 	var low, high uint32
-	err := from.do(func() error {
+	err := from.Do(func() error {
 		text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 		if err == nil {
 			_, err = fmt.Sscan(string(text), &low, &high)

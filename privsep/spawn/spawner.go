@@ -1,4 +1,11 @@
-package privsep
+// Package spawn starts the processes of the gateway, confined and as somebody
+// without privileges, and waits for their deaths.
+//
+// All of them are started by one locked thread, a Spawner. The thread entered
+// namespaces that hold nothing and gave up what it could; each process inherits
+// that before its first instruction. The package reads nothing of what processes
+// send but their log lines, which it bounds, escapes and prefixes.
+package spawn
 
 import (
 	"cmp"
@@ -17,36 +24,36 @@ import (
 	"schedrestd/become/stage"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/thread"
 	"schedrestd/security"
 	"schedrestd/security/root"
 )
 
-// spawner starts every worker from one thread, locked for ever. The thread has entered
+// Spawner starts every worker from one thread, locked for ever. The thread has entered
 // namespaces that hold nothing, emptied its bounding set and taken no_new_privs once; each worker
 // inherits that at no cost, before its first instruction. It must not end while
 // workers live: their death signal hangs on the thread.
-type spawner struct {
-	options
+type Spawner struct {
+	Options
 	plain     bool    // its processes keep the machine's namespaces
 	thread    int     // its id
 	flags     uintptr // what each worker unshares between fork and exec
 	null      *os.File
 	stage     *os.File   // this program, which root executes to start the others
 	space     *root.Root // their file system; nil: the machine's
-	anchor    *anchor    // of their PID namespace; nil: it is the machine's
+	Anchor    *anchor    // of their PID namespace; nil: it is the machine's
 	nest      *nest      // what each process has that is born in a user namespace of its own; nil: none is
-	servers   *servers   // … and it is told who serves a UNIX socket
 	inherited security.Inheritance
 	denied    [allParts]error // by the last nest that was tried for it
-	layers    layers          // but for what processes do to themselves
+	Layers    Layers          // but for what processes do to themselves
 	number    *atomic.Uint32  // of the last worker, whatever its identity
-	next      *spawner        // takes over when the PID namespace has ended; nil: none does
+	next      *Spawner        // takes over when the PID namespace has ended; nil: none does
 	jobs      chan func()
 	over      chan struct{} // closed by stop
 }
 
-// options is what a spawner needs.
-type options struct {
+// Options is what a Spawner needs.
+type Options struct {
 	Root       bool              // identities can be changed
 	Identity   security.Identity // of workers; without root the starter's
 	Switches   security.Switches
@@ -63,18 +70,21 @@ type options struct {
 	sharedRoot bool // processes keep the machine's file system, for tests
 }
 
-// startSpawner prepares the thread. Whatever capability that needs is dropped after it.
-func startSpawner(o options) (*spawner, error) {
-	return new(spawner).begin(o)
+// ToBecome is the capabilities that a change of identity takes.
+var ToBecome = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
+
+// New prepares the thread. Whatever capability that needs is dropped after it.
+func New(o Options) (*Spawner, error) {
+	return new(Spawner).begin(o)
 }
 
-// startPlainSpawner prepares a thread whose processes keep the machine's file system and network,
+// NewPlain prepares a thread whose processes keep the machine's file system and network,
 // which the resolver and the getent that it starts need.
-func startPlainSpawner(o options) (*spawner, error) {
-	return (&spawner{plain: true}).begin(o)
+func NewPlain(o Options) (*Spawner, error) {
+	return (&Spawner{plain: true}).begin(o)
 }
 
-func (s *spawner) begin(o options) (*spawner, error) {
+func (s *Spawner) begin(o Options) (*Spawner, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
@@ -84,7 +94,7 @@ func (s *spawner) begin(o options) (*spawner, error) {
 		null.Close()
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
 	}
-	s.options, s.null, s.stage = o, null, os.NewFile(uintptr(own), stage.Program)
+	s.Options, s.null, s.stage = o, null, os.NewFile(uintptr(own), stage.Program)
 	s.number, s.jobs, s.over = new(atomic.Uint32), make(chan func()), make(chan struct{})
 	if !o.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
@@ -93,7 +103,7 @@ func (s *spawner) begin(o options) (*spawner, error) {
 		s.flags |= unix.CLONE_SYSVSEM
 	}
 	ready := make(chan error)
-	go lockedBeside(func() { // locked, and never unlocked
+	go thread.Locked(func() { // locked, and never unlocked
 		s.thread = unix.Gettid()
 		err := s.diverge()
 		ready <- err
@@ -116,8 +126,8 @@ func (s *spawner) begin(o options) (*spawner, error) {
 	return s, err
 }
 
-// environ is a process's whole environment: no variable of the starter's reaches it.
-func environ(threads int) []string {
+// Environ is a process's whole environment: no variable of the starter's reaches it.
+func Environ(threads int) []string {
 	return []string{
 		fmt.Sprintf("GOMAXPROCS=%d", threads),
 		"GODEBUG=containermaxprocs=0,updatemaxprocs=0", // else the runtime keeps cgroup files open
@@ -126,21 +136,19 @@ func environ(threads int) []string {
 
 // diverge makes the calling thread the one that workers inherit from. What a start
 // without root can't have is noted in layers.
-func (s *spawner) diverge() error {
+func (s *Spawner) diverge() error {
 	held, err := security.Held()
 	if err != nil {
 		return err
 	}
 	if !s.plain {
-		if s.nest = s.findNest(held); s.nest != nil {
-			s.servers = new(servers)
-		}
+		s.nest = s.findNest(held)
 		for p := range allParts {
-			s.layers[p] = s.enter(p, held)
+			s.Layers[p] = s.Enter(p, held)
 		}
 	}
 	if s.Root {
-		if err := security.PassCapabilities(toBecome); err != nil {
+		if err := security.PassCapabilities(ToBecome); err != nil {
 			return err
 		}
 	}
@@ -153,39 +161,39 @@ func (s *spawner) diverge() error {
 	} else {
 		err = s.absent(emptyBounding)
 	}
-	s.layers[emptyBounding] = found(err)
+	s.Layers[emptyBounding] = Found(err)
 	if err := security.NoNewPrivsThread(); err != nil {
 		return err
 	}
-	s.layers[noNewPrivs] = found(nil)
+	s.Layers[NoNewPrivs] = Found(nil)
 	// A service manager that sets a group has it in the list, too.
 	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
-		s.layers[noGroups] = found(unix.EPERM)
+		s.Layers[noGroups] = Found(unix.EPERM)
 	}
 	return nil
 }
 
-// enter has the calling thread enter p, where that is how it is had.
-func (s *spawner) enter(p part, held security.Capabilities) layer {
-	row := &parts[p]
+// Enter has the calling thread enter p, where that is how it is had.
+func (s *Spawner) Enter(p Part, held security.Capabilities) layer {
+	row := &Parts[p]
 	switch {
 	case s.nest.has(row.flag):
-		return found(nil)
-	case row.unasked != nil && row.unasked(s.options) != "":
-		return layer{is: isOff, why: errors.New(row.unasked(s.options))}
+		return Found(nil)
+	case row.unasked != nil && row.unasked(s.Options) != "":
+		return layer{Is: IsOff, Why: errors.New(row.unasked(s.Options))}
 	case row.enter == nil && s.denied[p] == nil:
 		return layer{}
 	case !security.Caged:
-		return found(errUncaged)
+		return Found(errUncaged)
 	case row.enter == nil, !held.Has(unix.CAP_SYS_ADMIN):
-		return found(s.absent(p))
+		return Found(s.absent(p))
 	}
-	return found(row.enter(s))
+	return Found(row.enter(s))
 }
 
 // enterRoot moves the calling thread into a file system that has the programs and little else.
-func (s *spawner) enterRoot() error {
-	space := root.New(map[string]*os.File{programName: s.Worker, keeperName: s.Keeper, stageName: s.stage})
+func (s *Spawner) enterRoot() error {
+	space := root.New(map[string]*os.File{WorkerName: s.Worker, KeeperName: s.Keeper, stageName: s.stage})
 	defer space.Close()
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return errs.Wrap(err, errs.Unsupported, "enter a mount namespace")
@@ -198,9 +206,9 @@ func (s *spawner) enterRoot() error {
 }
 
 // expect is the posture that a worker of who must find itself in.
-func (s *spawner) expect(b birth, tasks uint64) (p ipc.Posture) {
-	who := b.who
-	cage := security.Cage{Identity: who, Writes: b.role == ipc.Auditor, Inherited: s.inherited, Files: b.files, Tasks: tasks}
+func (s *Spawner) expect(b Birth, tasks uint64) (p ipc.Posture) {
+	who := b.Who
+	cage := security.Cage{Identity: who, Writes: b.Role == ipc.Auditor, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
 	if s.nest != nil {
 		cage.Inherited = s.ofUserNamespace()
 	}
@@ -216,7 +224,7 @@ func (s *spawner) expect(b birth, tasks uint64) (p ipc.Posture) {
 
 // start starts a process with descriptor channel as its 3 and log as its 2. Started
 // without root there is one identity only, the starter's, and it is inherited.
-func (s *spawner) start(b birth, channel, log int) (pid, pidfd int, err error) {
+func (s *Spawner) start(b Birth, channel, log int) (pid, pidfd int, err error) {
 	done := make(chan struct{})
 	job := func() {
 		defer close(done)
@@ -231,8 +239,8 @@ func (s *spawner) start(b birth, channel, log int) (pid, pidfd int, err error) {
 	}
 }
 
-// answer returns when the thread has nothing else to do, or is no longer needed.
-func (s *spawner) answer() {
+// Answer returns when the thread has nothing else to do, or is no longer needed.
+func (s *Spawner) Answer() {
 	select {
 	case s.jobs <- func() {}:
 	case <-s.over:
@@ -240,38 +248,38 @@ func (s *spawner) answer() {
 }
 
 // execute is start on the thread that processes inherit from.
-func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error) {
+func (s *Spawner) execute(b Birth, channel, log int) (pid, pidfd int, err error) {
 	pidfd = -1
 	sys := &syscall.SysProcAttr{
 		Unshareflags: s.flags,
 		Setsid:       true, // a Ctrl-C at the terminal is for the parent, which drains
 		PidFD:        &pidfd,
 	}
-	if s.anchor == nil {
+	if s.Anchor == nil {
 		sys.Pdeathsig = syscall.SIGKILL // package syscall would take a parent out of sight for a dead one
 	}
 	if s.nest != nil {
-		s.nest.put(sys, b.who, s.Root)
+		s.nest.put(sys, b.Who, s.Root)
 	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   append(environ(b.threads), s.nest.environ()...),
+		Env:   append(Environ(b.Threads), s.nest.environ()...),
 		Files: []uintptr{s.null.Fd(), s.null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
 	}
-	path, argv := s.space.Path(b.program), b.argv
+	path, argv := s.space.Path(b.Program), b.Argv
 	switch {
 	case s.Root:
 		// Not one instruction of the worker runs as root, and its user can't stop this thread: see package stage.
 		if path == "" {
 			path = stage.File(len(attr.Files))
-			attr.Files = append(attr.Files, b.program.Fd())
+			attr.Files = append(attr.Files, b.Program.Fd())
 		}
-		target := stage.Target{UID: b.who.UID, GID: b.who.GID, DeathSignal: sys.Pdeathsig, Path: path, Argv: argv, Env: attr.Env}
+		target := stage.Target{UID: b.Who.UID, GID: b.Who.GID, DeathSignal: sys.Pdeathsig, Path: path, Argv: argv, Env: attr.Env}
 		path = cmp.Or(s.space.Path(s.stage), stage.Program) // there may be no /proc yet
 		argv, attr.Env = target.Command()
 	case path == "":
-		program, err := outOfTheWay(b.program, attr.Files)
+		program, err := OutOfTheWay(b.Program, attr.Files)
 		if err != nil {
 			return 0, -1, err
 		}
@@ -293,23 +301,26 @@ func (s *spawner) execute(b birth, channel, log int) (pid, pidfd int, err error)
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return 0, -1, errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
 	}
-	return pid, pidfd, errs.Wrap(noProcess(b.program.Name(), err), errs.Internal, "start %s", b.program.Name())
+	return pid, pidfd, errs.Wrap(noProcess(b.Program.Name(), err), errs.Internal, "start %s", b.Program.Name())
 }
 
-// outOfTheWay is program at a number well above files. Before it executes, the child puts those in their
+// OutOfTheWay is program at a number well above files. Before it executes, the child puts those in their
 // places and its own pipe at the next numbers, whatever is there.
-func outOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
+func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 	least := int(slices.Max(files)) + 1 + 1 + len(files)
 	fd, err = unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
 	return fd, errs.Wrap(err, errs.Internal, "keep %s open for a start", program.Name())
 }
 
-// stop ends the thread, and with it whatever worker is left.
-func (s *spawner) stop() {
+// InUserNamespaces reports whether each process is born in a user namespace of its own.
+func (s *Spawner) InUserNamespaces() bool { return s.nest != nil }
+
+// Stop ends the thread, and with it whatever worker is left.
+func (s *Spawner) Stop() {
 	if s.next != nil {
-		s.next.stop()
+		s.next.Stop()
 	}
-	s.anchor.stop()
+	s.Anchor.stop()
 	close(s.over)
 	s.null.Close()
 	s.stage.Close()

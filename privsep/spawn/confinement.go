@@ -1,4 +1,4 @@
-package privsep
+package spawn
 
 import (
 	"context"
@@ -12,35 +12,35 @@ import (
 	"schedrestd/security"
 )
 
-// satisfy ends a start that leaves out, or has switched off, a part of the cage, where all of it is required. Every way to start
+// CheckRequired ends a start that leaves out, or has switched off, a part of the cage, where all of it is required. Every way to start
 // comes by here before the first worker is started. What only a worker finds out, it refuses to serve
 // for (ipc.SealRequire).
-func (s *spawner) satisfy() error {
+func (s *Spawner) CheckRequired() error {
 	if !s.Switches.RequireConfinement {
 		return nil
 	}
-	lacks := append(s.layers.list(isMissing), s.layers.list(isOff)...)
+	lacks := append(s.Layers.List(IsMissing), s.Layers.List(IsOff)...)
 	if len(lacks) == 0 {
 		return nil
 	}
-	help := s.layers.remedy(s.Root)
+	help := s.Layers.Remedy(s.Root)
 	return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", strings.Join(lacks, ", ")).
-		WithHint("%sschedrestd --check-confinement shows each part, and without require_confinement the rest is used", because(help != "", help+"; "))
+		WithHint("%sschedrestd --check-confinement shows each part, and without require_confinement the rest is used", Because(help != "", help+"; "))
 }
 
-// remedy is what a start takes that has what this one could not have; "" where it lacks nothing that another start on this
+// Remedy is what a start takes that has what this one could not have; "" where it lacks nothing that another start on this
 // kernel has.
-func (l layers) remedy(root bool) string {
-	closed := l.any(isMissing, func(p part) bool { return parts[p].flag != 0 || p == emptyBounding })
-	inGroups := l[noGroups].is == isMissing
+func (l Layers) Remedy(root bool) string {
+	closed := l.Any(IsMissing, func(p Part) bool { return Parts[p].flag != 0 || p == emptyBounding })
+	inGroups := l[noGroups].Is == IsMissing
 	if !closed && !inGroups {
 		return ""
 	}
 	if root {
 		return "root needs CAP_SYS_ADMIN and CAP_SETPCAP at the start, which it gives up (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"
 	}
-	return "start as root with -u USER; or " + because(closed, permits(l[userNamespace].why)) + because(closed && inGroups, ", and ") +
-		because(inGroups, "start in no supplementary group")
+	return "start as root with -u USER; or " + Because(closed, permits(l[userNamespace].Why)) + Because(closed && inGroups, ", and ") +
+		Because(inGroups, "start in no supplementary group")
 }
 
 // permits is what lets ordinary users have user namespaces and mounts in them, by what the kernel says to one who may not; nil: he
@@ -62,18 +62,18 @@ func permits(err error) string {
 	return "let ordinary users mount in the user namespaces that they make (kernel.apparmor_restrict_unprivileged_userns, the service's or the container's security options)"
 }
 
-// announce logs, once, what of the cage is on and what is not. To each client of an inetd it is told
+// Announce logs, once, what of the cage is on and what is not. To each client of an inetd it is told
 // only where more is left out than always is by who is not root.
-func (s *spawner) announce(sealed security.Sealed) {
-	layers := s.layers.closed(s.Seal, sealed)
-	attrs := []any{"on", strings.Join(layers.list(isOn), ", ")}
-	if off := layers.list(isOff); len(off) > 0 {
+func (s *Spawner) Announce(sealed security.Sealed) {
+	layers := s.Layers.Closed(s.Seal, sealed)
+	attrs := []any{"on", strings.Join(layers.List(IsOn), ", ")}
+	if off := layers.List(IsOff); len(off) > 0 {
 		attrs = append(attrs, "off", strings.Join(off, ", "))
 	}
 	level := slog.LevelInfo
-	if left := layers.list(isMissing); len(left) > 0 {
+	if left := layers.List(IsMissing); len(left) > 0 {
 		attrs = append(attrs, "left_out", strings.Join(left, ", "))
-		if !s.OneClient || layers.any(isMissing, func(p part) bool { return !p.usual(s.Root) }) {
+		if !s.OneClient || layers.Any(IsMissing, func(p Part) bool { return !p.Usual(s.Root) }) {
 			level = slog.LevelWarn
 		}
 	}

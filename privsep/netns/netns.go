@@ -1,4 +1,6 @@
-package privsep
+// Package netns opens network namespaces that the administrator has named, and
+// runs functions in them: once, or on a thread that stays there.
+package netns
 
 import (
 	"errors"
@@ -14,19 +16,20 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/guard"
+	"schedrestd/privsep/thread"
 	"schedrestd/sockdiag"
 )
 
-// space is a network namespace that was named by the administrator, held open: what happens to its name
+// Namespace is a network namespace that was named by the administrator, held open: what happens to its name
 // afterwards changes nothing. nil is the namespace that the gateway was started in.
-type space struct {
+type Namespace struct {
 	handle netns.NsHandle
-	what   string // for messages
+	What   string // for messages
 }
 
-// openSpace opens the namespace that variable names: by a name of ip-netns(8), or a path. "" is nil. A directory in which
+// Open opens the namespace that variable names: by a name of ip-netns(8), or a path. "" is nil. A directory in which
 // others could put another namespace is refused: with it goes who can connect, and who is given tokens.
-func openSpace(variable, text string) (*space, error) {
+func Open(variable, text string) (*Namespace, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -61,7 +64,7 @@ func openSpace(variable, text string) (*space, error) {
 		return nil, errs.New(errs.Invalid, "%s: %s is not a network namespace", what, path).
 			WithHint("a name that ip netns list shows, or a path as /run/netns/NAME or /proc/PID/ns/net")
 	}
-	return &space{netns.NsHandle(fd), what}, nil
+	return &Namespace{netns.NsHandle(fd), what}, nil
 }
 
 // openIn opens name in dir. A link is followed: those of /proc are how namespaces are named there.
@@ -86,14 +89,14 @@ func isNetwork(fd int) bool {
 	return err == nil && kind == unix.CLONE_NEWNET
 }
 
-func (s *space) close() {
+func (s *Namespace) Close() {
 	if s != nil {
 		s.handle.Close()
 	}
 }
 
-// inside calls do on a thread that is in s. A thread that can't be brought back is thrown away.
-func (s *space) inside(do func() error) error {
+// Inside calls do on a thread that is in s. A thread that can't be brought back is thrown away.
+func (s *Namespace) Inside(do func() error) error {
 	if s == nil {
 		return do()
 	}
@@ -102,7 +105,7 @@ func (s *space) inside(do func() error) error {
 		runtime.LockOSThread()
 		own, err := netns.Get()
 		if err != nil {
-			done <- errs.Wrap(err, errs.Internal, "%s: find the way back from it", s.what)
+			done <- errs.Wrap(err, errs.Internal, "%s: find the way back from it", s.What)
 			return
 		}
 		defer own.Close()
@@ -118,7 +121,7 @@ func (s *space) inside(do func() error) error {
 }
 
 // enter moves the calling thread into s. Who is in it already needs no right to.
-func (s *space) enter() error {
+func (s *Namespace) enter() error {
 	if here, err := netns.Get(); err == nil {
 		defer here.Close()
 		if here.Equal(s.handle) {
@@ -127,29 +130,29 @@ func (s *space) enter() error {
 	}
 	err := netns.Set(s.handle)
 	if errors.Is(err, unix.EPERM) {
-		return errs.New(errs.Denied, "%s: to enter another network namespace takes root with CAP_SYS_ADMIN", s.what).
+		return errs.New(errs.Denied, "%s: to enter another network namespace takes root with CAP_SYS_ADMIN", s.What).
 			WithHint("start as root with -u USER, or have the service manager do it: NetworkNamespacePath= in the unit of the service, and of its sockets")
 	}
-	return errs.Wrap(err, errs.Internal, "%s: enter it", s.what)
+	return errs.Wrap(err, errs.Internal, "%s: enter it", s.What)
 }
 
-// outlet is where TCP connections to daemons begin: a thread that stays in another network namespace, which nobody can
+// Dialer is where TCP connections to daemons begin: a thread that stays in another network namespace, which nobody can
 // enter any more when the gateway serves. nil: they begin where the gateway was started.
-type outlet struct {
+type Dialer struct {
 	jobs chan func()
 	over chan struct{}
 }
 
-// startOutlet starts the thread of the namespace that text names. "" is nil.
-func startOutlet(text string) (*outlet, error) {
-	s, err := openSpace("SCHEDRESTD_CONTROLLER_NETNS", text)
+// NewDialer starts the thread of the namespace that text names. "" is nil.
+func NewDialer(text string) (*Dialer, error) {
+	s, err := Open("SCHEDRESTD_CONTROLLER_NETNS", text)
 	if s == nil || err != nil {
 		return nil, err
 	}
-	defer s.close()
-	o := &outlet{make(chan func()), make(chan struct{})}
+	defer s.Close()
+	o := &Dialer{make(chan func()), make(chan struct{})}
 	ready := make(chan error)
-	go lockedBeside(func() {
+	go thread.Locked(func() {
 		err := s.enter()
 		ready <- err
 		for err == nil {
@@ -167,26 +170,8 @@ func startOutlet(text string) (*outlet, error) {
 	return o, nil
 }
 
-// lockedBeside calls do on a thread that ends with it. It is not the process's first one, which never ends and by which /proc
-// says where the process is.
-func lockedBeside(do func()) {
-	runtime.LockOSThread()
-	if unix.Gettid() != unix.Getpid() {
-		do()
-		return
-	}
-	defer runtime.UnlockOSThread()
-	beside := make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		close(beside)
-		do()
-	}()
-	<-beside
-}
-
-// do does job there.
-func (o *outlet) do(job func() error) (err error) {
+// Do does job there.
+func (o *Dialer) Do(job func() error) (err error) {
 	if o == nil {
 		return job()
 	}
@@ -200,9 +185,9 @@ func (o *outlet) do(job func() error) (err error) {
 	}
 }
 
-// look warns when the owners of sockets can't be found out there, and so no daemon can be asked over TCP.
-func (o *outlet) look(log *slog.Logger) {
-	err := o.do(func() error {
+// WarnUnknownOwners warns when the owners of sockets can't be found out there, and so no daemon can be asked over TCP.
+func (o *Dialer) WarnUnknownOwners(log *slog.Logger) {
+	err := o.Do(func() error {
 		_, err := sockdiag.Listener(netip.AddrPortFrom(netip.IPv6Loopback(), 1))
 		return err
 	})
@@ -212,8 +197,8 @@ func (o *outlet) look(log *slog.Logger) {
 	}
 }
 
-// stop ends the thread.
-func (o *outlet) stop() {
+// Stop ends the thread.
+func (o *Dialer) Stop() {
 	if o != nil {
 		close(o.over)
 	}

@@ -1,4 +1,4 @@
-package privsep
+package spawn
 
 import (
 	"fmt"
@@ -22,8 +22,8 @@ import (
 // proven by processes that exist to die of it: born as workers are, they close the cage as workers do
 // and do what it kills for. A filter that a kernel, a container or an emulator takes and does not mind is found out so.
 
-// handful is what is tried at each start, one act of each kind. Config.Check tries all there are.
-var handful = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "sendmsg"}
+// SmokeSet is what is tried at each start, one act of each kind. Config.Check tries all there are.
+var SmokeSet = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "sendmsg"}
 
 // sacrifice is a process that is to die.
 type sacrifice struct {
@@ -35,14 +35,14 @@ type sacrifice struct {
 }
 
 // sacrifice starts one.
-func (s *spawner) sacrifice(act string) (*sacrifice, error) {
-	logRead, logWrite, err := pipe()
+func (s *Spawner) sacrifice(act string) (*sacrifice, error) {
+	logRead, logWrite, err := Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(logWrite)
 	argv := append(slices.Clone(s.Argv), ipc.ActMode, strconv.Itoa(int(s.Seal)), act)
-	pid, pidfd, err := s.start(birth{role: ipc.Worker, program: s.Worker, argv: argv, threads: 1, who: s.Identity}, int(s.null.Fd()), logWrite)
+	pid, pidfd, err := s.start(Birth{Role: ipc.Worker, Program: s.Worker, Argv: argv, Threads: 1, Who: s.Identity}, int(s.null.Fd()), logWrite)
 	if err != nil {
 		logRead.Close()
 		return nil, err
@@ -59,7 +59,7 @@ func (x *sacrifice) end(limit time.Duration) (said string, status unix.WaitStatu
 	defer x.pidfd.Close()
 	_ = x.log.SetReadDeadline(time.Now().Add(limit))
 	text, err := io.ReadAll(io.LimitReader(x.log, mostSaid))
-	late := time.AfterFunc(lastWords, x.kill)
+	late := time.AfterFunc(LastWords, x.kill)
 	if err != nil {
 		x.kill()
 	}
@@ -82,7 +82,7 @@ func (x *sacrifice) kill() {
 func told(said, word string) (list []string) {
 	for line := range strings.Lines(said) {
 		if rest, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), word); ok {
-			list = append(list, printable(rest))
+			list = append(list, Printable(rest))
 		}
 	}
 	return list
@@ -106,10 +106,10 @@ func (x *sacrifice) judge(limit time.Duration) (sealed security.Sealed, wrong st
 	case !closed && status.Exited():
 		return sealed, "", unclosed(x.program, said, status)
 	case !closed:
-		return sealed, fmt.Sprintf("%s (%s before it was done: %s)", x.act, describe(status), printable(strings.TrimSpace(said))), nil
+		return sealed, fmt.Sprintf("%s (%s before it was done: %s)", x.act, Describe(status), Printable(strings.TrimSpace(said))), nil
 	}
 	last := said[strings.LastIndexByte(strings.TrimRight(said, "\n"), '\n')+1:]
-	return sealed, fmt.Sprintf("%s (%s: %s)", x.act, describe(status), printable(strings.TrimSpace(last))), nil
+	return sealed, fmt.Sprintf("%s (%s: %s)", x.act, Describe(status), Printable(strings.TrimSpace(last))), nil
 }
 
 // unclosed is about a process that ended with status before it had closed the cage. One of this build says why; whatever else is
@@ -118,13 +118,13 @@ func unclosed(program, said string, status unix.WaitStatus) error {
 	hint := "docs/PRIVSEP.md has the kernels that it can be closed on"
 	why := strings.Join(told(said, ipc.SayFailed), "; ")
 	if why == "" {
-		why = printable(strings.TrimSpace(said))
+		why = Printable(strings.TrimSpace(said))
 		if code := status.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {
 			return unstarted(program, why)
 		}
 		hint = program + " is of another build than this program, or another program: make install puts all of one build in place"
 	}
-	return errs.New(errs.Denied, "the workers' cage can't be closed: %s (%s)", why, describe(status)).WithHint("%s", hint)
+	return errs.New(errs.Denied, "the workers' cage can't be closed: %s (%s)", why, Describe(status)).WithHint("%s", hint)
 }
 
 // unstarted returns the error for a program that the stage could not execute. why is
@@ -138,12 +138,12 @@ func unstarted(program, why string) error {
 	return errs.New(errs.Internal, "start %s: %s", program, why)
 }
 
-// atOnce is how many processes die side by side.
-const atOnce = 8
+// AtOnce is how many processes die side by side.
+const AtOnce = 8
 
-// commit has each act done by a process of its own, and gives those that did not kill.
-func (s *spawner) commit(acts []string) (sealed security.Sealed, wrong []string, err error) {
-	for list := range slices.Chunk(acts, atOnce) {
+// Commit has each act done by a process of its own, and gives those that did not kill.
+func (s *Spawner) Commit(acts []string) (sealed security.Sealed, wrong []string, err error) {
+	for list := range slices.Chunk(acts, AtOnce) {
 		var started []*sacrifice
 		for _, act := range list {
 			x, failed := s.sacrifice(act)
@@ -170,8 +170,8 @@ func (s *spawner) commit(acts []string) (sealed security.Sealed, wrong []string,
 	return sealed, wrong, nil
 }
 
-// recite has a process close the cage, and tell how that went and what can be tried.
-func (s *spawner) recite() (sealed security.Sealed, probes, acts []string, err error) {
+// Recite has a process close the cage, and tell how that went and what can be tried.
+func (s *Spawner) Recite() (sealed security.Sealed, probes, acts []string, err error) {
 	x, err := s.sacrifice("")
 	if err != nil {
 		return sealed, nil, nil, err
@@ -184,18 +184,18 @@ func (s *spawner) recite() (sealed security.Sealed, probes, acts []string, err e
 	return sealed, told(said, ipc.SayProbe), told(said, ipc.SayAct), err
 }
 
-// proveDeath has a handful die of what the cage forbids, before anybody is served. It gives how the cage is closed.
-func (s *spawner) proveDeath() (sealed security.Sealed, err error) {
+// ProveDeath has a handful die of what the cage forbids, before anybody is served. It gives how the cage is closed.
+func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	if !security.Caged {
 		s.Log.Warn("the workers are confined by next to nothing: this build is for measuring what that costs")
 		return sealed, nil
 	}
 	if s.Switches.AuditConfinement {
 		s.Log.Warn("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven")
-		sealed, _, _, err = s.recite()
+		sealed, _, _, err = s.Recite()
 		return sealed, err
 	}
-	sealed, wrong, err := s.commit(handful)
+	sealed, wrong, err := s.Commit(SmokeSet)
 	if err == nil && len(wrong) > 0 {
 		err = errs.New(errs.Denied, "what the workers' cage forbids did not kill who did it: %s", strings.Join(wrong, "; ")).
 			WithHint("schedrestd --check-confinement shows all of it; SCHEDRESTD_SECURITY=audit_confinement serves without")

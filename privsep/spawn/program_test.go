@@ -1,4 +1,4 @@
-package privsep
+package spawn
 
 import (
 	"os"
@@ -26,7 +26,7 @@ func TestWorkerCanNotReadItsProgram(t *testing.T) {
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
 			}
-			f, err := openProgram(path, security.Identity{UID: worker, GID: worker}, true)
+			f, err := OpenWorker(path, security.Identity{UID: worker, GID: worker}, true)
 			if err != nil {
 				t.Fatal(err)
 			}

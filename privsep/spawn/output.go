@@ -1,4 +1,4 @@
-package privsep
+package spawn
 
 import (
 	"bufio"
@@ -15,8 +15,8 @@ import (
 	"schedrestd/rate"
 )
 
-// maxLine is how much of a line of a process reaches the log, in bytes.
-const maxLine = 2048
+// MaxLine is how much of a line of a process reaches the log, in bytes.
+const MaxLine = 2048
 
 // output writes what processes log. Their lines are not parsed: each is escaped, cut and
 // put behind the time and what the parent knows of its process, as
@@ -41,7 +41,7 @@ func label(role ipc.Role, number uint32, pid int, uid uint32) string {
 }
 
 // relay copies the lines that a process writes to its fd 2, as far as room allows.
-func (p *process) relay(label string, out output, room *quota) {
+func (p *Process) relay(label string, out output, room *Quota) {
 	defer close(p.silent)
 	in := bufio.NewReaderSize(p.log, readAhead)
 	var missed int
@@ -55,7 +55,7 @@ func (p *process) relay(label string, out output, room *quota) {
 	for {
 		line, err := readLine(in)
 		if line != "" {
-			line, now := printable(line), time.Now()
+			line, now := Printable(line), time.Now()
 			switch {
 			case room.admit(len(label)+len(line), now):
 				if missed > 0 && now.Sub(since) >= time.Second {
@@ -84,7 +84,7 @@ const readAhead = 16 << 10
 // readLine reads to the next line feed and keeps the first maxLine bytes.
 func readLine(in *bufio.Reader) (string, error) {
 	line, err := in.ReadSlice('\n')
-	kept := string(line[:min(len(line), maxLine)])
+	kept := string(line[:min(len(line), MaxLine)])
 	for err == bufio.ErrBufferFull {
 		_, err = in.ReadSlice('\n')
 	}
@@ -94,15 +94,15 @@ func readLine(in *bufio.Reader) (string, error) {
 	return strings.TrimSuffix(kept, "\n"), err
 }
 
-// printable makes s safe for a log and a terminal: what can't be printed is escaped,
+// Printable makes s safe for a log and a terminal: what can't be printed is escaped,
 // what is too long is cut.
-func printable(s string) string {
-	if len(s) <= maxLine && isPlain(s) {
+func Printable(s string) string {
+	if len(s) <= MaxLine && isPlain(s) {
 		return s
 	}
 	var b strings.Builder
 	for i, r := range s {
-		if b.Len() >= maxLine {
+		if b.Len() >= MaxLine {
 			b.WriteString("…")
 			break
 		}
@@ -130,39 +130,39 @@ func isPlain(s string) bool {
 	return true
 }
 
-// quota is what processes that come one after another may log. It is not theirs: who is started again has what was left.
-type quota struct {
+// Quota is what processes that come one after another may log. It is not theirs: who is started again has what was left.
+type Quota struct {
 	mu    sync.Mutex
 	lines *rate.Bucket
 	bytes *rate.Bucket
 }
 
-// lineSize is what a line has on the average, in bytes: a request's has as many.
-const lineSize = 200
+// LineSize is what a line has on the average, in bytes: a request's has as many.
+const LineSize = 200
 
-func newQuota(lines, perSecond float64) *quota {
+func NewQuota(lines, perSecond float64) *Quota {
 	now := time.Now()
-	return &quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(lineSize*lines, lineSize*perSecond, now)}
+	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
 }
 
 // admit reports whether there is room for a line of so many bytes, and takes it.
-func (q *quota) admit(size int, now time.Time) bool {
+func (q *Quota) admit(size int, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
 // isFull tells whether nothing is used of it any more.
-func (q *quota) isFull(now time.Time) bool {
+func (q *Quota) isFull(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.lines.IsFull(now) && q.bytes.IsFull(now)
 }
 
-// quotas are those of all workers: of a user and a place in his pool.
-type quotas struct {
+// Quotas are those of all workers: of a user and a place in his pool.
+type Quotas struct {
 	mu   sync.Mutex
-	list map[place]*quota
+	list map[place]*Quota
 }
 
 // place is where in the pools of a user a worker is.
@@ -174,8 +174,8 @@ type place struct {
 // mostQuotas is how many are kept before those that are full are forgotten.
 const mostQuotas = 1000
 
-// of is the quota of the i-th worker of that user.
-func (qs *quotas) of(uid uint32, i int, lines, perSecond float64) *quota {
+// Of is the quota of the i-th worker of that user.
+func (qs *Quotas) Of(uid uint32, i int, lines, perSecond float64) *Quota {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	at := place{uid, i}
@@ -184,12 +184,12 @@ func (qs *quotas) of(uid uint32, i int, lines, perSecond float64) *quota {
 	}
 	if len(qs.list) >= mostQuotas {
 		now := time.Now()
-		maps.DeleteFunc(qs.list, func(_ place, q *quota) bool { return q.isFull(now) })
+		maps.DeleteFunc(qs.list, func(_ place, q *Quota) bool { return q.isFull(now) })
 	}
 	if qs.list == nil {
-		qs.list = map[place]*quota{}
+		qs.list = map[place]*Quota{}
 	}
-	q := newQuota(lines, perSecond)
+	q := NewQuota(lines, perSecond)
 	qs.list[at] = q
 	return q
 }

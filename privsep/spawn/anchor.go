@@ -1,4 +1,4 @@
-package privsep
+package spawn
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ type anchor struct {
 
 // enterPIDs has processes that the calling thread starts be born in a PID namespace of their own. When it fails they are
 // born where they were.
-func (s *spawner) enterPIDs() error {
+func (s *Spawner) enterPIDs() error {
 	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return errs.Wrap(err, errs.Unsupported, "find the PID namespace")
@@ -43,7 +43,7 @@ func (s *spawner) enterPIDs() error {
 		err = root.LeaveProc()
 	}
 	if err == nil {
-		if s.anchor, err = s.drop(security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}); err == nil {
+		if s.Anchor, err = s.drop(security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}); err == nil {
 			return nil
 		}
 	}
@@ -59,14 +59,14 @@ func (s *spawner) enterPIDs() error {
 }
 
 // drop starts an anchor, and returns when it holds.
-func (s *spawner) drop(who security.Identity) (*anchor, error) {
+func (s *Spawner) drop(who security.Identity) (*anchor, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "make a line to the first process")
 	}
 	line := os.NewFile(uintptr(fds[0]), "line to the first process")
-	b := birth{role: ipc.Worker, program: s.Worker, threads: 1, who: who,
-		argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Seal, s.PIDs), ipc.AnchorMode)}
+	b := Birth{Role: ipc.Worker, Program: s.Worker, Threads: 1, Who: who,
+		Argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Seal, s.PIDs), ipc.AnchorMode)}
 	pid, pidfd, err := s.execute(b, fds[1], int(s.null.Fd()))
 	unix.Close(fds[1])
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *spawner) drop(who security.Identity) (*anchor, error) {
 	if err != nil {
 		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing (%v)", err)
 	}
-	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", printable(string(said[:n])))
+	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", Printable(string(said[:n])))
 }
 
 // reap waits for the end of it, and takes its status.
@@ -107,14 +107,14 @@ func (a *anchor) reap() {
 	})
 }
 
-// loss is the end of the last anchor that nobody wished for. It ends the service as a signal does.
-type loss struct{}
+// Loss is the end of the last anchor that nobody wished for. It ends the service as a signal does.
+type Loss struct{}
 
-func (loss) String() string { return "each PID namespace that was made for workers has ended" }
-func (loss) Signal()        {}
+func (Loss) String() string { return "each PID namespace that was made for workers has ended" }
+func (Loss) Signal()        {}
 
-// isLost tells whether the anchor has ended without having been let, and everything in its namespace with it.
-func (a *anchor) isLost() bool {
+// IsLost tells whether the anchor has ended without having been let, and everything in its namespace with it.
+func (a *anchor) IsLost() bool {
 	if a == nil || a.let.Load() {
 		return false
 	}
@@ -133,9 +133,9 @@ func (a *anchor) ends() bool {
 	}
 	select {
 	case <-a.over: // when all that was in there has been waited for
-	case <-time.After(lastWords):
+	case <-time.After(LastWords):
 	}
-	return a.isLost()
+	return a.IsLost()
 }
 
 // stop ends the anchor, which nothing needs any more, and waits for it: whatever is left in its namespace ends before it.
@@ -149,7 +149,7 @@ func (a *anchor) stop() {
 	}
 	select {
 	case <-a.over:
-	case <-time.After(lastWords): // somebody in there can't be killed, or was not waited for
+	case <-time.After(LastWords): // somebody in there can't be killed, or was not waited for
 	}
 	a.pidfd.Close()
 	a.line.Close()

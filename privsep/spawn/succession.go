@@ -1,4 +1,4 @@
-package privsep
+package spawn
 
 import (
 	"os"
@@ -12,25 +12,25 @@ import (
 // anchor of its own, and the next one is used when one has ended. Where each
 // process has a PID namespace of its own there is nothing to prepare.
 
-// spareNamespaces is how many are prepared. An anchor takes about 2 MB.
-const spareNamespaces = 2
+// SpareNamespaces is how many are prepared. An anchor takes about 2 MB.
+const SpareNamespaces = 2
 
-// prepare makes n spawners that may have to take over from s, or fewer: the
+// Prepare makes n spawners that may have to take over from s, or fewer: the
 // kernel bounds the number of namespaces. Processes must be as confined by them
 // as they are by s.
-func (s *spawner) prepare(n int) {
-	if s.anchor == nil || s.OneClient {
+func (s *Spawner) Prepare(n int) {
+	if s.Anchor == nil || s.OneClient {
 		return
 	}
 	for last := s; n > 0; n-- {
-		next, err := startSpawner(s.options)
-		if err == nil && !next.layers.stand(s.layers) {
-			err = errs.New(errs.Unsupported, "its processes would be less confined: %v", next.layers.list(isMissing))
+		next, err := New(s.Options)
+		if err == nil && !next.Layers.stand(s.Layers) {
+			err = errs.New(errs.Unsupported, "its processes would be less confined: %v", next.Layers.List(IsMissing))
 		}
 		if err != nil {
 			s.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway ends when the last one that it has ends")
 			if next != nil {
-				next.stop()
+				next.Stop()
 			}
 			return
 		}
@@ -39,53 +39,53 @@ func (s *spawner) prepare(n int) {
 	}
 }
 
-// inUse returns the spawner that starts processes now: the first whose PID
+// InUse returns the spawner that starts processes now: the first whose PID
 // namespace is there, or the last one when none is.
-func (s *spawner) inUse() *spawner {
-	for s.anchor.isLost() && s.next != nil {
+func (s *Spawner) InUse() *Spawner {
+	for s.Anchor.IsLost() && s.next != nil {
 		s = s.next
 	}
 	return s
 }
 
 // left returns how many may still take over from s.
-func (s *spawner) left() (n int) {
+func (s *Spawner) left() (n int) {
 	for next := s.next; next != nil; next = next.next {
-		if !next.anchor.isLost() {
+		if !next.Anchor.IsLost() {
 			n++
 		}
 	}
 	return n
 }
 
-// among returns signals, and among them the loss of the last anchor. The loss
+// Among returns signals, and among them the loss of the last anchor. The loss
 // of any other one is logged: the workers and the keeper died with it, and are
 // started again as after any death.
-func (s *spawner) among(signals <-chan os.Signal) <-chan os.Signal {
-	if s.anchor == nil {
+func (s *Spawner) Among(signals <-chan os.Signal) <-chan os.Signal {
+	if s.Anchor == nil {
 		return signals
 	}
 	both := make(chan os.Signal, cap(signals)+1)
 	go func() {
 		at := s
-		over := at.anchor.over
+		over := at.Anchor.over
 		for {
 			select {
 			case signal := <-signals:
 				both <- signal
 			case <-over:
-				switch next := at.inUse(); {
-				case !at.anchor.isLost(): // it was let
+				switch next := at.InUse(); {
+				case !at.Anchor.IsLost(): // it was let
 					over = nil
-				case next.anchor.isLost():
+				case next.Anchor.IsLost():
 					over = nil
-					s.Log.Error("namespace init exited", "pid", at.anchor.pid, "prepared_namespaces", 0, "hint", lossHint)
-					both <- loss{}
+					s.Log.Error("namespace init exited", "pid", at.Anchor.pid, "prepared_namespaces", 0, "hint", lossHint)
+					both <- Loss{}
 				default:
 					left := next.left()
-					s.Log.Error("namespace init exited", "pid", at.anchor.pid, "prepared_namespaces", left,
-						"hint", successionHint+because(left == 0, "; it is the last one: the gateway ends when its init exits"))
-					at, over = next, next.anchor.over
+					s.Log.Error("namespace init exited", "pid", at.Anchor.pid, "prepared_namespaces", left,
+						"hint", successionHint+Because(left == 0, "; it is the last one: the gateway ends when its init exits"))
+					at, over = next, next.Anchor.over
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-package privsep
+package spawn
 
 import (
 	"cmp"
@@ -69,7 +69,7 @@ func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool)
 
 // findNest tries what such a process can have, with one that closes its cage and ends; nil is nothing, or that none is needed. Why
 // others could not be had is left in s.denied.
-func (s *spawner) findNest(held security.Capabilities) *nest {
+func (s *Spawner) findNest(held security.Capabilities) *nest {
 	if !security.Caged || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // uid 0 can be put into none
 		return nil
 	}
@@ -88,21 +88,21 @@ func (s *spawner) findNest(held security.Capabilities) *nest {
 }
 
 // deny notes for what the nest that is tried has why it can't be had.
-func (s *spawner) deny(err error) {
+func (s *Spawner) deny(err error) {
 	if sys, ok := errors.AsType[unix.Errno](err); ok {
 		err = sys // of what was being done only that is news
 	}
-	for p, row := range parts {
-		if s.nest.has(row.flag) || part(p) == emptyBounding && s.nest.settles() {
+	for p, row := range Parts {
+		if s.nest.has(row.flag) || Part(p) == emptyBounding && s.nest.settles() {
 			s.denied[p] = err
 		}
 	}
 }
 
 // absent is why p, which root enters or a nest has, is not there.
-func (s *spawner) absent(p part) error {
+func (s *Spawner) absent(p Part) error {
 	if p != userNamespace && s.denied[userNamespace] != nil && s.nest == nil {
-		return errNoNest
+		return ErrNoNest
 	}
 	return cmp.Or(s.denied[p], error(unix.EPERM))
 }
@@ -121,10 +121,10 @@ func showForStart() (hide func() error) {
 
 // ofUserNamespace is what a process in namespaces of its own has beside what it inherited. Which they are is not
 // asked: the kernel tells nobody but root of a process whose program he can't read, as an installed one is.
-func (s *spawner) ofUserNamespace() security.Inheritance {
+func (s *Spawner) ofUserNamespace() security.Inheritance {
 	i := s.inherited
 	i.Namespaces = maps.Clone(i.Namespaces)
-	for _, p := range parts {
+	for _, p := range Parts {
 		if s.nest.has(p.flag) {
 			i.Namespaces[p.link] = security.Not(i.Namespaces[p.link])
 		}

@@ -1,4 +1,4 @@
-package privsep
+package spawn
 
 import (
 	"errors"
@@ -18,22 +18,22 @@ import (
 
 // The files of the programs, in the directory of this one.
 const (
-	programName = "schedrestd-worker"
-	keeperName  = "schedrestd-keeper"
-	stageName   = "schedrestd" // of this program, in the workers' root
+	WorkerName = "schedrestd-worker"
+	KeeperName = "schedrestd-keeper"
+	stageName  = "schedrestd" // of this program, in the workers' root
 )
 
-// openProgram opens the worker's program once. From here on it is executed by its
+// OpenWorker opens the worker's program once. From here on it is executed by its
 // descriptor: neither a changed file nor a changed path can put another program
 // in its place, PATH is never asked, and it starts from a directory that its own
 // uid can't enter.
-func openProgram(path string, who security.Identity, root bool) (*os.File, error) {
-	return openAs("worker", path, programName, who, root, who.UID)
+func OpenWorker(path string, who security.Identity, root bool) (*os.File, error) {
+	return OpenProgram("worker", path, WorkerName, who, root, who.UID)
 }
 
-// openAs is openProgram for the program name, which is the one of what; never are those who
+// OpenProgram is openProgram for the program name, which is the one of what; never are those who
 // serve and must own nothing on the way.
-func openAs(what, path, name string, who security.Identity, root bool, never ...uint32) (*os.File, error) {
+func OpenProgram(what, path, name string, who security.Identity, root bool, never ...uint32) (*os.File, error) {
 	if path == "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -108,7 +108,7 @@ func copyProgram(from *os.File) (*os.File, error) {
 		return nil, errs.Wrap(err, errs.Internal, "read %s", from.Name())
 	}
 	defer src.Close()
-	mem, err := seal(src, from.Name(), unix.MFD_EXEC)
+	mem, err := SealedCopy(src, from.Name(), unix.MFD_EXEC)
 	if err != nil {
 		return nil, errs.New(errs.KindOf(err), "%v", err).WithHint("chmod 0711 %s", from.Name())
 	}
@@ -123,9 +123,9 @@ func copyProgram(from *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(again), from.Name()), nil
 }
 
-// seal copies what src has to a memory file that nobody can change any more. how is MFD_EXEC or
+// SealedCopy copies what src has to a memory file that nobody can change any more. how is MFD_EXEC or
 // MFD_NOEXEC_SEAL.
-func seal(src io.Reader, name string, how int) (*os.File, error) {
+func SealedCopy(src io.Reader, name string, how int) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(filepath.Base(name), flags|how)
 	if err == unix.EINVAL { // a kernel before 6.3 knows neither
