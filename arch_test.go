@@ -29,7 +29,7 @@ var floors = [][]string{
 	{"errs", "loglevel", "model", "release", "rights", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
 	{"api", "conf", "privsep/netns", "privsep/spawn", "rpc/message", "service"},
-	{"auth", "handlers", "rpc/client", "rpc/server"},
+	{"auth", "handlers", "privsep/dial", "privsep/listen", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
 	{"auditor", "ctld", "dbd", "keeper", "plan", "privsep", "resolver", "worker"},
 	{"demo"},
@@ -49,8 +49,10 @@ var beside = map[[2]string]string{
 
 // only names everything of ours that a package may import, where floors are not strict enough.
 var only = map[string][]string{
-	"privsep":        {"become", "errs", "guard", "ipc", "notify", "penalty", "privsep/netns", "privsep/spawn", "privsep/thread", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
-	"privsep/netns":  {"become", "errs", "guard", "privsep/thread", "sockdiag"},
+	"privsep":        {"become", "errs", "guard", "ipc", "notify", "penalty", "privsep/dial", "privsep/listen", "privsep/spawn", "privsep/thread", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
+	"privsep/dial":   {"become", "ipc", "privsep/netns", "privsep/thread", "rate", "sockdiag"},
+	"privsep/listen": {"become", "errs", "ipc", "notify", "privsep/netns", "rights", "sockdiag", "socket"},
+	"privsep/netns":  {"become", "errs", "guard", "privsep/thread"},
 	"privsep/spawn":  {"become", "errs", "guard", "ipc", "privsep/thread", "rate", "security"},
 	"privsep/thread": {},
 	"conf":           {"errs", "guard"},

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/listen"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -28,12 +29,12 @@ func Check(c Config, out io.Writer) error {
 			c.Listen = []ipc.Listen{{Text: "unix:/check", Network: ipc.Unix, Path: "/check"}} // nor is this
 		}
 	}
-	if err := checkListen(c); err != nil {
+	if err := c.checkListen(); err != nil {
 		return err
 	}
-	var listeners []*listener // as they would be
+	var listeners []*listen.Listener // as they would be
 	for _, e := range c.Listen {
-		listeners = append(listeners, &listener{network: e.Network, name: e.Text, tls: e.TLS})
+		listeners = append(listeners, &listen.Listener{Network: e.Network, Name: e.Text, TLS: e.TLS})
 	}
 	c, who, program, err := prepare(c)
 	if err != nil {

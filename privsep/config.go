@@ -15,8 +15,10 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/listen"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
+	"schedrestd/socket"
 )
 
 // Config is what Run needs. The zero value of a field below the first group means the default.
@@ -146,8 +148,8 @@ func (c Config) complete() (Config, error) {
 }
 
 // with is c for these listeners: what workers are told, and may do, depends on who can come.
-func (c Config) with(listeners []*listener, who service) Config {
-	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listener) bool { return l.network == ipc.Unix })
+func (c Config) with(listeners []*listen.Listener, who service) Config {
+	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.Network == ipc.Unix })
 	c.Setup = c.setup(who)
 	return c
 }
@@ -165,6 +167,44 @@ func (c Config) setup(who service) ipc.Setup {
 	c.Setup = s
 	s.Seal = c.seal()
 	return s
+}
+
+// checkListen refuses what can't be listened on, before the first is opened.
+func (c Config) checkListen() error {
+	for _, l := range c.Listen {
+		if l.TLS {
+			if err := c.TLS.check(); err != nil {
+				return errs.Wrap(err, errs.Invalid, "can't listen on %s", l.Text)
+			}
+		}
+	}
+	return nil
+}
+
+// listenOptions returns where to listen, with sockets for who.
+func (c Config) listenOptions(who service) listen.Options {
+	owner := &socket.Owner{UID: who.UID, GID: who.GID}
+	if c.Switches.BecomeUser { // its users come from outside, and root listens
+		*owner = socket.Owner{}
+	}
+	if c.SocketGroup != nil {
+		owner.GID = *c.SocketGroup
+	}
+	return listen.Options{Passed: c.Activated, Addresses: c.Listen, Netns: c.Netns, UnixOnly: c.Switches.BecomeUser,
+		Unix: socket.Options{Mode: c.unixMode(), Owner: owner, Private: become.PrivateGroup}}
+}
+
+// unixMode returns the mode of UNIX sockets. With tokens or become_user everyone may connect, and the
+// token decides or everyone is served as themselves. With rest_auth/local alone only the serving user
+// may, which is the only one that it lets in.
+func (c Config) unixMode() fs.FileMode {
+	if c.SocketMode != 0 {
+		return c.SocketMode
+	}
+	if c.Setup.JWT || c.Switches.BecomeUser {
+		return 0o666
+	}
+	return 0o600
 }
 
 // seal is how the cage of a worker is closed. A worker that connects UNIX sockets by itself, since it is its

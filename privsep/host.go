@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"schedrestd/ipc"
-	"schedrestd/privsep/netns"
+	"schedrestd/privsep/dial"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -33,8 +33,7 @@ type means struct {
 	audit    *audit
 	resolver *supervisor
 	plain    *spawn.Spawner // of the resolver
-	servers  *servers       // in user namespaces workers are told who serves a UNIX socket
-	outlet   *netns.Dialer
+	outlet   *dial.Outlet
 	hello    []func(*worker) error // each tells a worker that is ready what else it needs, before its first connection
 }
 
@@ -58,15 +57,12 @@ func newMeans(c Config, audit *audit, resolver *supervisor) means {
 // begin starts the threads that do for this process what it is permitted no more then: the last of its capabilities that nobody needs are
 // dropped. Each way to start comes by here before its first worker, and none goes on that has less of the cage than it requires.
 func (m *means) begin(c Config, who service, program, keeper *os.File) (err error) {
-	if m.outlet, err = netns.NewDialer(c.Outlet); err != nil {
+	if m.outlet, err = dial.NewOutlet(c.Outlet); err != nil {
 		return err
 	}
-	m.outlet.WarnUnknownOwners(c.Log)
+	m.outlet.Check(c.Log)
 	if m.spawner, err = spawn.New(c.spawnOptions(who, program, keeper)); err != nil {
 		return err
-	}
-	if m.spawner.InUserNamespaces() {
-		m.servers = new(servers)
 	}
 	m.spawner.Prepare(spawn.SpareNamespaces)
 	if m.resolver != nil {

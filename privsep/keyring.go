@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/privsep/listen"
 	"schedrestd/privsep/spawn"
 )
 
@@ -39,14 +40,14 @@ type keyring struct {
 }
 
 // newKeyring judges the files of tokens' keys as long as all capabilities are there.
-func newKeyring(c Config, who service, listeners []*listener, accuse func(worker uint32, why string)) (*keyring, error) {
+func newKeyring(c Config, who service, listeners []*listen.Listener, accuse func(worker uint32, why string)) (*keyring, error) {
 	k := &keyring{config: c, who: who, tls: c.TLS, quit: make(chan struct{}), greeted: map[uint32]*greeting{}}
 	k.tokenKey = keyFile{what: "key of HS256 tokens", used: "in use", option: "jwt_key", log: c.Log, still: c.Still,
 		open: func(path string) (*os.File, error) { return openTokenKey(path, who) }, unlock: who.unlockTokenKey, use: k.useTokenKey}
 	k.jwks = keyFile{what: "key set of RS256 tokens", used: "handed to the workers", option: "jwks", log: c.Log, still: c.Still,
 		open: func(path string) (*os.File, error) { return openKeySet(path, who) }, unlock: unlockPublic, use: k.useKeySet}
 	for _, l := range listeners {
-		k.https = k.https || l.tls
+		k.https = k.https || l.TLS
 	}
 	if k.https {
 		if err := c.TLS.check(); err != nil {

@@ -400,28 +400,3 @@ func TestConnectionNumbers(t *testing.T) {
 		seen[c.ID] = true
 	}
 }
-
-// TestPortsOf: workers that live side by side have other ports, all of this machine's range.
-func TestPortsOf(t *testing.T) {
-	first, second := portsOf(portShares, nil), portsOf(portShares+1, nil)
-	if first == 0 {
-		t.Skip("this machine's range of ports is not divided")
-	}
-	if first>>16 < first&0xffff || second&0xffff <= first>>16 || portsOf(2*portShares, nil) != first {
-		t.Errorf("ports %#x and %#x", first, second)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	w, errno := open(ipc.Address{Network: "tcp", Address: l.Addr().String()}, nil, first)
-	if errno != 0 {
-		t.Fatal(errno)
-	}
-	defer w.close()
-	c, err := l.Accept()
-	must(t, err)
-	defer c.Close()
-	if port := uint32(c.RemoteAddr().(*net.TCPAddr).Port); security.KernelSince(6, 3) && (port < first&0xffff || port > first>>16) {
-		t.Errorf("port %d, not of %d to %d", port, first&0xffff, first>>16)
-	}
-}

@@ -206,9 +206,7 @@ func (p *Planner) start(who service, channel int, pidfd *int) (pid int, err erro
 	for _, f := range []*os.File{p.out, p.errOut} {
 		fd := null
 		if f != nil {
-			if fd, err = number(f); err != nil {
-				return 0, err
-			}
+			fd = int(f.Fd())
 		}
 		attr.Files = append(attr.Files, uintptr(fd))
 	}

@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -13,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/privsep/spawn"
-	"schedrestd/security"
 )
 
 // fill writes to fd until it takes no more.
@@ -81,32 +79,5 @@ func TestLingeringClients(t *testing.T) {
 	case <-done:
 	case <-time.After(patience):
 		t.Error("connections are not closed")
-	}
-}
-
-// TestDescriptorsAreRefused: nobody can send one to a listener, be it the parent's own or one that was passed.
-func TestDescriptorsAreRefused(t *testing.T) {
-	if !security.KernelSince(6, 16) {
-		t.Skip("this kernel refuses none")
-	}
-	own, passed := room(t)+"/own", room(t)+"/passed"
-	l, err := listenOn(own, Config{}, self())
-	must(t, err)
-	defer l.close()
-	before, err := net.Listen("unix", passed)
-	must(t, err)
-	defer before.Close()
-	f, err := before.(*net.UnixListener).File()
-	must(t, err)
-	adopted, err := adopt(f)
-	must(t, err)
-	defer adopted.close()
-	for _, path := range []string{own, passed} {
-		c, err := net.Dial("unix", path)
-		must(t, err)
-		defer c.Close()
-		if _, _, err := c.(*net.UnixConn).WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil); !errors.Is(err, unix.EPERM) {
-			t.Errorf("%s: %v", path, err)
-		}
 	}
 }

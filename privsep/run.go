@@ -26,6 +26,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/notify"
+	"schedrestd/privsep/listen"
 	"schedrestd/privsep/spawn"
 	"schedrestd/privsep/thread"
 	"schedrestd/security"
@@ -48,7 +49,10 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
-	listeners, err := listenAll(c, who)
+	if err := c.checkListen(); err != nil {
+		return err
+	}
+	listeners, err := listen.Open(c.listenOptions(who))
 	if err != nil {
 		return err
 	}

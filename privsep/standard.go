@@ -30,13 +30,7 @@ type standard struct {
 // meet finds out what is at standard input and output. Nothing is read.
 func meet(in, out *os.File) (*standard, error) {
 	s := &standard{Connection: ipc.Connection{ID: 1, Network: ipc.Stdio, Listener: "stdin", UID: ipc.NoID, GID: ipc.NoID}, relay: -1}
-	var err error
-	if s.in, err = number(in); err != nil {
-		return nil, err
-	}
-	if s.out, err = number(out); err != nil {
-		return nil, err
-	}
+	s.in, s.out = int(in.Fd()), int(out.Fd())
 	var i, o unix.Stat_t
 	if err := unix.Fstat(s.in, &i); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "look at standard input")
@@ -114,12 +108,8 @@ func (s *standard) owner(st unix.Stat_t) {
 	s.Vouched = st.Mode&strangers == 0 && u.Vouch() == nil
 }
 
-// IsTerminal tells whether a person is at f. It leaves f as it is: (*os.File).Fd would make it blocking,
-// for everybody who shares it.
-func IsTerminal(f *os.File) bool {
-	fd, err := number(f)
-	return err == nil && isTerminal(fd)
-}
+// IsTerminal reports whether f is a terminal.
+func IsTerminal(f *os.File) bool { return isTerminal(int(f.Fd())) }
 
 func isTerminal(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)

@@ -14,20 +14,15 @@ func TestIsTerminal(t *testing.T) {
 		t.Skipf("there are no terminals: %v", err)
 	}
 	defer terminal.Close()
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var fds [2]int
+	must(t, unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK))
+	read, write := os.NewFile(uintptr(fds[0]), "standard input"), os.NewFile(uintptr(fds[1]), "pipe")
 	defer read.Close()
 	defer write.Close()
 	if !IsTerminal(terminal) || IsTerminal(read) {
 		t.Errorf("a terminal: %t, a pipe: %t", IsTerminal(terminal), IsTerminal(read))
 	}
-	fd, err := number(read)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK == 0 {
+	if flags, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK == 0 {
 		t.Errorf("flags %o, %v: it was made blocking", flags, err)
 	}
 }

@@ -2,6 +2,7 @@ package privsep
 
 import (
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -10,6 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/security"
 )
 
 func TestPauseGrows(t *testing.T) {
@@ -136,4 +140,35 @@ func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// self is this process as the one that serves.
+func self() service {
+	return service{Identity: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, root: os.Geteuid() == 0}
+}
+
+// room is a directory of this test's own that others can reach.
+func room(t *testing.T) string {
+	t.Helper()
+	return socketDir(t, t.TempDir(), nil)
+}
+
+// TestUnixSocketOptions: who may connect to a UNIX socket depends on what is served.
+func TestUnixSocketOptions(t *testing.T) {
+	group := uint32(44)
+	for name, tt := range map[string]struct {
+		config   Config
+		mode     fs.FileMode
+		uid, gid uint32
+	}{
+		"local alone": {Config{Setup: ipc.Setup{Local: true}}, 0o600, 7, 8},
+		"tokens":      {Config{Setup: ipc.Setup{Local: true, JWT: true}}, 0o666, 7, 8},
+		"as set":      {Config{Setup: ipc.Setup{JWT: true}, SocketMode: 0o660, SocketGroup: &group}, 0o660, 7, 44},
+		"become_user": {Config{Setup: ipc.Setup{Local: true}, Switches: security.Switches{BecomeUser: true}}, 0o666, 0, 0},
+	} {
+		o := tt.config.listenOptions(service{Identity: security.Identity{UID: 7, GID: 8}}).Unix
+		if o.Mode != tt.mode || o.Owner.UID != tt.uid || o.Owner.GID != tt.gid {
+			t.Errorf("%s: mode %o of %+v", name, o.Mode, *o.Owner)
+		}
+	}
 }

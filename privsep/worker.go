@@ -4,17 +4,18 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/dial"
 	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 	"schedrestd/security"
 )
 
-// worker is one worker process as the parent sees it. The fields below errands are
+// worker is one worker process as the parent sees it. The fields below dialer are
 // guarded by mu of its pool.
 type worker struct {
 	*spawn.Process
 	requests int // that it may answer at one time
-	errands  *errands
+	dialer   *dial.Dialer
 
 	ready    bool
 	breach   error                  // how it broke the book elsewhere, and was killed for it
@@ -42,9 +43,8 @@ func (m means) hire(c Config, at post) (*worker, error) {
 	process, err := m.spawner.Start(born, m.slots.quotas.Of(at.who.UID, at.place, float64(c.LogBurst), float64(c.LogRate)), func(p *spawn.Process, tasks uint64) ipc.Message {
 		setup.Requests, setup.Tasks = uint32(at.requests), uint32(tasks)
 		if !setup.Inetd { // where it has no others beside it
-			setup.Controllers = spread(setup.Controllers, setup.MorePorts, p.Number)
-			setup.Front = spread(setup.Front, setup.MorePorts, p.Number)
-			ports = portsOf(p.Number, m.outlet)
+			dial.Spread(&setup, p.Number)
+			ports = m.outlet.Ports(p.Number)
 		}
 		return &setup
 	})
@@ -52,7 +52,9 @@ func (m means) hire(c Config, at post) (*worker, error) {
 		return nil, err
 	}
 	m.slots.counts.born.add(1)
-	w := &worker{Process: process, requests: at.requests, errands: newErrands(m, c, &setup, process.Channel, ports),
+	options := dial.Options{Setup: &setup, Outlet: m.outlet, Ports: ports, Foreign: m.spawner.InUserNamespaces(),
+		Burst: c.DialBurst, Rate: c.DialRate, Counts: &m.slots.counts.dial}
+	w := &worker{Process: process, requests: at.requests, dialer: dial.New(options, process.Channel),
 		held: map[uint64]*connection{}, share: 1 / float64(c.Workers),
 		// It says how far one has come when that has lasted (worker/watch.go), and when it was asked to end it.
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
@@ -66,4 +68,4 @@ func (w *worker) card() *ipc.Client {
 }
 
 // hear takes what any worker may say that serves: it asks for a socket. done is false when the message is another one.
-func (w *worker) hear(m ipc.Message) (done bool, err error) { return w.errands.hear(m) }
+func (w *worker) hear(m ipc.Message) (done bool, err error) { return w.dialer.Handle(m) }

@@ -26,6 +26,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/loglevel"
 	"schedrestd/privsep"
+	"schedrestd/privsep/listen"
 	"schedrestd/security"
 )
 
@@ -45,7 +46,7 @@ func main() {
 // run gets a Plan and does what it says, until a signal ends that or, in inetd mode, the client does.
 func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGUSR1) // until there is something to show
-	sockets, unusable := privsep.Activated()
+	sockets, unusable := listen.Activated()
 	planner, err := privsep.NewPlanner(os.Args[1:], os.Environ(), os.Stdout, errOut,
 		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: privsep.IsTerminal(os.Stdin)})
 	if err != nil {

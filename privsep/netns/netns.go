@@ -1,35 +1,30 @@
-// Package netns opens network namespaces that the administrator has named, and
-// runs functions in them: once, or on a thread that stays there.
+// Package netns opens and enters network namespaces that the administrator names.
 package netns
 
 import (
 	"errors"
-	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/guard"
 	"schedrestd/privsep/thread"
-	"schedrestd/sockdiag"
 )
 
-// Namespace is a network namespace that was named by the administrator, held open: what happens to its name
-// afterwards changes nothing. nil is the namespace that the gateway was started in.
-type Namespace struct {
-	handle netns.NsHandle
-	What   string // for messages
+// Space is a network namespace that is held open: what happens to its name afterwards
+// changes nothing. A nil Space is the namespace that the process was started in.
+type Space struct {
+	fd   int
+	what string // for messages
 }
 
-// Open opens the namespace that variable names: by a name of ip-netns(8), or a path. "" is nil. A directory in which
-// others could put another namespace is refused: with it goes who can connect, and who is given tokens.
-func Open(variable, text string) (*Namespace, error) {
+// Open opens the namespace that text, the value of variable, names: by a name of ip-netns(8) or a path.
+// It returns nil for "". It refuses a directory in which others could put another namespace, since the
+// namespace decides which clients can connect and which daemons are sent tokens.
+func Open(variable, text string) (*Space, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -64,7 +59,7 @@ func Open(variable, text string) (*Namespace, error) {
 		return nil, errs.New(errs.Invalid, "%s: %s is not a network namespace", what, path).
 			WithHint("a name that ip netns list shows, or a path as /run/netns/NAME or /proc/PID/ns/net")
 	}
-	return &Namespace{netns.NsHandle(fd), what}, nil
+	return &Space{fd, what}, nil
 }
 
 // openIn opens name in dir. A link is followed: those of /proc are how namespaces are named there.
@@ -89,117 +84,42 @@ func isNetwork(fd int) bool {
 	return err == nil && kind == unix.CLONE_NEWNET
 }
 
-func (s *Namespace) Close() {
+// Close closes s. No nil Space is open.
+func (s *Space) Close() {
 	if s != nil {
-		s.handle.Close()
+		unix.Close(s.fd)
 	}
 }
 
-// Inside calls do on a thread that is in s. A thread that can't be brought back is thrown away.
-func (s *Namespace) Inside(do func() error) error {
+// String returns the variable that named s, and its value.
+func (s *Space) String() string { return s.what }
+
+// Inside calls do on a thread in s.
+func (s *Space) Inside(do func() error) error {
 	if s == nil {
 		return do()
 	}
 	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		own, err := netns.Get()
-		if err != nil {
-			done <- errs.Wrap(err, errs.Internal, "%s: find the way back from it", s.What)
-			return
-		}
-		defer own.Close()
-		if err = s.enter(); err == nil {
+	go thread.Locked(func() {
+		err := s.Enter()
+		if err == nil {
 			err = do()
 		}
-		if netns.Set(own) == nil {
-			runtime.UnlockOSThread()
-		}
 		done <- err
-	}()
+	})
 	return <-done
 }
 
-// enter moves the calling thread into s. Who is in it already needs no right to.
-func (s *Namespace) enter() error {
-	if here, err := netns.Get(); err == nil {
-		defer here.Close()
-		if here.Equal(s.handle) {
-			return nil
-		}
+// Enter moves the calling thread into s. A thread that is in it already needs no privilege.
+func (s *Space) Enter() error {
+	var here, there unix.Stat_t
+	if unix.Stat("/proc/thread-self/ns/net", &here) == nil && unix.Fstat(s.fd, &there) == nil && here.Dev == there.Dev && here.Ino == there.Ino {
+		return nil
 	}
-	err := netns.Set(s.handle)
+	err := unix.Setns(s.fd, unix.CLONE_NEWNET)
 	if errors.Is(err, unix.EPERM) {
-		return errs.New(errs.Denied, "%s: to enter another network namespace takes root with CAP_SYS_ADMIN", s.What).
+		return errs.New(errs.Denied, "%s: to enter another network namespace takes root with CAP_SYS_ADMIN", s.what).
 			WithHint("start as root with -u USER, or have the service manager do it: NetworkNamespacePath= in the unit of the service, and of its sockets")
 	}
-	return errs.Wrap(err, errs.Internal, "%s: enter it", s.What)
-}
-
-// Dialer is where TCP connections to daemons begin: a thread that stays in another network namespace, which nobody can
-// enter any more when the gateway serves. nil: they begin where the gateway was started.
-type Dialer struct {
-	jobs chan func()
-	over chan struct{}
-}
-
-// NewDialer starts the thread of the namespace that text names. "" is nil.
-func NewDialer(text string) (*Dialer, error) {
-	s, err := Open("SCHEDRESTD_CONTROLLER_NETNS", text)
-	if s == nil || err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	o := &Dialer{make(chan func()), make(chan struct{})}
-	ready := make(chan error)
-	go thread.Locked(func() {
-		err := s.enter()
-		ready <- err
-		for err == nil {
-			select {
-			case job := <-o.jobs:
-				job()
-			case <-o.over:
-				return
-			}
-		}
-	})
-	if err := <-ready; err != nil {
-		return nil, err
-	}
-	return o, nil
-}
-
-// Do does job there.
-func (o *Dialer) Do(job func() error) (err error) {
-	if o == nil {
-		return job()
-	}
-	done := make(chan struct{})
-	select {
-	case o.jobs <- func() { err = job(); close(done) }:
-		<-done
-		return err
-	case <-o.over:
-		return unix.ENETDOWN
-	}
-}
-
-// WarnUnknownOwners warns when the owners of sockets can't be found out there, and so no daemon can be asked over TCP.
-func (o *Dialer) WarnUnknownOwners(log *slog.Logger) {
-	err := o.Do(func() error {
-		_, err := sockdiag.Listener(netip.AddrPortFrom(netip.IPv6Loopback(), 1))
-		return err
-	})
-	if err != nil && !errors.Is(err, sockdiag.ErrUnknown) {
-		log.Warn("daemons can't be asked over TCP: the kernel does not tell who serves a port of this machine", "error", err,
-			"hint", "allow AF_NETLINK, in RestrictAddressFamilies= of the unit")
-	}
-}
-
-// Stop ends the thread.
-func (o *Dialer) Stop() {
-	if o != nil {
-		close(o.over)
-	}
+	return errs.Wrap(err, errs.Internal, "%s: enter it", s.what)
 }

@@ -1,4 +1,6 @@
-// Package thread makes operating system threads that one goroutine has to itself.
+// Package thread runs functions on an operating system thread of their own. Namespaces,
+// capabilities, no_new_privs and the death signal of children belong to a thread, so that code
+// that depends on them has to stay on one.
 package thread
 
 import (
@@ -33,6 +35,54 @@ func Reserve(n int) {
 	there.Wait()
 	close(end)
 	over.Wait()
+}
+
+// Thread is a thread that runs one function at a time until Stop.
+type Thread struct {
+	jobs chan func()
+	over chan struct{}
+}
+
+// Start starts a thread and calls prepare on it. A thread that can't be prepared ends.
+func Start(prepare func() error) (*Thread, error) {
+	t := &Thread{make(chan func()), make(chan struct{})}
+	ready := make(chan error)
+	go Locked(func() {
+		err := prepare()
+		ready <- err
+		for err == nil {
+			select {
+			case job := <-t.jobs:
+				job()
+			case <-t.over:
+				return
+			}
+		}
+	})
+	if err := <-ready; err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Do calls job on the thread and waits for it. It reports false when the thread was stopped before.
+func (t *Thread) Do(job func()) bool {
+	done := make(chan struct{})
+	select {
+	case t.jobs <- func() { job(); close(done) }:
+		<-done
+		return true
+	case <-t.over:
+		return false
+	}
+}
+
+// Stop ends the thread, and with it the processes whose death signal depends on it. No nil Thread
+// runs.
+func (t *Thread) Stop() {
+	if t != nil {
+		close(t.over)
+	}
 }
 
 // Locked calls do on a thread that ends with it. It is not the process's first one, which never ends and by which /proc

@@ -1,4 +1,4 @@
-package privsep
+package listen
 
 import (
 	"os"
@@ -26,7 +26,7 @@ func Activated() ([]*os.File, error) {
 	if err != nil || !notify.Listens(0) {
 		return files, errs.Wrap(err, errs.Invalid, "take the sockets of the service manager")
 	}
-	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, aboveStandard)
+	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "keep the listening socket of standard input")
 	}
@@ -43,11 +43,11 @@ func Activated() ([]*os.File, error) {
 
 // activated makes listeners of the sockets that came with the start. They are the service manager's:
 // a UNIX socket keeps its mode, and its file stays when the gateway ends.
-func activated(files []*os.File) (list []*listener, err error) {
+func activated(files []*os.File) (list []*Listener, err error) {
 	for _, f := range files {
 		l, err := adopt(f)
 		if err != nil {
-			closeAll(list)
+			CloseAll(list)
 			return nil, err
 		}
 		list = append(list, l)
@@ -56,27 +56,24 @@ func activated(files []*os.File) (list []*listener, err error) {
 }
 
 // adopt makes a listener of f. What it really is the kernel is asked, not the environment.
-func adopt(f *os.File) (*listener, error) {
+func adopt(f *os.File) (*Listener, error) {
 	what := "the socket that was passed"
 	if f.Name() != "" {
 		what += " as " + strconv.Quote(f.Name())
 	}
-	fd, err := number(f)
-	if err != nil {
-		return nil, err
-	}
+	fd := int(f.Fd())
 	if !notify.Listens(fd) {
 		return nil, errs.New(errs.Invalid, "%s does not listen for streams", what).
 			WithHint("a socket unit with ListenStream= and Accept=no; for one process a connection StandardInput=socket")
 	}
-	l := &listener{tls: f.Name() == nameTLS}
+	l := &Listener{TLS: f.Name() == nameTLS}
 	local, err := unix.Getsockname(fd)
 	switch a := local.(type) {
 	case *unix.SockaddrInet4, *unix.SockaddrInet6:
-		l.network, l.name = ipc.TCP, nameTCP(a, "")
+		l.Network, l.Name = ipc.TCP, nameTCP(a, "")
 	case *unix.SockaddrUnix:
 		rights.Refuse(fd)
-		if l.network, l.name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
+		if l.Network, l.Name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
 			// It has no owner, no mode and no directory: anybody can be first to have its name.
 			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", what).
 				WithHint("ListenStream=/run/schedrestd/socket")
@@ -84,31 +81,22 @@ func adopt(f *os.File) (*listener, error) {
 	default:
 		return nil, errs.New(errs.Invalid, "%s is neither TCP nor UNIX: %v", what, err)
 	}
-	if l.tls && l.network == ipc.Unix {
+	if l.TLS && l.Network == ipc.Unix {
 		return nil, errs.New(errs.Invalid, "%s is a UNIX socket, and TLS is served over TCP", what)
 	}
 	// A listener that others hold as well: whoever of them was first, accept must not wait.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
 	}
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, aboveStandard)
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
 	}
 	f.Close()
-	next, err := newListener(l.network, l.name, os.NewFile(uintptr(own), l.name))
+	next, err := newListener(l.Network, l.Name, os.NewFile(uintptr(own), l.Name))
 	if err != nil {
 		return nil, err
 	}
-	next.tls = l.tls
+	next.TLS = l.TLS
 	return next, nil
-}
-
-// number is the descriptor of f, without what (*os.File).Fd does to it.
-func number(f *os.File) (fd int, err error) {
-	raw, err := f.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(n uintptr) { fd = int(n) })
-	}
-	return fd, errs.Wrap(err, errs.Internal, "use %s", f.Name())
 }

@@ -1,4 +1,4 @@
-package privsep
+package listen
 
 import (
 	"os"
@@ -60,13 +60,13 @@ func TestAdopt(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := list[0]
-			if l.network != tt.network || !strings.HasPrefix(l.name, tt.listens) || l.tls != tt.tls {
+			if l.Network != tt.network || !strings.HasPrefix(l.Name, tt.listens) || l.TLS != tt.tls {
 				t.Errorf("%+v", l)
 			}
-			if _, _, err := l.acceptOne(); err != unix.EAGAIN {
+			if _, _, err := l.Accept(); err != unix.EAGAIN {
 				t.Errorf("accept waits, or fails with %v", err)
 			}
-			closeAll(list)
+			CloseAll(list)
 			if tt.network == ipc.Unix {
 				if _, err := os.Stat(path); err != nil {
 					t.Errorf("the service manager's file is gone: %v", err)

@@ -1,10 +1,11 @@
-package privsep
+// Package listen opens the gateway's listening sockets, or takes over those of a service manager, accepts
+// connections, and asks the kernel about their peers. It reads nothing from a connection.
+package listen
 
 import (
 	"errors"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -14,49 +15,57 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/privsep/netns"
 	"schedrestd/rights"
+	"schedrestd/sockdiag"
+	"schedrestd/socket"
 )
 
-// listener is one bound socket. The parent accepts from it and never reads a byte
-// of what it accepted.
-type listener struct {
-	network ipc.Network
-	name    string // its address, or unix:PATH
-	tls     bool
+// Listener is a listening socket.
+type Listener struct {
+	Network   ipc.Network
+	Name      string // its address, or unix:PATH
+	TLS       bool
+	Elsewhere bool // in another network namespace than the gateway
 
-	elsewhere bool // in the network namespace for TCP, which is not the gateway's own
-	file      *os.File
-	raw       syscall.RawConn
-	remove    func() // takes a UNIX socket out of the file system
+	file   *os.File
+	raw    syscall.RawConn
+	remove func() // removes a UNIX socket from the file system
 }
 
-// listenAll opens every LISTEN argument, after what the service manager passed, or none.
-func listenAll(c Config, who service) (list []*listener, err error) {
+// Options says where to listen.
+type Options struct {
+	Passed    []*os.File // by the service manager (see Activated); they come first
+	Addresses []ipc.Listen
+	Netns     string         // network namespace of the TCP addresses, by name or path; "" is the starter's
+	Unix      socket.Options // of the UNIX sockets
+	UnixOnly  bool           // refuse TCP sockets of the service manager
+}
+
+// Open opens every listener, or none.
+func Open(o Options) (list []*Listener, err error) {
 	defer func() {
 		if err != nil {
-			closeAll(list)
+			CloseAll(list)
+			list = nil
 		}
 	}()
-	if err := checkListen(c); err != nil {
-		return nil, err
-	}
-	if list, err = activated(c.Activated); err != nil {
+	if list, err = activated(o.Passed); err != nil {
 		return list, err
 	}
 	for _, l := range list {
-		if c.Switches.BecomeUser && l.network != ipc.Unix {
-			return list, errs.New(errs.Invalid, "SCHEDRESTD_SECURITY=become_user can't serve %s, which the service manager passed", l.name).
+		if o.UnixOnly && l.Network != ipc.Unix {
+			return list, errs.New(errs.Invalid, "SCHEDRESTD_SECURITY=become_user can't serve %s, which the service manager passed", l.Name).
 				WithHint("ListenStream=/path/to/socket in the socket's unit")
 		}
 	}
-	space, err := c.listenIn()
+	space, err := o.space()
 	if err != nil {
 		return list, err
 	}
 	defer space.Close()
-	for _, e := range c.Listen {
-		var more []*listener
+	for _, e := range o.Addresses {
+		var more []*Listener
 		if e.Network == ipc.Unix {
-			more, err = listenUnix(e, c, who)
+			more, err = listenUnix(e, o.Unix)
 		} else {
 			more, err = listenTCP(e, space)
 		}
@@ -68,32 +77,40 @@ func listenAll(c Config, who service) (list []*listener, err error) {
 	return list, nil
 }
 
-func closeAll(list []*listener) {
+// CloseAll closes listeners.
+func CloseAll(list []*Listener) {
 	for _, l := range list {
-		l.close()
+		l.Close()
 	}
 }
 
-// close stops listening; an accept that waits returns.
-func (l *listener) close() {
+// Close stops listening. A Wait returns.
+func (l *Listener) Close() {
 	if l.remove != nil {
 		l.remove()
 	}
 	_ = rights.Release(l.file) // with those that were not accepted
 }
 
+// ExposesTokens reports whether l takes plain HTTP from other machines, as far as its address shows.
+// A firewall may still keep them out.
+func (l *Listener) ExposesTokens() bool {
+	at, err := netip.ParseAddrPort(l.Name)
+	return l.Network == ipc.TCP && !l.TLS && err == nil && !at.Addr().Unmap().IsLoopback()
+}
+
 // newListener takes over a non-blocking listening descriptor.
-func newListener(network ipc.Network, name string, file *os.File) (*listener, error) {
+func newListener(network ipc.Network, name string, file *os.File) (*Listener, error) {
 	raw, err := file.SyscallConn()
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "listen on %s", name)
 	}
-	return &listener{network: network, name: name, file: file, raw: raw}, nil
+	return &Listener{Network: network, Name: name, file: file, raw: raw}, nil
 }
 
 // listenTCP binds every address of e's host. One of several that this machine doesn't
 // have (IPv6 switched off, say) is passed over. Its addresses are bound in s.
-func listenTCP(e ipc.Listen, s *netns.Namespace) (list []*listener, err error) {
+func listenTCP(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
 	addresses, err := bound(e)
 	if err != nil {
 		return nil, err
@@ -105,23 +122,39 @@ func listenTCP(e ipc.Listen, s *netns.Namespace) (list []*listener, err error) {
 	return list, err
 }
 
-// listenIn is the network namespace for TCP.
-func (c Config) listenIn() (*netns.Namespace, error) {
-	if c.Netns != "" && !slices.ContainsFunc(c.Listen, func(e ipc.Listen) bool { return e.Network == ipc.TCP }) {
-		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s without a TCP address to open there", c.Netns).
+// listenUnix makes the UNIX socket of e.
+func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
+	s, err := socket.Open(e.Path, o)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newListener(ipc.Unix, e.Text, s.File)
+	if err != nil {
+		s.Remove()
+		s.File.Close()
+		return nil, err
+	}
+	l.remove = s.Remove
+	return []*Listener{l}, nil
+}
+
+// space opens the network namespace of the TCP addresses.
+func (o Options) space() (*netns.Space, error) {
+	if o.Netns != "" && !slices.ContainsFunc(o.Addresses, func(e ipc.Listen) bool { return e.Network == ipc.TCP }) {
+		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s without a TCP address to open there", o.Netns).
 			WithHint("name one; a socket that the service manager opens is where its unit says (NetworkNamespacePath=), and a UNIX socket in none")
 	}
-	return netns.Open("SCHEDRESTD_NETNS", c.Netns)
+	return netns.Open("SCHEDRESTD_NETNS", o.Netns)
 }
 
 // bindAll binds the addresses of e in the calling thread's network namespace, which is s.
-func bindAll(e ipc.Listen, addresses []netip.AddrPort, s *netns.Namespace) (list []*listener, err error) {
+func bindAll(e ipc.Listen, addresses []netip.AddrPort, s *netns.Space) (list []*Listener, err error) {
 	var missing error
 	for _, a := range addresses {
 		l, err := bindTCP(a)
 		switch {
 		case err == nil:
-			l.tls, l.elsewhere = e.TLS, s != nil
+			l.TLS, l.Elsewhere = e.TLS, s != nil
 			list = append(list, l)
 		case errors.Is(err, unix.EADDRNOTAVAIL), errors.Is(err, unix.EAFNOSUPPORT):
 			missing = err
@@ -138,7 +171,7 @@ func bindAll(e ipc.Listen, addresses []netip.AddrPort, s *netns.Namespace) (list
 // bindTCP listens on an address; the one that is no address is every one, of IPv6 and IPv4. By system calls,
 // since package net remembers of the first namespace it sees whether there is IPv6. Without multipath TCP: rules of a
 // firewall and of Landlock do not cover it.
-func bindTCP(at netip.AddrPort) (*listener, error) {
+func bindTCP(at netip.AddrPort) (*Listener, error) {
 	if !at.Addr().IsUnspecified() {
 		return bindOne(at)
 	}
@@ -152,8 +185,8 @@ func bindTCP(at netip.AddrPort) (*listener, error) {
 // backlog is as long as the kernel lets it be (net.core.somaxconn).
 const backlog = 1<<16 - 1
 
-func bindOne(at netip.AddrPort) (*listener, error) {
-	family, sa := sockaddr(at)
+func bindOne(at netip.AddrPort) (*Listener, error) {
+	family, sa := sockdiag.Sockaddr(at)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -180,18 +213,13 @@ func bindOne(at netip.AddrPort) (*listener, error) {
 	return newListener(ipc.TCP, nameTCP(bound, at.Addr().Zone()), file)
 }
 
-// nameTCP is the name of a listener that is bound at a.
+// nameTCP returns the name of a listener that is bound at a.
 func nameTCP(a unix.Sockaddr, zone string) string {
-	switch a := a.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port)).String()
-	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).WithZone(zone), uint16(a.Port)).String()
-	}
-	return ""
+	at := sockdiag.AddrPort(a)
+	return netip.AddrPortFrom(at.Addr().WithZone(zone), at.Port()).String()
 }
 
-func explainBind(err error, address string, s *netns.Namespace) error {
+func explainBind(err error, address string, s *netns.Space) error {
 	var hint string
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
@@ -205,7 +233,7 @@ func explainBind(err error, address string, s *netns.Namespace) error {
 		}
 	}
 	if s != nil {
-		address += " in " + s.What
+		address += " in " + s.String()
 	}
 	var sys syscall.Errno
 	if errors.As(err, &sys) {
@@ -214,29 +242,14 @@ func explainBind(err error, address string, s *netns.Namespace) error {
 	return errs.New(errs.Unavailable, "can't listen on %s: %v", address, err).WithHint("%s", hint)
 }
 
-// names is what the listeners are called, for the log.
-func names(list []*listener) []string {
+// Names returns the names of listeners, sorted.
+func Names(list []*Listener) []string {
 	var s []string
 	for _, l := range list {
-		s = append(s, l.name)
+		s = append(s, l.Name)
 	}
 	slices.Sort(s)
 	return s
-}
-
-// checkListen refuses what can't be listened on, before the first is opened.
-func checkListen(c Config) error {
-	for _, l := range c.Listen {
-		switch {
-		case l.Network == ipc.Unix && !filepath.IsAbs(l.Path):
-			return errs.New(errs.Invalid, "can't listen on %s: not an absolute path", l.Text) // an abstract socket has no owner
-		case l.TLS:
-			if err := c.TLS.check(); err != nil {
-				return errs.Wrap(err, errs.Invalid, "can't listen on %s", l.Text)
-			}
-		}
-	}
-	return nil
 }
 
 // bound are the addresses to bind for l.
