@@ -46,8 +46,6 @@ func TestMain(m *testing.M) {
 		os.Exit(playAct())
 	case os.Args[0] == spawn.WorkerName:
 		os.Exit(playWorker(os.Args[1]))
-	case os.Args[0] == configName:
-		os.Exit(playConfig(os.Args[1:]))
 	case os.Args[0] == serviceName(ipc.Resolver):
 		os.Exit(playResolver(os.Args[1]))
 	case os.Args[0] == serviceName(ipc.Auditor):

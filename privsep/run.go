@@ -17,8 +17,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -112,7 +110,7 @@ func prepare(c Config) (Config, service, *os.File, error) {
 	if err != nil {
 		return c, service{}, nil, err
 	}
-	if err := checkCapabilities(); err != nil {
+	if err := spawn.CheckCapabilities(); err != nil {
 		return c, service{}, nil, err
 	}
 	who, err := identify(c)
@@ -168,24 +166,4 @@ func dropCapabilities(who service) error {
 		return errs.New(errs.Internal, "of the capabilities %s only %s were kept", keep, kept)
 	}
 	return security.HideFromNeighbours()
-}
-
-// checkCapabilities refuses a root that lacks what dropCapabilities keeps, before anything else fails for it.
-func checkCapabilities() error {
-	held, err := security.Held()
-	if err != nil || os.Geteuid() != 0 {
-		return err
-	}
-	var missing []string
-	for name, number := range map[string]int{"CAP_SETUID": unix.CAP_SETUID, "CAP_SETGID": unix.CAP_SETGID, "CAP_KILL": unix.CAP_KILL} {
-		if held&security.Caps(number) == 0 {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	slices.Sort(missing)
-	return errs.New(errs.Denied, "root without the capabilities to start and end workers: %s missing", strings.Join(missing, ", ")).
-		WithHint("give it back (a unit's CapabilityBoundingSet=, a container's --cap-add), or start as the serving user without -u")
 }

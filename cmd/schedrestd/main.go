@@ -27,6 +27,7 @@ import (
 	"schedrestd/loglevel"
 	"schedrestd/privsep"
 	"schedrestd/privsep/listen"
+	"schedrestd/privsep/planner"
 	"schedrestd/security"
 )
 
@@ -47,7 +48,7 @@ func main() {
 func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGUSR1) // until there is something to show
 	sockets, unusable := listen.Activated()
-	planner, err := privsep.NewPlanner(os.Args[1:], os.Environ(), os.Stdout, errOut,
+	planner, err := planner.New(os.Args[1:], os.Environ(), os.Stdout, errOut,
 		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: privsep.IsTerminal(os.Stdin)})
 	if err != nil {
 		return 1, err
