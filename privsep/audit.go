@@ -93,14 +93,14 @@ func (a *audit) answer(m ipc.Message) (done bool, err error) {
 		if twice || !a.follow.Take(time.Now(), 1) {
 			return true, errTooOften("Follow")
 		}
-		go a.look()
+		go a.look(a.trySend)
 		return true, nil
 	}
 	return false, nil
 }
 
 // look answers a Follow.
-func (a *audit) look() {
+func (a *audit) look(send func(ipc.Message, ...int) error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.looking = false
@@ -108,13 +108,13 @@ func (a *audit) look() {
 	if a.file != nil {
 		changed, err := a.file.follow()
 		if changed {
-			err = a.give(a.trySend)
+			err = a.give(send)
 		}
 		if err != nil {
 			reply.Reason = ipc.Refuse(err.Error()).Reason
 		}
 	}
-	_ = a.trySend(reply)
+	_ = send(reply)
 }
 
 // renew opens the file again, by its name. It does not wait.

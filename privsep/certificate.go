@@ -52,7 +52,7 @@ func (p *pair) public() (q *pair, err error) {
 
 // another is one more descriptor of f.
 func another(f *os.File) (*os.File, error) {
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, aboveStandard)
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "give a worker %s", f.Name())
 	}

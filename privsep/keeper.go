@@ -174,7 +174,7 @@ func (k *keeper) live(first *chan<- error) error {
 	defer k.mu.Unlock()
 	switch {
 	case p.Caged:
-		return errs.New(errs.Internal, "the keeper was killed by its cage: it made a system call that no keeper makes (%s)", status).WithHint("%s", captureHint)
+		return errs.New(errs.Internal, "the keeper was killed by its cage: it made a system call that no keeper makes (%s)", status).WithHint("%s", spawn.CaptureHint)
 	case unsettled != nil:
 		return unsettled
 	case p.Ending != "":

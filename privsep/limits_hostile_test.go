@@ -261,33 +261,6 @@ func TestVisitEnds(t *testing.T) {
 	}
 }
 
-// TestLeft: who sends no more may still read, and who has gone does neither.
-func TestLeft(t *testing.T) {
-	client, fd := connected(t)
-	defer unix.Close(fd)
-	s := &standard{Connection: ipc.Connection{Network: ipc.TCP}, in: fd}
-	want := func(what string, ended, gone bool) {
-		t.Helper()
-		for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-			e, g := s.left()
-			if e == ended && g == gone {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %t, %t", what, e, g)
-			}
-		}
-	}
-	want("there", false, false)
-	must(t, client.(*net.TCPConn).CloseWrite())
-	want("has sent all", true, false)
-	must(t, client.(*net.TCPConn).SetLinger(0))
-	client.Close()
-	want("gone", true, true)
-	s.Network = ipc.Stdio
-	want("at a pipe", false, false)
-}
-
 // TestStaysAfterItsConnection: such a one of worker_per_connection is ended, too: there is no end of them else.
 func TestStaysAfterItsConnection(t *testing.T) {
 	c := Config{Argv: []string{spawn.WorkerName, "stays"}, Connections: 2, Silence: time.Second}

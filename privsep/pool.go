@@ -324,8 +324,8 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		if !closed {
 			attrs = append(attrs, "because", why)
 		}
-		p.alarm(workerCaged, attrs...)
-		err = errs.New(errs.Internal, "%s", workerCaged).
+		p.alarm(spawn.WorkerCaged, attrs...)
+		err = errs.New(errs.Internal, "%s", spawn.WorkerCaged).
 			WithHint("on a kernel that nobody has tried: SCHEDRESTD_SECURITY=audit_confinement serves, and the kernel's log has the system call")
 	case ending != "":
 		p.slots.counts.killed.add(1)

@@ -183,7 +183,7 @@ func (s *supervisor) live(ready func()) error {
 	}
 	switch {
 	case p.Caged:
-		return errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", s.role, status).WithHint("%s", captureHint)
+		return errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", s.role, status).WithHint("%s", spawn.CaptureHint)
 	case ending != "":
 		return errs.New(errs.Unavailable, "the %s was ended: %s", s.role, ending)
 	case errors.Is(why, io.EOF):
@@ -299,9 +299,9 @@ func (s *supervisor) connect(c *serviceClient) error {
 	if p == nil {
 		return nil
 	}
-	fds, err := s.pair()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return err
+		return errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", s.role)
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
@@ -319,52 +319,6 @@ func unlessGone(err error) error {
 		return nil
 	}
 	return err
-}
-
-// pair makes a channel between the service and a worker.
-func (s *supervisor) pair() (fds [2]int, err error) {
-	fds, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	return fds, errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", s.role)
-}
-
-// startWhenUsed gives w a channel to a service that does not run, and starts the service when w first sends
-// something. A worker of a single client rarely does, and another process costs as much as its request.
-func (s *supervisor) startWhenUsed(from *spawn.Spawner, w *worker) error {
-	fds, err := s.pair()
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fds[1])
-	ours := os.NewFile(uintptr(fds[0]), s.role.String())
-	raw, err := ours.SyscallConn()
-	if err != nil {
-		ours.Close()
-		return err
-	}
-	s.running.Go(func() {
-		defer ours.Close()
-		used := false
-		_ = raw.Read(func(fd uintptr) bool {
-			n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
-			used = err == nil && n > 0
-			return err != unix.EAGAIN && err != unix.EINTR
-		})
-		if !used {
-			return // the worker has exited
-		}
-		if err := s.start(from); err != nil {
-			s.config.Log.Error(s.role.String()+" not started", about(errs.HintOf(err), "error", err)...)
-			return
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		c := &serviceClient{worker: w, has: s.process}
-		s.clients[w.Number] = c
-		if s.open {
-			_ = raw.Control(func(fd uintptr) { _ = s.process.Channel.TrySend(w.card(), int(fd)) })
-		}
-	})
-	return unlessGone(w.Channel.Send(&ipc.ServiceFD{Service: s.role}, fds[1]))
 }
 
 // trySend sends m to the service, if there is one that reads.

@@ -69,9 +69,9 @@ func TestAlarmsAreNotLimited(t *testing.T) {
 	p.lost = newTally()
 	for range 1000 {
 		p.complain(slog.LevelError, "worker died")
-		p.alarm(workerCaged)
+		p.alarm(spawn.WorkerCaged)
 	}
-	if n := strings.Count(log.String(), workerCaged); n != 1000 {
+	if n := strings.Count(log.String(), spawn.WorkerCaged); n != 1000 {
 		t.Errorf("%d of 1000 alarms", n)
 	}
 }

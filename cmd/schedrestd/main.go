@@ -26,6 +26,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/loglevel"
 	"schedrestd/privsep"
+	"schedrestd/privsep/inetd"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/planner"
 	"schedrestd/security"
@@ -49,7 +50,7 @@ func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGUSR1) // until there is something to show
 	sockets, unusable := listen.Activated()
 	planner, err := planner.New(os.Args[1:], os.Environ(), os.Stdout, errOut,
-		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: privsep.IsTerminal(os.Stdin)})
+		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: inetd.IsTerminal(os.Stdin)})
 	if err != nil {
 		return 1, err
 	}

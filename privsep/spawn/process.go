@@ -166,3 +166,9 @@ func (p *Process) Reap(patience time.Duration) string {
 	p.log.Close()
 	return status
 }
+
+// What an alarm says. docs/TRUST.md has what to do.
+const (
+	WorkerCaged = "worker was killed by its cage: it made a system call that no worker makes"
+	CaptureHint = `somebody may be in it; look for type=1326 and its pid in the kernel's log, and see TRUST.md, "When a worker was captured"`
+)
