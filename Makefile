@@ -37,7 +37,7 @@ help: ## list the targets
 
 build: ## static binaries into bin/
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
-	@chmod 0711 bin/schedrestd-config bin/schedrestd-worker bin/schedrestd-keeper bin/schedrestd-resolver bin/schedrestd-auditor # who can't read them needs no copy of them: privsep/program.go
+	@chmod 0711 bin/schedrestd-config bin/schedrestd-worker bin/schedrestd-keeper bin/schedrestd-resolver bin/schedrestd-auditor # who can't read them needs no copy of them: privsep/spawn/program.go
 
 # For "make install" by root, who may have no Go: what is built is not built again.
 bin/%:

@@ -75,7 +75,7 @@ func begin(channel *ipc.Channel) error {
 	return channel.Send((*ipc.Ready)(&sealed))
 }
 
-// newLog writes lines as the parent expects them (privsep/output.go): level first, without the time,
+// newLog writes lines as the parent expects them (privsep/spawn/output.go): level first, without the time,
 // which is not the keeper's to say.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/demo/thread"
+	"schedrestd/privsep/spawn"
 )
 
 // TestNamespacesAlone: what the namespaces keep from a worker is shown without Landlock and without the filter, which would hide
@@ -89,9 +90,9 @@ func intrude(t *testing.T, pid int, spaces []string, as user, socket string) str
 			unix.Close(fd)
 		}
 		if err == nil {
-			fd, _ := outOfTheWay(program, []uintptr{0, 1, 2})
+			fd, _ := spawn.OutOfTheWay(program, []uintptr{0, 1, 2})
 			null := uintptr(fd)
-			child, err = syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", fd), []string{programName, "intruder", socket},
+			child, err = syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", fd), []string{spawn.WorkerName, "intruder", socket},
 				&syscall.ProcAttr{Dir: "/", Files: []uintptr{null, w.Fd(), w.Fd()}, Sys: &syscall.SysProcAttr{Credential: as}})
 			unix.Close(fd)
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // anchors are the first processes of the PID namespaces that a parent has made, in the order in which they were started.
@@ -67,7 +68,7 @@ func TestAnchorGone(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	seen := map[string]bool{}
-	for i := range spareNamespaces + 1 {
+	for i := range spawn.SpareNamespaces + 1 {
 		worker := g.workerPID()
 		link := namespace(t, worker, "pid")
 		if seen[link] || link == namespace(t, g.cmd.Process.Pid, "pid") {
@@ -94,7 +95,7 @@ func TestPreparedGone(t *testing.T) {
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	inUse := anchorOf(t, g, g.workerPID())
 	list := anchors(t, g.cmd.Process.Pid)
-	if len(list) != spareNamespaces+1 || list[0] != inUse {
+	if len(list) != spawn.SpareNamespaces+1 || list[0] != inUse {
 		t.Fatalf("the first processes are %v, and %d is in use", list, inUse)
 	}
 	must(t, syscall.Kill(list[1], syscall.SIGKILL))
@@ -111,7 +112,7 @@ func TestKeeperAfterAnchor(t *testing.T) {
 	needRoot(t)
 	s := newSite(t, nil)
 	g := serve(t, nil, s.config(Config{Service: identityOf("nobody", "nogroup", "")}))
-	for n := 1; n <= spareNamespaces; n++ {
+	for n := 1; n <= spawn.SpareNamespaces; n++ {
 		keeper := g.keeperPID(n)
 		must(t, syscall.Kill(anchorOf(t, g, keeper), syscall.SIGKILL))
 		next := g.keeperPID(n + 1)

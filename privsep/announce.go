@@ -8,21 +8,23 @@ import (
 	"strings"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/listen"
+	"schedrestd/privsep/spawn"
 )
 
 // announce logs, once, who will serve.
-func announce(c Config, who service, listeners []*listener) {
+func announce(c Config, who service, listeners []*listen.Listener) {
 	switch {
 	case c.Switches.BecomeUser:
 		c.Log.Info("workers start with their users", "most", c.Identities, "connections", c.Connections,
-			"worker_per_connection", c.Switches.WorkerPerConnection, "listen", names(listeners))
+			"worker_per_connection", c.Switches.WorkerPerConnection, "listen", listen.Names(listeners))
 	default:
 		c.Log.Info("starting workers", "user", who.Name, "uid", who.UID, "gid", who.GID, "workers", c.Workers,
-			"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", names(listeners))
+			"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", listen.Names(listeners))
 	}
 	for _, l := range listeners {
-		if l.exposesTokens() {
-			c.Log.Warn("listener takes plain HTTP from other machines", "listen", l.name,
+		if l.ExposesTokens() {
+			c.Log.Warn("listener takes plain HTTP from other machines", "listen", l.Name,
 				"hint", "whoever reads a token on its way can use it: listen on 127.0.0.1 behind a proxy with TLS, or on https://")
 		}
 	}
@@ -34,19 +36,12 @@ func announce(c Config, who service, listeners []*listener) {
 	}
 }
 
-// exposesTokens reports whether l takes plain HTTP from other machines, as far as its
-// address says. A firewall may still keep them out.
-func (l *listener) exposesTokens() bool {
-	at, err := netip.ParseAddrPort(l.name)
-	return l.network == ipc.TCP && !l.tls && err == nil && !at.Addr().Unmap().IsLoopback()
-}
-
 // where is what the log says of the listeners, those in another network namespace by themselves, too.
-func where(c Config, list []*listener) []any {
-	attrs := []any{"listen", names(list)}
+func where(c Config, list []*listen.Listener) []any {
+	attrs := []any{"listen", listen.Names(list)}
 	if c.Netns != "" {
-		there := slices.DeleteFunc(slices.Clone(list), func(l *listener) bool { return !l.elsewhere })
-		attrs = append(attrs, "netns", c.Netns, "netns_listen", names(there))
+		there := slices.DeleteFunc(slices.Clone(list), func(l *listen.Listener) bool { return !l.Elsewhere })
+		attrs = append(attrs, "netns", c.Netns, "netns_listen", listen.Names(there))
 	}
 	return attrs
 }
@@ -57,7 +52,7 @@ func (c Config) announceRules() {
 	a := c.Setup.Admission
 	c.Log.Info("rules in force", "audit_log", c.Audit.String(), "penalties", costs(a),
 		"exempt", prefixes(a.Exempt), "trusted_proxies", trusted(a),
-		"rate", cmp.Or(because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
+		"rate", cmp.Or(spawn.Because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
 		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.Outlet, "own"))
 	all := func(list []netip.Prefix) bool {
 		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Bits() == 0 })
@@ -82,7 +77,7 @@ func (a Audit) String() string {
 	if a.FailOpen {
 		s = a.Path + ", open"
 	}
-	return s + because(a.Sync, ", sync")
+	return s + spawn.Because(a.Sync, ", sync")
 }
 
 func costs(a ipc.Admission) string {

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 )
 
@@ -22,9 +23,9 @@ type audit struct {
 	config Audit
 	log    *slog.Logger
 
-	mu    sync.Mutex // guards what follows
-	file  *auditFile // nil: standard error
-	feeds map[*auditFeed]struct{}
+	mu    sync.Mutex                // guards what follows
+	file  *auditFile                // nil: standard error
+	given map[*ipc.Channel]struct{} // to the auditors that have it
 }
 
 // auditFeed is the auditor of one generation. It is told what the kernel says about each connection.
@@ -53,7 +54,7 @@ func openAudit(c Config, who service) (*audit, error) {
 	if c.Audit.Path == "" {
 		return nil, nil
 	}
-	a := &audit{config: c.Audit, log: c.Log, feeds: map[*auditFeed]struct{}{}}
+	a := &audit{config: c.Audit, log: c.Log, given: map[*ipc.Channel]struct{}{}}
 	var err error
 	if c.Audit.Path != ipc.AuditStderr {
 		if a.file, err = newAuditFile(c.Audit.Path, c.Log, who); err != nil {
@@ -68,23 +69,27 @@ func openAudit(c Config, who service) (*audit, error) {
 }
 
 // start starts an auditor, and gives it the file.
-func (a *audit) start(from *spawner, c Config, accuse func(uint32, string)) (*auditFeed, error) {
-	f := &auditFeed{audit: a, follow: rate.New(followBurst, followRate, time.Now())}
+func (a *audit) start(from *spawn.Spawner, c Config, accuse func(uint32, string)) (*auditFeed, error) {
+	f := &auditFeed{audit: a, follow: newFollow()}
 	var err error
 	if f.serviceProcess, err = a.serviceSpec.start(from, c, accuse, f.answer); err != nil {
 		return nil, err
 	}
+	return f, unlessGone(a.add(f.Channel))
+}
+
+// add gives the file to one more auditor.
+func (a *audit) add(c *ipc.Channel) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.feeds[f] = struct{}{}
-	_ = a.give(f.channel.Send) // one that has exited is noticed elsewhere
-	return f, nil
+	a.given[c] = struct{}{}
+	return a.give(c.Send)
 }
 
 // giveAll gives the file to every auditor; a.mu is held.
 func (a *audit) giveAll() (err error) {
-	for f := range a.feeds {
-		err = errors.Join(err, unlessGone(a.give(f.channel.TrySend)))
+	for c := range a.given {
+		err = errors.Join(err, unlessGone(a.give(c.TrySend)))
 	}
 	return err
 }
@@ -109,16 +114,21 @@ func (f *auditFeed) answer(m ipc.Message) (done bool, err error) {
 	if f.looking.Swap(true) || !f.follow.Take(time.Now(), 1) {
 		return true, errTooOften("Follow")
 	}
-	go f.look()
+	go func() {
+		reply := f.audit.look()
+		f.looking.Store(false)
+		_ = f.Channel.TrySend(reply)
+	}()
 	return true, nil
 }
 
-// look answers a Follow.
-func (f *auditFeed) look() {
-	a := f.audit
+// newFollow returns the limit of questions after the file.
+func newFollow() *rate.Bucket { return rate.New(followBurst, followRate, time.Now()) }
+
+// look returns the answer to a Follow, and gives every auditor the file when it is another one.
+func (a *audit) look() *ipc.Followed {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f.looking.Store(false)
 	reply := new(ipc.Followed)
 	if a.file != nil {
 		changed, err := a.file.follow()
@@ -129,7 +139,7 @@ func (f *auditFeed) look() {
 			reply.Reason = ipc.Refuse(err.Error()).Reason
 		}
 	}
-	_ = f.channel.TrySend(reply)
+	return reply
 }
 
 // renew opens the file again, by its name. It does not wait.
@@ -171,7 +181,7 @@ func (f *auditFeed) say(m ipc.Message) {
 	}
 	f.feeding.Lock()
 	defer f.feeding.Unlock()
-	if len(f.queue) == 0 && !errors.Is(f.channel.TrySend(m), ipc.ErrFull) {
+	if len(f.queue) == 0 && !errors.Is(f.Channel.TrySend(m), ipc.ErrFull) {
 		return
 	}
 	f.queue = append(f.queue, m)
@@ -186,7 +196,7 @@ func (f *auditFeed) flush() {
 	for {
 		f.feeding.Lock()
 		for len(f.queue) > 0 {
-			err := f.channel.TrySend(f.queue[0])
+			err := f.Channel.TrySend(f.queue[0])
 			if errors.Is(err, ipc.ErrFull) {
 				break
 			}
@@ -225,7 +235,7 @@ func (f *auditFeed) exited(worker uint32, status string) {
 
 // stop has the auditor write what there is, and returns when it has exited.
 func (f *auditFeed) stop() {
-	for end := time.Now().Add(lastWords); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(spawn.LastWords); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		f.feeding.Lock()
 		left := len(f.queue)
 		f.feeding.Unlock()
@@ -235,6 +245,6 @@ func (f *auditFeed) stop() {
 	}
 	f.serviceProcess.stop()
 	f.audit.mu.Lock()
-	delete(f.audit.feeds, f)
+	delete(f.audit.given, f.Channel)
 	f.audit.mu.Unlock()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -164,7 +165,7 @@ func TestStartsFrom0700(t *testing.T) {
 			if err := os.Mkdir(home, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			program := filepath.Join(home, programName)
+			program := filepath.Join(home, spawn.WorkerName)
 			if err := copyFile(binary, program, mode); err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +250,7 @@ func TestWorkerRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: []string{programName, tt.part}, StartLimit: tt.limit})
+			g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, tt.part}, StartLimit: tt.limit})
 			text, _ := g.failure()
 			if !strings.Contains(text, tt.want) {
 				t.Errorf("error %q, want %q", text, tt.want)
@@ -263,7 +264,7 @@ func TestWorkerRefuses(t *testing.T) {
 
 // TestSignalDuringStart: a worker that hangs before it is ready keeps nobody from ending the start.
 func TestSignalDuringStart(t *testing.T) {
-	g := launch(t, plain(t), Config{Argv: []string{programName, "mute"}, StartLimit: time.Hour})
+	g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "mute"}, StartLimit: time.Hour})
 	g.await("starting workers", nil)
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

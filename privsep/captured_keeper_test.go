@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // What a captured worker says to the keeper, by the channel that it has to it.
@@ -308,9 +309,9 @@ func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	}
 	end := g.awaitAny(func(r map[string]any) bool {
 		msg := fmt.Sprint(r["msg"])
-		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == workerCaged)
+		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == spawn.WorkerCaged)
 	})
-	if err != nil && end["msg"] == workerCaged {
+	if err != nil && end["msg"] == spawn.WorkerCaged {
 		return "dies of SIGSYS", ""
 	}
 	if err != nil {

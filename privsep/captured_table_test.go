@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 var update = flag.Bool("update", false, "write generated pages anew")
@@ -114,12 +115,12 @@ func (g *gateway) attack(name string) string {
 	}
 	r := g.awaitAny(func(r map[string]any) bool {
 		msg := fmt.Sprint(r["msg"])
-		return r["pid"] == float64(pid) && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == workerCaged)
+		return r["pid"] == float64(pid) && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == spawn.WorkerCaged)
 	})
 	switch {
 	case r["because"] != nil:
 		return "is killed by the parent: " + regexp.MustCompile(`\d{6,}`).ReplaceAllString(fmt.Sprint(r["because"]), "N")
-	case r["msg"] == workerCaged && r["level"] == "ERROR" && r["hint"] == captureHint:
+	case r["msg"] == spawn.WorkerCaged && r["level"] == "ERROR" && r["hint"] == spawn.CaptureHint:
 		return "dies of SIGSYS"
 	}
 	return "loses its channel, and ends"

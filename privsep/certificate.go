@@ -12,6 +12,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/guard"
+	"schedrestd/privsep/spawn"
 )
 
 // pair is a key with what goes with it, as open files. The parent reads neither: the key goes
@@ -79,7 +80,7 @@ func sayNotRenewed(c Config, why error) {
 
 // another is one more descriptor of f.
 func another(f *os.File) (*os.File, error) {
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, aboveStandard)
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "keep %s open", f.Name())
 	}
@@ -164,7 +165,7 @@ func openKey(path string, who service) (*os.File, error) {
 // programs that renew certificates make them.
 func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
 	if path == "" {
-		return seal(strings.NewReader(""), rule.What, unix.MFD_NOEXEC_SEAL)
+		return spawn.SealedCopy(strings.NewReader(""), rule.What, unix.MFD_NOEXEC_SEAL)
 	}
 	f, facts, err := guard.Open(path, rule)
 	if errs.KindOf(err) == errs.Denied {
@@ -177,5 +178,5 @@ func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
 	if facts.Size > maxCopied {
 		return nil, errs.New(errs.Invalid, "%s %s: longer than %d bytes", rule.What, path, maxCopied)
 	}
-	return seal(io.LimitReader(f, maxCopied), path, unix.MFD_NOEXEC_SEAL)
+	return spawn.SealedCopy(io.LimitReader(f, maxCopied), path, unix.MFD_NOEXEC_SEAL)
 }

@@ -10,6 +10,8 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/listen"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -27,12 +29,12 @@ func Check(c Config, out io.Writer) error {
 			c.Listen = []ipc.Listen{{Text: "unix:/check", Network: ipc.Unix, Path: "/check"}} // nor is this
 		}
 	}
-	if err := checkListen(c); err != nil {
+	if err := c.checkListen(); err != nil {
 		return err
 	}
-	var listeners []*listener // as they would be
+	var listeners []*listen.Listener // as they would be
 	for _, e := range c.Listen {
-		listeners = append(listeners, &listener{network: e.Network, name: e.Text, tls: e.TLS})
+		listeners = append(listeners, &listen.Listener{Network: e.Network, Name: e.Text, TLS: e.TLS})
 	}
 	c, who, program, err := prepare(c)
 	if err != nil {
@@ -61,17 +63,17 @@ type check struct {
 	config   Config
 	who      service
 	out      io.Writer
-	required bool     // all of the confinement
-	layers   layers   // as a worker closes it
-	wrong    []string // what is missing, or does not hold
+	required bool         // all of the confinement
+	layers   spawn.Layers // as a worker closes it
+	wrong    []string     // what is missing, or does not hold
 }
 
 func (k *check) run() error {
-	sealed, probes, acts, err := k.spawner.recite(k.config, k.config.anyWorker(k.who))
+	sealed, probes, acts, err := k.spawner.Recite()
 	if err != nil {
 		return err
 	}
-	k.layers = k.spawner.layers.closed(k.config.seal(), sealed)
+	k.layers = k.spawner.Layers.Closed(k.config.seal(), sealed)
 	k.table()
 	g, err := k.build(k.config, nil, true)
 	if err != nil {
@@ -83,7 +85,7 @@ func (k *check) run() error {
 	}
 	k.say("\nA worker was started, and is in /proc as it should be: ids, groups, capabilities of each thread, namespaces, limits, descriptors.\n")
 	if p := g.keeper; p != nil {
-		k.say("A keeper was started as uid %d, is in /proc as it should be, has closed its own cage, and has the keys.\n", p.who.UID)
+		k.say("A keeper was started as uid %d, is in /proc as it should be, has closed its own cage, and has the keys.\n", p.Who.UID)
 	}
 	k.list(fmt.Sprintf("%d things that are answered no were tried, and were:", len(probes)), probes)
 	if err := k.die(acts); err != nil {
@@ -95,9 +97,8 @@ func (k *check) run() error {
 
 // verdict ends the page.
 func (k *check) verdict() error {
-	c := k.config
-	c.Switches.RequireConfinement = k.required
-	if err := k.spawner.satisfy(c, k.who); err != nil {
+	k.spawner.Switches.RequireConfinement = k.required
+	if err := k.spawner.CheckRequired(); err != nil {
 		k.say("\nNot all is on, and all is required (require_confinement): such a start fails.\n")
 		return err
 	}
@@ -105,7 +106,7 @@ func (k *check) verdict() error {
 		k.say("\nNot all is on that this start could have.\n")
 		return errs.New(errs.Unsupported, "confinement: %s", strings.Join(k.wrong, "; ")).WithHint("%s", k.hint())
 	}
-	if k.layers.any(isMissing, func(p part) bool { return p.usual(k.who) && parts[p].reach == wherePermitted }) {
+	if k.layers.Any(spawn.IsMissing, func(p spawn.Part) bool { return p.Usual(k.who.root) && spawn.Parts[p].Reach == spawn.WherePermitted }) {
 		k.say("\nAll is on that a start %s can have where no more is permitted to it.\n", k.kind())
 		return nil
 	}
@@ -116,11 +117,11 @@ func (k *check) verdict() error {
 // hint is what helps where something is wrong.
 func (k *check) hint() string {
 	var list []string
-	if len(k.layers.list(isOff)) > 0 || k.who.unfit != nil {
+	if len(k.layers.List(spawn.IsOff)) > 0 || k.who.unfit != nil {
 		list = append(list, "what is switched off is so by SCHEDRESTD_SECURITY")
 	}
-	if k.layers.any(isMissing, func(p part) bool { return !p.usual(k.who) }) {
-		list = append(list, cmp.Or(k.layers.remedy(k.who), "the table above has the reasons"))
+	if k.layers.Any(spawn.IsMissing, func(p spawn.Part) bool { return !p.Usual(k.who.root) }) {
+		list = append(list, cmp.Or(k.layers.Remedy(k.who.root), "the table above has the reasons"))
 	}
 	return cmp.Or(strings.Join(list, "; "), "the table above has the reasons")
 }
@@ -158,15 +159,15 @@ func (k *check) table() {
 		row(own, "on", fmt.Sprintf("%s (%d:%d)", k.who.Name, int32(k.who.UID), int32(k.who.GID)))
 	}
 	for p, l := range k.layers {
-		name := parts[p].name
+		name := spawn.Parts[p].Name
 		switch {
-		case l.is == isOn:
-			row(name, "on", l.as)
-		case l.is == isMissing && part(p).usual(k.who):
-			row(name, "off", l.why.Error()+": takes a start as root")
-		case k.layers.lacks(part(p)):
-			row(name, "off", because(l.is == isOff, "switched off: ")+l.why.Error())
-			k.wrong = append(k.wrong, name+" is off: "+l.why.Error())
+		case l.Is == spawn.IsOn:
+			row(name, "on", l.As)
+		case l.Is == spawn.IsMissing && spawn.Part(p).Usual(k.who.root):
+			row(name, "off", l.Why.Error()+": takes a start as root")
+		case k.layers.Lacks(spawn.Part(p)):
+			row(name, "off", spawn.Because(l.Is == spawn.IsOff, "switched off: ")+l.Why.Error())
+			k.wrong = append(k.wrong, name+" is off: "+l.Why.Error())
 		}
 	}
 }
@@ -177,7 +178,7 @@ func (k *check) die(acts []string) error {
 		k.say("\n%d things that should kill were not tried: they kill nobody (audit_confinement).\n", len(acts))
 		return nil
 	}
-	_, wrong, err := k.spawner.commit(k.config, k.config.anyWorker(k.who), acts)
+	_, wrong, err := k.spawner.Commit(acts)
 	if err != nil {
 		return err
 	}
@@ -210,19 +211,19 @@ func (k *check) escapes() []string {
 	add(k.config.Secrets.Tokens.Key != "", "it is told whether a token's signature is good, and makes none")
 	sockets := s.Seal&ipc.SealUnix != 0
 	add(sockets && s.Munge.Socket != "", "munged vouches for its user, towards everybody who believes this munged")
-	alone := k.layers.has(ownRoot, pidNamespace) // a /proc of the machine's leads out of any root
+	alone := k.layers.Has(spawn.OwnRoot, spawn.PidNamespace) // a /proc of the machine's leads out of any root
 	add(sockets && !alone,
 		"it can connect to each UNIX socket that its user may: D-Bus, container engines, the session's agents")
 	add(!alone, "one that found a hole in the filter%s would see the machine's files: it has no root of its own, with a /proc of its own",
-		because(k.layers.has(landlock), " and in Landlock"))
-	for p, row := range parts {
-		add(row.escape != "" && k.layers.lacks(part(p)), "%s", row.escape)
+		spawn.Because(k.layers.Has(spawn.Landlock), " and in Landlock"))
+	for p, row := range spawn.Parts {
+		add(row.Escape != "" && k.layers.Lacks(spawn.Part(p)), "%s", row.Escape)
 	}
 	add(sockets, "where a socket unit has SocketProtocol=mptcp: connections by multipath TCP can be undone and made anew, too; no Landlock knows it")
 	add(!k.config.Switches.BecomeUser, "processes of uid %d outside of the cage can stop, limit and kill it: give the gateway a user of its own", int32(k.who.UID))
 	add(true, "memory and processor time: as much as the service may have (MemoryMax= and CPUQuota= in its unit); there is no bound of ours")
-	add(k.who.root && !(k.layers.has(pidNamespace) && security.KernelSince(6, 14)),
-		"threads: %d for each user who has workers. TasksMax= of the service should be more, or no worker starts while one has them", mostOfUser)
+	add(k.who.root && !(k.layers.Has(spawn.PidNamespace) && security.KernelSince(6, 14)),
+		"threads: %d for each user who has workers. TasksMax= of the service should be more, or no worker starts while one has them", spawn.MostOfUser)
 	add(true, "timing: workers, keeper and everybody else share processors and caches")
 	add(!k.who.root, "it is the starter, and so is the keeper: outside of the cage whatever is his can read the files that the gateway reads, keys among them")
 	add(k.config.Switches.BecomeUser, "a user can stop, limit and kill the worker that is his, and nobody else's")

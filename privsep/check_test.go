@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/listen"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -27,7 +29,7 @@ func inspect(t *testing.T, as user, c Config) (string, int) {
 	c.Program, c.Setup.Limits = binary, testLimits
 	c.Keeper, c.KeeperArgv = binary, []string{"good"}
 	if len(c.Argv) == 0 {
-		c.Argv = []string{programName, "good"}
+		c.Argv = []string{spawn.WorkerName, "good"}
 	}
 	c.Switches.DisableUserCheck = c.Switches.DisableUserCheck || as != nil || os.Geteuid() != 0
 	text, err := json.Marshal(c)
@@ -101,7 +103,7 @@ func TestEscapesOfThePage(t *testing.T) {
 	k := check{who: service{Identity: security.Identity{UID: 900}, root: true, unfit: errors.New("would serve as root")}}
 	k.config.Setup = ipc.Setup{Local: true, Seal: ipc.SealUnix, Controllers: []ipc.Address{{Network: "tcp"}}}
 	for p := range k.layers {
-		k.layers[p] = found(errNoNest)
+		k.layers[p] = spawn.Found(spawn.ErrNoNest)
 	}
 	most := k.escapes()
 	k.who.root = false
@@ -148,7 +150,7 @@ func TestCheckUnfit(t *testing.T) {
 // TestCheckSaysWhy: the page has what the kernel says to who may make no user namespace.
 func TestCheckSaysWhy(t *testing.T) {
 	needRoot(t)
-	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Argv: []string{programName, "good"},
+	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Argv: []string{spawn.WorkerName, "good"},
 		Setup: ipc.Setup{Limits: testLimits}, Switches: security.Switches{DisableUserCheck: true}})
 	must(t, err)
 	ids := []syscall.SysProcIDMap{{Size: 1 << 16}}
@@ -182,7 +184,7 @@ func TestCheckSaysWhy(t *testing.T) {
 
 // TestCheckFinds: processes that live are told.
 func TestCheckFinds(t *testing.T) {
-	out, status := inspect(t, plain(t), Config{Argv: []string{programName, "lives but tells"}})
+	out, status := inspect(t, plain(t), Config{Argv: []string{spawn.WorkerName, "lives but tells"}})
 	if status != 1 || !strings.Contains(out, "These did not:") || !strings.Contains(out, "  bpf (exit status 0: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
@@ -192,7 +194,7 @@ func TestCheckFinds(t *testing.T) {
 func TestCheckRequires(t *testing.T) {
 	needCage(t)
 	const ends = "part of the confinement can't be had by this start, and all of it is required (require_confinement): "
-	some := Config{SharedRoot: true, Switches: security.Switches{RequireConfinement: true}}
+	some := Config{Switches: security.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
 	if os.Geteuid() == 0 {
 		some.Service = identityOf("nobody", "nogroup", "")
 	}
@@ -201,16 +203,16 @@ func TestCheckRequires(t *testing.T) {
 		t.Errorf("without a part: exit status %d:\n%s", status, out)
 	}
 	said := out[strings.Index(out, ends):]
-	if text, hint := launch(t, nil, some).failure(); strings.TrimSpace(said) != text || !strings.Contains(text, "root of their own (shared)") || !strings.Contains(hint, "--check-confinement") {
+	if text, hint := launch(t, nil, some).failure(); strings.TrimSpace(said) != text || !strings.Contains(text, "IPC namespace (disable_unshare_sysv)") || !strings.Contains(hint, "--check-confinement") {
 		t.Errorf("the start ends with %q, hint %q; the check with %q", text, hint, said)
 	}
 	if os.Geteuid() != 0 {
 		return
 	}
-	if text, _ := launch(t, plain(t), Config{Switches: some.Switches}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
+	if text, _ := launch(t, plain(t), Config{Switches: security.Switches{RequireConfinement: true}}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
 		t.Errorf("in a group that can't be dropped: %q", text)
 	}
-	all := Config{Service: identityOf("nobody", "nogroup", ""), Switches: some.Switches}
+	all := Config{Service: identityOf("nobody", "nogroup", ""), Switches: security.Switches{RequireConfinement: true}}
 	out, status = inspect(t, nil, all)
 	if on := strings.Contains(out, "Landlock                           on"); on != (status == 0) {
 		t.Errorf("as root: exit status %d:\n%s", status, out)
@@ -264,7 +266,7 @@ func TestConnectsWhereNeeded(t *testing.T) {
 		{"tokens alone over a UNIX socket", Config{Setup: ipc.Setup{JWT: true, AuthSocket: "/s"}}, ipc.Unix, false},
 		{"no socket to connect to", Config{Setup: ipc.Setup{Local: true}}, ipc.Unix, false},
 	} {
-		got := tt.c.with([]*listener{{network: ipc.TCP}, {network: tt.over}}, service{}).Setup
+		got := tt.c.with([]*listen.Listener{{Network: ipc.TCP}, {Network: tt.over}}, service{}).Setup
 		if (got.Seal&ipc.SealUnix != 0) != tt.want || (got.AuthSocket+got.Munge.Socket != "" || len(got.Accounting) > 0) != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)
 		}

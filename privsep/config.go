@@ -12,9 +12,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/listen"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
+	"schedrestd/socket"
 )
 
 // Config is what Run needs. The zero value of a field below the first group means the default.
@@ -36,7 +40,6 @@ type Config struct {
 	ResolverArgv []string
 	Auditor      string // the auditor's program; "" is schedrestd-auditor beside this program
 	AuditorArgv  []string
-	SharedRoot   bool        // workers and keeper see the machine's file system; tests play some that write to it
 	Workers      int         // size of the pool
 	Connections  int         // --max-connections
 	PerSource    int         // connections of one source (see there); 0 is no limit, with become_user half of Connections
@@ -129,8 +132,11 @@ func (c Config) complete() (Config, error) {
 	c.LogRate = cmp.Or(c.LogRate, defaultLogRate)
 	c.DialBurst = cmp.Or(c.DialBurst, defaultDialBurst)
 	c.DialRate = cmp.Or(c.DialRate, defaultDialRate)
+	if c.Output == nil {
+		c.Output = os.Stderr
+	}
 	if len(c.Argv) == 0 {
-		c.Argv = []string{programName}
+		c.Argv = []string{spawn.WorkerName}
 	}
 	if err := c.Setup.Limits.Check(); err != nil {
 		return c, errs.Wrap(err, errs.Internal, "set the workers up")
@@ -139,8 +145,8 @@ func (c Config) complete() (Config, error) {
 }
 
 // with is c for these listeners: what workers are told, and may do, depends on who can come.
-func (c Config) with(listeners []*listener, who service) Config {
-	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listener) bool { return l.network == ipc.Unix })
+func (c Config) with(listeners []*listen.Listener, who service) Config {
+	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.Network == ipc.Unix })
 	c.Setup = c.setup(who)
 	return c
 }
@@ -158,6 +164,44 @@ func (c Config) setup(who service) ipc.Setup {
 	c.Setup = s
 	s.Seal = c.seal()
 	return s
+}
+
+// checkListen refuses what can't be listened on, before the first is opened.
+func (c Config) checkListen() error {
+	for _, l := range c.Listen {
+		if l.TLS {
+			if err := c.TLS.check(); err != nil {
+				return errs.Wrap(err, errs.Invalid, "can't listen on %s", l.Text)
+			}
+		}
+	}
+	return nil
+}
+
+// listenOptions returns where to listen, with sockets for who.
+func (c Config) listenOptions(who service) listen.Options {
+	owner := &socket.Owner{UID: who.UID, GID: who.GID}
+	if c.Switches.BecomeUser { // its users come from outside, and root listens
+		*owner = socket.Owner{}
+	}
+	if c.SocketGroup != nil {
+		owner.GID = *c.SocketGroup
+	}
+	return listen.Options{Passed: c.Activated, Addresses: c.Listen, Netns: c.Netns, UnixOnly: c.Switches.BecomeUser,
+		Unix: socket.Options{Mode: c.unixMode(), Owner: owner, Private: become.PrivateGroup}}
+}
+
+// unixMode returns the mode of UNIX sockets. With tokens or become_user everyone may connect, and the
+// token decides or everyone is served as themselves. With rest_auth/local alone only the serving user
+// may, which is the only one that it lets in.
+func (c Config) unixMode() fs.FileMode {
+	if c.SocketMode != 0 {
+		return c.SocketMode
+	}
+	if c.Setup.JWT || c.Switches.BecomeUser {
+		return 0o666
+	}
+	return 0o600
 }
 
 // seal is how the cage of a worker is closed. A worker that connects UNIX sockets by itself, since it is its
@@ -218,4 +262,43 @@ func (c Config) checkFiles() error {
 			WithHint("a smaller --max-connections, or LimitNOFILE=%d in the service's unit", c.files())
 	}
 	return nil
+}
+
+// otherThreads is how many threads of a process's wait at one time, as a rule.
+const otherThreads = 16
+
+// mostPIDs is how many processes and threads there may be in the PID namespace of workers and keeper, where the kernel bounds
+// that: enough for what they need with several generations of workers, and no more, so that captured ones leave room
+// for the parent in whatever limit the service has (TasksMax=).
+func (c Config) mostPIDs() int {
+	workers := 4 * (c.Threads + c.Workers*otherThreads)
+	lazy := min(c.Threads, 2) + otherThreads
+	switch {
+	case c.Switches.WorkerPerConnection:
+		workers = (c.Connections + 1) * lazy
+	case c.Switches.BecomeUser:
+		workers = (2*c.Identities + 1) * lazy
+	}
+	services := 2*(c.Threads+otherThreads) + 2*(1+otherThreads) // keeper and auditor
+	return workers + services + (spawn.AtOnce+1)*otherThreads   // those that are to die, and the anchor
+}
+
+// anyWorker is who dies, and is tried, for workers of identities that are not known yet.
+func (c Config) anyWorker(who service) security.Identity {
+	if c.Switches.BecomeUser {
+		// Nobody has come yet, and no user's word decides whether others are served.
+		return security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
+	}
+	return who.Identity
+}
+
+// spawnOptions is what a spawner of processes of who needs.
+func (c Config) spawnOptions(who service, program, keeper *os.File) spawn.Options {
+	return spawn.Options{Root: who.root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
+		StartLimit: c.StartLimit, Worker: program, Argv: c.Argv, Keeper: keeper, Output: c.Output, Log: c.Log}
+}
+
+// newQuota returns the quota of what a process may log.
+func (c Config) newQuota() *spawn.Quota {
+	return spawn.NewQuota(float64(c.LogBurst), float64(c.LogRate))
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"schedrestd/penalty"
+	"schedrestd/privsep/dial"
 )
 
 // count is a number of things that happened.
@@ -28,8 +29,7 @@ type counters struct {
 
 	born, done, died, killed, caged count // workers: that ended as they should, by themselves, by the parent, by their cage
 
-	dialled, undialled, limited count // ways to daemons: opened, not to be had, asked for too often
-	spares                      count // … readied for later
+	dial dial.Counters
 }
 
 // turnedAway counts one connection that was closed with that status.
@@ -79,7 +79,8 @@ func (s *slots) counters() []any {
 		"workers", slog.GroupValue(
 			slog.Any("born", &c.born), slog.Any("done", &c.done), slog.Any("died", &c.died), slog.Any("killed", &c.killed), slog.Any("caged", &c.caged)),
 		"errands", slog.GroupValue(
-			slog.Any("dialled", &c.dialled), slog.Any("undialled", &c.undialled), slog.Any("limited", &c.limited), slog.Any("spares", &c.spares)),
+			slog.Uint64("dialled", c.dial.Dialled.Load()), slog.Uint64("undialled", c.dial.Undialled.Load()),
+			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("spares", c.dial.Spares.Load())),
 	}
 }
 
@@ -89,7 +90,7 @@ func (p *pool) show() {
 	defer p.mu.Unlock()
 	for _, w := range p.workers {
 		if w.ready {
-			w.signal(syscall.SIGUSR1)
+			w.Signal(syscall.SIGUSR1)
 		}
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/privsep/listen"
+	"schedrestd/sockdiag"
 )
 
 // door is where connections come in: the listeners and the count of what is handled at one
@@ -15,7 +18,7 @@ import (
 // waits in the queue of its pool, so that one identity's trouble does not stop the
 // accepting for others.
 type door struct {
-	listeners []*listener
+	listeners []*listen.Listener
 	slots     *slots
 	owners    *owners
 	host      host
@@ -24,7 +27,7 @@ type door struct {
 	once      sync.Once
 }
 
-func newDoor(listeners []*listener, slots *slots, owners *owners, log *slog.Logger) *door {
+func newDoor(listeners []*listen.Listener, slots *slots, owners *owners, log *slog.Logger) *door {
 	return &door{listeners: listeners, slots: slots, owners: owners, log: log, quit: make(chan struct{})}
 }
 
@@ -41,25 +44,25 @@ func (d *door) open(h host) {
 func (d *door) close() {
 	d.once.Do(func() {
 		close(d.quit)
-		closeAll(d.listeners)
+		listen.CloseAll(d.listeners)
 		d.slots.close()
 	})
 }
 
 // accept takes connections from l and gives them to a pool, until the door closes. Those
 // that find no slot wait, so that the parent knows whose they are.
-func (d *door) accept(l *listener) {
+func (d *door) accept(l *listen.Listener) {
 	var trouble time.Duration
 	for {
 		d.hesitate(l)
-		fd, peer, err := l.acceptOne()
+		fd, peer, err := l.Accept()
 		switch {
 		case err == nil:
 			trouble = 0
 			d.admit(fd, l, peer)
 			continue
 		case err == unix.EAGAIN:
-			if l.wait() != nil {
+			if l.Wait() != nil {
 				return
 			}
 			continue
@@ -67,12 +70,12 @@ func (d *door) accept(l *listener) {
 		if errors.Is(err, os.ErrClosed) || d.isClosed() {
 			return
 		}
-		if gone(err) {
+		if listen.IsGone(err) {
 			continue
 		}
 		// Out of descriptors or of memory: pause, or this loop would spin.
 		trouble = min(max(2*trouble, 10*time.Millisecond), time.Second)
-		d.log.Warn("can't accept a connection", "listener", l.name, "error", err, "pause", trouble)
+		d.log.Warn("can't accept a connection", "listener", l.Name, "error", err, "pause", trouble)
 		time.Sleep(trouble)
 	}
 }
@@ -80,9 +83,9 @@ func (d *door) accept(l *listener) {
 // hesitate waits twice for a moment when the slots have just run out. While connections
 // are accepted without a pause, the parent's one thread does not hear that workers have
 // ended some, and a connection would have to give way for nothing.
-func (d *door) hesitate(l *listener) {
+func (d *door) hesitate(l *listen.Listener) {
 	for range 2 {
-		if d.slots.hesitates() && l.wait() == nil {
+		if d.slots.hesitates() && l.Wait() == nil {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -90,16 +93,16 @@ func (d *door) hesitate(l *listener) {
 
 // admit asks the kernel about an accepted connection, and gives it to the host of its
 // peer when it has a slot. It does not wait.
-func (d *door) admit(fd int, l *listener, peer unix.Sockaddr) {
+func (d *door) admit(fd int, l *listen.Listener, peer unix.Sockaddr) {
 	d.slots.counts.accepted.add(1)
-	facts, err := l.facts(fd, peer)
+	facts, err := l.Facts(fd, peer)
 	c := &connection{Connection: facts, fd: fd}
 	if err != nil {
 		d.slots.turnAway(c, 0, err.Error())
 		return
 	}
-	addr, a := addressOf(peer), &d.slots.penalties.admission
-	c.source = d.owners.sourceOf(addr, l.clientUID(fd, addr, facts))
+	addr, a := sockdiag.AddrPort(peer).Addr(), &d.slots.penalties.admission
+	c.source = d.owners.sourceOf(addr, l.ClientUID(fd, addr, facts))
 	c.proxy = a.Speaks(addr, facts.UID)
 	if c.exempt = c.proxy || a.Exempts(addr); d.slots.penalties.wait(c) > 0 {
 		d.slots.turnAway(c, statusTooMany, "its source offended too often, and has to wait")

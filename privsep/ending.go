@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // How workers and their pool come to an end: killed for a reason, drained with the gateway, or
@@ -19,8 +20,8 @@ import (
 func (p *pool) endOne(w *worker, why string, still func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.workers[w.number] == w && (still == nil || still()) {
-		w.condemn(why)
+	if p.workers[w.Number] == w && (still == nil || still()) {
+		w.Condemn(why)
 	}
 }
 
@@ -28,9 +29,9 @@ func (p *pool) endOne(w *worker, why string, still func() bool) {
 func (p *pool) accuse(number uint32, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.workers[number]; w != nil && w.ending == "" {
+	if w := p.workers[number]; w != nil && w.Ending == "" {
 		w.breach = errors.New(why)
-		w.kill()
+		w.Kill()
 	}
 }
 
@@ -63,7 +64,7 @@ func (p *pool) drain() {
 		p.slots.drop(c, statusUnavailable, stopping)
 	}
 	for _, w := range list {
-		if err := w.channel.TrySend(new(ipc.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
+		if err := w.Channel.TrySend(new(ipc.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
 			p.endOne(w, "it could not be told to drain", nil)
 		}
 	}
@@ -81,11 +82,11 @@ func (p *pool) retire() []*connection {
 	close(p.quit)
 	for _, w := range p.workers {
 		if !w.ready {
-			w.condemn("it is not needed any more")
+			w.Condemn("it is not needed any more")
 			continue
 		}
 		// One that does not read its channel is told when it does, or Ping judges it.
-		go w.channel.Send(new(ipc.Retire))
+		go w.Channel.Send(new(ipc.Retire))
 	}
 	return p.takeWaiting()
 }
@@ -100,7 +101,7 @@ func (p *pool) endIdle(limit time.Duration) {
 	}
 	for _, w := range p.workers {
 		if len(w.held) == 0 {
-			w.condemn(fmt.Sprintf("it was told to end, has held nothing for %s, and is still there", limit))
+			w.Condemn(fmt.Sprintf("it was told to end, has held nothing for %s, and is still there", limit))
 		}
 	}
 }
@@ -114,11 +115,11 @@ func (p *pool) endOld() {
 	p.mu.Unlock()
 	switch {
 	case !retired:
-	case draining && told > p.config.Setup.Limits.Drain+lastWords:
+	case draining && told > p.config.Setup.Limits.Drain+spawn.LastWords:
 		p.end("it was retired, and then told to finish, and is still there")
 	case !draining && told > p.config.Farewell:
 		for _, w := range list {
-			p.complain(slog.LevelWarn, "a retired worker has to finish", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "after", told.Round(time.Second))
+			p.complain(slog.LevelWarn, "a retired worker has to finish", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "after", told.Round(time.Second))
 		}
 		p.drain()
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"schedrestd/privsep/dial"
 )
 
 // TestFigures: numbers that a page has from this code are those of this code.
@@ -12,7 +14,7 @@ func TestFigures(t *testing.T) {
 	parts := map[int]string{2: "one half", 3: "one third", 4: "one fourth"}
 	for _, tt := range []struct{ page, figure string }{
 		{"TRUST.md", fmt.Sprintf("as its descriptors, %d unless told otherwise", Config{Connections: DefaultConnections}.files())},
-		{"PRIVSEP.md", fmt.Sprintf("their ports from %s of this machine's range", parts[portShares])},
+		{"PRIVSEP.md", fmt.Sprintf("their ports from %s of this machine's range", parts[dial.PortShares])},
 		{"PRIVSEP.md", fmt.Sprintf("Each worker gets %d at once and %d a second", defaultDialBurst, defaultDialRate)},
 	} {
 		text, err := os.ReadFile("../docs/" + tt.page)

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // generation is one configuration in force: its open keys, the services, and by way of the pools the
@@ -109,7 +110,7 @@ func (m *means) startKeeper(g *generation, before *keys, strict bool) (err error
 		if err != nil || answer.OK {
 			return err
 		}
-		why := errs.New(errs.Invalid, "%s", printable(answer.Reason))
+		why := errs.New(errs.Invalid, "%s", spawn.Printable(answer.Reason))
 		k := g.keys
 		switch {
 		case answer.Token && k.token.file != nil && k.token.followed:
@@ -143,7 +144,7 @@ func (m *means) startKeeper(g *generation, before *keys, strict bool) (err error
 // offer gives the keeper its keys, and returns its answer.
 func (g *generation) offer(kept <-chan *ipc.Kept) (*ipc.Kept, error) {
 	m, fds := g.keys.forKeeper()
-	if err := g.keeper.channel.Send(m, fds...); err != nil {
+	if err := g.keeper.Channel.Send(m, fds...); err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "give the keeper its keys")
 	}
 	select {
@@ -204,7 +205,7 @@ func (g *generation) greet(w *worker) error {
 		}
 	}
 	m, fds := g.keys.forWorker()
-	return unlessGone(w.channel.Send(m, fds...))
+	return unlessGone(w.Channel.Send(m, fds...))
 }
 
 // lost returns a channel that gets the first service of g that exits.
@@ -236,7 +237,7 @@ func (g *generation) ask(m ipc.Message, fds ...int) error {
 	if g == nil || g.resolver == nil {
 		return errs.New(errs.Unavailable, "there is no resolver")
 	}
-	return g.resolver.channel.TrySend(m, fds...)
+	return g.resolver.Channel.TrySend(m, fds...)
 }
 
 // show has the services write what they counted to the log.
@@ -249,7 +250,7 @@ func (g *generation) show() {
 		select {
 		case <-p.over:
 		default:
-			p.signal(unix.SIGUSR1)
+			p.Signal(unix.SIGUSR1)
 		}
 		p.mu.Unlock()
 	}

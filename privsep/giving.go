@@ -121,7 +121,7 @@ func (s *slots) ask(c *connection) {
 	c.leave()
 	s.busy.add(c)
 	c.round = s.round
-	if c.worker.channel.TrySend(&ipc.Yield{ID: c.ID}) == nil {
+	if c.worker.Channel.TrySend(&ipc.Yield{ID: c.ID}) == nil {
 		s.asked++
 		c.asked = true
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // dial connects to g and says text.
@@ -219,7 +220,7 @@ func TestSlowClients(t *testing.T) {
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	as := plain(t)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
-	g := serve(t, as, Config{Argv: []string{programName, "first gives no way", mark}, Workers: 2, Threads: 2, Connections: 2,
+	g := serve(t, as, Config{Argv: []string{spawn.WorkerName, "first gives no way", mark}, Workers: 2, Threads: 2, Connections: 2,
 		Silence: time.Hour}) // it answers no Ping either, and would end by that
 	list := []net.Conn{g.dial(t, request), g.dial(t, request)} // one for each worker
 	answered := make(chan net.Conn, len(list))
@@ -326,7 +327,7 @@ func five(t *testing.T, of ...int) (s *slots, list []*connection, next func(want
 	s.admit = func(*connection) {}
 	s.watching = true // the test is the clock
 	ours, peer := channelTo(t, ipc.Worker)
-	w := &worker{process: &process{channel: ours}}
+	w := &worker{Process: &spawn.Process{Channel: ours}}
 	for i, n := range of {
 		for range min(n, 5-len(list)) {
 			c := comes(s, uint32(i+1))

@@ -124,7 +124,7 @@ func (p *pool) give(c *connection) bool {
 	if p.gen.replacing.Load() && !p.once {
 		return false
 	}
-	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.ending != "" })
+	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.Ending != "" })
 	// One that says Done of what it goes on using has the fewest always. It gets twice the share of the others at the most, as long as they have room.
 	most := 2 / float64(len(ready)+1)
 	greedy := func(w *worker) int {
@@ -173,8 +173,8 @@ func owing(w *worker) int {
 // taken for one about the next.
 func (p *pool) offer(w *worker, c *connection) bool {
 	c.ID = p.slots.number.Add(1)
-	p.gen.audit.given(w.number, &c.Connection)
-	if err := w.channel.TrySend(&c.Connection, c.fd); err != nil {
+	p.gen.audit.given(w.Number, &c.Connection)
+	if err := w.Channel.TrySend(&c.Connection, c.fd); err != nil {
 		p.gen.audit.gone(c.ID)
 		return false // full, or dying: serveChannel deals with that
 	}

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/dial"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -23,11 +25,11 @@ type host interface {
 // means is what every pool works with.
 type means struct {
 	*makers
-	spawner *spawner
-	plain   *spawner // of the resolver
+	spawner *spawn.Spawner
+	plain   *spawn.Spawner // of the resolver
 	slots   *slots
 	pools   *pools
-	outlet  *outlet
+	outlet  *dial.Outlet
 }
 
 // newMeans has nothing yet that takes capabilities.
@@ -43,34 +45,34 @@ func newMeans(c Config, makers *makers) means {
 // begin starts the threads that do for this process what it is permitted no more then: the last of its capabilities that nobody needs are
 // dropped. Each way to start comes by here before its first worker, and none goes on that has less of the cage than it requires.
 func (m *means) begin(c Config, who service, program, keeper *os.File) (err error) {
-	if m.outlet, err = startOutlet(c.Outlet); err != nil {
+	if m.outlet, err = dial.NewOutlet(c.Outlet); err != nil {
 		return err
 	}
-	m.outlet.look(c.Log)
-	if m.spawner, err = startSpawner(c, who, program, keeper); err != nil {
+	m.outlet.Check(c.Log)
+	if m.spawner, err = spawn.New(c.spawnOptions(who, program, keeper)); err != nil {
 		return err
 	}
-	m.spawner.prepare(c, who, spareNamespaces)
+	m.spawner.Prepare(spawn.SpareNamespaces)
 	if m.makers.resolver != nil {
-		if m.plain, err = startPlainSpawner(c, who); err != nil {
+		if m.plain, err = spawn.NewPlain(c.spawnOptions(who, nil, nil)); err != nil {
 			return err
 		}
 	}
 	if err := dropCapabilities(who); err != nil {
 		return err
 	}
-	return m.spawner.satisfy(c, who)
+	return m.spawner.CheckRequired()
 }
 
 // end ends what began, and with it whatever process is left.
 func (m *means) end() {
 	if m.plain != nil {
-		m.plain.stop()
+		m.plain.Stop()
 	}
 	if m.spawner != nil {
-		m.spawner.stop()
+		m.spawner.Stop()
 	}
-	m.outlet.stop()
+	m.outlet.Stop()
 }
 
 // newHost is the host that c asks for.

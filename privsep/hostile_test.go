@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"schedrestd/privsep/spawn"
 )
 
 // TestHostileWorkers: each breaks the book in its way, is killed, and the parent says
@@ -51,7 +53,7 @@ func TestHostileWorkers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: []string{programName, tt.part}, Workers: 1})
+			g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, tt.part}, Workers: 1})
 			if tt.knock {
 				r := g.await("serving", nil)
 				c, err := net.Dial("tcp", r["listen"].([]any)[0].(string))
@@ -73,7 +75,7 @@ func TestHostileWorkers(t *testing.T) {
 
 // TestStoppedWorker: it keeps its connections and answers nobody, until the parent ends it.
 func TestStoppedWorker(t *testing.T) {
-	g := launch(t, plain(t), Config{Argv: []string{programName, "stopped"}, Workers: 1, Silence: 400 * time.Millisecond})
+	g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "stopped"}, Workers: 1, Silence: 400 * time.Millisecond})
 	g.because("worker was ended", "has not read its channel")
 }
 
@@ -86,7 +88,7 @@ func TestQueuedConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g := serve(t, plain(t), Config{Argv: []string{programName, "first stops", mark}, Workers: 1, Silence: time.Second})
+	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "first stops", mark}, Workers: 1, Silence: time.Second})
 	done := make(chan error)
 	for range 20 {
 		go func() {
@@ -104,7 +106,7 @@ func TestQueuedConnections(t *testing.T) {
 
 // TestTwiceIsEnough: a connection that two workers die of is not given to a third.
 func TestTwiceIsEnough(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: []string{programName, "dies before"}, Workers: 1})
+	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "dies before"}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +123,7 @@ func TestTwiceIsEnough(t *testing.T) {
 
 // TestOrphan: a process that a worker leaves behind can't make it look alive.
 func TestOrphan(t *testing.T) {
-	g := launch(t, plain(t), Config{Argv: []string{programName, "orphan"}, Workers: 1})
+	g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "orphan"}, Workers: 1})
 	g.await("worker died", nil)
 	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == 2.0 })
 }
@@ -129,7 +131,7 @@ func TestOrphan(t *testing.T) {
 // TestDeadlyRequest: a connection that kills each worker does not make the parent start
 // them as fast as it can.
 func TestDeadlyRequest(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: []string{programName, "dies of it"}, Workers: 1})
+	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "dies of it"}, Workers: 1})
 	for n := range 4 {
 		c, err := net.Dial("tcp", g.addr)
 		if err != nil {
@@ -175,7 +177,7 @@ func TestWorkerOutput(t *testing.T) {
 		t.Errorf("forged: %v", r)
 	}
 	g.mustGet("/raw?text=" + strings.Repeat("y", 5000) + "%0A")
-	g.await("worker: "+strings.Repeat("y", maxLine), nil)
+	g.await("worker: "+strings.Repeat("y", spawn.MaxLine), nil)
 	g.mustGet("/flood")
 	g.await("worker: too many log lines", func(r map[string]any) bool { n, _ := strconv.Atoi(r["lines_left_out"].(string)); return n > 100 })
 	g.mustGet("/pid")
@@ -195,7 +197,7 @@ func TestWorkerOutput(t *testing.T) {
 // TestBackOff: while the next worker is waited for, who knocks is accepted, and when his
 // time is over he is told by the end of his connection; later ones are served again.
 func TestBackOff(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: []string{programName, "dies of it"}, Workers: 1, Connections: 50, HandLimit: 20 * time.Millisecond})
+	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "dies of it"}, Workers: 1, Connections: 50, HandLimit: 20 * time.Millisecond})
 	for range 5 { // the pause grows to 800 ms
 		c, err := net.Dial("tcp", g.addr)
 		if err != nil {

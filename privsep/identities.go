@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"schedrestd/privsep/spawn"
 )
 
 // identities is a pool of one worker for each (uid, gid) that the kernel vouches for. There is a
@@ -268,8 +270,8 @@ func (h *identities) makeRoom(now time.Time) {
 			continue // its end makes no room
 		}
 		idle, _ := p.isIdle()
-		if idle && now.Sub(one.since) > lastWords {
-			p.endIdle(lastWords) // it need not go by itself, and counts for no room until it is gone
+		if idle && now.Sub(one.since) > spawn.LastWords {
+			p.endIdle(spawn.LastWords) // it need not go by itself, and counts for no room until it is gone
 			continue
 		}
 		if idle || h.givesWay(p, false, now) {

@@ -22,6 +22,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -297,7 +298,7 @@ func TestManyGroups(t *testing.T) {
 func TestStubbornRoom(t *testing.T) {
 	for rooms := range 2 {
 		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
-			g, socket := becoming(t, Config{Argv: []string{programName, "one gives no way"}, Identities: 1 + rooms, Silence: time.Hour})
+			g, socket := becoming(t, Config{Argv: []string{spawn.WorkerName, "one gives no way"}, Identities: 1 + rooms, Silence: time.Hour})
 			captured, err := thread.DialAs(31001, 31101, socket)
 			must(t, err)
 			defer captured.Close()

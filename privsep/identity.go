@@ -21,18 +21,9 @@ type service struct {
 	unfit    error    // why it would not be served as, but for disable_user_check
 }
 
-// refuseSetuid refuses a start whose starter is not the user of this process.
-func refuseSetuid() error {
-	if os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() {
-		return errs.New(errs.Denied, "refusing to start: this program is installed setuid or setgid").
-			WithHint("chmod ug-s on the program")
-	}
-	return nil
-}
-
 // identify finds out who will serve and refuses whom must not.
 func identify(c Config) (service, error) {
-	if err := refuseSetuid(); err != nil {
+	if err := security.RefuseSetuid(); err != nil {
 		return service{}, err
 	}
 	s := service{root: os.Geteuid() == 0}

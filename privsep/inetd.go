@@ -3,19 +3,18 @@ package privsep
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/guard"
 	"schedrestd/ipc"
+	"schedrestd/privsep/dial"
+	"schedrestd/privsep/inetd"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -31,22 +30,23 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := security.CloseInherited(); err != nil {
 		return err
 	}
-	client, err := meet(in, out)
+	client, err := inetd.Meet(in, out)
 	if err != nil {
 		return err
 	}
-	defer client.leave()
-	c = client.limits(c)
+	defer client.Leave()
+	c.Setup = client.Limit(c.Setup)
+	c.Connections, c.Workers, c.Threads = 1, 1, 1
 	if c, err = c.complete(); err != nil {
 		return err
 	}
-	who, err := client.serveAs(c)
+	who, err := serveAs(c, client)
 	if err != nil {
-		return client.turnAway(c, err)
+		return turnAway(c, client, err)
 	}
 	c.kernelTells = client.Network != ipc.TCP
 	c.Setup = c.setup(who)
-	program, err := openProgram(c.Program, who)
+	program, err := spawn.OpenWorker(c.Program, who.Identity, who.root)
 	if err != nil {
 		return err
 	}
@@ -66,17 +66,52 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer resolver.close()
-	v := &visit{config: c, who: who, client: client, gen: &generation{config: c, keys: keys}, done: make(chan error, 1)}
-	v.means = newMeans(c, &makers{who: who, resolver: resolver, audit: audit, accuse: v.accuse})
-	defer v.end()
-	if err := v.begin(c, who, program, nil); err != nil {
+	m := newMeans(c, &makers{who: who, resolver: resolver})
+	defer m.end()
+	if err := m.begin(c, who, program, nil); err != nil {
 		return err
 	}
-	defer v.stopServices()
-	if err := v.start(); err != nil {
-		return err
+	services := []inetd.Service{{Role: ipc.Resolver, Start: func() (*spawn.Process, error) { return resolver.spawn(m.plain, c) }}}
+	if audit != nil {
+		services = append(services, audit.service(func() (*spawn.Process, error) { return audit.spawn(m.spawner, c) }))
 	}
-	return v.wait(signals)
+	publicKeys, files := keys.forWorker()
+	return inetd.Serve(signals, inetd.Options{
+		Client:  client,
+		Spawner: m.spawner,
+		Worker: spawn.Birth{Role: ipc.Worker, Program: m.spawner.Worker, Argv: m.spawner.Argv, Threads: c.Threads, Who: who.Identity,
+			Files: c.files()},
+		Quota: spawn.NewQuota(float64(c.LogBurst), float64(c.LogRate)),
+		Setup: c.Setup,
+		Dial: dial.Options{Outlet: m.outlet, Foreign: m.spawner.InUserNamespaces(), Burst: c.DialBurst, Rate: c.DialRate,
+			Counts: new(dial.Counters)},
+		Keys:       publicKeys,
+		KeyFiles:   files,
+		Services:   services,
+		StartLimit: c.StartLimit,
+		Silence:    c.Silence,
+		Ready: func(sealed security.Sealed) {
+			m.spawner.Announce(sealed)
+			c.announceRules()
+		},
+		Log: c.Log,
+	})
+}
+
+// service returns the auditor of an inetd run.
+func (a *audit) service(start func() (*spawn.Process, error)) inetd.Service {
+	follow := newFollow()
+	return inetd.Service{
+		Role: ipc.Auditor, Start: start, Farewell: auditFarewell,
+		Begin: a.add,
+		Follow: func(c *ipc.Channel) error {
+			if !follow.Take(time.Now(), 1) {
+				return errTooOften("Follow")
+			}
+			_ = c.TrySend(a.look())
+			return nil
+		},
+	}
 }
 
 // visitKeys opens what the worker of an inetd run verifies tokens with: the key set alone. A keeper would
@@ -100,80 +135,8 @@ func visitKeys(c Config, who service) (k *keys, err error) {
 	return k, err
 }
 
-// startResolver starts the resolver, which the worker asks something.
-func (v *visit) startResolver() (*serviceProcess, error) {
-	return v.started(v.makers.resolver.start(v.plain, v.config, v.accuse, nil))
-}
-
-// startAuditor starts the auditor, which the worker asks something.
-func (v *visit) startAuditor() (*serviceProcess, error) {
-	f, err := v.makers.audit.start(v.spawner, v.config, v.accuse)
-	if err != nil {
-		return v.started(nil, err)
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.gen.audit = f
-	f.given(v.worker.number, &v.client.Connection)
-	return f.serviceProcess, nil
-}
-
-// started notes a service that has to be stopped.
-func (v *visit) started(p *serviceProcess, err error) (*serviceProcess, error) {
-	if err != nil {
-		v.config.Log.Error("service not started", about(errs.HintOf(err), "error", err)...)
-		return nil, err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.gen.resolver = p
-	return p, nil
-}
-
-// feed returns the auditor, or nil while there is none.
-func (v *visit) feed() *auditFeed {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.gen.audit
-}
-
-// stopServices stops the services that were started.
-func (v *visit) stopServices() {
-	v.mu.Lock()
-	resolver, feed := v.gen.resolver, v.gen.audit
-	v.mu.Unlock()
-	if resolver != nil {
-		resolver.stop()
-	}
-	if feed != nil {
-		feed.stop()
-	}
-}
-
-// accuse ends the worker, which broke the protocol on its channel to a service.
-func (v *visit) accuse(_ uint32, why string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.worker.condemn(why)
-}
-
-// limits is c for one client. Beside a socket the limits of time are for the worker's own sake
-// only: who is slow at his own terminal or pipe takes nothing from anybody.
-func (s *standard) limits(c Config) Config {
-	c.Setup.Inetd = true
-	c.Setup.Admission = ipc.Admission{} // another process would remember nothing of him
-	c.Connections, c.Workers, c.Threads = 1, 1, 1
-	if s.Network == ipc.Stdio {
-		l := &c.Setup.Limits
-		l.ReadHeader, l.ReadBody, l.Idle, l.Stall = unhurried, unhurried, unhurried, unhurried
-	}
-	return c
-}
-
-const unhurried = 24 * time.Hour
-
-// serveAs is whom the worker runs as: whoever Run would serve as, or with become_user the peer.
-func (s *standard) serveAs(c Config) (service, error) {
+// serveAs returns the identity of the worker: the one that Run would serve as, or with become_user the peer's.
+func serveAs(c Config, client *inetd.Client) (service, error) {
 	if !c.Switches.BecomeUser {
 		return identify(c)
 	}
@@ -183,21 +146,21 @@ func (s *standard) serveAs(c Config) (service, error) {
 		return who, errs.New(errs.Invalid, "become_user needs root: nobody else can become another user")
 	case c.Setup.JWT:
 		return who, errs.New(errs.Invalid, "become_user does not go with rest_auth/jwt").WithHint("-a rest_auth/local")
-	case s.Network != ipc.Unix:
+	case client.Network != ipc.Unix:
 		return who, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input: only there the kernel says who the client is")
-	case s.nameless:
-		// Of a connection that was made from here the kernel names who listens at its other end: whoever
-		// starts us could be served as the owner of any service that repeats what it hears.
+	case client.Nameless:
+		// Of a connection that was made from here the kernel names the process that listens at its other end: a user
+		// who starts this program could be served as the owner of any service that repeats what it receives.
 		return who, errs.New(errs.Invalid, "become_user needs a connection that was accepted at a UNIX socket with a path, as a service manager or inetd passes it")
 	}
-	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", s.UID), UID: s.UID, GID: s.GID}
+	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", client.UID), UID: client.UID, GID: client.GID}
 	who.protect(c.Service)
 	if c.Switches.DisableUserCheck {
 		return who, nil
 	}
 	err := security.CheckIdentity(who.Identity, protectedAccounts(c.Service)...)
-	if err == nil && !s.Vouched {
-		err = errs.New(errs.Denied, "the peer's uid %d and gid %d stand for no user", s.UID, s.GID)
+	if err == nil && !client.Vouched {
+		err = errs.New(errs.Denied, "the peer's uid %d and gid %d stand for no user", client.UID, client.GID)
 	}
 	if err != nil {
 		return who, &stranger{err}
@@ -205,177 +168,21 @@ func (s *standard) serveAs(c Config) (service, error) {
 	return who, nil
 }
 
-// stranger is a peer that is not served. That is an answer, and no failure of the service.
+// stranger is why a peer is not served. That is an answer, and no failure of the service.
 type stranger struct{ error }
 
 func (s *stranger) Unwrap() error { return s.error }
 
 // turnAway answers a stranger; any other reason not to serve is returned.
-func (s *standard) turnAway(c Config, err error) error {
+func turnAway(c Config, client *inetd.Client, err error) error {
 	if _, ok := errors.AsType[*stranger](err); !ok {
 		return err
 	}
-	c.Log.Warn("the client is not served", "uid", s.UID, "gid", s.GID, "because", err)
-	fd, err := unix.FcntlInt(uintptr(s.in), unix.F_DUPFD_CLOEXEC, aboveStandard)
+	c.Log.Warn("the client is not served", "uid", client.UID, "gid", client.GID, "because", err)
+	fd, err := client.Dup()
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "answer the client")
 	}
 	refuseWith(fd, answers[statusForbidden])
 	return nil
-}
-
-// visit is the one client with the one worker.
-type visit struct {
-	means
-	config  Config
-	who     service
-	client  *standard
-	gen     *generation // without services that were not needed yet
-	worker  *worker
-	stopped bool       // by a signal
-	copied  chan error // gets the end of the relay to a regular file; nil without one
-	done    chan error
-
-	mu     sync.Mutex // guards what follows, the worker's silence and ending, and the services
-	handed bool       // the worker was given the client
-	served bool       // … and has said Done
-	told   string     // why it has to come to its end; "" when it need not
-	ended  time.Time  // when the client was first seen to send no more
-}
-
-// start starts the worker.
-func (v *visit) start() (err error) {
-	v.worker, err = v.hire(v.config, post{who: v.who.Identity, threads: v.config.Threads, requests: 1})
-	if err == nil {
-		go func() { v.done <- v.hear() }()
-	}
-	return err
-}
-
-// hear listens to the worker until its channel closes.
-func (v *visit) hear() error {
-	late := time.AfterFunc(v.config.StartLimit, v.worker.kill)
-	defer late.Stop()
-	for {
-		m, err := v.worker.channel.Receive()
-		if err != nil {
-			return err
-		}
-		switch m := m.Message.(type) {
-		case *ipc.Ready:
-			late.Stop()
-			v.spawner.announce(v.config, v.who, security.Sealed(*m))
-			v.config.announceRules()
-			if err = v.gen.greet(v.worker); err == nil {
-				err = introduceLater(ipc.Resolver, v.worker, v.startResolver)
-			}
-			if err == nil && v.makers.audit != nil {
-				err = introduceLater(ipc.Auditor, v.worker, v.startAuditor)
-			}
-			if err == nil {
-				err = v.hand()
-			}
-		case *ipc.Refused:
-			return errs.New(errs.Denied, "the worker refuses to serve: %s", printable(m.Reason))
-		case *ipc.Taken:
-			v.client.taken()
-		case *ipc.Done:
-			v.mu.Lock()
-			v.served = true
-			v.mu.Unlock()
-			v.feed().gone(v.client.ID)
-		case *ipc.Pong:
-			v.mu.Lock()
-			err = v.worker.silence.heard(m.Number)
-			v.mu.Unlock()
-		case *ipc.Progress: // nobody waits for this one slot
-		default:
-			var done bool
-			if done, err = v.worker.hear(m); !done {
-				err = ipc.Unheard(m)
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// hand gives the client to the worker.
-func (v *visit) hand() error {
-	m, fds := ipc.Message(&v.client.Connection), []int{v.client.in}
-	if v.client.Network == ipc.Stdio {
-		out, copied, err := v.client.output()
-		if err != nil {
-			return err
-		}
-		v.copied = copied
-		m, fds = &ipc.Streams{Connection: v.client.Connection}, append(fds, out)
-	}
-	v.mu.Lock()
-	v.handed = true
-	v.mu.Unlock()
-	return v.worker.channel.TrySend(m, fds...)
-}
-
-// wait waits for the end.
-func (v *visit) wait(signals <-chan os.Signal) error {
-	var first os.Signal
-	var same time.Time
-	tick := time.NewTicker(v.config.Silence / 4)
-	defer tick.Stop()
-	for {
-		select {
-		case now := <-tick.C:
-			v.watch(now)
-		case err := <-v.done:
-			return v.finished(err)
-		case s := <-signals:
-			switch {
-			case first == nil:
-				first, same = s, time.Now().Add(sameSignal)
-				v.stopped = true
-				v.mu.Lock()
-				v.finish("the gateway ends")
-				v.mu.Unlock()
-			case s != first || time.Now().After(same):
-				v.worker.kill()
-				<-v.done
-				_ = v.finished(io.EOF)
-				return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
-			}
-		}
-	}
-}
-
-// finished takes the worker's status, has what it wrote reach its file, and judges. why is what ended
-// the listening.
-func (v *visit) finished(why error) error {
-	patience := lastWords
-	if !errors.Is(why, io.EOF) {
-		patience = 0
-	}
-	status := v.worker.bury(patience)
-	v.feed().exited(v.worker.number, status)
-	v.client.taken()
-	if v.copied != nil {
-		if err := <-v.copied; err != nil {
-			return errs.Wrap(err, errs.Unavailable, "can't write the answers to standard output")
-		}
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	switch {
-	case v.worker.caged:
-		return errs.New(errs.Internal, "%s (%s)", workerCaged, status).WithHint("%s", captureHint)
-	case patience == 0:
-		return why
-	case v.stopped, v.served && status == allWell:
-		return nil
-	case v.worker.ending != "":
-		return errs.New(errs.Unavailable, "the worker was ended: %s", v.worker.ending)
-	case v.served:
-		return errs.New(errs.Unavailable, "the worker could not write the answers (%s): what was asked for may be done all the same", status)
-	}
-	return errs.New(errs.Internal, "the worker ended before all was answered: %s", status)
 }

@@ -24,6 +24,7 @@ import (
 
 	"schedrestd/ipc"
 	keeping "schedrestd/keeper"
+	"schedrestd/privsep/spawn"
 )
 
 // playKeeper is a keeper: the real one, or one that breaks the rules after Ready.
@@ -431,7 +432,7 @@ func TestOthersKeyFile(t *testing.T) {
 // TestKeeperByHand: a person who starts it is told.
 func TestKeeperByHand(t *testing.T) {
 	cmd := exec.Command(binary)
-	cmd.Args = []string{keeperName, "good"}
+	cmd.Args = []string{spawn.KeeperName, "good"}
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "started by schedrestd, not by hand") {
 		t.Errorf("%v: %s", err, out)

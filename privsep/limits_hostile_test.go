@@ -18,6 +18,8 @@ import (
 
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
+	locked "schedrestd/privsep/thread"
 	"schedrestd/rate"
 	"schedrestd/security"
 )
@@ -29,7 +31,7 @@ func greed(w http.ResponseWriter, r *http.Request) {
 	case "threads":
 		fmt.Fprint(w, takeThreads(n), " threads")
 	case "log":
-		line := []byte(strings.Repeat("\xff", maxLine-8) + "\n")
+		line := []byte(strings.Repeat("\xff", spawn.MaxLine-8) + "\n")
 		for range n {
 			_, _ = os.Stderr.Write(line)
 		}
@@ -104,7 +106,7 @@ func TestNoThreadLeft(t *testing.T) {
 	first := g.workerPID()
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", parent))
 	must(t, err)
-	if len(threads) <= spareThreads {
+	if len(threads) <= locked.Spare {
 		t.Errorf("the parent has made %d threads", len(threads))
 	}
 	before := limitTasksOf(t, plain(t), parent, 1)
@@ -156,11 +158,11 @@ func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 
 // TestThreadsOfAWorker: a captured worker gets its own share of threads and no more, and others are served.
 func TestThreadsOfAWorker(t *testing.T) {
-	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), Config{}, mostOfUser) })
+	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), Config{}, spawn.MostOfUser) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
 		c := Config{Service: identityOf("31298", "31298", ""), Threads: 2}
-		bound := mostOfUser
+		bound := spawn.MostOfUser
 		if security.KernelSince(6, 14) {
 			c.Workers, c.Connections = 2, 124
 			bound = c.mostPIDs() + security.ReservedPIDs
@@ -177,7 +179,7 @@ func threadsOfAWorker(t *testing.T, as user, c Config, bound int) {
 	g := serve(t, as, c)
 	pid, client := g.worker()
 	defer client.CloseIdleConnections()
-	if text, err := get(client, "/greed?of=threads&n="+strconv.Itoa(2*mostOfUser)); err == nil {
+	if text, err := get(client, "/greed?of=threads&n="+strconv.Itoa(2*spawn.MostOfUser)); err == nil {
 		t.Fatalf("it got %s", text)
 	}
 	g.await("worker died", func(r map[string]any) bool { return r["pid"] == float64(pid) })
@@ -198,7 +200,7 @@ func threadsOfAWorker(t *testing.T, as user, c Config, bound int) {
 
 // TestStaysRetired: a worker that was told to end, holds nothing and does not go is ended.
 func TestStaysRetired(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: []string{programName, "stays"}, Workers: 1, Wear: 2, Silence: time.Second})
+	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "stays"}, Workers: 1, Wear: 2, Silence: time.Second})
 	for range 2 {
 		g.mustGet("/")
 	}
@@ -212,7 +214,7 @@ func TestNeverDone(t *testing.T) {
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	c := Config{Argv: []string{programName, "first is never done", mark}, Workers: 1, Wear: 1, Silence: time.Second, Farewell: 2 * time.Second}
+	c := Config{Argv: []string{spawn.WorkerName, "first is never done", mark}, Workers: 1, Wear: 1, Silence: time.Second, Farewell: 2 * time.Second}
 	c.Setup.Limits = testLimits
 	c.Setup.Limits.Drain = time.Second
 	g := serve(t, plain(t), c)
@@ -233,7 +235,7 @@ func TestVisitEnds(t *testing.T) {
 		"stopped":       "it has not read its channel",
 	} {
 		t.Run(part, func(t *testing.T) {
-			c := Config{Argv: []string{programName, part}, Silence: time.Second}
+			c := Config{Argv: []string{spawn.WorkerName, part}, Silence: time.Second}
 			c.Setup.Limits = testLimits
 			c.Setup.Limits.Drain = time.Second
 			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -259,36 +261,9 @@ func TestVisitEnds(t *testing.T) {
 	}
 }
 
-// TestLeft: who sends no more may still read, and who has gone does neither.
-func TestLeft(t *testing.T) {
-	client, fd := connected(t)
-	defer unix.Close(fd)
-	s := &standard{Connection: ipc.Connection{Network: ipc.TCP}, in: fd}
-	want := func(what string, ended, gone bool) {
-		t.Helper()
-		for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-			e, g := s.left()
-			if e == ended && g == gone {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %t, %t", what, e, g)
-			}
-		}
-	}
-	want("there", false, false)
-	must(t, client.(*net.TCPConn).CloseWrite())
-	want("has sent all", true, false)
-	must(t, client.(*net.TCPConn).SetLinger(0))
-	client.Close()
-	want("gone", true, true)
-	s.Network = ipc.Stdio
-	want("at a pipe", false, false)
-}
-
 // TestStaysAfterItsConnection: such a one of worker_per_connection is ended, too: there is no end of them else.
 func TestStaysAfterItsConnection(t *testing.T) {
-	c := Config{Argv: []string{programName, "stays"}, Connections: 2, Silence: time.Second}
+	c := Config{Argv: []string{spawn.WorkerName, "stays"}, Connections: 2, Silence: time.Second}
 	c.Switches.WorkerPerConnection = true
 	g := serve(t, plain(t), c)
 	for range 4 {
@@ -299,7 +274,7 @@ func TestStaysAfterItsConnection(t *testing.T) {
 
 // TestStaysInOthersRoom: a user whose worker does not go takes the room of nobody.
 func TestStaysInOthersRoom(t *testing.T) {
-	g, socket := becoming(t, Config{Argv: []string{programName, "stays"}, Identities: 2})
+	g, socket := becoming(t, Config{Argv: []string{spawn.WorkerName, "stays"}, Identities: 2})
 	for user := range 5 {
 		if c, status, body := askAs(t, socket, 31001+user, 31101, "/"); status != http.StatusOK {
 			t.Errorf("user %d is answered %d: %s", user, status, body)
@@ -316,7 +291,7 @@ func TestKeepsAll(t *testing.T) {
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plain(t), Config{Argv: []string{programName, "first keeps all", mark}, Workers: 2})
+	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "first keeps all", mark}, Workers: 2})
 	const clients = 90
 	drawn := 0
 	for range clients {
@@ -356,35 +331,8 @@ func TestLogWeighed(t *testing.T) {
 			bytes += len(counted)
 		}
 	}
-	if most := lineSize * (burst + int(time.Since(began).Seconds()) + 1); bytes > most || bytes < most/3 {
+	if most := spawn.LineSize * (burst + int(time.Since(began).Seconds()) + 1); bytes > most || bytes < most/3 {
 		t.Errorf("%d lines of %d bytes: at most %d", lines, bytes, most)
-	}
-}
-
-// TestQuotas: what a worker may log is its place's, and places whose quota is full are forgotten.
-func TestQuotas(t *testing.T) {
-	c := Config{LogBurst: 10, LogRate: 10}
-	var qs quotas
-	for range 10 {
-		if !qs.of(1, 0, c).admit(1, time.Now()) {
-			t.Fatal("a line is refused that there is room for")
-		}
-	}
-	again := qs.of(1, 0, c).admit(1, time.Now())
-	sibling := qs.of(1, 1, c).admit(1, time.Now())
-	other := qs.of(2, 0, c).admit(1, time.Now())
-	if again || !sibling || !other {
-		t.Errorf("after its lines: %t, its sibling %t, another's %t", again, sibling, other)
-	}
-	for _, q := range qs.list {
-		full := newQuota(c) // as it is after a while
-		q.lines, q.bytes = full.lines, full.bytes
-	}
-	for uid := range uint32(mostQuotas) {
-		qs.of(100+uid, 0, c)
-	}
-	if qs.list[place{1, 0}] != nil || len(qs.list) > mostQuotas {
-		t.Errorf("%d quotas", len(qs.list))
 	}
 }
 
@@ -398,7 +346,7 @@ func TestAccusers(t *testing.T) {
 			for captured.Send(&ipc.Breach{Number: 1, Reason: "so"}) == nil {
 			}
 		}()
-		p := &serviceProcess{serviceSpec: spec, process: &process{channel: parent}, accuse: func(uint32, string) { accused++ }}
+		p := &serviceProcess{serviceSpec: spec, Process: &spawn.Process{Channel: parent}, accuse: func(uint32, string) { accused++ }}
 		if err := p.serveChannel(); err == nil || !strings.Contains(err.Error(), "too many workers") || accused != mostAccused {
 			t.Errorf("life %d: %d accused, %v", life, accused, err)
 		}
@@ -417,37 +365,12 @@ func TestConnectionNumbers(t *testing.T) {
 		defer parent.Close()
 		defer unix.Close(fd)
 		must(t, parent.TrySend(&ipc.Setup{}))
-		w := &worker{process: &process{channel: parent}, held: map[uint64]*connection{}}
+		w := &worker{Process: &spawn.Process{Channel: parent}, held: map[uint64]*connection{}}
 		c, _ := accepted(t, p.slots)
 		p.offer(w, c)
 		if c.ID == 0 || seen[c.ID] {
 			t.Errorf("number %d, after %v: %s", c.ID, seen, log)
 		}
 		seen[c.ID] = true
-	}
-}
-
-// TestPortsOf: workers that live side by side have other ports, all of this machine's range.
-func TestPortsOf(t *testing.T) {
-	first, second := portsOf(portShares, nil), portsOf(portShares+1, nil)
-	if first == 0 {
-		t.Skip("this machine's range of ports is not divided")
-	}
-	if first>>16 < first&0xffff || second&0xffff <= first>>16 || portsOf(2*portShares, nil) != first {
-		t.Errorf("ports %#x and %#x", first, second)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	w, errno := open(ipc.Address{Network: "tcp", Address: l.Addr().String()}, nil, first)
-	if errno != 0 {
-		t.Fatal(errno)
-	}
-	defer w.close()
-	c, err := l.Accept()
-	must(t, err)
-	defer c.Close()
-	if port := uint32(c.RemoteAddr().(*net.TCPAddr).Port); security.KernelSince(6, 3) && (port < first&0xffff || port > first>>16) {
-		t.Errorf("port %d, not of %d to %d", port, first&0xffff, first>>16)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"schedrestd/demo/thread"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 	program "schedrestd/worker"
 )
@@ -38,20 +39,18 @@ var binary string
 
 func TestMain(m *testing.M) {
 	switch {
-	case os.Args[0] == programName && os.Args[len(os.Args)-1] == ipc.AnchorMode:
+	case os.Args[0] == spawn.WorkerName && os.Args[len(os.Args)-1] == ipc.AnchorMode:
 		how, _ := program.AnchorArg(os.Args)
 		os.Exit(program.Anchor(how))
-	case os.Args[0] == programName && isAct():
+	case os.Args[0] == spawn.WorkerName && isAct():
 		os.Exit(playAct())
-	case os.Args[0] == programName:
+	case os.Args[0] == spawn.WorkerName:
 		os.Exit(playWorker(os.Args[1]))
-	case os.Args[0] == configName:
-		os.Exit(playConfig(os.Args[1:]))
 	case os.Args[0] == serviceName(ipc.Resolver):
 		os.Exit(playResolver(os.Args[1]))
 	case os.Args[0] == serviceName(ipc.Auditor):
 		os.Exit(auditing.Main())
-	case os.Args[0] == keeperName:
+	case os.Args[0] == spawn.KeeperName:
 		os.Exit(playKeeper(os.Args[1]))
 	case os.Getenv(parentEnv) != "":
 		os.Exit(playParent(os.Getenv(parentEnv)))
@@ -208,7 +207,7 @@ func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 		c.Program = binary
 	}
 	if c.Argv == nil {
-		c.Argv = []string{programName, "good"}
+		c.Argv = []string{spawn.WorkerName, "good"}
 	}
 	if c.Keeper == "" {
 		c.Keeper = binary

@@ -106,7 +106,7 @@ func (p *pool) offence(w *worker, m *ipc.Offence) error {
 	case begun:
 		p.pause(c.source, wait)
 	case wait > 0: // the connection may have come since
-		_ = w.channel.TrySend(&ipc.Pause{ID: m.ID, Seconds: seconds(wait)})
+		_ = w.Channel.TrySend(&ipc.Pause{ID: m.ID, Seconds: seconds(wait)})
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (p *pool) pause(of source, wait time.Duration) {
 	for _, w := range p.workers {
 		for id, c := range w.held {
 			if c.source == of && c.fd < 0 {
-				_ = w.channel.TrySend(&ipc.Pause{ID: id, Seconds: seconds(wait)})
+				_ = w.Channel.TrySend(&ipc.Pause{ID: id, Seconds: seconds(wait)})
 			}
 		}
 	}

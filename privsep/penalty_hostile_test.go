@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // playIdle is a captured worker that has no connection, and lies about clients and changes.
@@ -100,7 +101,7 @@ func TestPenaltyLiars(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
 			as := plain(t)
-			c := Config{Argv: []string{programName, tt.part}, Workers: 1, Connections: 4, Audit: Audit{Path: auditDir(t, as)}}
+			c := Config{Argv: []string{spawn.WorkerName, tt.part}, Workers: 1, Connections: 4, Audit: Audit{Path: auditDir(t, as)}}
 			c.Setup.Admission = sternly
 			g := launch(t, as, c)
 			if tt.knock {
@@ -128,7 +129,7 @@ func TestPenaltyLiars(t *testing.T) {
 // time, and nobody else.
 func TestFramed(t *testing.T) {
 	needRoot(t) // to be several users
-	c := Config{Argv: []string{programName, "offences"}, Workers: 1, Connections: 4}
+	c := Config{Argv: []string{spawn.WorkerName, "offences"}, Workers: 1, Connections: 4}
 	c.Setup.Admission = sternly
 	g := serve(t, plain(t), c)
 	conn, err := net.Dial("tcp", g.addr)
@@ -160,7 +161,7 @@ func TestFramed(t *testing.T) {
 func TestAuditLongWords(t *testing.T) {
 	as := plain(t)
 	path := auditDir(t, as)
-	g := serve(t, as, Config{Argv: []string{programName, "intent of long words"}, Workers: 1, Audit: Audit{Path: path}})
+	g := serve(t, as, Config{Argv: []string{spawn.WorkerName, "intent of long words"}, Workers: 1, Audit: Audit{Path: path}})
 	conn, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/penalty"
+	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 )
 
@@ -63,7 +64,7 @@ func TestLyingOffences(t *testing.T) {
 	defer unix.Close(fd)
 	p := &pool{means: means{slots: s}}
 	mine, waiting := &connection{fd: -1, source: source{uid: 7, local: true}}, &connection{fd: 99, source: source{uid: 8, local: true}}
-	w := &worker{process: &process{channel: channel}, held: map[uint64]*connection{1: mine, 2: waiting}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
+	w := &worker{Process: &spawn.Process{Channel: channel}, held: map[uint64]*connection{1: mine, 2: waiting}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
 	for _, id := range []uint64{2, 3} {
 		if p.offence(w, &ipc.Offence{ID: id, What: ipc.WrongCredential}) == nil {
 			t.Errorf("it may report connection %d, which it does not hold", id)
@@ -96,7 +97,7 @@ func TestPauseReachesAll(t *testing.T) {
 	for i, held := range []map[uint64]source{{1: offender, 2: offender, 3: other}, {4: offender, 5: other}} {
 		channel, end := channelTo(t, ipc.Worker)
 		ends = append(ends, end)
-		w := &worker{process: &process{channel: channel}, held: map[uint64]*connection{}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
+		w := &worker{Process: &spawn.Process{Channel: channel}, held: map[uint64]*connection{}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
 		for id, from := range held {
 			w.held[id] = &connection{fd: -1, source: from}
 		}
@@ -108,7 +109,7 @@ func TestPauseReachesAll(t *testing.T) {
 		}
 	}
 	for _, w := range p.workers {
-		w.channel.Close()
+		w.Channel.Close()
 	}
 	var paused []uint64
 	for _, end := range ends {
@@ -146,29 +147,6 @@ func TestRepeatedCredential(t *testing.T) {
 		}
 		if blocked := attempts < 100; blocked != tt.blocked {
 			t.Errorf("%s: %d attempts before it is blocked", tt.name, attempts)
-		}
-	}
-}
-
-// TestCrash: which ends of a worker are a fault of its own.
-func TestCrash(t *testing.T) {
-	exited := func(status int) unix.WaitStatus { return unix.WaitStatus(status << 8) }
-	for _, tt := range []struct {
-		name string
-		ws   unix.WaitStatus
-		want bool
-	}{
-		{"killed by the administrator or for want of memory", unix.WaitStatus(unix.SIGKILL), false},
-		{"told to end", unix.WaitStatus(unix.SIGTERM), false},
-		{"done", exited(0), false},
-		{"without a parent", exited(1), false},
-		{"a panic", exited(2), true},
-		{"a wild pointer", unix.WaitStatus(unix.SIGSEGV), true},
-		{"a call that is not allowed", unix.WaitStatus(unix.SIGSYS), true},
-		{"an abort", unix.WaitStatus(unix.SIGABRT), true},
-	} {
-		if got := isCrash(tt.ws); got != tt.want {
-			t.Errorf("%s: %t", tt.name, got)
 		}
 	}
 }

@@ -19,11 +19,12 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	program "schedrestd/worker"
 )
 
 func init() {
-	if os.Args[0] == programName {
+	if os.Args[0] == spawn.WorkerName {
 		program.Rename()
 	}
 }

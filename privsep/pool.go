@@ -12,6 +12,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -224,7 +225,7 @@ func (p *pool) enlist(i int) (*worker, error) {
 		return nil, err
 	}
 	p.mu.Lock()
-	p.workers[w.number] = w
+	p.workers[w.Number] = w
 	stale := p.draining || p.retired // it began while the process started
 	p.mu.Unlock()
 	if stale {
@@ -243,7 +244,7 @@ func (p *pool) isEnding() bool {
 // about what is not the worker's, is returned: it ends the worker.
 func (p *pool) serveChannel(w *worker, ready func()) error {
 	for {
-		m, err := w.channel.Receive()
+		m, err := w.Channel.Receive()
 		if err != nil {
 			return err
 		}
@@ -254,7 +255,7 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 				ready()
 			}
 		case *ipc.Refused:
-			return errs.New(errs.Denied, "a worker refuses to serve: %s", printable(m.Reason))
+			return errs.New(errs.Denied, "a worker refuses to serve: %s", spawn.Printable(m.Reason))
 		case *ipc.Taken:
 			err = p.taken(w, m.ID)
 		case *ipc.Done:
@@ -282,42 +283,42 @@ func (p *pool) setReady(w *worker, sealed security.Sealed) {
 	defer p.mu.Unlock()
 	w.ready = true
 	p.dequeue()
-	p.mention("worker is ready", "worker", w.number, "pid", w.pid, "uid", p.who.UID, "gid", p.who.GID, "sealed", sealed.String(),
-		"took", time.Since(w.started).Round(10*time.Microsecond))
+	p.mention("worker is ready", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "gid", p.who.GID, "sealed", sealed.String(),
+		"took", time.Since(w.Started).Round(10*time.Microsecond))
 }
 
 // discharge takes a worker off the list, frees the slots of what it held, buries it
 // and logs how it ended. why is what ended the listening.
 func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	p.mu.Lock()
-	delete(p.workers, w.number)
+	delete(p.workers, w.Number)
 	drained := p.draining || p.retired
 	suspects := p.suspects(w)
 	lost, again := p.orphans(w)
 	worked = w.finished > 0 || w.handed > 1
-	ending := w.ending
+	ending := w.Ending
 	if w.breach != nil {
 		why = w.breach
 	}
 	p.mu.Unlock()
 
-	patience := lastWords
+	patience := spawn.LastWords
 	closed := errors.Is(why, io.EOF)
 	if !closed {
 		patience = 0
 	}
-	status := w.bury(patience)
-	p.gen.audit.exited(w.number, status)
-	attrs := []any{"worker", w.number, "pid", w.pid, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
+	status := w.Reap(patience)
+	p.gen.audit.exited(w.Number, status)
+	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {
-	case w.caged:
+	case w.Caged:
 		p.slots.counts.caged.add(1)
 		p.slots.penalties.crashed(suspects)
 		if !closed {
 			attrs = append(attrs, "because", why)
 		}
-		p.alarm(workerCaged, attrs...)
-		err = errs.New(errs.Internal, "%s", workerCaged).
+		p.alarm(spawn.WorkerCaged, attrs...)
+		err = errs.New(errs.Internal, "%s", spawn.WorkerCaged).
 			WithHint("on a kernel that nobody has tried: SCHEDRESTD_SECURITY=audit_confinement serves, and the kernel's log has the system call")
 	case ending != "":
 		p.slots.counts.killed.add(1)
@@ -338,7 +339,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		p.mention("worker is done", attrs...)
 	default:
 		p.slots.counts.died.add(1)
-		if w.crashed {
+		if w.Crashed {
 			p.slots.penalties.crashed(suspects)
 		}
 		p.complain(slog.LevelError, "worker died", attrs...)
@@ -366,7 +367,7 @@ func (p *pool) eachHeld(do func(worker uint32, c *connection)) {
 	defer p.mu.Unlock()
 	for _, w := range p.workers {
 		for _, c := range w.held {
-			do(w.number, c)
+			do(w.Number, c)
 		}
 	}
 }

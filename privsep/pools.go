@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/privsep/spawn"
 )
 
 // pools is every pool that runs, those on their way out too.
@@ -75,7 +76,7 @@ func (ps *pools) finish(first os.Signal, signals <-chan os.Signal, c Config) err
 	go func() { ps.running.Wait(); close(done) }()
 	end := func(why string) { ps.each(func(p *pool) { p.end(why) }) }
 	// A captured worker need not keep its own limit.
-	late := time.AfterFunc(c.Setup.Limits.Drain+lastWords, func() { end("it did not end in time") })
+	late := time.AfterFunc(c.Setup.Limits.Drain+spawn.LastWords, func() { end("it did not end in time") })
 	defer late.Stop()
 	// A terminal and some supervisors send the same signal twice at once: to the process
 	// and to its group. That is one wish.

@@ -1,16 +1,8 @@
 package privsep
 
 import (
-	"bytes"
-	"os"
 	"regexp"
 	"strconv"
-	"strings"
-	"testing"
-	"time"
-	"unicode"
-
-	"schedrestd/ipc"
 )
 
 // relayedLine matches a line of a process in the log.
@@ -54,45 +46,4 @@ func relayed(line string) map[string]any {
 	}
 	r["raw"] = line
 	return r
-}
-
-// FuzzRelay: whatever a process writes becomes whole lines that begin with what the parent
-// says about it, and have no character that a terminal obeys.
-func FuzzRelay(f *testing.F) {
-	for _, s := range []string{"", "\n", "panic: x\n\ngoroutine 1", "level=INFO msg=request id=7\nlevel=INFO msg=x worker=9\n",
-		"a\r\x1b[2J\xff\u2028\u202e\n", strings.Repeat("x", 3*maxLine)} {
-		f.Add(s)
-	}
-	prefix := regexp.MustCompile(`^time=\S+ worker=3 worker_pid=4 worker_uid=5 `)
-	f.Fuzz(func(t *testing.T, text string) {
-		r, w, err := os.Pipe()
-		must(t, err)
-		go func() { _, _ = w.WriteString(text); w.Close() }()
-		defer r.Close()
-		var out bytes.Buffer
-		p := &process{log: r, silent: make(chan struct{})}
-		p.relay(label(ipc.Worker, 3, 4, 5), output{&out}, newQuota(Config{LogBurst: 1 << 20, LogRate: 1}))
-		for line := range strings.Lines(out.String()) {
-			said := strings.TrimSuffix(line, "\n")
-			if said == line || !prefix.MatchString(line) || len(line) > 2*maxLine {
-				t.Fatalf("%.200q", line)
-			}
-			for _, c := range said {
-				if !unicode.IsPrint(c) || c == unicode.ReplacementChar {
-					t.Fatalf("%q lets %U through", said, c)
-				}
-			}
-		}
-	})
-}
-
-// BenchmarkRelayedLine is what one request's line costs the parent.
-func BenchmarkRelayedLine(b *testing.B) {
-	const line = `level=INFO msg=request id=7IIDVHSNFISRB6KLHZCR46XOSO peer=127.0.0.1:35776 user=root method=GET path=/sched/v0.0.42/ping route=sched_v0042_get_ping status=200 bytes=487 took=1.234567ms`
-	out, prefix := output{new(bytes.Buffer)}, label(ipc.Worker, 1, 4711, 65534)
-	b.ReportAllocs()
-	for b.Loop() {
-		out.write(time.Now(), prefix, printable(line))
-		out.Writer.(*bytes.Buffer).Reset()
-	}
 }

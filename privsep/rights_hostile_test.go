@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -12,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/security"
+	"schedrestd/privsep/spawn"
 )
 
 // fill writes to fd until it takes no more.
@@ -48,7 +47,7 @@ func TestLingeringWorker(t *testing.T) {
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plain(t), Config{Argv: []string{programName, "first lingers", mark}, Workers: 1})
+	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "first lingers", mark}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	must(t, err)
 	defer c.Close() // it reads nothing
@@ -80,32 +79,5 @@ func TestLingeringClients(t *testing.T) {
 	case <-done:
 	case <-time.After(patience):
 		t.Error("connections are not closed")
-	}
-}
-
-// TestDescriptorsAreRefused: nobody can send one to a listener, be it the parent's own or one that was passed.
-func TestDescriptorsAreRefused(t *testing.T) {
-	if !security.KernelSince(6, 16) {
-		t.Skip("this kernel refuses none")
-	}
-	own, passed := room(t)+"/own", room(t)+"/passed"
-	l, err := listenOn(own, Config{}, self())
-	must(t, err)
-	defer l.close()
-	before, err := net.Listen("unix", passed)
-	must(t, err)
-	defer before.Close()
-	f, err := before.(*net.UnixListener).File()
-	must(t, err)
-	adopted, err := adopt(f)
-	must(t, err)
-	defer adopted.close()
-	for _, path := range []string{own, passed} {
-		c, err := net.Dial("unix", path)
-		must(t, err)
-		defer c.Close()
-		if _, _, err := c.(*net.UnixConn).WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil); !errors.Is(err, unix.EPERM) {
-			t.Errorf("%s: %v", path, err)
-		}
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +25,9 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/notify"
+	"schedrestd/privsep/listen"
+	"schedrestd/privsep/spawn"
+	"schedrestd/privsep/thread"
 	"schedrestd/security"
 )
 
@@ -46,7 +48,10 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
-	listeners, err := listenAll(c, who)
+	if err := c.checkListen(); err != nil {
+		return err
+	}
+	listeners, err := listen.Open(c.listenOptions(who))
 	if err != nil {
 		return err
 	}
@@ -63,25 +68,25 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err := m.begin(c, who, program, makers.keeper.program); err != nil {
 		return err
 	}
-	makeThreads(spareThreads)
+	thread.Reserve(thread.Spare)
 	announce(c, who, listeners)
-	signals = m.spawner.among(signals, c.Log)
-	sealed, err := m.spawner.proveDeath(c, who)
+	signals = m.spawner.Among(signals)
+	sealed, err := m.spawner.ProveDeath()
 	if err != nil {
 		return err
 	}
-	m.spawner.announce(c, who, sealed)
+	m.spawner.Announce(sealed)
 	c.announceRules()
 	err = work(signals, c, m, door)
-	if err == nil && m.spawner.inUse().anchor.isLost() {
-		err = errs.New(errs.Unavailable, "%s", loss{})
+	if err == nil && m.spawner.InUse().Anchor.IsLost() {
+		err = errs.New(errs.Unavailable, "%s", spawn.Loss{})
 	}
 	return err
 }
 
 // newMakers opens what generations are made of, and judges the key files, as long as all capabilities are there.
-func newMakers(c Config, who service, listeners []*listener, audit *audit) (*makers, error) {
-	m := &makers{who: who, audit: audit, https: slices.ContainsFunc(listeners, func(l *listener) bool { return l.tls })}
+func newMakers(c Config, who service, listeners []*listen.Listener, audit *audit) (*makers, error) {
+	m := &makers{who: who, audit: audit, https: slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })}
 	if err := judgeKeys(c, who, m.https); err != nil {
 		return nil, err
 	}
@@ -109,14 +114,14 @@ func prepare(c Config) (Config, service, *os.File, error) {
 	if err != nil {
 		return c, service{}, nil, err
 	}
-	if err := checkCapabilities(); err != nil {
+	if err := spawn.CheckCapabilities(); err != nil {
 		return c, service{}, nil, err
 	}
 	who, err := identify(c)
 	if err != nil {
 		return c, who, nil, err
 	}
-	program, err := openProgram(c.Program, who)
+	program, err := spawn.OpenWorker(c.Program, who.Identity, who.root)
 	return c, who, program, err
 }
 
@@ -135,11 +140,11 @@ func work(signals <-chan os.Signal, c Config, m means, door *door) error {
 	door.open(r.host)
 	c.Log.Info("serving", where(c, door.listeners)...)
 	notify.Ready()
-	go notify.Watchdog(context.Background(), func() { m.spawner.inUse().answer() })
+	go notify.Watchdog(context.Background(), func() { m.spawner.InUse().Answer() })
 
 	first := r.until(signals)
 	notify.Stopping()
-	if first == (loss{}) {
+	if first == (spawn.Loss{}) {
 		c.Log.Info("draining", "because", first.String())
 	} else {
 		c.Log.Info("draining", "signal", first.String())
@@ -159,7 +164,7 @@ func dropCapabilities(who service) error {
 	if who.root {
 		keep = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL)
 	}
-	kept, err := security.KeepCapabilities(keep, toBecome)
+	kept, err := security.KeepCapabilities(keep, spawn.ToBecome)
 	if err != nil {
 		return err
 	}
@@ -167,27 +172,4 @@ func dropCapabilities(who service) error {
 		return errs.New(errs.Internal, "of the capabilities %s only %s were kept", keep, kept)
 	}
 	return security.HideFromNeighbours()
-}
-
-// toBecome is the capabilities that a change of identity takes.
-var toBecome = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
-
-// checkCapabilities refuses a root that lacks what dropCapabilities keeps, before anything else fails for it.
-func checkCapabilities() error {
-	held, err := security.Held()
-	if err != nil || os.Geteuid() != 0 {
-		return err
-	}
-	var missing []string
-	for name, number := range map[string]int{"CAP_SETUID": unix.CAP_SETUID, "CAP_SETGID": unix.CAP_SETGID, "CAP_KILL": unix.CAP_KILL} {
-		if held&security.Caps(number) == 0 {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	slices.Sort(missing)
-	return errs.New(errs.Denied, "root without the capabilities to start and end workers: %s missing", strings.Join(missing, ", ")).
-		WithHint("give it back (a unit's CapabilityBoundingSet=, a container's --cap-add), or start as the serving user without -u")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 	cage "schedrestd/security/seal"
 	program "schedrestd/worker"
@@ -46,7 +47,7 @@ func playAct() int {
 
 // TestHandful: what is done at each start is among what there is.
 func TestHandful(t *testing.T) {
-	for _, name := range handful {
+	for _, name := range spawn.SmokeSet {
 		if !slices.Contains(cage.Acts(), name) {
 			t.Errorf("no act is called %q", name)
 		}
@@ -58,9 +59,9 @@ func TestSacrifices(t *testing.T) {
 	needCage(t)
 	for _, part := range []string{"lives", "dies of another signal", "does not die"} {
 		t.Run(part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: []string{programName, part}, StartLimit: time.Second})
+			g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, part}, StartLimit: time.Second})
 			text, hint := g.failure()
-			if !strings.Contains(text, "did not kill who did it: "+handful[0]) || !strings.Contains(hint, "--check-confinement") {
+			if !strings.Contains(text, "did not kill who did it: "+spawn.SmokeSet[0]) || !strings.Contains(hint, "--check-confinement") {
 				t.Errorf("error %q, hint %q", text, hint)
 			}
 		})
@@ -69,7 +70,7 @@ func TestSacrifices(t *testing.T) {
 
 // TestNoProgramOfOurs: what is in the place of the workers' program and knows nothing of a cage is no reason to serve without one.
 func TestNoProgramOfOurs(t *testing.T) {
-	text, hint := launch(t, plain(t), Config{Argv: []string{programName, "of another build"}}).failure()
+	text, hint := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "of another build"}}).failure()
 	if !strings.Contains(text, `the workers' cage can't be closed: error: unknown command "act" (exit status 1)`) || !strings.Contains(hint, binary+" is of another build") || strings.Contains(hint, "audit") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}

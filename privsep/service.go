@@ -14,6 +14,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 	"schedrestd/security"
 )
@@ -27,9 +28,9 @@ type serviceSpec struct {
 	program  *os.File
 	missing  error               // why there is no program
 	as       []security.Identity // of the process, the best first
-	room     *quota              // for what its processes log
+	room     *spawn.Quota        // for what its processes log
 	accused  *rate.Bucket        // workers that they may have ended
-	farewell time.Duration       // what a process may take to exit when its channel is closed; 0: lastWords
+	farewell time.Duration       // what a process may take to exit when its channel is closed; 0: spawn.LastWords
 }
 
 // How many workers the processes of a service may have ended at once, and per second.
@@ -44,13 +45,12 @@ func serviceName(role ipc.Role) string { return "schedrestd-" + role.String() }
 // newServiceSpec opens the program of a service. path is "" for the program beside this one. A program that
 // can't be opened is an error when it is started.
 func newServiceSpec(role ipc.Role, c Config, who service, path string, argv []string) (*serviceSpec, error) {
-	s := &serviceSpec{role: role, argv: append([]string{serviceName(role)}, argv...), room: newQuota(c), accused: rate.New(mostAccused, accusedRate, time.Now())}
+	s := &serviceSpec{role: role, argv: append([]string{serviceName(role)}, argv...), room: c.newQuota(), accused: rate.New(mostAccused, accusedRate, time.Now())}
 	var err error
 	if s.as, err = serviceIdentities(who); err != nil {
 		return nil, err
 	}
-	self := service{Identity: s.as[0], root: who.root}
-	if s.program, err = openAs(role.String(), path, serviceName(role), self, self.UID, who.UID); err != nil {
+	if s.program, err = spawn.OpenProgram(role.String(), path, serviceName(role), s.as[0], who.root, s.as[0].UID, who.UID); err != nil {
 		s.missing = errs.New(errs.Invalid, "%v", err).WithHint("%s", errs.HintOf(err))
 	}
 	return s, nil
@@ -79,7 +79,7 @@ func (s *serviceSpec) close() {
 }
 
 // spawn starts a process of the service.
-func (s *serviceSpec) spawn(from *spawner, c Config) (p *process, err error) {
+func (s *serviceSpec) spawn(from *spawn.Spawner, c Config) (p *spawn.Process, err error) {
 	if s.missing != nil {
 		return nil, s.missing
 	}
@@ -88,8 +88,8 @@ func (s *serviceSpec) spawn(from *spawner, c Config) (p *process, err error) {
 		threads = c.Threads
 	}
 	for _, as := range s.as {
-		born := birth{role: s.role, program: s.program, who: as, argv: s.argv, threads: threads}
-		p, err = from.employ(born, c, s.room, func(_ *process, tasks uint64) ipc.Message {
+		born := spawn.Birth{Role: s.role, Program: s.program, Who: as, Argv: s.argv, Threads: threads, Files: c.files()}
+		p, err = from.Start(born, s.room, func(_ *spawn.Process, tasks uint64) ipc.Message {
 			return &ipc.ServiceSetup{Files: uint32(c.files()), Tasks: uint32(tasks), LogLevel: c.Setup.LogLevel, Seal: c.Setup.Seal &^ ipc.SealUnix}
 		})
 		if !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace
@@ -101,7 +101,7 @@ func (s *serviceSpec) spawn(from *spawner, c Config) (p *process, err error) {
 
 // serviceProcess is one process of a service.
 type serviceProcess struct {
-	*process
+	*spawn.Process
 	*serviceSpec
 	config Config
 	hear   func(ipc.Message) (done bool, err error) // handles a message that not every service sends; may be nil
@@ -115,12 +115,12 @@ type serviceProcess struct {
 }
 
 // start starts a process of the service and returns when it is ready, or why it is not.
-func (s *serviceSpec) start(from *spawner, c Config, accuse func(uint32, string), hear func(ipc.Message) (bool, error)) (*serviceProcess, error) {
+func (s *serviceSpec) start(from *spawn.Spawner, c Config, accuse func(uint32, string), hear func(ipc.Message) (bool, error)) (*serviceProcess, error) {
 	child, err := s.spawn(from, c)
 	if err != nil {
 		return nil, err
 	}
-	p := &serviceProcess{process: child, serviceSpec: s, config: c, hear: hear, accuse: accuse, ready: make(chan error, 1), over: make(chan struct{})}
+	p := &serviceProcess{Process: child, serviceSpec: s, config: c, hear: hear, accuse: accuse, ready: make(chan error, 1), over: make(chan struct{})}
 	go p.live()
 	go p.watch()
 	select {
@@ -139,17 +139,17 @@ func (s *serviceSpec) start(from *spawner, c Config, accuse func(uint32, string)
 // live hears the process until its channel closes, and waits for its end.
 func (p *serviceProcess) live() {
 	why := p.serveChannel()
-	patience := cmp.Or(p.farewell, lastWords)
+	patience := cmp.Or(p.farewell, spawn.LastWords)
 	if !errors.Is(why, io.EOF) {
 		patience = 0
 	}
-	status := p.bury(patience)
+	status := p.Reap(patience)
 	p.mu.Lock()
-	ending := p.ending
+	ending := p.Ending
 	p.mu.Unlock()
 	switch {
-	case p.caged:
-		why = errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", p.role, status).WithHint("%s", captureHint)
+	case p.Caged:
+		why = errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", p.role, status).WithHint("%s", spawn.CaptureHint)
 	case ending != "":
 		why = errs.New(errs.Unavailable, "the %s was ended: %s", p.role, ending)
 	case errors.Is(why, io.EOF):
@@ -166,21 +166,21 @@ func (p *serviceProcess) live() {
 // serveChannel handles the messages of the process until its channel closes.
 func (p *serviceProcess) serveChannel() error {
 	for {
-		m, err := p.channel.Receive()
+		m, err := p.Channel.Receive()
 		if err != nil {
 			return err
 		}
 		switch m := m.Message.(type) {
 		case *ipc.Ready:
-			p.config.Log.Info(p.role.String()+" is ready", p.role.String(), p.number, "pid", p.pid, "sealed", security.Sealed(*m).String(), "took", time.Since(p.started).Round(10*time.Microsecond))
+			p.config.Log.Info(p.role.String()+" is ready", p.role.String(), p.Number, "pid", p.PID, "sealed", security.Sealed(*m).String(), "took", time.Since(p.Started).Round(10*time.Microsecond))
 			p.ready <- nil
 		case *ipc.Refused:
-			return errs.New(errs.Denied, "the %s refuses to serve: %s", p.role, printable(m.Reason))
+			return errs.New(errs.Denied, "the %s refuses to serve: %s", p.role, spawn.Printable(m.Reason))
 		case *ipc.Breach:
 			if !p.accused.Take(time.Now(), 1) { // a captured one could end all workers
 				return errors.New("it reported too many workers")
 			}
-			p.accuse(m.Number, fmt.Sprintf("to the %s: %s", p.role, printable(m.Reason)))
+			p.accuse(m.Number, fmt.Sprintf("to the %s: %s", p.role, spawn.Printable(m.Reason)))
 		case *ipc.Pong:
 			p.mu.Lock()
 			err = p.silence.heard(m.Number)
@@ -209,9 +209,9 @@ func (p *serviceProcess) watch() {
 		case <-p.over:
 			return
 		case <-tick.C:
-			if p.channel.Phase() == ipc.Serving {
+			if p.Channel.Phase() == ipc.Serving {
 				p.mu.Lock()
-				p.silence.ask(p.process, p.config.Silence)
+				p.silence.ask(p.Process, p.config.Silence)
 				p.mu.Unlock()
 			}
 		}
@@ -222,12 +222,12 @@ func (p *serviceProcess) watch() {
 func (p *serviceProcess) end(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.condemn(why)
+	p.Condemn(why)
 }
 
 // stop lets the process finish what it does, and returns when it has exited.
 func (p *serviceProcess) stop() {
-	p.channel.Close()
+	p.Channel.Close()
 	<-p.over
 }
 
@@ -239,42 +239,10 @@ func (p *serviceProcess) introduce(w *worker) error {
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
-	if p.channel.Send(w.card(), fds[0]) != nil {
+	if p.Channel.Send(w.card(), fds[0]) != nil {
 		return nil // it is exiting, and so the worker is replaced
 	}
-	return unlessGone(w.channel.Send(&ipc.ServiceFD{Service: p.role}, fds[1]))
-}
-
-// introduceLater gives w a channel to a service that does not run, and has start start it when w first sends
-// something. A worker of a single client rarely does, and another process costs as much as its request.
-func introduceLater(role ipc.Role, w *worker, start func() (*serviceProcess, error)) error {
-	fds, err := servicePair(role)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fds[1])
-	ours := os.NewFile(uintptr(fds[0]), role.String())
-	raw, err := ours.SyscallConn()
-	if err != nil {
-		ours.Close()
-		return err
-	}
-	go func() {
-		defer ours.Close()
-		used := false
-		_ = raw.Read(func(fd uintptr) bool {
-			n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
-			used = err == nil && n > 0
-			return err != unix.EAGAIN && err != unix.EINTR
-		})
-		if !used {
-			return // the worker has exited
-		}
-		if p, err := start(); err == nil {
-			_ = raw.Control(func(fd uintptr) { _ = p.channel.TrySend(w.card(), int(fd)) })
-		}
-	}()
-	return unlessGone(w.channel.Send(&ipc.ServiceFD{Service: role}, fds[1]))
+	return unlessGone(w.Channel.Send(&ipc.ServiceFD{Service: p.role}, fds[1]))
 }
 
 // servicePair makes a channel between a service and a worker.

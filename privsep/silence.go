@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // listenForSilence asks each worker now and then whether it still reads, and ends one
@@ -40,15 +41,15 @@ type silence struct {
 }
 
 // ask sends p a Ping when the last one was answered, or ends it when that is due for longer than limit.
-func (s *silence) ask(p *process, limit time.Duration) {
+func (s *silence) ask(p *spawn.Process, limit time.Duration) {
 	switch {
 	case s.since.IsZero():
 		s.asked++
 		s.since = time.Now()
 		// A full channel is the same silence: the next ticks judge it.
-		_ = p.channel.TrySend(&ipc.Ping{Number: s.asked})
+		_ = p.Channel.TrySend(&ipc.Ping{Number: s.asked})
 	case time.Since(s.since) > limit:
-		p.condemn(fmt.Sprintf("it has not read its channel for %s", limit))
+		p.Condemn(fmt.Sprintf("it has not read its channel for %s", limit))
 	}
 }
 
@@ -66,8 +67,8 @@ func (s *silence) heard(number uint64) error {
 func (p *pool) ask(w *worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w.ready && p.workers[w.number] == w {
-		w.silence.ask(w.process, p.config.Silence)
+	if w.ready && p.workers[w.Number] == w {
+		w.silence.ask(w.Process, p.config.Silence)
 	}
 }
 
@@ -89,9 +90,9 @@ func (p *pool) excuseSilent() {
 	var list []*connection
 	answering := false
 	for _, w := range p.workers {
-		since := w.started
+		since := w.Started
 		if w.ready {
-			w.silence.ask(w.process, p.config.Silence)
+			w.silence.ask(w.Process, p.config.Silence)
 			since = w.silence.since
 		}
 		if since.IsZero() || time.Since(since) < overdue {

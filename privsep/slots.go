@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"schedrestd/privsep/spawn"
 	"schedrestd/rights"
 )
 
@@ -20,7 +21,7 @@ type slots struct {
 
 	unserved  *tally // connections that were closed so
 	counts    *counters
-	quotas    quotas        // of what workers log
+	quotas    spawn.Quotas  // of what workers log
 	number    atomic.Uint64 // of the last connection
 	penalties *penalties
 

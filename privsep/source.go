@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/ipc"
 	"schedrestd/rate"
 )
@@ -111,15 +109,4 @@ func (c *connection) exemption() string {
 		return "if it is a portal or a proxy, exempt loopback, and with it every user of this machine: SCHEDRESTD_EXEMPT=127.0.0.0/8,::1"
 	}
 	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", c.source)
-}
-
-// addressOf is the address of an accepted connection, none for a UNIX socket.
-func addressOf(peer unix.Sockaddr) netip.Addr {
-	switch p := peer.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrFrom4(p.Addr)
-	case *unix.SockaddrInet6:
-		return netip.AddrFrom16(p.Addr).Unmap()
-	}
-	return netip.Addr{}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 )
 
@@ -43,14 +44,8 @@ func (p *pool) complain(level slog.Level, msg string, attrs ...any) {
 // alarm logs what no worker does unless somebody else is in it. It is never limited, since one could be hidden by others:
 // each costs a process, and those whom the worker was answering a penalty.
 func (p *pool) alarm(msg string, attrs ...any) {
-	p.log.Error(msg, append(attrs, "hint", captureHint)...)
+	p.log.Error(msg, append(attrs, "hint", spawn.CaptureHint)...)
 }
-
-// What an alarm says. docs/TRUST.md has what to do.
-const (
-	workerCaged = "worker was killed by its cage: it made a system call that no worker makes"
-	captureHint = `somebody may be in it; look for type=1326 and its pid in the kernel's log, and see TRUST.md, "When a worker was captured"`
-)
 
 // mention logs what happens to every worker; their numbers tell what was left out. With one for each
 // connection it is no news.

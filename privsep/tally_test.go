@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
@@ -18,11 +19,11 @@ func TestLostWorkersAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer program.Close()
-	s, err := startSpawner(Config{}, service{}, program, nil)
+	s, err := spawn.New(Config{}.spawnOptions(service{}, program, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.stop()
+	defer s.Stop()
 	const users = 300
 	for name, switches := range map[string]security.Switches{
 		"worker_per_connection": {WorkerPerConnection: true},
@@ -68,9 +69,9 @@ func TestAlarmsAreNotLimited(t *testing.T) {
 	p.lost = newTally()
 	for range 1000 {
 		p.complain(slog.LevelError, "worker died")
-		p.alarm(workerCaged)
+		p.alarm(spawn.WorkerCaged)
 	}
-	if n := strings.Count(log.String(), workerCaged); n != 1000 {
+	if n := strings.Count(log.String(), spawn.WorkerCaged); n != 1000 {
 		t.Errorf("%d of 1000 alarms", n)
 	}
 }

@@ -350,7 +350,7 @@ func TestHostileKeepersOfTokens(t *testing.T) {
 	}
 }
 
-// TestVisitKeys: the worker of an inetd run gets the key set, and nobody follows it.
+// TestVisitKeys: an inetd run has the key set, and refuses to start with a key that others can read.
 func TestVisitKeys(t *testing.T) {
 	v := newVault(t, nil)
 	c := v.config(Config{})

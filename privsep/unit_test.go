@@ -1,68 +1,20 @@
 package privsep
 
 import (
-	"bufio"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-	"unicode"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/security"
 )
-
-func TestPrintable(t *testing.T) {
-	tests := []struct{ in, want string }{
-		{"plain, ünïcödé 日本", "plain, ünïcödé 日本"},
-		{"\x1b[2J", `\x1b[2J`},
-		{"a\nb\r\tc\x00", `a\nb\r\tc\x00`},
-		{"\u202e\u200b\ufeff", `\u202e\u200b\ufeff`},
-		{"\xff\xfe", `\xff\xfe`},
-		{strings.Repeat("x", maxLine+5), strings.Repeat("x", maxLine) + "…"},
-	}
-	for _, tt := range tests {
-		if got := printable(tt.in); got != tt.want {
-			t.Errorf("%q became %q, want %q", tt.in, got, tt.want)
-		}
-	}
-}
-
-// FuzzPrintable: whatever a worker writes, a terminal shows it as text, and not for long.
-func FuzzPrintable(f *testing.F) {
-	for _, s := range []string{"", "a", "\x1b]0;t\x07", "\xf0\x28\x8c\x28", "\u2028", "<4>text"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		got := printable(s)
-		if len(got) > maxLine+16 {
-			t.Fatalf("%d bytes out of %d", len(got), len(s))
-		}
-		for _, r := range got {
-			if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-				t.Fatalf("%q lets %U through", s, r)
-			}
-		}
-	})
-}
-
-func TestReadLine(t *testing.T) {
-	in := bufio.NewReaderSize(strings.NewReader("a\n\n"+strings.Repeat("x", 3*maxLine)+"\nlast"), maxLine)
-	want := []string{"a", "", strings.Repeat("x", maxLine), "last"}
-	for _, w := range want {
-		if got, _ := readLine(in); got != w {
-			t.Errorf("got %.20q (%d), want %.20q (%d)", got, len(got), w, len(w))
-		}
-	}
-	if _, err := readLine(in); err == nil {
-		t.Error("no end")
-	}
-}
 
 func TestPauseGrows(t *testing.T) {
 	if pause(0) != 0 {
@@ -71,64 +23,6 @@ func TestPauseGrows(t *testing.T) {
 	for n := 1; n < 100; n++ {
 		if pause(n+1) < pause(n) || pause(n) <= 0 || pause(n) > 30*time.Second {
 			t.Errorf("after %d failures %s, then %s", n, pause(n), pause(n+1))
-		}
-	}
-}
-
-// TestProgramIsOutOfTheWay: whatever numbers descriptors have, a child puts none of its own in the place
-// of the program that it is about to execute.
-func TestProgramIsOutOfTheWay(t *testing.T) {
-	program, err := openProgram("/bin/true", service{})
-	if err != nil {
-		t.Skip(err)
-	}
-	defer program.Close()
-	s, err := startSpawner(Config{SharedRoot: true, Setup: ipc.Setup{Inetd: true}}, service{}, program, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.stop()
-	for least := range 100 { // the pipe by which the start hears of a failure is below, in a gap
-		fd, err := unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pid, pidfd, err := s.start(birth{role: ipc.Worker, program: program, argv: []string{"true"}}, fd, fd)
-		unix.Close(fd)
-		if err != nil {
-			t.Fatalf("with descriptor %d beside the program's %d: %v", fd, program.Fd(), err)
-		}
-		unix.Close(pidfd)
-		_, _ = syscall.Wait4(pid, nil, 0, nil)
-	}
-}
-
-// TestDeadBeforeTold: who dies before he can be told anything is heard to have died, and how, whoever had him started.
-func TestDeadBeforeTold(t *testing.T) {
-	program, err := openProgram("/bin/true", service{})
-	if err != nil {
-		t.Skip(err)
-	}
-	defer program.Close()
-	s, err := startSpawner(Config{SharedRoot: true, Setup: ipc.Setup{Inetd: true}}, service{}, program, nil)
-	must(t, err)
-	defer s.stop()
-	c := Config{Log: slog.New(slog.DiscardHandler)}
-	for what, wait := range map[string]func(*process){
-		"dead":                   func(p *process) { <-p.dead },
-		"dead, and given up too": func(p *process) { <-p.dead; p.channel.Close() },
-	} {
-		born := birth{role: ipc.Worker, program: program, argv: []string{"true"}, threads: 1, who: self().Identity}
-		p, err := s.employ(born, c, newQuota(c), func(p *process, _ uint64) ipc.Message { wait(p); return new(ipc.Setup) })
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-			continue
-		}
-		if m, err := p.channel.Receive(); err != io.EOF {
-			t.Errorf("%s: %v, %v", what, m, err)
-		}
-		if status := p.bury(patience); status != "exit status 0" {
-			t.Errorf("%s: %s", what, status)
 		}
 	}
 }
@@ -246,4 +140,35 @@ func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// self is this process as the one that serves.
+func self() service {
+	return service{Identity: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, root: os.Geteuid() == 0}
+}
+
+// room is a directory of this test's own that others can reach.
+func room(t *testing.T) string {
+	t.Helper()
+	return socketDir(t, t.TempDir(), nil)
+}
+
+// TestUnixSocketOptions: who may connect to a UNIX socket depends on what is served.
+func TestUnixSocketOptions(t *testing.T) {
+	group := uint32(44)
+	for name, tt := range map[string]struct {
+		config   Config
+		mode     fs.FileMode
+		uid, gid uint32
+	}{
+		"local alone": {Config{Setup: ipc.Setup{Local: true}}, 0o600, 7, 8},
+		"tokens":      {Config{Setup: ipc.Setup{Local: true, JWT: true}}, 0o666, 7, 8},
+		"as set":      {Config{Setup: ipc.Setup{JWT: true}, SocketMode: 0o660, SocketGroup: &group}, 0o660, 7, 44},
+		"become_user": {Config{Setup: ipc.Setup{Local: true}, Switches: security.Switches{BecomeUser: true}}, 0o666, 0, 0},
+	} {
+		o := tt.config.listenOptions(service{Identity: security.Identity{UID: 7, GID: 8}}).Unix
+		if o.Mode != tt.mode || o.Owner.UID != tt.uid || o.Owner.GID != tt.gid {
+			t.Errorf("%s: mode %o of %+v", name, o.Mode, *o.Owner)
+		}
+	}
 }

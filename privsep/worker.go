@@ -4,16 +4,18 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/dial"
+	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 	"schedrestd/security"
 )
 
-// worker is one worker process as the parent sees it. The fields below errands are
+// worker is one worker process as the parent sees it. The fields below dialer are
 // guarded by mu of its pool.
 type worker struct {
-	*process
+	*spawn.Process
 	requests int // that it may answer at one time
-	errands  *errands
+	dialer   *dial.Dialer
 
 	ready    bool
 	breach   error                  // how it broke the book elsewhere, and was killed for it
@@ -37,13 +39,12 @@ type post struct {
 // hire starts a worker.
 func (m means) hire(c Config, at post) (*worker, error) {
 	setup, ports := c.Setup, uint32(0)
-	born := birth{role: ipc.Worker, program: m.spawner.program, argv: m.spawner.argv, threads: at.threads, who: at.who}
-	process, err := m.spawner.employ(born, c, m.slots.quotas.of(at.who.UID, at.place, c), func(p *process, tasks uint64) ipc.Message {
+	born := spawn.Birth{Role: ipc.Worker, Program: m.spawner.Worker, Argv: m.spawner.Argv, Threads: at.threads, Who: at.who, Files: c.files()}
+	process, err := m.spawner.Start(born, m.slots.quotas.Of(at.who.UID, at.place, float64(c.LogBurst), float64(c.LogRate)), func(p *spawn.Process, tasks uint64) ipc.Message {
 		setup.Requests, setup.Tasks = uint32(at.requests), uint32(tasks)
 		if !setup.Inetd { // where it has no others beside it
-			setup.Controllers = spread(setup.Controllers, setup.MorePorts, p.number)
-			setup.Front = spread(setup.Front, setup.MorePorts, p.number)
-			ports = portsOf(p.number, m.outlet)
+			dial.Spread(&setup, p.Number)
+			ports = m.outlet.Ports(p.Number)
 		}
 		return &setup
 	})
@@ -51,7 +52,9 @@ func (m means) hire(c Config, at post) (*worker, error) {
 		return nil, err
 	}
 	m.slots.counts.born.add(1)
-	w := &worker{process: process, requests: at.requests, errands: newErrands(m, c, &setup, process.channel, ports),
+	options := dial.Options{Setup: &setup, Outlet: m.outlet, Ports: ports, Foreign: m.spawner.InUserNamespaces(),
+		Burst: c.DialBurst, Rate: c.DialRate, Counts: &m.slots.counts.dial}
+	w := &worker{Process: process, requests: at.requests, dialer: dial.New(options, process.Channel),
 		held: map[uint64]*connection{}, share: 1 / float64(c.Workers),
 		// It says how far one has come when that has lasted (worker/watch.go), and when it was asked to end it.
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
@@ -61,8 +64,8 @@ func (m means) hire(c Config, at post) (*worker, error) {
 
 // card is what services are told of the worker.
 func (w *worker) card() *ipc.Client {
-	return &ipc.Client{Number: w.number, PID: uint32(w.pid), UID: w.who.UID, Requests: uint32(w.requests)}
+	return &ipc.Client{Number: w.Number, PID: uint32(w.PID), UID: w.Who.UID, Requests: uint32(w.requests)}
 }
 
 // hear takes what any worker may say that serves: it asks for a socket. done is false when the message is another one.
-func (w *worker) hear(m ipc.Message) (done bool, err error) { return w.errands.hear(m) }
+func (w *worker) hear(m ipc.Message) (done bool, err error) { return w.dialer.Handle(m) }

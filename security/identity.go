@@ -1,6 +1,7 @@
 package security
 
 import (
+	"os"
 	"slices"
 
 	"schedrestd/errs"
@@ -45,3 +46,12 @@ func CheckIdentity(who Identity, accounts ...Account) error {
 }
 
 const switchHint = "SCHEDRESTD_SECURITY=disable_user_check goes on all the same, and lets whoever gets into the gateway act as that account"
+
+// RefuseSetuid refuses a start by another user than the one of this process.
+func RefuseSetuid() error {
+	if os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() {
+		return errs.New(errs.Denied, "refusing to start: this program is installed setuid or setgid").
+			WithHint("chmod ug-s on the program")
+	}
+	return nil
+}

@@ -87,17 +87,7 @@ func Ends(fd int) (local, remote netip.AddrPort, err error) {
 	if err != nil {
 		return local, remote, err
 	}
-	return addrPort(here), addrPort(there), nil
-}
-
-func addrPort(sa unix.Sockaddr) netip.AddrPort {
-	switch sa := sa.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
-	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
-	}
-	return netip.AddrPort{}
+	return AddrPort(here), AddrPort(there), nil
 }
 
 // tcpSocket is what the kernel says about one socket.

@@ -15,7 +15,7 @@ import (
 const maxText = 1500
 
 // logger writes each record as one line, level first. The parent puts the time, the
-// worker and its identity before it, which a worker could forge (privsep/output.go).
+// worker and its identity before it, which a worker could forge (privsep/spawn/output.go).
 //
 // A line for each request would wake the parent for each request, which costs more than the line
 // itself. So lines wait for company, but no longer than a person would notice; what somebody

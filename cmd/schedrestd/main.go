@@ -26,6 +26,9 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/loglevel"
 	"schedrestd/privsep"
+	"schedrestd/privsep/inetd"
+	"schedrestd/privsep/listen"
+	"schedrestd/privsep/planner"
 	"schedrestd/security"
 )
 
@@ -45,9 +48,9 @@ func main() {
 // run gets a Plan and does what it says, until a signal ends that or, in inetd mode, the client does.
 func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGUSR1) // until there is something to show
-	sockets, unusable := privsep.Activated()
-	planner, err := privsep.NewPlanner(os.Args[1:], os.Environ(), os.Stdout, errOut,
-		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: privsep.IsTerminal(os.Stdin)})
+	sockets, unusable := listen.Activated()
+	planner, err := planner.New(os.Args[1:], os.Environ(), os.Stdout, errOut,
+		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: inetd.IsTerminal(os.Stdin)})
 	if err != nil {
 		return 1, err
 	}

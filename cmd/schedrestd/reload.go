@@ -7,11 +7,12 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/privsep"
+	"schedrestd/privsep/planner"
 )
 
 // reloader gets another Plan when a SIGHUP asks for it. The command line and the environment stay the same.
 type reloader struct {
-	planner *privsep.Planner
+	planner *planner.Planner
 	started *ipc.WholePlan
 	last    *ipc.WholePlan
 	level   *slog.LevelVar

@@ -1,0 +1,153 @@
+package inetd
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
+	"schedrestd/sockdiag"
+)
+
+// Client is standard input and output, and what the kernel says about the client there.
+type Client struct {
+	ipc.Connection
+	Nameless bool // this end of the UNIX socket on standard input has no path
+
+	in, out  int
+	file     *os.File // standard output when it is a regular file
+	blocking bool     // the socket on standard input was found so
+}
+
+// Meet determines what is at standard input and output. It reads nothing.
+func Meet(in, out *os.File) (*Client, error) {
+	c := &Client{Connection: ipc.Connection{ID: 1, Network: ipc.Stdio, Listener: "stdin", UID: ipc.NoID, GID: ipc.NoID}, in: int(in.Fd()), out: int(out.Fd())}
+	var i, o unix.Stat_t
+	if err := unix.Fstat(c.in, &i); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "look at standard input")
+	}
+	if err := unix.Fstat(c.out, &o); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "look at standard output")
+	}
+	if i.Mode&unix.S_IFMT == unix.S_IFSOCK {
+		if done, err := c.meetSocket(i.Dev == o.Dev && i.Ino == o.Ino); done || err != nil {
+			return c, err
+		}
+	} else {
+		c.meetFile(i)
+	}
+	if o.Mode&unix.S_IFMT == unix.S_IFREG {
+		c.file = out
+	}
+	return c, nil
+}
+
+// meetSocket takes the socket on standard input as the client's connection, or reports false: some
+// programs start others with socket pairs in place of pipes, one for input and one for output.
+func (c *Client) meetSocket(same bool) (bool, error) {
+	kind, err := unix.GetsockoptInt(c.in, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind != unix.SOCK_STREAM {
+		return false, errs.New(errs.Invalid, "standard input is a socket, but not one of streams")
+	}
+	peer, err := unix.Getpeername(c.in)
+	if err != nil {
+		return false, errs.New(errs.Invalid, "standard input is a socket that is not connected: %v", err)
+	}
+	if _, ok := peer.(*unix.SockaddrUnix); ok {
+		u, err := become.PeerFD(c.in)
+		if err != nil {
+			return false, err
+		}
+		c.UID, c.GID, c.PID, c.Vouched = u.UID, u.GID, u.PID, u.Vouch() == nil
+		own, err := unix.Getsockname(c.in)
+		name, ok := own.(*unix.SockaddrUnix)
+		c.Nameless = err != nil || !ok || name.Name == "" || name.Name == "@" // package unix shows one without a name as "@"
+		if c.Nameless && !same {
+			return false, nil
+		}
+		c.Network = ipc.Unix
+	} else if at := sockdiag.AddrPort(peer); at.IsValid() {
+		c.Network, c.Addr = ipc.TCP, at.String()
+	} else {
+		return false, errs.New(errs.Invalid, "standard input is a socket that is neither TCP nor UNIX")
+	}
+	if flags, err := unix.FcntlInt(uintptr(c.in), unix.F_GETFL, 0); err == nil {
+		c.blocking = flags&unix.O_NONBLOCK == 0
+	}
+	return true, nil
+}
+
+// meetFile takes the owner of a pipe, file or terminal for the client when no other user can have
+// written what is read: others may not open it, nor its group write to it. The group of a terminal is for
+// programs that write messages on it, which nothing reads. Users who start this program at their own
+// terminal have this program's group.
+func (c *Client) meetFile(st unix.Stat_t) {
+	c.Addr, c.UID, c.GID = "stdin", st.Uid, st.Gid
+	strangers := uint32(0o027)
+	if isTerminal(c.in) {
+		strangers = 0o007
+		if c.UID == uint32(os.Getuid()) {
+			c.GID = uint32(os.Getgid())
+		}
+	}
+	u := become.Ucred{UID: c.UID, GID: c.GID}
+	c.Vouched = st.Mode&strangers == 0 && u.Vouch() == nil
+}
+
+// IsTerminal reports whether f is a terminal.
+func IsTerminal(f *os.File) bool { return isTerminal(int(f.Fd())) }
+
+func isTerminal(fd int) bool {
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return err == nil
+}
+
+// output returns the descriptor that answers go to. A worker can't write to a regular file: it gets
+// a pipe, and what comes out is copied. copied receives the result of that; relay is the descriptor
+// to close when the worker has it.
+func (c *Client) output() (fd, relay int, copied chan error, err error) {
+	if c.file == nil {
+		return c.out, -1, nil, nil
+	}
+	from, to, err := spawn.Pipe()
+	if err != nil {
+		return -1, -1, nil, err
+	}
+	copied = make(chan error, 1)
+	go func() {
+		_, err := io.Copy(c.file, from)
+		from.Close() // the worker's next write fails
+		copied <- err
+	}()
+	return to, to, copied, nil
+}
+
+// left reports whether the client at a socket sends no more, and whether it is gone. A client at a pipe or
+// a terminal occupies nothing that others need.
+func (c *Client) left() (ended, gone bool) {
+	if c.Network == ipc.Stdio {
+		return false, false
+	}
+	fds := []unix.PollFd{{Fd: int32(c.in), Events: unix.POLLRDHUP}}
+	if n, err := unix.Poll(fds, 0); n != 1 || err != nil {
+		return false, false
+	}
+	gone = fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+	return gone || fds[0].Revents&unix.POLLRDHUP != 0, gone
+}
+
+// Dup returns a descriptor of the client's connection that the caller owns.
+func (c *Client) Dup() (int, error) {
+	return unix.FcntlInt(uintptr(c.in), unix.F_DUPFD_CLOEXEC, 3)
+}
+
+// Leave makes a socket as it was found: processes that share it may not expect it to be non-blocking.
+func (c *Client) Leave() {
+	if c.blocking {
+		_ = unix.SetNonblock(c.in, false)
+	}
+}

@@ -1,0 +1,333 @@
+// Package inetd serves the one client at standard input and output through one worker, as programs do
+// that an inetd starts. One goroutine owns the state of the run; others only send it events.
+package inetd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/privsep/dial"
+	"schedrestd/privsep/spawn"
+	"schedrestd/security"
+)
+
+// Options describes a run.
+type Options struct {
+	Client     *Client
+	Spawner    *spawn.Spawner
+	Worker     spawn.Birth
+	Quota      *spawn.Quota // for what the worker logs
+	Setup      ipc.Setup    // of the worker
+	Dial       dial.Options // … without its Setup
+	Keys       *ipc.Keys    // … with its files
+	KeyFiles   []int
+	Services   []Service
+	StartLimit time.Duration // for a process to say Ready
+	Silence    time.Duration // a worker that answers no Ping for so long is killed
+	Ready      func(security.Sealed)
+	Log        *slog.Logger
+}
+
+const (
+	// halfClosed is how long a client that sends no more may take for its answers. Nothing tells that the client
+	// of a TCP connection is gone while nothing is written to it. A compromised worker would stay as long as it
+	// likes otherwise, and an inetd starts only so many instances.
+	halfClosed = 10 * time.Minute
+
+	// sameSignal is how close together two signals of a kind count as one.
+	sameSignal = 500 * time.Millisecond
+
+	// unhurried replaces the limits of time at a pipe or a terminal, where a slow client occupies nothing
+	// that others need.
+	unhurried = 24 * time.Hour
+)
+
+// Limit returns s for one client.
+func (c *Client) Limit(s ipc.Setup) ipc.Setup {
+	s.Inetd = true
+	s.Admission = ipc.Admission{} // the next process would remember nothing of it
+	if c.Network == ipc.Stdio {
+		l := &s.Limits
+		l.ReadHeader, l.ReadBody, l.Idle, l.Stall = unhurried, unhurried, unhurried, unhurried
+	}
+	return s
+}
+
+// visit is a run.
+type visit struct {
+	Options
+	worker   *spawn.Process
+	dialer   *dial.Dialer
+	services []*service
+	events   chan func()
+	over     chan struct{} // closed when no event is handled any more
+	late     *time.Timer   // for the worker's next step
+	why      error         // why the worker's channel ended; nil while it is open
+
+	handed  bool       // the worker was given the client
+	served  bool       // … and has said Done
+	told    string     // why it has to finish; "" when it need not
+	ended   time.Time  // when the client was first seen to send no more
+	pinged  uint64     // number of the last Ping
+	silent  time.Time  // when it was sent; zero when it was answered
+	relay   int        // the worker's end of the pipe to a regular file; -1: none
+	copied  chan error // receives the result of the relay; nil: there is none
+	stopped bool       // by a signal
+}
+
+// Serve serves the client. It returns nil when the client's input has ended and all of it is answered,
+// whatever the answers were. The first signal has the worker finish what it is answering, a second one ends it.
+func Serve(signals <-chan os.Signal, o Options) error {
+	v := &visit{Options: o, relay: -1, events: make(chan func()), over: make(chan struct{}), late: time.NewTimer(o.StartLimit)}
+	defer close(v.over)
+	var err error
+	v.worker, err = o.Spawner.Start(o.Worker, o.Quota, func(_ *spawn.Process, tasks uint64) ipc.Message {
+		v.Setup.Requests, v.Setup.Tasks = 1, uint32(tasks)
+		return &v.Setup
+	})
+	if err != nil {
+		return err
+	}
+	v.Dial.Setup = &v.Setup
+	v.dialer = dial.New(v.Dial, v.worker.Channel)
+	for _, s := range o.Services {
+		v.services = append(v.services, &service{Service: s})
+	}
+	go v.listen(v.worker.Channel, nil, func(m ipc.Message, err error) error {
+		switch {
+		case v.why != nil: // it was killed
+		case err != nil:
+			v.why = err
+		default:
+			v.why = v.hear(m)
+		}
+		return v.why
+	})
+	return v.run(signals)
+}
+
+// run handles events until the worker's channel ends.
+func (v *visit) run(signals <-chan os.Signal) error {
+	var first, second os.Signal
+	var same time.Time
+	tick := time.NewTicker(v.Silence / 4)
+	defer tick.Stop()
+	for v.why == nil {
+		select {
+		case event := <-v.events:
+			event()
+		case now := <-tick.C:
+			v.watch(now)
+		case <-v.late.C:
+			v.expire()
+		case s := <-signals:
+			switch {
+			case first == nil:
+				first, same = s, time.Now().Add(sameSignal)
+				v.stopped = true
+				v.finish("the gateway ends")
+			case s != first || time.Now().After(same):
+				second = s
+				v.worker.Kill()
+				v.why = io.EOF
+			}
+		}
+	}
+	err := v.end()
+	if second != nil {
+		return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", second)
+	}
+	return err
+}
+
+// post has the goroutine of run call event, and returns when it has.
+func (v *visit) post(event func()) {
+	done := make(chan struct{})
+	select {
+	case v.events <- func() { event(); close(done) }:
+		<-done
+	case <-v.over:
+	}
+}
+
+// listen has hear called with each message of a channel, and at last with what ended the channel, until hear
+// returns an error. Messages that slow, unless it is nil, reports to have handled are not among them; it may wait.
+func (v *visit) listen(c *ipc.Channel, slow func(ipc.Message) (done bool, err error), hear func(ipc.Message, error) error) {
+	for {
+		m, err := c.Receive()
+		if slow != nil && err == nil {
+			done, failed := slow(m.Message)
+			if err = failed; done && err == nil {
+				continue
+			}
+		}
+		v.post(func() {
+			if failed := hear(m.Message, err); err == nil {
+				err = failed
+			}
+		})
+		if err != nil {
+			return
+		}
+	}
+}
+
+// hear handles a message of the worker.
+func (v *visit) hear(m ipc.Message) error {
+	switch m := m.(type) {
+	case *ipc.Ready:
+		if v.told == "" {
+			v.late.Stop()
+		}
+		v.Ready(security.Sealed(*m))
+		return v.hand()
+	case *ipc.Refused:
+		return errs.New(errs.Denied, "the worker refuses to serve: %s", spawn.Printable(m.Reason))
+	case *ipc.Taken:
+		v.closeRelay()
+	case *ipc.Done:
+		v.served = true
+		v.tell(&ipc.Gone{ID: v.Client.ID})
+	case *ipc.Pong:
+		if v.silent.IsZero() || m.Number != v.pinged {
+			return fmt.Errorf("it said Pong %d, which was not asked for", m.Number)
+		}
+		v.silent = time.Time{}
+	case *ipc.Progress: // no other client waits
+	default:
+		done, err := v.dialer.Handle(m)
+		if !done {
+			err = ipc.Unheard(m)
+		}
+		return err
+	}
+	return nil
+}
+
+// hand gives the worker what it needs, and then the client.
+func (v *visit) hand() error {
+	if err := v.say(v.Keys, v.KeyFiles...); err != nil {
+		return err
+	}
+	for _, s := range v.services {
+		if err := v.offer(s); err != nil {
+			return err
+		}
+	}
+	v.handed = true
+	if v.Client.Network != ipc.Stdio {
+		return v.say(&v.Client.Connection, v.Client.in)
+	}
+	out, relay, copied, err := v.Client.output()
+	if err != nil {
+		return err
+	}
+	v.relay, v.copied = relay, copied
+	return v.say(&ipc.Streams{Connection: v.Client.Connection}, v.Client.in, out)
+}
+
+// say sends m to the worker. For one that has exited the end of its channel comes next.
+func (v *visit) say(m ipc.Message, fds ...int) error {
+	err := v.worker.Channel.TrySend(m, fds...)
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// closeRelay closes the parent's copy of what the worker has: the pipe would have no end.
+func (v *visit) closeRelay() {
+	if v.relay >= 0 {
+		unix.Close(v.relay)
+		v.relay = -1
+	}
+}
+
+// watch asks the worker whether it reads its channel, and has it finish when there is nothing left to do.
+func (v *visit) watch(now time.Time) {
+	if !v.handed {
+		return
+	}
+	if v.silent.IsZero() {
+		v.pinged++
+		v.silent = now
+		_ = v.worker.Channel.TrySend(&ipc.Ping{Number: v.pinged}) // a full channel is silence, too
+	} else if now.Sub(v.silent) > v.Silence {
+		v.worker.Condemn(fmt.Sprintf("it has not read its channel for %s", v.Silence))
+	}
+	ended, gone := v.Client.left()
+	if !ended {
+		v.ended = time.Time{}
+	} else if v.ended.IsZero() {
+		v.ended = now
+	}
+	switch {
+	case v.served:
+		v.finish("it has said that its client is served")
+	case gone:
+		v.finish("its client has gone")
+	case ended && now.Sub(v.ended) > halfClosed:
+		v.finish(fmt.Sprintf("its client has sent no more for %s", halfClosed))
+	}
+}
+
+// finish tells the worker to finish, and has it killed when it does not.
+func (v *visit) finish(why string) {
+	if v.told != "" {
+		return
+	}
+	v.told = why
+	if v.worker.Channel.TrySend(new(ipc.Drain)) != nil { // it is not ready yet, or does not read
+		v.worker.Condemn(why)
+	}
+	v.late.Reset(v.Setup.Limits.Drain + spawn.LastWords)
+}
+
+// expire kills a worker that was late.
+func (v *visit) expire() {
+	why := v.told + ", and it did not end in time"
+	if v.told == "" {
+		why = fmt.Sprintf("it was not ready within %s", v.StartLimit)
+	}
+	v.worker.Condemn(why)
+}
+
+// end takes the worker's status, has what it wrote reach its file, and judges the run.
+func (v *visit) end() error {
+	patience := spawn.LastWords
+	if !errors.Is(v.why, io.EOF) {
+		patience = 0
+	}
+	status := v.worker.Reap(patience)
+	v.tell(&ipc.Exited{Worker: v.worker.Number, Status: ipc.Refuse(status).Reason})
+	v.closeRelay()
+	for _, s := range v.services {
+		v.stop(s)
+	}
+	if v.copied != nil {
+		if err := <-v.copied; err != nil {
+			return errs.Wrap(err, errs.Unavailable, "can't write the answers to standard output")
+		}
+	}
+	switch {
+	case v.worker.Caged:
+		return errs.New(errs.Internal, "%s (%s)", spawn.WorkerCaged, status).WithHint("%s", spawn.CaptureHint)
+	case patience == 0:
+		return v.why
+	case v.stopped, v.served && status == spawn.AllWell:
+		return nil
+	case v.worker.Ending != "":
+		return errs.New(errs.Unavailable, "the worker was ended: %s", v.worker.Ending)
+	case v.served:
+		return errs.New(errs.Unavailable, "the worker could not write the answers (%s): what was asked for may be done all the same", status)
+	}
+	return errs.New(errs.Internal, "the worker ended before all was answered: %s", status)
+}

@@ -1,0 +1,78 @@
+package listen
+
+import (
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
+	"schedrestd/ipc"
+	"schedrestd/sockdiag"
+)
+
+// IsGone reports whether err concerns one connection only, which broke off before it was accepted
+// (accept(2)).
+func IsGone(err error) bool {
+	switch err {
+	case unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENONET, unix.EPERM, unix.EINTR:
+		return true
+	}
+	return false
+}
+
+// Accept accepts a connection without waiting. The error is EAGAIN when there is none, and os.ErrClosed
+// after Close.
+func (l *Listener) Accept() (fd int, peer unix.Sockaddr, err error) {
+	closed := l.raw.Read(func(s uintptr) bool {
+		fd, peer, err = unix.Accept4(int(s), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+		return true
+	})
+	if closed != nil {
+		return -1, nil, os.ErrClosed
+	}
+	return fd, peer, err
+}
+
+// Wait returns when there is a connection to accept, or an error after Close. It polls first, because
+// the runtime's poller forgets what it saw before the call.
+func (l *Listener) Wait() error {
+	return l.raw.Read(func(s uintptr) bool {
+		fds := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, 0)
+		return n > 0 || err != nil && err != unix.EINTR
+	})
+}
+
+// Facts returns what the kernel says about the peer of an accepted connection.
+func (l *Listener) Facts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {
+	c := ipc.Connection{Network: l.Network, Listener: l.Name, TLS: l.TLS, UID: ipc.NoID, GID: ipc.NoID}
+	if l.Network == ipc.TCP {
+		c.Addr = sockdiag.AddrPort(peer).String()
+		return c, nil
+	}
+	u, err := become.PeerFD(fd)
+	if err == nil {
+		c.UID, c.GID, c.PID, c.Vouched = u.UID, u.GID, u.PID, u.Vouch() == nil
+	}
+	return c, err
+}
+
+// ClientUID returns the uid of the client, or ipc.NoID. The kernel knows that of the peer of
+// a UNIX socket, and of a client on the loopback interface of the parent's own network
+// namespace until it has closed its socket. On loopback the uid serves admission alone, since anyone
+// with a token may connect.
+func (l *Listener) ClientUID(fd int, addr netip.Addr, facts ipc.Connection) uint32 {
+	if !addr.IsLoopback() || l.Elsewhere {
+		return facts.UID
+	}
+	local, remote, err := sockdiag.Ends(fd)
+	if err != nil {
+		return ipc.NoID
+	}
+	uid, err := sockdiag.Client(local, remote)
+	if err != nil {
+		return ipc.NoID
+	}
+	return uid
+}

@@ -1,0 +1,102 @@
+package listen
+
+import (
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/notify"
+	"schedrestd/rights"
+)
+
+// nameTLS is the name of a passed socket that speaks TLS: FileDescriptorName=https in its unit.
+const nameTLS = "https"
+
+// Activated is the listening sockets that this process was started with: those of a service
+// manager (LISTEN_FDS, sd_listen_fds(3)), then one on standard input, as inetd passes it in its
+// "wait" mode. Without one it returns none and no error. Call it once, first: afterwards the
+// variables are gone (those of package notify too, which keeps them), so that no child takes them for its
+// own, and standard input is /dev/null where it was a listener.
+func Activated() ([]*os.File, error) {
+	notify.Prepare()
+	files, err := notify.Sockets()
+	if err != nil || !notify.Listens(0) {
+		return files, errs.Wrap(err, errs.Invalid, "take the sockets of the service manager")
+	}
+	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "keep the listening socket of standard input")
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "close standard input")
+	}
+	defer null.Close()
+	if err := unix.Dup3(int(null.Fd()), 0, 0); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "close standard input")
+	}
+	return append(files, os.NewFile(uintptr(fd), "stdin")), nil
+}
+
+// activated makes listeners of the sockets that came with the start. They are the service manager's:
+// a UNIX socket keeps its mode, and its file stays when the gateway ends.
+func activated(files []*os.File) (list []*Listener, err error) {
+	for _, f := range files {
+		l, err := adopt(f)
+		if err != nil {
+			CloseAll(list)
+			return nil, err
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// adopt makes a listener of f. What it really is the kernel is asked, not the environment.
+func adopt(f *os.File) (*Listener, error) {
+	what := "the socket that was passed"
+	if f.Name() != "" {
+		what += " as " + strconv.Quote(f.Name())
+	}
+	fd := int(f.Fd())
+	if !notify.Listens(fd) {
+		return nil, errs.New(errs.Invalid, "%s does not listen for streams", what).
+			WithHint("a socket unit with ListenStream= and Accept=no; for one process a connection StandardInput=socket")
+	}
+	l := &Listener{TLS: f.Name() == nameTLS}
+	local, err := unix.Getsockname(fd)
+	switch a := local.(type) {
+	case *unix.SockaddrInet4, *unix.SockaddrInet6:
+		l.Network, l.Name = ipc.TCP, nameTCP(a, "")
+	case *unix.SockaddrUnix:
+		rights.Refuse(fd)
+		if l.Network, l.Name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
+			// It has no owner, no mode and no directory: anybody can be first to have its name.
+			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", what).
+				WithHint("ListenStream=/run/schedrestd/socket")
+		}
+	default:
+		return nil, errs.New(errs.Invalid, "%s is neither TCP nor UNIX: %v", what, err)
+	}
+	if l.TLS && l.Network == ipc.Unix {
+		return nil, errs.New(errs.Invalid, "%s is a UNIX socket, and TLS is served over TCP", what)
+	}
+	// A listener that others hold as well: whoever of them was first, accept must not wait.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
+	}
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
+	}
+	f.Close()
+	next, err := newListener(l.Network, l.Name, os.NewFile(uintptr(own), l.Name))
+	if err != nil {
+		return nil, err
+	}
+	next.TLS = l.TLS
+	return next, nil
+}

@@ -1,0 +1,265 @@
+// Package listen opens the gateway's listening sockets, or takes over those of a service manager, accepts
+// connections, and asks the kernel about their peers. It reads nothing from a connection.
+package listen
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/privsep/netns"
+	"schedrestd/rights"
+	"schedrestd/sockdiag"
+	"schedrestd/socket"
+)
+
+// Listener is a listening socket.
+type Listener struct {
+	Network   ipc.Network
+	Name      string // its address, or unix:PATH
+	TLS       bool
+	Elsewhere bool // in another network namespace than the gateway
+
+	file   *os.File
+	raw    syscall.RawConn
+	remove func() // removes a UNIX socket from the file system
+}
+
+// Options says where to listen.
+type Options struct {
+	Passed    []*os.File // by the service manager (see Activated); they come first
+	Addresses []ipc.Listen
+	Netns     string         // network namespace of the TCP addresses, by name or path; "" is the starter's
+	Unix      socket.Options // of the UNIX sockets
+	UnixOnly  bool           // refuse TCP sockets of the service manager
+}
+
+// Open opens every listener, or none.
+func Open(o Options) (list []*Listener, err error) {
+	defer func() {
+		if err != nil {
+			CloseAll(list)
+			list = nil
+		}
+	}()
+	if list, err = activated(o.Passed); err != nil {
+		return list, err
+	}
+	for _, l := range list {
+		if o.UnixOnly && l.Network != ipc.Unix {
+			return list, errs.New(errs.Invalid, "SCHEDRESTD_SECURITY=become_user can't serve %s, which the service manager passed", l.Name).
+				WithHint("ListenStream=/path/to/socket in the socket's unit")
+		}
+	}
+	space, err := o.space()
+	if err != nil {
+		return list, err
+	}
+	defer space.Close()
+	for _, e := range o.Addresses {
+		var more []*Listener
+		if e.Network == ipc.Unix {
+			more, err = listenUnix(e, o.Unix)
+		} else {
+			more, err = listenTCP(e, space)
+		}
+		list = append(list, more...)
+		if err != nil {
+			return list, err
+		}
+	}
+	return list, nil
+}
+
+// CloseAll closes listeners.
+func CloseAll(list []*Listener) {
+	for _, l := range list {
+		l.Close()
+	}
+}
+
+// Close stops listening. A Wait returns.
+func (l *Listener) Close() {
+	if l.remove != nil {
+		l.remove()
+	}
+	_ = rights.Release(l.file) // with those that were not accepted
+}
+
+// ExposesTokens reports whether l takes plain HTTP from other machines, as far as its address shows.
+// A firewall may still keep them out.
+func (l *Listener) ExposesTokens() bool {
+	at, err := netip.ParseAddrPort(l.Name)
+	return l.Network == ipc.TCP && !l.TLS && err == nil && !at.Addr().Unmap().IsLoopback()
+}
+
+// newListener takes over a non-blocking listening descriptor.
+func newListener(network ipc.Network, name string, file *os.File) (*Listener, error) {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "listen on %s", name)
+	}
+	return &Listener{Network: network, Name: name, file: file, raw: raw}, nil
+}
+
+// listenTCP binds every address of e's host. One of several that this machine doesn't
+// have (IPv6 switched off, say) is passed over. Its addresses are bound in s.
+func listenTCP(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
+	addresses, err := bound(e)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Inside(func() error {
+		list, err = bindAll(e, addresses, s)
+		return err
+	})
+	return list, err
+}
+
+// listenUnix makes the UNIX socket of e.
+func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
+	s, err := socket.Open(e.Path, o)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newListener(ipc.Unix, e.Text, s.File)
+	if err != nil {
+		s.Remove()
+		s.File.Close()
+		return nil, err
+	}
+	l.remove = s.Remove
+	return []*Listener{l}, nil
+}
+
+// space opens the network namespace of the TCP addresses.
+func (o Options) space() (*netns.Space, error) {
+	if o.Netns != "" && !slices.ContainsFunc(o.Addresses, func(e ipc.Listen) bool { return e.Network == ipc.TCP }) {
+		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s without a TCP address to open there", o.Netns).
+			WithHint("name one; a socket that the service manager opens is where its unit says (NetworkNamespacePath=), and a UNIX socket in none")
+	}
+	return netns.Open("SCHEDRESTD_NETNS", o.Netns)
+}
+
+// bindAll binds the addresses of e in the calling thread's network namespace, which is s.
+func bindAll(e ipc.Listen, addresses []netip.AddrPort, s *netns.Space) (list []*Listener, err error) {
+	var missing error
+	for _, a := range addresses {
+		l, err := bindTCP(a)
+		switch {
+		case err == nil:
+			l.TLS, l.Elsewhere = e.TLS, s != nil
+			list = append(list, l)
+		case errors.Is(err, unix.EADDRNOTAVAIL), errors.Is(err, unix.EAFNOSUPPORT):
+			missing = err
+		default:
+			return list, explainBind(err, a.String(), s)
+		}
+	}
+	if len(list) == 0 {
+		return nil, explainBind(missing, e.Text, s)
+	}
+	return list, nil
+}
+
+// bindTCP listens on an address; the one that is no address is every one, of IPv6 and IPv4. By system calls,
+// since package net remembers of the first namespace it sees whether there is IPv6. Without multipath TCP: rules of a
+// firewall and of Landlock do not cover it.
+func bindTCP(at netip.AddrPort) (*Listener, error) {
+	if !at.Addr().IsUnspecified() {
+		return bindOne(at)
+	}
+	l, err := bindOne(netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()))
+	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL) {
+		return bindOne(netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port()))
+	}
+	return l, err
+}
+
+// backlog is as long as the kernel lets it be (net.core.somaxconn).
+const backlog = 1<<16 - 1
+
+func bindOne(at netip.AddrPort) (*Listener, error) {
+	family, sa := sockdiag.Sockaddr(at)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), at.String())
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	if err == nil && family == unix.AF_INET6 {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+	}
+	if err == nil {
+		err = unix.Bind(fd, sa)
+	}
+	if err == nil {
+		err = unix.Listen(fd, backlog)
+	}
+	var bound unix.Sockaddr
+	if err == nil {
+		bound, err = unix.Getsockname(fd)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return newListener(ipc.TCP, nameTCP(bound, at.Addr().Zone()), file)
+}
+
+// nameTCP returns the name of a listener that is bound at a.
+func nameTCP(a unix.Sockaddr, zone string) string {
+	at := sockdiag.AddrPort(a)
+	return netip.AddrPortFrom(at.Addr().WithZone(zone), at.Port()).String()
+}
+
+func explainBind(err error, address string, s *netns.Space) error {
+	var hint string
+	switch {
+	case errors.Is(err, unix.EADDRINUSE):
+		hint = "another program listens there: name another port, or stop it"
+	case errors.Is(err, unix.EACCES):
+		hint = "a port below 1024 needs root, or CAP_NET_BIND_SERVICE"
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		hint = "this machine has no such address"
+		if s != nil {
+			hint = "that network namespace has no such address: nsenter --net=PATH ip addr shows those that it has"
+		}
+	}
+	if s != nil {
+		address += " in " + s.String()
+	}
+	var sys syscall.Errno
+	if errors.As(err, &sys) {
+		err = sys
+	}
+	return errs.New(errs.Unavailable, "can't listen on %s: %v", address, err).WithHint("%s", hint)
+}
+
+// Names returns the names of listeners, sorted.
+func Names(list []*Listener) []string {
+	var s []string
+	for _, l := range list {
+		s = append(s, l.Name)
+	}
+	slices.Sort(s)
+	return s
+}
+
+// bound are the addresses to bind for l.
+func bound(l ipc.Listen) (list []netip.AddrPort, err error) {
+	for _, b := range l.Addresses {
+		a, ok := netip.AddrFromSlice(b.IP)
+		if !ok {
+			return nil, errs.New(errs.Internal, "can't listen on %s: an address of %d bytes", l.Text, len(b.IP))
+		}
+		list = append(list, netip.AddrPortFrom(a.WithZone(b.Zone), b.Port))
+	}
+	return list, nil
+}

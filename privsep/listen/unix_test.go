@@ -1,0 +1,186 @@
+package listen
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+	"schedrestd/socket"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listenOn listens on path as a compromised schedrestd-config might name it.
+func listenOn(path string, o socket.Options) (*Listener, error) {
+	list, err := Open(Options{Addresses: []ipc.Listen{{Text: "unix:" + path, Network: ipc.Unix, Path: path}}, Unix: o})
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// room makes a directory that others can reach.
+func room(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.Chmod(filepath.Dir(dir), 0o755))
+	must(t, os.Chmod(dir, 0o755))
+	return dir
+}
+
+// TestUnixRefusals: what is wrong with the path is told as it is with every address; the
+// rules of the file itself are tested where they are kept, in socket.
+func TestUnixRefusals(t *testing.T) {
+	open := room(t)
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ name, path, want string }{
+		{"abstract", "@name", "not an absolute path"},
+		{"abstract by NUL", "\x00name", "not an absolute path"},
+		{"no path", "", "not an absolute path"},
+		{"relative", "run/s", "not an absolute path"},
+		{"a directory", room(t) + "/", "not the name of a file"},
+		{"too long", room(t) + "/" + strings.Repeat("x", 108), "longer than 107"},
+		{"no directory", room(t) + "/no/s", "no such file"},
+		{"others may write the directory", open + "/s", "written by everybody"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l, err := listenOn(tt.path, socket.Options{Mode: 0o600})
+			if err == nil {
+				l.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, hint %q; want %q", err, errs.HintOf(err), tt.want)
+			}
+		})
+	}
+}
+
+// listing is what lies in dir, with the inodes.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s []string
+	for _, e := range list {
+		var st unix.Stat_t
+		if err := unix.Lstat(filepath.Join(dir, e.Name()), &st); err != nil {
+			t.Fatal(err)
+		}
+		s = append(s, fmt.Sprintf("%s:%d", e.Name(), st.Ino))
+	}
+	return strings.Join(s, " ")
+}
+
+// stale leaves a socket that nobody serves.
+func stale(t *testing.T, path string) {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+}
+
+// TestUnixModes: owner and mode of a socket are set before anyone can connect.
+func TestUnixModes(t *testing.T) {
+	for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
+		t.Run(mode.String(), func(t *testing.T) {
+			who := socket.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+			if who.UID == 0 {
+				who = socket.Owner{UID: 31234, GID: 31235}
+			}
+			path := room(t) + "/s"
+			stale(t, path) // one that a dead parent left is replaced
+			l, err := listenOn(path, socket.Options{Mode: mode, Owner: &who})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var st unix.Stat_t
+			if err := unix.Lstat(path, &st); err != nil {
+				t.Fatal(err)
+			}
+			if got := fs.FileMode(st.Mode & 0o7777); got != mode || st.Uid != who.UID || st.Gid != who.GID {
+				t.Errorf("mode %o of %d:%d, want %o of %d:%d", got, st.Uid, st.Gid, mode, who.UID, who.GID)
+			}
+			c, err := net.Dial("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			l.Close()
+			if left := listing(t, filepath.Dir(path)); left != "" {
+				t.Errorf("left behind: %s", left)
+			}
+		})
+	}
+}
+
+// TestDescriptorsAreRefused: nobody can send one to a listener, be it the parent's own or one that was passed.
+func TestDescriptorsAreRefused(t *testing.T) {
+	if !security.KernelSince(6, 16) {
+		t.Skip("this kernel refuses none")
+	}
+	own, passed := room(t)+"/own", room(t)+"/passed"
+	l, err := listenOn(own, socket.Options{Mode: 0o600})
+	must(t, err)
+	defer l.Close()
+	before, err := net.Listen("unix", passed)
+	must(t, err)
+	defer before.Close()
+	f, err := before.(*net.UnixListener).File()
+	must(t, err)
+	adopted, err := adopt(f)
+	must(t, err)
+	defer adopted.Close()
+	for _, path := range []string{own, passed} {
+		c, err := net.Dial("unix", path)
+		must(t, err)
+		defer c.Close()
+		if _, _, err := c.(*net.UnixConn).WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil); !errors.Is(err, unix.EPERM) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestExposesTokens: a listener that takes tokens unencrypted from other machines is recognized.
+func TestExposesTokens(t *testing.T) {
+	for name, tt := range map[string]struct {
+		l    Listener
+		want bool
+	}{
+		"every address":       {Listener{Network: ipc.TCP, Name: "[::]:6820"}, true},
+		"one of a network":    {Listener{Network: ipc.TCP, Name: "192.0.2.1:6820"}, true},
+		"link-local":          {Listener{Network: ipc.TCP, Name: "[fe80::1%eth0]:6820"}, true},
+		"TLS":                 {Listener{Network: ipc.TCP, Name: "[::]:6821", TLS: true}, false},
+		"loopback":            {Listener{Network: ipc.TCP, Name: "127.0.0.1:6820"}, false},
+		"another of loopback": {Listener{Network: ipc.TCP, Name: "127.3.2.1:6820"}, false},
+		"IPv6's loopback":     {Listener{Network: ipc.TCP, Name: "[::1]:6820"}, false},
+		"loopback, mapped":    {Listener{Network: ipc.TCP, Name: "[::ffff:127.0.0.1]:6820"}, false},
+		"a UNIX socket":       {Listener{Network: ipc.Unix, Name: "unix:/run/s"}, false},
+	} {
+		if got := tt.l.ExposesTokens(); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

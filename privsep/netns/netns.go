@@ -1,0 +1,125 @@
+// Package netns opens and enters network namespaces that the administrator names.
+package netns
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/guard"
+	"schedrestd/privsep/thread"
+)
+
+// Space is a network namespace that is held open: what happens to its name afterwards
+// changes nothing. A nil Space is the namespace that the process was started in.
+type Space struct {
+	fd   int
+	what string // for messages
+}
+
+// Open opens the namespace that text, the value of variable, names: by a name of ip-netns(8) or a path.
+// It returns nil for "". It refuses a directory in which others could put another namespace, since the
+// namespace decides which clients can connect and which daemons are sent tokens.
+func Open(variable, text string) (*Space, error) {
+	if text == "" {
+		return nil, nil
+	}
+	what := variable + "=" + text
+	path := text
+	if !filepath.IsAbs(path) {
+		path = filepath.Join("/run/netns", text)
+	}
+	missing := func() error {
+		return errs.New(errs.NotFound, "%s: there is no network namespace %s", what, path).
+			WithHint("ip netns list shows those that have a name; ip netns add NAME makes one")
+	}
+	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: become.PrivateGroup}
+	dir, _, name, err := guard.Parent(path, guard.Rule{What: what + ": network namespace", Trust: &trust})
+	if errs.KindOf(err) == errs.NotFound {
+		return nil, missing()
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	fd, err := openIn(dir, name)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil, missing()
+	case err != nil:
+		return nil, errs.New(errs.Denied, "%s: can't open %s: %v", what, path, err).
+			WithHint("those of another process take root with CAP_SYS_PTRACE; ip netns attach NAME PID gives one a name that root alone opens")
+	}
+	if !isNetwork(fd) {
+		unix.Close(fd)
+		return nil, errs.New(errs.Invalid, "%s: %s is not a network namespace", what, path).
+			WithHint("a name that ip netns list shows, or a path as /run/netns/NAME or /proc/PID/ns/net")
+	}
+	return &Space{fd, what}, nil
+}
+
+// openIn opens name in dir. A link is followed: those of /proc are how namespaces are named there.
+func openIn(dir *os.File, name string) (fd int, err error) {
+	raw, err := dir.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	failed := raw.Control(func(at uintptr) {
+		fd, err = unix.Openat(int(at), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	})
+	return fd, errors.Join(failed, err)
+}
+
+// isNetwork tells whether fd is a network namespace.
+func isNetwork(fd int) bool {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(fd, &fs) != nil || fs.Type != unix.NSFS_MAGIC {
+		return false
+	}
+	kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE)
+	return err == nil && kind == unix.CLONE_NEWNET
+}
+
+// Close closes s. No nil Space is open.
+func (s *Space) Close() {
+	if s != nil {
+		unix.Close(s.fd)
+	}
+}
+
+// String returns the variable that named s, and its value.
+func (s *Space) String() string { return s.what }
+
+// Inside calls do on a thread in s.
+func (s *Space) Inside(do func() error) error {
+	if s == nil {
+		return do()
+	}
+	done := make(chan error)
+	go thread.Locked(func() {
+		err := s.Enter()
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	})
+	return <-done
+}
+
+// Enter moves the calling thread into s. A thread that is in it already needs no privilege.
+func (s *Space) Enter() error {
+	var here, there unix.Stat_t
+	if unix.Stat("/proc/thread-self/ns/net", &here) == nil && unix.Fstat(s.fd, &there) == nil && here.Dev == there.Dev && here.Ino == there.Ino {
+		return nil
+	}
+	err := unix.Setns(s.fd, unix.CLONE_NEWNET)
+	if errors.Is(err, unix.EPERM) {
+		return errs.New(errs.Denied, "%s: to enter another network namespace takes root with CAP_SYS_ADMIN", s.what).
+			WithHint("start as root with -u USER, or have the service manager do it: NetworkNamespacePath= in the unit of the service, and of its sockets")
+	}
+	return errs.Wrap(err, errs.Internal, "%s: enter it", s.what)
+}

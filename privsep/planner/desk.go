@@ -1,0 +1,124 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/guard"
+	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
+	"schedrestd/security"
+)
+
+// mostQuestions is how many files the program may ask for: a site may have one for each rack.
+const mostQuestions = 10_000
+
+// converse tells the program what it needs and answers it until its Plan is complete.
+func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
+	if err := channel.Send(&p.setup); err != nil {
+		return nil, io.EOF // its exit status says more
+	}
+	for _, v := range p.env[:p.setup.Variables] {
+		if err := channel.Send(&ipc.Variable{Text: v}); err != nil {
+			if _, ok := errors.AsType[*ipc.Violation](err); ok {
+				name, _, _ := strings.Cut(v, "=")
+				return nil, errs.New(errs.Invalid, "environment: the value of %s is too long", name)
+			}
+			return nil, io.EOF
+		}
+	}
+	d := desk{root: p.setup.Root}
+	var plan *ipc.WholePlan
+	for {
+		m, err := channel.Receive()
+		if err != nil {
+			return nil, err
+		}
+		switch m := m.Message.(type) {
+		case *ipc.OpenFile:
+			err = d.answer(channel, m)
+		case *ipc.Judge:
+			err = channel.Send(judgement(d.judge(m)))
+		case *ipc.NoPlan:
+			return nil, &errs.Error{Kind: errs.Kind(m.Class), Message: m.Text, Hint: m.Hint}
+		case *ipc.Plan:
+			if d.root && len(d.files) > d.judged {
+				return nil, errs.New(errs.Internal, "%s sent a plan from files that were not judged", configName)
+			}
+			plan = &ipc.WholePlan{Plan: *m}
+		case *ipc.PlanListen, *ipc.PlanSubuids:
+			_, err = plan.Add(m)
+		case *ipc.PlanSetup:
+			_, err = plan.Add(m)
+			return plan, err
+		default:
+			err = ipc.Unheard(m)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// desk opens files for one run of the program.
+type desk struct {
+	root   bool
+	asked  int
+	files  []string // configuration files that were opened
+	judged int      // of them
+}
+
+// answer answers m.
+func (d *desk) answer(channel *ipc.Channel, m *ipc.OpenFile) error {
+	if d.asked++; d.asked > mostQuestions {
+		return errs.New(errs.Internal, "%s asks for more than %d files", configName, mostQuestions)
+	}
+	f, err := d.open(m)
+	if f == nil {
+		return channel.Send(judgement(err))
+	}
+	defer f.Close()
+	return channel.Send(&ipc.OpenedFD{}, int(f.Fd()))
+}
+
+// open opens what m asks for; no file and no error is a path that exists.
+func (d *desk) open(m *ipc.OpenFile) (f *os.File, err error) {
+	switch m.What {
+	case ipc.OpenConfiguration:
+		if f, _, err = guard.Open(m.Path, guard.Configuration); err == nil {
+			d.files = append(d.files, m.Path)
+		}
+	case ipc.OpenAccounts:
+		f, _, err = guard.Open(m.Path, guard.Accounts)
+	case ipc.OpenWorker:
+		f, err = spawn.OpenWorker("", security.Identity{UID: become.Overflow, GID: become.Overflow}, d.root)
+	case ipc.OpenNothing:
+		_, err = os.Lstat(m.Path)
+	default:
+		err = fmt.Errorf("open file of kind %d", m.What)
+	}
+	return f, err
+}
+
+// judge judges the configuration files that were opened so far.
+func (d *desk) judge(m *ipc.Judge) error {
+	trust := guard.Trust{Private: become.PrivateGroup, Owners: append([]uint32{}, m.Owners...), Groups: m.Groups}
+	err := guard.Judge(d.files, guard.Configuration, trust)
+	if err == nil {
+		d.judged = len(d.files)
+	}
+	return err
+}
+
+// judgement is err as an answer.
+func judgement(err error) *ipc.Judgement {
+	if err == nil {
+		return &ipc.Judgement{OK: true}
+	}
+	return &ipc.Judgement{Failure: ipc.Fail(uint8(errs.KindOf(err)), err.Error(), errs.HintOf(err))}
+}

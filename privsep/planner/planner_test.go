@@ -1,0 +1,206 @@
+package planner
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// playConfig is a schedrestd-config that does what its first argument says, to the file that the second one names.
+func playConfig(args []string) int {
+	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
+	if err != nil {
+		return 9
+	}
+	var start *ipc.ConfigSetup
+	var env []string
+	for left := 1; left > 0; left-- {
+		m, err := channel.Receive()
+		if err != nil {
+			return 8
+		}
+		switch m := m.Message.(type) {
+		case *ipc.ConfigSetup:
+			start = m
+			left += int(m.Variables)
+		case *ipc.Variable:
+			env = append(env, m.Text)
+		}
+	}
+	ask := func(question ipc.Message) ipc.Received {
+		_ = channel.Send(question)
+		m, _ := channel.Receive()
+		return m
+	}
+	open := func() ipc.Received {
+		return ask(&ipc.OpenFile{What: ipc.OpenConfiguration, Path: args[1]})
+	}
+	judge := func() { ask(&ipc.Judge{}) }
+	var said []string
+	plan := ipc.WholePlan{Plan: ipc.Plan{Mode: ipc.ModeServe}}
+	switch args[0] {
+	case "honest":
+		m := open()
+		text := make([]byte, 100)
+		n, _ := os.NewFile(uintptr(m.FDs[0]), "").Read(text)
+		judge()
+		status, _ := os.ReadFile("/proc/self/status")
+		for line := range strings.Lines(string(status)) {
+			if strings.HasPrefix(line, "NoNewPrivs:") || strings.HasPrefix(line, "CapEff:") || strings.HasPrefix(line, "CapPrm:") {
+				said = append(said, strings.Join(strings.Fields(line), " "))
+			}
+		}
+		groups, _ := os.Getgroups()
+		said = append(said, env...)
+		said = append(said, string(text[:n]), fmt.Sprint(groups, len(os.Environ()), start.Root))
+		plan.Service.UID = uint32(os.Getuid())
+	case "unjudged":
+		open()
+	case "judged too early":
+		judge()
+		open()
+	case "asks after the plan":
+		_ = channel.Send(&plan.Plan)
+		frame := append([]byte{byte(ipc.KindOpenFile), byte(ipc.OpenConfiguration), byte(len(args[1])), 0}, args[1]...)
+		if _, err := unix.Write(ipc.ConfigFD, frame); err != nil { // which the channel would not send
+			return 6
+		}
+		time.Sleep(time.Hour) // and does not end when it is let go
+	case "asks for ever":
+		for m := open(); m.Message != nil; m = open() {
+			for _, fd := range m.FDs {
+				os.NewFile(uintptr(fd), "").Close()
+			}
+		}
+		return 0
+	case "out of order":
+		plan.Ranges = []ipc.Subuids{{First: 5, Last: 9, Owner: 1}, {First: 9, Last: 9, Owner: 2}}
+	case "says why not":
+		_ = channel.Send(&ipc.NoPlan{Failure: ipc.Fail(1, "no", "do")})
+		return 0
+	case "leaves":
+		return 7
+	}
+	for _, text := range said {
+		plan.Listen = append(plan.Listen, ipc.Listen{Text: text, Network: ipc.TCP})
+	}
+	if plan.Send(channel) != nil {
+		return 1
+	}
+	return 0
+}
+
+// binary is a copy of the test binary that every user can execute.
+var binary string
+
+func TestMain(m *testing.M) {
+	if os.Args[0] == configName {
+		os.Exit(playConfig(os.Args[1:]))
+	}
+	dir, err := os.MkdirTemp("", "planner")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	var raw []byte
+	if err == nil {
+		raw, err = os.ReadFile("/proc/self/exe")
+	}
+	if err == nil {
+		binary = filepath.Join(dir, "planner.test")
+		err = os.WriteFile(binary, raw, 0o755)
+	}
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// configuration writes a configuration file where only root's own files are trusted.
+func configuration(t *testing.T, text string, mode os.FileMode) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	path = filepath.Join(dir, "conf")
+	for _, err := range []error{os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755), os.WriteFile(path, []byte(text), mode)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// planned is what a planner makes of such a program.
+func planned(t *testing.T, again bool, args ...string) (*ipc.WholePlan, int, error) {
+	t.Helper()
+	p, err := newPlanner(binary, args, []string{"SCHED_JWT=planted", "HOME=/planted", "SLURM_CONF=x"}, os.Stdout, nil, ipc.ConfigSetup{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	p.setup.Again = again
+	return p.Plan()
+}
+
+// TestPlanner: the program has no privileges, nothing of the environment but what concerns it, and reads what root alone can.
+func TestPlanner(t *testing.T) {
+	path := configuration(t, "what root reads", 0o600)
+	plan, status, err := planned(t, false, "honest", path)
+	if err != nil || plan == nil {
+		t.Fatalf("exit status %d, %v", status, err)
+	}
+	var said []string
+	for _, l := range plan.Listen {
+		said = append(said, l.Text)
+	}
+	want := []string{"CapPrm: 0000000000000000", "CapEff: 0000000000000000", "NoNewPrivs: 1", "SCHED_JWT=planted", "SLURM_CONF=x", "what root reads"}
+	if !slices.Equal(said[:len(said)-1], want) {
+		t.Errorf("it has %q, want %q", said, want)
+	}
+	if os.Geteuid() == 0 && (said[len(said)-1] != "[] 2 true" || plan.Service.UID < 60_000) {
+		t.Errorf("as root: uid %d, groups, variables and root %s", plan.Service.UID, said[len(said)-1])
+	}
+}
+
+// TestPlannerIsHostile: a captured program gets no file after its plan, none without end, and no plan accepted
+// that breaks the rules.
+func TestPlannerIsHostile(t *testing.T) {
+	path := configuration(t, "", 0o644)
+	for _, tt := range []struct {
+		part, want string
+		root       bool
+	}{
+		{"unjudged", "not judged", true},
+		{"judged too early", "not judged", true},
+		{"asks after the plan", "not permitted while planned", false},
+		{"asks for ever", "more than 10000", false},
+		{"out of order", "out of order", false},
+	} {
+		t.Run(tt.part, func(t *testing.T) {
+			if tt.root && os.Geteuid() != 0 {
+				t.Skip("needs root, for which files must be judged")
+			}
+			plan, _, err := planned(t, false, tt.part, path)
+			if plan != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("plan %+v, %v; want %q", plan, err, tt.want)
+			}
+		})
+	}
+	if plan, status, err := planned(t, false, "leaves"); plan != nil || status != 7 || err != nil {
+		t.Errorf("one that has printed all: %v, exit status %d, %v", plan, status, err)
+	}
+	if plan, _, err := planned(t, true, "leaves"); plan != nil || err == nil {
+		t.Errorf("at a reload: %v, %v", plan, err)
+	}
+	if plan, _, err := planned(t, true, "says why not"); plan != nil || err == nil || err.Error() != "no" {
+		t.Errorf("at a reload that says why not: %v, %v", plan, err)
+	}
+}

@@ -1,0 +1,33 @@
+package spawn
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/security"
+)
+
+// CheckCapabilities refuses a root that lacks the capabilities to start and end processes of others, before
+// anything else fails for want of them.
+func CheckCapabilities() error {
+	held, err := security.Held()
+	if err != nil || os.Geteuid() != 0 {
+		return err
+	}
+	var missing []string
+	for name, number := range map[string]int{"CAP_SETUID": unix.CAP_SETUID, "CAP_SETGID": unix.CAP_SETGID, "CAP_KILL": unix.CAP_KILL} {
+		if held&security.Caps(number) == 0 {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return errs.New(errs.Denied, "root without the capabilities to start and end workers: %s missing", strings.Join(missing, ", ")).
+		WithHint("give it back (a unit's CapabilityBoundingSet=, a container's --cap-add), or start as the serving user without -u")
+}

@@ -1,0 +1,195 @@
+package spawn
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"schedrestd/ipc"
+	"schedrestd/rate"
+)
+
+// MaxLine is how much of a line of a process reaches the log, in bytes.
+const MaxLine = 2048
+
+// output writes what processes log. Their lines are not parsed: each is escaped, cut and
+// put behind the time and what the parent knows of its process, as
+//
+//	time=2026-11-22T15:04:05.000Z worker=2 worker_pid=4711 worker_uid=65534 LINE
+//
+// A process may be compromised. It can neither fill the disk at will, nor forge lines of
+// others, nor send codes to a terminal; in LINE it may claim to be another one.
+type output struct{ io.Writer }
+
+// write writes one line of a process in one call, so that lines are not mixed.
+func (o output) write(now time.Time, label, line string) {
+	_, _ = fmt.Fprintf(o, "time=%s %s%s\n", now.Format(logTime), label, line)
+}
+
+// logTime is the format of times in the log, which is slog's.
+const logTime = "2006-01-02T15:04:05.000Z07:00"
+
+// label is what the parent puts before each line of a process.
+func label(role ipc.Role, number uint32, pid int, uid uint32) string {
+	return fmt.Sprintf("%[1]s=%[2]d %[1]s_pid=%[3]d %[1]s_uid=%[4]d ", role, number, pid, uid)
+}
+
+// relay copies the lines that a process writes to its fd 2, as far as room allows.
+func (p *Process) relay(label string, out output, room *Quota) {
+	defer close(p.silent)
+	in := bufio.NewReaderSize(p.log, readAhead)
+	var missed int
+	var since time.Time
+	tell := func() {
+		if missed > 0 {
+			out.write(time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_left_out=%d`, missed))
+		}
+		missed = 0
+	}
+	for {
+		line, err := readLine(in)
+		if line != "" {
+			line, now := Printable(line), time.Now()
+			switch {
+			case room.admit(len(label)+len(line), now):
+				if missed > 0 && now.Sub(since) >= time.Second {
+					tell()
+				}
+				out.write(now, label, line)
+			case missed == 0:
+				since = now
+				fallthrough
+			default:
+				if missed++; missed%100 == 0 {
+					time.Sleep(10 * time.Millisecond) // the pipe fills, and the flood waits in the worker
+				}
+			}
+		}
+		if err != nil {
+			tell()
+			return
+		}
+	}
+}
+
+// readAhead is how much of a process's output is read at once: many lines that it wrote together.
+const readAhead = 16 << 10
+
+// readLine reads to the next line feed and keeps the first maxLine bytes.
+func readLine(in *bufio.Reader) (string, error) {
+	line, err := in.ReadSlice('\n')
+	kept := string(line[:min(len(line), MaxLine)])
+	for err == bufio.ErrBufferFull {
+		_, err = in.ReadSlice('\n')
+	}
+	if err != nil && err != io.EOF {
+		err = io.EOF // the parent closed its end
+	}
+	return strings.TrimSuffix(kept, "\n"), err
+}
+
+// Printable makes s safe for a log and a terminal: what can't be printed is escaped,
+// what is too long is cut.
+func Printable(s string) string {
+	if len(s) <= MaxLine && isPlain(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		if b.Len() >= MaxLine {
+			b.WriteString("…")
+			break
+		}
+		switch {
+		case r == unicode.ReplacementChar:
+			q := strconv.QuoteToASCII(s[i : i+1])
+			b.WriteString(q[1 : len(q)-1])
+		case !unicode.IsPrint(r):
+			q := strconv.QuoteRuneToASCII(r)
+			b.WriteString(q[1 : len(q)-1])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// isPlain tells whether s is printable ASCII, as nearly all is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// Quota is what processes that come one after another may log. It is not theirs: who is started again has what was left.
+type Quota struct {
+	mu    sync.Mutex
+	lines *rate.Bucket
+	bytes *rate.Bucket
+}
+
+// LineSize is what a line has on the average, in bytes: a request's has as many.
+const LineSize = 200
+
+func NewQuota(lines, perSecond float64) *Quota {
+	now := time.Now()
+	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
+}
+
+// admit reports whether there is room for a line of so many bytes, and takes it.
+func (q *Quota) admit(size int, now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
+}
+
+// isFull tells whether nothing is used of it any more.
+func (q *Quota) isFull(now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lines.IsFull(now) && q.bytes.IsFull(now)
+}
+
+// Quotas are those of all workers: of a user and a place in his pool.
+type Quotas struct {
+	mu   sync.Mutex
+	list map[place]*Quota
+}
+
+// place is where in the pools of a user a worker is.
+type place struct {
+	uid uint32
+	i   int
+}
+
+// mostQuotas is how many are kept before those that are full are forgotten.
+const mostQuotas = 1000
+
+// Of is the quota of the i-th worker of that user.
+func (qs *Quotas) Of(uid uint32, i int, lines, perSecond float64) *Quota {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	at := place{uid, i}
+	if q := qs.list[at]; q != nil {
+		return q
+	}
+	if len(qs.list) >= mostQuotas {
+		now := time.Now()
+		maps.DeleteFunc(qs.list, func(_ place, q *Quota) bool { return q.isFull(now) })
+	}
+	if qs.list == nil {
+		qs.list = map[place]*Quota{}
+	}
+	q := NewQuota(lines, perSecond)
+	qs.list[at] = q
+	return q
+}

@@ -1,0 +1,148 @@
+package spawn
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/guard"
+	"schedrestd/security"
+)
+
+// The files of the programs, in the directory of this one.
+const (
+	WorkerName = "schedrestd-worker"
+	KeeperName = "schedrestd-keeper"
+	stageName  = "schedrestd" // of this program, in the workers' root
+)
+
+// OpenWorker opens the worker's program once. From here on it is executed by its
+// descriptor: neither a changed file nor a changed path can put another program
+// in its place, PATH is never asked, and it starts from a directory that its own
+// uid can't enter.
+func OpenWorker(path string, who security.Identity, root bool) (*os.File, error) {
+	return OpenProgram("worker", path, WorkerName, who, root, who.UID)
+}
+
+// OpenProgram is openProgram for the program name, which is the one of what; never are those who
+// serve and must own nothing on the way.
+func OpenProgram(what, path, name string, who security.Identity, root bool, never ...uint32) (*os.File, error) {
+	if path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, errs.Wrap(err, errs.Internal, "find the directory of this program")
+		}
+		path = filepath.Join(filepath.Dir(self), name)
+	}
+	f, err := findProgram(what, path, root, never)
+	if errs.KindOf(err) == errs.NotFound {
+		return nil, errs.New(errs.NotFound, "%v", err).
+			WithHint("%s belongs beside schedrestd: make build puts both into bin", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		f.Close()
+		return nil, errs.New(errs.Invalid, "%s %s: not a regular file", what, path)
+	}
+	// Without root the program is the user's own anyway.
+	if root && !suits(st, who) {
+		defer f.Close()
+		if f, err = copyProgram(f); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// findProgram opens the file path; only root has to care who can change it.
+func findProgram(what, path string, root bool, never []uint32) (*os.File, error) {
+	if root {
+		// A captured worker that could write here would be root at the next start.
+		never = slices.DeleteFunc(slices.Clone(never), func(uid uint32) bool { return uid == 0 })
+		trust := guard.Trust{Private: become.PrivateGroup, Never: never}
+		f, _, err := guard.Open(path, guard.Rule{What: what, Run: true, Trust: &trust})
+		return f, err
+	}
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, errs.New(errs.NotFound, "%s %s: %v", what, path, err)
+	}
+	if err != nil {
+		return nil, errs.New(errs.Denied, "%s %s: %v", what, path, err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// suits tells whether the file's mode is right for the worker's identity: it may execute the
+// program and not read it. Who executes what he can read is dumpable, and until the worker
+// has said otherwise a neighbour of the same uid could trace it, or take the channel to the
+// parent out of it.
+func suits(st unix.Stat_t, who security.Identity) bool {
+	shift := 0 // the bits for others
+	switch {
+	case st.Uid == who.UID:
+		shift = 6
+	case st.Gid == who.GID:
+		shift = 3
+	}
+	bits := st.Mode >> shift & 0o7
+	return bits&0o5 == 0o1
+}
+
+// copyProgram makes a sealed copy in memory of a program that its owner alone may
+// execute, or that everybody may read. Mode 0711 keeps the worker unreadable for its
+// neighbours from its first instruction on.
+func copyProgram(from *os.File) (*os.File, error) {
+	src, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", from.Fd()))
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "read %s", from.Name())
+	}
+	defer src.Close()
+	mem, err := SealedCopy(src, from.Name(), unix.MFD_EXEC)
+	if err != nil {
+		return nil, errs.New(errs.KindOf(err), "%v", err).WithHint("chmod 0711 %s", from.Name())
+	}
+	defer mem.Close() // an open writer would make exec fail
+	if err := mem.Chmod(0o711); err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "protect the copy of %s", from.Name())
+	}
+	again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", mem.Fd()), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "open the copy of %s", from.Name())
+	}
+	return os.NewFile(uintptr(again), from.Name()), nil
+}
+
+// SealedCopy copies what src has to a memory file that nobody can change any more. how is MFD_EXEC or
+// MFD_NOEXEC_SEAL.
+func SealedCopy(src io.Reader, name string, how int) (*os.File, error) {
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate(filepath.Base(name), flags|how)
+	if err == unix.EINVAL { // a kernel before 6.3 knows neither
+		fd, err = unix.MemfdCreate(filepath.Base(name), flags)
+	}
+	if err != nil {
+		return nil, errs.New(errs.Unsupported, "copy %s to memory: %v", name, err)
+	}
+	mem := os.NewFile(uintptr(fd), name)
+	if _, err := mem.ReadFrom(src); err != nil {
+		mem.Close()
+		return nil, errs.Wrap(err, errs.Internal, "copy %s to memory", name)
+	}
+	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(mem.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		mem.Close()
+		return nil, errs.Wrap(err, errs.Internal, "seal the copy of %s", name)
+	}
+	return mem, nil
+}

@@ -1,0 +1,43 @@
+package spawn
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/security"
+)
+
+// TestWorkerCanNotReadItsProgram: whatever mode the build gave it, root executes one that
+// the serving user can execute and not read.
+func TestWorkerCanNotReadItsProgram(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("an ordinary user executes his own file")
+	}
+	const worker = 30003
+	for _, mode := range []os.FileMode{0o755, 0o700, 0o711, 0o555, 0o750} {
+		t.Run(mode.String(), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "program")
+			if err := os.WriteFile(path, []byte("#!/bin/true\n"), mode); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+			f, err := OpenWorker(path, security.Identity{UID: worker, GID: worker}, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			var st unix.Stat_t
+			if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+				t.Fatal(err)
+			}
+			if st.Uid != 0 || st.Mode&0o7777 != 0o711 {
+				t.Errorf("uid %d, mode %04o; want root's, 0711", st.Uid, st.Mode&0o7777)
+			}
+		})
+	}
+}

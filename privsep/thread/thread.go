@@ -1,0 +1,104 @@
+// Package thread runs functions on an operating system thread of their own. Namespaces,
+// capabilities, no_new_privs and the death signal of children belong to a thread, so that code
+// that depends on them has to stay on one.
+package thread
+
+import (
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Spare is how many threads the parent makes at its start. Go starts one more whenever each that it has
+// is in a system call, and ends the process when the kernel has none: so a worker that takes what the limit
+// of the service or of the user leaves would end the parent, and with it everything. Those that are idle are kept.
+//
+// Needed at one time: one that runs, two of the runtime's own, one that hears signals, the spawners', the outlet's, one for the log,
+// two for the audit log's file, two for files that are followed, and one that rereads the configuration. Those are twelve; on a busy machine
+// a call that is short keeps its thread for long.
+const Spare = 32
+
+// Reserve makes n threads, which stay.
+func Reserve(n int) {
+	var there, over sync.WaitGroup
+	end := make(chan struct{})
+	for range n {
+		there.Add(1)
+		over.Go(func() {
+			runtime.LockOSThread() // so that the next one needs another
+			defer runtime.UnlockOSThread()
+			there.Done()
+			<-end
+		})
+	}
+	there.Wait()
+	close(end)
+	over.Wait()
+}
+
+// Thread is a thread that runs one function at a time until Stop.
+type Thread struct {
+	jobs chan func()
+	over chan struct{}
+}
+
+// Start starts a thread and calls prepare on it. A thread that can't be prepared ends.
+func Start(prepare func() error) (*Thread, error) {
+	t := &Thread{make(chan func()), make(chan struct{})}
+	ready := make(chan error)
+	go Locked(func() {
+		err := prepare()
+		ready <- err
+		for err == nil {
+			select {
+			case job := <-t.jobs:
+				job()
+			case <-t.over:
+				return
+			}
+		}
+	})
+	if err := <-ready; err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Do calls job on the thread and waits for it. It reports false when the thread was stopped before.
+func (t *Thread) Do(job func()) bool {
+	done := make(chan struct{})
+	select {
+	case t.jobs <- func() { job(); close(done) }:
+		<-done
+		return true
+	case <-t.over:
+		return false
+	}
+}
+
+// Stop ends the thread, and with it the processes whose death signal depends on it. No nil Thread
+// runs.
+func (t *Thread) Stop() {
+	if t != nil {
+		close(t.over)
+	}
+}
+
+// Locked calls do on a thread that ends with it. It is not the process's first one, which never ends and by which /proc
+// says where the process is.
+func Locked(do func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		do()
+		return
+	}
+	defer runtime.UnlockOSThread()
+	beside := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(beside)
+		do()
+	}()
+	<-beside
+}
