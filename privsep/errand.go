@@ -52,7 +52,11 @@ const (
 )
 
 func newErrands(m means, c Config, setup *ipc.Setup, channel *ipc.Channel, ports uint32) *errands {
-	return &errands{setup: setup, channel: channel, outlet: m.outlet, servers: m.servers, counts: m.slots.counts, ports: ports,
+	known := m.servers
+	if !m.spawner.InUserNamespaces() {
+		known = nil // workers see it themselves
+	}
+	return &errands{setup: setup, channel: channel, outlet: m.outlet, servers: known, counts: m.slots.counts, ports: ports,
 		dials: rate.New(float64(c.DialBurst), float64(c.DialRate), time.Now()), refused: rate.New(waitBurst, waitRate, time.Now())}
 }
 

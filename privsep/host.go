@@ -41,7 +41,7 @@ type means struct {
 // newMeans has nothing yet that takes capabilities. resolver answers what the parent asks; nil is
 // none, for what serves nobody.
 func newMeans(c Config, audit *audit, resolver *supervisor) means {
-	m := means{slots: newSlots(c), pools: newPools(), names: newNamed(resolver.trySend), audit: audit, resolver: resolver}
+	m := means{slots: newSlots(c), pools: newPools(), names: newNamed(resolver.trySend), audit: audit, resolver: resolver, servers: new(servers)}
 	if resolver != nil {
 		resolver.hear, resolver.exited, resolver.accuse = m.names.hear, m.names.fail, m.pools.accuse
 		m.hello = append(m.hello, resolver.introduce)
@@ -65,12 +65,11 @@ func (m *means) begin(c Config, who service, program, keeper *os.File) (err erro
 	if m.spawner, err = spawn.New(c.spawnOptions(who, program, keeper)); err != nil {
 		return err
 	}
-	if m.spawner.InUserNamespaces() {
-		m.servers = new(servers)
-	}
 	m.spawner.Prepare(spawn.SpareNamespaces)
 	if m.resolver != nil {
-		if m.plain, err = spawn.NewPlain(c.spawnOptions(who, nil, nil)); err != nil {
+		plain := c.spawnOptions(who, nil, nil)
+		plain.Plain = true
+		if m.plain, err = spawn.New(plain); err != nil {
 			return err
 		}
 	}

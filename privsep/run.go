@@ -72,7 +72,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	thread.Reserve(thread.Spare)
 	announce(c, who, listeners)
-	signals = m.spawner.Among(signals)
+	signals = among(signals, m.spawner, c.Log)
 	sealed, err := m.spawner.ProveDeath()
 	if err != nil {
 		return err
@@ -93,8 +93,8 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	defer keys.stop()
 	err = work(signals, c, who, m, door, keys.reload)
-	if err == nil && m.spawner.InUse().Anchor.IsLost() {
-		err = errs.New(errs.Unavailable, "%s", spawn.Loss{})
+	if err == nil && m.spawner.InUse().IsLost() {
+		err = errs.New(errs.Unavailable, "%s", loss{})
 	}
 	return err
 }
@@ -136,7 +136,7 @@ func work(signals <-chan os.Signal, c Config, who service, m means, door *door, 
 
 	first := renewals.until(signals, host, secrets)
 	notify.Stopping()
-	if first == (spawn.Loss{}) {
+	if first == (loss{}) {
 		c.Log.Info("draining", "because", first.String())
 	} else {
 		c.Log.Info("draining", "signal", first.String())

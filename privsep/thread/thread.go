@@ -52,3 +52,47 @@ func Locked(do func()) {
 	}()
 	<-beside
 }
+
+// Thread is a thread of its own that runs functions, one after the other.
+type Thread struct {
+	jobs chan func()
+	over chan struct{}
+}
+
+// Start makes a thread, which first calls prepare. It does not exist when that fails.
+func Start(prepare func() error) (*Thread, error) {
+	t := &Thread{make(chan func()), make(chan struct{})}
+	ready := make(chan error)
+	go Locked(func() { // and never unlocked: it ends with what prepare did to it
+		err := prepare()
+		ready <- err
+		for err == nil {
+			select {
+			case job := <-t.jobs:
+				job()
+			case <-t.over:
+				return
+			}
+		}
+	})
+	if err := <-ready; err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Do runs job on the thread, and returns when it is done. It reports false when the
+// thread has stopped.
+func (t *Thread) Do(job func()) bool {
+	done := make(chan struct{})
+	select {
+	case t.jobs <- func() { job(); close(done) }:
+		<-done
+		return true
+	case <-t.over:
+		return false
+	}
+}
+
+// Stop ends the thread after the job that it runs.
+func (t *Thread) Stop() { close(t.over) }
