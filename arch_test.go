@@ -28,7 +28,7 @@ const module = "schedrestd/"
 var floors = [][]string{
 	{"errs", "loglevel", "model", "release", "rights", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
-	{"api", "conf", "rpc/message", "service"},
+	{"api", "conf", "privsep/admission", "rpc/message", "service"},
 	{"auth", "handlers", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
 	{"auditor", "ctld", "dbd", "keeper", "plan", "privsep", "resolver", "worker"},
@@ -49,7 +49,7 @@ var beside = map[[2]string]string{
 
 // only names everything of ours that a package may import, where floors are not strict enough.
 var only = map[string][]string{
-	"privsep":  {"become", "errs", "guard", "ipc", "notify", "penalty", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
+	"privsep":  {"become", "errs", "guard", "ipc", "notify", "penalty", "privsep/admission", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
 	"conf":     {"errs", "guard"},
 	"endpoint": {"become", "errs", "guard", "ipc", "socket"},
 	"loglevel": {}, // linked by what runs as root
@@ -71,6 +71,8 @@ var only = map[string][]string{
 	"sockdiag": {},                                     // linked by what runs as root
 	"socket":   {"errs", "guard", "rights"},
 	"typo":     {},
+
+	"privsep/admission": {"ipc", "penalty"}, // decides, and does nothing
 }
 
 // never names what a package must not import.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"schedrestd/privsep/admission"
 )
 
 // identities is a pool of one worker for each (uid, gid) that the kernel vouches for. There is a
@@ -183,7 +185,7 @@ func (h *identities) tend() {
 			h.since = time.Time{}
 		} else {
 			h.makeRoom(time.Now())
-			next = patient
+			next = admission.TickInterval
 		}
 		h.mu.Unlock()
 		timer.Reset(next)
@@ -249,7 +251,7 @@ func (h *identities) makeRoom(now time.Time) {
 	if h.since.IsZero() {
 		h.since = now
 	}
-	hurried := now.Sub(h.since) >= patient
+	hurried := now.Sub(h.since) >= admission.TickInterval
 	wanted, own := map[identity]bool{}, map[uint32]int{}
 	for _, c := range h.waiting {
 		id := identity{c.UID, c.GID}

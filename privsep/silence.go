@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/admission"
 )
 
 // listenForSilence asks each worker now and then whether it still reads, and ends one
@@ -86,7 +87,7 @@ const overdue = time.Second
 func (p *pool) excuseSilent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list []*connection
+	var list []*admission.Conn
 	answering := false
 	for _, w := range p.workers {
 		since := w.started
@@ -98,10 +99,14 @@ func (p *pool) excuseSilent() {
 			answering = true
 			continue
 		}
-		list = slices.AppendSeq(list, maps.Values(w.held))
+		for _, c := range w.held {
+			list = append(list, &c.Conn)
+		}
 	}
 	if len(p.workers) > 0 && !answering {
-		list = append(list, p.waiting...)
+		for _, c := range p.waiting {
+			list = append(list, &c.Conn)
+		}
 	}
 	p.slots.excuse(list)
 }
