@@ -28,7 +28,7 @@ const module = "schedrestd/"
 var floors = [][]string{
 	{"errs", "loglevel", "model", "release", "rights", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
-	{"api", "conf", "privsep/netns", "privsep/spawn", "proof", "rpc/message", "service"},
+	{"api", "conf", "privsep/admission", "privsep/netns", "privsep/spawn", "proof", "rpc/message", "service"},
 	{"auth", "handlers", "privsep/dial", "privsep/inetd", "privsep/listen", "privsep/planner", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
 	{"auditor", "ctld", "dbd", "keeper", "plan", "privsep", "resolver", "worker"},
@@ -50,36 +50,37 @@ var beside = map[[2]string]string{
 
 // only names everything of ours that a package may import, where floors are not strict enough.
 var only = map[string][]string{
-	"privsep":         {"become", "errs", "guard", "ipc", "notify", "penalty", "privsep/dial", "privsep/inetd", "privsep/listen", "privsep/spawn", "privsep/thread", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
-	"privsep/dial":    {"become", "ipc", "privsep/netns", "privsep/thread", "rate", "sockdiag"},
-	"privsep/inetd":   {"become", "errs", "ipc", "privsep/dial", "privsep/spawn", "security", "sockdiag"},
-	"privsep/listen":  {"become", "errs", "ipc", "notify", "privsep/netns", "rights", "sockdiag", "socket"},
-	"privsep/netns":   {"become", "errs", "guard", "privsep/thread"},
-	"privsep/planner": {"become", "errs", "guard", "ipc", "privsep/spawn", "privsep/thread", "security"},
-	"privsep/spawn":   {"become", "errs", "guard", "ipc", "privsep/thread", "rate", "security"},
-	"privsep/thread":  {},
-	"conf":            {"errs", "guard"},
-	"endpoint":        {"become", "errs", "guard", "ipc", "socket"},
-	"loglevel":        {}, // linked by what runs as root
-	"plan":            {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "plugin", "release", "security", "typo"},
-	"auth":            {"errs", "guard", "hmackey"},
-	"guard":           {"errs"},
-	"hmackey":         {},
-	"http1":           {}, // judged on its own
-	"ipc":             {},
-	"notify":          {}, // linked by what runs as root
-	"penalty":         {}, // linked by what runs as root
-	"rate":            {},
-	"plugin":          {"errs"},
-	"proof":           {"ipc", "security"},                                      // runs as workers do
-	"keeper":          {"hmackey", "ipc", "rate", "security"},                   // holds keys
-	"resolver":        {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
-	"service":         {"ipc", "security"},
-	"auditor":         {"ipc", "rate", "security", "service"}, // writes what workers say
-	"rights":          {},                                     // linked by what runs as root
-	"sockdiag":        {},                                     // linked by what runs as root
-	"socket":          {"errs", "guard", "rights"},
-	"typo":            {},
+	"privsep":           {"become", "errs", "guard", "ipc", "notify", "penalty", "privsep/admission", "privsep/dial", "privsep/inetd", "privsep/listen", "privsep/spawn", "privsep/thread", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
+	"privsep/admission": {"ipc", "penalty"},                                                                                                                                                                                                     // decides, and does nothing
+	"privsep/dial":      {"become", "ipc", "privsep/netns", "privsep/thread", "rate", "sockdiag"},
+	"privsep/inetd":     {"become", "errs", "ipc", "privsep/dial", "privsep/spawn", "security", "sockdiag"},
+	"privsep/listen":    {"become", "errs", "ipc", "notify", "privsep/netns", "rights", "sockdiag", "socket"},
+	"privsep/netns":     {"become", "errs", "guard", "privsep/thread"},
+	"privsep/planner":   {"become", "errs", "guard", "ipc", "privsep/spawn", "privsep/thread", "security"},
+	"privsep/spawn":     {"become", "errs", "guard", "ipc", "privsep/thread", "rate", "security"},
+	"privsep/thread":    {},
+	"conf":              {"errs", "guard"},
+	"endpoint":          {"become", "errs", "guard", "ipc", "socket"},
+	"loglevel":          {}, // linked by what runs as root
+	"plan":              {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "plugin", "release", "security", "typo"},
+	"auth":              {"errs", "guard", "hmackey"},
+	"guard":             {"errs"},
+	"hmackey":           {},
+	"http1":             {}, // judged on its own
+	"ipc":               {},
+	"notify":            {}, // linked by what runs as root
+	"penalty":           {}, // linked by what runs as root
+	"rate":              {},
+	"plugin":            {"errs"},
+	"proof":             {"ipc", "security"},                                      // runs as workers do
+	"keeper":            {"hmackey", "ipc", "rate", "security"},                   // holds keys
+	"resolver":          {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
+	"service":           {"ipc", "security"},
+	"auditor":           {"ipc", "rate", "security", "service"}, // writes what workers say
+	"rights":            {},                                     // linked by what runs as root
+	"sockdiag":          {},                                     // linked by what runs as root
+	"socket":            {"errs", "guard", "rights"},
+	"typo":              {},
 }
 
 // never names what a package must not import.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -66,16 +68,76 @@ func TestPortal(t *testing.T) {
 	eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.log(), "SCHEDRESTD_EXEMPT=127.0.0.0/8") })
 }
 
-// TestKilledWorkers: nobody pays for workers that were killed, whatever they were doing.
+// TestPortalOfFifty: behind one address, one of fifty users retries an expired token, again and again. The
+// others, each with a connection that is kept, are never refused.
+func TestPortalOfFifty(t *testing.T) {
+	l := newLab(t)
+	a := admitting(t, l)
+	expired := l.expired(t, 1)[0]
+	retries, pause := 300, time.Duration(0)
+	if os.Getenv("PORTAL_SECONDS") != "" { // as a portal does it
+		pause = time.Second
+		_, err := fmt.Sscan(os.Getenv("PORTAL_SECONDS"), &retries)
+		must(t, err)
+	}
+	over := make(chan struct{})
+	var others sync.WaitGroup
+	var served atomic.Int64
+	for range 49 {
+		c := source(t, self, true)
+		others.Go(func() {
+			for {
+				if status, _ := a.ask(c); status != http.StatusOK {
+					t.Errorf("another user: %d", status)
+					return
+				}
+				served.Add(1)
+				select {
+				case <-over:
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		})
+	}
+	c := source(t, self, true)
+	for i := range retries {
+		if status, _ := a.ask(c, expired); status != http.StatusUnauthorized {
+			t.Errorf("retry %d: %d", i, status)
+			break
+		}
+		time.Sleep(pause)
+	}
+	close(over)
+	others.Wait()
+	t.Logf("%d retries; %d requests of the others were served", retries, served.Load())
+	if log := a.log(); strings.Contains(log, "source blocked") || strings.Contains(log, "closed unserved") {
+		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
+	}
+}
+
+// TestKilledWorkers: no client pays for workers that were killed, whatever they were doing, and certainly not one
+// that has many connections at rest.
 func TestKilledWorkers(t *testing.T) {
 	a := admitting(t, newLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
-	for range 3 {
+	busy := func() {
 		c, err := net.Dial("tcp", a.address)
 		must(t, err)
-		defer c.Close()
+		t.Cleanup(func() { c.Close() })
 		fmt.Fprintf(c, "POST /sched/v0.0.43/job/submit HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n", a.lab.userToken)
 		if text, err := io.ReadAll(io.LimitReader(c, 12)); err != nil || string(text) != "HTTP/1.1 100" {
 			t.Fatalf("%v: %q", err, text)
+		}
+	}
+	for range 3 {
+		for range 40 {
+			c := source(t, self, true)
+			if status, _ := a.ask(c); status != http.StatusOK {
+				t.Fatalf("one that rests then: %d", status)
+			}
+		}
+		for range 10 {
+			busy()
 		}
 		before := strings.Count(a.log(), `msg="worker died"`)
 		workers := a.workers()

@@ -1,21 +1,17 @@
 package penalty
 
-import (
-	"hash/maphash"
-	"sync"
-)
+import "hash/maphash"
 
 // Memory remembers which credentials were rejected, so that a client that tries
 // the same one again and again is not taken for one that guesses. Alternating
 // between credentials gains a guesser nothing: each new one counts once.
 //
 // It holds hashes with a key of its own, and a bounded number of them. In a full
-// memory a new one displaces any other, which then counts once more.
+// memory a new one displaces any other, which then counts once more. Its caller
+// provides a lock where it needs one.
 type Memory struct {
 	seed maphash.Seed
 	size int
-
-	mu   sync.Mutex
 	seen map[uint64]struct{}
 }
 
@@ -27,8 +23,6 @@ func NewMemory(size int) *Memory {
 // Add remembers a credential by its hash, and reports whether it is a new one.
 func (m *Memory) Add(credential uint64) bool {
 	key := maphash.Comparable(m.seed, credential)
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if _, ok := m.seen[key]; ok {
 		return false
 	}

@@ -10,14 +10,12 @@
 // holds for each debt. A portal that owes a little for one user's mistakes and
 // a little for another's is not blocked for the sum.
 //
-// The package asks no clock, and knows neither who is exempt nor what a source is. The way in is New.
+// The package asks no clock, takes no lock, and knows neither which sources are
+// exempt nor what a source is. The way in is New.
 // Memory tells a credential that is tried again from another guess.
 package penalty
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // Kind is a kind of offence.
 type Kind uint8
@@ -47,7 +45,6 @@ type Table[S comparable] struct {
 	rules Rules
 	size  int
 
-	mu      sync.Mutex
 	list    map[account[S]]*debt
 	evicted uint64
 }
@@ -79,8 +76,6 @@ func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, be
 	if t == nil || t.rules.Cost[kind] <= 0 {
 		return 0, false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	a := account[S]{s, kind}
 	d := t.list[a]
 	switch {
@@ -108,8 +103,6 @@ func (t *Table[S]) Wait(now time.Time, s S) (longest time.Duration) {
 	if t == nil {
 		return 0
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	for kind := range Kinds {
 		a := account[S]{s, kind}
 		d := t.list[a]
@@ -131,8 +124,6 @@ func (t *Table[S]) Len() (debts int, evicted uint64) {
 	if t == nil {
 		return 0, 0
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	return len(t.list), t.evicted
 }
 
@@ -140,7 +131,7 @@ func (t *Table[S]) Len() (debts int, evicted uint64) {
 // work that anybody with many addresses could make.
 const sample = 64
 
-// room forgets one of those who owe least when the table is full; t.mu is held. So who comes with ever
+// room forgets one of those who owe least when the table is full. So who comes with ever
 // new addresses forgives himself, and not those who wait.
 func (t *Table[S]) room(now time.Time) {
 	if len(t.list) < t.size {

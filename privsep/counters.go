@@ -22,7 +22,6 @@ func (c *count) LogValue() slog.Value { return slog.Uint64Value(c.n.Load()) }
 // counters is what happened since the start, as far as the parent sees it.
 type counters struct {
 	accepted count // connections
-	parked   count // … that had to wait for a slot
 
 	// Turned away, by the answer: none, since the kernel does not say who it is; 403; 429, its source has to wait; 503.
 	nameless, forbidden, paused, unserved count
@@ -63,19 +62,18 @@ func (a accounts) show() {
 // counters is of connections and of those who served them.
 func (s *slots) counters() []any {
 	s.mu.Lock()
-	held, parked, from := s.size-s.free+s.excused, s.total, len(s.count)
+	a := s.state.Stats()
 	s.mu.Unlock()
-	c, p := s.counts, s.penalties
-	debts, forgotten := p.table.Len()
+	c := s.counts
 	return []any{
 		"connections", slog.GroupValue(
-			slog.Any("accepted", &c.accepted), slog.Int("held", held), slog.Int("most", s.size),
-			slog.Any("had_to_park", &c.parked), slog.Int("parked", parked), slog.Int("sources", from)),
+			slog.Any("accepted", &c.accepted), slog.Int("held", a.Held), slog.Int("most", a.Slots),
+			slog.Uint64("had_to_park", a.Parked), slog.Int("parked", a.Waiting), slog.Int("sources", a.Sources)),
 		"turned_away", slog.GroupValue(
 			slog.Any("nameless", &c.nameless), slog.Any("forbidden", &c.forbidden), slog.Any("paused", &c.paused), slog.Any("unavailable", &c.unserved)),
 		"penalties", slog.GroupValue(
-			slog.Any("auth", &p.kinds[penalty.Auth]), slog.Any("malformed", &p.kinds[penalty.Malformed]), slog.Any("crash", &p.kinds[penalty.Crash]),
-			slog.Any("pauses", &p.pauses), slog.Int("debts", debts), slog.Uint64("forgotten", forgotten)),
+			slog.Uint64("auth", a.Offences[penalty.Auth]), slog.Uint64("malformed", a.Offences[penalty.Malformed]), slog.Uint64("crash", a.Offences[penalty.Crash]),
+			slog.Uint64("pauses", a.Blocked), slog.Int("debts", a.Debts), slog.Uint64("forgotten", a.Forgotten)),
 		"workers", slog.GroupValue(
 			slog.Any("born", &c.born), slog.Any("done", &c.done), slog.Any("died", &c.died), slog.Any("killed", &c.killed), slog.Any("caged", &c.caged)),
 		"errands", slog.GroupValue(

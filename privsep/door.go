@@ -85,7 +85,7 @@ func (d *door) accept(l *listen.Listener) {
 // ended some, and a connection would have to give way for nothing.
 func (d *door) hesitate(l *listen.Listener) {
 	for range 2 {
-		if d.slots.hesitates() && l.Wait() == nil {
+		if d.slots.isFull() && l.Wait() == nil {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -98,16 +98,13 @@ func (d *door) admit(fd int, l *listen.Listener, peer unix.Sockaddr) {
 	facts, err := l.Facts(fd, peer)
 	c := &connection{Connection: facts, fd: fd}
 	if err != nil {
-		d.slots.turnAway(c, 0, err.Error())
+		d.slots.turnAway(c, 0, 0, err.Error())
 		return
 	}
-	addr, a := sockdiag.AddrPort(peer).Addr(), &d.slots.penalties.admission
-	c.source = d.owners.sourceOf(addr, l.ClientUID(fd, addr, facts))
-	c.proxy = a.Speaks(addr, facts.UID)
-	if c.exempt = c.proxy || a.Exempts(addr); d.slots.penalties.wait(c) > 0 {
-		d.slots.turnAway(c, statusTooMany, "its source offended too often, and has to wait")
-		return
-	}
+	addr, rules := sockdiag.AddrPort(peer).Addr(), &d.slots.rules
+	c.Source = d.owners.sourceOf(addr, l.ClientUID(fd, addr, facts))
+	c.Proxy = rules.Speaks(addr, facts.UID)
+	c.Exempt = c.Proxy || rules.Exempts(addr)
 	if d.slots.enter(c) {
 		d.host.take(c)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -241,127 +240,6 @@ func TestCapturedWorkerGivesNoWay(t *testing.T) {
 			stillOpen(t, c, "the captured worker's connection")
 		}
 	}
-}
-
-// TestOldestIsAsked: of those that rest the one that has done so longest goes first, one for each
-// that waits; and one that was asked and stayed is followed by others.
-func TestOldestIsAsked(t *testing.T) {
-	s, list, next := five(t, 5, 1)
-	for _, i := range []int{3, 1, 2} {
-		s.report(list[i], ipc.Resting)
-	}
-	first := comes(s, 2)
-	next(3)
-	s.end(list[3])
-	comes(s, 2)
-	next(1)
-	s.insistNow() // 1 is there still
-	next(2)
-	s.insistNow() // none is left that rests: those that are busy, oldest first
-	next(0)
-	if s.report(list[2], ipc.Resting) {
-		t.Error("what was known was taken for news")
-	}
-	if !first.held {
-		t.Error("a slot was freed, and the one that waited has none")
-	}
-}
-
-// TestAskedBefore: one that was asked before, stayed, and goes at last makes no room for another to be asked: one that waits gets one at a time.
-func TestAskedBefore(t *testing.T) {
-	s, list, next := five(t, 5, 1)
-	for _, c := range list[:4] {
-		s.report(c, ipc.Resting)
-	}
-	comes(s, 2)
-	next(0)
-	s.insistNow() // 0 is there still
-	next(1)
-	s.forgetOne(list[0])
-	s.report(list[4], ipc.Resting)
-	if list[2].asked {
-		t.Error("another is asked for one that waits")
-	}
-	s.forgetOne(list[1])
-	s.report(list[4], ipc.Waiting)
-	next(2)
-}
-
-// TestCrowdGivesWay: for a client of another source, the source that has most of the slots gives
-// way at once, although its connections are busy; and for one of its own nothing is asked of others at once.
-func TestCrowdGivesWay(t *testing.T) {
-	s, list, next := five(t, 4, 1)
-	s.report(list[4], ipc.Resting) // the only one of source 2
-	comes(s, 1)
-	comes(s, 3)
-	next(0)
-	s.end(list[0])
-	if s.taken() != 5 || s.count[source{uid: 3, local: true}] != 1 {
-		t.Errorf("%d slots are taken: %v", s.taken(), s.count)
-	}
-	if list[4].asked {
-		t.Error("a source that has one slot was asked for a client of one that has four")
-	}
-}
-
-// TestExcusedGiveNoWay: the end of a connection whose slot others have makes no room, and none is asked for that.
-func TestExcusedGiveNoWay(t *testing.T) {
-	s, list, next := five(t, 5, 1)
-	for _, c := range list {
-		s.report(c, ipc.Resting)
-	}
-	s.excuse(list[:2])
-	for range 2 {
-		if !comes(s, 2).held {
-			t.Error("the slot of a silent worker's connection can't be had")
-		}
-	}
-	comes(s, 3)
-	next(2)
-}
-
-// five is five slots, of which so many are taken by each source in turn, from 1 on; and what waits until their worker is asked for one of them.
-func five(t *testing.T, of ...int) (s *slots, list []*connection, next func(want uint64)) {
-	t.Helper()
-	s = newSlots(Config{Connections: 5, Log: slog.New(slog.DiscardHandler)})
-	s.admit = func(*connection) {}
-	s.watching = true // the test is the clock
-	ours, peer := channelTo(t, ipc.Worker)
-	w := &worker{Process: &spawn.Process{Channel: ours}}
-	for i, n := range of {
-		for range min(n, 5-len(list)) {
-			c := comes(s, uint32(i+1))
-			c.worker, c.ID = w, uint64(len(list))
-			s.hold(c)
-			list = append(list, c)
-		}
-	}
-	return s, list, func(want uint64) {
-		t.Helper()
-		m, err := peer.Receive()
-		if y, ok := m.Message.(*ipc.Yield); err != nil || !ok || y.ID != want {
-			t.Fatalf("asked %+v, %v; want %d", m.Message, err, want)
-		}
-	}
-}
-
-// comes is a connection of that uid that comes.
-func comes(s *slots, uid uint32) *connection {
-	c := &connection{source: source{uid: uid, local: true}, fd: -1}
-	s.enter(c)
-	return c
-}
-
-func (s *slots) insistNow() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.insist()
-}
-
-func (s *slots) forgetOne(c *connection) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forget(c)
 }
 
 // channelTo is a channel of the parent's to such a process, and its other end, both as far as serving.

@@ -8,30 +8,19 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/admission"
 	"schedrestd/rights"
 )
 
 // connection is one that was accepted.
 type connection struct {
 	ipc.Connection
-	fd      int         // the parent's copy; -1 once the worker has said Taken
-	tries   int         // workers it was given to
-	late    *time.Timer // ends its time in the queue
-	source  source
-	exempt  bool   // has no penalties, and no share
-	proxy   bool   // is a trusted proxy's; --max-per-source does not bound it
-	held    bool   // has a slot
-	excused bool   // … and its slot was given to others
-	came    uint64 // when it began to wait for a slot, as a number
+	admission.Conn // its state is guarded by mu of slots
 
-	// What slots know of it, while a worker has it.
-	worker        *worker
-	stage         ipc.Stage
-	in            *line
-	before, after *connection
-	round         int       // of the last time it was asked to give way
-	asked         bool      // and has done nothing since
-	urged         time.Time // when it was first asked, for its user's room
+	fd     int         // the parent's copy; -1 once the worker has said Taken
+	tries  int         // workers it was given to
+	late   *time.Timer // ends its time in the queue of its pool
+	worker *worker     // that has it
 }
 
 // peer is who is at the other end, for the log.
@@ -199,7 +188,7 @@ func (p *pool) taken(w *worker, id uint64) error {
 	}
 	rights.Close(c.fd)
 	c.fd = -1
-	p.slots.hold(c)
+	p.slots.taken(c)
 	p.dequeue()
 	return nil
 }
@@ -251,13 +240,12 @@ func errNotHeld(what string, id uint64) error {
 
 func errTooOften(what string) error { return fmt.Errorf("it said %s too often", what) }
 
-// suspects are the connections that w was answering; p.mu is held. One of their clients may be why it died.
-func (p *pool) suspects(w *worker) (list []*connection) {
-	p.slots.mu.Lock()
-	defer p.slots.mu.Unlock()
+// suspects returns the connections that w had taken; p.mu is held. One of their clients
+// may be why it crashed.
+func (p *pool) suspects(w *worker) (list []*admission.Conn) {
 	for _, c := range w.held {
-		if c.fd < 0 && c.stage == ipc.Answering {
-			list = append(list, c)
+		if c.fd < 0 {
+			list = append(list, &c.Conn)
 		}
 	}
 	return list

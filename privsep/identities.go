@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/privsep/admission"
 	"schedrestd/privsep/spawn"
 )
 
@@ -177,7 +178,7 @@ func (h *identities) tend() {
 			h.since = time.Time{}
 		} else {
 			h.makeRoom(time.Now())
-			next = patient
+			next = admission.TickInterval
 		}
 		h.mu.Unlock()
 		timer.Reset(next)
@@ -243,7 +244,7 @@ func (h *identities) makeRoom(now time.Time) {
 	if h.since.IsZero() {
 		h.since = now
 	}
-	hurried := now.Sub(h.since) >= patient
+	hurried := now.Sub(h.since) >= admission.TickInterval
 	wanted, own := map[identity]bool{}, map[uint32]int{}
 	for _, c := range h.waiting {
 		id := identity{c.UID, c.GID}

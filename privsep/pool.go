@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/admission"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -313,7 +312,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	switch {
 	case w.Caged:
 		p.slots.counts.caged.add(1)
-		p.slots.penalties.crashed(suspects)
+		p.slots.crashed(suspects)
 		if !closed {
 			attrs = append(attrs, "because", why)
 		}
@@ -326,7 +325,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		err = errs.New(errs.Unavailable, "a worker was ended: %s", ending)
 	case !closed:
 		p.slots.counts.killed.add(1)
-		p.slots.penalties.crashed(suspects)
+		p.slots.crashed(suspects)
 		attrs = append(attrs, "because", why)
 		if errs.KindOf(why) == errs.Denied { // it refuses to serve, which is no breach
 			p.complain(slog.LevelError, "worker was killed", attrs...)
@@ -340,7 +339,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 	default:
 		p.slots.counts.died.add(1)
 		if w.Crashed {
-			p.slots.penalties.crashed(suspects)
+			p.slots.crashed(suspects)
 		}
 		p.complain(slog.LevelError, "worker died", attrs...)
 		err = errs.New(errs.Internal, "a worker died before it was ready: %s", status).
@@ -372,12 +371,14 @@ func (p *pool) eachHeld(do func(worker uint32, c *connection)) {
 	}
 }
 
-// connections are those that its workers have.
-func (p *pool) connections() (list []*connection) {
+// connections returns those that its workers have.
+func (p *pool) connections() (list []*admission.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.workers {
-		list = slices.AppendSeq(list, maps.Values(w.held))
+		for _, c := range w.held {
+			list = append(list, &c.Conn)
+		}
 	}
 	return list
 }

@@ -18,6 +18,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/become"
 	"schedrestd/ipc"
+	"schedrestd/privsep/admission"
 	"schedrestd/privsep/spawn"
 )
 
@@ -189,7 +190,7 @@ func TestMaxConnections(t *testing.T) {
 	select {
 	case err := <-answered:
 		t.Errorf("a fourth connection was served beside three: %v", err)
-	case <-time.After(3 * patient): // they were asked to give way, and did not
+	case <-time.After(3 * admission.TickInterval): // they were asked to give way, and did not
 	}
 	held[0].Close()
 	if err := <-answered; err != nil {

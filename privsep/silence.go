@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/admission"
 	"schedrestd/privsep/spawn"
 )
 
@@ -87,7 +88,7 @@ const overdue = time.Second
 func (p *pool) excuseSilent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list []*connection
+	var list []*admission.Conn
 	answering := false
 	for _, w := range p.workers {
 		since := w.Started
@@ -99,10 +100,14 @@ func (p *pool) excuseSilent() {
 			answering = true
 			continue
 		}
-		list = slices.AppendSeq(list, maps.Values(w.held))
+		for _, c := range w.held {
+			list = append(list, &c.Conn)
+		}
 	}
 	if len(p.workers) > 0 && !answering {
-		list = append(list, p.waiting...)
+		for _, c := range p.waiting {
+			list = append(list, &c.Conn)
+		}
 	}
 	p.slots.excuse(list)
 }

@@ -1,36 +1,36 @@
 package privsep
 
 import (
-	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"schedrestd/ipc"
+	"schedrestd/penalty"
+	"schedrestd/privsep/admission"
 	"schedrestd/privsep/spawn"
 	"schedrestd/rights"
 )
 
-// slots counts the connections that are being handled, over all pools, and decides which
-// of those that wait is next, and which give way for it (giving).
+// slots carries out what package admission decides about the connections of all pools.
 type slots struct {
-	log     *slog.Logger
-	patient time.Duration     // for how long a connection that has too many of its source before it waits
-	admit   func(*connection) // serves one that waited, and has a slot now
-	silent  func()            // looks for workers that do not answer; see pool.excuse
+	log    *slog.Logger
+	admit  func(*connection) // serves one that waited, and has a slot now
+	silent func()            // looks for workers that do not answer; see pool.excuseSilent
+	rules  ipc.Admission
 
-	unserved  *tally // connections that were closed so
-	counts    *counters
-	quotas    spawn.Quotas  // of what workers log
-	number    atomic.Uint64 // of the last connection
-	penalties *penalties
+	unserved *tally // connections that were closed so
+	blocked  *tally // sources
+	counts   *counters
+	quotas   spawn.Quotas  // of what workers log
+	number   atomic.Uint64 // of the last connection
 
-	mu sync.Mutex // guards what follows, and what a connection has of it; the last lock that is taken
-	shares
-	giving
-	watching bool          // tick is on its way
-	next     []*connection // that have been given a slot and are to be admitted, in this order
-	closed   bool
+	mu      sync.Mutex // guards what follows; the last lock that is taken
+	state   *admission.State
+	ticking bool          // tick is on its way
+	next    []*connection // that have been given a slot and are to be admitted, in this order
 }
 
 // mostWaiting bounds the connections that are accepted and wait, as net.core.somaxconn
@@ -39,113 +39,44 @@ type slots struct {
 const mostWaiting = 4096
 
 func newSlots(c Config) *slots {
-	s := &slots{log: c.Log, patient: c.HandLimit, unserved: newTally(), counts: new(counters), penalties: newPenalties(c.Setup.Admission, c.Log),
-		silent: func() {}, shares: newShares(c.Connections, c.PerSource, c.waiting())}
-	s.round = 1
-	return s
+	a := c.Setup.Admission
+	return &slots{log: c.Log, rules: a, silent: func() {}, unserved: newTally(), blocked: newTally(), counts: new(counters),
+		state: admission.New(admission.Config{Slots: c.Connections, PerSource: c.PerSource, Waiting: c.waiting(), Patience: c.HandLimit,
+			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
+				penalty.Auth: a.Auth, penalty.Malformed: a.Malformed, penalty.Crash: a.Crash}}})}
 }
 
 // enter gives c a slot, has it wait, or turns it away. It reports whether c has a slot.
 func (s *slots) enter(c *connection) bool {
+	c.Ref = c
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		s.turnAway(c, statusUnavailable, stopping)
-		return false
-	}
-	what, evicted := s.shares.enter(c)
-	if what == parked {
-		if s.isFull(c) {
-			c.late = time.AfterFunc(s.patient, func() { s.expire(c) })
-		}
-		s.press()
-		if s.wantsOwn(c) {
-			s.pressSource(c)
-		}
-		if !s.watching {
-			s.watching = true
-			time.AfterFunc(patient, s.tick)
-		}
-	}
+	list := s.state.Arrived(time.Now(), &c.Conn)
+	s.watch()
 	s.mu.Unlock()
-	switch what {
-	case parked:
-		s.counts.parked.add(1)
-	case refused:
-		evicted = c
+	if len(list) == 1 && list[0].Do == admission.Admit {
+		return true
 	}
-	if evicted != nil {
-		if evicted.late != nil {
-			evicted.late.Stop()
-		}
-		s.turnAway(evicted, statusUnavailable, "too many connections of its source wait")
-	}
-	return what == entered
+	s.carryOut(list)
+	return false
 }
 
-// expire turns away a connection that waited too long for others of its source.
-func (s *slots) expire(c *connection) {
+// happened reports an event to the state, and carries out what that decides.
+// Connections are admitted by another goroutine, because the caller may hold the lock
+// of its pool.
+func (s *slots) happened(event func(*admission.State) []admission.Decision) {
 	s.mu.Lock()
-	there := s.unpark(c)
-	s.mu.Unlock()
-	if there {
-		s.turnAway(c, statusUnavailable, fmt.Sprintf("its source has %d connections, and none ended within %s", s.limit, s.patient))
-	}
-}
-
-// patient is how long a connection waits for a slot before those that are being answered are asked to give way.
-const patient = 200 * time.Millisecond
-
-// tick presses others for as long as connections wait.
-func (s *slots) tick() {
-	s.silent()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.watching = s.total > 0; s.watching {
-		s.insist()
-		time.AfterFunc(patient, s.tick)
-	}
-}
-
-// hesitates reports whether no slot is free, as far as is known, and no connection waits.
-func (s *slots) hesitates() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.free <= 0 && s.total == 0
-}
-
-// end takes back what c holds, and admits the connections that are next.
-func (s *slots) end(c *connection) {
-	s.mu.Lock()
-	s.forget(c)
-	s.leave(c)
-	s.advance()
-	s.mu.Unlock()
-}
-
-// excuse gives the slots of list to others.
-func (s *slots) excuse(list []*connection) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range list {
-		s.shares.excuse(c)
-	}
-	s.advance()
-}
-
-// advance admits those that can have a slot now; s.mu is held. It does so by a goroutine of
-// its own, because the caller may hold the lock of its pool.
-func (s *slots) advance() {
 	idle := len(s.next) == 0
-	for c := s.pick(); c != nil; c = s.pick() {
-		if c.late != nil {
-			c.late.Stop()
+	list := event(s.state)
+	for _, d := range list {
+		if d.Do == admission.Admit {
+			s.next = append(s.next, d.Conn.Ref.(*connection))
 		}
-		s.next = append(s.next, c)
 	}
 	if idle && len(s.next) > 0 {
 		go s.admitNext()
 	}
+	s.mu.Unlock()
+	s.carryOut(list)
 }
 
 func (s *slots) admitNext() {
@@ -160,47 +91,132 @@ func (s *slots) admitNext() {
 	}
 }
 
-// close turns away the connections that wait, and those that come.
-func (s *slots) close() {
-	s.mu.Lock()
-	s.closed = true
-	var list []*connection
-	for _, queue := range s.waiting {
-		list = append(list, queue...)
-	}
-	clear(s.waiting)
-	s.total = 0
-	s.mu.Unlock()
-	for _, c := range list {
-		if c.late != nil {
-			c.late.Stop()
+// carryOut carries out decisions other than those to admit. A worker that does not read
+// its channel is not told: others are asked in the next round, and its slots go to
+// others when it stays silent.
+func (s *slots) carryOut(list []admission.Decision) {
+	for _, d := range list {
+		c := d.Conn.Ref.(*connection)
+		switch d.Do {
+		case admission.Refuse:
+			if d.Why == admission.Blocked {
+				s.turnAway(c, statusTooMany, d.Wait, d.Why.String())
+			} else {
+				s.turnAway(c, statusUnavailable, 0, d.Why.String())
+			}
+		case admission.Yield:
+			_ = c.worker.Channel.TrySend(&ipc.Yield{ID: c.ID})
+		case admission.Pause:
+			_ = c.worker.Channel.TrySend(&ipc.Pause{ID: c.ID, Seconds: seconds(d.Wait)})
+		case admission.Report:
+			if total, ok := s.blocked.add(); ok {
+				s.log.Warn("source blocked", "source", c.Source.String(), "listener", c.Listener,
+					"last", d.Offence.String(), "pause", d.Wait, "pauses_so_far", total, "hint", c.exemption())
+			}
 		}
-		s.turnAway(c, statusUnavailable, stopping)
 	}
 }
 
+// watch has tick called while connections wait; s.mu is held.
+func (s *slots) watch() {
+	if s.state.Waiting() && !s.ticking {
+		s.ticking = true
+		time.AfterFunc(admission.TickInterval, s.tick)
+	}
+}
+
+func (s *slots) tick() {
+	s.silent()
+	s.happened(func(a *admission.State) []admission.Decision {
+		list := a.Tick(time.Now())
+		s.ticking = false
+		s.watch()
+		return list
+	})
+}
+
+// isFull reports whether the next connection makes others give way, as far as is known.
+func (s *slots) isFull() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.IsFull()
+}
+
+// taken notes that a worker has c.
+func (s *slots) taken(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Taken(&c.Conn)
+}
+
+// report notes how far c has come. It reports false when that was known.
+func (s *slots) report(c *connection, stage ipc.Stage) (changed bool) {
+	s.happened(func(a *admission.State) (list []admission.Decision) {
+		list, changed = a.Progress(&c.Conn, stage)
+		return list
+	})
+	return changed
+}
+
+// end takes back what c holds.
+func (s *slots) end(c *connection) {
+	s.happened(func(a *admission.State) []admission.Decision { return a.Left(&c.Conn) })
+}
+
+// excuse gives the slots of silent workers' connections to others.
+func (s *slots) excuse(list []*admission.Conn) {
+	s.happened(func(a *admission.State) []admission.Decision { return a.Silent(list) })
+}
+
+// urge asks a worker's connections to give way, because its room is needed.
+func (s *slots) urge(list []*admission.Conn, busy bool, now time.Time) (coming, stubborn bool) {
+	s.happened(func(a *admission.State) (decided []admission.Decision) {
+		decided, coming, stubborn = a.Urge(now, list, busy)
+		return decided
+	})
+	return coming, stubborn
+}
+
+// offend notes what c's client did.
+func (s *slots) offend(c *connection, kind penalty.Kind, credential uint64) {
+	s.happened(func(a *admission.State) []admission.Decision { return a.Offence(time.Now(), &c.Conn, kind, credential) })
+}
+
+// crashed notes that a worker crashed that had taken the connections in list.
+func (s *slots) crashed(list []*admission.Conn) {
+	s.happened(func(a *admission.State) []admission.Decision { return a.Crash(time.Now(), list) })
+}
+
+// close turns away the connections that wait, and those that come.
+func (s *slots) close() { s.happened((*admission.State).Close) }
+
 // stopping is why no connection is served any more.
-const stopping = "the gateway stops"
+var stopping = admission.ShutDown.String()
 
 // drop turns away a connection that nobody serves, and frees its slot.
 func (s *slots) drop(c *connection, status int, why string) {
-	s.turnAway(c, status, why)
+	s.turnAway(c, status, 0, why)
 	s.end(c)
 }
 
 // turnAway closes a connection that has no slot, with an answer where one can be given, and says
-// so.
-func (s *slots) turnAway(c *connection, status int, why string) {
+// so. wait is how long its source has to wait.
+func (s *slots) turnAway(c *connection, status int, wait time.Duration, why string) {
 	s.counts.turnedAway(status)
 	switch {
 	case status == 0 || c.TLS: // a client of TLS would take it for garbage
 		rights.Close(c.fd)
 	case status == statusTooMany:
-		refuseWith(c.fd, tooMany(s.penalties.wait(c)))
+		refuseWith(c.fd, tooMany(wait))
 	default:
 		refuseWith(c.fd, answers[status])
 	}
 	if total, ok := s.unserved.add(); ok {
 		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.peer(), "because", why, "unserved_so_far", total)
 	}
+}
+
+// seconds is d, rounded up.
+func seconds(d time.Duration) uint16 {
+	return uint16(min((d+time.Second-1)/time.Second, math.MaxUint16))
 }

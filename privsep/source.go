@@ -7,19 +7,9 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/admission"
 	"schedrestd/rate"
 )
-
-// source is where a connection comes from, as far as one client can't be many: its IPv4
-// address, its /64 of IPv6, which one machine has for itself, or its uid. The uid is that
-// of the peer of a UNIX socket, or of the process that has the other end of a loopback
-// connection. Of loopback connections whose uid is unknown all are one source: a client
-// chooses its address from 127.0.0.0/8.
-type source struct {
-	addr  netip.Addr
-	uid   uint32 // ipc.NoID stands for all uids without a name
-	local bool
-}
 
 // owners finds out for whom a uid counts. A user may have tens of thousands (subuid(5)).
 type owners struct {
@@ -43,10 +33,11 @@ func newOwners(c Config, names *named) *owners {
 }
 
 // sourceOf returns the source of a connection from addr, which is invalid for a UNIX
-// socket, by a process of uid, which is ipc.NoID when it is unknown.
-func (o *owners) sourceOf(addr netip.Addr, uid uint32) source {
+// socket, by a process of uid, which is ipc.NoID when it is unknown. On loopback the
+// uid counts, if the kernel knows that of the process at the other end.
+func (o *owners) sourceOf(addr netip.Addr, uid uint32) admission.Source {
 	if addr.IsValid() && (uid == ipc.NoID || !addr.IsLoopback()) {
-		return source{addr: ipc.OneClient(addr)}
+		return admission.Address(addr)
 	}
 	if o.of != nil {
 		uid = o.of(uid)
@@ -54,7 +45,7 @@ func (o *owners) sourceOf(addr netip.Addr, uid uint32) source {
 	if !o.hasName(uid) {
 		uid = ipc.NoID
 	}
-	return source{uid: uid, local: true}
+	return admission.User(uid)
 }
 
 // hasName reports whether a user has that uid. It does not wait for the user database.
@@ -84,21 +75,6 @@ func (o *owners) hasName(uid uint32) bool {
 	return true
 }
 
-// String is the source as the log has it.
-func (s source) String() string {
-	switch {
-	case s.local && s.uid == ipc.NoID:
-		return "uids without a name"
-	case s.local:
-		return fmt.Sprintf("uid %d", s.uid)
-	case s.addr.IsLoopback():
-		return "loopback"
-	case s.addr.Is6():
-		return s.addr.String() + "/64"
-	}
-	return s.addr.String()
-}
-
 // exemption returns how an administrator exempts a client that stands for many users.
 func (c *connection) exemption() string {
 	addr, err := netip.ParseAddrPort(c.Addr)
@@ -108,5 +84,5 @@ func (c *connection) exemption() string {
 	case addr.Addr().IsLoopback():
 		return "if it is a portal or a proxy, exempt loopback, and with it every user of this machine: SCHEDRESTD_EXEMPT=127.0.0.0/8,::1"
 	}
-	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", c.source)
+	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", c.Source)
 }

@@ -14,6 +14,7 @@ import (
 
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
+	"schedrestd/privsep/admission"
 )
 
 // TestSourceOf: one machine is one source, however many addresses of its network it has, and so is one user,
@@ -31,7 +32,7 @@ func TestSourceOf(t *testing.T) {
 		}
 		return uid
 	}}, names)
-	of := func(addr string, uid uint32) source {
+	of := func(addr string, uid uint32) admission.Source {
 		a, _ := netip.ParseAddr(addr)
 		return o.sourceOf(a, uid)
 	}
@@ -42,7 +43,7 @@ func TestSourceOf(t *testing.T) {
 	const tcp = ipc.NoID // the kernel knows no user
 	for _, tt := range []struct {
 		name string
-		a, b source
+		a, b admission.Source
 		same bool
 	}{
 		{"one address", of("192.0.2.1", tcp), of("192.0.2.1", tcp), true},
@@ -73,7 +74,7 @@ func TestSourceOf(t *testing.T) {
 func TestUnprovedUids(t *testing.T) {
 	names := resolved(func(q *ipc.Who) *ipc.Known { return &ipc.Known{ID: q.ID} })
 	o := newOwners(Config{}, names)
-	list := map[source]bool{}
+	list := map[admission.Source]bool{}
 	for uid := range uint32(10_000) {
 		list[o.sourceOf(netip.Addr{}, uid)] = true
 	}
@@ -90,7 +91,7 @@ func TestExemption(t *testing.T) {
 	} {
 		c := &connection{Connection: ipc.Connection{Addr: addr, UID: 1000}}
 		if at, err := netip.ParseAddrPort(addr); err == nil {
-			c.source = newOwners(Config{}, nil).sourceOf(at.Addr(), ipc.NoID)
+			c.Source = newOwners(Config{}, nil).sourceOf(at.Addr(), ipc.NoID)
 		}
 		if got := c.exemption(); !strings.HasSuffix(got, want) {
 			t.Errorf("%s: %s", addr, got)
@@ -220,7 +221,7 @@ func TestParkingHasAnEnd(t *testing.T) {
 		}
 	}
 	g.because("connection is closed unserved", "too many connections of its source wait")
-	g.because("connection is closed unserved", "none ended within")
+	g.because("connection is closed unserved", "none ended in time")
 	held[0].Close()
 	for range 10 {
 		g.mustGet("/pid")

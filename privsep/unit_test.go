@@ -70,7 +70,7 @@ func TestQueueDeadline(t *testing.T) {
 	for _, c := range clients {
 		turnedAway(t, c)
 	}
-	await(t, "the slots are free", func() bool { return p.slots.taken() == 0 })
+	await(t, "the slots are free", func() bool { return p.slots.held() == 0 })
 	await(t, "the log counts three", func() bool { return strings.Contains(log.String(), "unserved_so_far=3") })
 }
 
@@ -100,8 +100,8 @@ func TestQueueAtDrain(t *testing.T) {
 	for _, c := range []*os.File{one, other} {
 		turnedAway(t, c)
 	}
-	if strings.Count(log.String(), "the gateway stops") != 2 || p.slots.taken() != 0 {
-		t.Errorf("%d slots taken; logged:\n%s", p.slots.taken(), log)
+	if strings.Count(log.String(), "the gateway stops") != 2 || p.slots.held() != 0 {
+		t.Errorf("%d slots taken; logged:\n%s", p.slots.held(), log)
 	}
 }
 
@@ -119,10 +119,10 @@ func TestDropsAreLimited(t *testing.T) {
 	}
 }
 
-func (s *slots) taken() int {
+func (s *slots) held() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.size - s.free
+	return s.state.Stats().Held
 }
 
 type syncBuffer struct {

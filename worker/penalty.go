@@ -26,14 +26,14 @@ type offences struct {
 	watch     *watch
 	admission ipc.Admission
 	counts    *counters
-	forwarded *penalty.Table[netip.Addr]
-	rejected  *penalty.Memory                            // the credentials that were answered 401
 	outOfDate func(context.Context, auth.Rejection) bool // whether only its dates speak against a token; may be nil
 	userClaim string
 
-	mu      sync.Mutex
-	reports *rate.Bucket
-	lines   *rate.Bucket // about those who wait
+	mu        sync.Mutex // guards what follows
+	forwarded *penalty.Table[netip.Addr]
+	rejected  *penalty.Memory // the credentials that were answered 401
+	reports   *rate.Bucket
+	lines     *rate.Bucket // about those who wait
 }
 
 // Reports of this worker: so many at once, and then so many a second. What is more is not told, since who is over
@@ -75,7 +75,7 @@ func (o *offences) handshake(id uint64, err error) {
 	m := &ipc.Offence{ID: id, What: what}
 	if refused, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && len(refused.UnverifiedCertificates) > 0 {
 		m.Credential = auth.CertificateHash(refused.UnverifiedCertificates[0].Raw)
-		if !o.rejected.Add(m.Credential) {
+		if !o.isNew(m.Credential) {
 			return
 		}
 	}
@@ -109,6 +109,8 @@ func (o *offences) wait(r *http.Request, c *course) time.Duration {
 		}
 	}
 	if who := o.behind(r); who.IsValid() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
 		return o.forwarded.Wait(time.Now(), who)
 	}
 	return 0
@@ -121,11 +123,13 @@ func (o *offences) unauthenticated(r *http.Request, c *course) {
 		return
 	}
 	rejected := auth.NewRejection(r, auth.Options{UserClaimField: o.userClaim})
-	if !o.rejected.Add(rejected.Hash) || o.outOfDate != nil && o.outOfDate(r.Context(), rejected) {
+	if !o.isNew(rejected.Hash) || o.outOfDate != nil && o.outOfDate(r.Context(), rejected) {
 		return
 	}
 	if who := o.behind(r); who.IsValid() {
+		o.mu.Lock()
 		wait, begun := o.forwarded.Offend(time.Now(), who, penalty.Auth)
+		o.mu.Unlock()
 		if begun && o.mayTell() {
 			slog.Warn("source behind a proxy blocked", "forwarded_for", who.String(), "pause", wait,
 				"hint", "if many users are there, exempt it: SCHEDRESTD_EXEMPT="+exemption(who))
@@ -135,6 +139,13 @@ func (o *offences) unauthenticated(r *http.Request, c *course) {
 	if c != nil && !o.speaks(r) {
 		o.report(&ipc.Offence{ID: c.id, What: ipc.WrongCredential, Credential: rejected.Hash})
 	}
+}
+
+// isNew reports whether a credential was not rejected before.
+func (o *offences) isNew(credential uint64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.rejected.Add(credential)
 }
 
 // exemption returns who as SCHEDRESTD_EXEMPT names it.

@@ -1,0 +1,62 @@
+package admission
+
+import (
+	"time"
+
+	"schedrestd/penalty"
+)
+
+// Decision is one thing for the caller to do. Decisions are carried out in the order in
+// which they were returned.
+type Decision struct {
+	Do   Action
+	Conn *Conn
+
+	Why     Reason        // of a Refuse
+	Wait    time.Duration // how long the source is blocked: Refuse because of Blocked, Pause, Report
+	Offence penalty.Kind  // of a Report: what the source is blocked for
+}
+
+// Action is what to do about a connection.
+type Action uint8
+
+// The actions.
+const (
+	Admit  Action = iota // give it to a worker: it has a slot
+	Refuse               // close it: it has no slot, and this package has forgotten it
+	Yield                // ask its worker to close it as soon as no request is being answered
+	Pause                // have its worker answer 429 for Wait
+	Report               // log that its source is blocked
+)
+
+// Reason is why a connection is refused.
+type Reason uint8
+
+// The reasons.
+const (
+	Blocked   Reason = iota // its source is blocked for what it did
+	Crowded                 // too many connections of its source wait already
+	TimedOut                // its source had all the slots it may have for too long
+	ShutDown                // the gateway is stopping
+	noReasons               // how many reasons there are
+)
+
+// String returns the reason as the log shows it.
+func (r Reason) String() string {
+	return [noReasons]string{
+		"its source offended too often, and has to wait",
+		"too many connections of its source wait",
+		"its source has all connections that it may have, and none ended in time",
+		"the gateway stops",
+	}[r]
+}
+
+// decide adds to the decisions of the current event.
+func (s *State) decide(d Decision) { s.decisions = append(s.decisions, d) }
+
+// decided returns the decisions of the current event.
+func (s *State) decided() []Decision {
+	list := s.decisions
+	s.decisions = nil
+	return list
+}

@@ -1,0 +1,139 @@
+package admission
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/penalty"
+)
+
+// punishing returns a State with penalties and room for all connections of a test.
+func punishing() *State { return New(Config{Slots: 1000, Waiting: 10, Penalties: rules}) }
+
+func from(addr string) *Conn { return &Conn{Source: Address(netip.MustParseAddr(addr))} }
+
+// TestBlockedBySource: a /64 is one source however many addresses it has, and an exempt source owes nothing.
+func TestBlockedBySource(t *testing.T) {
+	s := punishing()
+	for i := range 40 {
+		s.Offence(noon, from(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 15: byte(i)}).String()), penalty.Malformed, 0)
+	}
+	list := s.Arrived(noon, from("2001:db8::ffff"))
+	if len(list) != 1 || list[0].Do != Refuse || list[0].Why != Blocked || list[0].Wait != time.Second {
+		t.Errorf("a /64 with forty offences: %+v", list)
+	}
+	if list := s.Arrived(noon.Add(time.Second), from("2001:db8::ffff")); list[0].Do != Admit {
+		t.Errorf("after its pause: %+v", list)
+	}
+	if s.Blocked(noon, from("2001:db8:0:1::1")) != 0 {
+		t.Error("its neighbour has to wait")
+	}
+	exempt := from("2001:db8:0:3::1")
+	exempt.Exempt = true
+	for range 40 {
+		if list := s.Offence(noon, exempt, penalty.Malformed, 0); list != nil {
+			t.Fatalf("an exempt source: %+v", list)
+		}
+	}
+	if got := from("2001:db8::1").Source.String(); got != "2001:db8::/64" {
+		t.Errorf("the source is %s", got)
+	}
+}
+
+// TestCrashCost: a crash costs each source whose requests were being answered, once, and none whose
+// connections rested or were not read yet.
+func TestCrashCost(t *testing.T) {
+	s := punishing()
+	in := func(uid uint32, stage ipc.Stage) *Conn {
+		c := &Conn{Source: User(uid)}
+		s.Arrived(noon, c)
+		if stage != 0 {
+			s.Taken(c)
+			s.Progress(c, stage)
+		}
+		return c
+	}
+	held := []*Conn{in(1, ipc.Answering), in(1, ipc.Answering), in(2, ipc.Resting), in(3, ipc.Waiting), in(4, 0)}
+	for range 40 {
+		held = append(held, in(5, ipc.Resting)) // a portal
+	}
+	held = append(held, in(5, ipc.Resting))
+	for i, want := range []time.Duration{0, 0, 15 * time.Second} {
+		s.Crash(noon, held)
+		for _, c := range held {
+			if c.Source != User(1) {
+				if wait := s.Blocked(noon, c); wait != 0 {
+					t.Errorf("crash %d: %s waits %s", i+1, c.Source, wait)
+				}
+			} else if wait := s.Blocked(noon, c); wait != want {
+				t.Errorf("crash %d: its cause waits %s, want %s", i+1, wait, want)
+			}
+		}
+	}
+}
+
+// TestPauseReachesAll: a pause is sent for all connections of the source that workers have, and for no others.
+func TestPauseReachesAll(t *testing.T) {
+	s := punishing()
+	var list []*Conn
+	for i, uid := range []uint32{7, 7, 8, 7, 8, 7} {
+		c := &Conn{Source: User(uid), Ref: i}
+		s.Arrived(noon, c)
+		if i < 5 {
+			s.Taken(c)
+		}
+		list = append(list, c)
+	}
+	s.Progress(list[1], ipc.Resting)
+	var paused []int
+	reports := 0
+	for range 40 {
+		for _, d := range s.Offence(noon, list[0], penalty.Malformed, 0) {
+			switch d.Do {
+			case Pause:
+				paused = append(paused, d.Conn.Ref.(int))
+			case Report:
+				reports++
+				if d.Wait != time.Second || d.Offence != penalty.Malformed {
+					t.Errorf("reported %+v", d)
+				}
+			}
+		}
+		if reports > 0 {
+			break
+		}
+	}
+	if slices.Sort(paused); !slices.Equal(paused, []int{0, 1, 3}) || reports != 1 {
+		t.Errorf("connections %v are paused, %d reports", paused, reports)
+	}
+	if list := s.Offence(noon, list[5], penalty.Malformed, 0); len(list) != 1 || list[0].Do != Pause || list[0].Conn.Ref != 5 {
+		t.Errorf("a connection that came since: %+v", list)
+	}
+}
+
+// TestCredentials: a rejected credential costs its source once, whichever worker reports it, and every other one costs again.
+func TestCredentials(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		credentials func(i int) uint64
+		blocked     bool
+	}{
+		{"one, over and over", func(int) uint64 { return 7 }, false},
+		{"those of twenty users, in turn", func(i int) uint64 { return uint64(i % 20) }, false},
+		{"guesses", func(i int) uint64 { return uint64(i) }, true},
+		{"guesses, each between two that are known", func(i int) uint64 { return uint64(i * (i % 2)) }, true},
+	} {
+		s, c := punishing(), &Conn{Source: User(7)}
+		attempts := 0
+		for attempts < 100 && s.Blocked(noon, c) == 0 {
+			s.Offence(noon, c, penalty.Auth, tt.credentials(attempts))
+			attempts++
+		}
+		if blocked := attempts < 100; blocked != tt.blocked {
+			t.Errorf("%s: %d attempts before it is blocked", tt.name, attempts)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package admission
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/penalty"
+)
+
+// TestRandom has connections of few sources do anything in any order, and looks at what must
+// always hold.
+func TestRandom(t *testing.T) {
+	for seed := range uint64(300) {
+		r := &run{r: rand.New(rand.NewPCG(seed, 1)), waiting: map[*Conn]bool{}}
+		config := Config{Slots: 1 + r.r.IntN(12), Waiting: 1 + r.r.IntN(20), Patience: time.Second, Penalties: rules}
+		if r.r.IntN(2) == 0 {
+			config.PerSource = 1 + r.r.IntN(config.Slots)
+		}
+		r.State, r.now = New(config), noon
+		for step := range 500 {
+			r.step()
+			if r.check(config); r.fault != "" {
+				t.Fatalf("seed %d, step %d: %s; %+v", seed, step, r.fault, r.Stats())
+			}
+		}
+		r.follow(r.Close())
+		for len(r.held) > 0 {
+			r.leave(0)
+		}
+		if got := r.Stats(); got.Held != 0 || got.Waiting != 0 || got.Sources != 0 || len(r.waiting) != 0 ||
+			r.free != config.Slots || r.excused != 0 || r.resting.Len() != 0 || r.busy.Len() != 0 || r.asked != 0 {
+			t.Fatalf("seed %d: at the end %+v", seed, got)
+		}
+	}
+}
+
+// run is what a caller of a State knows of its connections.
+type run struct {
+	*State
+	r       *rand.Rand
+	now     time.Time
+	held    []*Conn
+	waiting map[*Conn]bool
+	fault   string
+}
+
+// step has one thing happen.
+func (r *run) step() {
+	switch n := r.r.IntN(20); {
+	case n < 6:
+		uid := r.r.Uint32N(4)
+		c := &Conn{Source: User(uid), Exempt: uid < 2, Proxy: uid < 1}
+		r.waiting[c] = true // until it is decided
+		r.follow(r.Arrived(r.now, c))
+	case n < 7:
+		r.now = r.now.Add(TickInterval)
+		r.follow(r.Tick(r.now))
+	case len(r.held) == 0:
+	case n < 12:
+		r.leave(r.r.IntN(len(r.held)))
+	case n < 13:
+		r.follow(r.Silent(r.held[:r.r.IntN(len(r.held))]))
+	case n < 14:
+		list, _, _ := r.Urge(r.now, r.held[:r.r.IntN(len(r.held))], r.r.IntN(2) == 0)
+		r.follow(list)
+	default:
+		c := r.held[r.r.IntN(len(r.held))]
+		switch {
+		case c.stage == 0:
+			r.Taken(c)
+		case n == 14:
+			r.follow(r.Offence(r.now, c, penalty.Kind(r.r.IntN(int(penalty.Kinds))), r.r.Uint64N(9)))
+		default:
+			list, _ := r.Progress(c, ipc.Stage(1+r.r.IntN(3)))
+			r.follow(list)
+		}
+	}
+}
+
+func (r *run) leave(i int) {
+	c := r.held[i]
+	r.held = slices.Delete(r.held, i, i+1)
+	r.follow(r.Left(c))
+}
+
+func (r *run) follow(list []Decision) {
+	for _, d := range list {
+		switch d.Do {
+		case Admit, Refuse:
+			if !r.waiting[d.Conn] {
+				r.fault = "decided about a connection that does not wait"
+			}
+			delete(r.waiting, d.Conn)
+			if d.Do == Admit {
+				r.held = append(r.held, d.Conn)
+			}
+		default:
+			if (d.Do == Yield || d.Do == Pause) && (!slices.Contains(r.held, d.Conn) || d.Conn.stage == 0) {
+				r.fault = "asked a connection that no worker has"
+			}
+		}
+	}
+}
+
+// check looks at what must always hold.
+func (r *run) check(c Config) {
+	with := 0
+	of := map[Source]int{}
+	for _, conn := range r.held {
+		of[conn.Source]++
+		if !conn.excused {
+			with++
+		}
+	}
+	got := r.Stats()
+	switch {
+	case with > c.Slots:
+		r.fault = "more connections than slots"
+	case len(r.held) > 2*c.Slots || r.excused > c.Slots:
+		r.fault = "more excused connections than slots"
+	case got.Held != len(r.held) || got.Waiting != len(r.waiting) || r.free != c.Slots-with:
+		r.fault = "the counts are wrong"
+	case got.Waiting > c.Waiting:
+		r.fault = "more wait than there is room"
+	case r.asked < 0:
+		r.fault = "less than none was asked"
+	}
+	for conn := range r.waiting {
+		limited := c.PerSource > 0 && !conn.Proxy
+		if r.free > 0 && (!limited || of[conn.Source] < c.PerSource) {
+			r.fault = "a connection waits while a slot is free"
+		}
+	}
+	for source, n := range of {
+		if c.PerSource > 0 && source != User(0) && n > c.PerSource {
+			r.fault = "a source has more than its limit"
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package admission
+
+import "slices"
+
+// shares is a semaphore that is fair to sources.
+type shares struct {
+	size  int // slots
+	limit int // slots of one source, whether others wait or not; 0: no such limit
+	room  int // connections that can wait
+
+	free    int // slots; slots of excused connections are among them
+	excused int // connections that are held without a slot
+	sources map[Source]*account
+	waiting map[Source]*account // those of sources with connections that wait
+	waits   int                 // connections that wait
+	parked  uint64              // connections that had to wait
+}
+
+// account is what one source has. There is none for a source that has nothing.
+type account struct {
+	held    int
+	waiting []*Conn // in the order in which they came
+}
+
+func newShares(size, limit, room int) shares {
+	return shares{size: size, limit: limit, room: room, free: size, sources: map[Source]*account{}, waiting: map[Source]*account{}}
+}
+
+// account returns what the source has, and makes it when it has nothing yet.
+func (s *shares) account(of Source) *account {
+	a := s.sources[of]
+	if a == nil {
+		a = new(account)
+		s.sources[of] = a
+	}
+	return a
+}
+
+// close deletes the account of a source if it has nothing.
+func (s *shares) close(of Source) {
+	a := s.sources[of]
+	if len(a.waiting) == 0 {
+		delete(s.waiting, of)
+		if a.held == 0 {
+			delete(s.sources, of)
+		}
+	}
+}
+
+// held returns how many slots the source has.
+func (s *shares) held(of Source) int {
+	if a := s.sources[of]; a != nil {
+		return a.held
+	}
+	return 0
+}
+
+// park has c wait.
+func (s *shares) park(c *Conn) {
+	a := s.account(c.Source)
+	a.waiting = append(a.waiting, c)
+	s.waiting[c.Source] = a
+	s.waits++
+	s.parked++
+	c.arrival = s.parked
+}
+
+// last returns the connection that came last of those of a source that has the most waiting.
+func (s *shares) last() *Conn {
+	most, last := 0, (*Conn)(nil)
+	for _, a := range s.waiting {
+		n := len(a.waiting)
+		c := a.waiting[n-1]
+		if n > most || n == most && c.arrival > last.arrival {
+			most, last = n, c
+		}
+	}
+	return last
+}
+
+// isFull reports whether c's source has as many slots as one source may ever have.
+func (s *shares) isFull(c *Conn) bool {
+	return s.limit > 0 && !c.Proxy && s.held(c.Source) >= s.limit
+}
+
+func (s *shares) grant(c *Conn) {
+	s.free--
+	s.account(c.Source).held++
+	c.held = true
+}
+
+// leave takes back what c holds. pick gives it away.
+func (s *shares) leave(c *Conn) {
+	if !c.held {
+		panic("admission: a slot was freed that was not taken")
+	}
+	c.held = false
+	if c.excused {
+		s.excused--
+	} else {
+		s.free++
+	}
+	s.sources[c.Source].held--
+	s.close(c.Source)
+}
+
+// excuse gives c's slot to others, although c is still there and counts for its source.
+// There are never more such connections than slots.
+func (s *shares) excuse(c *Conn) {
+	if c.held && !c.excused && s.excused < s.size {
+		c.excused = true
+		s.excused++
+		s.free++
+	}
+}
+
+// pick gives a free slot to a connection that waits, if there is one that may have it.
+func (s *shares) pick() *Conn {
+	if s.free <= 0 {
+		return nil
+	}
+	var first *Conn
+	few := max(s.fair(), min(8, s.half())) // so that users' workers get their requests together
+	rank := func(c *Conn) int {
+		if n := s.has(c); n >= few {
+			return n
+		}
+		return 0
+	}
+	for _, a := range s.waiting {
+		c := a.waiting[0]
+		if s.isFull(c) {
+			continue
+		}
+		if first == nil || rank(c) < rank(first) || rank(c) == rank(first) && c.arrival < first.arrival {
+			first = c
+		}
+	}
+	if first != nil {
+		s.grant(first)
+		s.unpark(first)
+	}
+	return first
+}
+
+// unpark removes c, which waits, from its queue.
+func (s *shares) unpark(c *Conn) {
+	a := s.waiting[c.Source]
+	i := slices.Index(a.waiting, c)
+	a.waiting = slices.Delete(a.waiting, i, i+1)
+	s.waits--
+	s.close(c.Source)
+}
+
+// has returns how many slots of c's source count against it.
+func (s *shares) has(c *Conn) int {
+	if c.Exempt {
+		return 0
+	}
+	return s.held(c.Source)
+}
+
+// half returns the share of a source that wants more slots than are free. Up to it,
+// others make room.
+func (s *shares) half() int { return max(1, s.size/2) }
+
+// fair returns how many slots each source would have, if all that hold or want one had
+// the same number.
+func (s *shares) fair() int { return max(1, s.size/max(1, len(s.sources))) }
+
+// wantsOwn reports whether connections of c's source wait, and others owe it no slot.
+func (s *shares) wantsOwn(c *Conn) bool {
+	a := s.waiting[c.Source]
+	return a != nil && (s.isFull(a.waiting[0]) || s.has(a.waiting[0]) >= s.half())
+}
+
+// demand returns how many of those that wait could use a slot, and how many of these
+// are owed one, because their source has less than half. It stops counting when
+// mostAsked are owed one: there may be thousands of sources.
+func (s *shares) demand() (owed, all int) {
+	for _, a := range s.waiting {
+		c, n := a.waiting[0], len(a.waiting)
+		if s.limit > 0 && !c.Proxy {
+			n = min(n, max(0, s.limit-a.held))
+		}
+		all += n
+		if !c.Exempt {
+			n = min(n, max(0, s.half()-a.held))
+		}
+		if owed += n; owed >= mostAsked {
+			break
+		}
+	}
+	return owed, all
+}

@@ -1,0 +1,163 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/penalty"
+)
+
+var noon = time.Unix(1_700_000_000, 0)
+
+// withSlots returns a State with so many slots, so many for one source, and so much room
+// to wait.
+func withSlots(slots, perSource, waiting int) *State {
+	return New(Config{Slots: slots, PerSource: perSource, Waiting: waiting, Patience: 10 * time.Second})
+}
+
+// play has connections come and go, a word each, and returns what became of them. "a"
+// is a connection of source a that comes, "-a" the oldest one of it that ends, and "!a"
+// the oldest one whose worker is silent. A capital is a source that is exempt.
+func play(s *State, script string) (happened []string) {
+	inside := map[string][]*Conn{}
+	follow := func(list []Decision) {
+		for _, d := range list {
+			who := d.Conn.Ref.(string)
+			switch d.Do {
+			case Admit:
+				happened = append(happened, "+"+who)
+				inside[who] = append(inside[who], d.Conn)
+			case Refuse:
+				happened = append(happened, "refused "+who)
+			}
+		}
+	}
+	for _, word := range strings.Fields(script) {
+		who := strings.Trim(word, "-!")
+		switch word[0] {
+		case '-':
+			c := inside[who][0]
+			inside[who] = inside[who][1:]
+			follow(s.Left(c))
+		case '!':
+			i := slices.IndexFunc(inside[who], func(c *Conn) bool { return !c.excused })
+			follow(s.Silent(inside[who][i : i+1]))
+		default:
+			follow(s.Arrived(noon, &Conn{Source: User(uint32(who[0])), Exempt: who[0] < 'a', Ref: who}))
+		}
+	}
+	owed, all := s.demand()
+	return append(happened, fmt.Sprintf("owed %d of %d", owed, all))
+}
+
+// TestShares: a source has all slots while it is alone; when others wait, the one that
+// has the fewest is next.
+func TestShares(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		state  *State
+		script string
+		want   string
+	}{
+		{"alone", withSlots(4, 0, 8), "a a a a", "+a +a +a +a owed 0 of 0"},
+		{"alone, and wants more", withSlots(4, 0, 8), "a a a a a -a", "+a +a +a +a +a owed 0 of 0"},
+		{"more than its share is owed to no source", withSlots(4, 0, 8), "a a a a a", "+a +a +a +a owed 0 of 1"},
+		{"another one is owed its share", withSlots(4, 0, 8), "a a a a b b b", "+a +a +a +a owed 2 of 3"},
+		{"another one is next", withSlots(4, 0, 8), "a a a a a a b -a -a", "+a +a +a +a +b +a owed 0 of 1"},
+		{"the fewest first, then the first that came", withSlots(4, 0, 8), "a a a a b c b -a -a -a", "+a +a +a +a +b +c +b owed 0 of 0"},
+		{"an end of another source's makes room, too", withSlots(4, 0, 8), "a a b b a -b", "+a +a +b +b +a owed 0 of 0"},
+		{"a limit holds while slots are free", withSlots(4, 2, 8), "a a a b", "+a +a +b owed 0 of 0"},
+		{"a limit counts its own alone", withSlots(4, 2, 8), "a a a b -b -a", "+a +a +b +a owed 0 of 0"},
+		{"exempt: has no share", withSlots(4, 0, 8), "A A A A A A", "+A +A +A +A owed 2 of 2"},
+		{"exempt: waits as if it had none", withSlots(4, 0, 8), "A A A A A b -A -A", "+A +A +A +A +A +b owed 0 of 0"},
+		{"exempt: held to a limit", withSlots(4, 2, 8), "A A A", "+A +A owed 0 of 0"},
+		{"a silent worker's slots are others'", withSlots(4, 2, 8), "a a b b c !a", "+a +a +b +b +c owed 0 of 0"},
+		{"and count against its source", withSlots(4, 2, 8), "a a b b !a !a a c", "+a +a +b +b +c owed 0 of 0"},
+		{"and free none when they end", withSlots(2, 1, 8), "a b c !a -a d", "+a +b +c owed 1 of 1"},
+		{"and are no more than there are slots", withSlots(2, 1, 8), "a b !a !b c d !c e", "+a +b +c +d owed 1 of 1"},
+		{"one source leaves room to wait", withSlots(1, 0, 4), "a a a a b b b", "+a refused a refused b owed 1 of 4"},
+		{"a full room has a place for another one", withSlots(1, 0, 4), "a a a b b c c c", "+a refused b refused c refused c owed 2 of 4"},
+		{"and none when all have the same", withSlots(1, 0, 2), "a b c d", "+a refused d owed 2 of 2"},
+	} {
+		if got := strings.Join(play(tt.state, tt.script), " "); got != tt.want {
+			t.Errorf("%s: %s", tt.name, cmp.Diff(tt.want, got))
+		}
+	}
+}
+
+// TestSlotsAreCounted: a slot that is freed twice is a fault of ours, and ends the parent.
+func TestSlotsAreCounted(t *testing.T) {
+	s := withSlots(1, 0, 1)
+	c := new(Conn)
+	s.Arrived(noon, c)
+	s.Left(c)
+	defer func() {
+		if recover() == nil {
+			t.Error("a slot was freed twice")
+		}
+	}()
+	s.Left(c)
+}
+
+// TestProxyHasNoLimit: PerSource bounds an exempt source, and no proxy.
+func TestProxyHasNoLimit(t *testing.T) {
+	s := withSlots(4, 2, 8)
+	admitted := 0
+	for range 4 {
+		for _, d := range s.Arrived(noon, &Conn{Source: User(1), Exempt: true, Proxy: true}) {
+			if d.Do == Admit {
+				admitted++
+			}
+		}
+	}
+	if admitted != 4 {
+		t.Errorf("a proxy has %d of 4 slots", admitted)
+	}
+}
+
+// TestWaitingHasAnEnd: a connection that waits for others of its source is refused after
+// Patience; one that waits for other sources stays. At the end all are refused.
+func TestWaitingHasAnEnd(t *testing.T) {
+	s := withSlots(3, 2, 8)
+	conns := map[string]*Conn{}
+	for _, name := range []string{"a1", "a2", "a3", "b1", "c1"} {
+		conns[name] = &Conn{Source: User(uint32(name[0])), Ref: name}
+		s.Arrived(noon, conns[name])
+	}
+	refused := func(list []Decision) (text []string) {
+		for _, d := range list {
+			if d.Do == Refuse {
+				text = append(text, d.Conn.Ref.(string)+": "+d.Why.String())
+			}
+		}
+		return text
+	}
+	for _, tt := range []struct {
+		what string
+		list []Decision
+		want []string
+	}{
+		{"in time", s.Tick(noon.Add(10 * time.Second)), nil},
+		{"late", s.Tick(noon.Add(10*time.Second + 1)), []string{"a3: " + TimedOut.String()}},
+		{"later", s.Tick(noon.Add(time.Hour)), nil},
+		{"closed", s.Close(), []string{"c1: " + ShutDown.String()}},
+		{"after that", s.Arrived(noon, &Conn{Ref: "d1"}), []string{"d1: " + ShutDown.String()}},
+	} {
+		if got := refused(tt.list); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
+		}
+	}
+	for _, name := range []string{"a1", "a2", "b1"} {
+		s.Left(conns[name])
+	}
+	if got := s.Stats(); got.Held != 0 || got.Waiting != 0 || got.Sources != 0 {
+		t.Errorf("at the end: %+v", got)
+	}
+}
+
+var rules = penalty.Rules{Cost: [penalty.Kinds]time.Duration{time.Second, time.Second, 15 * time.Second}, Threshold: 30 * time.Second}

@@ -1,0 +1,40 @@
+package admission
+
+import (
+	"fmt"
+	"net/netip"
+
+	"schedrestd/ipc"
+)
+
+// Source is the party that a connection counts for. One client must not be able to
+// appear as many, so it is an IPv4 address, an IPv6 /64, which one machine has for
+// itself, or a user. It is comparable.
+type Source struct {
+	addr  netip.Addr
+	uid   uint32 // ipc.NoID stands for all uids without a name
+	local bool
+}
+
+// Address returns the source of a connection from addr. All loopback addresses are one
+// source, because a client chooses its address from 127.0.0.0/8.
+func Address(addr netip.Addr) Source { return Source{addr: ipc.OneClient(addr)} }
+
+// User returns the source of a connection from a process of uid on this machine.
+// ipc.NoID stands for all uids that no user has.
+func User(uid uint32) Source { return Source{uid: uid, local: true} }
+
+// String returns the source as the log shows it.
+func (s Source) String() string {
+	switch {
+	case s.local && s.uid == ipc.NoID:
+		return "uids without a name"
+	case s.local:
+		return fmt.Sprintf("uid %d", s.uid)
+	case s.addr.IsLoopback():
+		return "loopback"
+	case s.addr.Is6():
+		return s.addr.String() + "/64"
+	}
+	return s.addr.String()
+}
