@@ -193,6 +193,30 @@ func TestWrongs(t *testing.T) {
 	}
 }
 
+// TestWrongToNetHTTP: a request that net/http refuses in its own words counts as
+// malformed. It refuses nothing that the lexer accepts, so its limit is lowered.
+func TestWrongToNetHTTP(t *testing.T) {
+	st := newStage(t, ipc.Setup{Admission: penal}, nil)
+	st.http.MaxHeaderBytes = 1 // and 4096 of its own
+	told, closed := make(chan ipc.Wrong, 10), make(chan bool)
+	st.watch.tell = func(m ipc.Message) error {
+		if o, ok := m.(*ipc.Offence); ok {
+			told <- o.What
+		}
+		return nil
+	}
+	client, c := st.pair()
+	st.held.Add(1)
+	c.id, c.done = 1, func() { st.ended(1)(); close(closed) } // what is told later is not taken
+	st.watch.take(1)
+	go st.queue.put(st.own.wrap(c, c.peer))
+	sends("GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 6<<10)+"\r\n\r\n", "")(client)
+	<-closed
+	if what := <-told; what != ipc.WrongRequest {
+		t.Errorf("the parent is told %v", what)
+	}
+}
+
 // TestFloods: a flood of frames ends the connection and is reported once. As many frames as a client may send are not.
 func TestFloods(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

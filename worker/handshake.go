@@ -24,8 +24,9 @@ func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 	case ok && plain.Conn != nil && beginsLikeHTTP(plain.RecordHeader[:]):
 		c := s.own.wrap(raw, raw.peer)
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.refuse(isPlain)
+		_ = c.refuse(isPlain)
+		c.mu.Unlock()
+		_ = raw.Close()
 	case s.shaking.Err() != nil:
 		_ = raw.Close()
 	default:

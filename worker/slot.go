@@ -114,11 +114,13 @@ func (s *server) context(ctx context.Context, top net.Conn) context.Context {
 
 // turned is for http.Server.ConnState.
 func (s *server) turned(top net.Conn, state http.ConnState) {
-	rested(top, state)
 	switch state {
 	case http.StateNew:
 		s.watch.made(idOf(top), top, top)
 	case http.StateIdle:
+		if h, ok := top.(*http1Conn); ok {
+			h.rest()
+		}
 		if raw := connOf(top); raw != nil {
 			raw.relax()
 		}

@@ -20,11 +20,10 @@ import (
 	"schedrestd/release"
 )
 
-// refusals answers what never becomes a request: http.Server would do it in plain text, without
-// an id and without a line in the log.
-type refusals struct {
+// badRequests answers heads that never become a request, and says which there
+// are. Its answers are like those of the handlers, and in the access log.
+type badRequests struct {
 	view     schema.View
-	layout   schema.Layout
 	cluster  string
 	storage  bool
 	refusing func(http.ResponseWriter, *http.Request, error) // answers a request that is not let in
@@ -36,9 +35,9 @@ type refusals struct {
 	typed      bool          // a person may write the requests
 }
 
-func newRefusals(setup *ipc.Setup) *refusals {
+func newBadRequests(setup *ipc.Setup) *badRequests {
 	l := setup.Limits
-	r := &refusals{layout: schema.Layout(setup.JSON), cluster: setup.Cluster, storage: len(setup.Accounting) > 0,
+	r := &badRequests{cluster: setup.Cluster, storage: len(setup.Accounting) > 0,
 		maxHead: int(l.Header), maxBody: int64(l.Body), readHeader: l.ReadHeader, typed: setup.Inetd}
 	r.refusing = handlers.Refusing(answers(*setup))
 	r.view.Version = api.Versions[len(api.Versions)-1]
@@ -84,9 +83,6 @@ func unreadable(err error) refusal {
 	return refusal{e.Status, kind, e.Reason}
 }
 
-// errDisagree is for a request that the lexer accepts and http.Server does not.
-var errDisagree = errors.New("its parts contradict each other")
-
 // wrong tells whether no client that means well is refused so. What is late or in vain is no offence, nor is a connection that
 // breaks within a header.
 func (r refusal) wrong() bool {
@@ -98,9 +94,9 @@ var errCrowded = errs.New(errs.Unavailable, "as many requests as may be are bein
 
 // answer is the whole answer of a refusal, with the envelope as its body. It is logged as
 // one request.
-func (r *refusals) answer(why refusal, peer auth.Peer, begun time.Time) []byte {
+func (b *badRequests) answer(why refusal, peer auth.Peer, begun time.Time) []byte {
 	var out bytes.Buffer
-	id, text := rand.Text(), r.body(why, peer)
+	id, text := rand.Text(), b.body(why, peer)
 	fmt.Fprintf(&out, "HTTP/1.1 %d %s\r\nCache-Control: no-store\r\nConnection: close\r\nContent-Length: %d\r\nContent-Type: application/json\r\nDate: %s\r\n",
 		why.status, http.StatusText(why.status), len(text), time.Now().UTC().Format(http.TimeFormat))
 	if why.status == http.StatusServiceUnavailable {
@@ -114,15 +110,15 @@ func (r *refusals) answer(why refusal, peer auth.Peer, begun time.Time) []byte {
 }
 
 // body is the envelope of a refusal.
-func (r *refusals) body(why refusal, peer auth.Peer) []byte {
+func (b *badRequests) body(why refusal, peer auth.Peer) []byte {
 	retry := why.kind == errs.RequestTimeout || why.kind == errs.Unavailable
 	body := api.EmptyAnswer{Envelope: api.Envelope{
-		Meta:   api.Meta{Version: r.view.Version.String(), Storage: r.storage, Source: peer.Addr, Release: release.Version, Cluster: r.cluster},
+		Meta:   api.Meta{Version: b.view.Version.String(), Storage: b.storage, Source: peer.Addr, Release: release.Version, Cluster: b.cluster},
 		Errors: []api.Error{{Description: why.text, Name: http.StatusText(why.status), Code: why.kind.String(), Retryable: retry}},
 	}}
 	var text bytes.Buffer
 	w := schema.NewJSONWriter(&text, schema.Compact)
-	api.Empty.Renderer(r.view)(w, &body)
+	api.Empty.Renderer(b.view)(w, &body)
 	_ = w.Flush() // into memory
 	return text.Bytes()
 }
