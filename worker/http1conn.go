@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -318,17 +317,4 @@ func (c *http1Conn) Close() error {
 		return c.Conn.Close()
 	}
 	return nil
-}
-
-// http1Key is where the context of a request has its http1Conn.
-type http1Key struct{}
-
-// announced tells the connection of a request that its handler runs.
-func announced(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(http1Key{}).(*http1Conn); ok { // HTTP/2 has none
-			c.begin()
-		}
-		h.ServeHTTP(w, r)
-	})
 }

@@ -130,6 +130,19 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 	}
 }
 
+// http1Key is where the context of a request has its http1Conn.
+type http1Key struct{}
+
+// announced tells the connection of a request that its handler is called.
+func announced(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(http1Key{}).(*http1Conn); ok {
+			c.begin()
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // idOf is the number that the parent gave to the connection below c; 0 when it gave none.
 func idOf(c net.Conn) uint64 {
 	if raw := connOf(c); raw != nil {
