@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/semaphore"
 )
 
 // gate stands before the handlers: it lets in as many requests at a time as this worker may answer,
@@ -15,7 +16,7 @@ import (
 type gate struct {
 	server   *server
 	handlers http.Handler
-	seats    *seats
+	places   *semaphore.Semaphore[string]
 	rates    *rates
 
 	mu      sync.Mutex
@@ -25,7 +26,7 @@ type gate struct {
 }
 
 func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
-	g := &gate{server: s, handlers: handlers, seats: newSeats(int(setup.Requests), setup.Limits.Call),
+	g := &gate{server: s, handlers: handlers, places: places(setup.Requests, setup.Limits.Call),
 		rates: newRates(setup.Admission), inside: map[*pace]struct{}{}}
 	s.watch.hurry = g.hurry
 	return g
@@ -53,25 +54,26 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refusePaused(w, r, wait)
 		return
 	}
-	if !g.seats.enter(r.Context(), func() { g.hurry(nil) }) {
+	soon := time.AfterFunc(crowding, func() { g.hurry(nil) })
+	place, err := g.places.Acquire(r.Context(), "")
+	soon.Stop()
+	if err != nil {
 		g.server.counts.crowded.Add(1)
 		g.refuse(w, r, errCrowded)
 		return
 	}
-	p := &seat{gate: g}
-	defer p.leave()
+	defer place.Release()
 	// A pause may have begun while the request waited. The seat is given back
 	// first: the client may not read the answer.
 	if wait := g.server.offences.wait(r, c); wait > 0 {
-		p.leave()
-		p.gone = true
+		place.Release()
 		if ok && g.server.watch.paused(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 		g.refusePaused(w, r, wait)
 		return
 	}
-	g.serve(w, r.WithContext(context.WithValue(r.Context(), seatKey{}, p)), c)
+	g.serve(w, r.WithContext(context.WithValue(r.Context(), seatKey{}, &seat{Place: place, gate: g})), c)
 }
 
 // refusePaused answers a request whose client has to wait for its offences.
