@@ -1,32 +1,24 @@
 package worker
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
-	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"time"
 
-	"schedrestd/api"
-	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/errs"
 	"schedrestd/handlers"
 	"schedrestd/http1"
 	"schedrestd/ipc"
-	"schedrestd/release"
 )
 
 // badRequests answers heads that never become a request, and says which there
 // are. Its answers are like those of the handlers, and in the access log.
 type badRequests struct {
-	view     schema.View
-	cluster  string
-	storage  bool
-	refusing func(http.ResponseWriter, *http.Request, error) // answers a request that is not let in
+	refusing func(http.ResponseWriter, *http.Request, error) // answers a request that is not admitted
 	offences *offences
 
 	maxHead    int           // bytes of a request line and header
@@ -37,88 +29,49 @@ type badRequests struct {
 
 func newBadRequests(setup *ipc.Setup) *badRequests {
 	l := setup.Limits
-	r := &badRequests{cluster: setup.Cluster, storage: len(setup.Accounting) > 0,
-		maxHead: int(l.Header), maxBody: int64(l.Body), readHeader: l.ReadHeader, typed: setup.Inetd}
-	r.refusing = handlers.Refusing(answers(*setup))
-	r.view.Version = api.Versions[len(api.Versions)-1]
-	if n := len(setup.Parsers); n > 0 {
-		r.view.Version = schema.Version(setup.Parsers[n-1].Version)
-	}
-	if list := spellings(setup.Names).Spellings(); len(list) > 0 {
-		r.view.Names = list[0]
-	}
-	return r
-}
-
-// refusal is one of them, as the client and the log are told.
-type refusal struct {
-	status int
-	kind   errs.Kind
-	text   string
+	return &badRequests{refusing: handlers.Refusing(answers(*setup)), maxHead: int(l.Header), maxBody: int64(l.Body),
+		readHeader: l.ReadHeader, typed: setup.Inetd}
 }
 
 // The refusals that no lexer decides. Each ends its connection: where the next
 // request would begin is not known.
 var (
-	cutOff     = refusal{http.StatusBadRequest, errs.Malformed, "the request ends within its header; an empty line ends a header"}
-	isPlain    = refusal{http.StatusBadRequest, errs.Malformed, "plain HTTP came where TLS is served; use https://"}
-	lateHeader = refusal{http.StatusRequestTimeout, errs.RequestTimeout, "the rest of the request's header did not come in time"}
-	stopping   = refusal{http.StatusServiceUnavailable, errs.Unavailable, "this connection ends before the rest of the request came"}
+	cutOff     = errs.New(errs.Malformed, "the request ends within its header; an empty line ends a header")
+	isPlain    = errs.New(errs.Malformed, "plain HTTP came where TLS is served; use https://")
+	lateHeader = errs.New(errs.RequestTimeout, "the rest of the request's header did not come in time")
+	stopping   = errs.New(errs.Unavailable, "this connection ends before the rest of the request came")
 )
 
-// unreadable returns the refusal of a request that the lexer, or another
-// parser, does not accept.
-func unreadable(err error) refusal {
+// unreadable returns the refusal of a request that the lexer does not accept.
+func unreadable(err error) error {
 	e, ok := errors.AsType[*http1.Error](err)
-	if !ok || e.Status == http.StatusBadRequest {
-		return refusal{http.StatusBadRequest, errs.Malformed, "the request can't be read as HTTP/1.1: " + err.Error()}
+	switch {
+	case !ok || e.Status == http.StatusBadRequest:
+		return errs.New(errs.Malformed, "the request can't be read as HTTP/1.1: %v", err)
+	case e.Status == http.StatusRequestURITooLong:
+		return errs.New(errs.URITooLong, "%s", e.Reason)
+	case e.Status == http.StatusRequestHeaderFieldsTooLarge:
+		return errs.New(errs.HeaderTooLarge, "%s", e.Reason)
 	}
-	kind := errs.Unsupported
-	switch e.Status {
-	case http.StatusRequestURITooLong:
-		kind = errs.URITooLong
-	case http.StatusRequestHeaderFieldsTooLarge:
-		kind = errs.HeaderTooLarge
-	}
-	return refusal{e.Status, kind, e.Reason}
+	return errs.Wrap(e, errs.Unsupported, "%s", e.Reason)
 }
 
-// wrong tells whether no client that means well is refused so. What is late or in vain is no offence, nor is a connection that
-// breaks within a header.
-func (r refusal) wrong() bool {
-	return r != cutOff && r.kind != errs.RequestTimeout && r.kind != errs.Unavailable
+// isMalformed reports whether only a client that breaks the rules is refused
+// so. Being late is no offence, nor is a connection that breaks within a header.
+func isMalformed(why error) bool {
+	kind := errs.KindOf(why)
+	return why != error(cutOff) && kind != errs.RequestTimeout && kind != errs.Unavailable
 }
 
-// errCrowded is what a request is told that could be read, and finds no room.
+// errCrowded is the answer to a request that could be read and finds no place.
 var errCrowded = errs.New(errs.Unavailable, "as many requests as may be are being answered, and none came to its end in time")
 
-// answer is the whole answer of a refusal, with the envelope as its body. It is logged as
-// one request.
-func (b *badRequests) answer(why refusal, peer auth.Peer, begun time.Time) []byte {
-	var out bytes.Buffer
-	id, text := rand.Text(), b.body(why, peer)
-	fmt.Fprintf(&out, "HTTP/1.1 %d %s\r\nCache-Control: no-store\r\nConnection: close\r\nContent-Length: %d\r\nContent-Type: application/json\r\nDate: %s\r\n",
-		why.status, http.StatusText(why.status), len(text), time.Now().UTC().Format(http.TimeFormat))
-	if why.status == http.StatusServiceUnavailable {
-		out.WriteString("Retry-After: 5\r\n")
-	}
-	fmt.Fprintf(&out, "X-Content-Type-Options: nosniff\r\nX-Request-Id: %s\r\n\r\n", id)
-	handlers.Access{ID: id, Peer: peer, Status: why.status, Bytes: len(text), Took: time.Since(begun), Because: why.text}.
-		Log(context.Background(), slog.Default(), slog.LevelInfo)
-	out.Write(text)
-	return out.Bytes()
-}
-
-// body is the envelope of a refusal.
-func (b *badRequests) body(why refusal, peer auth.Peer) []byte {
-	retry := why.kind == errs.RequestTimeout || why.kind == errs.Unavailable
-	body := api.EmptyAnswer{Envelope: api.Envelope{
-		Meta:   api.Meta{Version: b.view.Version.String(), Storage: b.storage, Source: peer.Addr, Release: release.Version, Cluster: b.cluster},
-		Errors: []api.Error{{Description: why.text, Name: http.StatusText(why.status), Code: why.kind.String(), Retryable: retry}},
-	}}
-	var text bytes.Buffer
-	w := schema.NewJSONWriter(&text, schema.Compact)
-	api.Empty.Renderer(b.view)(w, &body)
-	_ = w.Flush() // into memory
-	return text.Bytes()
+// refuse answers what came on c with the reason why it is no request.
+func (b *badRequests) refuse(c net.Conn, peer auth.Peer, why error) error {
+	r := (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: new(url.URL), Header: http.Header{}, Body: http.NoBody}).
+		WithContext(auth.WithPeer(context.Background(), peer))
+	w := newResponseWriter(c, r)
+	w.last = true
+	b.refusing(w, r, why)
+	return w.end()
 }

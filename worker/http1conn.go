@@ -40,7 +40,7 @@ type http1Conn struct {
 	begun   time.Time // when the current request began; zero: it has not
 	kept    bool      // a request was answered before
 	handled bool      // the handler of the current request was called
-	instead refusal   // the answer to a request whose head is awaited in vain
+	instead error     // the answer to a request whose head is awaited in vain
 	ended   bool      // nothing more is passed on
 }
 
@@ -210,19 +210,15 @@ func (c *http1Conn) rest() {
 
 // refuse answers a request that is not passed on, lets the client read that,
 // and returns what Read should; c.mu is held.
-func (c *http1Conn) refuse(why refusal) error {
-	begun := c.begun
-	if begun.IsZero() {
-		begun = time.Now()
-	}
+func (c *http1Conn) refuse(why error) error {
 	c.ended = true
 	c.mu.Unlock()
 	defer c.mu.Lock()
 	c.own.offences.counts.unread.Add(1)
-	if why.wrong() {
+	if isMalformed(why) {
 		c.own.offences.malformed(idOf(c.Conn))
 	}
-	if _, err := c.Conn.Write(c.own.answer(why, c.peer, begun)); err == nil {
+	if c.own.refuse(c.Conn, c.peer, why) == nil {
 		c.linger()
 	}
 	return io.EOF
@@ -270,7 +266,7 @@ func (c *http1Conn) closeUnused() bool {
 }
 
 // wake ends the wait of Read for the rest of a head; c.mu is held.
-func (c *http1Conn) wake(why refusal) {
+func (c *http1Conn) wake(why error) {
 	if !c.ended {
 		c.instead = why
 		_ = c.Conn.SetReadDeadline(time.Now())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -39,7 +40,7 @@ func (s *server) serveInetd(c *http1Conn) {
 
 // answerInetd has one request answered, and reports whether another may follow.
 func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
-	w := &responseWriter{conn: c, request: r, header: http.Header{}, out: bufio.NewWriter(c), last: r.Close || !r.ProtoAtLeast(1, 1)}
+	w := newResponseWriter(c, r)
 	if strings.EqualFold(r.Header.Get("Expect"), "100-continue") && r.ContentLength != 0 && !w.last {
 		r.Body = &expectedBody{ReadCloser: r.Body, w: w}
 	}
@@ -53,14 +54,20 @@ func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 		}
 	}()
 	s.http.Handler.ServeHTTP(w, r)
-	return w.end()
+	if w.end() != nil || w.last {
+		return false
+	}
+	dropRest(http.NewResponseController(w))
+	_, err := io.CopyN(io.Discard, r.Body, 256<<10)
+	return err == io.EOF
 }
 
-// responseWriter is the http.ResponseWriter of an inetd run. Handlers announce
-// the length of long answers there (handlers.Config.Sized); others are kept
-// until their length is known.
+// responseWriter writes an answer where there is no http.Server: in an inetd
+// run, and to what never became a request. Handlers announce the length of long
+// answers in an inetd run (handlers.Config.Sized); others are kept until their
+// length is known.
 type responseWriter struct {
-	conn    *http1Conn
+	conn    net.Conn
 	request *http.Request
 	header  http.Header
 	out     *bufio.Writer
@@ -68,6 +75,10 @@ type responseWriter struct {
 	status  int  // zero: WriteHeader was not called
 	begun   bool // the header is written
 	last    bool // the connection ends with this answer
+}
+
+func newResponseWriter(c net.Conn, r *http.Request) *responseWriter {
+	return &responseWriter{conn: c, request: r, header: http.Header{}, out: bufio.NewWriter(c), last: r.Close || !r.ProtoAtLeast(1, 1)}
 }
 
 // Header returns the header of the answer.
@@ -115,8 +126,8 @@ func (w *responseWriter) begin() {
 	_, _ = w.out.WriteString("\r\n")
 }
 
-// end writes what was kept, and reports whether another request may follow.
-func (w *responseWriter) end() bool {
+// end writes what was kept.
+func (w *responseWriter) end() error {
 	w.WriteHeader(http.StatusOK)
 	if !w.begun {
 		if !w.bodyless() {
@@ -125,12 +136,7 @@ func (w *responseWriter) end() bool {
 		w.begin()
 		_, _ = w.body.WriteTo(w.out)
 	}
-	if w.out.Flush() != nil || w.last {
-		return false
-	}
-	dropRest(http.NewResponseController(w))
-	_, err := io.CopyN(io.Discard, w.request.Body, 256<<10)
-	return err == io.EOF
+	return w.out.Flush()
 }
 
 // Flush is for http.ResponseController.
