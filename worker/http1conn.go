@@ -40,13 +40,13 @@ type http1Conn struct {
 	begun   time.Time // when the current request began; zero: it has not
 	kept    bool      // a request was answered before
 	handled bool      // the handler of the current request was called
-	instead error     // the answer to a request whose head is awaited in vain
+	instead error     // why the rest of a head is no longer waited for; nil: it is
 	ended   bool      // nothing more is passed on
 }
 
 // wrap returns c as net/http should read it.
 func (b *badRequests) wrap(c net.Conn, peer auth.Peer) *http1Conn {
-	return &http1Conn{Conn: c, peer: peer, own: b, instead: lateHeader,
+	return &http1Conn{Conn: c, peer: peer, own: b,
 		lexer: http1.Lexer{MaxHead: b.maxHead, MaxBody: b.maxBody, Typed: b.typed}}
 }
 
@@ -69,6 +69,8 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 		switch {
 		case c.ended:
 			return 0, io.EOF
+		case c.instead != nil:
+			return 0, c.refuse(c.instead)
 		case c.ready > 0:
 			return c.pass(p), nil
 		case c.broken != nil:
@@ -81,6 +83,9 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 		c.mu.Unlock()
 		n, err := read(p)
 		c.mu.Lock()
+		if c.ended || c.instead != nil { // in the meantime: what came now came too late
+			continue
+		}
 		if n > 0 {
 			n, err = c.take(p, n)
 		} else if err != nil {
@@ -132,7 +137,7 @@ func (c *http1Conn) failed(err error) error {
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return c.refuse(c.instead)
+		return c.refuse(lateHeader)
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
 		return c.refuse(cutOff)
 	}
@@ -245,11 +250,11 @@ func (c *http1Conn) giveWay() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lexer.HeadDone() || c.begun.IsZero() {
-		return c.ended
+	if !c.ended && !c.begun.IsZero() && !c.lexer.HeadDone() {
+		c.wake(lateHeader)
+		return true
 	}
-	c.wake(lateHeader)
-	return true
+	return c.ended
 }
 
 // closeUnused closes the connection unless a request has begun on it, and
@@ -265,12 +270,11 @@ func (c *http1Conn) closeUnused() bool {
 	return true
 }
 
-// wake ends the wait of Read for the rest of a head; c.mu is held.
+// wake ends the wait of Read for the rest of a head, whatever comes of it now;
+// c.mu is held.
 func (c *http1Conn) wake(why error) {
-	if !c.ended {
-		c.instead = why
-		_ = c.Conn.SetReadDeadline(time.Now())
-	}
+	c.instead = why
+	_ = c.Conn.SetReadDeadline(time.Now())
 }
 
 // CloseWrite shuts down the sending side.
