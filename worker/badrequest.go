@@ -53,7 +53,7 @@ func unreadable(err error) error {
 	case e.Status == http.StatusRequestHeaderFieldsTooLarge:
 		return errs.New(errs.HeaderTooLarge, "%s", e.Reason)
 	}
-	return errs.Wrap(e, errs.Unsupported, "%s", e.Reason)
+	return errs.Wrap(&http1.Error{Status: e.Status, Reason: http.StatusText(e.Status)}, errs.Unsupported, "%s", e.Reason)
 }
 
 // isMalformed reports whether only a client that breaks the rules is refused
