@@ -112,7 +112,7 @@ type Controller struct {
 	wake    chan struct{} // the queue may have something to start
 	large   sync.Mutex    // held while a large job is encoded and written: memory has one of them at a time. Taken before mu
 
-	queries *semaphore.Semaphore // bounds the lists that are encoded concurrently
+	queries *semaphore.Semaphore[uint32] // bounds the lists that are encoded concurrently
 
 	// mu guards the fields below. Lists are neither filtered, sorted nor encoded under it.
 	mu      sync.Mutex

@@ -78,11 +78,11 @@ func (c *Controller) visible(client server.Identity, list []*record, ids []uint3
 // for a client that has closed its connection.
 func (c *Controller) list(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
-		leave, err := c.queries.Acquire(ctx, r.Identity.UID)
+		place, err := c.queries.Acquire(ctx, r.Identity.UID)
 		if err != nil {
 			return 0, nil, err
 		}
-		defer leave()
+		defer place.Release()
 		t, body, err := h(ctx, r)
 		if err != nil {
 			return 0, nil, err

@@ -19,6 +19,6 @@ const queryPatience = 30 * time.Second
 
 // NewQueries returns a semaphore for the long answers that a daemon computes
 // concurrently, so that they fit into memory and no user has all of them.
-func NewQueries() *semaphore.Semaphore {
-	return semaphore.New(MaxQueries, MaxUserQueries(), queryPatience)
+func NewQueries() *semaphore.Semaphore[uint32] {
+	return semaphore.New[uint32](MaxQueries, MaxUserQueries(), queryPatience)
 }

@@ -27,7 +27,7 @@ type Daemon struct {
 	privacy daemon.Privacy
 	calls   *calls
 
-	queries *semaphore.Semaphore
+	queries *semaphore.Semaphore[uint32]
 }
 
 // New makes a Daemon that keeps its jobs in store. Its users see what privacy says, and privacy.Super

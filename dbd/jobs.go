@@ -22,11 +22,11 @@ func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, mes
 	if err := known(f); err != nil {
 		return 0, nil, err
 	}
-	leave, err := d.queries.Acquire(ctx, r.Identity.UID)
+	place, err := d.queries.Acquire(ctx, r.Identity.UID)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer leave()
+	defer place.Release()
 	var answer message.AccountingJobs
 	var body message.Body
 	err = d.store.Jobs(ctx, f, d.privacy.Only(r.Identity.UID, conf.PrivateJobs), func(n int, next func() (string, *model.Job, error)) error {

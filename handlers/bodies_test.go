@@ -7,13 +7,36 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"schedrestd/model"
 )
+
+// lockedPot is a pot for concurrent use.
+type lockedPot struct {
+	mu sync.Mutex
+	pot
+}
+
+func (p *lockedPot) Hold(c model.Credential, n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pot.Hold(c, n)
+}
+
+func (p *lockedPot) Release(c model.Credential, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pot.Release(c, n)
+}
 
 // TestLargeBodies: a few large bodies at a time; one more is asked to come back, small ones are
 // taken all the same, and when the large ones have ended there is room again.
 func TestLargeBodies(t *testing.T) {
 	cfg := config(demo())
 	cfg.MaxBody = 2 * stepBody
+	const fewBodies = 4
+	memory := &lockedPot{pot: pot{fewBodies * 2 * stepBody}}
+	cfg.Memory = memory
 	handler := New(cfg)
 	post := func(body io.Reader, length int64) *httptest.ResponseRecorder {
 		r := request(http.MethodPost, "/sched/v0.0.43/job/submit", "")
@@ -44,6 +67,9 @@ func TestLargeBodies(t *testing.T) {
 		out.Close()
 	}
 	running.Wait()
+	if memory.left != fewBodies*2*stepBody {
+		t.Errorf("%d bytes are left", memory.left)
+	}
 	large := submission + strings.Repeat(" ", 2*stepBody-len(submission))
 	if w := post(strings.NewReader(large), -1); w.Code != http.StatusOK {
 		t.Errorf("a large one after them: status %d: %s", w.Code, w.Body)

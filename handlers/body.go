@@ -35,7 +35,7 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	}
 	report := schema.Report{Lenient: c.fast && !c.h.Strict, Strict: c.h.Strict}
 	body := new(T)
-	err = c.h.bodies.parse(c.ctx, len(text), func() error {
+	err = c.h.parse(c.ctx, len(text), func() error {
 		doc, err := read.read(c.ctx, text, schema.DefaultLimits)
 		if err != nil {
 			return syntaxError(read.name, err)

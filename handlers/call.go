@@ -48,7 +48,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
-	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), begun: time.Now(), media: mediaJSON, room: share{of: h.bodies}}
+	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), begun: time.Now(), media: mediaJSON}
+	c.room.call = c
 	w.Header().Set("X-Request-Id", c.id)
 	return c
 }

@@ -15,6 +15,7 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/errs"
+	"schedrestd/http1"
 )
 
 // status is the HTTP status of a failure: the one place where kinds become numbers.
@@ -43,6 +44,9 @@ func status(err error) int {
 	case errs.BadAnswer:
 		return http.StatusBadGateway
 	case errs.Unsupported:
+		if e, ok := errors.AsType[*http1.Error](err); ok { // of an expectation, or a version of HTTP
+			return e.Status
+		}
 		return http.StatusNotImplemented
 	case errs.MethodNotAllowed:
 		return http.StatusMethodNotAllowed

@@ -17,6 +17,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -46,7 +47,7 @@ type Config struct {
 	Resolver   Resolver                    // numbers of names; nil: no name has one
 	ErrorText  func(int) string            // Slurm's text for an error number of its own; nil: the number
 	Sized      bool                        // every answer says how long it is; else those of HTTP/1.0 alone
-	Memory     Memory                      // for answers that are kept until their length is known; nil: there is no bound
+	Memory     Memory                      // for large bodies, and answers that are kept until their length is known; nil: there is no bound
 	MaxBody    int64                       // most bytes of a request's body; 0 lets none in
 	ReadBody   time.Duration               // a request's body that makes no progress for so long is given up
 	Strict     bool                        // a body with an unknown field is refused, with +fast too
@@ -79,7 +80,7 @@ func newHandler(cfg Config) *handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	h := &handler{Config: cfg, formats: newFormats(cfg.JSON, cfg.YAML), bodies: newBodies(cfg.MaxBody)}
+	h := &handler{Config: cfg, formats: newFormats(cfg.JSON, cfg.YAML), parsing: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
 	h.document.collect = sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(h.described()) })
 	h.router = newRouter(h.routes(), h.pages(), cfg)
 	return h
@@ -89,6 +90,6 @@ type handler struct {
 	Config
 	router   *router
 	formats  *formats
-	bodies   *bodies
+	parsing  chan struct{} // a place for each large body that is being parsed
 	document document
 }

@@ -9,8 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// Memory bounds what is kept of answers. Hold takes n bytes for one to cred's owner, at once or not at all;
-// Release gives them back.
+// Memory bounds what is kept of answers and of large bodies. Hold takes n bytes
+// for cred's owner, at once or not at all; Release gives them back.
 type Memory interface {
 	Hold(cred model.Credential, n int) bool
 	Release(cred model.Credential, n int)

@@ -210,10 +210,6 @@ func (l *Lexer) endHead() error {
 	return nil
 }
 
-// NeedsHost reports whether the head, which is complete, lacks the Host field
-// that its version demands. That is so only where requests are typed.
-func (l *Lexer) NeedsHost() bool { return l.hosts == 0 && l.minor != '0' }
-
 // is reports whether name is word, in upper or lower case.
 func is(name []byte, word string) bool {
 	return len(name) == len(word) && bytes.EqualFold(name, []byte(word))

@@ -1,110 +1,195 @@
 // Package semaphore bounds how much is done concurrently, in total and for each
-// user, and lets users take turns: one that asks often does not delay the others.
+// key, such as a user, and lets keys take turns: one that asks often does not
+// delay the others.
 package semaphore
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"schedrestd/errs"
 )
 
-// Semaphore has a number of places, of which one user can hold a few. mu guards
-// the fields below it.
-type Semaphore struct {
+// Semaphore has a number of places. The zero key stands for a caller whose key
+// is not known yet (Place.Claim). mu guards the fields below it.
+type Semaphore[K comparable] struct {
 	total, each int
+	lend        bool // a key can hold more than each while no other key waits
 	patience    time.Duration
 
 	mu      sync.Mutex
 	taken   int
-	held    map[uint32]int // by user
-	waiting []*waiter      // of each user in the order in which they came
+	held    map[K]int   // by key
+	waiting []*Place[K] // of each key in the order in which they came
 }
 
-// waiter waits for a place. start is closed when it has one.
-type waiter struct {
-	uid   uint32
-	start chan struct{}
-}
-
-// New returns a Semaphore of total places, of which one user can hold each. No
+// New returns a Semaphore of total places, of which one key can hold each. No
 // caller waits longer than patience.
-func New(total, each int, patience time.Duration) *Semaphore {
-	return &Semaphore{total: total, each: each, patience: patience, held: map[uint32]int{}}
+func New[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
+	return &Semaphore[K]{total: total, each: each, patience: patience, held: map[K]int{}}
 }
 
-// Acquire waits for a place, which uid holds until release is called. The wait
+// NewLending is like New, but one key can hold every place while no other
+// caller waits. It gets no more than each while others do.
+func NewLending[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
+	s := New[K](total, each, patience)
+	s.lend = true
+	return s
+}
+
+// Place is one place, or the wait for it.
+type Place[K comparable] struct {
+	of    *Semaphore[K]
+	key   K
+	has   bool          // it is taken
+	start chan struct{} // closed when it is; nil: nobody waits
+}
+
+// Acquire waits for a place, which key holds until it is released. The wait
 // ends with errs.TooMany when ctx ends, as when the client closes its connection.
-func (s *Semaphore) Acquire(ctx context.Context, uid uint32) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
-	w := &waiter{uid, make(chan struct{})}
+func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
+	p := &Place[K]{of: s, key: key}
 	s.mu.Lock()
-	s.waiting = append(s.waiting, w)
+	return p, p.wait(ctx)
+}
+
+// Claim makes key the key of a place that was acquired with the zero key. When
+// key already has its share and others wait, the place is given back, and Claim
+// waits for another one. After an error there is no place.
+func (p *Place[K]) Claim(ctx context.Context, key K) error {
+	var unknown K
+	s := p.of
+	s.mu.Lock()
+	if !p.has || p.key != unknown {
+		s.mu.Unlock()
+		return nil
+	}
+	s.count(p.key, -1)
+	p.key = key
+	if s.held[key] < s.each || s.lend && !slices.ContainsFunc(s.waiting, func(w *Place[K]) bool { return w.key != key }) {
+		s.count(key, 1)
+		s.mu.Unlock()
+		return nil
+	}
+	p.has = false
+	s.taken--
+	return p.wait(ctx)
+}
+
+// wait waits for p to have a place. It is called with the lock held, and
+// releases it.
+func (p *Place[K]) wait(ctx context.Context) error {
+	s := p.of
+	p.start = make(chan struct{})
+	s.waiting = append(s.waiting, p)
 	s.startNext()
+	has := p.has
 	s.mu.Unlock()
+	if has {
+		return nil
+	}
+	late := time.NewTimer(s.patience)
+	defer late.Stop()
 	select {
-	case <-w.start:
-		return func() { s.release(uid) }, nil
+	case <-p.start:
+		return nil
+	case <-late.C:
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, other := range s.waiting {
-		if other == w {
-			s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
-			return nil, errs.New(errs.TooMany, "too many queries at a time")
-		}
+	if p.has { // it was started at the same moment
+		return nil
 	}
-	return func() { s.release(uid) }, nil // it was started at the same moment
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *Place[K]) bool { return w == p })
+	return errs.New(errs.TooMany, "too many queries at a time")
+}
+
+// Release gives the place back, once.
+func (p *Place[K]) Release() {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if !p.has {
+		return
+	}
+	p.has = false
+	p.of.taken--
+	p.of.count(p.key, -1)
+	p.of.startNext()
+}
+
+// IsOver reports whether the place's key holds more than its share.
+func (p *Place[K]) IsOver() bool {
+	var unknown K
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	return p.key != unknown && p.of.held[p.key] > p.of.each
 }
 
 // Counts returns how many places are taken, and how many callers wait for one.
-func (s *Semaphore) Counts() (taken, waiting int) {
+func (s *Semaphore[K]) Counts() (taken, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.taken, len(s.waiting)
 }
 
-func (s *Semaphore) release(uid uint32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.taken--
-	if s.held[uid]--; s.held[uid] == 0 {
-		delete(s.held, uid)
+// count adds n to what key holds. s.mu is held.
+func (s *Semaphore[K]) count(key K, n int) {
+	if s.held[key] += n; s.held[key] == 0 {
+		delete(s.held, key)
 	}
-	s.startNext()
 }
 
-// startNext gives free places to those that wait, first to one of the user that
-// holds the fewest. The others of that user then wait behind those of all other
-// users. s.mu is held.
-func (s *Semaphore) startNext() {
+// startNext gives free places to those that wait: first to keys that hold less
+// than their share, the one with the fewest before the others; then to callers
+// without a key; and if places are lent, then to keys that hold their share. The
+// others of that key then wait behind those of all other keys. s.mu is held.
+func (s *Semaphore[K]) startNext() {
 	for s.taken < s.total {
-		best := -1
+		best, least := -1, 0
 		for i, w := range s.waiting {
-			if s.held[w.uid] < s.each && (best < 0 || s.held[w.uid] < s.held[s.waiting[best].uid]) {
-				best = i
+			if rank := s.rank(w); (s.lend || rank < 2*s.total) && (best < 0 || rank < least) {
+				best, least = i, rank
 			}
 		}
 		if best < 0 {
 			return
 		}
-		w := s.waiting[best]
-		s.waiting = append(s.waiting[:best], s.waiting[best+1:]...)
-		s.sendBack(w.uid)
+		p := s.waiting[best]
+		s.waiting = slices.Delete(s.waiting, best, best+1)
+		s.sendBack(p.key)
 		s.taken++
-		s.held[w.uid]++
-		close(w.start)
+		s.count(p.key, 1)
+		p.has = true
+		close(p.start)
 	}
 }
 
-// sendBack lets the waiters of uid wait behind all others. s.mu is held.
-func (s *Semaphore) sendBack(uid uint32) {
-	var others, own []*waiter
+// rank orders those that wait. s.mu is held.
+func (s *Semaphore[K]) rank(w *Place[K]) int {
+	var unknown K
+	held := s.held[w.key]
+	switch {
+	case w.key == unknown && s.lend:
+		return s.total
+	case held >= s.each:
+		return 2*s.total + held
+	}
+	return held
+}
+
+// sendBack lets the waiters of key wait behind all others, unless they are of
+// unknown keys. s.mu is held.
+func (s *Semaphore[K]) sendBack(key K) {
+	var unknown K
+	if key == unknown && s.lend {
+		return
+	}
+	var others, own []*Place[K]
 	for _, w := range s.waiting {
-		if w.uid == uid {
+		if w.key == key {
 			own = append(own, w)
 		} else {
 			others = append(others, w)

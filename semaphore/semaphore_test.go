@@ -3,7 +3,9 @@ package semaphore
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"schedrestd/errs"
@@ -11,14 +13,14 @@ import (
 
 // TestUsersTakeTurns: a user holds a few places, and those that wait get one in turns.
 func TestUsersTakeTurns(t *testing.T) {
-	s, ctx := New(3, 2, time.Hour), context.Background()
+	s, ctx := New[uint32](3, 2, time.Hour), context.Background()
 	acquire := func(uid uint32) func() {
 		t.Helper()
-		release, err := s.Acquire(ctx, uid)
+		place, err := s.Acquire(ctx, uid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return release
+		return place.Release
 	}
 	first, second := acquire(1), acquire(1)
 	gone, cancel := context.WithCancel(ctx)
@@ -32,10 +34,11 @@ func TestUsersTakeTurns(t *testing.T) {
 	var releases [4]func()
 	for i, uid := range []uint32{1, 1, 3, 4} {
 		go func() {
-			var err error
-			if releases[i], err = s.Acquire(ctx, uid); err != nil {
+			place, err := s.Acquire(ctx, uid)
+			if err != nil {
 				t.Error(err)
 			}
+			releases[i] = place.Release
 			started <- uid
 		}()
 		for waiting := 0; waiting <= i; { // it waits now
@@ -64,16 +67,121 @@ func TestUsersTakeTurns(t *testing.T) {
 
 // TestWaitEnds: a user that gets no place is refused after a while.
 func TestWaitEnds(t *testing.T) {
-	s := New(1, 1, time.Millisecond)
-	release, err := s.Acquire(context.Background(), 1)
+	s := New[uint32](1, 1, time.Millisecond)
+	place, err := s.Acquire(context.Background(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Acquire(context.Background(), 2); errs.KindOf(err) != errs.TooMany {
 		t.Errorf("got %v", err)
 	}
-	release()
+	place.Release()
 	if taken, waiting := s.Counts(); taken != 0 || waiting != 0 {
 		t.Errorf("%d taken, %d waiting", taken, waiting)
 	}
+}
+
+// TestShareIsLent: one key has every place while no other caller wants one, and
+// half of them when another does. One that waits for its turn has it as soon as
+// the others have gone.
+func TestShareIsLent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := NewLending[string](4, 2, time.Minute), context.Background()
+		var mu sync.Mutex
+		places := map[string][]*Place[string]{}
+		started := func(key string) int {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return len(places[key])
+		}
+		var all sync.WaitGroup
+		come := func(key string) {
+			all.Go(func() {
+				p, err := s.Acquire(ctx, "")
+				if err == nil {
+					err = p.Claim(ctx, key)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				places[key] = append(places[key], p)
+			})
+			synctest.Wait()
+		}
+		leave := func(key string) {
+			p := places[key][0]
+			places[key] = places[key][1:]
+			p.Release()
+			p.Release() // counts once
+		}
+		for range 14 {
+			come("greedy")
+		}
+		if n := started("greedy"); n != 4 || !places["greedy"][0].IsOver() {
+			t.Fatalf("greedy has %d places while no other key is there", n)
+		}
+		come("modest")
+		leave("greedy") // one of ten comes in, has three already, and makes way for the next, and so on to modest
+		if n := started("modest"); n != 1 {
+			t.Fatalf("after one place was free modest has %d", n)
+		}
+		come("modest")
+		leave("greedy")
+		if n, m := started("modest"), started("greedy"); n != 2 || m != 2 || places["greedy"][0].IsOver() {
+			t.Fatalf("after two places were free modest has %d, greedy %d", n, m)
+		}
+		leave("greedy")
+		if n := started("greedy"); n != 2 {
+			t.Fatalf("under its share greedy has %d", n)
+		}
+		leave("modest")
+		leave("modest")
+		if n := started("greedy"); n != 4 {
+			t.Errorf("when modest has gone greedy has %d", n)
+		}
+		for started("greedy") > 0 {
+			leave("greedy")
+		}
+		all.Wait()
+		if s.taken != 0 || len(s.held) != 0 || len(s.waiting) != 0 {
+			t.Errorf("left behind: %+v", s)
+		}
+	})
+}
+
+// TestClaimInVain: a caller that gets no place in time, or has gone, is not
+// counted among those that have one.
+func TestClaimInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := NewLending[string](2, 1, time.Second), context.Background()
+		acquire := func() *Place[string] {
+			p, err := s.Acquire(ctx, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		first, second := acquire(), acquire()
+		if err := first.Claim(ctx, "greedy"); err != nil {
+			t.Fatal(err)
+		}
+		go s.Acquire(ctx, "") // another caller waits
+		synctest.Wait()
+		if second.Claim(ctx, "greedy") == nil {
+			t.Error("greedy has both places while another caller waits")
+		}
+		second.Release() // it is gone already
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		if _, err := s.Acquire(gone, ""); err == nil {
+			t.Error("a caller that has gone got a place")
+		}
+		if s.taken != 2 || s.held["greedy"] != 1 || len(s.waiting) != 0 {
+			t.Errorf("taken %d, %v, %d wait", s.taken, s.held, len(s.waiting))
+		}
+	})
 }

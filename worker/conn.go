@@ -131,9 +131,6 @@ func (c *conn) hasUnread() (yes bool) {
 // when both directions are closed, or when a UNIX peer closed its socket.
 // Like a read, the wait ends with a timeout at the read deadline.
 func (c *conn) awaitGone() error {
-	if s, ok := c.Conn.(*streams); ok {
-		return s.awaitGone()
-	}
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {
 		return net.ErrClosed

@@ -42,22 +42,22 @@ func newBudget(now time.Time) *budget {
 }
 
 // earn credits the client with a frame of an answer.
-func (b *budget) earn(head []byte) {
-	if head[3] == dataFrame {
-		b.bytes.Add(int64(lengthOf(head)))
+func (b *budget) earn(f frame) {
+	if f.kind == dataFrame {
+		b.bytes.Add(int64(f.length))
 	}
-	if (head[3] == dataFrame || head[3] == headersFrame) && head[4]&endStream != 0 {
+	if (f.kind == dataFrame || f.kind == headersFrame) && f.flags&endStream != 0 {
 		b.answers.Add(1)
 	}
 }
 
-// costOf returns what a client's frame costs. One that opens a stream costs as
+// cost returns what a client's frame costs. One that opens a stream costs as
 // much as another: its answer earns more than that.
-func (b *budget) costOf(head []byte) int {
+func (b *budget) cost(f frame) int {
 	switch {
-	case head[3] == dataFrame && (head[4]&endStream != 0 || lengthOf(head) >= smallData):
+	case f.kind == dataFrame && (f.flags&endStream != 0 || f.length >= smallData):
 		return 0
-	case head[3] == windowFrame:
+	case f.kind == windowFrame:
 		// A window may be as large as the client likes, and all of its updates
 		// come at once: this credit has no limit.
 		if b.updates += b.bytes.Swap(0); b.updates >= updateBytes {

@@ -13,20 +13,17 @@ func TestFrameBudget(t *testing.T) {
 		now time.Time
 		ok  bool
 	}
-	head := func(kind, flags byte, length int) []byte {
-		return []byte{byte(length >> 16), byte(length >> 8), byte(length), kind, flags}
-	}
 	sends := func(c *client, kinds ...byte) {
 		for _, kind := range kinds {
-			c.ok = c.b.spend(c.now, c.b.costOf(head(kind, 0, 4))) && c.ok
+			c.ok = c.b.spend(c.now, c.b.cost(frame{kind: kind, length: 4})) && c.ok
 		}
 	}
 	answer := func(c *client, pieces, length int) {
-		c.b.earn(head(headers, 0, 20))
+		c.b.earn(frame{kind: headers, length: 20})
 		for range pieces {
-			c.b.earn(head(data, 0, length))
+			c.b.earn(frame{kind: data, length: length})
 		}
-		c.b.earn(head(data, endStream, 0))
+		c.b.earn(frame{kind: data, flags: endStream})
 	}
 	minute := func(each time.Duration, act func(*client)) func(*client) {
 		return func(c *client) {
@@ -56,7 +53,7 @@ func TestFrameBudget(t *testing.T) {
 		{"a body of a thousand frames of 64 bytes", minute(time.Second, func(c *client) {
 			sends(c, headers)
 			for range 1000 {
-				c.ok = c.b.spend(c.now, c.b.costOf(head(data, 0, 64))) && c.ok
+				c.ok = c.b.spend(c.now, c.b.cost(frame{kind: data, length: 64})) && c.ok
 			}
 			answer(c, 1, 100)
 		}), true},
@@ -69,7 +66,7 @@ func TestFrameBudget(t *testing.T) {
 		{"100 requests a second that are reset", minute(10*time.Millisecond, func(c *client) { sends(c, headers, reset) }), false},
 		{"1000 PINGs a second", minute(time.Millisecond, func(c *client) { sends(c, ping) }), false},
 		{"an answer byte by byte", minute(10*time.Millisecond, func(c *client) {
-			c.b.earn(head(data, 0, 1))
+			c.b.earn(frame{kind: data, length: 1})
 			sends(c, window, window)
 		}), false},
 		{"credit that was saved up", func(c *client) {

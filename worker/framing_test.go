@@ -65,7 +65,7 @@ func converse(t *testing.T, text string, inetd bool) {
 	for range len(called) {
 		methods = append(methods, <-called)
 	}
-	if strings.Contains(answers, errDisagree.Error()) {
+	if strings.Contains(answers, "contradict") {
 		t.Errorf("http.Server refuses what the lexer accepts: %q", answers)
 	}
 	statuses := strictly(t, answers, methods)

@@ -151,9 +151,7 @@ func TestHalfCloseInLine(t *testing.T) {
 	waiting := func(n int) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-			st.gate.seats.mu.Lock()
-			now := len(st.gate.seats.nameless)
-			st.gate.seats.mu.Unlock()
+			_, now := st.gate.places.Counts()
 			switch {
 			case now == n:
 				return

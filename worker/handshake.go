@@ -4,8 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"time"
+
+	"schedrestd/ipc"
 )
 
 // shake makes the handshake of an https:// connection that has HTTP/1 or HTTP/2 on it, and puts it
@@ -18,14 +22,15 @@ func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case err == nil && secured.ConnectionState().NegotiatedProtocol == "h2":
-		s.queue2.put(newFrames(secured, s.offences))
+		s.queue2.put(newHTTP2Conn(secured, s.offences))
 	case err == nil:
 		s.queue.put(s.own.wrap(secured, raw.peer))
 	case ok && plain.Conn != nil && beginsLikeHTTP(plain.RecordHeader[:]):
 		c := s.own.wrap(raw, raw.peer)
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.refuse(isPlain)
+		_ = c.refuse(isPlain)
+		c.mu.Unlock()
+		_ = raw.Close()
 	case s.shaking.Err() != nil:
 		_ = raw.Close()
 	default:
@@ -53,4 +58,27 @@ func beginsLikeHTTP(b []byte) bool {
 		}
 	}
 	return true
+}
+
+// isGarbled tells whether err is about what came within TLS, and is none of its own: only then crypto/tls sends an
+// alert, and calls that a local error. What breaks a connection is another one.
+func isGarbled(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "local error"
+}
+
+// blames tells what a client did whose handshake failed with err, if it did anything. It did not when the connection broke or
+// took too long, as that of a load balancer does that looks whether somebody is there; or when it is
+// the client who turned away: he sent an alert, most often because he does not know who signed our certificate.
+func blames(err error) (what ipc.Wrong, wrong bool) {
+	if isGarbled(err) {
+		return ipc.WrongRequest, true
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok { // his certificate is expired, or of nobody's
+		return ipc.WrongCredential, true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, false
+	}
+	return ipc.WrongRequest, true
 }

@@ -52,6 +52,7 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 		UserClaimField: setup.UserClaim,
 	}
 	cfg.Memory = daemons.Answers
+	cfg.MaxBody = min(cfg.MaxBody, handlers.LongestBody(int64(setup.Limits.Answers)))
 	cfg.Judge = tokens.Judge()
 	cfg.Admit = admit
 	cfg.Ready = readiness(asked.Reachable)

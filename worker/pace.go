@@ -129,7 +129,7 @@ func (g *gate) isPressed() bool {
 // that send and take as slowly as they may, one user would have all slots for good.
 func thin(list []*pace) {
 	for _, p := range list {
-		if p.seat != nil && time.Since(p.begun) >= hurried && p.seat.crowds() {
+		if p.seat != nil && time.Since(p.begun) >= hurried && p.seat.IsOver() {
 			p.end()
 			return
 		}

@@ -243,7 +243,9 @@ func TestWholeHeaderStays(t *testing.T) {
 			for piece := range slices.Chunk([]byte(text), size) {
 				h.mu.Lock()
 				h.in = append(h.in, piece...)
-				h.advance()
+				if err := h.advance(); err != nil {
+					t.Error(err)
+				}
 				h.mu.Unlock()
 			}
 			if gave := h.giveWay(); gave == whole {

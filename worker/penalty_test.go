@@ -166,8 +166,8 @@ func TestPausedInTheQueue(t *testing.T) {
 		if w.Code != http.StatusTooManyRequests || w.Header().Get("Connection") != "close" || served != 1 {
 			t.Errorf("the second: %d, Connection: %s; %d were served", w.Code, w.Header().Get("Connection"), served)
 		}
-		if s.gate.seats.taken != 0 {
-			t.Errorf("%d seats are taken", s.gate.seats.taken)
+		if taken, _ := s.gate.places.Counts(); taken != 0 {
+			t.Errorf("%d places are taken", taken)
 		}
 		time.Sleep(time.Second) // the looks that the requests have asked for
 	})

@@ -2,18 +2,28 @@ package worker
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/semaphore"
 )
 
-// seat is what one request has of them, and whose it turned out to be.
+// places returns the places for requests that are being answered. A request
+// takes one before its user is known, and claims it for the user then: nobody
+// keeps more than half of them while others wait.
+func places(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
+	n := int(requests)
+	if n == 0 {
+		n = 1 << 30 // no limit
+	}
+	return semaphore.NewLending[string](n, max(1, n/2), patience)
+}
+
+// seat is the place of one request.
 type seat struct {
-	gate *gate
-	who  string
-	is   atomic.Pointer[string] // the same, for others than its handler
-	gone bool                   // it was given back before the end
+	*semaphore.Place[string]
+	gate    *gate
+	claimed bool
 }
 
 type seatKey struct{}
@@ -23,38 +33,26 @@ var (
 	errShare = errs.New(errs.TooMany, "as many requests of this user as may be while others wait are being answered, and none came to its end in time")
 )
 
-// admit is for handlers.Config: it lets in a request of who, whose credential is good, as far as he asks neither too
-// often nor too much at one time.
-func admit(ctx context.Context, who string) error {
+// admit is for handlers.Config: it admits a request of a user whose credential
+// is good, unless the user asks too often or for too much at a time.
+func admit(ctx context.Context, user string) error {
 	p, ok := ctx.Value(seatKey{}).(*seat)
-	if !ok || p.who != "" {
-		return nil // of a page that needs no room, or of a test
+	if !ok || p.claimed {
+		return nil // of a page that needs no place, or of a test
 	}
-	if wait := p.gate.rates.take(time.Now(), who); wait > 0 {
+	if wait := p.gate.rates.take(time.Now(), user); wait > 0 {
 		p.gate.server.counts.limited.Add(1)
 		return late(errRate, wait)
 	}
-	if !p.gate.seats.claim(ctx, who, func() { p.gate.hurry(nil) }) {
-		p.gone = true
+	soon := time.AfterFunc(crowding, func() { p.gate.hurry(nil) })
+	defer soon.Stop()
+	if p.Claim(ctx, user) != nil {
 		p.gate.server.counts.share.Add(1)
 		return late(errShare, retrySoon)
 	}
-	p.who = who
-	p.is.Store(&who)
+	p.claimed = true
 	return nil
 }
 
-// retrySoon is when one is asked to come back who found no seat.
+// retrySoon is when a client that found no place is asked to come back.
 const retrySoon = 2 * time.Second
-
-// crowds tells whether whose it is has more seats than he should have while others wait.
-func (p *seat) crowds() bool {
-	who := p.is.Load()
-	return who != nil && p.gate.seats.crowds(*who)
-}
-
-func (p *seat) leave() {
-	if !p.gone {
-		p.gate.seats.leave(p.who)
-	}
-}

@@ -27,7 +27,7 @@ type server struct {
 	queue   *queue
 	http2   *http.Server // … with HTTP/2
 	queue2  *queue
-	own     *refusals
+	own     *badRequests
 	secure  secure
 	tokens  *Tokens
 	errands *Errands
@@ -55,7 +55,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 		channel: channel,
 		queue:   newQueue(),
 		queue2:  newQueue(),
-		own:     newRefusals(setup),
+		own:     newBadRequests(setup),
 		tokens:  tokens,
 		errands: errands,
 		secure:  secure{remote: tokens.keeper},
@@ -234,8 +234,9 @@ const settling = 500 * time.Millisecond
 func (s *server) finish() {
 	leaving.Store(true)
 	s.endShake() // http.Server does not know them, and their clients may say nothing
-	if c := s.only.Load(); c != nil {
-		c.closeUnused()
+	only := s.only.Load()
+	if only != nil {
+		only.closeUnused()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
 	defer cancel()
@@ -247,6 +248,9 @@ func (s *server) finish() {
 	select {
 	case <-closed:
 	case <-time.After(s.settle):
+		if only != nil {
+			only.giveWay()
+		}
 	}
 	if err := errors.Join(s.http.Shutdown(ctx), <-other); err != nil {
 		slog.Warn("worker gives up requests that did not end in time", "limit", s.drain)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/semaphore"
 )
 
 // gate stands before the handlers: it lets in as many requests at a time as this worker may answer,
@@ -15,7 +16,7 @@ import (
 type gate struct {
 	server   *server
 	handlers http.Handler
-	seats    *seats
+	places   *semaphore.Semaphore[string]
 	rates    *rates
 
 	mu      sync.Mutex
@@ -25,7 +26,7 @@ type gate struct {
 }
 
 func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
-	g := &gate{server: s, handlers: handlers, seats: newSeats(int(setup.Requests), setup.Limits.Call),
+	g := &gate{server: s, handlers: handlers, places: places(setup.Requests, setup.Limits.Call),
 		rates: newRates(setup.Admission), inside: map[*pace]struct{}{}}
 	s.watch.hurry = g.hurry
 	return g
@@ -53,25 +54,26 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refusePaused(w, r, wait)
 		return
 	}
-	if !g.seats.enter(r.Context(), func() { g.hurry(nil) }) {
+	soon := time.AfterFunc(crowding, func() { g.hurry(nil) })
+	place, err := g.places.Acquire(r.Context(), "")
+	soon.Stop()
+	if err != nil {
 		g.server.counts.crowded.Add(1)
 		g.refuse(w, r, errCrowded)
 		return
 	}
-	p := &seat{gate: g}
-	defer p.leave()
+	defer place.Release()
 	// A pause may have begun while the request waited. The seat is given back
 	// first: the client may not read the answer.
 	if wait := g.server.offences.wait(r, c); wait > 0 {
-		p.leave()
-		p.gone = true
+		place.Release()
 		if ok && g.server.watch.paused(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 		g.refusePaused(w, r, wait)
 		return
 	}
-	g.serve(w, r.WithContext(context.WithValue(r.Context(), seatKey{}, p)), c)
+	g.serve(w, r.WithContext(context.WithValue(r.Context(), seatKey{}, &seat{Place: place, gate: g})), c)
 }
 
 // refusePaused answers a request whose client has to wait for its offences.
@@ -114,11 +116,13 @@ func (s *server) context(ctx context.Context, top net.Conn) context.Context {
 
 // turned is for http.Server.ConnState.
 func (s *server) turned(top net.Conn, state http.ConnState) {
-	rested(top, state)
 	switch state {
 	case http.StateNew:
 		s.watch.made(idOf(top), top, top)
 	case http.StateIdle:
+		if h, ok := top.(*http1Conn); ok {
+			h.rest()
+		}
 		if raw := connOf(top); raw != nil {
 			raw.relax()
 		}
@@ -126,6 +130,19 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 			s.watch.enter(c, ipc.Resting)
 		}
 	}
+}
+
+// http1Key is where the context of a request has its http1Conn.
+type http1Key struct{}
+
+// announced tells the connection of a request that its handler is called.
+func announced(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(http1Key{}).(*http1Conn); ok {
+			c.begin()
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // idOf is the number that the parent gave to the connection below c; 0 when it gave none.

@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/binary"
 	"io"
 	"net"
 	"net/http"
@@ -105,7 +106,7 @@ func awaitFrame(t *testing.T, c net.Conn, kind byte) {
 		if _, err := io.ReadFull(c, head); err != nil {
 			t.Fatalf("no frame of kind %d: %v", kind, err)
 		}
-		if _, err := io.CopyN(io.Discard, c, int64(lengthOf(head))); err != nil {
+		if _, err := io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(head)>>8)); err != nil {
 			t.Fatal(err)
 		}
 		if head[3] == kind {

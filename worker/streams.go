@@ -14,8 +14,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// takeStreams puts standard input and output of an inetd run where http.Server accepts them as
-// one connection.
+// takeStreams serves standard input and output of an inetd run as one connection.
 func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	s.held.Add(1)
 	s.watch.take(m.ID)
@@ -39,11 +38,13 @@ func (s *server) ended(id uint64) func() {
 	}
 }
 
-// present puts a connection without TLS where http.Server accepts it.
+// present serves a connection without TLS.
 func (s *server) present(c *conn) {
 	h := s.own.wrap(c, c.peer)
 	if s.inetd {
 		s.only.Store(h)
+		go s.serveInetd(h)
+		return
 	}
 	s.queue.put(h)
 }
@@ -55,7 +56,6 @@ func (s *server) present(c *conn) {
 type streams struct {
 	in, out int
 	read    net.Conn // what the goroutine has read
-	idle    net.Conn // gets nothing: a wait with the same deadline
 
 	mu    sync.Mutex
 	until time.Time // for a Write
@@ -67,7 +67,6 @@ func newStreams(in, out int) *streams {
 	s := &streams{in: in, out: out}
 	var feed net.Conn
 	s.read, feed = net.Pipe()
-	s.idle, _ = net.Pipe()
 	go s.readAhead(feed)
 	return s
 }
@@ -89,13 +88,6 @@ func (s *streams) readAhead(feed net.Conn) {
 
 // Read reads what came from standard input.
 func (s *streams) Read(p []byte) (int, error) { return s.read.Read(p) }
-
-// awaitGone waits until the deadline of reads, or Close: the two streams do not
-// tell whether anyone is there.
-func (s *streams) awaitGone() error {
-	_, err := s.idle.Read(make([]byte, 1))
-	return err
-}
 
 // status is that of an inetd run: who runs it in a script would else take an answer for given that nobody has.
 func (s *streams) status() int {
@@ -196,7 +188,7 @@ func (s *streams) Close() error {
 		return net.ErrClosed
 	}
 	s.over = true
-	_, _ = s.read.Close(), s.idle.Close()
+	_ = s.read.Close()
 	return unix.Close(s.out)
 }
 
@@ -215,9 +207,7 @@ func (s *streams) SetDeadline(t time.Time) error {
 }
 
 // SetReadDeadline bounds Read.
-func (s *streams) SetReadDeadline(t time.Time) error {
-	return errors.Join(s.read.SetReadDeadline(t), s.idle.SetReadDeadline(t))
-}
+func (s *streams) SetReadDeadline(t time.Time) error { return s.read.SetReadDeadline(t) }
 
 // SetWriteDeadline bounds each Write.
 func (s *streams) SetWriteDeadline(t time.Time) error {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -83,6 +84,54 @@ func TestInetdBodies(t *testing.T) {
 				t.Errorf("got %.300q, want %.300q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestInetdAnswers: an answer has the form that its request and its handler ask
+// for, and one that its handler breaks off is visibly not whole.
+func TestInetdAnswers(t *testing.T) {
+	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/known":
+			w.Header().Set("Content-Length", "5")
+		case "/none":
+			w.WriteHeader(http.StatusNoContent)
+		case "/last":
+			w.Header().Set("Connection", "close")
+		case "/broken":
+			w.Header().Set("Content-Length", "100")
+			io.WriteString(w, "half")
+			panic(http.ErrAbortHandler)
+		case "/unread":
+			w.WriteHeader(http.StatusConflict)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err == nil && len(body) == 0 {
+			body = []byte("hello")
+		}
+		w.Write(body)
+	}))
+	get := func(path string) string { return "GET " + path + " HTTP/1.1\n\n" }
+	for _, tt := range []struct{ name, send, want string }{
+		{"a length that the handler announces", get("/known"), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"},
+		{"a length that it does not", get("/a"), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"},
+		{"HEAD", "HEAD /known HTTP/1.1\n\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"},
+		{"204", get("/none"), "HTTP/1.1 204 No Content\r\n\r\n"},
+		{"the last by the handler", get("/last") + get("/a"), "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"},
+		{"the last by the client", "GET /a HTTP/1.1\nConnection: close\n\n" + get("/a"), "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"},
+		{"HTTP/1.0", "GET /a HTTP/1.0\n\n" + get("/a"), "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"},
+		{"an expectation", "POST /a HTTP/1.1\nExpect: 100-continue\nContent-Length: 2\n\nok", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"},
+		{"an expectation whose body is not read", "POST /unread HTTP/1.1\nExpect: 100-continue\nContent-Length: 2\n\nok" + get("/none"), "HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"},
+		{"broken off", get("/broken") + get("/a"), "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"},
+	} {
+		in, out := visitor(t, st)
+		go func() { io.WriteString(in, tt.send); in.Close() }()
+		answers, err := io.ReadAll(out)
+		must(t, err)
+		if got := regexp.MustCompile("Date: [^\r]*\r\n").ReplaceAllString(string(answers), ""); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }
 

@@ -186,6 +186,6 @@ func http2(requests uint32) *http.HTTP2Config {
 		MaxReceiveBufferPerStream:     256 << 10,
 		SendPingTimeout:               30 * time.Second, // a client that is gone without a word holds a slot
 		PingTimeout:                   15 * time.Second,
-		MaxEncoderHeaderTableSize:     1, // none: frames.look reads the status of an answer
+		MaxEncoderHeaderTableSize:     1, // none: isTooLarge reads the status of an answer
 	}
 }

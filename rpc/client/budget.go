@@ -215,7 +215,8 @@ func (b *Budget) serve() {
 	}
 }
 
-// Hold takes n bytes for something else that is kept for an answer to cred's owner, at once or not at all.
+// Hold takes n bytes for something else that is kept for cred's owner, a large
+// body or an answer, at once or not at all.
 func (b *Budget) Hold(cred model.Credential, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -193,6 +193,30 @@ func TestWrongs(t *testing.T) {
 	}
 }
 
+// TestWrongToNetHTTP: a request that net/http refuses in its own words counts as
+// malformed. It refuses nothing that the lexer accepts, so its limit is lowered.
+func TestWrongToNetHTTP(t *testing.T) {
+	st := newStage(t, ipc.Setup{Admission: penal}, nil)
+	st.http.MaxHeaderBytes = 1 // and 4096 of its own
+	told, closed := make(chan ipc.Wrong, 10), make(chan bool)
+	st.watch.tell = func(m ipc.Message) error {
+		if o, ok := m.(*ipc.Offence); ok {
+			told <- o.What
+		}
+		return nil
+	}
+	client, c := st.pair()
+	st.held.Add(1)
+	c.id, c.done = 1, func() { st.ended(1)(); close(closed) } // what is told later is not taken
+	st.watch.take(1)
+	go st.queue.put(st.own.wrap(c, c.peer))
+	sends("GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 6<<10)+"\r\n\r\n", "")(client)
+	<-closed
+	if what := <-told; what != ipc.WrongRequest {
+		t.Errorf("the parent is told %v", what)
+	}
+}
+
 // TestFloods: a flood of frames ends the connection and is reported once. As many frames as a client may send are not.
 func TestFloods(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -231,15 +255,20 @@ func TestFloods(t *testing.T) {
 
 // TestPausedFrames: a client that offended on this connection loses it when its source has to wait.
 func TestPausedFrames(t *testing.T) {
-	client, far := net.Pipe()
-	defer client.Close()
-	paused := false
-	f := &frames{Conn: far, budget: newBudget(time.Now()), wrong: func() {}, paused: func() bool { return paused }}
+	st := newStage(t, ipc.Setup{Admission: penal}, nil)
+	st.watch.tell = func(ipc.Message) error { return nil }
+	st.watch.take(1)
+	client, c := st.pair()
+	c.id = 1
+	f := newHTTP2Conn(c, st.offences)
 	go io.WriteString(client, preface+rawFrame(6, 0, 0, "12345678"))
 	read := func() error { _, err := f.Read(make([]byte, 10)); return err }
 	for _, tt := range []struct{ offended, paused, want bool }{{false, false, false}, {false, true, false}, {true, false, false}, {true, true, true}} {
 		f.offended.Store(tt.offended)
-		paused = tt.paused
+		st.watch.pause(1, 0)
+		if tt.paused {
+			st.watch.pause(1, time.Hour)
+		}
 		if err := read(); (err != nil) != tt.want {
 			t.Errorf("offended %t, paused %t: %v", tt.offended, tt.paused, err)
 		}
@@ -272,18 +301,23 @@ func FuzzFrames(f *testing.F) {
 		text := rawFrame(0, 0, 1, data) + rawFrame(3, 0, 1, "\x00\x00\x00"+string([]byte{code})) + rawFrame(4, 0, 0, "") +
 			rawFrame(7, 0, 0, "\x00\x00\x00\x01\x00\x00\x00"+string([]byte{code})+data) + rawFrame(0, 0, 1, data)
 		seen := 0
-		fr := &frames{wrong: func() { seen++ }, budget: newBudget(time.Now())}
+		var out frameScanner
+		see := func(f frame) {
+			if f.kind == resetFrame && isOffence(f.code(0)) || f.kind == goAwayFrame && isOffence(f.code(4)) {
+				seen++
+			}
+		}
 		for rest := text; rest != ""; {
 			n := min(len(rest), int(size)+1)
-			fr.look([]byte(rest[:n]))
+			out.scan([]byte(rest[:n]), see)
 			rest = rest[n:]
 		}
 		want := 0
-		if isWrongCode(uint32(code)) {
+		if isOffence(uint32(code)) {
 			want = 2
 		}
-		if seen != want || fr.out.rest != 0 || fr.out.have != 0 {
-			t.Errorf("%d of %d; in the middle of a frame: %d, %d", seen, want, fr.out.rest, fr.out.have)
+		if seen != want || out.skip != 0 || out.have != 0 {
+			t.Errorf("%d of %d; in the middle of a frame: %d, %d", seen, want, out.skip, out.have)
 		}
 	})
 }

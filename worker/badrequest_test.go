@@ -417,6 +417,57 @@ func TestGiveWay(t *testing.T) {
 	}
 }
 
+// untimely is a connection on which something happens while it is read.
+type untimely struct {
+	net.Conn
+	during []func()
+	pieces []string
+}
+
+func (u *untimely) Read(p []byte) (int, error) {
+	if len(u.pieces) == 0 {
+		return u.Conn.Read(p)
+	}
+	u.during[0]()
+	n := copy(p, u.pieces[0])
+	u.during, u.pieces = u.during[1:], u.pieces[1:]
+	return n, nil
+}
+
+func (u *untimely) NetConn() net.Conn { return u.Conn }
+
+// TestGivesWayToTheEnd: a request that is complete only when its connection has
+// given way is not served: the parent takes the connection for closed.
+func TestGivesWayToTheEnd(t *testing.T) {
+	st := newStage(t, ipc.Setup{}, nil)
+	for name, tt := range map[string]struct {
+		pieces []string
+		want   int
+	}{
+		"no request":       {[]string{get + host + "\r\n"}, 0},
+		"half of a header": {[]string{get, host + "\r\n"}, http.StatusRequestTimeout},
+	} {
+		client, c := st.pair()
+		u := &untimely{Conn: c, pieces: tt.pieces}
+		h := st.own.wrap(u, c.peer)
+		for range tt.pieces {
+			u.during = append(u.during, func() {})
+		}
+		u.during[len(u.during)-1] = func() {
+			if !h.giveWay() {
+				t.Errorf("%s: it stays", name)
+			}
+		}
+		if n, err := h.Read(make([]byte, 4096)); n != 0 || err != io.EOF {
+			t.Errorf("%s: read %d bytes, %v", name, n, err)
+		}
+		h.Close()
+		if got := heard(t, client); tt.want == 0 && got != nil || tt.want != 0 && (len(got) != 1 || got[0].StatusCode != tt.want) {
+			t.Errorf("%s: answered %v", name, got)
+		}
+	}
+}
+
 // TestRefusedWithMoreToSend: a refusal is read although the client sends on.
 func TestRefusedWithMoreToSend(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, nil)

@@ -1,0 +1,207 @@
+package worker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// http2Conn is a connection with HTTP/2 on it, below which is TLS, as net/http
+// reads it. net/http bounds what it keeps for a client: streams and their
+// windows, header blocks, handlers of streams that were reset, and
+// acknowledgements that are not read. It does neither of two things, so the
+// frames of both directions are counted here:
+//
+//   - It takes any number of SETTINGS, PRIORITY, WINDOW_UPDATE, unknown and
+//     nearly empty DATA frames. They are charged to a budget, and the connection
+//     ends when that is overdrawn. A limit on bytes would not do: an ordinary
+//     body has more of them than a flood of frames.
+//   - It reports nothing about a client that breaks the rules. Such a client is
+//     told so, with an error code of GOAWAY for the connection or of RST_STREAM
+//     for a stream (RFC 9113, 7), or with 431 when its header block is over the
+//     limit. Each is an offence.
+//
+// The server must not see that this is a *tls.Conn, or would read and write
+// that one itself. It takes this for a client that begins with HTTP/2 without
+// TLS.
+type http2Conn struct {
+	net.Conn
+	raw      *conn
+	offences *offences
+
+	preface  int  // bytes of the preface that came, and were right
+	bad      bool // … or one was not
+	in, out  frameScanner
+	budget   *budget
+	offended atomic.Bool
+}
+
+// newHTTP2Conn returns c as net/http should read it. Its client's offences are
+// reported to o.
+func newHTTP2Conn(c net.Conn, o *offences) *http2Conn {
+	return &http2Conn{Conn: c, raw: connOf(c), offences: o, budget: newBudget(time.Now())}
+}
+
+// NetConn returns the connection below.
+func (c *http2Conn) NetConn() net.Conn { return c.Conn }
+
+// preface is what a client begins with (RFC 9113, 3.4).
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// The errors with which net/http closes a connection.
+var (
+	errFlood   = errors.New("more control frames than its requests account for")
+	errBlocked = errors.New("its client has to wait")
+)
+
+// Read reads, compares the first bytes with the preface, and charges the frames
+// behind it to the budget.
+func (c *http2Conn) Read(p []byte) (int, error) {
+	// During a pause requests are answered with 429. Frames that never become
+	// a request would be read all the same.
+	if c.offended.Load() && c.isPaused() {
+		return 0, errBlocked
+	}
+	n, err := c.Conn.Read(p)
+	if err != nil && isGarbled(err) {
+		c.offend()
+	}
+	i := 0
+	for ; i < n && !c.bad && c.preface < len(preface); i++ {
+		if c.bad = p[i] != preface[c.preface]; c.bad {
+			c.offend()
+		}
+		c.preface++
+	}
+	if c.bad {
+		return n, err
+	}
+	cost := 0
+	c.in.scan(p[i:n], func(f frame) { cost += c.budget.cost(f) })
+	if !c.budget.spend(time.Now(), cost) {
+		c.offend()
+		if c.offences.mayTell() {
+			slog.Info("HTTP/2 connection closed", "peer", c.raw.peer.String(), "cause", errFlood)
+		}
+		return 0, errFlood
+	}
+	return n, err
+}
+
+// Write writes what net/http says, one goroutine at a time.
+func (c *http2Conn) Write(p []byte) (int, error) {
+	c.out.scan(p, c.sent)
+	return c.Conn.Write(p)
+}
+
+// sent credits the client with a frame of an answer, and notes a refusal.
+func (c *http2Conn) sent(f frame) {
+	c.budget.earn(f)
+	if f.kind == resetFrame && isOffence(f.code(0)) || f.kind == goAwayFrame && isOffence(f.code(4)) ||
+		f.kind == headersFrame && isTooLarge(f.payload) {
+		c.offend()
+	}
+}
+
+func (c *http2Conn) offend() {
+	c.offended.Store(true)
+	c.offences.counts.frames.Add(1)
+	c.offences.malformed(c.raw.id)
+}
+
+// isPaused reports whether the client has to wait for its offences.
+func (c *http2Conn) isPaused() bool {
+	course := c.offences.watch.of(c.raw.id)
+	return course != nil && c.offences.watch.paused(course) > 0
+}
+
+// isOffence reports whether only a client that breaks the rules is told an
+// error code. Others send on in a stream that has just ended (STREAM_CLOSED),
+// or open too many before they are told of the limit (REFUSED_STREAM).
+func isOffence(code uint32) bool {
+	switch code {
+	case 0x1, 0x3, 0x6, 0x9, 0xb: // PROTOCOL_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR, ENHANCE_YOUR_CALM
+		return true
+	}
+	return false
+}
+
+// isTooLarge reports whether a header block begins with status 431. The encoder
+// has no dynamic table (http2), so the status is a literal with the name of one
+// of the static table's rows 8 to 14 (RFC 7541, 6.2.2), after at most two
+// changes of the table's size.
+func isTooLarge(block []byte) bool {
+	for len(block) > 0 && block[0]&0xe0 == 0x20 {
+		block = block[1:]
+	}
+	return len(block) > 0 && 8 <= block[0] && block[0] <= 14 && bytes.HasPrefix(block[1:], []byte("\x03431"))
+}
+
+// The kinds of frames that are looked at (RFC 9113, 6), and a flag.
+const (
+	dataFrame    = 0
+	headersFrame = 1
+	resetFrame   = 3
+	goAwayFrame  = 7
+	windowFrame  = 8
+
+	endStream = 1
+)
+
+// frame is one frame of HTTP/2, as far as it is looked at.
+type frame struct {
+	kind, flags byte
+	length      int
+	payload     []byte // the first bytes of it
+}
+
+// code returns the error code at a place in the payload. A frame that is too
+// short for one has none.
+func (f frame) code(at int) uint32 {
+	if len(f.payload) < at+4 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(f.payload[at:])
+}
+
+const (
+	frameHeader = 9 // bytes
+	framePeek   = 8 // bytes of a payload that are looked at
+)
+
+// frameScanner finds the frames in the bytes of one direction, in whatever
+// pieces they come.
+type frameScanner struct {
+	head [frameHeader + framePeek]byte
+	have int // bytes of head
+	skip int // bytes of the frame that follow them
+}
+
+// scan calls see for each frame.
+func (s *frameScanner) scan(p []byte, see func(frame)) {
+	for len(p) > 0 {
+		if s.skip > 0 {
+			n := min(s.skip, len(p))
+			s.skip, p = s.skip-n, p[n:]
+			continue
+		}
+		want := frameHeader
+		if s.have >= frameHeader {
+			want += min(framePeek, s.length())
+		}
+		n := copy(s.head[s.have:want], p)
+		s.have, p = s.have+n, p[n:]
+		if s.have < frameHeader || s.have < frameHeader+min(framePeek, s.length()) {
+			continue
+		}
+		see(frame{s.head[3], s.head[4], s.length(), s.head[frameHeader:s.have]})
+		s.skip, s.have = frameHeader+s.length()-s.have, 0
+	}
+}
+
+// length returns the length of the frame's payload.
+func (s *frameScanner) length() int { return int(s.head[0])<<16 | int(s.head[1])<<8 | int(s.head[2]) }

@@ -1,0 +1,170 @@
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// serveInetd serves the one client of an inetd run: it reads a request and
+// answers it, until one is the last. A request needs no Host there and may name
+// a whole URL, which http.ReadRequest accepts and http.Server does not.
+func (s *server) serveInetd(c *http1Conn) {
+	s.turned(c, http.StateNew)
+	defer c.Close()
+	ctx, in := s.context(context.Background(), c), bufio.NewReader(c)
+	for limit := s.http.ReadHeaderTimeout; ; limit = s.http.IdleTimeout {
+		_ = c.SetReadDeadline(time.Now().Add(limit))
+		r, err := http.ReadRequest(in)
+		if err != nil { // c has answered, where an answer was due
+			return
+		}
+		_ = c.SetReadDeadline(time.Time{})
+		r.Header.Del("Host")
+		if !s.answerInetd(c, r.WithContext(ctx)) || s.shaking.Err() != nil { // or the worker drains
+			c.linger()
+			return
+		}
+		s.turned(c, http.StateIdle)
+	}
+}
+
+// answerInetd has one request answered, and reports whether another may follow.
+func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
+	w := newResponseWriter(c, r)
+	if strings.EqualFold(r.Header.Get("Expect"), "100-continue") && r.ContentLength != 0 && !w.last {
+		r.Body = &expectedBody{ReadCloser: r.Body, w: w}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			if p != http.ErrAbortHandler {
+				slog.Error("handler panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			}
+			_ = w.out.Flush() // what the client gets is visibly not all
+			more = false
+		}
+	}()
+	s.http.Handler.ServeHTTP(w, r)
+	if w.end() != nil || w.last {
+		return false
+	}
+	dropRest(http.NewResponseController(w))
+	_, err := io.CopyN(io.Discard, r.Body, 256<<10)
+	return err == io.EOF
+}
+
+// responseWriter writes an answer where there is no http.Server: in an inetd
+// run, and to what never became a request. Handlers announce the length of long
+// answers in an inetd run (handlers.Config.Sized); others are kept until their
+// length is known.
+type responseWriter struct {
+	conn    net.Conn
+	request *http.Request
+	header  http.Header
+	out     *bufio.Writer
+	body    bytes.Buffer
+	status  int  // zero: WriteHeader was not called
+	begun   bool // the header is written
+	last    bool // the connection ends with this answer
+}
+
+func newResponseWriter(c net.Conn, r *http.Request) *responseWriter {
+	return &responseWriter{conn: c, request: r, header: http.Header{}, out: bufio.NewWriter(c), last: r.Close || !r.ProtoAtLeast(1, 1)}
+}
+
+// Header returns the header of the answer.
+func (w *responseWriter) Header() http.Header { return w.header }
+
+// WriteHeader sets the status. An answer of a known length begins now.
+func (w *responseWriter) WriteHeader(status int) {
+	if w.status != 0 || status < http.StatusOK {
+		return
+	}
+	if w.status = status; w.header.Get("Content-Length") != "" {
+		w.begin()
+	}
+}
+
+// Write writes a part of the body.
+func (w *responseWriter) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	switch {
+	case w.bodyless():
+		return len(p), nil
+	case w.begun:
+		return w.out.Write(p)
+	}
+	return w.body.Write(p)
+}
+
+// bodyless reports whether the answer has no body (RFC 9110, 6.4.1).
+func (w *responseWriter) bodyless() bool {
+	return w.request.Method == http.MethodHead || w.status == http.StatusNoContent || w.status == http.StatusNotModified
+}
+
+// begin writes the header.
+func (w *responseWriter) begin() {
+	w.begun = true
+	w.last = w.last || strings.EqualFold(w.header.Get("Connection"), "close")
+	if w.last {
+		w.header.Set("Connection", "close")
+	}
+	if w.header.Get("Date") == "" {
+		w.header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	}
+	fmt.Fprintf(w.out, "HTTP/1.%d %03d %s\r\n", min(w.request.ProtoMinor, 1), w.status, http.StatusText(w.status))
+	_ = w.header.Write(w.out)
+	_, _ = w.out.WriteString("\r\n")
+}
+
+// end writes what was kept.
+func (w *responseWriter) end() error {
+	w.WriteHeader(http.StatusOK)
+	if !w.begun {
+		if !w.bodyless() {
+			w.header.Set("Content-Length", strconv.Itoa(w.body.Len()))
+		}
+		w.begin()
+		_, _ = w.body.WriteTo(w.out)
+	}
+	return w.out.Flush()
+}
+
+// Flush is for http.ResponseController.
+func (w *responseWriter) Flush() {
+	if w.begun {
+		_ = w.out.Flush()
+	}
+}
+
+// SetReadDeadline is for http.ResponseController.
+func (w *responseWriter) SetReadDeadline(t time.Time) error { return w.conn.SetReadDeadline(t) }
+
+// SetWriteDeadline is for http.ResponseController.
+func (w *responseWriter) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
+
+// expectedBody is a body that the client sends when it is told to.
+type expectedBody struct {
+	io.ReadCloser
+	w *responseWriter
+}
+
+// Read tells the client to send the body, once.
+func (b *expectedBody) Read(p []byte) (int, error) {
+	if w := b.w; w != nil && w.status == 0 {
+		b.w = nil
+		if _, err := io.WriteString(w.conn, "HTTP/1.1 100 Continue\r\n\r\n"); err != nil {
+			return 0, err
+		}
+	}
+	return b.ReadCloser.Read(p)
+}

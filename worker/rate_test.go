@@ -1,0 +1,35 @@
+package worker
+
+import (
+	"testing"
+	"time"
+)
+
+// TestRates: as many at once as the bucket holds, and then as many as come in.
+func TestRates(t *testing.T) {
+	r := newRates(ipcRate(2, 3))
+	now := time.Unix(1_700_000_000, 0)
+	for i := range 3 {
+		if wait := r.take(now, "alice"); wait != 0 {
+			t.Fatalf("request %d waits %s", i, wait)
+		}
+	}
+	if wait := r.take(now, "alice"); wait != 500*time.Millisecond {
+		t.Errorf("the fourth waits %s", wait)
+	}
+	if wait := r.take(now, "bob"); wait != 0 {
+		t.Errorf("somebody else waits %s", wait)
+	}
+	if wait := r.take(now.Add(500*time.Millisecond), "alice"); wait != 0 {
+		t.Errorf("half a second later she waits %s", wait)
+	}
+	if r := newRates(ipcRate(0, 0)); r.take(now, "alice") != 0 {
+		t.Error("there is a limit that nobody set")
+	}
+	for i := range 3 * mostIdentities {
+		r.take(now.Add(time.Second), string(rune(i)))
+	}
+	if len(r.list) > mostIdentities {
+		t.Errorf("%d are remembered", len(r.list))
+	}
+}
