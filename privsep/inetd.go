@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"schedrestd/errs"
-	"schedrestd/guard"
 	"schedrestd/ipc"
 	"schedrestd/privsep/dial"
 	"schedrestd/privsep/inetd"
@@ -117,23 +116,17 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 
 // visitKeys opens what the worker of an inetd run verifies tokens with: the key set alone. A keeper would
 // have to be started for each client, which takes longer than to have a daemon vouch.
-func visitKeys(c Config, who service) (k *keys, err error) {
+func visitKeys(c Config, who service) (*keys, error) {
 	if err := judgeKeys(c, who, false); err != nil {
 		return nil, err
 	}
-	tokens, err := c.tokens(who)
+	c.Tokens.Key = ""
+	k, err := openKeys(c, who, false, nil, false)
 	if err != nil {
 		return nil, err
 	}
-	k = new(keys)
-	if k.empty, err = sealedCopy("", guard.Rule{What: "empty file"}); err == nil {
-		k.set, err = keySetKind(who).openFile(tokens.JWKS, keyFile{}, c.Log)
-		k.set.followed = false // the file is not looked at again
-	}
-	if err != nil {
-		k.close()
-	}
-	return k, err
+	k.set.followed = false // the file is not looked at again
+	return k, nil
 }
 
 // serveAs returns the identity of the worker: the one that Run would serve as, or with become_user the peer's.
