@@ -70,7 +70,7 @@ func openAudit(c Config, who service) (*audit, error) {
 
 // start starts an auditor, and gives it the file.
 func (a *audit) start(from *spawn.Spawner, c Config, accuse func(uint32, string)) (*auditFeed, error) {
-	f := &auditFeed{audit: a, follow: newFollow()}
+	f := &auditFeed{audit: a, follow: rate.New(followBurst, followRate, time.Now())}
 	var err error
 	if f.serviceProcess, err = a.serviceSpec.start(from, c, accuse, f.answer); err != nil {
 		return nil, err
@@ -121,9 +121,6 @@ func (f *auditFeed) answer(m ipc.Message) (done bool, err error) {
 	}()
 	return true, nil
 }
-
-// newFollow returns the limit of questions after the file.
-func newFollow() *rate.Bucket { return rate.New(followBurst, followRate, time.Now()) }
 
 // look returns the answer to a Follow, and gives every auditor the file when it is another one.
 func (a *audit) look() *ipc.Followed {

@@ -7,10 +7,8 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
-	"time"
 
 	"schedrestd/errs"
-	"schedrestd/guard"
 	"schedrestd/ipc"
 	"schedrestd/privsep/dial"
 	"schedrestd/privsep/inetd"
@@ -55,7 +53,6 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	defer keys.close()
 	audit, err := openAudit(c, who)
 	if err != nil {
 		return err
@@ -66,16 +63,21 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer resolver.close()
-	m := newMeans(c, &makers{who: who, resolver: resolver})
+	accused, lost := make(chan string, 1), make(chan string)
+	accuse := func(_ uint32, why string) {
+		select {
+		case accused <- why:
+		default:
+		}
+	}
+	m := newMeans(c, &makers{who: who, resolver: resolver, names: newNamed(), accuse: accuse})
 	defer m.end()
 	if err := m.begin(c, who, program, nil); err != nil {
 		return err
 	}
-	services := []inetd.Service{{Role: ipc.Resolver, Start: func() (*spawn.Process, error) { return resolver.spawn(m.plain, c) }}}
-	if audit != nil {
-		services = append(services, audit.service(func() (*spawn.Process, error) { return audit.spawn(m.spawner, c) }))
-	}
-	publicKeys, files := keys.forWorker()
+	g := newGeneration(c)
+	g.keys = keys
+	defer g.close()
 	return inetd.Serve(signals, inetd.Options{
 		Client:  client,
 		Spawner: m.spawner,
@@ -85,54 +87,46 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		Setup: c.Setup,
 		Dial: dial.Options{Outlet: m.outlet, Foreign: m.spawner.InUserNamespaces(), Burst: c.DialBurst, Rate: c.DialRate,
 			Counts: new(dial.Counters)},
-		Keys:       publicKeys,
-		KeyFiles:   files,
-		Services:   services,
+		Services: func() (err error) {
+			if g.resolver, err = resolver.start(m.plain, c, m.accuse, m.names.hear); err == nil && audit != nil {
+				g.audit, err = audit.start(m.spawner, c, m.accuse)
+			}
+			if err != nil {
+				return err
+			}
+			go func() {
+				p := <-g.lost()
+				lost <- p.why.Error() // unless the run is over
+				c.Log.Error(p.role.String()+" exited", "because", p.why)
+			}()
+			return nil
+		},
+		Hello:      func(p *spawn.Process) error { return g.greet(&worker{Process: p, requests: 1}) },
+		Tell:       func(m ipc.Message) { g.audit.say(m) },
+		Accused:    accused,
+		Lost:       lost,
 		StartLimit: c.StartLimit,
 		Silence:    c.Silence,
 		Ready: func(sealed security.Sealed) {
 			m.spawner.Announce(sealed)
 			c.announceRules()
 		},
-		Log: c.Log,
 	})
-}
-
-// service returns the auditor of an inetd run.
-func (a *audit) service(start func() (*spawn.Process, error)) inetd.Service {
-	follow := newFollow()
-	return inetd.Service{
-		Role: ipc.Auditor, Start: start, Farewell: auditFarewell,
-		Begin: a.add,
-		Follow: func(c *ipc.Channel) error {
-			if !follow.Take(time.Now(), 1) {
-				return errTooOften("Follow")
-			}
-			_ = c.TrySend(a.look())
-			return nil
-		},
-	}
 }
 
 // visitKeys opens what the worker of an inetd run verifies tokens with: the key set alone. A keeper would
 // have to be started for each client, which takes longer than to have a daemon vouch.
-func visitKeys(c Config, who service) (k *keys, err error) {
+func visitKeys(c Config, who service) (*keys, error) {
 	if err := judgeKeys(c, who, false); err != nil {
 		return nil, err
 	}
-	tokens, err := c.tokens(who)
+	c.Tokens.Key = ""
+	k, err := openKeys(c, who, false, nil, false)
 	if err != nil {
 		return nil, err
 	}
-	k = new(keys)
-	if k.empty, err = sealedCopy("", guard.Rule{What: "empty file"}); err == nil {
-		k.set, err = keySetKind(who).openFile(tokens.JWKS, keyFile{}, c.Log)
-		k.set.followed = false // the file is not looked at again
-	}
-	if err != nil {
-		k.close()
-	}
-	return k, err
+	k.set.followed = false // the file is not looked at again
+	return k, nil
 }
 
 // serveAs returns the identity of the worker: the one that Run would serve as, or with become_user the peer's.

@@ -233,9 +233,9 @@ func (p *serviceProcess) stop() {
 
 // introduce makes a channel between the service and a worker that is ready. The parent keeps no end.
 func (p *serviceProcess) introduce(w *worker) error {
-	fds, err := servicePair(p.role)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return err
+		return errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", p.role)
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
@@ -243,12 +243,6 @@ func (p *serviceProcess) introduce(w *worker) error {
 		return nil // it is exiting, and so the worker is replaced
 	}
 	return unlessGone(w.Channel.Send(&ipc.ServiceFD{Service: p.role}, fds[1]))
-}
-
-// servicePair makes a channel between a service and a worker.
-func servicePair(role ipc.Role) (fds [2]int, err error) {
-	fds, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	return fds, errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", role)
 }
 
 // unlessGone returns err, or nil when the process at the other end has exited: the end of its channel

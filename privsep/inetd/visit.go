@@ -3,10 +3,10 @@
 package inetd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"time"
 
@@ -24,16 +24,17 @@ type Options struct {
 	Client     *Client
 	Spawner    *spawn.Spawner
 	Worker     spawn.Birth
-	Quota      *spawn.Quota // for what the worker logs
-	Setup      ipc.Setup    // of the worker
-	Dial       dial.Options // … without its Setup
-	Keys       *ipc.Keys    // … with its files
-	KeyFiles   []int
-	Services   []Service
-	StartLimit time.Duration // for a process to say Ready
-	Silence    time.Duration // a worker that answers no Ping for so long is killed
+	Quota      *spawn.Quota               // for what the worker logs
+	Setup      ipc.Setup                  // of the worker
+	Dial       dial.Options               // … without its Setup
+	Services   func() error               // starts the worker's services, while the worker starts
+	Hello      func(*spawn.Process) error // gives the worker, which is ready, what it needs before the client
+	Tell       func(ipc.Message)          // tells the auditor about the connection and its worker
+	Accused    <-chan string              // gets how the worker broke the protocol of a service
+	Lost       <-chan string              // gets why a service exited
+	StartLimit time.Duration              // for a process to say Ready
+	Silence    time.Duration              // a worker that answers no Ping for so long is killed
 	Ready      func(security.Sealed)
-	Log        *slog.Logger
 }
 
 const (
@@ -64,13 +65,9 @@ func (c *Client) Limit(s ipc.Setup) ipc.Setup {
 // visit is a run.
 type visit struct {
 	Options
-	worker   *spawn.Process
-	dialer   *dial.Dialer
-	services []*service
-	events   chan func()
-	over     chan struct{} // closed when no event is handled any more
-	late     *time.Timer   // for the worker's next step
-	why      error         // why the worker's channel ended; nil while it is open
+	worker *spawn.Process
+	dialer *dial.Dialer
+	late   *time.Timer // for the worker's next step
 
 	handed  bool       // the worker was given the client
 	served  bool       // … and has said Done
@@ -86,8 +83,7 @@ type visit struct {
 // Serve serves the client. It returns nil when the client's input has ended and all of it is answered,
 // whatever the answers were. The first signal has the worker finish what it is answering, a second one ends it.
 func Serve(signals <-chan os.Signal, o Options) error {
-	v := &visit{Options: o, relay: -1, events: make(chan func()), over: make(chan struct{}), late: time.NewTimer(o.StartLimit)}
-	defer close(v.over)
+	v := &visit{Options: o, relay: -1, late: time.NewTimer(o.StartLimit)}
 	var err error
 	v.worker, err = o.Spawner.Start(o.Worker, o.Quota, func(_ *spawn.Process, tasks uint64) ipc.Message {
 		v.Setup.Requests, v.Setup.Tasks = 1, uint32(tasks)
@@ -98,36 +94,56 @@ func Serve(signals <-chan os.Signal, o Options) error {
 	}
 	v.Dial.Setup = &v.Setup
 	v.dialer = dial.New(v.Dial, v.worker.Channel)
-	for _, s := range o.Services {
-		v.services = append(v.services, &service{Service: s})
+	if err := o.Services(); err != nil {
+		v.worker.Reap(0)
+		return err
 	}
-	go v.listen(v.worker.Channel, nil, func(m ipc.Message, err error) error {
-		switch {
-		case v.why != nil: // it was killed
-		case err != nil:
-			v.why = err
-		default:
-			v.why = v.hear(m)
-		}
-		return v.why
-	})
-	return v.run(signals)
+	why, second := v.run(signals)
+	err = v.end(why)
+	if second != nil {
+		return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", second)
+	}
+	return err
 }
 
-// run handles events until the worker's channel ends.
-func (v *visit) run(signals <-chan os.Signal) error {
-	var first, second os.Signal
+// received is a message of the worker, or what ended its channel.
+type received struct {
+	ipc.Received
+	err error
+}
+
+// run handles events until the worker's channel ends, and returns why it did. A second signal ends the worker.
+func (v *visit) run(signals <-chan os.Signal) (why error, second os.Signal) {
+	messages := make(chan received)
+	go func() {
+		for err := error(nil); err == nil; {
+			var m ipc.Received
+			m, err = v.worker.Channel.Receive()
+			messages <- received{m, err}
+		}
+	}()
+	var first os.Signal
 	var same time.Time
 	tick := time.NewTicker(v.Silence / 4)
 	defer tick.Stop()
-	for v.why == nil {
+	for {
 		select {
-		case event := <-v.events:
-			event()
+		case m := <-messages:
+			err := m.err
+			if err == nil {
+				err = v.hear(m.Message)
+			}
+			if err != nil {
+				return err, nil
+			}
+		case why := <-v.Accused:
+			v.worker.Condemn(why)
+		case why := <-v.Lost:
+			v.finish(why)
 		case now := <-tick.C:
 			v.watch(now)
 		case <-v.late.C:
-			v.expire()
+			v.worker.Condemn(cmp.Or(v.told, "it was not ready") + ", and it did not end in time")
 		case s := <-signals:
 			switch {
 			case first == nil:
@@ -135,47 +151,9 @@ func (v *visit) run(signals <-chan os.Signal) error {
 				v.stopped = true
 				v.finish("the gateway ends")
 			case s != first || time.Now().After(same):
-				second = s
 				v.worker.Kill()
-				v.why = io.EOF
+				return io.EOF, s
 			}
-		}
-	}
-	err := v.end()
-	if second != nil {
-		return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", second)
-	}
-	return err
-}
-
-// post has the goroutine of run call event, and returns when it has.
-func (v *visit) post(event func()) {
-	done := make(chan struct{})
-	select {
-	case v.events <- func() { event(); close(done) }:
-		<-done
-	case <-v.over:
-	}
-}
-
-// listen has hear called with each message of a channel, and at last with what ended the channel, until hear
-// returns an error. Messages that slow, unless it is nil, reports to have handled are not among them; it may wait.
-func (v *visit) listen(c *ipc.Channel, slow func(ipc.Message) (done bool, err error), hear func(ipc.Message, error) error) {
-	for {
-		m, err := c.Receive()
-		if slow != nil && err == nil {
-			done, failed := slow(m.Message)
-			if err = failed; done && err == nil {
-				continue
-			}
-		}
-		v.post(func() {
-			if failed := hear(m.Message, err); err == nil {
-				err = failed
-			}
-		})
-		if err != nil {
-			return
 		}
 	}
 }
@@ -195,7 +173,7 @@ func (v *visit) hear(m ipc.Message) error {
 		v.closeRelay()
 	case *ipc.Done:
 		v.served = true
-		v.tell(&ipc.Gone{ID: v.Client.ID})
+		v.Tell(&ipc.Gone{ID: v.Client.ID})
 	case *ipc.Pong:
 		if v.silent.IsZero() || m.Number != v.pinged {
 			return fmt.Errorf("it said Pong %d, which was not asked for", m.Number)
@@ -214,33 +192,20 @@ func (v *visit) hear(m ipc.Message) error {
 
 // hand gives the worker what it needs, and then the client.
 func (v *visit) hand() error {
-	if err := v.say(v.Keys, v.KeyFiles...); err != nil {
+	if err := v.Hello(v.worker); err != nil {
 		return err
 	}
-	for _, s := range v.services {
-		if err := v.offer(s); err != nil {
-			return err
-		}
-	}
+	v.Tell(&ipc.Facts{Worker: v.worker.Number, Connection: v.Client.Connection})
 	v.handed = true
 	if v.Client.Network != ipc.Stdio {
-		return v.say(&v.Client.Connection, v.Client.in)
+		return v.worker.Channel.TrySend(&v.Client.Connection, v.Client.in)
 	}
 	out, relay, copied, err := v.Client.output()
 	if err != nil {
 		return err
 	}
 	v.relay, v.copied = relay, copied
-	return v.say(&ipc.Streams{Connection: v.Client.Connection}, v.Client.in, out)
-}
-
-// say sends m to the worker. For one that has exited the end of its channel comes next.
-func (v *visit) say(m ipc.Message, fds ...int) error {
-	err := v.worker.Channel.TrySend(m, fds...)
-	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
-		return nil
-	}
-	return err
+	return v.worker.Channel.TrySend(&ipc.Streams{Connection: v.Client.Connection}, v.Client.in, out)
 }
 
 // closeRelay closes the parent's copy of what the worker has: the pipe would have no end.
@@ -291,27 +256,16 @@ func (v *visit) finish(why string) {
 	v.late.Reset(v.Setup.Limits.Drain + spawn.LastWords)
 }
 
-// expire kills a worker that was late.
-func (v *visit) expire() {
-	why := v.told + ", and it did not end in time"
-	if v.told == "" {
-		why = fmt.Sprintf("it was not ready within %s", v.StartLimit)
-	}
-	v.worker.Condemn(why)
-}
-
-// end takes the worker's status, has what it wrote reach its file, and judges the run.
-func (v *visit) end() error {
+// end takes the worker's status, has what it wrote reach its file, and judges the run. why is what ended its
+// channel.
+func (v *visit) end(why error) error {
 	patience := spawn.LastWords
-	if !errors.Is(v.why, io.EOF) {
+	if !errors.Is(why, io.EOF) {
 		patience = 0
 	}
 	status := v.worker.Reap(patience)
-	v.tell(&ipc.Exited{Worker: v.worker.Number, Status: ipc.Refuse(status).Reason})
+	v.Tell(&ipc.Exited{Worker: v.worker.Number, Status: ipc.Refuse(status).Reason})
 	v.closeRelay()
-	for _, s := range v.services {
-		v.stop(s)
-	}
 	if v.copied != nil {
 		if err := <-v.copied; err != nil {
 			return errs.Wrap(err, errs.Unavailable, "can't write the answers to standard output")
@@ -321,7 +275,7 @@ func (v *visit) end() error {
 	case v.worker.Caged:
 		return errs.New(errs.Internal, "%s (%s)", spawn.WorkerCaged, status).WithHint("%s", spawn.CaptureHint)
 	case patience == 0:
-		return v.why
+		return why
 	case v.stopped, v.served && status == spawn.AllWell:
 		return nil
 	case v.worker.Ending != "":

@@ -46,7 +46,8 @@ func Open(variable, text string) (*Space, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	fd, err := openIn(dir, name)
+	// A link is followed: those of /proc are how namespaces are named there.
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil, missing()
@@ -54,34 +55,7 @@ func Open(variable, text string) (*Space, error) {
 		return nil, errs.New(errs.Denied, "%s: can't open %s: %v", what, path, err).
 			WithHint("those of another process take root with CAP_SYS_PTRACE; ip netns attach NAME PID gives one a name that root alone opens")
 	}
-	if !isNetwork(fd) {
-		unix.Close(fd)
-		return nil, errs.New(errs.Invalid, "%s: %s is not a network namespace", what, path).
-			WithHint("a name that ip netns list shows, or a path as /run/netns/NAME or /proc/PID/ns/net")
-	}
 	return &Space{fd, what}, nil
-}
-
-// openIn opens name in dir. A link is followed: those of /proc are how namespaces are named there.
-func openIn(dir *os.File, name string) (fd int, err error) {
-	raw, err := dir.SyscallConn()
-	if err != nil {
-		return -1, err
-	}
-	failed := raw.Control(func(at uintptr) {
-		fd, err = unix.Openat(int(at), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	})
-	return fd, errors.Join(failed, err)
-}
-
-// isNetwork tells whether fd is a network namespace.
-func isNetwork(fd int) bool {
-	var fs unix.Statfs_t
-	if unix.Fstatfs(fd, &fs) != nil || fs.Type != unix.NSFS_MAGIC {
-		return false
-	}
-	kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE)
-	return err == nil && kind == unix.CLONE_NEWNET
 }
 
 // Close closes s. No nil Space is open.
@@ -117,7 +91,11 @@ func (s *Space) Enter() error {
 		return nil
 	}
 	err := unix.Setns(s.fd, unix.CLONE_NEWNET)
-	if errors.Is(err, unix.EPERM) {
+	switch {
+	case errors.Is(err, unix.EINVAL):
+		return errs.New(errs.Invalid, "%s is not a network namespace", s.what).
+			WithHint("a name that ip netns list shows, or a path as /run/netns/NAME or /proc/PID/ns/net")
+	case errors.Is(err, unix.EPERM):
 		return errs.New(errs.Denied, "%s: to enter another network namespace takes root with CAP_SYS_ADMIN", s.what).
 			WithHint("start as root with -u USER, or have the service manager do it: NetworkNamespacePath= in the unit of the service, and of its sockets")
 	}
