@@ -28,7 +28,7 @@ const module = "schedrestd/"
 var floors = [][]string{
 	{"errs", "loglevel", "model", "release", "rights", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
-	{"api", "conf", "privsep/netns", "privsep/spawn", "rpc/message", "service"},
+	{"api", "conf", "privsep/netns", "privsep/spawn", "proof", "rpc/message", "service"},
 	{"auth", "handlers", "privsep/dial", "privsep/inetd", "privsep/listen", "privsep/planner", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
 	{"auditor", "ctld", "dbd", "keeper", "plan", "privsep", "resolver", "worker"},
@@ -71,6 +71,7 @@ var only = map[string][]string{
 	"penalty":         {}, // linked by what runs as root
 	"rate":            {},
 	"plugin":          {"errs"},
+	"proof":           {"ipc", "security"},                                      // runs as workers do
 	"keeper":          {"hmackey", "ipc", "rate", "security"},                   // holds keys
 	"resolver":        {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
 	"service":         {"ipc", "security"},

@@ -27,19 +27,6 @@ const (
 	AnchorHolds = "holds"
 )
 
-// ActMode is the last argument but two of a worker's program that proves the cage: it closes it as a worker does,
-// with the Seal that the next argument is, and then does the act of package seal that the last one names, of which it has
-// to die. Without a name it tells what there is. Its log has one line for each thing, with one of the words below.
-const ActMode = "act"
-
-// What a line of such a process begins with.
-const (
-	SaySealed = "sealed: " // how the cage was closed: a line of security.Sealed
-	SayProbe  = "probe: "  // what was tried, and answered as it has to be
-	SayAct    = "act: "    // what is about to be done; without a name, what can be
-	SayFailed = "failed: " // why the process lives: the cage could not be closed, or did not kill
-)
-
 // bookVersion stands for the book and all walks: the checksum of testdata/book.txt, which has them in words. Tests demand
 // both. It begins the first message that a process hears, and is judged before anything that another build may have
 // otherwise, so that a worker of one refuses in words. Versions are the same or not; none is the newer one.

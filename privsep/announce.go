@@ -9,7 +9,6 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/privsep/listen"
-	"schedrestd/privsep/spawn"
 )
 
 // announce logs, once, who will serve.
@@ -52,7 +51,7 @@ func (c Config) announceRules() {
 	a := c.Setup.Admission
 	c.Log.Info("rules in force", "audit_log", c.Audit.String(), "penalties", costs(a),
 		"exempt", prefixes(a.Exempt), "trusted_proxies", trusted(a),
-		"rate", cmp.Or(spawn.Because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
+		"rate", cmp.Or(because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
 		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.Outlet, "own"))
 	all := func(list []netip.Prefix) bool {
 		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Bits() == 0 })
@@ -77,7 +76,7 @@ func (a Audit) String() string {
 	if a.FailOpen {
 		s = a.Path + ", open"
 	}
-	return s + spawn.Because(a.Sync, ", sync")
+	return s + because(a.Sync, ", sync")
 }
 
 func costs(a ipc.Admission) string {
@@ -103,4 +102,12 @@ func prefixes(list []netip.Prefix, more ...string) string {
 		words = append(words, p.String())
 	}
 	return cmp.Or(strings.Join(append(words, more...), ","), "none")
+}
+
+// because returns why, when so is true.
+func because(so bool, why string) string {
+	if so {
+		return why
+	}
+	return ""
 }

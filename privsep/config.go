@@ -280,7 +280,7 @@ func (c Config) mostPIDs() int {
 		workers = (2*c.Identities + 1) * lazy
 	}
 	services := 2*(c.Threads+otherThreads) + 2*(1+otherThreads) // keeper and auditor
-	return workers + services + (spawn.AtOnce+1)*otherThreads   // those that are to die, and the anchor
+	return workers + services + (ipc.DeathTests+2)*otherThreads // death tests with the process that starts them, and the namespace init
 }
 
 // anyWorker is who dies, and is tried, for workers of identities that are not known yet.

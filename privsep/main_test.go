@@ -26,6 +26,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
+	"schedrestd/proof"
 	"schedrestd/security"
 	program "schedrestd/worker"
 )
@@ -42,8 +43,8 @@ func TestMain(m *testing.M) {
 	case os.Args[0] == spawn.WorkerName && os.Args[len(os.Args)-1] == ipc.AnchorMode:
 		how, _ := program.AnchorArg(os.Args)
 		os.Exit(program.Anchor(how))
-	case os.Args[0] == spawn.WorkerName && isAct():
-		os.Exit(playAct())
+	case os.Args[0] == spawn.WorkerName && proof.Asked(os.Args):
+		os.Exit(playProof())
 	case os.Args[0] == spawn.WorkerName:
 		os.Exit(playWorker(os.Args[1]))
 	case os.Args[0] == serviceName(ipc.Resolver):

@@ -10,48 +10,33 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
+	"schedrestd/proof"
 	"schedrestd/security"
-	cage "schedrestd/security/seal"
 	program "schedrestd/worker"
 )
 
-// isAct tells whether this process is one that is to die.
-func isAct() bool { _, ok := program.ActArgs(os.Args); return ok }
-
-// playAct is the real one, or one that shows that the parent looks.
-func playAct() int {
-	args, _ := program.ActArgs(os.Args)
-	switch os.Args[1] {
-	case "of another build":
-		fmt.Fprintln(os.Stderr, `error: unknown command "act"`)
+// playProof is the real one, or has death tests that show that the result is looked at.
+func playProof() int {
+	name, act := os.Args[len(os.Args)-1], slices.Contains(os.Args, "act")
+	switch part := os.Args[1]; {
+	case part == "of another build":
+		fmt.Fprintln(os.Stderr, `error: unknown command "prove"`)
 		return 1
-	case "lives but tells":
-		if args[1] == "" {
-			break
-		}
-		fallthrough
-	case "lives": // seals nothing, and says that it did
+	case !act || name == "":
+	case part == "lives", part == "lives but tells": // seals nothing, and says that it did
 		fmt.Fprintln(os.Stderr, ipc.SaySealed+security.Sealed{}.Line())
-		fmt.Fprintln(os.Stderr, ipc.SayAct+args[1])
+		fmt.Fprintln(os.Stderr, "act: "+name)
 		return 0
-	case "dies of another signal":
-		fmt.Fprintln(os.Stderr, ipc.SayAct+args[1])
+	case part == "dies of another signal":
+		fmt.Fprintln(os.Stderr, "act: "+name)
 		p, _ := os.FindProcess(os.Getpid())
 		_ = p.Kill()
 		time.Sleep(time.Minute)
-	case "does not die":
+	case part == "does not die":
 		time.Sleep(time.Hour)
 	}
-	return program.Act(args)
-}
-
-// TestHandful: what is done at each start is among what there is.
-func TestHandful(t *testing.T) {
-	for _, name := range spawn.SmokeSet {
-		if !slices.Contains(cage.Acts(), name) {
-			t.Errorf("no act is called %q", name)
-		}
-	}
+	status, _ := proof.Main(os.Args, program.CloseSandbox)
+	return status
 }
 
 // TestSacrifices: a start in whose cage nobody dies fails, and says of which act.
@@ -61,7 +46,7 @@ func TestSacrifices(t *testing.T) {
 		t.Run(part, func(t *testing.T) {
 			g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, part}, StartLimit: time.Second})
 			text, hint := g.failure()
-			if !strings.Contains(text, "did not kill who did it: "+spawn.SmokeSet[0]) || !strings.Contains(hint, "--check-confinement") {
+			if !strings.Contains(text, "did not kill: kill of the parent (") || !strings.Contains(hint, "--check-confinement") {
 				t.Errorf("error %q, hint %q", text, hint)
 			}
 		})
@@ -71,7 +56,7 @@ func TestSacrifices(t *testing.T) {
 // TestNoProgramOfOurs: what is in the place of the workers' program and knows nothing of a cage is no reason to serve without one.
 func TestNoProgramOfOurs(t *testing.T) {
 	text, hint := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "of another build"}}).failure()
-	if !strings.Contains(text, `the workers' cage can't be closed: error: unknown command "act" (exit status 1)`) || !strings.Contains(hint, binary+" is of another build") || strings.Contains(hint, "audit") {
+	if !strings.Contains(text, `the workers' sandbox is not proven: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, binary+" is of another build") || strings.Contains(hint, "audit") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}
 }

@@ -37,9 +37,6 @@ func Rename() {
 	if _, ok := AnchorArg(os.Args); ok {
 		name = "schedrestd-anch"
 	}
-	if _, ok := ActArgs(os.Args); ok {
-		name = "schedrestd-act"
-	}
 	security.Rename(name)
 }
 
@@ -104,7 +101,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := closeCage(setup.Seal)
+	sealed, err := CloseSandbox(setup.Seal)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +114,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 // The cage knows the channel by its number; a build in which that is another one fails here.
 const _ = uint(seal.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-seal.Channel)
 
-// closeCage closes the cage as the parent wants it, and gives what the kernel has of it.
-func closeCage(s ipc.Seal) (security.Sealed, error) {
+// CloseSandbox closes the sandbox as the parent wants it, and returns what the kernel has of it.
+func CloseSandbox(s ipc.Seal) (security.Sealed, error) {
 	return seal.Close(seal.Options{Unix: s&ipc.SealUnix != 0, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }

@@ -10,12 +10,19 @@ import (
 	"os"
 
 	"schedrestd/plugin"
+	"schedrestd/proof"
 	"schedrestd/release"
 	"schedrestd/security"
 	"schedrestd/worker"
 )
 
-func init() { worker.Rename() }
+func init() {
+	if proof.Asked(os.Args) {
+		security.Rename("schedrestd-act")
+		return
+	}
+	worker.Rename()
+}
 
 func main() {
 	if release.Asked(os.Args) {
@@ -28,8 +35,8 @@ func main() {
 	if how, ok := worker.AnchorArg(os.Args); ok {
 		os.Exit(worker.Anchor(how))
 	}
-	if args, ok := worker.ActArgs(os.Args); ok {
-		os.Exit(worker.Act(args))
+	if status, ok := proof.Main(os.Args, worker.CloseSandbox); ok {
+		os.Exit(status)
 	}
 	os.Exit(worker.Main(worker.Join))
 }

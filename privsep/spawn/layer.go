@@ -1,160 +1,120 @@
 package spawn
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )
 
-// Part is a part of the workers' cage.
-type Part uint8
+// part is a part of the workers' confinement.
+type part uint8
 
-// The parts, in the order in which they are entered, and people told of them.
+// The parts, in the order in which they are entered and reported.
 const (
-	descriptorTable Part = iota
+	descriptorTable part = iota
 	userNamespace
-	IpcNamespace
-	NetworkNamespace
-	OwnRoot
-	PidNamespace
+	ipcNamespace
+	networkNamespace
+	ownRoot
+	pidNamespace
 	emptyBounding
-	NoNewPrivs
+	noNewPrivs
 	noGroups
-	CallFilter
-	Landlock
+	callFilter
+	landlock
 	landlockTCP
 	allParts // how many there are
 )
 
-// Parts is what there is to each of them. The log's words, the table of --check-confinement, what require_confinement ends a
-// start for, and what processes are to find of their namespaces are read off it.
-var Parts = [allParts]struct {
-	Name    string
-	Reach   reach
-	unasked func(Options) string // why it is not asked for; "": it is
-	flag    uintptr              // of the namespace that it is
-	link    string               // that shows it, in /proc/PID/ns
-	enter   func(*Spawner) error // done once, as root, by the thread that processes are born of; nil: it comes another way
-	Escape  string               // what is left to who captures a worker where it is not on
+// parts describes each of them. The log's words, the table of --check-confinement,
+// what require_confinement ends a start for, and the namespaces that processes must
+// find themselves in come from here.
+var parts = [allParts]struct {
+	name   string
+	lacked string  // how a start without root may lack it, in a word of package ipc; "": every start has it
+	flag   uintptr // of the namespace that it is
+	link   string  // that shows it, in /proc/PID/ns
 }{
-	descriptorTable: {Name: "descriptor table of their own",
-		unasked: func(o Options) string { return Because(o.Switches.DisableUnshareFiles, "disable_unshare_files") }},
-	userNamespace: {Name: "user namespace", flag: unix.CLONE_NEWUSER, link: "user"}, // for each process one, and no thread can enter it
-	IpcNamespace: {Name: "IPC namespace", flag: unix.CLONE_NEWIPC, link: "ipc",
-		unasked: func(o Options) string { return Because(o.Switches.DisableUnshareSysV, "disable_unshare_sysv") },
-		enter:   func(*Spawner) error { return unix.Unshare(unix.CLONE_NEWIPC) }},
-	NetworkNamespace: {Name: "network namespace", flag: unix.CLONE_NEWNET, link: "net",
-		enter:  func(*Spawner) error { return unix.Unshare(unix.CLONE_NEWNET) },
-		Escape: "one that found a hole in the filter would be in the machine's network: there is no network namespace"},
-	OwnRoot: {Name: "root of their own", Reach: WherePermitted, flag: unix.CLONE_NEWNS, link: "mnt",
-		unasked: func(o Options) string { return Because(o.sharedRoot, "shared") },
-		enter:   (*Spawner).enterRoot},
-	PidNamespace: {Name: "PID namespace", Reach: WherePermitted, flag: unix.CLONE_NEWPID, link: "pid",
-		unasked: func(o Options) string { // his worker is not worth two processes
-			return Because(o.OneClient && !o.Switches.RequireConfinement, "one client")
-		},
-		enter:  (*Spawner).enterPIDs,
-		Escape: "one that found a hole in the filter, and in Landlock where that denies signals, could signal its user's other processes: there is no PID namespace"},
-	emptyBounding: {Name: "empty capability bounding set", Reach: WherePermitted},
-	NoNewPrivs:    {Name: "no_new_privs"},
-	noGroups:      {Name: "dropping of supplementary groups", Reach: rootAlone},
-	CallFilter: {Name: "system call filter",
-		unasked: func(o Options) string {
-			return Because(o.Switches.AuditConfinement, "audit_confinement: it logs, and kills nobody")
-		},
-		Escape: "all that the filter should kill for (audit_confinement)"},
-	Landlock: {Name: "Landlock"},
-	landlockTCP: {Name: "Landlock for TCP",
-		Escape: "a TCP connection that it was given can be undone and made anew to any address that the parent reaches: this kernel's Landlock knows no TCP (Linux 6.7)"},
+	descriptorTable:  {name: "descriptor table of their own"},
+	userNamespace:    {name: "user namespace", flag: unix.CLONE_NEWUSER, link: "user"}, // one for each process; no thread can enter it
+	ipcNamespace:     {name: "IPC namespace", flag: unix.CLONE_NEWIPC, link: "ipc"},
+	networkNamespace: {name: "network namespace", flag: unix.CLONE_NEWNET, link: "net"},
+	ownRoot:          {name: "root of their own", lacked: ipc.PartUnpermitted, flag: unix.CLONE_NEWNS, link: "mnt"},
+	pidNamespace:     {name: "PID namespace", lacked: ipc.PartUnpermitted, flag: unix.CLONE_NEWPID, link: "pid"},
+	emptyBounding:    {name: "empty capability bounding set", lacked: ipc.PartUnpermitted},
+	noNewPrivs:       {name: "no_new_privs"},
+	noGroups:         {name: "dropping of supplementary groups", lacked: ipc.PartOfRoot},
+	callFilter:       {name: "system call filter"},
+	landlock:         {name: "Landlock"},
+	landlockTCP:      {name: "Landlock for TCP"},
 }
 
-// reach is which starts can have a part.
-type reach uint8
+// unasked returns why a part is switched off; "" when it is not.
+func (o *Options) unasked(p part) string {
+	switch {
+	case p == descriptorTable && o.Switches.DisableUnshareFiles:
+		return "disable_unshare_files"
+	case p == ipcNamespace && o.Switches.DisableUnshareSysV:
+		return "disable_unshare_sysv"
+	case p == ownRoot && o.sharedRoot:
+		return "shared"
+	case p == pidNamespace && o.OneClient && !o.Switches.RequireConfinement:
+		return "one client" // whose worker is not worth two processes
+	case p == callFilter && o.Switches.AuditConfinement:
+		return "audit_confinement: it logs, and kills nobody"
+	}
+	return ""
+}
 
-const (
-	everyStart     reach = iota
-	WherePermitted       // root, and others where user namespaces, and mounts in them, are permitted to them
-	rootAlone
-)
+// layers is what became of each part.
+type layers [allParts]layer
 
-// Usual tells whether the absence of p is no fault of this kind of start.
-func (p Part) Usual(root bool) bool { return !root && Parts[p].Reach != everyStart }
-
-// Layers is what became of each part.
-type Layers [allParts]layer
-
-// layer is what became of one.
+// layer is what became of one. The zero value is one that needs no mention: it is as
+// ever, or not known yet.
 type layer struct {
-	Is  standing
-	As  string // on: what people are told of it instead of its name
-	Why error  // not on
+	is  string // PartOn, PartOff or PartMissing of package ipc
+	as  string // what people are told of it instead of its name, when it is on
+	why error  // not on
 }
 
-type standing uint8
-
-const (
-	untold    standing = iota // it is as ever, or not known yet: nobody has to hear of it
-	IsOn                      //
-	IsOff                     // it was not asked for
-	IsMissing                 // it can't be had here
-)
-
-// Found is a part that there is, unless it could not be had.
-func Found(err error) layer {
+// found returns the layer for a part that is there, unless err says why it is not.
+func found(err error) layer {
 	if err != nil {
-		return layer{Is: IsMissing, Why: err}
+		return layer{is: ipc.PartMissing, why: err}
 	}
-	return layer{Is: IsOn}
+	return layer{is: ipc.PartOn}
 }
 
-// Has tells whether all of these are on.
-func (l Layers) Has(list ...Part) bool {
-	for _, p := range list {
-		if l[p].Is != IsOn {
-			return false
-		}
-	}
-	return true
-}
-
-// stand reports whether each part stands as it does in other.
-func (l Layers) stand(other Layers) bool {
+// coversAll reports whether everything that is on in other is on in l.
+func (l layers) coversAll(other layers) bool {
 	for p := range l {
-		if l[p].Is != other[p].Is {
+		if other[p].is == ipc.PartOn && l[p].is != ipc.PartOn {
 			return false
 		}
 	}
 	return true
 }
 
-// Lacks tells whether p is not on, and somebody has to hear of it.
-func (l Layers) Lacks(p Part) bool { return l[p].Is == IsOff || l[p].Is == IsMissing }
-
-// Any tells whether one that stands so is such a part.
-func (l Layers) Any(is standing, such func(Part) bool) bool {
-	for p, one := range l {
-		if one.Is == is && such(Part(p)) {
-			return true
-		}
-	}
-	return false
-}
-
-// List is what the log has of those that stand so.
-func (l Layers) List(is standing) (words []string) {
+// list returns what the log says of those that stand so.
+func (l layers) list(is string) (words []string) {
 	for p, one := range l {
 		switch {
-		case one.Is != is:
-		case one.As != "":
-			words = append(words, one.As)
-		case one.Why == nil || errors.Is(one.Why, unix.EPERM) || one.Why == ErrNoNest: // that an ordinary user may not is no news
-			words = append(words, Parts[p].Name)
+		case one.is != is:
+		case one.as != "":
+			words = append(words, one.as)
+		case one.why == nil || errors.Is(one.why, unix.EPERM) || one.why == errNoNest: // that an ordinary user may not is no news
+			words = append(words, parts[p].name)
 		default:
-			words = append(words, fmt.Sprintf("%s (%v)", Parts[p].Name, one.Why))
+			words = append(words, fmt.Sprintf("%s (%v)", parts[p].name, one.why))
 		}
 	}
 	return words
@@ -162,36 +122,78 @@ func (l Layers) List(is standing) (words []string) {
 
 var (
 	errUncaged    = errors.New("this build is for measuring")
-	ErrNoNest     = errors.New("without a user namespace")
-	ErrNoFilter   = errors.New("the process has none that kills")
-	ErrNoLandlock = errors.New("this kernel has none, or lsm= does not name it: Linux 5.13")
-	ErrNoTCP      = errors.New("workers connect UNIX sockets, and this kernel's knows no TCP: Linux 6.7")
+	errNoNest     = errors.New("without a user namespace")
+	errNoFilter   = errors.New("the process has none that kills")
+	errNoLandlock = errors.New("this kernel has none, or lsm= does not name it: Linux 5.13")
+	errNoTCP      = errors.New("workers connect UNIX sockets, and this kernel's knows no TCP: Linux 6.7")
 )
 
-// Closed is the layers of a process that was told how to close it, and says what it came to.
-func (l Layers) Closed(how ipc.Seal, s security.Sealed) Layers {
+// closed returns the layers of a process that was told how to close the sandbox, and
+// reported what it came to.
+func (l layers) closed(how ipc.Seal, s security.Sealed) layers {
 	filter, denied := s.Words()
 	switch {
-	case l[CallFilter].Is == IsOff:
+	case l[callFilter].is == ipc.PartOff:
 	case s.Filter && !s.Audit:
-		l[CallFilter] = layer{Is: IsOn, As: filter}
+		l[callFilter] = layer{is: ipc.PartOn, as: filter}
 	default:
-		l[CallFilter] = Found(ErrNoFilter)
+		l[callFilter] = found(errNoFilter)
 	}
-	l[Landlock] = layer{Is: IsOn, As: denied}
+	l[landlock] = layer{is: ipc.PartOn, as: denied}
 	if s.Landlock == 0 {
-		l[Landlock] = Found(ErrNoLandlock)
+		l[landlock] = found(errNoLandlock)
 	}
 	if how&ipc.SealUnix != 0 && s.Denies&security.DeniesTCP == 0 {
-		l[landlockTCP] = Found(ErrNoTCP)
+		l[landlockTCP] = found(errNoTCP)
 	}
 	return l
 }
 
-// Because is why, when it is so.
-func Because(so bool, why string) string {
-	if so {
-		return why
+// CheckRequired refuses a start that lacks, or has switched off, a part of the
+// confinement, where all of it is required. Every way to start calls it before the
+// first worker is started. What only a worker finds out, the worker refuses to serve
+// for (ipc.SealRequire).
+func (s *Spawner) CheckRequired() error {
+	lacks := append(s.layers.list(ipc.PartMissing), s.layers.list(ipc.PartOff)...)
+	if !s.Switches.RequireConfinement || len(lacks) == 0 {
+		return nil
 	}
-	return ""
+	return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", strings.Join(lacks, ", ")).
+		WithHint("schedrestd --check-confinement shows each part and what would give it; without require_confinement the rest is used")
+}
+
+// Announce logs, once, which parts of the confinement are on and which are not. A
+// client of inetd is told only of what this kind of start should have.
+func (s *Spawner) Announce(sealed security.Sealed) {
+	layers := s.layers.closed(s.Seal, sealed)
+	attrs := []any{"on", strings.Join(layers.list(ipc.PartOn), ", ")}
+	if off := layers.list(ipc.PartOff); len(off) > 0 {
+		attrs = append(attrs, "off", strings.Join(off, ", "))
+	}
+	if left := layers.list(ipc.PartMissing); len(left) > 0 {
+		attrs = append(attrs, "left_out", strings.Join(left, ", "))
+	}
+	level := slog.LevelInfo
+	for p, one := range layers {
+		if one.is == ipc.PartMissing && (!s.OneClient || s.Root || parts[p].lacked == "") {
+			level = slog.LevelWarn
+		}
+	}
+	s.Log.Log(context.Background(), level, "confinement of the workers", attrs...)
+}
+
+// PartFacts returns the parts for the page of --check-confinement.
+func (s *Spawner) PartFacts(sealed security.Sealed) (facts []string) {
+	for p, one := range s.layers.closed(s.Seal, sealed) {
+		if one.is == ipc.PartMissing && !s.Root {
+			one.is = cmp.Or(parts[p].lacked, one.is)
+		}
+		if one.why != nil {
+			one.as = one.why.Error()
+		}
+		if one.is != "" {
+			facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + parts[p].name, one.is, one.as}, "\t"))
+		}
+	}
+	return facts
 }

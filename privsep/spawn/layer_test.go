@@ -4,17 +4,21 @@ import (
 	"strings"
 	"testing"
 
+	"schedrestd/ipc"
+	"schedrestd/security"
+
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
 // TestParts: each part has its row, with a name of its own, and a namespace the link that shows it.
 func TestParts(t *testing.T) {
 	names := map[string]bool{}
-	for p, row := range Parts {
-		if row.Name == "" || names[row.Name] || (row.flag == 0) != (row.link == "") {
+	for p, row := range parts {
+		if row.name == "" || names[row.name] || (row.flag == 0) != (row.link == "") {
 			t.Errorf("part %d: %+v", p, row)
 		}
-		names[row.Name] = true
+		names[row.name] = true
 	}
 }
 
@@ -22,7 +26,7 @@ func TestParts(t *testing.T) {
 func TestAbsent(t *testing.T) {
 	var mounts, none Spawner
 	mounts.nest = &nests[0]
-	mounts.deny(ErrNoFilter) // any
+	mounts.deny(errNoFilter) // any
 	mounts.nest = &nests[1]
 	for i := range nests {
 		none.nest = &nests[i]
@@ -32,44 +36,54 @@ func TestAbsent(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		s    *Spawner
-		p    Part
+		p    part
 		want layer
 	}{
-		{"a root in the only nest that had one", &mounts, OwnRoot, Found(ErrNoFilter)},
-		{"what the one found has", &mounts, PidNamespace, Found(nil)},
-		{"the namespace when none was found", &none, userNamespace, Found(unix.EUSERS)},
-		{"… and another", &none, IpcNamespace, Found(ErrNoNest)},
-		{"nothing was tried", new(Spawner), IpcNamespace, Found(unix.EPERM)},
+		{"a root in the only nest that had one", &mounts, ownRoot, found(errNoFilter)},
+		{"what the one found has", &mounts, pidNamespace, found(nil)},
+		{"the namespace when none was found", &none, userNamespace, found(unix.EUSERS)},
+		{"… and another", &none, ipcNamespace, found(errNoNest)},
+		{"nothing was tried", new(Spawner), ipcNamespace, found(unix.EPERM)},
 		{"… for the namespace, either", new(Spawner), userNamespace, layer{}},
 	} {
-		if got := tt.s.Enter(tt.p, 0); got != tt.want {
+		if got := tt.s.enter(tt.p, 0); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
 }
 
-// TestPermits: what helps is said of what the kernel says, and of nothing else.
-func TestPermits(t *testing.T) {
-	for err, want := range map[error]string{unix.ENOSPC: "user.max_user_namespaces", unix.EACCES: "apparmor", unix.EROFS: "/proc", unix.EPERM: "unprivileged_userns_clone",
-		unix.EINVAL: "CONFIG_USER_NS", nil: "mount"} {
-		l := Layers{OwnRoot: Found(ErrNoNest)}
-		if err != nil {
-			l[userNamespace] = Found(err)
-		}
-		if got := l.Remedy(false); !strings.Contains(got, want) || strings.Contains(got, "max_user_namespaces") != (err == unix.ENOSPC) {
-			t.Errorf("%v: %q", err, got)
-		}
-	}
-	const group, root = "start in no supplementary group", "start as root with -u USER; or "
-	for name, tt := range map[string]struct {
-		l    Layers
-		want string
+// TestLayers: what the log and the page have of a cage, by the facts that a process gives of itself.
+func TestLayers(t *testing.T) {
+	born := layers{ipcNamespace: found(nil), networkNamespace: found(unix.EPERM), ownRoot: found(unix.EINVAL), noNewPrivs: found(nil)}
+	audit := born
+	audit[callFilter] = (&Spawner{Options: Options{Switches: security.Switches{AuditConfinement: true}}}).enter(callFilter, 0)
+	for _, tt := range []struct {
+		name          string
+		born          layers
+		how           ipc.Seal
+		sealed        security.Sealed
+		on, off, left string
 	}{
-		"a group":               {Layers{noGroups: Found(unix.EPERM)}, root + group},
-		"what the kernel lacks": {Layers{Landlock: Found(ErrNoLandlock)}, ""},
+		{"all that a process has", born, ipc.SealUnix, security.Sealed{Filter: true, Landlock: 4, Denies: security.DeniesFiles | security.DeniesTCP},
+			"IPC namespace, no_new_privs, seccomp, Landlock 4 (files, TCP)", "", "network namespace, root of their own (invalid argument)"},
+		{"a Landlock that knows no TCP", born, ipc.SealUnix, security.Sealed{Filter: true, Landlock: 3, Denies: security.DeniesFiles},
+			"IPC namespace, no_new_privs, seccomp, Landlock 3 (files)", "", "network namespace, root of their own (invalid argument), Landlock for TCP (" + errNoTCP.Error() + ")"},
+		{"… before a worker that connects nothing", born, 0, security.Sealed{Filter: true, Landlock: 3, Denies: security.DeniesFiles},
+			"IPC namespace, no_new_privs, seccomp, Landlock 3 (files)", "", "network namespace, root of their own (invalid argument)"},
+		{"no Landlock", born, 0, security.Sealed{Filter: true},
+			"IPC namespace, no_new_privs, seccomp", "", "network namespace, root of their own (invalid argument), Landlock (" + errNoLandlock.Error() + ")"},
+		{"a filter that logs", audit, 0, security.Sealed{Filter: true, Audit: true, Landlock: 1, Denies: security.DeniesFiles},
+			"IPC namespace, no_new_privs, Landlock 1 (files)", "system call filter (audit_confinement: it logs, and kills nobody)", "network namespace, root of their own (invalid argument)"},
+		{"a filter that logs, and nobody asked for that", born, 0, security.Sealed{Filter: true, Audit: true, Landlock: 1, Denies: security.DeniesFiles},
+			"IPC namespace, no_new_privs, Landlock 1 (files)", "", "network namespace, root of their own (invalid argument), system call filter (" + errNoFilter.Error() + ")"},
 	} {
-		if got := tt.l.Remedy(false); got != tt.want {
-			t.Errorf("%s: %q", name, got)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			l := tt.born.closed(tt.how, tt.sealed)
+			want := []string{tt.on, tt.off, tt.left}
+			got := []string{strings.Join(l.list(ipc.PartOn), ", "), strings.Join(l.list(ipc.PartOff), ", "), strings.Join(l.list(ipc.PartMissing), ", ")}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("on, off, left out (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -45,7 +45,7 @@ type Spawner struct {
 	nest      *nest      // what each process has that is born in a user namespace of its own; nil: none is
 	inherited security.Inheritance
 	denied    [allParts]error // by the last nest that was tried for it
-	Layers    Layers          // but for what processes do to themselves
+	layers    layers          // but for what processes do to themselves
 	number    *atomic.Uint32  // of the last worker, whatever its identity
 	next      *Spawner        // takes over when the PID namespace has ended; nil: none does
 	jobs      chan func()
@@ -144,7 +144,7 @@ func (s *Spawner) diverge() error {
 	if !s.plain {
 		s.nest = s.findNest(held)
 		for p := range allParts {
-			s.Layers[p] = s.Enter(p, held)
+			s.layers[p] = s.enter(p, held)
 		}
 	}
 	if s.Root {
@@ -161,34 +161,38 @@ func (s *Spawner) diverge() error {
 	} else {
 		err = s.absent(emptyBounding)
 	}
-	s.Layers[emptyBounding] = Found(err)
+	s.layers[emptyBounding] = found(err)
 	if err := security.NoNewPrivsThread(); err != nil {
 		return err
 	}
-	s.Layers[NoNewPrivs] = Found(nil)
+	s.layers[noNewPrivs] = found(nil)
 	// A service manager that sets a group has it in the list, too.
 	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
-		s.Layers[noGroups] = Found(unix.EPERM)
+		s.layers[noGroups] = found(unix.EPERM)
 	}
 	return nil
 }
 
-// Enter has the calling thread enter p, where that is how it is had.
-func (s *Spawner) Enter(p Part, held security.Capabilities) layer {
-	row := &Parts[p]
-	switch {
-	case s.nest.has(row.flag):
-		return Found(nil)
-	case row.unasked != nil && row.unasked(s.Options) != "":
-		return layer{Is: IsOff, Why: errors.New(row.unasked(s.Options))}
-	case row.enter == nil && s.denied[p] == nil:
+// enter has the calling thread enter p, where that is how it is had.
+func (s *Spawner) enter(p part, held security.Capabilities) layer {
+	byThread := p == ipcNamespace || p == networkNamespace || p == ownRoot || p == pidNamespace
+	switch why := s.unasked(p); {
+	case s.nest.has(parts[p].flag):
+		return found(nil)
+	case why != "":
+		return layer{is: ipc.PartOff, why: errors.New(why)}
+	case !byThread && s.denied[p] == nil:
 		return layer{}
 	case !security.Caged:
-		return Found(errUncaged)
-	case row.enter == nil, !held.Has(unix.CAP_SYS_ADMIN):
-		return Found(s.absent(p))
+		return found(errUncaged)
+	case !byThread, !held.Has(unix.CAP_SYS_ADMIN):
+		return found(s.absent(p))
+	case p == ownRoot:
+		return found(s.enterRoot())
+	case p == pidNamespace:
+		return found(s.enterPIDs())
 	}
-	return Found(row.enter(s))
+	return found(unix.Unshare(int(parts[p].flag)))
 }
 
 // enterRoot moves the calling thread into a file system that has the programs and little else.

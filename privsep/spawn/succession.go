@@ -4,6 +4,7 @@ import (
 	"os"
 
 	"schedrestd/errs"
+	"schedrestd/ipc"
 )
 
 // A PID namespace ends with its first process, whatever else is in it, and
@@ -24,8 +25,8 @@ func (s *Spawner) Prepare(n int) {
 	}
 	for last := s; n > 0; n-- {
 		next, err := New(s.Options)
-		if err == nil && !next.Layers.stand(s.Layers) {
-			err = errs.New(errs.Unsupported, "its processes would be less confined: %v", next.Layers.List(IsMissing))
+		if err == nil && !next.layers.coversAll(s.layers) {
+			err = errs.New(errs.Unsupported, "its processes would be less confined: %v", next.layers.list(ipc.PartMissing))
 		}
 		if err != nil {
 			s.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway ends when the last one that it has ends")
@@ -84,7 +85,7 @@ func (s *Spawner) Among(signals <-chan os.Signal) <-chan os.Signal {
 				default:
 					left := next.left()
 					s.Log.Error("namespace init exited", "pid", at.Anchor.pid, "prepared_namespaces", left,
-						"hint", successionHint+Because(left == 0, "; it is the last one: the gateway ends when its init exits"))
+						"hint", successionHint)
 					at, over = next, next.Anchor.over
 				}
 			}

@@ -92,17 +92,17 @@ func (s *Spawner) deny(err error) {
 	if sys, ok := errors.AsType[unix.Errno](err); ok {
 		err = sys // of what was being done only that is news
 	}
-	for p, row := range Parts {
-		if s.nest.has(row.flag) || Part(p) == emptyBounding && s.nest.settles() {
+	for p, row := range parts {
+		if s.nest.has(row.flag) || part(p) == emptyBounding && s.nest.settles() {
 			s.denied[p] = err
 		}
 	}
 }
 
 // absent is why p, which root enters or a nest has, is not there.
-func (s *Spawner) absent(p Part) error {
+func (s *Spawner) absent(p part) error {
 	if p != userNamespace && s.denied[userNamespace] != nil && s.nest == nil {
-		return ErrNoNest
+		return errNoNest
 	}
 	return cmp.Or(s.denied[p], error(unix.EPERM))
 }
@@ -124,7 +124,7 @@ func showForStart() (hide func() error) {
 func (s *Spawner) ofUserNamespace() security.Inheritance {
 	i := s.inherited
 	i.Namespaces = maps.Clone(i.Namespaces)
-	for _, p := range Parts {
+	for _, p := range parts {
 		if s.nest.has(p.flag) {
 			i.Namespaces[p.link] = security.Not(i.Namespaces[p.link])
 		}

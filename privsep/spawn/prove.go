@@ -1,0 +1,139 @@
+package spawn
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become/stage"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// What a worker tries before it serves has to be answered, or it could not try it.
+// That everything else kills is proven by a process that is born as workers are, and
+// starts others which must be killed (package proof). This process reads its verdict.
+
+const (
+	mostSaid  = 64 << 10        // bytes that such a process may write
+	proofTime = 5 * time.Second // that it may take beside its cases
+	pageCases = 40              // rounds of cases for the page, at most
+)
+
+// ProveDeath proves, before anybody is served, that the sandbox kills. It returns how
+// the sandbox is closed.
+func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
+	what := ipc.ProveSmoke
+	switch {
+	case !security.Caged:
+		s.Log.Warn("the workers are confined by next to nothing: this build is for measuring what that costs")
+		return sealed, nil
+	case s.Switches.AuditConfinement:
+		s.Log.Warn("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven")
+		what = ipc.ProveClosed
+	}
+	return s.Prove(what)
+}
+
+// Prove has a process close the sandbox, and prove as much as what asks for.
+func (s *Spawner) Prove(what string) (sealed security.Sealed, err error) {
+	said, status, err := s.prove(what, s.StartLimit+proofTime)
+	if err != nil {
+		return sealed, err
+	}
+	sealed, ok := security.ReadSealed(strings.Join(told(said, ipc.SaySealed), ""))
+	if !ok || status != 0 {
+		return sealed, s.unproven(said, status)
+	}
+	return sealed, nil
+}
+
+// Page has such a process try everything, and write a page for the administrator to
+// out. facts are what it can't know by itself.
+func (s *Spawner) Page(out io.Writer, facts ...string) error {
+	said, status, err := s.prove(ipc.ProvePage, pageCases*s.StartLimit, facts...)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(said) {
+		if !strings.HasPrefix(line, ipc.SayFailed) && !strings.HasPrefix(line, ipc.SayHint) {
+			_, _ = io.WriteString(out, Printable(strings.TrimSuffix(line, "\n"))+"\n")
+		}
+	}
+	if status != 0 {
+		return s.unproven(said, status)
+	}
+	return nil
+}
+
+// prove starts the process and waits for its end. It returns what the process wrote.
+func (s *Spawner) prove(what string, limit time.Duration, facts ...string) (said string, status unix.WaitStatus, err error) {
+	logRead, logWrite, err := Pipe()
+	if err != nil {
+		return "", 0, err
+	}
+	defer logRead.Close()
+	argv := append(slices.Clone(s.Argv), ipc.ProveMode, strconv.Itoa(int(s.Seal)), what, s.StartLimit.String())
+	pid, pidfd, err := s.start(Birth{Role: ipc.Worker, Program: s.Worker, Argv: append(argv, facts...), Threads: 1, Who: s.Identity}, int(s.null.Fd()), logWrite)
+	unix.Close(logWrite)
+	if err != nil {
+		return "", 0, err
+	}
+	p := &Process{PIDFD: os.NewFile(uintptr(pidfd), "proof")}
+	defer p.PIDFD.Close()
+	_ = logRead.SetReadDeadline(time.Now().Add(limit))
+	text, err := io.ReadAll(io.LimitReader(logRead, mostSaid))
+	late := time.AfterFunc(LastWords, p.Kill)
+	defer late.Stop()
+	if err != nil {
+		p.Kill()
+	}
+	for {
+		if _, err = unix.Wait4(pid, &status, 0, nil); err != unix.EINTR {
+			return string(text), status, errs.Wrap(err, errs.Internal, "wait for the proof of the sandbox")
+		}
+	}
+}
+
+// unproven returns the error for a process that ended with status and proved nothing.
+// One of this build says why; another program in the place of the worker's says
+// something else, or nothing.
+func (s *Spawner) unproven(said string, status unix.WaitStatus) error {
+	why, hint := strings.Join(told(said, ipc.SayFailed), "; "), strings.Join(told(said, ipc.SayHint), "; ")
+	if why != "" {
+		return errs.New(errs.Denied, "%s", why).WithHint("%s", hint)
+	}
+	program, why := s.Worker.Name(), Printable(strings.TrimSpace(said))
+	if code := status.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {
+		return unstarted(program, why)
+	}
+	return errs.New(errs.Denied, "the workers' sandbox is not proven: %s (%s)", why, Describe(status)).
+		WithHint("%s is of another build than this program, or another program: make install puts all of one build in place", program)
+}
+
+// told returns the rests of the lines that begin with word.
+func told(said, word string) (list []string) {
+	for line := range strings.Lines(said) {
+		if rest, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), word); ok {
+			list = append(list, Printable(rest))
+		}
+	}
+	return list
+}
+
+// unstarted returns the error for a program that the stage could not execute. why is
+// what the stage wrote; it ends with the kernel's reason.
+func unstarted(program, why string) error {
+	for _, cause := range []unix.Errno{unix.ENOEXEC, unix.EACCES, unix.EAGAIN} {
+		if strings.HasSuffix(why, cause.Error()) {
+			return errs.Wrap(noProcess(program, cause), errs.Internal, "start %s", program)
+		}
+	}
+	return errs.New(errs.Internal, "start %s: %s", program, why)
+}

@@ -1,0 +1,147 @@
+package proof
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/security/seal"
+)
+
+// TestSmokeSet: what is done at each start is among what there is.
+func TestSmokeSet(t *testing.T) {
+	for _, name := range smokeSet {
+		if !slices.Contains(seal.Acts(), name) {
+			t.Errorf("no case is called %q", name)
+		}
+	}
+}
+
+// TestAsked: only the arguments of a proof start one.
+func TestAsked(t *testing.T) {
+	for args, want := range map[string]bool{
+		"schedrestd-worker":                          false,
+		"schedrestd-worker prove 0 smoke":            false,
+		"schedrestd-worker prove 0 smoke 20s":        true,
+		"schedrestd-worker x prove 0 page 20s part=": true,
+		"schedrestd-worker act 0 bpf":                true,
+		"schedrestd-worker act 0":                    false,
+		"prove 0 smoke 20s":                          false,
+	} {
+		if got := Asked(strings.Fields(args)); got != want {
+			t.Errorf("%s: %t", args, got)
+		}
+	}
+}
+
+// parts returns facts about parts that stand so.
+func parts(is string, why string, names ...string) (facts []string) {
+	for _, name := range names {
+		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + name, is, why}, "\t"))
+	}
+	return facts
+}
+
+// TestEscapesOfThePage: docs/TRUST.md and the check tell of the same things that remain.
+func TestEscapesOfThePage(t *testing.T) {
+	doc, err := os.ReadFile("../docs/TRUST.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(doc), "\n**Escapes that remain.** ")
+	list, _, _ = strings.Cut(list, "\n\n**")
+	_, list, _ = strings.Cut(list, "\n\n")
+	facts := append(parts(ipc.PartMissing, "", "network namespace", ownRoot, pidNamespace, "system call filter", landlock, "Landlock for TCP"),
+		ipc.FactLocal, ipc.FactDial+"=1 2 3", ipc.FactUID+"=900", ipc.FactTasks+"=4096", ipc.FactUnfit+"=would serve as root")
+	said := strings.Join(append(newPage(io.Discard, ipc.SealUnix, facts).escapes(), newPage(io.Discard, ipc.SealUnix, append(facts, ipc.FactRoot)).escapes()...), "\n")
+	rows := []struct{ page, check string }{
+		{"- a flaw of the kernel", "the kernel: a flaw"},
+		{"- before Linux 6.7", "this kernel's Landlock knows no TCP"},
+		{"- without root", "it is the starter"},
+		{"- in inetd mode as root", "it has no root of its own, with a /proc of its own"},
+		{"- always: processes of the workers' user", "processes of uid 900 outside of the cage"},
+		{"- a listener of multipath TCP", "multipath TCP"},
+		{"- before Linux 5.13", "a hole in the filter would see the machine's files"},
+		{"- connections to a daemon: as many at one time as its descriptors", "as many open at one time as descriptors, 3:"},
+		{"- before Linux 6.14", "threads: 4096 for each user"},
+		{"- timing: ", "timing: "},
+		{"- `audit_confinement`", "(audit_confinement)"},
+	}
+	if n := strings.Count("\n"+list, "\n- "); n != len(rows) {
+		t.Errorf("the page has %d, and %d are known here:\n%s", n, len(rows), list)
+	}
+	for _, row := range rows {
+		if !strings.Contains(list, row.page) || !strings.Contains(said, row.check) {
+			t.Errorf("%q of the page, %q of the check:\n%s\n\n%s", row.page, row.check, list, said)
+		}
+	}
+}
+
+// TestEscapes: what remains depends on the parts that are on.
+func TestEscapes(t *testing.T) {
+	const (
+		network = "one that found a hole in the filter would be in"
+		files   = "one that found a hole in the filter and in Landlock would see"
+		noMore  = "one that found a hole in the filter would see"
+		undone  = "a TCP connection that it was given can be undone"
+		audited = "all that the filter should kill for (audit_confinement)"
+	)
+	all := parts(ipc.PartOn, "", "network namespace", ownRoot, pidNamespace, "system call filter", landlock)
+	for name, tt := range map[string]struct {
+		facts          []string
+		escapes, never []string
+	}{
+		"all on":                       {all, nil, []string{network, files, noMore, undone, audited}},
+		"no namespaces":                {append(parts(ipc.PartUnpermitted, "", "network namespace", ownRoot), parts(ipc.PartOn, "", landlock)...), []string{network, files}, []string{undone, audited, noMore}},
+		"a Landlock that knows no TCP": {append(parts(ipc.PartMissing, "", "Landlock for TCP"), all...), []string{undone}, []string{audited}},
+		"no Landlock":                  {parts(ipc.PartMissing, "", landlock), []string{noMore}, []string{files, undone}},
+		"a filter that logs":           {append(parts(ipc.PartOff, "", "system call filter"), all[:3]...), []string{audited}, []string{files, noMore}},
+	} {
+		remains := newPage(io.Discard, 0, tt.facts).escapes()
+		has := func(start string) bool {
+			return slices.ContainsFunc(remains, func(line string) bool { return strings.HasPrefix(line, start) })
+		}
+		for _, start := range tt.escapes {
+			if !has(start) {
+				t.Errorf("%s: %q is not among what remains: %q", name, start, remains)
+			}
+		}
+		for _, start := range tt.never {
+			if has(start) {
+				t.Errorf("%s: %q is among what remains: %q", name, start, remains)
+			}
+		}
+	}
+}
+
+// TestRemedy: what helps depends on what the kernel says, and on nothing else.
+func TestRemedy(t *testing.T) {
+	without := parts(ipc.PartUnpermitted, "without a user namespace", ownRoot)
+	for err, want := range map[error]string{unix.ENOSPC: "user.max_user_namespaces", unix.EACCES: "apparmor", unix.EROFS: "/proc", unix.EPERM: "unprivileged_userns_clone",
+		unix.EINVAL: "CONFIG_USER_NS", nil: "mount"} {
+		facts := without
+		if err != nil {
+			facts = append(parts(ipc.PartMissing, err.Error(), "user namespace"), facts...)
+		}
+		if got := newPage(io.Discard, 0, facts).remedy(); !strings.Contains(got, want) || strings.Contains(got, "max_user_namespaces") != (err == unix.ENOSPC) {
+			t.Errorf("%v: %q", err, got)
+		}
+	}
+	for name, tt := range map[string]struct {
+		facts []string
+		want  string
+	}{
+		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), "start as root with -u USER; or start in no supplementary group"},
+		"what the kernel lacks": {parts(ipc.PartMissing, "", landlock), ""},
+		"as root":               {append(without, ipc.FactRoot), "root needs CAP_SYS_ADMIN and CAP_SETPCAP at the start, which it gives up (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
+	} {
+		if got := newPage(io.Discard, 0, tt.facts).remedy(); got != tt.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
