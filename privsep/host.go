@@ -54,7 +54,9 @@ func (m *means) begin(c Config, who service, program, keeper *os.File) (err erro
 	}
 	m.spawner.Prepare(spawn.SpareNamespaces)
 	if m.makers.resolver != nil {
-		if m.plain, err = spawn.NewPlain(c.spawnOptions(who, nil, nil)); err != nil {
+		plain := c.spawnOptions(who, nil, nil)
+		plain.Plain = true
+		if m.plain, err = spawn.New(plain); err != nil {
 			return err
 		}
 	}

@@ -70,7 +70,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	thread.Reserve(thread.Spare)
 	announce(c, who, listeners)
-	signals = m.spawner.Among(signals)
+	signals = among(signals, m.spawner, c.Log)
 	sealed, err := m.spawner.ProveDeath()
 	if err != nil {
 		return err
@@ -78,8 +78,8 @@ func Run(signals <-chan os.Signal, c Config) error {
 	m.spawner.Announce(sealed)
 	c.announceRules()
 	err = work(signals, c, m, door)
-	if err == nil && m.spawner.InUse().Anchor.IsLost() {
-		err = errs.New(errs.Unavailable, "%s", spawn.Loss{})
+	if err == nil && m.spawner.InUse().IsLost() {
+		err = errs.New(errs.Unavailable, "%s", loss{})
 	}
 	return err
 }
@@ -144,7 +144,7 @@ func work(signals <-chan os.Signal, c Config, m means, door *door) error {
 
 	first := r.until(signals)
 	notify.Stopping()
-	if first == (spawn.Loss{}) {
+	if first == (loss{}) {
 		c.Log.Info("draining", "because", first.String())
 	} else {
 		c.Log.Info("draining", "signal", first.String())

@@ -14,64 +14,32 @@ import (
 	"schedrestd/security"
 )
 
-// Process is a child of the spawner, a worker or the keeper, as the parent sees it.
+// Process is a child of a Spawner, as the parent sees it.
 type Process struct {
 	Number  uint32
 	Who     security.Identity
 	PID     int
 	PIDFD   *os.File // non-blocking: the poller waits for the death, no thread does
 	Channel *ipc.Channel
-	log     *os.File      // reading end of its fd 2
-	exit    chan string   // gets how the process ended
-	Caged   bool          // by a system call that its cage kills for; set before exit gets that
-	Crashed bool          // by a fault of its own, caged included; likewise
-	Dead    chan struct{} // closed when it has
-	silent  chan struct{} // closed when all that it logged was read
 	Started time.Time
 	Ending  string // why the parent ended it; "" when it ended by itself. Guarded by the lock of whose process it is
+
+	Dead    chan struct{} // closed when it has ended; the following are set by then
+	Caged   bool          // by a system call that its sandbox kills for
+	Crashed bool          // by a fault of its own, Caged included
+	status  string        // how it ended
+	ended   unix.WaitStatus
+
+	log    *os.File      // reading end of its fd 2
+	silent chan struct{} // closed when all that it logged was read; nil: it logs nothing
 }
 
-// Birth is what a process is started with.
-type Birth struct {
-	Role    ipc.Role
-	Program *os.File
-	Argv    []string
-	Threads int    // that run at one time
-	Files   uint64 // limit of open descriptors
-	Who     security.Identity
-}
-
-// launch starts a process with a channel and a log of its own; room bounds what it may log.
-func (s *Spawner) launch(b Birth, room *Quota) (*Process, error) {
-	channel, theirs, err := ipc.Pair(ipc.Parent, b.Role)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(theirs) // a copy kept here would hide the death
-	logRead, logWrite, err := Pipe()
-	if err != nil {
-		channel.Close()
-		return nil, err
-	}
-	defer unix.Close(logWrite)
-	p := &Process{Number: s.number.Add(1), Who: b.Who, Channel: channel, log: logRead, Started: time.Now(),
-		exit: make(chan string, 1), Dead: make(chan struct{}), silent: make(chan struct{})}
-	pid, pidfd, err := s.start(b, theirs, logWrite)
-	if err != nil {
-		channel.Close()
-		logRead.Close()
-		return nil, err
-	}
+// newProcess returns the process, whose death it begins to wait for.
+func newProcess(b Birth, pid, pidfd int) *Process {
 	_ = unix.SetNonblock(pidfd, true)
-	p.PID, p.PIDFD = pid, os.NewFile(uintptr(pidfd), b.Role.String())
-	go func() {
-		p.wait()
-		close(p.Dead)
-		// A process that this one left behind may hold the channel open.
-		time.AfterFunc(LastWords, func() { channel.Close() })
-	}()
-	go p.relay(label(b.Role, p.Number, p.PID, b.Who.UID), output{s.Output}, room)
-	return p, nil
+	p := &Process{Who: b.Who, PID: pid, PIDFD: os.NewFile(uintptr(pidfd), b.Role.String()), Started: time.Now(), Dead: make(chan struct{})}
+	go p.wait()
+	return p
 }
 
 // Pipe is a pipe whose reading end waits in the poller and whose writing end blocks.
@@ -86,22 +54,23 @@ func Pipe() (*os.File, int, error) {
 
 // wait waits for the death of the process and takes its status, so that no zombie stays.
 func (p *Process) wait() {
-	status := "lost"
+	defer close(p.Dead)
+	p.status = "lost"
 	raw, err := p.PIDFD.SyscallConn()
-	if err == nil {
-		_ = raw.Read(func(uintptr) bool {
-			var ws unix.WaitStatus
-			pid, err := unix.Wait4(p.PID, &ws, unix.WNOHANG, nil)
-			if err == unix.EINTR || err == nil && pid == 0 {
-				return false
-			}
-			if err == nil {
-				status, p.Caged, p.Crashed = Describe(ws), ws.Signaled() && ws.Signal() == unix.SIGSYS, isCrash(ws)
-			}
-			return true
-		})
+	if err != nil {
+		return
 	}
-	p.exit <- status
+	_ = raw.Read(func(uintptr) bool {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(p.PID, &ws, unix.WNOHANG, nil)
+		if err == unix.EINTR || err == nil && pid == 0 {
+			return false
+		}
+		if err == nil {
+			p.ended, p.status, p.Caged, p.Crashed = ws, Describe(ws), ws.Signaled() && ws.Signal() == unix.SIGSYS, isCrash(ws)
+		}
+		return true
+	})
 }
 
 // AllWell is how a process ends that has done what it was for.
@@ -155,16 +124,16 @@ const LastWords = time.Second
 // It returns how the process ended.
 func (p *Process) Reap(patience time.Duration) string {
 	timer := time.AfterFunc(patience, p.Kill)
-	status := <-p.exit
+	<-p.Dead
 	timer.Stop()
 	p.Channel.Close()
 	p.PIDFD.Close()
 	select {
 	case <-p.silent:
-	case <-time.After(LastWords): // somebody else holds the pipe
+	case <-time.After(LastWords): // another process holds the pipe
 	}
 	p.log.Close()
-	return status
+	return p.status
 }
 
 // What an alarm says. docs/TRUST.md has what to do.

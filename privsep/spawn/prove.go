@@ -2,7 +2,6 @@ package spawn
 
 import (
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,13 +42,13 @@ func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 
 // Prove has a process close the sandbox, and prove as much as what asks for.
 func (s *Spawner) Prove(what string) (sealed security.Sealed, err error) {
-	said, status, err := s.prove(what, s.StartLimit+proofTime)
+	said, p, err := s.prove(what, s.StartLimit+proofTime)
 	if err != nil {
 		return sealed, err
 	}
 	sealed, ok := security.ReadSealed(strings.Join(told(said, ipc.SaySealed), ""))
-	if !ok || status != 0 {
-		return sealed, s.unproven(said, status)
+	if !ok || p.status != AllWell {
+		return sealed, s.unproven(said, p)
 	}
 	return sealed, nil
 }
@@ -57,7 +56,7 @@ func (s *Spawner) Prove(what string) (sealed security.Sealed, err error) {
 // Page has such a process try everything, and write a page for the administrator to
 // out. facts are what it can't know by itself.
 func (s *Spawner) Page(out io.Writer, facts ...string) error {
-	said, status, err := s.prove(ipc.ProvePage, pageCases*s.StartLimit, facts...)
+	said, p, err := s.prove(ipc.ProvePage, pageCases*s.StartLimit, facts...)
 	if err != nil {
 		return err
 	}
@@ -66,26 +65,25 @@ func (s *Spawner) Page(out io.Writer, facts ...string) error {
 			_, _ = io.WriteString(out, Printable(strings.TrimSuffix(line, "\n"))+"\n")
 		}
 	}
-	if status != 0 {
-		return s.unproven(said, status)
+	if p.status != AllWell {
+		return s.unproven(said, p)
 	}
 	return nil
 }
 
 // prove starts the process and waits for its end. It returns what the process wrote.
-func (s *Spawner) prove(what string, limit time.Duration, facts ...string) (said string, status unix.WaitStatus, err error) {
+func (s *Spawner) prove(what string, limit time.Duration, facts ...string) (said string, p *Process, err error) {
 	logRead, logWrite, err := Pipe()
 	if err != nil {
-		return "", 0, err
+		return "", nil, err
 	}
 	defer logRead.Close()
 	argv := append(slices.Clone(s.Argv), ipc.ProveMode, strconv.Itoa(int(s.Seal)), what, s.StartLimit.String())
-	pid, pidfd, err := s.start(Birth{Role: ipc.Worker, Program: s.Worker, Argv: append(argv, facts...), Threads: 1, Who: s.Identity}, int(s.null.Fd()), logWrite)
+	p, err = s.start(Birth{Role: ipc.Worker, Program: s.Worker, Argv: append(argv, facts...), Threads: 1, Who: s.Identity}, int(s.null.Fd()), logWrite)
 	unix.Close(logWrite)
 	if err != nil {
-		return "", 0, err
+		return "", nil, err
 	}
-	p := &Process{PIDFD: os.NewFile(uintptr(pidfd), "proof")}
 	defer p.PIDFD.Close()
 	_ = logRead.SetReadDeadline(time.Now().Add(limit))
 	text, err := io.ReadAll(io.LimitReader(logRead, mostSaid))
@@ -94,26 +92,23 @@ func (s *Spawner) prove(what string, limit time.Duration, facts ...string) (said
 	if err != nil {
 		p.Kill()
 	}
-	for {
-		if _, err = unix.Wait4(pid, &status, 0, nil); err != unix.EINTR {
-			return string(text), status, errs.Wrap(err, errs.Internal, "wait for the proof of the sandbox")
-		}
-	}
+	<-p.Dead
+	return string(text), p, nil
 }
 
-// unproven returns the error for a process that ended with status and proved nothing.
+// unproven returns the error for a process that has ended and proved nothing.
 // One of this build says why; another program in the place of the worker's says
 // something else, or nothing.
-func (s *Spawner) unproven(said string, status unix.WaitStatus) error {
+func (s *Spawner) unproven(said string, p *Process) error {
 	why, hint := strings.Join(told(said, ipc.SayFailed), "; "), strings.Join(told(said, ipc.SayHint), "; ")
 	if why != "" {
 		return errs.New(errs.Denied, "%s", why).WithHint("%s", hint)
 	}
 	program, why := s.Worker.Name(), Printable(strings.TrimSpace(said))
-	if code := status.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {
+	if code := p.ended.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {
 		return unstarted(program, why)
 	}
-	return errs.New(errs.Denied, "the workers' sandbox is not proven: %s (%s)", why, Describe(status)).
+	return errs.New(errs.Denied, "the workers' sandbox is not proven: %s (%s)", why, p.status).
 		WithHint("%s is of another build than this program, or another program: make install puts all of one build in place", program)
 }
 

@@ -3,7 +3,6 @@ package spawn
 import (
 	"io"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
@@ -31,13 +30,13 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pid, pidfd, err := s.start(Birth{Role: ipc.Worker, Program: program, Argv: []string{"true"}}, fd, fd)
+		p, err := s.start(Birth{Role: ipc.Worker, Program: program, Argv: []string{"true"}}, fd, fd)
 		unix.Close(fd)
 		if err != nil {
 			t.Fatalf("with descriptor %d beside the program's %d: %v", fd, program.Fd(), err)
 		}
-		unix.Close(pidfd)
-		_, _ = syscall.Wait4(pid, nil, 0, nil)
+		<-p.Dead
+		p.PIDFD.Close()
 	}
 }
 
@@ -90,6 +89,32 @@ func TestCrash(t *testing.T) {
 		if got := isCrash(tt.ws); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
+	}
+}
+
+// TestNextIsNotLessConfined: no spawner follows one whose processes are more confined.
+func TestNextIsNotLessConfined(t *testing.T) {
+	program, err := OpenWorker("/bin/true", security.Identity{}, false)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer program.Close()
+	o := Options{sharedRoot: true, OneClient: true, Worker: program, Output: io.Discard}
+	for what, change := range map[string]func(*Spawner){
+		"as confined":   func(*Spawner) {},
+		"less confined": func(s *Spawner) { s.layers[ownRoot] = found(nil) },
+	} {
+		s, err := New(o)
+		must(t, err)
+		change(s)
+		next, err := s.Next()
+		if less := what == "less confined"; less != (err != nil) || less != (next == nil) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if again, _ := s.Next(); again != next {
+			t.Errorf("%s: two follow", what)
+		}
+		s.Stop()
 	}
 }
 

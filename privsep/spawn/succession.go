@@ -1,101 +1,83 @@
 package spawn
 
 import (
-	"os"
+	"sync"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
 )
 
-// A PID namespace ends with its first process, whatever else is in it, and
-// making another one takes CAP_SYS_ADMIN, which the parent has dropped by the
-// time it serves. So a few are made at the start, each with a spawner and an
-// anchor of its own, and the next one is used when one has ended. Where each
-// process has a PID namespace of its own there is nothing to prepare.
+// A PID namespace ends with its first process, whatever else is in it. The spawner
+// that made it can start nothing then; another one follows it. To make a PID
+// namespace takes CAP_SYS_ADMIN, which the parent has dropped by the time it serves,
+// so that some are prepared. When none is left, the one that follows has each process
+// in a user namespace of its own, where the kernel permits that, and can't be lost.
 
-// SpareNamespaces is how many are prepared. An anchor takes about 2 MB.
+// SpareNamespaces is how many are prepared. Each takes about 2 MB.
 const SpareNamespaces = 2
 
-// Prepare makes n spawners that may have to take over from s, or fewer: the
-// kernel bounds the number of namespaces. Processes must be as confined by them
-// as they are by s.
-func (s *Spawner) Prepare(n int) {
-	if s.Anchor == nil || s.OneClient {
-		return
-	}
-	for last := s; n > 0; n-- {
-		next, err := New(s.Options)
-		if err == nil && !next.layers.coversAll(s.layers) {
-			err = errs.New(errs.Unsupported, "its processes would be less confined: %v", next.layers.list(ipc.PartMissing))
-		}
-		if err != nil {
-			s.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway ends when the last one that it has ends")
-			if next != nil {
-				next.Stop()
-			}
-			return
-		}
-		next.number = s.number
-		last.next, last = next, next
+// succession is the spawner that follows another one.
+type succession struct {
+	once     sync.Once
+	follower *Spawner
+	failed   error
+}
+
+// stop ends the follower. None is made after it.
+func (f *succession) stop() {
+	f.once.Do(func() {})
+	if f.follower != nil {
+		f.follower.Stop()
 	}
 }
 
-// InUse returns the spawner that starts processes now: the first whose PID
-// namespace is there, or the last one when none is.
+// Next returns the spawner that follows s: a prepared one, or a new one. Its processes
+// are as confined as those of s, or it is refused.
+func (s *Spawner) Next() (*Spawner, error) {
+	s.once.Do(func() {
+		next, err := New(s.Options)
+		if err == nil && !next.layers.coversAll(s.layers) {
+			next.Stop()
+			err = errs.New(errs.Unsupported, "its processes would be less confined: %v", next.layers.list(ipc.PartMissing))
+		}
+		if s.failed = err; err == nil {
+			next.number, s.follower = s.number, next
+		}
+	})
+	return s.follower, s.failed
+}
+
+// Prepare makes n spawners that follow s, one after the other, while this process has
+// the capabilities. There may be fewer: the kernel bounds the number of namespaces.
+func (s *Spawner) Prepare(n int) {
+	for ; n > 0 && s.first != nil && !s.OneClient; n-- {
+		next, err := s.Next()
+		if err != nil {
+			s.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway ends when the last one that it has ends")
+			return
+		}
+		s = next
+	}
+}
+
+// Lost returns a channel that is closed when the first process of the PID namespace
+// has ended, and everything in it. It is nil where no process has such a part.
+func (s *Spawner) Lost() <-chan struct{} {
+	if s.first == nil {
+		return nil
+	}
+	return s.first.Dead
+}
+
+// InUse returns the spawner that starts processes now: the first of s and those that
+// follow it whose PID namespace is there. When none is, it returns the last one.
 func (s *Spawner) InUse() *Spawner {
-	for s.Anchor.IsLost() && s.next != nil {
-		s = s.next
+	for s.IsLost() {
+		next, err := s.Next()
+		if err != nil {
+			return s
+		}
+		s = next
 	}
 	return s
 }
-
-// left returns how many may still take over from s.
-func (s *Spawner) left() (n int) {
-	for next := s.next; next != nil; next = next.next {
-		if !next.Anchor.IsLost() {
-			n++
-		}
-	}
-	return n
-}
-
-// Among returns signals, and among them the loss of the last anchor. The loss
-// of any other one is logged: the workers and the keeper died with it, and are
-// started again as after any death.
-func (s *Spawner) Among(signals <-chan os.Signal) <-chan os.Signal {
-	if s.Anchor == nil {
-		return signals
-	}
-	both := make(chan os.Signal, cap(signals)+1)
-	go func() {
-		at := s
-		over := at.Anchor.over
-		for {
-			select {
-			case signal := <-signals:
-				both <- signal
-			case <-over:
-				switch next := at.InUse(); {
-				case !at.Anchor.IsLost(): // it was let
-					over = nil
-				case next.Anchor.IsLost():
-					over = nil
-					s.Log.Error("namespace init exited", "pid", at.Anchor.pid, "prepared_namespaces", 0, "hint", lossHint)
-					both <- Loss{}
-				default:
-					left := next.left()
-					s.Log.Error("namespace init exited", "pid", at.Anchor.pid, "prepared_namespaces", left,
-						"hint", successionHint)
-					at, over = next, next.Anchor.over
-				}
-			}
-		}
-	}()
-	return both
-}
-
-// What an administrator can do about the loss of an anchor.
-const (
-	successionHint = "workers and keeper are started in a prepared namespace; find out what kills processes called schedrestd-anch"
-	lossHint       = "the gateway ends: only a new start can make namespaces; find out what kills processes called schedrestd-anch"
-)

@@ -1,7 +1,6 @@
 package spawn
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -77,7 +76,7 @@ func (s *Spawner) findNest(held security.Capabilities) *nest {
 		if s.nest = &nests[i]; s.nest.has(unix.CLONE_NEWNS) && s.sharedRoot {
 			continue
 		}
-		one, err := s.drop(s.Identity)
+		one, err := s.startFirst(s.Identity)
 		if err == nil {
 			one.stop()
 			return s.nest
@@ -97,14 +96,6 @@ func (s *Spawner) deny(err error) {
 			s.denied[p] = err
 		}
 	}
-}
-
-// absent is why p, which root enters or a nest has, is not there.
-func (s *Spawner) absent(p part) error {
-	if p != userNamespace && s.denied[userNamespace] != nil && s.nest == nil {
-		return errNoNest
-	}
-	return cmp.Or(s.denied[p], error(unix.EPERM))
 }
 
 // showForStart makes this process dumpable until the function that it returns. The maps of ids are files
