@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"schedrestd/privsep/spawn"
+	"schedrestd/privsep/relay"
 	"schedrestd/rights"
 )
 
@@ -21,7 +21,7 @@ type slots struct {
 
 	unserved  *tally // connections that were closed so
 	counts    *counters
-	quotas    spawn.Quotas  // of what workers log
+	quotas    relay.Quotas  // of what workers log
 	number    atomic.Uint64 // of the last connection
 	penalties *penalties
 

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -119,9 +120,9 @@ func (v *visit) hearService(s *service, m ipc.Message) error {
 		v.Log.Info(s.Role.String()+" is ready", s.Role.String(), s.process.Number, "pid", s.process.PID, "sealed", security.Sealed(*m).String())
 		return v.introduce(s)
 	case *ipc.Refused:
-		return errs.New(errs.Denied, "the %s refuses to serve: %s", s.Role, spawn.Printable(m.Reason))
+		return errs.New(errs.Denied, "the %s refuses to serve: %s", s.Role, relay.Printable(m.Reason))
 	case *ipc.Breach:
-		v.worker.Condemn("to the " + s.Role.String() + ": " + spawn.Printable(m.Reason))
+		v.worker.Condemn("to the " + s.Role.String() + ": " + relay.Printable(m.Reason))
 		return nil
 	}
 	return ipc.Unheard(m)

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/relay"
 	"schedrestd/security"
 	"schedrestd/security/root"
 )
@@ -110,7 +111,7 @@ func (s *Spawner) startFirst(who security.Identity) (*firstPID, error) {
 	case n == 0:
 		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing, as %s of another build would", s.Worker.Name())
 	}
-	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", Printable(string(said[:n])))
+	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", relay.Printable(string(said[:n])))
 }
 
 // findNest tries what such a process can have, with one that closes its cage and ends; nil is nothing, or that none is needed. Why

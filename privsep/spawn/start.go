@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/relay"
 	"schedrestd/security"
 )
 
@@ -27,7 +29,7 @@ type Birth struct {
 // itself with. room bounds what it may log. The death of a process that ended before it
 // could be told is found like that of any other. Where the PID namespace has ended, the
 // process is started in the next one.
-func (s *Spawner) Start(b Birth, room *Quota, setup func(p *Process, tasks uint64) ipc.Message) (*Process, error) {
+func (s *Spawner) Start(b Birth, room *relay.Quota, setup func(p *Process, tasks uint64) ipc.Message) (*Process, error) {
 	s = s.InUse()
 	p, err := s.launch(b, room)
 	if errors.Is(err, unix.ENOMEM) && s.isEnding() { // no process starts in a namespace that is ending
@@ -54,7 +56,7 @@ func (s *Spawner) Start(b Birth, room *Quota, setup func(p *Process, tasks uint6
 }
 
 // launch starts a process, and relays its log.
-func (s *Spawner) launch(b Birth, room *Quota) (*Process, error) {
+func (s *Spawner) launch(b Birth, room *relay.Quota) (*Process, error) {
 	channel, theirs, err := ipc.Pair(ipc.Parent, b.Role)
 	if err != nil {
 		return nil, err
@@ -78,7 +80,10 @@ func (s *Spawner) launch(b Birth, room *Quota) (*Process, error) {
 		// A process that this one left behind may hold the channel open.
 		time.AfterFunc(LastWords, func() { channel.Close() })
 	}()
-	go p.relay(label(b.Role, p.Number, p.PID, b.Who.UID), output{s.Output}, room)
+	go func() {
+		defer close(p.silent)
+		relay.Lines(p.log, s.Output, fmt.Sprintf("%[1]s=%[2]d %[1]s_pid=%[3]d %[1]s_uid=%[4]d ", b.Role, p.Number, p.PID, b.Who.UID), room)
+	}()
 	return p, nil
 }
 
