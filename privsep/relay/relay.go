@@ -125,7 +125,7 @@ func isPlain(s string) bool {
 // Quota is what processes that follow each other may log. It is not theirs: one that
 // is started again has what was left.
 type Quota struct {
-	mu    sync.Mutex // guards the buckets
+	mu    *sync.Mutex // guards the buckets
 	lines *rate.Bucket
 	bytes *rate.Bucket
 }
@@ -135,8 +135,12 @@ const LineSize = 200
 
 // NewQuota returns a quota of so many lines at once, and then per second.
 func NewQuota(lines, perSecond float64) *Quota {
+	return newQuota(new(sync.Mutex), lines, perSecond)
+}
+
+func newQuota(mu *sync.Mutex, lines, perSecond float64) *Quota {
 	now := time.Now()
-	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
+	return &Quota{mu, rate.New(lines, perSecond, now), rate.New(LineSize*lines, LineSize*perSecond, now)}
 }
 
 // admit reports whether there is room for a line of so many bytes, and takes it.
@@ -146,16 +150,9 @@ func (q *Quota) admit(size int, now time.Time) bool {
 	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
-// isFull reports whether nothing of it is in use.
-func (q *Quota) isFull(now time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lines.IsFull(now) && q.bytes.IsFull(now)
-}
-
 // Quotas are those of all workers, by user and place in the user's pool.
 type Quotas struct {
-	mu   sync.Mutex // guards list
+	mu   sync.Mutex // guards list, and the buckets of all that are in it
 	list map[place]*Quota
 }
 
@@ -178,12 +175,12 @@ func (qs *Quotas) Of(uid uint32, i int, lines, perSecond float64) *Quota {
 	}
 	if len(qs.list) >= mostQuotas {
 		now := time.Now()
-		maps.DeleteFunc(qs.list, func(_ place, q *Quota) bool { return q.isFull(now) })
+		maps.DeleteFunc(qs.list, func(_ place, q *Quota) bool { return q.lines.IsFull(now) && q.bytes.IsFull(now) })
 	}
 	if qs.list == nil {
 		qs.list = map[place]*Quota{}
 	}
-	q := NewQuota(lines, perSecond)
+	q := newQuota(&qs.mu, lines, perSecond)
 	qs.list[at] = q
 	return q
 }

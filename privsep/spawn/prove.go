@@ -26,7 +26,7 @@ const (
 	pageCases = 40              // rounds of cases for the page, at most
 )
 
-// ProveDeath proves, before anybody is served, that the sandbox kills. It returns how
+// ProveDeath proves, before a client is served, that the sandbox kills. It returns how
 // the sandbox is closed.
 func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	what := ipc.ProveSmoke

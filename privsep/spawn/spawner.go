@@ -1,5 +1,5 @@
-// Package spawn starts the processes of the gateway, confined and as somebody
-// without privileges, and waits for their deaths.
+// Package spawn starts the processes of the gateway, confined and without
+// privileges, and waits for their deaths.
 //
 // All of them are started by one locked thread, a Spawner. The thread entered
 // namespaces that hold nothing and gave up what it could; each process inherits
@@ -122,7 +122,7 @@ func (s *Spawner) IsLost() bool {
 }
 
 // Lost returns a channel that is closed when the first process of the PID namespace
-// has ended, and everything in it. It is nil where no process has such a part.
+// has ended, and everything in it. It is nil where there is no such process.
 func (s *Spawner) Lost() <-chan struct{} {
 	if s.first == nil {
 		return nil
