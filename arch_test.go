@@ -28,7 +28,7 @@ const module = "schedrestd/"
 var floors = [][]string{
 	{"errs", "loglevel", "model", "release", "rights", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
-	{"api", "conf", "privsep/admission", "privsep/netns", "privsep/spawn", "proof", "rpc/message", "service"},
+	{"api", "conf", "privsep/admission", "privsep/netns", "privsep/relay", "privsep/spawn", "proof", "rpc/message", "service"},
 	{"auth", "handlers", "privsep/dial", "privsep/inetd", "privsep/listen", "privsep/planner", "rpc/client", "rpc/server"},
 	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
 	{"auditor", "ctld", "dbd", "keeper", "plan", "privsep", "resolver", "worker"},
@@ -38,26 +38,28 @@ var floors = [][]string{
 
 // beside are the imports within a floor, each with its reason.
 var beside = map[[2]string]string{
-	{"privsep/inetd", "privsep/dial"}: "its one worker connects as any other does",
-	{"handlers", "auth"}:              "a handler is given the credential that auth made",
-	{"endpoint", "become"}:            "the names of hosts are looked up there",
-	{"endpoint", "guard"}:             "it writes paths in hints",
-	{"endpoint", "ipc"}:               "the kinds of network are ipc's",
-	{"endpoint", "socket"}:            "a UNIX socket's path has a longest length",
-	{"rpc/munge", "become"}:           "munged's socket is believed for who serves it",
-	{"socket", "guard"}:               "whoever could swap a socket's directory could serve in its place",
+	{"privsep/inetd", "privsep/dial"}:  "its one worker connects as any other does",
+	{"handlers", "auth"}:               "a handler is given the credential that auth made",
+	{"endpoint", "become"}:             "the names of hosts are looked up there",
+	{"endpoint", "guard"}:              "it writes paths in hints",
+	{"endpoint", "ipc"}:                "the kinds of network are ipc's",
+	{"endpoint", "socket"}:             "a UNIX socket's path has a longest length",
+	{"rpc/munge", "become"}:            "munged's socket is believed for who serves it",
+	{"privsep/spawn", "privsep/relay"}: "the log of a process is copied from its start on",
+	{"socket", "guard"}:                "whoever could swap a socket's directory could serve in its place",
 }
 
 // only names everything of ours that a package may import, where floors are not strict enough.
 var only = map[string][]string{
-	"privsep":           {"become", "errs", "guard", "ipc", "notify", "penalty", "privsep/admission", "privsep/dial", "privsep/inetd", "privsep/listen", "privsep/spawn", "privsep/thread", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
-	"privsep/admission": {"ipc", "penalty"},                                                                                                                                                                                                     // decides, and does nothing
+	"privsep":           {"become", "errs", "guard", "ipc", "notify", "penalty", "privsep/admission", "privsep/dial", "privsep/inetd", "privsep/listen", "privsep/relay", "privsep/spawn", "privsep/thread", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
+	"privsep/admission": {"ipc", "penalty"},                                                                                                                                                                                                                      // decides, and does nothing
 	"privsep/dial":      {"become", "ipc", "privsep/netns", "privsep/thread", "rate", "sockdiag"},
-	"privsep/inetd":     {"become", "errs", "ipc", "privsep/dial", "privsep/spawn", "security", "sockdiag"},
+	"privsep/inetd":     {"become", "errs", "ipc", "privsep/dial", "privsep/relay", "privsep/spawn", "security", "sockdiag"},
 	"privsep/listen":    {"become", "errs", "ipc", "notify", "privsep/netns", "rights", "sockdiag", "socket"},
 	"privsep/netns":     {"become", "errs", "guard", "privsep/thread"},
 	"privsep/planner":   {"become", "errs", "guard", "ipc", "privsep/spawn", "privsep/thread", "security"},
-	"privsep/spawn":     {"become", "errs", "guard", "ipc", "privsep/thread", "rate", "security"},
+	"privsep/relay":     {"rate"},
+	"privsep/spawn":     {"become", "errs", "guard", "ipc", "privsep/relay", "privsep/thread", "security"},
 	"privsep/thread":    {},
 	"conf":              {"errs", "guard"},
 	"endpoint":          {"become", "errs", "guard", "ipc", "socket"},

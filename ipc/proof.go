@@ -46,6 +46,6 @@ const (
 	PartOn          = "on"
 	PartOff         = "off"         // switched off
 	PartMissing     = "missing"     // this kind of start should have it
-	PartUnpermitted = "unpermitted" // users need a permission for it that these have not
+	PartUnpermitted = "unpermitted" // this user lacks the permission for it
 	PartOfRoot      = "of root"     // only root has it
 )

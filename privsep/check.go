@@ -98,10 +98,10 @@ func (k *check) start() (keeper string, err error) {
 	if err := k.try(g, k.who); err != nil {
 		return "", errs.Wrap(err, errs.KindOf(err), "start a worker")
 	}
-	if g.keeper != nil {
-		keeper = fmt.Sprint(g.keeper.Who.UID)
+	if g.keeper == nil {
+		return "", nil
 	}
-	return keeper, nil
+	return fmt.Sprint(g.keeper.Who.UID), nil
 }
 
 // facts returns what the page says that its process can't know.

@@ -16,6 +16,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/listen"
+	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 	"schedrestd/socket"
@@ -299,6 +300,6 @@ func (c Config) spawnOptions(who service, program, keeper *os.File) spawn.Option
 }
 
 // newQuota returns the quota of what a process may log.
-func (c Config) newQuota() *spawn.Quota {
-	return spawn.NewQuota(float64(c.LogBurst), float64(c.LogRate))
+func (c Config) newQuota() *relay.Quota {
+	return relay.NewQuota(float64(c.LogBurst), float64(c.LogRate))
 }

@@ -10,7 +10,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/privsep/spawn"
+	"schedrestd/privsep/relay"
 )
 
 // generation is one configuration in force: its open keys, the services, and by way of the pools the
@@ -110,7 +110,7 @@ func (m *means) startKeeper(g *generation, before *keys, strict bool) (err error
 		if err != nil || answer.OK {
 			return err
 		}
-		why := errs.New(errs.Invalid, "%s", spawn.Printable(answer.Reason))
+		why := errs.New(errs.Invalid, "%s", relay.Printable(answer.Reason))
 		k := g.keys
 		switch {
 		case answer.Token && k.token.file != nil && k.token.followed:

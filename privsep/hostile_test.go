@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 )
 
@@ -177,7 +178,7 @@ func TestWorkerOutput(t *testing.T) {
 		t.Errorf("forged: %v", r)
 	}
 	g.mustGet("/raw?text=" + strings.Repeat("y", 5000) + "%0A")
-	g.await("worker: "+strings.Repeat("y", spawn.MaxLine), nil)
+	g.await("worker: "+strings.Repeat("y", relay.MaxLine), nil)
 	g.mustGet("/flood")
 	g.await("worker: too many log lines", func(r map[string]any) bool { n, _ := strconv.Atoi(r["lines_left_out"].(string)); return n > 100 })
 	g.mustGet("/pid")

@@ -12,6 +12,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/privsep/dial"
 	"schedrestd/privsep/inetd"
+	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -83,7 +84,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		Spawner: m.spawner,
 		Worker: spawn.Birth{Role: ipc.Worker, Program: m.spawner.Worker, Argv: m.spawner.Argv, Threads: c.Threads, Who: who.Identity,
 			Files: c.files()},
-		Quota: spawn.NewQuota(float64(c.LogBurst), float64(c.LogRate)),
+		Quota: relay.NewQuota(float64(c.LogBurst), float64(c.LogRate)),
 		Setup: c.Setup,
 		Dial: dial.Options{Outlet: m.outlet, Foreign: m.spawner.InUserNamespaces(), Burst: c.DialBurst, Rate: c.DialRate,
 			Counts: new(dial.Counters)},

@@ -18,6 +18,7 @@ import (
 
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
+	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	locked "schedrestd/privsep/thread"
 	"schedrestd/rate"
@@ -31,7 +32,7 @@ func greed(w http.ResponseWriter, r *http.Request) {
 	case "threads":
 		fmt.Fprint(w, takeThreads(n), " threads")
 	case "log":
-		line := []byte(strings.Repeat("\xff", spawn.MaxLine-8) + "\n")
+		line := []byte(strings.Repeat("\xff", relay.MaxLine-8) + "\n")
 		for range n {
 			_, _ = os.Stderr.Write(line)
 		}
@@ -331,7 +332,7 @@ func TestLogWeighed(t *testing.T) {
 			bytes += len(counted)
 		}
 	}
-	if most := spawn.LineSize * (burst + int(time.Since(began).Seconds()) + 1); bytes > most || bytes < most/3 {
+	if most := relay.LineSize * (burst + int(time.Since(began).Seconds()) + 1); bytes > most || bytes < most/3 {
 		t.Errorf("%d lines of %d bytes: at most %d", lines, bytes, most)
 	}
 }

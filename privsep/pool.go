@@ -11,6 +11,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/admission"
+	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -254,7 +255,7 @@ func (p *pool) serveChannel(w *worker, ready func()) error {
 				ready()
 			}
 		case *ipc.Refused:
-			return errs.New(errs.Denied, "a worker refuses to serve: %s", spawn.Printable(m.Reason))
+			return errs.New(errs.Denied, "a worker refuses to serve: %s", relay.Printable(m.Reason))
 		case *ipc.Taken:
 			err = p.taken(w, m.ID)
 		case *ipc.Done:

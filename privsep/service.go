@@ -14,6 +14,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 	"schedrestd/security"
@@ -28,7 +29,7 @@ type serviceSpec struct {
 	program  *os.File
 	missing  error               // why there is no program
 	as       []security.Identity // of the process, the best first
-	room     *spawn.Quota        // for what its processes log
+	room     *relay.Quota        // for what its processes log
 	accused  *rate.Bucket        // workers that they may have ended
 	farewell time.Duration       // what a process may take to exit when its channel is closed; 0: spawn.LastWords
 }
@@ -175,12 +176,12 @@ func (p *serviceProcess) serveChannel() error {
 			p.config.Log.Info(p.role.String()+" is ready", p.role.String(), p.Number, "pid", p.PID, "sealed", security.Sealed(*m).String(), "took", time.Since(p.Started).Round(10*time.Microsecond))
 			p.ready <- nil
 		case *ipc.Refused:
-			return errs.New(errs.Denied, "the %s refuses to serve: %s", p.role, spawn.Printable(m.Reason))
+			return errs.New(errs.Denied, "the %s refuses to serve: %s", p.role, relay.Printable(m.Reason))
 		case *ipc.Breach:
 			if !p.accused.Take(time.Now(), 1) { // a captured one could end all workers
 				return errors.New("it reported too many workers")
 			}
-			p.accuse(m.Number, fmt.Sprintf("to the %s: %s", p.role, spawn.Printable(m.Reason)))
+			p.accuse(m.Number, fmt.Sprintf("to the %s: %s", p.role, relay.Printable(m.Reason)))
 		case *ipc.Pong:
 			p.mu.Lock()
 			err = p.silence.heard(m.Number)

@@ -10,7 +10,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/penalty"
 	"schedrestd/privsep/admission"
-	"schedrestd/privsep/spawn"
+	"schedrestd/privsep/relay"
 	"schedrestd/rights"
 )
 
@@ -24,7 +24,7 @@ type slots struct {
 	unserved *tally // connections that were closed so
 	blocked  *tally // sources
 	counts   *counters
-	quotas   spawn.Quotas  // of what workers log
+	quotas   relay.Quotas  // of what workers log
 	number   atomic.Uint64 // of the last connection
 
 	mu      sync.Mutex // guards what follows; the last lock that is taken

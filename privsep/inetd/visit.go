@@ -15,6 +15,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/dial"
+	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -24,7 +25,7 @@ type Options struct {
 	Client     *Client
 	Spawner    *spawn.Spawner
 	Worker     spawn.Birth
-	Quota      *spawn.Quota               // for what the worker logs
+	Quota      *relay.Quota               // for what the worker logs
 	Setup      ipc.Setup                  // of the worker
 	Dial       dial.Options               // … without its Setup
 	Services   func() error               // starts the worker's services, while the worker starts
@@ -168,7 +169,7 @@ func (v *visit) hear(m ipc.Message) error {
 		v.Ready(security.Sealed(*m))
 		return v.hand()
 	case *ipc.Refused:
-		return errs.New(errs.Denied, "the worker refuses to serve: %s", spawn.Printable(m.Reason))
+		return errs.New(errs.Denied, "the worker refuses to serve: %s", relay.Printable(m.Reason))
 	case *ipc.Taken:
 		v.closeRelay()
 	case *ipc.Done:

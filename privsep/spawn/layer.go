@@ -1,16 +1,11 @@
 package spawn
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )
@@ -56,23 +51,6 @@ var parts = [allParts]struct {
 	callFilter:       {name: "system call filter"},
 	landlock:         {name: "Landlock"},
 	landlockTCP:      {name: "Landlock for TCP"},
-}
-
-// unasked returns why a part is switched off; "" when it is not.
-func (o *Options) unasked(p part) string {
-	switch {
-	case p == descriptorTable && o.Switches.DisableUnshareFiles:
-		return "disable_unshare_files"
-	case p == ipcNamespace && o.Switches.DisableUnshareSysV:
-		return "disable_unshare_sysv"
-	case p == ownRoot && o.sharedRoot:
-		return "shared"
-	case p == pidNamespace && o.OneClient && !o.Switches.RequireConfinement:
-		return "one client" // whose worker is not worth two processes
-	case p == callFilter && o.Switches.AuditConfinement:
-		return "audit_confinement: it logs, and kills nobody"
-	}
-	return ""
 }
 
 // layers is what became of each part.
@@ -147,53 +125,4 @@ func (l layers) closed(how ipc.Seal, s security.Sealed) layers {
 		l[landlockTCP] = found(errNoTCP)
 	}
 	return l
-}
-
-// CheckRequired refuses a start that lacks, or has switched off, a part of the
-// confinement, where all of it is required. Every way to start calls it before the
-// first worker is started. What only a worker finds out, the worker refuses to serve
-// for (ipc.SealRequire).
-func (s *Spawner) CheckRequired() error {
-	lacks := append(s.layers.list(ipc.PartMissing), s.layers.list(ipc.PartOff)...)
-	if !s.Switches.RequireConfinement || len(lacks) == 0 {
-		return nil
-	}
-	return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", strings.Join(lacks, ", ")).
-		WithHint("schedrestd --check-confinement shows each part and what would give it; without require_confinement the rest is used")
-}
-
-// Announce logs, once, which parts of the confinement are on and which are not. A
-// client of inetd is told only of what this kind of start should have.
-func (s *Spawner) Announce(sealed security.Sealed) {
-	layers := s.layers.closed(s.Seal, sealed)
-	attrs := []any{"on", strings.Join(layers.list(ipc.PartOn), ", ")}
-	if off := layers.list(ipc.PartOff); len(off) > 0 {
-		attrs = append(attrs, "off", strings.Join(off, ", "))
-	}
-	if left := layers.list(ipc.PartMissing); len(left) > 0 {
-		attrs = append(attrs, "left_out", strings.Join(left, ", "))
-	}
-	level := slog.LevelInfo
-	for p, one := range layers {
-		if one.is == ipc.PartMissing && (!s.OneClient || s.Root || parts[p].lacked == "") {
-			level = slog.LevelWarn
-		}
-	}
-	s.Log.Log(context.Background(), level, "confinement of the workers", attrs...)
-}
-
-// PartFacts returns the parts for the page of --check-confinement.
-func (s *Spawner) PartFacts(sealed security.Sealed) (facts []string) {
-	for p, one := range s.layers.closed(s.Seal, sealed) {
-		if one.is == ipc.PartMissing && !s.Root {
-			one.is = cmp.Or(parts[p].lacked, one.is)
-		}
-		if one.why != nil {
-			one.as = one.why.Error()
-		}
-		if one.is != "" {
-			facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + parts[p].name, one.is, one.as}, "\t"))
-		}
-	}
-	return facts
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -141,3 +142,35 @@ const (
 	WorkerCaged = "worker was killed by its cage: it made a system call that no worker makes"
 	CaptureHint = `somebody may be in it; look for type=1326 and its pid in the kernel's log, and see TRUST.md, "When a worker was captured"`
 )
+
+// firstPID is the init process of the PID namespace of workers and services, in which
+// they can see and signal at most each other. It mounts the /proc of that namespace,
+// which is the only thing that it does with the parent's identity; then it is nobody
+// and does nothing (worker/anchor.go). When it ends, or the parent does, the kernel
+// kills everything in the namespace.
+type firstPID struct {
+	*Process
+	line    *os.File    // its descriptor 3 is the other end; it ends when this one is closed
+	stopped atomic.Bool // by the parent
+}
+
+// stop ends the process, which nothing needs any more, and waits for it: whatever is
+// left in its namespace ends before it.
+func (f *firstPID) stop() {
+	if f == nil {
+		return
+	}
+	f.stopped.Store(true)
+	f.Kill()
+	f.awaitDeath(LastWords) // unless a process in there can't be killed, or was not waited for
+	f.PIDFD.Close()
+	f.line.Close()
+}
+
+// awaitDeath returns when the process has ended, and after limit in any case.
+func (p *Process) awaitDeath(limit time.Duration) {
+	select {
+	case <-p.Dead:
+	case <-time.After(limit):
+	}
+}

@@ -146,3 +146,18 @@ func SealedCopy(src io.Reader, name string, how int) (*os.File, error) {
 	}
 	return mem, nil
 }
+
+// noProcess says of a start that the kernel refused what can be done: for want of a process where the limits are, for want of
+// a program what is the matter with that.
+func noProcess(program string, err error) error {
+	switch {
+	case errors.Is(err, unix.ENOEXEC):
+		return &errs.Error{Err: err, Hint: "file " + guard.Quote(program) + "  # it is for another processor, or no program: make install puts one for this machine there"}
+	case errors.Is(err, unix.EACCES):
+		return &errs.Error{Err: err, Hint: "findmnt -T " + guard.Quote(program) + "  # a program can't be started from where noexec is mounted, or a security module forbids it"}
+	case !errors.Is(err, unix.EAGAIN):
+		return err
+	}
+	return &errs.Error{Kind: errs.Internal, Message: "a limit of processes and threads is reached", Err: err,
+		Hint: "the limits are the service's (TasksMax= in its unit), the user's (ulimit -u), the workers' PID namespace's and the machine's (kernel.pid_max, kernel.threads-max); or a worker uses them up"}
+}

@@ -12,6 +12,7 @@ import (
 	"schedrestd/become/stage"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/relay"
 	"schedrestd/security"
 )
 
@@ -25,7 +26,7 @@ const (
 	pageCases = 40              // rounds of cases for the page, at most
 )
 
-// ProveDeath proves, before anybody is served, that the sandbox kills. It returns how
+// ProveDeath proves, before a client is served, that the sandbox kills. It returns how
 // the sandbox is closed.
 func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	what := ipc.ProveSmoke
@@ -62,7 +63,7 @@ func (s *Spawner) Page(out io.Writer, facts ...string) error {
 	}
 	for line := range strings.Lines(said) {
 		if !strings.HasPrefix(line, ipc.SayFailed) && !strings.HasPrefix(line, ipc.SayHint) {
-			_, _ = io.WriteString(out, Printable(strings.TrimSuffix(line, "\n"))+"\n")
+			_, _ = io.WriteString(out, relay.Printable(strings.TrimSuffix(line, "\n"))+"\n")
 		}
 	}
 	if p.status != AllWell {
@@ -104,7 +105,7 @@ func (s *Spawner) unproven(said string, p *Process) error {
 	if why != "" {
 		return errs.New(errs.Denied, "%s", why).WithHint("%s", hint)
 	}
-	program, why := s.Worker.Name(), Printable(strings.TrimSpace(said))
+	program, why := s.Worker.Name(), relay.Printable(strings.TrimSpace(said))
 	if code := p.ended.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {
 		return unstarted(program, why)
 	}
@@ -116,7 +117,7 @@ func (s *Spawner) unproven(said string, p *Process) error {
 func told(said, word string) (list []string) {
 	for line := range strings.Lines(said) {
 		if rest, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), word); ok {
-			list = append(list, Printable(rest))
+			list = append(list, relay.Printable(rest))
 		}
 	}
 	return list

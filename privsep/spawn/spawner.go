@@ -1,29 +1,27 @@
-// Package spawn starts the processes of the gateway, confined and as somebody
-// without privileges, and waits for their deaths.
+// Package spawn starts the processes of the gateway, confined and without
+// privileges, and waits for their deaths.
 //
 // All of them are started by one locked thread, a Spawner. The thread entered
 // namespaces that hold nothing and gave up what it could; each process inherits
 // that before its first instruction. The package reads nothing of what processes
 // send but their log lines, which it bounds, escapes and prefixes.
 //
-// Files import downwards: spawner.go makes the thread, start.go starts processes
-// on it, and process.go, output.go, program.go and layer.go know neither.
+// The files from the top: start.go and prove.go start processes for the parent;
+// succession.go chooses the Spawner; new.go makes it; namespaces.go is what it enters;
+// execute.go starts a process on its thread. The others know no Spawner.
 package spawn
 
 import (
 	"cmp"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/become/stage"
-	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/thread"
 	"schedrestd/security"
@@ -70,101 +68,36 @@ type Spawner struct {
 	succession
 }
 
-// ToBecome is the capabilities that a change of identity takes.
-var ToBecome = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
-
-// New makes a Spawner with as much confinement as the capabilities of this process
-// allow. With CAP_SYS_ADMIN, processes share namespaces that the thread entered, and
-// a root. Without, each process gets a user namespace of its own, and in it the
-// others, where the kernel permits that: this works at any time and any number of
-// times. So the parent drops CAP_SYS_ADMIN when it has made the first Spawner and
-// some to follow it (see Prepare).
-func New(o Options) (*Spawner, error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
-	}
-	own, err := unix.Open(stage.Program, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		null.Close()
-		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
-	}
-	s := &Spawner{Options: o, null: null, stage: os.NewFile(uintptr(own), stage.Program), number: new(atomic.Uint32)}
-	if !o.Switches.DisableUnshareFiles {
-		s.flags |= unix.CLONE_FILES
-	}
-	if !o.Switches.DisableUnshareSysV {
-		s.flags |= unix.CLONE_SYSVSEM
-	}
-	s.Thread, err = thread.Start(s.diverge)
-	if err == nil {
-		s.inherited, err = security.Inherited(s.id) // which is not in the /proc that it sees itself
-	}
-	if err != nil {
-		s.Stop()
-		return nil, err
-	}
-	return s, nil
+// succession is the spawner that follows another one.
+type succession struct {
+	once     sync.Once
+	follower *Spawner
+	failed   error
 }
 
-// diverge makes the calling thread the one that processes inherit from. What a start
-// without root can't have is noted in layers.
-func (s *Spawner) diverge() error {
-	s.id = unix.Gettid()
-	held, err := security.Held()
-	if err != nil {
-		return err
+// stop ends the follower. None is made after it.
+func (f *succession) stop() {
+	f.once.Do(func() {})
+	if f.follower != nil {
+		f.follower.Stop()
 	}
-	if !s.Plain {
-		s.nest = s.findNest(held)
-		for p := range allParts {
-			s.layers[p] = s.enter(p, held)
-		}
-	}
-	if s.Root {
-		if err := security.PassCapabilities(ToBecome); err != nil {
-			return err
-		}
-	}
-	dropped, err := security.DropBounding()
-	if err != nil {
-		return err
-	}
-	if !s.nest.settles() && (!dropped || s.nest != nil) {
-		err = s.absent(emptyBounding)
-	}
-	s.layers[emptyBounding] = found(err)
-	if err := security.NoNewPrivsThread(); err != nil {
-		return err
-	}
-	s.layers[noNewPrivs] = found(nil)
-	// A service manager that sets a group has it in the list, too.
-	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
-		s.layers[noGroups] = found(unix.EPERM)
-	}
-	return nil
 }
 
-// enter has the calling thread enter p, where that is how it is had.
-func (s *Spawner) enter(p part, held security.Capabilities) layer {
-	byThread := p == ipcNamespace || p == networkNamespace || p == ownRoot || p == pidNamespace
-	switch why := s.unasked(p); {
-	case s.nest.has(parts[p].flag):
-		return found(nil)
-	case why != "":
-		return layer{is: ipc.PartOff, why: errors.New(why)}
-	case !byThread && s.denied[p] == nil:
-		return layer{}
-	case !security.Caged:
-		return found(errUncaged)
-	case !byThread, !held.Has(unix.CAP_SYS_ADMIN):
-		return found(s.absent(p))
-	case p == ownRoot:
-		return found(s.enterRoot())
-	case p == pidNamespace:
-		return found(s.enterPIDs())
+// unasked returns why a part is switched off; "" when it is not.
+func (o *Options) unasked(p part) string {
+	switch {
+	case p == descriptorTable && o.Switches.DisableUnshareFiles:
+		return "disable_unshare_files"
+	case p == ipcNamespace && o.Switches.DisableUnshareSysV:
+		return "disable_unshare_sysv"
+	case p == ownRoot && o.sharedRoot:
+		return "shared"
+	case p == pidNamespace && o.OneClient && !o.Switches.RequireConfinement:
+		return "one client" // whose worker is not worth two processes
+	case p == callFilter && o.Switches.AuditConfinement:
+		return "audit_confinement: it logs, and kills nobody"
 	}
-	return found(unix.Unshare(int(parts[p].flag)))
+	return ""
 }
 
 // absent returns why p, which root enters or a nest has, is not there.
@@ -175,33 +108,27 @@ func (s *Spawner) absent(p part) error {
 	return cmp.Or(s.denied[p], error(unix.EPERM))
 }
 
-// enterRoot moves the calling thread into a file system that has the programs and little else.
-func (s *Spawner) enterRoot() error {
-	space := root.New(map[string]*os.File{WorkerName: s.Worker, KeeperName: s.Keeper, stageName: s.stage})
-	defer space.Close()
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return errs.Wrap(err, errs.Unsupported, "enter a mount namespace")
+// IsLost reports whether the PID namespace has ended, and the parent did not end it.
+func (s *Spawner) IsLost() bool {
+	if s.first == nil || s.first.stopped.Load() {
+		return false
 	}
-	if err := space.Enter(); err != nil {
-		return err
+	select {
+	case <-s.first.Dead:
+		return true
+	default:
+		return false
 	}
-	s.space = space
-	return nil
 }
 
-// InUserNamespaces reports whether each process is now born in a user namespace of its own.
-func (s *Spawner) InUserNamespaces() bool { return s.InUse().nest != nil }
+// Lost returns a channel that is closed when the first process of the PID namespace
+// has ended, and everything in it. It is nil where there is no such process.
+func (s *Spawner) Lost() <-chan struct{} {
+	if s.first == nil {
+		return nil
+	}
+	return s.first.Dead
+}
 
 // Answer returns when the thread has nothing else to do, or is no longer needed.
 func (s *Spawner) Answer() { s.Do(func() {}) }
-
-// Stop ends the thread, and with it every process that is left.
-func (s *Spawner) Stop() {
-	s.succession.stop()
-	s.first.stop()
-	if s.Thread != nil {
-		s.Thread.Stop()
-	}
-	s.null.Close()
-	s.stage.Close()
-}

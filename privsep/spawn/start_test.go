@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/relay"
 	"schedrestd/security"
 )
 
@@ -55,7 +56,7 @@ func TestDeadBeforeTold(t *testing.T) {
 		"dead, and given up too": func(p *Process) { <-p.Dead; p.Channel.Close() },
 	} {
 		born := Birth{Role: ipc.Worker, Program: program, Argv: []string{"true"}, Threads: 1, Who: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}
-		p, err := s.Start(born, NewQuota(1, 1), func(p *Process, _ uint64) ipc.Message { wait(p); return new(ipc.Setup) })
+		p, err := s.Start(born, relay.NewQuota(1, 1), func(p *Process, _ uint64) ipc.Message { wait(p); return new(ipc.Setup) })
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 			continue

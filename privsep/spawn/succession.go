@@ -1,8 +1,6 @@
 package spawn
 
 import (
-	"sync"
-
 	"schedrestd/errs"
 	"schedrestd/ipc"
 )
@@ -15,21 +13,6 @@ import (
 
 // SpareNamespaces is how many are prepared. Each takes about 2 MB.
 const SpareNamespaces = 2
-
-// succession is the spawner that follows another one.
-type succession struct {
-	once     sync.Once
-	follower *Spawner
-	failed   error
-}
-
-// stop ends the follower. None is made after it.
-func (f *succession) stop() {
-	f.once.Do(func() {})
-	if f.follower != nil {
-		f.follower.Stop()
-	}
-}
 
 // Next returns the spawner that follows s: a prepared one, or a new one. Its processes
 // are as confined as those of s, or it is refused.
@@ -60,15 +43,6 @@ func (s *Spawner) Prepare(n int) {
 	}
 }
 
-// Lost returns a channel that is closed when the first process of the PID namespace
-// has ended, and everything in it. It is nil where no process has such a part.
-func (s *Spawner) Lost() <-chan struct{} {
-	if s.first == nil {
-		return nil
-	}
-	return s.first.Dead
-}
-
 // InUse returns the spawner that starts processes now: the first of s and those that
 // follow it whose PID namespace is there. When none is, it returns the last one.
 func (s *Spawner) InUse() *Spawner {
@@ -80,4 +54,16 @@ func (s *Spawner) InUse() *Spawner {
 		s = next
 	}
 	return s
+}
+
+// InUserNamespaces reports whether each process is now born in a user namespace of its own.
+func (s *Spawner) InUserNamespaces() bool { return s.InUse().nest != nil }
+
+// Stop ends the thread, and with it every process that is left.
+func (s *Spawner) Stop() {
+	s.succession.stop()
+	s.first.stop()
+	s.Thread.Stop()
+	s.null.Close()
+	s.stage.Close()
 }

@@ -1,4 +1,4 @@
-package spawn
+package relay
 
 import (
 	"bufio"
@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 	"unicode"
-
-	"schedrestd/ipc"
 )
 
 func TestPrintable(t *testing.T) {
@@ -70,12 +68,13 @@ func FuzzRelay(f *testing.F) {
 	prefix := regexp.MustCompile(`^time=\S+ worker=3 worker_pid=4 worker_uid=5 `)
 	f.Fuzz(func(t *testing.T, text string) {
 		r, w, err := os.Pipe()
-		must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		go func() { _, _ = w.WriteString(text); w.Close() }()
 		defer r.Close()
 		var out bytes.Buffer
-		p := &Process{log: r, silent: make(chan struct{})}
-		p.relay(label(ipc.Worker, 3, 4, 5), output{&out}, NewQuota(1<<20, 1))
+		Lines(r, &out, "worker=3 worker_pid=4 worker_uid=5 ", NewQuota(1<<20, 1))
 		for line := range strings.Lines(out.String()) {
 			said := strings.TrimSuffix(line, "\n")
 			if said == line || !prefix.MatchString(line) || len(line) > 2*MaxLine {
@@ -93,11 +92,11 @@ func FuzzRelay(f *testing.F) {
 // BenchmarkRelayedLine is what one request's line costs the parent.
 func BenchmarkRelayedLine(b *testing.B) {
 	const line = `level=INFO msg=request id=7IIDVHSNFISRB6KLHZCR46XOSO peer=127.0.0.1:35776 user=root method=GET path=/sched/v0.0.42/ping route=sched_v0042_get_ping status=200 bytes=487 took=1.234567ms`
-	out, prefix := output{new(bytes.Buffer)}, label(ipc.Worker, 1, 4711, 65534)
+	out, prefix := new(bytes.Buffer), "worker=1 worker_pid=4711 worker_uid=65534 "
 	b.ReportAllocs()
 	for b.Loop() {
-		out.write(time.Now(), prefix, Printable(line))
-		out.Writer.(*bytes.Buffer).Reset()
+		write(out, time.Now(), prefix, Printable(line))
+		out.Reset()
 	}
 }
 

@@ -1,17 +1,11 @@
 package spawn
 
 import (
-	"errors"
-	"fmt"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/become"
 	"schedrestd/security"
 	"schedrestd/security/root"
 )
@@ -66,38 +60,6 @@ func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool)
 	}
 }
 
-// findNest tries what such a process can have, with one that closes its cage and ends; nil is nothing, or that none is needed. Why
-// others could not be had is left in s.denied.
-func (s *Spawner) findNest(held security.Capabilities) *nest {
-	if !security.Caged || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // uid 0 can be put into none
-		return nil
-	}
-	for i := range nests {
-		if s.nest = &nests[i]; s.nest.has(unix.CLONE_NEWNS) && s.sharedRoot {
-			continue
-		}
-		one, err := s.startFirst(s.Identity)
-		if err == nil {
-			one.stop()
-			return s.nest
-		}
-		s.deny(err)
-	}
-	return nil
-}
-
-// deny notes for what the nest that is tried has why it can't be had.
-func (s *Spawner) deny(err error) {
-	if sys, ok := errors.AsType[unix.Errno](err); ok {
-		err = sys // of what was being done only that is news
-	}
-	for p, row := range parts {
-		if s.nest.has(row.flag) || part(p) == emptyBounding && s.nest.settles() {
-			s.denied[p] = err
-		}
-	}
-}
-
 // showForStart makes this process dumpable until the function that it returns. The maps of ids are files
 // in the /proc of a child that is about to execute, and as long as it has a memory in common with a process that is not
 // dumpable they are root's. Who could use the moment is of the same uid as this process, and in no cage.
@@ -108,35 +70,4 @@ func showForStart() (hide func() error) {
 	}
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
 	return security.HideFromNeighbours
-}
-
-// ofUserNamespace is what a process in namespaces of its own has beside what it inherited. Which they are is not
-// asked: the kernel tells nobody but root of a process whose program he can't read, as an installed one is.
-func (s *Spawner) ofUserNamespace() security.Inheritance {
-	i := s.inherited
-	i.Namespaces = maps.Clone(i.Namespaces)
-	for _, p := range parts {
-		if s.nest.has(p.flag) {
-			i.Namespaces[p.link] = security.Not(i.Namespaces[p.link])
-		}
-	}
-	i.Bounding = security.AllCapabilities().String() // over nothing but its own namespaces, and no_new_privs keeps it from them
-	if s.nest.settles() {
-		i.Bounding = security.Capabilities(0).String()
-	}
-	return i
-}
-
-// munged is how the kernel shows the groups of who in such a namespace: by the order of their numbers,
-// and those that are not mapped as the overflow id.
-func munged(who security.Identity) string {
-	groups := slices.Sorted(slices.Values(who.Groups))
-	words := make([]string, len(groups))
-	for i, gid := range groups {
-		if gid != who.GID {
-			gid = become.Overflow
-		}
-		words[i] = fmt.Sprint(gid)
-	}
-	return strings.Join(words, " ")
 }

@@ -1,29 +1,54 @@
 package spawn
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/relay"
 	"schedrestd/security"
 	"schedrestd/security/root"
 )
 
-// firstPID is the init process of the PID namespace of workers and services, in which
-// they can see and signal at most each other. It mounts the /proc of that namespace,
-// which is the only thing that it does with the parent's identity; then it is nobody
-// and does nothing (worker/anchor.go). When it ends, or the parent does, the kernel
-// kills everything in the namespace.
-type firstPID struct {
-	*Process
-	line    *os.File    // its descriptor 3 is the other end; it ends when this one is closed
-	stopped atomic.Bool // by the parent
+// enter has the calling thread enter p, where that is how it is had.
+func (s *Spawner) enter(p part, held security.Capabilities) layer {
+	byThread := p == ipcNamespace || p == networkNamespace || p == ownRoot || p == pidNamespace
+	switch why := s.unasked(p); {
+	case s.nest.has(parts[p].flag):
+		return found(nil)
+	case why != "":
+		return layer{is: ipc.PartOff, why: errors.New(why)}
+	case !byThread && s.denied[p] == nil:
+		return layer{}
+	case !security.Caged:
+		return found(errUncaged)
+	case !byThread, !held.Has(unix.CAP_SYS_ADMIN):
+		return found(s.absent(p))
+	case p == ownRoot:
+		return found(s.enterRoot())
+	case p == pidNamespace:
+		return found(s.enterPIDs())
+	}
+	return found(unix.Unshare(int(parts[p].flag)))
+}
+
+// enterRoot moves the calling thread into a file system that has the programs and little else.
+func (s *Spawner) enterRoot() error {
+	space := root.New(map[string]*os.File{WorkerName: s.Worker, KeeperName: s.Keeper, stageName: s.stage})
+	defer space.Close()
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return errs.Wrap(err, errs.Unsupported, "enter a mount namespace")
+	}
+	if err := space.Enter(); err != nil {
+		return err
+	}
+	s.space = space
+	return nil
 }
 
 // enterPIDs has processes that the calling thread starts be born in a PID namespace of
@@ -86,48 +111,37 @@ func (s *Spawner) startFirst(who security.Identity) (*firstPID, error) {
 	case n == 0:
 		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing, as %s of another build would", s.Worker.Name())
 	}
-	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", Printable(string(said[:n])))
+	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", relay.Printable(string(said[:n])))
 }
 
-// IsLost reports whether the PID namespace has ended, and the parent did not end it.
-func (s *Spawner) IsLost() bool {
-	if s.first == nil || s.first.stopped.Load() {
-		return false
+// findNest tries what such a process can have, with one that closes its cage and ends; nil is nothing, or that none is needed. Why
+// others could not be had is left in s.denied.
+func (s *Spawner) findNest(held security.Capabilities) *nest {
+	if !security.Caged || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // uid 0 can be put into none
+		return nil
 	}
-	select {
-	case <-s.first.Dead:
-		return true
-	default:
-		return false
+	for i := range nests {
+		if s.nest = &nests[i]; s.nest.has(unix.CLONE_NEWNS) && s.sharedRoot {
+			continue
+		}
+		one, err := s.startFirst(s.Identity)
+		if err == nil {
+			one.stop()
+			return s.nest
+		}
+		s.deny(err)
 	}
+	return nil
 }
 
-// isEnding waits for the end of a PID namespace in which no process starts any more,
-// and reports whether it was lost.
-func (s *Spawner) isEnding() bool {
-	if s.first != nil {
-		s.first.awaitDeath(LastWords) // which comes when all in there have been waited for
+// deny notes for what the nest that is tried has why it can't be had.
+func (s *Spawner) deny(err error) {
+	if sys, ok := errors.AsType[unix.Errno](err); ok {
+		err = sys // of what was being done only that is news
 	}
-	return s.IsLost()
-}
-
-// stop ends the process, which nothing needs any more, and waits for it: whatever is
-// left in its namespace ends before it.
-func (f *firstPID) stop() {
-	if f == nil {
-		return
-	}
-	f.stopped.Store(true)
-	f.Kill()
-	f.awaitDeath(LastWords) // unless a process in there can't be killed, or was not waited for
-	f.PIDFD.Close()
-	f.line.Close()
-}
-
-// awaitDeath returns when the process has ended, and after limit in any case.
-func (p *Process) awaitDeath(limit time.Duration) {
-	select {
-	case <-p.Dead:
-	case <-time.After(limit):
+	for p, row := range parts {
+		if s.nest.has(row.flag) || part(p) == emptyBounding && s.nest.settles() {
+			s.denied[p] = err
+		}
 	}
 }

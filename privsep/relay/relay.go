@@ -1,4 +1,11 @@
-package spawn
+// Package relay copies the lines that processes log. They are not parsed: each is
+// escaped, cut and put behind the time and what the parent knows of its process, as
+//
+//	time=2026-11-22T15:04:05.000Z worker=2 worker_pid=4711 worker_uid=65534 LINE
+//
+// A process may be compromised. It can neither fill the disk, nor forge lines of
+// others, nor send codes to a terminal; in LINE it may claim to be another one.
+package relay
 
 import (
 	"bufio"
@@ -11,44 +18,29 @@ import (
 	"time"
 	"unicode"
 
-	"schedrestd/ipc"
 	"schedrestd/rate"
 )
 
 // MaxLine is how much of a line of a process reaches the log, in bytes.
 const MaxLine = 2048
 
-// output writes what processes log. Their lines are not parsed: each is escaped, cut and
-// put behind the time and what the parent knows of its process, as
-//
-//	time=2026-11-22T15:04:05.000Z worker=2 worker_pid=4711 worker_uid=65534 LINE
-//
-// A process may be compromised. It can neither fill the disk at will, nor forge lines of
-// others, nor send codes to a terminal; in LINE it may claim to be another one.
-type output struct{ io.Writer }
-
 // write writes one line of a process in one call, so that lines are not mixed.
-func (o output) write(now time.Time, label, line string) {
-	_, _ = fmt.Fprintf(o, "time=%s %s%s\n", now.Format(logTime), label, line)
+func write(to io.Writer, now time.Time, label, line string) {
+	_, _ = fmt.Fprintf(to, "time=%s %s%s\n", now.Format(logTime), label, line)
 }
 
 // logTime is the format of times in the log, which is slog's.
 const logTime = "2006-01-02T15:04:05.000Z07:00"
 
-// label is what the parent puts before each line of a process.
-func label(role ipc.Role, number uint32, pid int, uid uint32) string {
-	return fmt.Sprintf("%[1]s=%[2]d %[1]s_pid=%[3]d %[1]s_uid=%[4]d ", role, number, pid, uid)
-}
-
-// relay copies the lines that a process writes to its fd 2, as far as room allows.
-func (p *Process) relay(label string, out output, room *Quota) {
-	defer close(p.silent)
-	in := bufio.NewReaderSize(p.log, readAhead)
+// Lines copies lines to the log until from ends, as far as room allows. label is put
+// before each.
+func Lines(from io.Reader, to io.Writer, label string, room *Quota) {
+	in := bufio.NewReaderSize(from, readAhead)
 	var missed int
 	var since time.Time
 	tell := func() {
 		if missed > 0 {
-			out.write(time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_left_out=%d`, missed))
+			write(to, time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_left_out=%d`, missed))
 		}
 		missed = 0
 	}
@@ -61,7 +53,7 @@ func (p *Process) relay(label string, out output, room *Quota) {
 				if missed > 0 && now.Sub(since) >= time.Second {
 					tell()
 				}
-				out.write(now, label, line)
+				write(to, now, label, line)
 			case missed == 0:
 				since = now
 				fallthrough
@@ -120,7 +112,7 @@ func Printable(s string) string {
 	return b.String()
 }
 
-// isPlain tells whether s is printable ASCII, as nearly all is.
+// isPlain reports whether s is printable ASCII, as nearly all is.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -130,9 +122,10 @@ func isPlain(s string) bool {
 	return true
 }
 
-// Quota is what processes that come one after another may log. It is not theirs: who is started again has what was left.
+// Quota is what processes that follow each other may log. It is not theirs: one that
+// is started again has what was left.
 type Quota struct {
-	mu    sync.Mutex
+	mu    *sync.Mutex // guards the buckets
 	lines *rate.Bucket
 	bytes *rate.Bucket
 }
@@ -140,9 +133,14 @@ type Quota struct {
 // LineSize is what a line has on the average, in bytes: a request's has as many.
 const LineSize = 200
 
+// NewQuota returns a quota of so many lines at once, and then per second.
 func NewQuota(lines, perSecond float64) *Quota {
+	return newQuota(new(sync.Mutex), lines, perSecond)
+}
+
+func newQuota(mu *sync.Mutex, lines, perSecond float64) *Quota {
 	now := time.Now()
-	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
+	return &Quota{mu, rate.New(lines, perSecond, now), rate.New(LineSize*lines, LineSize*perSecond, now)}
 }
 
 // admit reports whether there is room for a line of so many bytes, and takes it.
@@ -152,16 +150,9 @@ func (q *Quota) admit(size int, now time.Time) bool {
 	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
-// isFull tells whether nothing is used of it any more.
-func (q *Quota) isFull(now time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lines.IsFull(now) && q.bytes.IsFull(now)
-}
-
-// Quotas are those of all workers: of a user and a place in his pool.
+// Quotas are those of all workers, by user and place in the user's pool.
 type Quotas struct {
-	mu   sync.Mutex
+	mu   sync.Mutex // guards list, and the buckets of all that are in it
 	list map[place]*Quota
 }
 
@@ -174,7 +165,7 @@ type place struct {
 // mostQuotas is how many are kept before those that are full are forgotten.
 const mostQuotas = 1000
 
-// Of is the quota of the i-th worker of that user.
+// Of returns the quota of the i-th worker of that user.
 func (qs *Quotas) Of(uid uint32, i int, lines, perSecond float64) *Quota {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -184,12 +175,12 @@ func (qs *Quotas) Of(uid uint32, i int, lines, perSecond float64) *Quota {
 	}
 	if len(qs.list) >= mostQuotas {
 		now := time.Now()
-		maps.DeleteFunc(qs.list, func(_ place, q *Quota) bool { return q.isFull(now) })
+		maps.DeleteFunc(qs.list, func(_ place, q *Quota) bool { return q.lines.IsFull(now) && q.bytes.IsFull(now) })
 	}
 	if qs.list == nil {
 		qs.list = map[place]*Quota{}
 	}
-	q := NewQuota(lines, perSecond)
+	q := newQuota(&qs.mu, lines, perSecond)
 	qs.list[at] = q
 	return q
 }
