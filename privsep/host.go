@@ -128,6 +128,21 @@ func (m means) try(c Config, who service) error {
 	return err
 }
 
+// standBy starts the worker that answers connections that are turned away, where each
+// worker serves one user or one connection: it must not be one of those, which could
+// read another client's token. That it starts shows that workers can serve.
+func (m means) standBy(c Config, who service) error {
+	c.Workers, c.Threads = 1, 1
+	p := newPool(m, c, c.anyWorker(who))
+	if err := m.pools.start(p); err != nil {
+		return err
+	}
+	if old := m.slots.refuser.Swap(p); old != nil {
+		old.retire()
+	}
+	return nil
+}
+
 // shared is one pool for all: the workers are of one identity.
 type shared struct {
 	means
@@ -161,6 +176,7 @@ func (h *shared) renew(c Config) error {
 	h.mu.Lock()
 	old := h.now
 	h.now, h.config = p, c
+	h.slots.refuser.Store(p)
 	h.mu.Unlock()
 	if old != nil {
 		for _, c := range old.retire() {
@@ -181,7 +197,7 @@ type strict struct {
 	config Config
 }
 
-func (h *strict) start() error { return h.try(h.config, h.who) }
+func (h *strict) start() error { return h.standBy(h.config, h.who) }
 
 func (h *strict) take(c *connection) {
 	h.mu.Lock()
@@ -207,7 +223,7 @@ func (h *strict) serve(c *connection, config Config, who security.Identity) {
 }
 
 func (h *strict) renew(c Config) error {
-	if err := h.try(c, h.who); err != nil {
+	if err := h.standBy(c, h.who); err != nil {
 		return err
 	}
 	h.mu.Lock()

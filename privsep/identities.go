@@ -38,7 +38,7 @@ func (h *identities) start() error {
 	// Each worker has buffers here. The parent stays small for so many, at the cost of looking for garbage
 	// more often; one pool for all would pay that with every line of its log.
 	debug.SetGCPercent(50)
-	if err := h.try(h.config, h.who); err != nil {
+	if err := h.standBy(h.config, h.who); err != nil {
 		return err
 	}
 	go h.tend()
@@ -325,7 +325,7 @@ func (h *identities) givesWay(p *pool, busy bool, now time.Time) bool {
 // renew retires the workers of the old configuration. Those of the new one start with the next
 // connections; that they can is tried first, as nobody's, whom no user can harm.
 func (h *identities) renew(c Config) error {
-	if err := h.try(c, h.who); err != nil {
+	if err := h.standBy(c, h.who); err != nil {
 		return err
 	}
 	h.mu.Lock()

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
@@ -40,8 +38,11 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	who, err := client.serveAs(c)
+	if stranger, ok := errors.AsType[*stranger](err); ok {
+		who.Identity, err = client.refuse(c, who, stranger), nil
+	}
 	if err != nil {
-		return client.turnAway(c, err)
+		return err
 	}
 	c.kernelTells = client.Network != ipc.TCP
 	c.Setup = c.setup(who)
@@ -149,18 +150,11 @@ type stranger struct{ error }
 
 func (s *stranger) Unwrap() error { return s.error }
 
-// turnAway answers a stranger; any other reason not to serve is returned.
-func (s *standard) turnAway(c Config, err error) error {
-	if _, ok := errors.AsType[*stranger](err); !ok {
-		return err
-	}
-	c.Log.Warn("the client is not served", "uid", s.UID, "gid", s.GID, "because", err)
-	fd, err := unix.FcntlInt(uintptr(s.in), unix.F_DUPFD_CLOEXEC, aboveStandard)
-	if err != nil {
-		return errs.Wrap(err, errs.Internal, "answer the client")
-	}
-	refuseWith(fd, answers[statusForbidden])
-	return nil
+// refuse has a stranger answered 403, by a worker of the identity that it returns.
+func (s *standard) refuse(c Config, who service, why *stranger) security.Identity {
+	c.Log.Warn("the client is not served", "uid", s.UID, "gid", s.GID, "because", why)
+	s.Refuse = statusForbidden
+	return c.anyWorker(who)
 }
 
 // visit is the one client with the one worker.
@@ -254,7 +248,14 @@ func (v *visit) hand() error {
 	v.mu.Lock()
 	v.handed = true
 	v.mu.Unlock()
-	return v.worker.channel.TrySend(m, fds...)
+	err := v.worker.channel.TrySend(m, fds...)
+	if v.client.Refuse != 0 { // the worker reports nothing of it
+		v.mu.Lock()
+		v.served = true
+		v.finish("its client is refused")
+		v.mu.Unlock()
+	}
+	return err
 }
 
 // wait waits for the end.

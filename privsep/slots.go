@@ -10,6 +10,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/penalty"
 	"schedrestd/privsep/admission"
+	"schedrestd/rate"
 	"schedrestd/rights"
 )
 
@@ -23,11 +24,13 @@ type slots struct {
 	unserved *tally // connections that were closed so
 	blocked  *tally // sources
 	counts   *counters
-	quotas   quotas        // of what workers log
-	number   atomic.Uint64 // of the last connection
+	refuser  atomic.Pointer[pool] // has workers answer those that are turned away; nil: none does
+	quotas   quotas               // of what workers log
+	number   atomic.Uint64        // of the last connection
 
 	mu      sync.Mutex // guards what follows; the last lock that is taken
 	state   *admission.State
+	answers *rate.Bucket  // to connections that are turned away
 	ticking bool          // tick is on its way
 	next    []*connection // that have been given a slot and are to be admitted, in this order
 }
@@ -39,7 +42,7 @@ const mostWaiting = 4096
 
 func newSlots(c Config) *slots {
 	a := c.Setup.Admission
-	return &slots{log: c.Log, rules: a, silent: func() {}, unserved: newTally(), blocked: newTally(), counts: new(counters),
+	return &slots{log: c.Log, rules: a, answers: rate.New(answerBurst, answerRate, time.Now()), silent: func() {}, unserved: newTally(), blocked: newTally(), counts: new(counters),
 		state: admission.New(admission.Config{Slots: c.Connections, PerSource: c.PerSource, Waiting: c.waiting(), Patience: c.HandLimit,
 			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
 				penalty.Auth: a.Auth, penalty.Malformed: a.Malformed, penalty.Crash: a.Crash}}})}
@@ -99,9 +102,9 @@ func (s *slots) carryOut(list []admission.Decision) {
 		switch d.Do {
 		case admission.Refuse:
 			if d.Why == admission.Blocked {
-				s.turnAway(c, statusTooMany, d.Wait, d.Why.String())
+				s.turnAway(c, statusTooMany, max(time.Second, d.Wait), d.Why.String())
 			} else {
-				s.turnAway(c, statusUnavailable, 0, d.Why.String())
+				s.turnAway(c, statusUnavailable, comeBack, d.Why.String())
 			}
 		case admission.Yield:
 			_ = c.worker.channel.TrySend(&ipc.Yield{ID: c.ID})
@@ -194,22 +197,42 @@ var stopping = admission.ShutDown.String()
 
 // drop turns away a connection that nobody serves, and frees its slot.
 func (s *slots) drop(c *connection, status int, why string) {
-	s.turnAway(c, status, 0, why)
+	after := comeBack
+	if status == statusForbidden {
+		after = 0
+	}
+	s.turnAway(c, status, after, why)
 	s.end(c)
 }
 
-// turnAway closes a connection that has no slot, with an answer where one can be given, and says
-// so. wait is how long its source has to wait.
-func (s *slots) turnAway(c *connection, status int, wait time.Duration, why string) {
+// The statuses with which connections are turned away. 0 stands for none.
+const (
+	statusForbidden   = 403 // its peer may have no worker
+	statusTooMany     = 429 // its source is blocked
+	statusUnavailable = 503 // no worker is available for it
+)
+
+const comeBack = 5 * time.Second // Retry-After of a 503
+
+// How many connections that are turned away are answered: at once, and per second. More
+// are closed without a word, because each costs a worker's time.
+const (
+	answerBurst = 256
+	answerRate  = 128
+)
+
+// turnAway closes a connection that has no slot, and logs why. A worker answers it with
+// status and Retry-After, if one can at once; this process writes no HTTP. A TLS client
+// gets no answer: a handshake would cost more than the connection is worth.
+func (s *slots) turnAway(c *connection, status int, after time.Duration, why string) {
 	s.counts.turnedAway(status)
-	switch {
-	case status == 0 || c.TLS: // a client of TLS would take it for garbage
-		rights.Close(c.fd)
-	case status == statusTooMany:
-		refuseWith(c.fd, tooMany(wait))
-	default:
-		refuseWith(c.fd, answers[status])
+	s.mu.Lock()
+	answer := status != 0 && !c.TLS && s.answers.Take(time.Now(), 1)
+	s.mu.Unlock()
+	if p := s.refuser.Load(); answer && p != nil {
+		p.refuse(c, status, after)
 	}
+	rights.Close(c.fd)
 	if total, ok := s.unserved.add(); ok {
 		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.peer(), "because", why, "unserved_so_far", total)
 	}
