@@ -52,7 +52,8 @@ func newSlots(c Config) *slots {
 func (s *slots) enter(c *connection) bool {
 	c.Ref = c
 	s.mu.Lock()
-	list := s.state.Arrived(time.Now(), &c.Conn)
+	s.state.Arrived(time.Now(), &c.Conn)
+	list := s.state.Decisions()
 	s.watch()
 	s.mu.Unlock()
 	if len(list) == 1 && list[0].Do == admission.Admit {
@@ -65,10 +66,11 @@ func (s *slots) enter(c *connection) bool {
 // happened reports an event to the state, and carries out what that decides.
 // Connections are admitted by another goroutine, because the caller may hold the lock
 // of its pool.
-func (s *slots) happened(event func(*admission.State) []admission.Decision) {
+func (s *slots) happened(event func(*admission.State)) {
 	s.mu.Lock()
 	idle := len(s.next) == 0
-	list := event(s.state)
+	event(s.state)
+	list := s.state.Decisions()
 	for _, d := range list {
 		if d.Do == admission.Admit {
 			s.next = append(s.next, d.Conn.Ref.(*connection))
@@ -129,11 +131,10 @@ func (s *slots) watch() {
 
 func (s *slots) tick() {
 	s.silent()
-	s.happened(func(a *admission.State) []admission.Decision {
-		list := a.Tick(time.Now())
+	s.happened(func(a *admission.State) {
+		a.Tick(time.Now())
 		s.ticking = false
 		s.watch()
-		return list
 	})
 }
 
@@ -145,48 +146,36 @@ func (s *slots) isFull() bool {
 }
 
 // taken notes that a worker has c.
-func (s *slots) taken(c *connection) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.state.Taken(&c.Conn)
+func (s *slots) taken(c *connection) { s.happened(func(a *admission.State) { a.Taken(&c.Conn) }) }
+
+// end takes back what c holds.
+func (s *slots) end(c *connection) { s.happened(func(a *admission.State) { a.Left(&c.Conn) }) }
+
+// excuse gives the slots of silent workers' connections to others.
+func (s *slots) excuse(list []*admission.Conn) {
+	s.happened(func(a *admission.State) { a.Silent(list) })
 }
 
 // report notes how far c has come. It reports false when that was known.
 func (s *slots) report(c *connection, stage ipc.Stage) (changed bool) {
-	s.happened(func(a *admission.State) (list []admission.Decision) {
-		list, changed = a.Progress(&c.Conn, stage)
-		return list
-	})
+	s.happened(func(a *admission.State) { changed = a.Progress(&c.Conn, stage) })
 	return changed
-}
-
-// end takes back what c holds.
-func (s *slots) end(c *connection) {
-	s.happened(func(a *admission.State) []admission.Decision { return a.Left(&c.Conn) })
-}
-
-// excuse gives the slots of silent workers' connections to others.
-func (s *slots) excuse(list []*admission.Conn) {
-	s.happened(func(a *admission.State) []admission.Decision { return a.Silent(list) })
 }
 
 // urge asks a worker's connections to give way, because its room is needed.
 func (s *slots) urge(list []*admission.Conn, busy bool, now time.Time) (coming, stubborn bool) {
-	s.happened(func(a *admission.State) (decided []admission.Decision) {
-		decided, coming, stubborn = a.Urge(now, list, busy)
-		return decided
-	})
+	s.happened(func(a *admission.State) { coming, stubborn = a.Urge(now, list, busy) })
 	return coming, stubborn
 }
 
 // offend notes what c's client did.
 func (s *slots) offend(c *connection, kind penalty.Kind, credential uint64) {
-	s.happened(func(a *admission.State) []admission.Decision { return a.Offence(time.Now(), &c.Conn, kind, credential) })
+	s.happened(func(a *admission.State) { a.Offence(time.Now(), &c.Conn, kind, credential) })
 }
 
 // crashed notes that a worker crashed that had taken the connections in list.
 func (s *slots) crashed(list []*admission.Conn) {
-	s.happened(func(a *admission.State) []admission.Decision { return a.Crash(time.Now(), list) })
+	s.happened(func(a *admission.State) { a.Crash(time.Now(), list) })
 }
 
 // close turns away the connections that wait, and those that come.
