@@ -34,6 +34,10 @@ type Connection struct {
 	PID      int32  // of the peer when it connected; 0 for TCP
 	Vouched  bool   // UID and GID may stand for a user (become.Ucred.Vouch)
 	TLS      bool   // the listener is an https:// one
+
+	// Refuse is an HTTP status if the connection is not served: the worker answers it with
+	// that, and with Retry-After if it is not 0, closes it, and reports nothing. ID is 0.
+	Refuse, RetryAfter uint16
 }
 
 // NoID is the uid and gid of a peer that the kernel does not vouch for.
@@ -52,6 +56,8 @@ func (c *Connection) walk(w *walker) {
 	w.i32(&c.PID)
 	w.flag(&c.Vouched)
 	w.flag(&c.TLS)
+	w.u16(&c.Refuse)
+	w.u16(&c.RetryAfter)
 }
 
 // Streams hands over standard input and output of an inetd run that are a pipe, a file or a

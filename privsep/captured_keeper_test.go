@@ -203,6 +203,8 @@ func (s said) say(fd int) string {
 			return wait()
 		case err == unix.EAGAIN && s.mute:
 			return "has its own channel full"
+		case (err == unix.ECONNRESET || err == unix.EPIPE) && s.ends: // it was heard to break the protocol before the end
+			return wait()
 		case err != nil:
 			return fmt.Sprintf("CAN'T SAY IT %d TIMES: %v", n, err)
 		case s.ends && n == max(1, s.times)-1:

@@ -143,6 +143,26 @@ func (p *pool) give(c *connection) bool {
 	return false
 }
 
+// refuse passes a connection that is not served to the worker that has the fewest, for
+// an answer. If no worker takes it at once, there is none. The worker is trusted with
+// no more than with those that it serves, and it is not told their numbers.
+func (p *pool) refuse(c *connection, status int, after time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var best *worker
+	for _, w := range p.workers {
+		if w.ready && w.Ending == "" && owing(w) == 0 && (best == nil || load(w) < load(best)) {
+			best = w
+		}
+	}
+	if best == nil {
+		return
+	}
+	m := c.Connection
+	m.ID, m.Refuse, m.RetryAfter = 0, uint16(status), seconds(after)
+	_ = best.Channel.TrySend(&m, c.fd)
+}
+
 // sharedOver is over how many connections shares are counted, roughly.
 const sharedOver = 32
 

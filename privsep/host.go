@@ -119,6 +119,21 @@ func (m means) try(g *generation, who service) error {
 	return err
 }
 
+// standBy starts the worker of g that answers connections that are turned away, where each
+// worker serves one user or one connection: it must not be one of those, which could
+// read another client's token. That it starts shows that workers can serve.
+func (m means) standBy(g *generation, who service) error {
+	p := newPool(m, g, g.config.anyWorker(who))
+	p.config.Workers, p.config.Threads = 1, 1
+	if err := m.pools.start(p); err != nil {
+		return err
+	}
+	if old := m.slots.refuser.Swap(p); old != nil {
+		old.retire()
+	}
+	return nil
+}
+
 // inForce is the generation that a host serves by.
 type inForce struct {
 	mu  sync.Mutex // guards gen
@@ -174,6 +189,7 @@ func (h *shared) renew(g *generation) error {
 	h.mu.Lock()
 	old, before := h.now, h.gen
 	h.now, h.gen = p, g
+	h.slots.refuser.Store(p)
 	h.mu.Unlock()
 	if old != nil {
 		for _, c := range old.retire() {
@@ -214,7 +230,7 @@ func (h *strict) serve(c *connection, who security.Identity) {
 }
 
 func (h *strict) renew(g *generation) error {
-	if err := h.try(g, h.who); err != nil {
+	if err := h.standBy(g, h.who); err != nil {
 		return err
 	}
 	h.replace(g)

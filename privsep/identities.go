@@ -318,7 +318,7 @@ func (h *identities) givesWay(p *pool, busy bool, now time.Time) bool {
 // renew retires the workers of the old configuration. Those of the new one start with the next
 // connections; that they can is tried first, as nobody's, whom no user can harm.
 func (h *identities) renew(g *generation) error {
-	if err := h.try(g, h.who); err != nil {
+	if err := h.standBy(g, h.who); err != nil {
 		return err
 	}
 	h.mu.Lock()

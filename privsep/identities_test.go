@@ -113,10 +113,14 @@ func TestEachUserHisProcess(t *testing.T) {
 			t.Errorf("parent's %s is %s", name, got)
 		}
 	}
-	if n := len(children(t, g.cmd.Process.Pid)); n != 3 {
+	if n := len(children(t, g.cmd.Process.Pid)); n != 3+refusing {
 		t.Errorf("%d processes for three identities", n)
 	}
 }
+
+// refusing is how many workers serve no client but answer refused connections, where each of the others serves one
+// user or one connection.
+const refusing = 1
 
 // children are the workers and keepers that pid has started, and that live.
 func children(t *testing.T, pid int) (list []int) {
@@ -162,7 +166,7 @@ func TestManyUsers(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if n := len(children(t, g.cmd.Process.Pid)); n > defaultIdentities {
+	if n := len(children(t, g.cmd.Process.Pid)); n > defaultIdentities+refusing {
 		t.Errorf("%d workers", n)
 	}
 	// The program's own pages are not counted: this one is a test with a client and a server in it. Those
@@ -192,7 +196,7 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 	c, _, _ := askAs(t, socket, 31002, 31101, "/pid") // so that 31003 is the one
 	c.Close()
 	askAs(t, socket, 31004, 31101, "/pid")
-	if list := children(t, g.cmd.Process.Pid); len(list) != 3 || !slices.Contains(list, one) || !slices.Contains(list, gone[0]) || slices.Contains(list, gone[1]) {
+	if list := children(t, g.cmd.Process.Pid); len(list) != 3+refusing || !slices.Contains(list, one) || !slices.Contains(list, gone[0]) || slices.Contains(list, gone[1]) {
 		t.Errorf("workers %v; %d is busy, %d was used last, %d before it", list, one, gone[0], gone[1])
 	}
 }
@@ -210,7 +214,7 @@ func TestRestingMakesRoom(t *testing.T) {
 			t.Errorf("user %d: %d %s", 31002+i, status, body)
 		}
 	}
-	if list := children(t, g.cmd.Process.Pid); len(list) != 3 || !slices.Contains(list, one) {
+	if list := children(t, g.cmd.Process.Pid); len(list) != 3+refusing || !slices.Contains(list, one) {
 		t.Errorf("workers %v, %d is busy", list, one)
 	}
 }
@@ -244,7 +248,7 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("uid %d, gid %d: %d %s", tt.uid, tt.gid, status, body)
 		}
 	}
-	if n := len(children(t, g.cmd.Process.Pid)); n != 1 {
+	if n := len(children(t, g.cmd.Process.Pid)); n != 1+refusing {
 		t.Errorf("%d workers", n)
 	}
 	_, socket = becoming(t, Config{Service: identityOf("", "", "31050"), Switches: security.Switches{DisableUserCheck: true}})
@@ -477,7 +481,7 @@ func TestWorkerForEachConnection(t *testing.T) {
 		for _, c := range list {
 			c.Close()
 		}
-		await(t, "workers end with their connections", func() bool { return len(children(t, g.cmd.Process.Pid)) == 0 })
+		await(t, "workers end with their connections", func() bool { return len(children(t, g.cmd.Process.Pid)) == refusing })
 	}
 	g := serve(t, plain(t), Config{Switches: security.Switches{WorkerPerConnection: true}})
 	visit(g, func() (net.Conn, error) { return net.Dial("tcp", g.addr) })

@@ -40,8 +40,11 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	who, err := serveAs(c, client)
+	if stranger, ok := errors.AsType[*stranger](err); ok {
+		who.Identity, err = refuse(c, client, who, stranger), nil
+	}
 	if err != nil {
-		return turnAway(c, client, err)
+		return err
 	}
 	c.kernelTells = client.Network != ipc.TCP
 	c.Setup = c.setup(who)
@@ -168,16 +171,9 @@ type stranger struct{ error }
 
 func (s *stranger) Unwrap() error { return s.error }
 
-// turnAway answers a stranger; any other reason not to serve is returned.
-func turnAway(c Config, client *inetd.Client, err error) error {
-	if _, ok := errors.AsType[*stranger](err); !ok {
-		return err
-	}
-	c.Log.Warn("the client is not served", "uid", client.UID, "gid", client.GID, "because", err)
-	fd, err := client.Dup()
-	if err != nil {
-		return errs.Wrap(err, errs.Internal, "answer the client")
-	}
-	refuseWith(fd, answers[statusForbidden])
-	return nil
+// refuse has a stranger answered 403, by a worker of the identity that it returns.
+func refuse(c Config, client *inetd.Client, who service, why *stranger) security.Identity {
+	c.Log.Warn("the client is not served", "uid", client.UID, "gid", client.GID, "because", why)
+	client.Refuse = statusForbidden
+	return c.anyWorker(who)
 }

@@ -11,6 +11,7 @@ import (
 	"schedrestd/penalty"
 	"schedrestd/privsep/admission"
 	"schedrestd/privsep/relay"
+	"schedrestd/rate"
 	"schedrestd/rights"
 )
 
@@ -24,11 +25,13 @@ type slots struct {
 	unserved *tally // connections that were closed so
 	blocked  *tally // sources
 	counts   *counters
-	quotas   relay.Quotas  // of what workers log
-	number   atomic.Uint64 // of the last connection
+	refuser  atomic.Pointer[pool] // has workers answer those that are turned away; nil: none does
+	quotas   relay.Quotas         // of what workers log
+	number   atomic.Uint64        // of the last connection
 
 	mu      sync.Mutex // guards what follows; the last lock that is taken
 	state   *admission.State
+	answers *rate.Bucket  // to connections that are turned away
 	ticking bool          // tick is on its way
 	next    []*connection // that have been given a slot and are to be admitted, in this order
 }
@@ -40,7 +43,7 @@ const mostWaiting = 4096
 
 func newSlots(c Config) *slots {
 	a := c.Setup.Admission
-	return &slots{log: c.Log, rules: a, silent: func() {}, unserved: newTally(), blocked: newTally(), counts: new(counters),
+	return &slots{log: c.Log, rules: a, answers: rate.New(answerBurst, answerRate, time.Now()), silent: func() {}, unserved: newTally(), blocked: newTally(), counts: new(counters),
 		state: admission.New(admission.Config{Slots: c.Connections, PerSource: c.PerSource, Waiting: c.waiting(), Patience: c.HandLimit,
 			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
 				penalty.Auth: a.Auth, penalty.Malformed: a.Malformed, penalty.Crash: a.Crash}}})}
@@ -50,7 +53,8 @@ func newSlots(c Config) *slots {
 func (s *slots) enter(c *connection) bool {
 	c.Ref = c
 	s.mu.Lock()
-	list := s.state.Arrived(time.Now(), &c.Conn)
+	s.state.Arrived(time.Now(), &c.Conn)
+	list := s.state.Decisions()
 	s.watch()
 	s.mu.Unlock()
 	if len(list) == 1 && list[0].Do == admission.Admit {
@@ -63,10 +67,11 @@ func (s *slots) enter(c *connection) bool {
 // happened reports an event to the state, and carries out what that decides.
 // Connections are admitted by another goroutine, because the caller may hold the lock
 // of its pool.
-func (s *slots) happened(event func(*admission.State) []admission.Decision) {
+func (s *slots) happened(event func(*admission.State)) {
 	s.mu.Lock()
 	idle := len(s.next) == 0
-	list := event(s.state)
+	event(s.state)
+	list := s.state.Decisions()
 	for _, d := range list {
 		if d.Do == admission.Admit {
 			s.next = append(s.next, d.Conn.Ref.(*connection))
@@ -100,9 +105,9 @@ func (s *slots) carryOut(list []admission.Decision) {
 		switch d.Do {
 		case admission.Refuse:
 			if d.Why == admission.Blocked {
-				s.turnAway(c, statusTooMany, d.Wait, d.Why.String())
+				s.turnAway(c, statusTooMany, max(time.Second, d.Wait), d.Why.String())
 			} else {
-				s.turnAway(c, statusUnavailable, 0, d.Why.String())
+				s.turnAway(c, statusUnavailable, comeBack, d.Why.String())
 			}
 		case admission.Yield:
 			_ = c.worker.Channel.TrySend(&ipc.Yield{ID: c.ID})
@@ -127,11 +132,10 @@ func (s *slots) watch() {
 
 func (s *slots) tick() {
 	s.silent()
-	s.happened(func(a *admission.State) []admission.Decision {
-		list := a.Tick(time.Now())
+	s.happened(func(a *admission.State) {
+		a.Tick(time.Now())
 		s.ticking = false
 		s.watch()
-		return list
 	})
 }
 
@@ -143,48 +147,36 @@ func (s *slots) isFull() bool {
 }
 
 // taken notes that a worker has c.
-func (s *slots) taken(c *connection) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.state.Taken(&c.Conn)
+func (s *slots) taken(c *connection) { s.happened(func(a *admission.State) { a.Taken(&c.Conn) }) }
+
+// end takes back what c holds.
+func (s *slots) end(c *connection) { s.happened(func(a *admission.State) { a.Left(&c.Conn) }) }
+
+// excuse gives the slots of silent workers' connections to others.
+func (s *slots) excuse(list []*admission.Conn) {
+	s.happened(func(a *admission.State) { a.Silent(list) })
 }
 
 // report notes how far c has come. It reports false when that was known.
 func (s *slots) report(c *connection, stage ipc.Stage) (changed bool) {
-	s.happened(func(a *admission.State) (list []admission.Decision) {
-		list, changed = a.Progress(&c.Conn, stage)
-		return list
-	})
+	s.happened(func(a *admission.State) { changed = a.Progress(&c.Conn, stage) })
 	return changed
-}
-
-// end takes back what c holds.
-func (s *slots) end(c *connection) {
-	s.happened(func(a *admission.State) []admission.Decision { return a.Left(&c.Conn) })
-}
-
-// excuse gives the slots of silent workers' connections to others.
-func (s *slots) excuse(list []*admission.Conn) {
-	s.happened(func(a *admission.State) []admission.Decision { return a.Silent(list) })
 }
 
 // urge asks a worker's connections to give way, because its room is needed.
 func (s *slots) urge(list []*admission.Conn, busy bool, now time.Time) (coming, stubborn bool) {
-	s.happened(func(a *admission.State) (decided []admission.Decision) {
-		decided, coming, stubborn = a.Urge(now, list, busy)
-		return decided
-	})
+	s.happened(func(a *admission.State) { coming, stubborn = a.Urge(now, list, busy) })
 	return coming, stubborn
 }
 
 // offend notes what c's client did.
 func (s *slots) offend(c *connection, kind penalty.Kind, credential uint64) {
-	s.happened(func(a *admission.State) []admission.Decision { return a.Offence(time.Now(), &c.Conn, kind, credential) })
+	s.happened(func(a *admission.State) { a.Offence(time.Now(), &c.Conn, kind, credential) })
 }
 
 // crashed notes that a worker crashed that had taken the connections in list.
 func (s *slots) crashed(list []*admission.Conn) {
-	s.happened(func(a *admission.State) []admission.Decision { return a.Crash(time.Now(), list) })
+	s.happened(func(a *admission.State) { a.Crash(time.Now(), list) })
 }
 
 // close turns away the connections that wait, and those that come.
@@ -195,22 +187,42 @@ var stopping = admission.ShutDown.String()
 
 // drop turns away a connection that nobody serves, and frees its slot.
 func (s *slots) drop(c *connection, status int, why string) {
-	s.turnAway(c, status, 0, why)
+	after := comeBack
+	if status == statusForbidden {
+		after = 0
+	}
+	s.turnAway(c, status, after, why)
 	s.end(c)
 }
 
-// turnAway closes a connection that has no slot, with an answer where one can be given, and says
-// so. wait is how long its source has to wait.
-func (s *slots) turnAway(c *connection, status int, wait time.Duration, why string) {
+// The statuses with which connections are turned away. 0 stands for none.
+const (
+	statusForbidden   = 403 // its peer may have no worker
+	statusTooMany     = 429 // its source is blocked
+	statusUnavailable = 503 // no worker is available for it
+)
+
+const comeBack = 5 * time.Second // Retry-After of a 503
+
+// How many connections that are turned away are answered: at once, and per second. More
+// are closed without a word, because each costs a worker's time.
+const (
+	answerBurst = 256
+	answerRate  = 128
+)
+
+// turnAway closes a connection that has no slot, and logs why. A worker answers it with
+// status and Retry-After, if one can at once; this process writes no HTTP. A TLS client
+// gets no answer: a handshake would cost more than the connection is worth.
+func (s *slots) turnAway(c *connection, status int, after time.Duration, why string) {
 	s.counts.turnedAway(status)
-	switch {
-	case status == 0 || c.TLS: // a client of TLS would take it for garbage
-		rights.Close(c.fd)
-	case status == statusTooMany:
-		refuseWith(c.fd, tooMany(wait))
-	default:
-		refuseWith(c.fd, answers[status])
+	s.mu.Lock()
+	answer := status != 0 && !c.TLS && s.answers.Take(time.Now(), 1)
+	s.mu.Unlock()
+	if p := s.refuser.Load(); answer && p != nil {
+		p.refuse(c, status, after)
 	}
+	rights.Close(c.fd)
 	if total, ok := s.unserved.add(); ok {
 		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.peer(), "because", why, "unserved_so_far", total)
 	}

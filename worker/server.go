@@ -43,6 +43,7 @@ type server struct {
 	inetd    bool
 	only     atomic.Pointer[http1Conn] // the one connection of an inetd run
 	held     sync.WaitGroup            // connections that were taken and not closed
+	refused  atomic.Int32              // connections that are turned away and not closed
 	exit     chan int
 
 	shaking  context.Context // of handshakes: no request has come yet, and a drain ends them
@@ -144,7 +145,11 @@ func (s *server) hear() {
 		}
 		switch msg := m.Message.(type) {
 		case *ipc.Connection:
-			s.take(m.FDs[0], msg)
+			if msg.Refuse != 0 {
+				s.turnAway(m.FDs[0], msg)
+			} else {
+				s.take(m.FDs[0], msg)
+			}
 		case *ipc.Streams:
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
 		case *ipc.Dialed, *ipc.Undialed:

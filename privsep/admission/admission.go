@@ -3,7 +3,7 @@
 // blocks sources that offend.
 //
 // It is pure: the caller reports events, each with its time, and carries out the
-// decisions that it gets back. There is no clock, lock, goroutine or descriptor in
+// Decisions that follow from them. There is no clock, lock, goroutine or descriptor in
 // here, and two calls at once are a fault of the caller's. While connections wait, the
 // caller calls Tick every TickInterval. The way in is New.
 //
@@ -66,9 +66,8 @@ type Conn struct {
 
 // State is what is known of all connections. A State is not safe for concurrent use.
 type State struct {
-	patience  time.Duration // Config.Patience
-	decisions []Decision    // of the current event
-	shutDown  bool
+	patience time.Duration // Config.Patience
+	shutDown bool
 	shares
 	reclaim
 	penalties
@@ -84,22 +83,21 @@ func New(c Config) *State {
 // Arrived reports a new connection. It is admitted, refused, or waits. When there is no
 // room to wait, the last one of the source that has most of it is refused: clients that
 // fill the room would otherwise keep all others out.
-func (s *State) Arrived(now time.Time, c *Conn) []Decision {
+func (s *State) Arrived(now time.Time, c *Conn) {
 	if wait := s.Blocked(now, c); wait > 0 {
 		s.decide(Decision{Do: Refuse, Conn: c, Why: Blocked, Wait: wait})
-		return s.decided()
+		return
 	}
 	if s.shutDown {
 		s.decide(Decision{Do: Refuse, Conn: c, Why: ShutDown})
-		return s.decided()
+		return
 	}
 	a := s.account(c.Source)
 	defer s.close(c.Source)
 	full := s.isFull(c)
 	if s.free > 0 && !full && len(a.waiting) == 0 {
 		s.grant(c)
-		s.decide(Decision{Do: Admit, Conn: c})
-		return s.decided()
+		return
 	}
 	most := max(1, s.room/2) // so that one source leaves room for others
 	if full {                // it waits for its own connections, which may never end
@@ -116,12 +114,11 @@ func (s *State) Arrived(now time.Time, c *Conn) []Decision {
 	}
 	if crowded {
 		s.decide(Decision{Do: Refuse, Conn: c, Why: Crowded})
-		return s.decided()
+		return
 	}
 	s.park(c)
 	s.press(false)
 	s.pressOwn(c)
-	return s.decided()
 }
 
 // Taken reports that a worker serves c.
@@ -130,59 +127,60 @@ func (s *State) Taken(c *Conn) {
 	s.move(c, &s.busy)
 }
 
-// Progress reports how far c has come. changed is false when that is no news.
-func (s *State) Progress(c *Conn, stage ipc.Stage) (decided []Decision, changed bool) {
+// Progress reports how far c has come. It returns false when that is no news.
+func (s *State) Progress(c *Conn, stage ipc.Stage) (changed bool) {
 	if c.stage == stage {
-		return nil, false
+		return false
 	}
 	c.stage = stage
 	s.forget(c)
 	if stage == ipc.Answering {
 		s.move(c, &s.busy)
-		return nil, true
+		return true
 	}
 	s.move(c, &s.resting)
 	s.pressOwn(c)
 	s.press(false)
-	return s.decided(), true
+	return true
 }
 
 // Left reports that a connection with a slot is closed, by whichever side.
-func (s *State) Left(c *Conn) []Decision {
+func (s *State) Left(c *Conn) {
 	s.forget(c)
 	s.move(c, nil)
 	s.leave(c)
 	s.admitNext()
-	return s.decided()
 }
 
 // Silent reports connections whose workers have not answered for a while. Their slots
 // go to others, although the connections stay and count for their sources: with
-// become_user, users can stop their own workers.
-func (s *State) Silent(conns []*Conn) []Decision {
+// become_user, users can stop their own workers. There are never more such connections
+// than slots.
+func (s *State) Silent(conns []*Conn) {
 	for _, c := range conns {
-		s.excuse(c)
+		if c.held && !c.excused && s.excused < s.size {
+			c.excused = true
+			s.excused++
+			s.free++
+		}
 	}
 	s.admitNext()
-	return s.decided()
 }
 
 // Tick reports that TickInterval has passed while connections wait.
-func (s *State) Tick(now time.Time) []Decision {
+func (s *State) Tick(now time.Time) {
 	s.expire(func(c *Conn) bool { return !c.expires.IsZero() && now.After(c.expires) }, TimedOut)
 	if s.waits > 0 {
 		s.asked = 0 // those that were asked and are there still no longer count
 		s.round++
 		s.press(true)
 	}
-	return s.decided()
 }
 
 // Close refuses the connections that wait, and all that arrive from now on.
-func (s *State) Close() []Decision {
+func (s *State) Close() {
 	s.shutDown = true
 	s.expire(func(*Conn) bool { return true }, ShutDown)
-	return s.decided()
 }
 
 // expire refuses the connections that wait and are over.
@@ -196,13 +194,6 @@ func (s *State) expire(over func(*Conn) bool, why Reason) {
 				i++
 			}
 		}
-	}
-}
-
-// admitNext gives free slots to connections that wait.
-func (s *State) admitNext() {
-	for c := s.pick(); c != nil; c = s.pick() {
-		s.decide(Decision{Do: Admit, Conn: c})
 	}
 }
 

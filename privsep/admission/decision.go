@@ -6,8 +6,7 @@ import (
 	"schedrestd/penalty"
 )
 
-// Decision is one thing for the caller to do. Decisions are carried out in the order in
-// which they were returned.
+// Decision is one thing for the caller to do. Decisions are carried out in their order.
 type Decision struct {
 	Do   Action
 	Conn *Conn
@@ -51,12 +50,15 @@ func (r Reason) String() string {
 	}[r]
 }
 
-// decide adds to the decisions of the current event.
-func (s *State) decide(d Decision) { s.decisions = append(s.decisions, d) }
+// decisions are those that were made and not fetched.
+type decisions []Decision
 
-// decided returns the decisions of the current event.
-func (s *State) decided() []Decision {
-	list := s.decisions
-	s.decisions = nil
+func (d *decisions) decide(one Decision) { *d = append(*d, one) }
+
+// Decisions returns what was decided since it was called last, for the caller to carry
+// out.
+func (d *decisions) Decisions() []Decision {
+	list := *d
+	*d = nil
 	return list
 }

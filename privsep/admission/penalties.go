@@ -38,7 +38,7 @@ func (s *State) Blocked(now time.Time, c *Conn) time.Duration {
 // Offence reports what the client of c did. A credential that was rejected before costs
 // nothing, whichever worker reports it: a client that repeats it guesses nothing. When
 // this offence blocks the source, all its connections are paused.
-func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) []Decision {
+func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) {
 	s.offences[kind]++
 	wait := s.Blocked(now, c)
 	switch {
@@ -48,12 +48,11 @@ func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential ui
 	case kind != penalty.Auth || s.rejected.Add(credential):
 		s.charge(now, c, kind)
 	}
-	return s.decided()
 }
 
 // Crash reports that a worker crashed while it held conns. Only those that it was
 // answering may be the cause, and however many of them a source had, it was one crash.
-func (s *State) Crash(now time.Time, conns []*Conn) []Decision {
+func (s *State) Crash(now time.Time, conns []*Conn) {
 	known := map[Source]bool{}
 	for _, c := range conns {
 		if c.stage == ipc.Answering && !known[c.Source] {
@@ -64,7 +63,6 @@ func (s *State) Crash(now time.Time, conns []*Conn) []Decision {
 			}
 		}
 	}
-	return s.decided()
 }
 
 // charge notes an offence of c's source, and blocks the source when it owes too much.

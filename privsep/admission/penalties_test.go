@@ -21,11 +21,14 @@ func TestBlockedBySource(t *testing.T) {
 	for i := range 40 {
 		s.Offence(noon, from(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 15: byte(i)}).String()), penalty.Malformed, 0)
 	}
-	list := s.Arrived(noon, from("2001:db8::ffff"))
+	s.Decisions()
+	s.Arrived(noon, from("2001:db8::ffff"))
+	list := s.Decisions()
 	if len(list) != 1 || list[0].Do != Refuse || list[0].Why != Blocked || list[0].Wait != time.Second {
 		t.Errorf("a /64 with forty offences: %+v", list)
 	}
-	if list := s.Arrived(noon.Add(time.Second), from("2001:db8::ffff")); list[0].Do != Admit {
+	s.Arrived(noon.Add(time.Second), from("2001:db8::ffff"))
+	if list := s.Decisions(); list[0].Do != Admit {
 		t.Errorf("after its pause: %+v", list)
 	}
 	if s.Blocked(noon, from("2001:db8:0:1::1")) != 0 {
@@ -34,7 +37,8 @@ func TestBlockedBySource(t *testing.T) {
 	exempt := from("2001:db8:0:3::1")
 	exempt.Exempt = true
 	for range 40 {
-		if list := s.Offence(noon, exempt, penalty.Malformed, 0); list != nil {
+		s.Offence(noon, exempt, penalty.Malformed, 0)
+		if list := s.Decisions(); list != nil {
 			t.Fatalf("an exempt source: %+v", list)
 		}
 	}
@@ -91,7 +95,8 @@ func TestPauseReachesAll(t *testing.T) {
 	var paused []int
 	reports := 0
 	for range 40 {
-		for _, d := range s.Offence(noon, list[0], penalty.Malformed, 0) {
+		s.Offence(noon, list[0], penalty.Malformed, 0)
+		for _, d := range s.Decisions() {
 			switch d.Do {
 			case Pause:
 				paused = append(paused, d.Conn.Ref.(int))
@@ -109,7 +114,8 @@ func TestPauseReachesAll(t *testing.T) {
 	if slices.Sort(paused); !slices.Equal(paused, []int{0, 1, 3}) || reports != 1 {
 		t.Errorf("connections %v are paused, %d reports", paused, reports)
 	}
-	if list := s.Offence(noon, list[5], penalty.Malformed, 0); len(list) != 1 || list[0].Do != Pause || list[0].Conn.Ref != 5 {
+	s.Offence(noon, list[5], penalty.Malformed, 0)
+	if list := s.Decisions(); len(list) != 1 || list[0].Do != Pause || list[0].Conn.Ref != 5 {
 		t.Errorf("a connection that came since: %+v", list)
 	}
 }

@@ -22,11 +22,13 @@ func TestRandom(t *testing.T) {
 		r.State, r.now = New(config), noon
 		for step := range 500 {
 			r.step()
+			r.follow()
 			if r.check(config); r.fault != "" {
 				t.Fatalf("seed %d, step %d: %s; %+v", seed, step, r.fault, r.Stats())
 			}
 		}
-		r.follow(r.Close())
+		r.Close()
+		r.follow()
 		for len(r.held) > 0 {
 			r.leave(0)
 		}
@@ -54,28 +56,26 @@ func (r *run) step() {
 		uid := r.r.Uint32N(4)
 		c := &Conn{Source: User(uid), Exempt: uid < 2, Proxy: uid < 1}
 		r.waiting[c] = true // until it is decided
-		r.follow(r.Arrived(r.now, c))
+		r.Arrived(r.now, c)
 	case n < 7:
 		r.now = r.now.Add(TickInterval)
-		r.follow(r.Tick(r.now))
+		r.Tick(r.now)
 	case len(r.held) == 0:
 	case n < 12:
 		r.leave(r.r.IntN(len(r.held)))
 	case n < 13:
-		r.follow(r.Silent(r.held[:r.r.IntN(len(r.held))]))
+		r.Silent(r.held[:r.r.IntN(len(r.held))])
 	case n < 14:
-		list, _, _ := r.Urge(r.now, r.held[:r.r.IntN(len(r.held))], r.r.IntN(2) == 0)
-		r.follow(list)
+		r.Urge(r.now, r.held[:r.r.IntN(len(r.held))], r.r.IntN(2) == 0)
 	default:
 		c := r.held[r.r.IntN(len(r.held))]
 		switch {
 		case c.stage == 0:
 			r.Taken(c)
 		case n == 14:
-			r.follow(r.Offence(r.now, c, penalty.Kind(r.r.IntN(int(penalty.Kinds))), r.r.Uint64N(9)))
+			r.Offence(r.now, c, penalty.Kind(r.r.IntN(int(penalty.Kinds))), r.r.Uint64N(9))
 		default:
-			list, _ := r.Progress(c, ipc.Stage(1+r.r.IntN(3)))
-			r.follow(list)
+			r.Progress(c, ipc.Stage(1+r.r.IntN(3)))
 		}
 	}
 }
@@ -83,11 +83,12 @@ func (r *run) step() {
 func (r *run) leave(i int) {
 	c := r.held[i]
 	r.held = slices.Delete(r.held, i, i+1)
-	r.follow(r.Left(c))
+	r.Left(c)
+	r.follow()
 }
 
-func (r *run) follow(list []Decision) {
-	for _, d := range list {
+func (r *run) follow() {
+	for _, d := range r.Decisions() {
 		switch d.Do {
 		case Admit, Refuse:
 			if !r.waiting[d.Conn] {

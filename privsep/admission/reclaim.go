@@ -104,7 +104,7 @@ const (
 // worker's room is needed. coming reports whether they are about to end; those that
 // were asked for a while and are still there are not. stubborn reports that one rests,
 // as its worker says, long after it was asked: an honest worker closes that.
-func (s *State) Urge(now time.Time, conns []*Conn, busy bool) (decided []Decision, coming, stubborn bool) {
+func (s *State) Urge(now time.Time, conns []*Conn, busy bool) (coming, stubborn bool) {
 	coming = len(conns) > 0
 	for _, c := range conns {
 		rests := c.queue != nil && c.stage != ipc.Answering
@@ -122,5 +122,5 @@ func (s *State) Urge(now time.Time, conns []*Conn, busy bool) (decided []Decisio
 			}
 		}
 	}
-	return s.decided(), coming, stubborn
+	return coming, stubborn
 }

@@ -12,8 +12,7 @@ import (
 // connections that are numbered from 0 and are being answered.
 type five struct {
 	*State
-	list  []*Conn
-	asked []int // the connections that were asked to yield
+	list []*Conn
 }
 
 func newFive(of ...int) *five {
@@ -32,30 +31,24 @@ func newFive(of ...int) *five {
 // comes has a connection of uid arrive.
 func (f *five) comes(uid uint32) *Conn {
 	c := &Conn{Source: User(uid), Ref: -1}
-	f.note(f.Arrived(noon, c))
+	f.Arrived(noon, c)
 	return c
 }
 
-func (f *five) rests(c *Conn) {
-	list, _ := f.Progress(c, ipc.Resting)
-	f.note(list)
-}
-
-func (f *five) note(list []Decision) {
-	for _, d := range list {
-		if d.Do == Yield {
-			f.asked = append(f.asked, d.Conn.Ref.(int))
-		}
-	}
-}
+func (f *five) rests(c *Conn) { f.Progress(c, ipc.Resting) }
 
 // next fails the test unless exactly these connections were asked since the last call.
 func (f *five) next(t *testing.T, want ...int) {
 	t.Helper()
-	if !slices.Equal(f.asked, want) {
-		t.Fatalf("asked %v, want %v", f.asked, want)
+	var asked []int
+	for _, d := range f.Decisions() {
+		if d.Do == Yield {
+			asked = append(asked, d.Conn.Ref.(int))
+		}
 	}
-	f.asked = nil
+	if !slices.Equal(asked, want) {
+		t.Fatalf("asked %v, want %v", asked, want)
+	}
 }
 
 // TestOldestIsAsked: of those at rest the one that has rested longest goes first, one for each
@@ -67,18 +60,18 @@ func TestOldestIsAsked(t *testing.T) {
 	}
 	first := f.comes(2)
 	f.next(t, 3)
-	f.note(f.Left(f.list[3]))
+	f.Left(f.list[3])
 	if !first.held {
 		t.Error("a slot was freed, and the one that waited has none")
 	}
 	f.comes(2)
 	f.next(t, 1)
-	f.note(f.Tick(noon)) // 1 is there still
+	f.Tick(noon) // 1 is there still
 	f.next(t, 2)
-	f.note(f.Tick(noon)) // none is left that rests: those that are busy, oldest first
+	f.Tick(noon) // none is left that rests: those that are busy, oldest first
 	f.next(t, 0)
 	f.rests(f.list[2])
-	if _, changed := f.Progress(f.list[2], ipc.Resting); changed {
+	if f.Progress(f.list[2], ipc.Resting) {
 		t.Error("what was known was taken for news")
 	}
 }
@@ -92,14 +85,13 @@ func TestAskedBefore(t *testing.T) {
 	}
 	f.comes(2)
 	f.next(t, 0)
-	f.note(f.Tick(noon)) // 0 is there still
+	f.Tick(noon) // 0 is there still
 	f.next(t, 1)
 	f.forget(f.list[0])
 	f.rests(f.list[4])
 	f.next(t)
 	f.forget(f.list[1])
-	list, _ := f.Progress(f.list[4], ipc.Waiting)
-	f.note(list)
+	f.Progress(f.list[4], ipc.Waiting)
 	f.next(t, 2)
 }
 
@@ -112,7 +104,7 @@ func TestCrowdGivesWay(t *testing.T) {
 	f.next(t)
 	third := f.comes(3)
 	f.next(t, 0)
-	f.note(f.Left(f.list[0]))
+	f.Left(f.list[0])
 	f.next(t)
 	if f.free != 0 || !third.held {
 		t.Errorf("%d slots are free", f.free)
@@ -126,7 +118,7 @@ func TestExcusedGiveNoWay(t *testing.T) {
 	for _, c := range f.list {
 		f.rests(c)
 	}
-	f.note(f.Silent(f.list[:2]))
+	f.Silent(f.list[:2])
 	for range 2 {
 		if !f.comes(2).held {
 			t.Error("the slot of a silent worker's connection is unavailable")
@@ -145,7 +137,7 @@ func TestOwnSourceGivesWay(t *testing.T) {
 	f.rests(f.list[0])
 	f.comes(1)
 	f.next(t, 0)
-	f.note(f.Left(f.list[0]))
+	f.Left(f.list[0])
 	f.comes(1)
 	f.next(t)
 	f.rests(f.list[1])
@@ -159,9 +151,9 @@ func TestMoreThanHalfHasToWait(t *testing.T) {
 	f.rests(f.list[4])
 	f.comes(1)
 	f.next(t)
-	f.note(f.Tick(noon))
+	f.Tick(noon)
 	f.next(t, 4)
-	f.note(f.Tick(noon))
+	f.Tick(noon)
 	f.next(t, 0)
 }
 
@@ -169,11 +161,6 @@ func TestMoreThanHalfHasToWait(t *testing.T) {
 // urgent. Those that stay for a while are not about to end, and one that rests on is stubborn.
 func TestUrge(t *testing.T) {
 	f := newFive(2)
-	urge := func(after time.Duration, busy bool) (coming, stubborn bool) {
-		list, coming, stubborn := f.Urge(noon.Add(after), f.list, busy)
-		f.note(list)
-		return coming, stubborn
-	}
 	f.rests(f.list[0])
 	for _, tt := range []struct {
 		what             string
@@ -188,7 +175,7 @@ func TestUrge(t *testing.T) {
 		{"they stay", 4 * time.Second, true, false, false, nil},
 		{"one rests still", 7 * time.Second, true, false, true, nil},
 	} {
-		if coming, stubborn := urge(tt.after, tt.busy); coming != tt.coming || stubborn != tt.stubborn {
+		if coming, stubborn := f.Urge(noon.Add(tt.after), f.list, tt.busy); coming != tt.coming || stubborn != tt.stubborn {
 			t.Errorf("%s: coming %t, stubborn %t", tt.what, coming, stubborn)
 		}
 		f.next(t, tt.asked...)

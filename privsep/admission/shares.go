@@ -14,6 +14,8 @@ type shares struct {
 	waiting map[Source]*account // those of sources with connections that wait
 	waits   int                 // connections that wait
 	parked  uint64              // connections that had to wait
+
+	decisions
 }
 
 // account is what one source has. There is none for a source that has nothing.
@@ -83,13 +85,15 @@ func (s *shares) isFull(c *Conn) bool {
 	return s.limit > 0 && !c.Proxy && s.held(c.Source) >= s.limit
 }
 
+// grant gives c a slot.
 func (s *shares) grant(c *Conn) {
 	s.free--
 	s.account(c.Source).held++
 	c.held = true
+	s.decide(Decision{Do: Admit, Conn: c})
 }
 
-// leave takes back what c holds. pick gives it away.
+// leave takes back what c holds.
 func (s *shares) leave(c *Conn) {
 	if !c.held {
 		panic("admission: a slot was freed that was not taken")
@@ -104,43 +108,29 @@ func (s *shares) leave(c *Conn) {
 	s.close(c.Source)
 }
 
-// excuse gives c's slot to others, although c is still there and counts for its source.
-// There are never more such connections than slots.
-func (s *shares) excuse(c *Conn) {
-	if c.held && !c.excused && s.excused < s.size {
-		c.excused = true
-		s.excused++
-		s.free++
-	}
-}
-
-// pick gives a free slot to a connection that waits, if there is one that may have it.
-func (s *shares) pick() *Conn {
-	if s.free <= 0 {
-		return nil
-	}
-	var first *Conn
-	few := max(s.fair(), min(8, s.half())) // so that users' workers get their requests together
-	rank := func(c *Conn) int {
-		if n := s.has(c); n >= few {
-			return n
+// admitNext gives free slots to connections that wait and may have one.
+func (s *shares) admitNext() {
+	for s.free > 0 {
+		few := max(s.fair(), min(8, s.half())) // so that users' workers get their requests together
+		rank := func(c *Conn) int {
+			if n := s.has(c); n >= few {
+				return n
+			}
+			return 0
 		}
-		return 0
-	}
-	for _, a := range s.waiting {
-		c := a.waiting[0]
-		if s.isFull(c) {
-			continue
+		var first *Conn
+		for _, a := range s.waiting {
+			c := a.waiting[0]
+			if !s.isFull(c) && (first == nil || rank(c) < rank(first) || rank(c) == rank(first) && c.arrival < first.arrival) {
+				first = c
+			}
 		}
-		if first == nil || rank(c) < rank(first) || rank(c) == rank(first) && c.arrival < first.arrival {
-			first = c
+		if first == nil {
+			return
 		}
-	}
-	if first != nil {
 		s.grant(first)
 		s.unpark(first)
 	}
-	return first
 }
 
 // unpark removes c, which waits, from its queue.

@@ -25,8 +25,8 @@ func withSlots(slots, perSource, waiting int) *State {
 // the oldest one whose worker is silent. A capital is a source that is exempt.
 func play(s *State, script string) (happened []string) {
 	inside := map[string][]*Conn{}
-	follow := func(list []Decision) {
-		for _, d := range list {
+	follow := func() {
+		for _, d := range s.Decisions() {
 			who := d.Conn.Ref.(string)
 			switch d.Do {
 			case Admit:
@@ -43,13 +43,14 @@ func play(s *State, script string) (happened []string) {
 		case '-':
 			c := inside[who][0]
 			inside[who] = inside[who][1:]
-			follow(s.Left(c))
+			s.Left(c)
 		case '!':
 			i := slices.IndexFunc(inside[who], func(c *Conn) bool { return !c.excused })
-			follow(s.Silent(inside[who][i : i+1]))
+			s.Silent(inside[who][i : i+1])
 		default:
-			follow(s.Arrived(noon, &Conn{Source: User(uint32(who[0])), Exempt: who[0] < 'a', Ref: who}))
+			s.Arrived(noon, &Conn{Source: User(uint32(who[0])), Exempt: who[0] < 'a', Ref: who})
 		}
+		follow()
 	}
 	owed, all := s.demand()
 	return append(happened, fmt.Sprintf("owed %d of %d", owed, all))
@@ -109,7 +110,8 @@ func TestProxyHasNoLimit(t *testing.T) {
 	s := withSlots(4, 2, 8)
 	admitted := 0
 	for range 4 {
-		for _, d := range s.Arrived(noon, &Conn{Source: User(1), Exempt: true, Proxy: true}) {
+		s.Arrived(noon, &Conn{Source: User(1), Exempt: true, Proxy: true})
+		for _, d := range s.Decisions() {
 			if d.Do == Admit {
 				admitted++
 			}
@@ -129,8 +131,9 @@ func TestWaitingHasAnEnd(t *testing.T) {
 		conns[name] = &Conn{Source: User(uint32(name[0])), Ref: name}
 		s.Arrived(noon, conns[name])
 	}
-	refused := func(list []Decision) (text []string) {
-		for _, d := range list {
+	s.Decisions()
+	refused := func() (text []string) {
+		for _, d := range s.Decisions() {
 			if d.Do == Refuse {
 				text = append(text, d.Conn.Ref.(string)+": "+d.Why.String())
 			}
@@ -139,16 +142,17 @@ func TestWaitingHasAnEnd(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		what string
-		list []Decision
+		do   func()
 		want []string
 	}{
-		{"in time", s.Tick(noon.Add(10 * time.Second)), nil},
-		{"late", s.Tick(noon.Add(10*time.Second + 1)), []string{"a3: " + TimedOut.String()}},
-		{"later", s.Tick(noon.Add(time.Hour)), nil},
-		{"closed", s.Close(), []string{"c1: " + ShutDown.String()}},
-		{"after that", s.Arrived(noon, &Conn{Ref: "d1"}), []string{"d1: " + ShutDown.String()}},
+		{"in time", func() { s.Tick(noon.Add(10 * time.Second)) }, nil},
+		{"late", func() { s.Tick(noon.Add(10*time.Second + 1)) }, []string{"a3: " + TimedOut.String()}},
+		{"later", func() { s.Tick(noon.Add(time.Hour)) }, nil},
+		{"closed", func() { s.Close() }, []string{"c1: " + ShutDown.String()}},
+		{"after that", func() { s.Arrived(noon, &Conn{Ref: "d1"}) }, []string{"d1: " + ShutDown.String()}},
 	} {
-		if got := refused(tt.list); !slices.Equal(got, tt.want) {
+		tt.do()
+		if got := refused(); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
 		}
 	}

@@ -199,7 +199,12 @@ func (v *visit) hand() error {
 	v.Tell(&ipc.Facts{Worker: v.worker.Number, Connection: v.Client.Connection})
 	v.handed = true
 	if v.Client.Network != ipc.Stdio {
-		return v.worker.Channel.TrySend(&v.Client.Connection, v.Client.in)
+		err := v.worker.Channel.TrySend(&v.Client.Connection, v.Client.in)
+		if v.Client.Refuse != 0 { // the worker reports nothing of it
+			v.served = true
+			v.finish("its client is refused")
+		}
+		return err
 	}
 	out, relay, copied, err := v.Client.output()
 	if err != nil {

@@ -1,0 +1,78 @@
+package worker
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// refusedText is what clients of connections that the parent refuses are told.
+var refusedText = map[int]struct {
+	kind      errs.Kind
+	retryable bool
+	text      string
+}{
+	http.StatusForbidden:          {errs.Denied, false, "this connection's user may not be served here"},
+	http.StatusTooManyRequests:    {errs.TooMany, true, "too much from where this connection comes was refused or could not be read; it is closed for a while"},
+	http.StatusServiceUnavailable: {errs.Unavailable, true, "no worker can serve this connection now"},
+}
+
+// refusedAnswer returns the whole answer to a connection that the parent refuses, or nil
+// when there is none for that status. Nothing of a request is read for it, so that it is
+// HTTP/1.1. None of its texts needs escaping.
+func refusedAnswer(m *ipc.Connection) []byte {
+	status := int(m.Refuse)
+	why, ok := refusedText[status]
+	if !ok {
+		return nil
+	}
+	after := ""
+	if m.RetryAfter > 0 {
+		after = "Retry-After: " + strconv.Itoa(int(m.RetryAfter)) + "\r\n"
+	}
+	name := http.StatusText(status)
+	body := fmt.Sprintf(`{"meta":{},"errors":[{"description":%q,"error_number":0,"error":%q,"source":"","code":%q,"retryable":%t}],"warnings":[]}`,
+		why.text, name, why.kind, why.retryable)
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		status, name, after, len(body), body)
+}
+
+// A connection that is closed with a request unread is reset, and the client may see
+// that instead of the answer. So it stays open for a moment, unless many do.
+const (
+	refusedLinger = time.Second
+	mostRefused   = 64
+)
+
+// turnAway answers a connection that the parent refuses, and closes it. The parent
+// neither counts it nor hears of it again.
+func (s *server) turnAway(fd int, m *ipc.Connection) {
+	c, err := newConn(fd, m, refusedLinger, func() {})
+	if err != nil {
+		return
+	}
+	if s.refused.Add(1) > mostRefused {
+		s.refused.Add(-1)
+		_ = c.Close()
+		return
+	}
+	s.held.Add(1) // a worker that drains writes the answer first
+	go func() {
+		defer s.refused.Add(-1)
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(refusedLinger))
+		_, err := c.Write(refusedAnswer(m))
+		if err == nil {
+			err = c.CloseWrite()
+		}
+		s.held.Done()
+		if err == nil {
+			_, _ = io.Copy(io.Discard, c.Conn)
+		}
+	}()
+}

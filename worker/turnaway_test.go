@@ -1,0 +1,118 @@
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// turnedAway has a server turn a connection away whose client has sent text, and returns
+// the client.
+func turnedAway(t *testing.T, s *server, m ipc.Connection, text string) net.Conn {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	f := os.NewFile(uintptr(fds[0]), "client")
+	client, err := net.FileConn(f)
+	must(t, err)
+	f.Close()
+	t.Cleanup(func() { client.Close() })
+	_, err = io.WriteString(client, text)
+	must(t, err)
+	m.Network = ipc.Unix
+	s.turnAway(fds[1], &m)
+	return client
+}
+
+// TestTurnAway: a connection that the parent refuses gets an answer like any other, whole although its request
+// stays unread, and none for a status that is not known.
+func TestTurnAway(t *testing.T) {
+	for _, tt := range []struct {
+		m         ipc.Connection
+		code      string
+		retryable bool
+		after     string
+	}{
+		{ipc.Connection{Refuse: 403}, "denied", false, ""},
+		{ipc.Connection{Refuse: 503, RetryAfter: 5}, "unavailable", true, "5"},
+		{ipc.Connection{Refuse: 429, RetryAfter: 65535}, "too_many", true, "65535"},
+		{ipc.Connection{Refuse: 200}, "", false, ""},
+	} {
+		client := turnedAway(t, new(server), tt.m, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
+		text, err := io.ReadAll(client)
+		if err != nil {
+			t.Errorf("%d: %v", tt.m.Refuse, err)
+		}
+		if tt.code == "" {
+			if len(text) > 0 {
+				t.Errorf("%d: %s", tt.m.Refuse, text)
+			}
+			continue
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(text)), nil)
+		must(t, err)
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		if resp.StatusCode != int(tt.m.Refuse) || !resp.Close || resp.ContentLength != int64(len(body)) ||
+			resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("Retry-After") != tt.after {
+			t.Errorf("%d: %s %v", tt.m.Refuse, resp.Status, resp.Header)
+		}
+		var e struct {
+			Meta     map[string]any
+			Warnings []any
+			Errors   []struct {
+				Description, Error, Code string
+				Number                   *int `json:"error_number"`
+				Retryable                bool
+			}
+		}
+		if err := json.Unmarshal(body, &e); err != nil || e.Meta == nil || e.Warnings == nil || len(e.Errors) != 1 {
+			t.Fatalf("%d: %s: %v", tt.m.Refuse, body, err)
+		}
+		p := e.Errors[0]
+		if p.Code != tt.code || p.Retryable != tt.retryable || p.Number == nil || p.Description == "" || p.Error != http.StatusText(int(tt.m.Refuse)) {
+			t.Errorf("%d: %+v", tt.m.Refuse, p)
+		}
+	}
+}
+
+// TestTurnAwayHoldsLittle: however many are refused at once, few are open, each for a moment, and a worker
+// that drains waits for none of them.
+func TestTurnAwayHoldsLittle(t *testing.T) {
+	s := new(server)
+	var clients []net.Conn
+	for range 3 * mostRefused {
+		clients = append(clients, turnedAway(t, s, ipc.Connection{Refuse: 503}, ""))
+	}
+	if n := s.refused.Load(); n > mostRefused {
+		t.Errorf("%d connections are open", n)
+	}
+	s.held.Wait()
+	answered := 0
+	for _, c := range clients {
+		text, err := io.ReadAll(c)
+		must(t, err)
+		if strings.HasPrefix(string(text), "HTTP/1.1 503 ") {
+			answered++
+		}
+	}
+	if answered < mostRefused {
+		t.Errorf("%d of %d are answered", answered, len(clients))
+	}
+	for end := time.Now().Add(time.Minute); s.refused.Load() != 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("they are open for good")
+		}
+	}
+}
