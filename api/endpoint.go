@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"schedrestd/api/schema"
@@ -54,9 +56,10 @@ type Operation[P any] struct {
 	Params *schema.ObjectType[P]
 }
 
-// declare makes an Operation.
+// declare makes an Operation and adds its endpoint to Endpoints.
 func declare[P any](params *schema.ObjectType[P], e Endpoint) Operation[P] {
 	e.Params = params
+	Endpoints = append(Endpoints, &e)
 	return Operation[P]{&e, params}
 }
 
@@ -88,15 +91,12 @@ func (e *Endpoint) In(v schema.Version) bool {
 	return v >= e.Since && (e.Until == 0 || v < e.Until)
 }
 
-// Endpoints is every endpoint there is. Paths and IDs follow what clients of slurmrestd know.
-var Endpoints = []*Endpoint{
-	GetPing.Endpoint,
-	GetNodes.Endpoint, GetNode.Endpoint,
-	GetPartitions.Endpoint, GetPartition.Endpoint,
-	GetJobs.Endpoint, GetJobStates.Endpoint, GetJob.Endpoint, DeleteJob.Endpoint, OldDeleteJob.Endpoint, PostJobSubmit.Endpoint,
-	GetReservations.Endpoint, GetReservation.Endpoint, GetLicenses.Endpoint, GetShares.Endpoint, GetDiag.Endpoint,
-	GetAccountingPing.Endpoint, GetAccountingDiag.Endpoint,
-	GetTRES.Endpoint, GetClusters.Endpoint, GetCluster.Endpoint, GetQOSList.Endpoint, GetQOS.Endpoint,
-	GetAccounts.Endpoint, GetAccount.Endpoint, GetUsers.Endpoint, GetUser.Endpoint,
-	GetAssociations.Endpoint, GetAssociation.Endpoint, GetAccountingJobs.Endpoint, GetAccountingJob.Endpoint,
+// Endpoints is every endpoint there is: those that declare made, by path. Paths
+// and IDs follow what clients of slurmrestd know.
+var Endpoints []*Endpoint
+
+func init() {
+	slices.SortStableFunc(Endpoints, func(a, b *Endpoint) int {
+		return cmp.Or(cmp.Compare(a.Segment(schema.Slurm), b.Segment(schema.Slurm)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Since, b.Since))
+	})
 }

@@ -32,18 +32,18 @@ func demo() *fake {
 			{Hostname: "ctl2", Mode: "backup1"},
 		},
 		partitions: []model.Partition{
-			{Name: "debug", Nodes: "n[1-2]", Flags: 1, StateUp: 3, MaxShare: 1, PriorityJobFactor: 1, PriorityTier: 1, TotalNodes: 2, TotalCPUs: 12, TRES: "cpu=12,node=2"},
+			{Name: "debug", Nodes: "n[1-2]", Flags: 1, PreemptMode: 0xfffe, CPUBind: 0x80001, StateUp: 3, MaxShare: 1, PriorityJobFactor: 1, PriorityTier: 1, TotalNodes: 2, TotalCPUs: 12, TRES: "cpu=12,node=2"},
 			{Name: "long", Nodes: "n2", StateUp: 2, MaxShare: shareForced | 4, DefMemPerCPU: 512 | model.MemPerCPU, MaxMemPerCPU: 4096, MaxTime: model.Infinite[uint32](), DefaultTime: model.Some[uint32](60),
-				OverTimeLimit: model.Some[uint16](5), CRType: 0x14, GraceTime: 30, DenyQOS: "scavenger", SuspendTime: model.Some[uint32](600), Topology: "tree"},
+				OverTimeLimit: model.Some[uint16](5), CRType: 0x14, GraceTime: 30, DenyQOS: "scavenger", SuspendTime: model.Some[uint32](600), Topology: "tree", Flags: 0x1002, PreemptMode: 0x2002},
 		},
 		nodes: []model.Node{
 			{Name: "n1", Hostname: "h\xe4mster", Address: "10.0.0.1", Port: 6818, State: model.NodeIdle | model.NodeDrain, NextState: model.NodeStateNone,
 				CPUs: 8, EffectiveCPUs: 8, Memory: 1 << 60, FreeMem: model.Some[uint64](9_007_199_254_740_993), Reason: "fan \"2\"\n", ReasonUID: 20001, ReasonTime: 1_795_000_000,
 				Owner: model.Some[uint32](20002), Features: "fast,big", BootTime: 1_794_000_000, DaemonStartTime: 1_794_000_100, Version: "24.11.5", CertFlags: 1},
-			{Name: "n2", State: model.NodeAllocated, NextState: model.NodeIdle, CPUs: 4, EffectiveCPUs: 4, AllocCPUs: 1, ReasonUID: 0xfffffffe, GPUSpec: "0-3", Topology: "s1:b1"},
+			{Name: "n2", State: model.NodeAllocated, NextState: model.NodeIdle, CPUs: 4, EffectiveCPUs: 4, AllocCPUs: 1, ReasonUID: 0xfffffffe, GPUSpec: "0-3", Topology: "s1:b1", SuspendTime: model.Some[uint32](300)},
 		},
 		jobs: []model.Job{{
-			StepID: model.StepID{JobID: 12}, Name: "häld 中文\xff", UserID: 20001, GroupID: 20002, BatchFlag: 1, State: model.JobFailed | model.JobCompleting, StateReason: 24, ExitCode: 3 << 8,
+			StepID: model.StepID{JobID: 12, SLUID: 0x7fff_ffff_0000_0401}, SubmitLine: "sbatch job.sh", ContainerType: "crun", Detailed: true, MemUpdateMargin: model.Some[uint16](5), Name: "häld 中文\xff", UserID: 20001, GroupID: 20002, BatchFlag: 1, State: model.JobFailed | model.JobCompleting, StateReason: 24, ExitCode: 3 << 8,
 			DerivedExitCode: 9, ArrayJobID: 12, ArrayTaskID: model.Some[uint32](3), ArrayTasks: "0x492", ArrayMaxTasks: 2, TimeLimit: model.Infinite[uint32](), Nice: model.NiceOffset - 5,
 			MinMemory: 512 | model.MemPerCPU, WorkDir: "/home/alice", StdOut: "out-%A_%a-%u-%%-%5j-%q", Shared: model.Some[uint16](0), Priority: 0, Partition: "debug,long", PriorityArray: []uint32{5, 7},
 			Flags: 1<<14 | 1<<41 | 1<<24, MailType: 1<<1 | 1<<4, Requeue: 1, BillableTRES: 2, NumCPUs: 2, NumNodes: 2, Nodes: "n[1-2]",
@@ -60,7 +60,7 @@ func demo() *fake {
 			{Name: "two of four flags", Flags: 0x3333_3333_3333_3333},
 		},
 		licenses: []model.License{
-			{Name: "matlab", Total: 10, InUse: 3, LastDeficit: 2, Reserved: 1},
+			{Name: "matlab", Nodes: "n1", Total: 10, InUse: 3, LastDeficit: 2, Reserved: 1},
 			{Name: "ansys@server", Total: 2, InUse: 4_294_967_295, LastDeficit: 3, Remote: true, LastConsumed: 5, LastUpdate: 1_795_000_100},
 		},
 		counts: model.ControllerStats{

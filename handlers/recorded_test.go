@@ -108,6 +108,6 @@ func demoRecorded() recorded {
 			StdOut: "out-%A_%a-%u-%x", WorkDir: "/home/alice", DerivedExitText: "it failed", SubmitLine: "sbatch x", RestartCnt: 1, SegmentSize: 2, ReservationReq: "r1,r2",
 			Steps: []model.AccountingStep{{Name: "batch", StepID: model.StepID{JobID: 12, Step: some(0xfffffffb)}, Nodes: "n[1-2]", NodeCount: 1, NumTasks: 1, State: model.JobFailed, TaskDist: 0x112, CPUFreqGov: 0x84000000, TimeLimit: none, ReqUserID: 0xffffffff,
 				StdErr: "err-%j", TRESAlloc: "1=1", Stats: model.StepStats{CPUFreq: 2000.5, ConsumedEnergy: model.Some[uint64](7), In: model.StepUsage{Average: "2=5", Max: "1=0,2=9", MaxNode: "1=0,2=1", MaxTask: "1=0,2=3", Total: "2=10"}}}}},
-			{JobID: 13, Name: "waits", Cluster: "demo", UserID: 20002, ReqUserID: 0xffffffff, ReqMem: 100, Priority: some(1)}},
+			{JobID: 13, DBIndex: 1<<63 | 33, SLUID: 1<<63 | 32, Exclusive: "NODE", Oversubscribe: "NO", Name: "waits", Cluster: "demo", UserID: 20002, ReqUserID: 0xffffffff, ReqMem: 100, Priority: some(1)}},
 	}
 }
