@@ -89,13 +89,7 @@ type Accounting interface {
 	// Stats is what the daemon counts, and what Ping says of it at the same time.
 	Stats(context.Context, model.Credential) (*model.AccountingStats, []model.Ping, error)
 
-	// Jobs gives each job that the filter lets through to each, as Controller's Nodes does with nodes;
-	// and so do those below with theirs. A record keeps after the call what it points to, not itself.
-	Jobs(context.Context, model.Credential, model.AccountingJobFilter, func(*model.AccountingJob) error) error
-	Associations(context.Context, model.Credential, model.AssocFilter, func(*model.Association) error) error
-	Accounts(context.Context, model.Credential, model.AccountFilter, func(*model.Account) error) error
-	Users(context.Context, model.Credential, model.UserFilter, func(*model.User) error) error
-	QOS(context.Context, model.Credential, model.QOSFilter, func(*model.QOS) error) error
-	Clusters(context.Context, model.Credential, model.ClusterFilter, func(*model.Cluster) error) error
-	TRES(context.Context, model.Credential, model.TRESFilter, func(*model.TRES) error) error
+	// List passes on the records that a filter selects. A record may be changed after
+	// the call that it was passed to, but not what it points to.
+	List(context.Context, model.Credential, model.Listing) error
 }
