@@ -63,7 +63,8 @@ var Node = schema.Object("node",
 	schema.F("comment", schema.String, func(n *NodeRow) *string { return &n.Comment }, "Any text"),
 	schema.F("reason", schema.String, func(n *NodeRow) *string { return &n.Reason }, "Why it is down or drained"),
 	schema.F("reason_changed_at", moment, func(n *NodeRow) *model.Time { return &n.ReasonTime }, "When the reason was given", schema.Unit(UnixTime)),
-	schema.Show("reason_set_by_user", schema.String, func(n *NodeRow) string { return userName(n.Users, n.ReasonUID) }, "Who gave the reason"),
+	schema.Show("reason_set_by_user", schema.String, func(n *NodeRow) string { return userName(n.Users, n.ReasonUID) }, "Who gave the reason", schema.Until(V45)),
+	schema.Show("reason_set_by_user", schema.String, reasonUser, "User who gave the reason; empty without one", schema.Since(V45)),
 	schema.F("resume_after", moment, func(n *NodeRow) *model.Time { return &n.ResumeAfter }, "When it returns to service by itself", schema.Unit(UnixTime)),
 	schema.F("reservation", schema.String, func(n *NodeRow) *string { return &n.Reservation }, "Reservation that holds it"),
 	schema.F("alloc_memory", schema.Int64, func(n *NodeRow) *uint64 { return &n.AllocMemory }, "Memory allocated to jobs", schema.Unit("MiB")),
@@ -91,6 +92,15 @@ var Energy = schema.Object("acct_gather_energy",
 	schema.F("previous_consumed_energy", schema.Int64, func(e *model.Energy) *uint64 { return &e.PreviousConsumedEnergy }, "The figure before the last", schema.Unit("J")),
 	schema.F("last_collected", seconds, func(e *model.Energy) *model.Time { return &e.PollTime }, "When it was measured", schema.Unit(UnixTime)),
 )
+
+// reasonUser returns the user who gave the reason. Without a reason the record
+// has the number of root.
+func reasonUser(n *NodeRow) string {
+	if n.Reason == "" {
+		return ""
+	}
+	return userName(n.Users, n.ReasonUID)
+}
 
 // idleCPUs never wraps around, whatever a controller says.
 func idleCPUs(n *NodeRow) uint16 {
