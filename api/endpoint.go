@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -26,6 +27,7 @@ type Endpoint struct {
 	Missing    Missing        // what a client of slurmrestd is answered for a name that is not found
 	Since      schema.Version // 0: from the first version on
 	Until      schema.Version // gone from that version on; 0: never
+	Changes    bool           // a GET that changes something
 	Ours       schema.Version // Slurm's gateway has it from this version on; 0: in all
 }
 
@@ -80,6 +82,9 @@ func (e *Endpoint) URL(v schema.View) string {
 func (e *Endpoint) OperationID(v schema.View) string {
 	return fmt.Sprintf("%s_v%04d_%s", e.Segment(v.Names), v.Version, e.ID)
 }
+
+// Changing reports whether the endpoint changes something.
+func (e *Endpoint) Changing() bool { return e.Changes || e.Method != http.MethodGet }
 
 // InPath tells whether the parameter name is a part of the path.
 func (e *Endpoint) InPath(name string) bool {

@@ -6,7 +6,6 @@ package api
 var Unserved = []Endpoint{
 	{Method: "GET", Path: "conf", Since: V45},
 	{Method: "POST", Path: "job/allocate", Since: V41},
-	{Method: "POST", Path: "job/{job_id}"},
 	{Method: "GET", Path: "job/{job_id}/requeue", Since: V45},
 	{Method: "DELETE", Path: "jobs"},
 	{Method: "POST", Path: "jobs/requeue", Since: V45},

@@ -73,6 +73,10 @@ type Controller interface {
 	// Submit queues a job. An error with Code errs.OutcomeUnknown says that it may have been queued.
 	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 
+	// UpdateJob changes what desc has set of the job that id names, as in Kill. Tasks of an array that
+	// fared differently are in the result; when none was changed, it is the error.
+	UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error)
+
 	// Kill sends a signal to the job that id names, "12", a task "12_3", a part "12+1"; 9 ends it.
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
 

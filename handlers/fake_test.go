@@ -42,6 +42,7 @@ type fake struct {
 	submitted   []*model.JobDesc // what was submitted
 	cancelled   []string
 	killResults []model.KillResult
+	taskResults []model.TaskResult
 	killed      [][2]uint16 // signal and flags of each of them
 	queries     []model.Query
 	creds       []model.Credential
@@ -157,6 +158,14 @@ func (f *fake) Submit(_ context.Context, cred model.Credential, desc *model.JobD
 	}
 	f.submitted = append(f.submitted, desc)
 	return &model.Submitted{StepID: model.StepID{JobID: 17, Step: model.Some[uint32](0xfffffffb)}, UserMessage: ""}, nil
+}
+
+func (f *fake) UpdateJob(_ context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error) {
+	if err := f.asked("update "+id, cred); err != nil {
+		return nil, err
+	}
+	f.submitted = append(f.submitted, desc)
+	return f.taskResults, f.submitErr
 }
 
 func (f *fake) Kill(_ context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {

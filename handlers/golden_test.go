@@ -73,6 +73,7 @@ func demo() *fake {
 			RPCUsers:    []model.RPCUserStats{{UserID: 0, Count: 3, Time: 10}, {UserID: 20001, Count: 1}},
 			PendingRPCs: []model.PendingRPCs{{Type: 1001, Count: 2}}, PendingHosts: []model.PendingHosts{{Type: 6009, Hosts: "n[1-2],m"}, {Type: 70000}},
 		},
+		taskResults: []model.TaskResult{{Tasks: "12_[1-2]", Code: 2021, Reason: "Job/step already completing or completed", Message: "too late"}, {Tasks: "12_3", Reason: "No error"}},
 		killResults: []model.KillResult{
 			{Code: 2021, Reason: "the job has already ended", Message: "too late", ID: model.SelectedStep{Step: model.StepID{JobID: 12}, ArrayTaskID: model.Some[uint32](3)}, RealJobID: model.Some[uint32](15), Sibling: "west"},
 			{Reason: "No error", ID: model.SelectedStep{Step: model.StepID{JobID: 12}, HetOffset: model.Some[uint32](1)}},
@@ -126,6 +127,7 @@ var goldens = []golden{
 	{"shares", "GET", "/sched/VERSION/shares", ""},
 	{"diag", "GET", "/sched/VERSION/diag", ""},
 	{"submit", "POST", "/sched/VERSION/job/submit", submission},
+	{"update-job", "POST", "/slurm/VERSION/job/12", `{"comment": "c", "hold": false, "colour": "red"}`},
 	{"cancel", "DELETE", "/sched/VERSION/job/12", ""},
 	{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},
 	{"accounting-diag", "GET", "/scheddb/VERSION/diag", ""},

@@ -26,7 +26,7 @@ func TestRouting(t *testing.T) {
 		{"other spelling", "GET", "/slurm/v0.0.42/ping", 200, "", []string{"ping"}, `"slurm":{`},
 		{"absolute URL", "GET", "http://other.host/sched/v0.0.42/ping", 200, "", []string{"ping"}, ""},
 		{"HEAD", "HEAD", "/sched/v0.0.42/ping", 200, "", []string{"ping"}, ""},
-		{"OPTIONS", "OPTIONS", "/sched/v0.0.42/job/1", 204, "GET, DELETE, HEAD, OPTIONS", nil, ""},
+		{"OPTIONS", "OPTIONS", "/sched/v0.0.42/job/1", 204, "GET, DELETE, POST, HEAD, OPTIONS", nil, ""},
 		{"OPTIONS of the server", "OPTIONS", "*", 204, "GET, HEAD, DELETE, POST, OPTIONS", nil, ""},
 		{"GET of the server", "GET", "*", 404, "", nil, "no such path"},
 		{"name with a slash", "GET", "/sched/v0.0.42/node/a%2Fb", 404, "", []string{"node a/b"}, "no such node"},

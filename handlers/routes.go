@@ -27,6 +27,7 @@ func (h *handler) routes() []route {
 			on(api.DeleteJob, h.deleteJob),
 			on(api.OldDeleteJob, h.oldDeleteJob),
 			on(api.PostJobSubmit, h.postJobSubmit),
+			on(api.PostJob, h.postJob),
 		)
 	}
 	if h.Content.Has(plugin.Accounting) && h.Accounting != nil {

@@ -35,6 +35,7 @@ const (
 	ResponseNodeInfo        Type = 2008
 	RequestJobInfoSingle    Type = 2021
 	RequestNodeInfoSingle   Type = 2040
+	RequestUpdateJob        Type = 3001 // answered by an RC, or by ResponseJobArrayErrors
 	RequestSubmitBatchJob   Type = 4003
 	ResponseSubmitBatchJob  Type = 4004
 	RequestJobReady         Type = 4019

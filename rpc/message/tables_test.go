@@ -72,7 +72,7 @@ var numbers = map[string]Type{
 	"REQUEST_PING": RequestPing, "REQUEST_NODE_INFO": RequestNodeInfo, "RESPONSE_NODE_INFO": ResponseNodeInfo,
 	"REQUEST_NODE_INFO_SINGLE": RequestNodeInfoSingle, "REQUEST_PARTITION_INFO": RequestPartitionInfo,
 	"RESPONSE_PARTITION_INFO": ResponsePartitionInfo, "REQUEST_JOB_INFO": RequestJobInfo, "RESPONSE_JOB_INFO": ResponseJobInfo,
-	"REQUEST_JOB_INFO_SINGLE": RequestJobInfoSingle, "REQUEST_SUBMIT_BATCH_JOB": RequestSubmitBatchJob,
+	"REQUEST_JOB_INFO_SINGLE": RequestJobInfoSingle, "REQUEST_UPDATE_JOB": RequestUpdateJob, "REQUEST_SUBMIT_BATCH_JOB": RequestSubmitBatchJob,
 	"RESPONSE_SUBMIT_BATCH_JOB": ResponseSubmitBatchJob, "REQUEST_KILL_JOB": RequestKillJob,
 	"REQUEST_AUTH_TOKEN": RequestAuthToken, "RESPONSE_AUTH_TOKEN": ResponseAuthToken, "RESPONSE_SLURM_RC": ResponseRC,
 	"DBD_FINI": AccountingFini, "DBD_GET_STATS": AccountingGetStats,
