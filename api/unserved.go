@@ -6,9 +6,6 @@ package api
 var Unserved = []Endpoint{
 	{Method: "GET", Path: "conf", Since: V45},
 	{Method: "POST", Path: "job/allocate", Since: V41},
-	{Method: "GET", Path: "job/{job_id}/requeue", Since: V45},
-	{Method: "DELETE", Path: "jobs"},
-	{Method: "POST", Path: "jobs/requeue", Since: V45},
 	{Method: "POST", Path: "new/node", Since: V44},
 	{Method: "DELETE", Path: "node/{node_name}"},
 	{Method: "POST", Path: "node/{node_name}"},

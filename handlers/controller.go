@@ -77,6 +77,12 @@ type Controller interface {
 	// fared differently are in the result; when none was changed, it is the error.
 	UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error)
 
+	// Requeue queues the job that id names again; its result is as UpdateJob's.
+	Requeue(ctx context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error)
+
+	// KillJobs is KillEach for all jobs that k selects. A failed job is in the result, never the error.
+	KillJobs(context.Context, model.Credential, *model.KillJobs) ([]model.KillResult, error)
+
 	// Kill sends a signal to the job that id names, "12", a task "12_3", a part "12+1"; 9 ends it.
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
 

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -43,6 +44,8 @@ type fake struct {
 	cancelled   []string
 	killResults []model.KillResult
 	taskResults []model.TaskResult
+	requeueErrs map[string]error
+	killedBy    []*model.KillJobs
 	killed      [][2]uint16 // signal and flags of each of them
 	queries     []model.Query
 	creds       []model.Credential
@@ -166,6 +169,18 @@ func (f *fake) UpdateJob(_ context.Context, cred model.Credential, id string, de
 	}
 	f.submitted = append(f.submitted, desc)
 	return f.taskResults, f.submitErr
+}
+
+func (f *fake) Requeue(_ context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error) {
+	if err := f.asked(fmt.Sprintf("requeue %s %#x", id, uint32(flags)), cred); err != nil {
+		return nil, err
+	}
+	return f.taskResults, f.requeueErrs[id]
+}
+
+func (f *fake) KillJobs(_ context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
+	f.killedBy = append(f.killedBy, k)
+	return f.killResults, f.asked("kill jobs", cred)
 }
 
 func (f *fake) Kill(_ context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {

@@ -28,6 +28,9 @@ func (h *handler) routes() []route {
 			on(api.OldDeleteJob, h.oldDeleteJob),
 			on(api.PostJobSubmit, h.postJobSubmit),
 			on(api.PostJob, h.postJob),
+			on(api.GetJobRequeue, h.getJobRequeue),
+			on(api.PostJobsRequeue, h.postJobsRequeue),
+			on(api.DeleteJobs, h.deleteJobs),
 		)
 	}
 	if h.Content.Has(plugin.Accounting) && h.Accounting != nil {

@@ -72,3 +72,10 @@ func (c *Client) eachTask(ctx context.Context, cred model.Credential, r request)
 	}
 	return results, nil
 }
+
+// Requeue queues the job that id names again, "123" or "123_4". Tasks of an
+// array that fared differently are in the result. It is not sent twice.
+func (c *Client) Requeue(ctx context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error) {
+	body := &message.RequeueRequest{JobText: id, Flags: flags}
+	return c.eachTask(ctx, cred, request{kind: message.RequestJobRequeue, body: body})
+}

@@ -40,6 +40,7 @@ const (
 	ResponseSubmitBatchJob  Type = 4004
 	RequestJobReady         Type = 4019
 	ResponseJobReady        Type = 4020 // an RC whose number is bits
+	RequestJobRequeue       Type = 5023 // answered as RequestUpdateJob
 	RequestKillJob          Type = 5032
 	RequestAuthToken        Type = 5039
 	ResponseAuthToken       Type = 5040
