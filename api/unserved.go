@@ -6,13 +6,8 @@ package api
 var Unserved = []Endpoint{
 	{Method: "GET", Path: "conf", Since: V45},
 	{Method: "POST", Path: "job/allocate", Since: V41},
-	{Method: "POST", Path: "new/node", Since: V44},
-	{Method: "DELETE", Path: "node/{node_name}"},
-	{Method: "POST", Path: "node/{node_name}"},
-	{Method: "POST", Path: "nodes"},
 	{Method: "DELETE", Path: "partition/{partition_name}", Since: V45},
 	{Method: "POST", Path: "partitions", Since: V45},
-	{Method: "GET", Path: "reconfigure"},
 	{Method: "POST", Path: "reservation", Since: V43},
 	{Method: "DELETE", Path: "reservation/{reservation_name}", Since: V43},
 	{Method: "POST", Path: "reservations", Since: V43},

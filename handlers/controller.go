@@ -83,6 +83,18 @@ type Controller interface {
 	// KillJobs is KillEach for all jobs that k selects. A failed job is in the result, never the error.
 	KillJobs(context.Context, model.Credential, *model.KillJobs) ([]model.KillResult, error)
 
+	// UpdateNodes changes what u has set of the nodes that it names.
+	UpdateNodes(context.Context, model.Credential, *model.NodeUpdate) error
+
+	// CreateNode makes a node from its line of the configuration.
+	CreateNode(ctx context.Context, cred model.Credential, line string) error
+
+	// DeleteNodes deletes the nodes of a host list.
+	DeleteNodes(ctx context.Context, cred model.Credential, names string) error
+
+	// Reconfigure has the controllers read their configuration again.
+	Reconfigure(context.Context, model.Credential) error
+
 	// Kill sends a signal to the job that id names, "12", a task "12_3", a part "12+1"; 9 ends it.
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
 

@@ -44,6 +44,7 @@ type fake struct {
 	cancelled   []string
 	killResults []model.KillResult
 	taskResults []model.TaskResult
+	nodeUpdates []*model.NodeUpdate
 	requeueErrs map[string]error
 	killedBy    []*model.KillJobs
 	killed      [][2]uint16 // signal and flags of each of them
@@ -181,6 +182,31 @@ func (f *fake) Requeue(_ context.Context, cred model.Credential, id string, flag
 func (f *fake) KillJobs(_ context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
 	f.killedBy = append(f.killedBy, k)
 	return f.killResults, f.asked("kill jobs", cred)
+}
+
+func (f *fake) UpdateNodes(_ context.Context, cred model.Credential, u *model.NodeUpdate) error {
+	f.nodeUpdates = append(f.nodeUpdates, u)
+	return f.changed("update node "+u.Names, cred)
+}
+
+func (f *fake) CreateNode(_ context.Context, cred model.Credential, line string) error {
+	return f.changed("create node "+line, cred)
+}
+
+func (f *fake) DeleteNodes(_ context.Context, cred model.Credential, names string) error {
+	return f.changed("delete node "+names, cred)
+}
+
+func (f *fake) Reconfigure(_ context.Context, cred model.Credential) error {
+	return f.changed("reconfigure", cred)
+}
+
+// changed is the answer to a change.
+func (f *fake) changed(call string, cred model.Credential) error {
+	if err := f.asked(call, cred); err != nil {
+		return err
+	}
+	return f.submitErr
 }
 
 func (f *fake) Kill(_ context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {

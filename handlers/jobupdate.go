@@ -35,7 +35,7 @@ func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	}, func(list []model.TaskResult) Result { return tasksChanged(p.Job, list) })
 	switch {
 	case errs.KindOf(err) == errs.Denied && !desc.UserID.Set, errs.KindOf(err) == errs.NotFound:
-		return aboutNamed(err, "job", p.Job, "job_id") // it is about the job that is there
+		return aboutNamed(err, "job", p.Job, inPath+"job_id") // it is about the job that is there
 	case err != nil:
 		return c.aboutJob(err, desc, "#/")
 	}

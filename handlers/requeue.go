@@ -20,7 +20,7 @@ func (h *handler) getJobRequeue(c *call, p *api.RequeueParams) error {
 		return h.Controller.Requeue(c.ctx, c.cred, p.Job, p.Flags)
 	}, func(list []model.TaskResult) Result { return tasksChanged(p.Job, list) })
 	if err != nil {
-		return aboutNamed(err, "job", p.Job, "job_id")
+		return aboutNamed(err, "job", p.Job, inPath+"job_id")
 	}
 	c.warnOfTasks(results)
 	return send(c, http.StatusOK, api.Requeued, &api.RequeuedAnswer{Results: results, Envelope: c.envelope()})

@@ -40,6 +40,10 @@ const (
 	ResponseSubmitBatchJob  Type = 4004
 	RequestJobReady         Type = 4019
 	ResponseJobReady        Type = 4020 // an RC whose number is bits
+	RequestReconfigure      Type = 1003 // no body; this and the next three are answered by a ResponseRC
+	RequestUpdateNode       Type = 3002
+	RequestDeleteNode       Type = 3014
+	RequestCreateNode       Type = 3015
 	RequestJobRequeue       Type = 5023 // answered as RequestUpdateJob
 	RequestKillJob          Type = 5032
 	RequestAuthToken        Type = 5039
