@@ -26,6 +26,7 @@ var accountedFlags = schema.Words("slurmdb_job_flags",
 	schema.Bit("STARTED_ON_SCHEDULE", scheduledByMain),
 	schema.Bit("STARTED_ON_BACKFILL", scheduledByBackfill),
 	schema.Bit("START_RECEIVED", jobStarted),
+	schema.Bit("JOB_ALTERED", jobAltered, schema.Since(V44)),
 )
 
 // The bits of AccountingJob.Flags.
@@ -35,6 +36,7 @@ const (
 	scheduledByMain
 	scheduledByBackfill
 	jobStarted
+	jobAltered
 )
 
 // cpuTime is time that processors worked.
@@ -72,6 +74,7 @@ var AccountingJob = schema.Object("job",
 	schema.F("constraints", schema.String, func(j *AccountingJobRow) *string { return &j.Constraints }, "Features that its nodes had to have"),
 	schema.F("container", schema.String, func(j *AccountingJobRow) *string { return &j.Container }, "OCI container bundle"),
 	schema.Show("derived_exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.DerivedExitCode) }, "The highest exit code of its steps"),
+	schema.F("exclusive", schema.String, func(j *AccountingJobRow) *string { return &j.Exclusive }, "What it had to have alone", schema.Since(V45)),
 	schema.Group("time", "Times", []schema.Field[AccountingJobRow]{
 		schema.F("elapsed", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.Elapsed }, "How long it ran", schema.Unit("s")),
 		schema.F("eligible", seconds, func(j *AccountingJobRow) *model.Time { return &j.EligibleTime }, "Since when it could run", schema.Unit(UnixTime)),
@@ -101,6 +104,8 @@ var AccountingJob = schema.Object("job",
 		schema.F("label", schema.String, func(j *AccountingJobRow) *string { return &j.MCSLabel }, "Its label"),
 	}),
 	schema.F("nodes", schema.String, func(j *AccountingJobRow) *string { return &j.Nodes }, "Its nodes, as a host list"),
+	schema.Show("original_sluid", sluid, func(j *AccountingJobRow) uint64 { return j.SLUID }, "The sluid of its first run", schema.Since(V45)),
+	schema.F("oversubscribe", schema.String, func(j *AccountingJobRow) *string { return &j.Oversubscribe }, "How it was to share its nodes", schema.Since(V45)),
 	schema.F("partition", schema.String, func(j *AccountingJobRow) *string { return &j.Partition }, "Partition"),
 	schema.Show("hold", schema.Boolean, func(j *AccountingJobRow) bool { return j.Priority.Set && j.Priority.Number == 0 }, "Whether it is held"),
 	schema.F("priority", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.Priority }, "Its priority; 0: it is held", schema.Bare),
@@ -120,6 +125,7 @@ var AccountingJob = schema.Object("job",
 	}),
 	schema.F("script", schema.String, func(j *AccountingJobRow) *string { return &j.Script }, "Its script, when it is asked for"),
 	schema.F("segment_size", schema.Int32, func(j *AccountingJobRow) *uint16 { return &j.SegmentSize }, "Number of nodes that had to be together", schema.Count, schema.Since(V43)),
+	schema.Show("sluid", sluid, func(j *AccountingJobRow) uint64 { return j.DBIndex }, "Number that is unique over all clusters and runs", schema.Since(V45)),
 	schema.Show("stdin_expanded", schema.String, func(j *AccountingJobRow) string { return accountedPath(j, j.StdIn) }, "Path its input came from", schema.Since(V41)),
 	schema.Show("stdout_expanded", schema.String, func(j *AccountingJobRow) string { return accountedPath(j, j.StdOut) }, "Path its output went to", schema.Since(V41)),
 	schema.Show("stderr_expanded", schema.String, func(j *AccountingJobRow) string { return accountedPath(j, j.StdErr) }, "Path its errors went to", schema.Since(V41)),
@@ -226,13 +232,13 @@ func jobFlag(name string, bit model.JobFilterFlags, doc string) schema.Field[Acc
 	return flagText(name, doc, func(p *AccountingJobsParams) *model.JobFilterFlags { return &p.AccountingJobFilter.Flags }, bit)
 }
 
-func scheduledFlag(name string, bit uint32, doc string) schema.Field[AccountingJobsParams] {
+func scheduledFlag(name string, bit uint32, doc string, opts ...schema.Option) schema.Field[AccountingJobsParams] {
 	return schema.Take(name, yes, func(p *AccountingJobsParams, on bool) error {
 		if on {
 			p.JobFlags = model.Some(p.JobFlags.Or(0) | bit)
 		}
 		return nil
-	}, doc)
+	}, doc, opts...)
 }
 
 var accountingJobsParams = schema.Object("",
@@ -247,6 +253,7 @@ var accountingJobsParams = schema.Object("",
 	scheduledFlag("scheduled_by_main", scheduledByMain, "The main scheduler began it"),
 	scheduledFlag("scheduled_by_backfill", scheduledByBackfill, "The backfill scheduler began it"),
 	scheduledFlag("job_started", jobStarted, "Its beginning was heard of"),
+	scheduledFlag("job_altered", jobAltered, "Its record was changed", schema.Since(V44)),
 	schema.F("exit_code", decimal, func(p *AccountingJobsParams) *uint32 { return &p.ExitCode }, "Exit code", schema.Bare),
 	jobFlag("show_duplicates", model.JobFilterDuplicates, "Show jobs whose number a later one has, too"),
 	jobFlag("skip_steps", model.JobFilterNoSteps, "Show no steps"),
@@ -257,7 +264,7 @@ var accountingJobsParams = schema.Object("",
 	jobFlag("usage_time_as_submit_time", model.JobFilterNoDefaultUsage, "Take start_time for that of the submission"),
 	jobFlag("show_batch_script", model.JobFilterScript, "Show the script"),
 	jobFlag("show_job_environment", model.JobFilterEnvironment, "Ask for the environment, which no field shows"),
-	passedOver[AccountingJobsParams]("format"),
+	passedOver[AccountingJobsParams]("format", schema.Until(V45)),
 	texts("groups", "Groups, by name or number", func(p *AccountingJobsParams) *[]string { return &p.GroupIDs }),
 	texts("job_name", "Names", func(p *AccountingJobsParams) *[]string { return &p.Names }),
 	schema.F("nodes_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMax }, "Greatest number of nodes it was given", schema.Count, schema.Undocumented(V41)),
@@ -288,8 +295,9 @@ const AnySchedule = scheduledUnset
 
 // stateNumbers are states as the daemon compares them.
 func stateNumbers() schema.Type[[]string] {
-	parse := jobStates.Parser(schema.View{Version: V43})
-	known := strings.Join(jobStates.Shape(schema.View{Version: V43}).Items.Enum, ", ")
+	newest := schema.View{Version: Versions[len(Versions)-1]}
+	parse := jobStates.Parser(newest)
+	known := strings.Join(jobStates.Shape(newest).Items.Enum, ", ")
 	return asList(func(s string) ([]string, error) {
 		var list []string
 		for _, word := range words(s) {

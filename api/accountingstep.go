@@ -36,7 +36,7 @@ var AccountingStep = schema.Object("step",
 	schema.Group("tasks", "Its tasks", []schema.Field[AccountingStepRow]{
 		schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NumTasks }, "How many", schema.Count),
 	}),
-	schema.Show("pid", schema.String, func(*AccountingStepRow) string { return "" }, "Nothing any more", schema.Deprecated(V42)),
+	schema.Show("pid", schema.String, func(*AccountingStepRow) string { return "" }, "Nothing any more", schema.Deprecated(V42), schema.Until(V45)),
 	schema.Group("CPU", "Processors", []schema.Field[AccountingStepRow]{
 		schema.Group("requested_frequency", "Frequency it asked for", []schema.Field[AccountingStepRow]{
 			schema.F("min", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMin }, "At least", schema.Unit("kHz")),
@@ -64,6 +64,7 @@ var AccountingStep = schema.Object("step",
 		schema.Show("stdin_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdIn) }, "Path its input came from", schema.Since(V43)),
 		schema.Show("stdout_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdOut) }, "Path its output went to", schema.Since(V43)),
 	}),
+	schema.F("submit_line", schema.String, func(s *AccountingStepRow) *string { return &s.SubmitLine }, "Command that began it", schema.Since(V45)),
 	schema.Group("task", "Its tasks", []schema.Field[AccountingStepRow]{
 		schema.Show("distribution", schema.String, func(s *AccountingStepRow) string { return distribution(s.TaskDist) }, "How they are laid out"),
 	}),

@@ -30,7 +30,7 @@ func takeNice(d *model.JobDesc, n int32) error {
 }
 
 func takeHold(d *model.JobDesc, hold bool) error {
-	if hold {
+	if d.Release = !hold; hold {
 		d.Priority = model.Some[uint32](0)
 	}
 	return nil

@@ -16,7 +16,7 @@ type statsField = schema.Field[ControllerStatsRow]
 // ControllerStats is what the controller counts about itself.
 var ControllerStats = schema.Object("stats_msg",
 	schema.Show("parts_packed", schema.Int32, partsPacked, "1: nothing is left out, as controllers up to 25.05 say", schema.Bare, schema.Until(V43)),
-	schema.Show("parts_packed", schema.Int32, func(*ControllerStatsRow) int { return 0 }, "Nothing any more", schema.Bare, schema.Since(V43), schema.Deprecated(V43)),
+	schema.Show("parts_packed", schema.Int32, func(*ControllerStatsRow) int { return 0 }, "Nothing any more", schema.Bare, schema.Since(V43), schema.Deprecated(V43), schema.Until(V45)),
 	schema.F("req_time", moment, func(s *ControllerStatsRow) *model.Time { return &s.RequestTime }, "When this was counted", schema.Unit(UnixTime)),
 	schema.F("req_time_start", moment, func(s *ControllerStatsRow) *model.Time { return &s.StatsStart }, "Since when it counts", schema.Unit(UnixTime)),
 	statsCount("server_thread_count", func(s *ControllerStatsRow) *uint32 { return &s.ServerThreads }, "Number of requests in progress"),

@@ -1,7 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 
 	"schedrestd/api/schema"
@@ -24,6 +27,7 @@ type Endpoint struct {
 	Missing    Missing        // what a client of slurmrestd is answered for a name that is not found
 	Since      schema.Version // 0: from the first version on
 	Until      schema.Version // gone from that version on; 0: never
+	Changes    bool           // a GET that changes something
 	Ours       schema.Version // Slurm's gateway has it from this version on; 0: in all
 }
 
@@ -54,9 +58,10 @@ type Operation[P any] struct {
 	Params *schema.ObjectType[P]
 }
 
-// declare makes an Operation.
+// declare makes an Operation and adds its endpoint to Endpoints.
 func declare[P any](params *schema.ObjectType[P], e Endpoint) Operation[P] {
 	e.Params = params
+	Endpoints = append(Endpoints, &e)
 	return Operation[P]{&e, params}
 }
 
@@ -78,6 +83,9 @@ func (e *Endpoint) OperationID(v schema.View) string {
 	return fmt.Sprintf("%s_v%04d_%s", e.Segment(v.Names), v.Version, e.ID)
 }
 
+// Changing reports whether the endpoint changes something.
+func (e *Endpoint) Changing() bool { return e.Changes || e.Method != http.MethodGet }
+
 // InPath tells whether the parameter name is a part of the path.
 func (e *Endpoint) InPath(name string) bool {
 	return strings.Contains(e.Path, "{"+name+"}")
@@ -88,15 +96,12 @@ func (e *Endpoint) In(v schema.Version) bool {
 	return v >= e.Since && (e.Until == 0 || v < e.Until)
 }
 
-// Endpoints is every endpoint there is. Paths and IDs follow what clients of slurmrestd know.
-var Endpoints = []*Endpoint{
-	GetPing.Endpoint,
-	GetNodes.Endpoint, GetNode.Endpoint,
-	GetPartitions.Endpoint, GetPartition.Endpoint,
-	GetJobs.Endpoint, GetJobStates.Endpoint, GetJob.Endpoint, DeleteJob.Endpoint, OldDeleteJob.Endpoint, PostJobSubmit.Endpoint,
-	GetReservations.Endpoint, GetReservation.Endpoint, GetLicenses.Endpoint, GetShares.Endpoint, GetDiag.Endpoint,
-	GetAccountingPing.Endpoint, GetAccountingDiag.Endpoint,
-	GetTRES.Endpoint, GetClusters.Endpoint, GetCluster.Endpoint, GetQOSList.Endpoint, GetQOS.Endpoint,
-	GetAccounts.Endpoint, GetAccount.Endpoint, GetUsers.Endpoint, GetUser.Endpoint,
-	GetAssociations.Endpoint, GetAssociation.Endpoint, GetAccountingJobs.Endpoint, GetAccountingJob.Endpoint,
+// Endpoints is every endpoint there is: those that declare made, by path. Paths
+// and IDs follow what clients of slurmrestd know.
+var Endpoints []*Endpoint
+
+func init() {
+	slices.SortStableFunc(Endpoints, func(a, b *Endpoint) int {
+		return cmp.Or(cmp.Compare(a.Segment(schema.Slurm), b.Segment(schema.Slurm)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Since, b.Since))
+	})
 }

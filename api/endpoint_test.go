@@ -2,16 +2,21 @@ package api
 
 import (
 	"bufio"
+	"cmp"
+	goflag "flag"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"schedrestd/api/schema"
 )
+
+var update = goflag.Bool("update", false, "write unserved.go again")
 
 // rows reads a table of testdata, a row a line.
 func rows(t *testing.T, name string) [][]string {
@@ -36,7 +41,7 @@ type operation struct{ id, request, answer string }
 // operations are the rows by version, method and path.
 func operations(t *testing.T) map[[3]string]operation {
 	ops := map[[3]string]operation{}
-	for _, c := range rows(t, "paths.tsv") {
+	for _, c := range rows(t, "paths.tsv")[1:] {
 		answer, _, _ := strings.Cut(strings.TrimPrefix(c[6], "200="), ";")
 		ops[[3]string{c[0], c[1], c[2]}] = operation{c[3], c[5], answer}
 	}
@@ -60,7 +65,6 @@ func TestEndpoints(t *testing.T) {
 		}
 		params[key][c[3]+" "+c[4]] = strings.TrimSpace(c[5] + " " + c[8])
 	}
-	met := map[[3]string]bool{}
 	differ := map[string]bool{}
 	for _, e := range Endpoints {
 		for _, v := range Versions {
@@ -71,7 +75,6 @@ func TestEndpoints(t *testing.T) {
 			key := [3]string{v.String(), e.Method, e.URL(view)}
 			t.Run(e.OperationID(view), func(t *testing.T) {
 				op, documented := ops[key]
-				met[key] = true
 				if documented == (v < e.Ours) {
 					t.Fatalf("Slurm's gateway has it: %v; declared as ours: %v", documented, v < e.Ours)
 				}
@@ -92,7 +95,7 @@ func TestEndpoints(t *testing.T) {
 				if want == nil {
 					want = map[string]string{}
 				}
-				if d := cmp.Diff(want, got); d != "" {
+				if d := gocmp.Diff(want, got); d != "" {
 					t.Errorf("parameters documented (-), declared (+):\n%s", d)
 				}
 				if want := schemaName(v, op.answer, e.Answer, view); op.answer != want && unlike[e.ID] != "" {
@@ -106,11 +109,6 @@ func TestEndpoints(t *testing.T) {
 			})
 		}
 	}
-	for key := range ops {
-		if !met[key] {
-			t.Errorf("%v is in testdata and is no endpoint", key)
-		}
-	}
 	for name := range unlike {
 		if !differ[name] {
 			t.Errorf("%s is said to differ and is nowhere", name)
@@ -118,28 +116,110 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestUnserved: what Slurm's gateway has is an endpoint, or listed as not served yet.
-func TestUnserved(t *testing.T) {
-	want, got := map[[3]string]bool{}, map[[3]string]bool{}
-	for _, c := range rows(t, "unserved.tsv") {
-		want[[3]string{c[0], c[1], strings.TrimSuffix(c[2], "/")}] = true
+// unserved returns the operations of Slurm's gateway that no endpoint declares,
+// each with the versions that have it.
+func unserved(t *testing.T) []Endpoint {
+	versions := map[Endpoint][]schema.Version{}
+	for key := range operations(t) {
+		i := slices.IndexFunc(Versions, func(v schema.Version) bool { return v.String() == key[0] })
+		parts := strings.SplitN(strings.TrimSuffix(key[2], "/"), "/", 4)
+		if parts[1] == "util" {
+			continue // no path of ours begins so
+		}
+		e := Endpoint{Method: key[1], Path: parts[3], Accounting: parts[1] == "slurmdb"}
+		versions[e] = append(versions[e], Versions[i])
 	}
-	for _, e := range Unserved {
+	var list []Endpoint
+	for e, in := range versions {
+		in = slices.DeleteFunc(in, func(v schema.Version) bool {
+			return slices.ContainsFunc(Endpoints, func(d *Endpoint) bool {
+				return d.In(v) && d.Method == e.Method && strings.TrimSuffix(d.Path, "/") == e.Path && d.Accounting == e.Accounting
+			})
+		})
+		if len(in) == 0 {
+			continue
+		}
+		slices.Sort(in)
+		if e.Since = in[0]; e.Since == Versions[0] {
+			e.Since = 0
+		}
+		if last := in[len(in)-1]; last != Versions[len(Versions)-1] {
+			e.Until = last + 1
+		}
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b Endpoint) int {
+		return cmp.Or(cmp.Compare(a.Segment(schema.Slurm), b.Segment(schema.Slurm)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method))
+	})
+	return list
+}
+
+// TestUnserved: what Slurm's gateway has is an endpoint, or in the generated
+// list of what is not served yet.
+func TestUnserved(t *testing.T) {
+	want := new(strings.Builder)
+	want.WriteString(`package api
+
+// Unserved lists the operations that Slurm's gateway has and this one does not
+// serve yet. Clients are told that instead of that there is no such path.
+// Generated from testdata/paths.tsv by go test ./api -update.
+var Unserved = []Endpoint{
+`)
+	for _, e := range unserved(t) {
+		fmt.Fprintf(want, "\t{Method: %q, ", e.Method)
+		if e.Accounting {
+			want.WriteString("Accounting: true, ")
+		}
+		fmt.Fprintf(want, "Path: %q", e.Path)
+		if e.Since != 0 {
+			fmt.Fprintf(want, ", Since: V%d", e.Since)
+		}
+		if e.Until != 0 {
+			fmt.Fprintf(want, ", Until: V%d", e.Until)
+		}
+		want.WriteString("},\n")
+	}
+	want.WriteString("}\n")
+	generated(t, "unserved.go", want.String())
+}
+
+// TestUnservedPage: docs/UNSERVED.md has the same list for people.
+func TestUnservedPage(t *testing.T) {
+	page := new(strings.Builder)
+	page.WriteString(`# Operations that are not served yet
+
+These operations of Slurm's gateway are answered with 501, in either spelling of their paths. All others are served.
+Generated by go test ./api -update.
+
+| operation | API versions |
+| --- | --- |
+`)
+	for _, e := range unserved(t) {
+		var versions []string
 		for _, v := range Versions {
 			if e.In(v) {
-				got[[3]string{v.String(), e.Method, e.URL(schema.View{Version: v, Names: schema.Slurm})}] = true
+				versions = append(versions, v.String())
 			}
 		}
+		fmt.Fprintf(page, "| `%s /%s/…/%s` | %s |\n", e.Method, e.Segment(schema.Sched), e.Path, strings.Join(versions, ", "))
 	}
-	for _, e := range Endpoints {
-		for _, v := range Versions {
-			if key := [3]string{v.String(), e.Method, strings.TrimSuffix(e.URL(schema.View{Version: v, Names: schema.Slurm}), "/")}; e.In(v) && got[key] {
-				t.Errorf("%v is served", key)
-			}
+	generated(t, "../docs/UNSERVED.md", page.String())
+}
+
+// generated compares a file with what it should be, and writes it with -update.
+func generated(t *testing.T, file, want string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("documented (-), listed (+):\n%s", d)
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := gocmp.Diff(want, string(got)); d != "" {
+		t.Errorf("go test ./api -update: %s should have (-), has (+):\n%s", file, d)
 	}
 }
 
@@ -194,7 +274,7 @@ func TestPathParameters(t *testing.T) {
 			}
 			slices.Sort(named)
 			slices.Sort(required)
-			if d := cmp.Diff(named, required); d != "" {
+			if d := gocmp.Diff(named, required); d != "" {
 				t.Errorf("%s %v: in the path (-), required in the table (+):\n%s", e.ID, v, d)
 			}
 		}

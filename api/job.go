@@ -46,6 +46,15 @@ func threadSpec(j *JobRow) uint16 {
 	return 0
 }
 
+// detail returns a number that travels with a job's requirements; 0 when the
+// controller left those out.
+func detail(j *JobRow, o model.Opt[uint16]) uint16 {
+	if !j.Detailed {
+		return 0
+	}
+	return asTravelled(o)
+}
+
 // memoryNotSet is the RPC's mark in a 64-bit number; it has the per-CPU bit set too.
 const memoryNotSet = ^uint64(0) - 1
 

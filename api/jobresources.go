@@ -59,7 +59,30 @@ var selectTypes = schema.Words("cr_type",
 	schema.Bit("PACK_NODES", uint16(1)<<9),
 	schema.Bit("CORE_DEFAULT_DIST_BLOCK", uint16(1)<<12),
 	schema.Bit("LLN", uint16(1)<<14),
-	schema.Bit("LINEAR", uint16(1)<<15),
+	schema.Bit("LINEAR", uint16(1)<<15, schema.Until(V43)),
+	schema.Bit("LINEAR", uint16(1)<<5, schema.Since(V43)),
+)
+
+// selectParameters are the same in the words of v0.0.45, which are those of the
+// cluster's configuration.
+var selectParameters = schema.Words("select_type_param",
+	schema.Part("NONE", ^uint16(0), 0),
+	schema.Part("CR_CPU_MEMORY", uint16(0x17), 0x11),
+	schema.Part("CR_CPU", uint16(0x17), 0x1),
+	schema.Part("CR_CORE_MEMORY", uint16(0x17), 0x14),
+	schema.Part("CR_CORE", uint16(0x17), 0x4),
+	schema.Part("CR_SOCKET_MEMORY", uint16(0x17), 0x12),
+	schema.Part("CR_SOCKET", uint16(0x17), 0x2),
+	schema.Part("CR_MEMORY", uint16(0x17), 0x10),
+	schema.Bit("CR_ONE_TASK_PER_CORE", uint16(0x100)),
+	schema.Bit("CR_CORE_DEFAULT_DIST_BLOCK", uint16(0x1000)),
+	schema.Bit("CR_NO_DIST_TOPO_BLOCK", uint16(0x800)),
+	schema.Bit("CR_LLN", uint16(0x4000)),
+	schema.Bit("CR_PACK_NODES", uint16(0x200)),
+	schema.Bit("LL_SHARED_GRES", uint16(0x400)),
+	schema.Bit("MULTIPLE_SHARING_GRES_PJ", uint16(0x8000)),
+	schema.Bit("ENFORCE_BINDING_GRES", uint16(0x40)),
+	schema.Bit("ONE_TASK_PER_SHARING_GRES", uint16(0x80)),
 )
 
 // nodeUses are the words for how the nodes are held.
@@ -85,7 +108,8 @@ var coreUses = schema.Words("job_res_core_status",
 )
 
 var newResources = schema.Object("job_res",
-	schema.F("select_type", selectTypes.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "What is allocated apart", schema.Required(0)),
+	schema.F("select_type", selectTypes.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "What is allocated apart", schema.Required(0), schema.Until(V45)),
+	schema.F("select_type", selectParameters.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "What is allocated apart", schema.Required(0), schema.Since(V45)),
 	schema.Group("nodes", "Its nodes", []schema.Field[model.JobResources]{
 		schema.Show("count", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "How many", schema.Count),
 		schema.F("select_type", nodeUses.Type, func(r *model.JobResources) *uint32 { return &r.NodeReq }, "How they are held"),

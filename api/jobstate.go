@@ -36,4 +36,5 @@ var jobStates = schema.Words("job_state",
 	schema.Bit("RESV_DEL_HOLD", model.JobResvDelHold),
 	schema.Bit("SIGNALING", model.JobSignaling),
 	schema.Bit("STAGE_OUT", model.JobStageOut),
+	schema.Bit("EXPEDITING", model.JobExpediting, schema.Since(V44)),
 )

@@ -44,6 +44,10 @@ var jobFlags = schema.Words("job_flags",
 	flag("GRES_MULTIPLE_TASKS_PER_SHARING", 39, schema.Until(V41)),
 	flag("GRES_ALLOW_TASK_SHARING", 40, schema.Until(V41)),
 	flag("STEPMGR_ENABLED", 41, schema.Since(V41)),
+	flag("SPREAD_SEGMENTS", 43, schema.Since(V44)),
+	flag("CONSOLIDATE_SEGMENTS", 44, schema.Since(V44)),
+	flag("EXPEDITED_REQUEUE", 45, schema.Since(V44)),
+	flag("JOB_IMPLICIT_MAX_NODES", 47, schema.Since(V45)),
 )
 
 func flag(name string, bit uint, opts ...schema.Option) schema.Word[uint64] {

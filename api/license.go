@@ -18,6 +18,7 @@ var License = schema.Object("license",
 	schema.F("LastConsumed", schema.Int32, func(l *model.License) *uint32 { return &l.LastConsumed }, "Number of licenses in use anywhere, as the license server last said", schema.Count),
 	schema.F("LastDeficit", schema.Int32, func(l *model.License) *uint32 { return &l.LastDeficit }, "Number of licenses of the cluster that others have, by that", schema.Count),
 	schema.F("LastUpdate", seconds, func(l *model.License) *model.Time { return &l.LastUpdate }, "When the license server last said so", schema.Unit(UnixTime)),
+	schema.F("Nodes", schema.String, func(l *model.License) *string { return &l.Nodes }, "Nodes that the licenses are for, as a host list; empty for all", schema.Since(V44)),
 )
 
 // freeLicenses is never less than none: the total can shrink while licenses are in use.

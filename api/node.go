@@ -35,9 +35,9 @@ var Node = schema.Object("node",
 	schema.F("effective_cpus", schema.Int32, func(n *NodeRow) *uint16 { return &n.EffectiveCPUs }, "Number of processors that jobs may use", schema.Count),
 	schema.F("specialized_cpus", schema.String, func(n *NodeRow) *string { return &n.SpecializedCPUs }, "Processors kept from jobs, as a list"),
 	schema.F("energy", Energy.Type, func(n *NodeRow) *model.Energy { return &n.Energy }, "Consumption"),
-	schema.Show("external_sensors", empty, func(*NodeRow) (none struct{}) { return }, "Nothing any more", schema.Deprecated(V41)),
+	schema.Show("external_sensors", empty, func(*NodeRow) (none struct{}) { return }, "Nothing any more", schema.Deprecated(V41), schema.Until(V45)),
 	schema.F("extra", schema.String, func(n *NodeRow) *string { return &n.Extra }, "Text for node selection, as the site sets it"),
-	schema.Show("power", empty, func(*NodeRow) (none struct{}) { return }, "Nothing any more", schema.Deprecated(V41)),
+	schema.Show("power", empty, func(*NodeRow) (none struct{}) { return }, "Nothing any more", schema.Deprecated(V41), schema.Until(V45)),
 	schema.Show("features", csvString, func(n *NodeRow) []string { return commaList(n.Features) }, "Features configured"),
 	schema.Show("active_features", csvString, func(n *NodeRow) []string { return commaList(n.ActiveFeatures) }, "Features in force"),
 	schema.F("gpu_spec", schema.String, func(n *NodeRow) *string { return &n.GPUSpec }, "Cores kept for jobs that use a GPU", schema.Since(V41)),
@@ -63,15 +63,17 @@ var Node = schema.Object("node",
 	schema.F("comment", schema.String, func(n *NodeRow) *string { return &n.Comment }, "Any text"),
 	schema.F("reason", schema.String, func(n *NodeRow) *string { return &n.Reason }, "Why it is down or drained"),
 	schema.F("reason_changed_at", moment, func(n *NodeRow) *model.Time { return &n.ReasonTime }, "When the reason was given", schema.Unit(UnixTime)),
-	schema.Show("reason_set_by_user", schema.String, func(n *NodeRow) string { return userName(n.Users, n.ReasonUID) }, "Who gave the reason"),
+	schema.Show("reason_set_by_user", schema.String, func(n *NodeRow) string { return userName(n.Users, n.ReasonUID) }, "Who gave the reason", schema.Until(V45)),
+	schema.Show("reason_set_by_user", schema.String, reasonUser, "User who gave the reason; empty without one", schema.Since(V45)),
 	schema.F("resume_after", moment, func(n *NodeRow) *model.Time { return &n.ResumeAfter }, "When it returns to service by itself", schema.Unit(UnixTime)),
 	schema.F("reservation", schema.String, func(n *NodeRow) *string { return &n.Reservation }, "Reservation that holds it"),
 	schema.F("alloc_memory", schema.Int64, func(n *NodeRow) *uint64 { return &n.AllocMemory }, "Memory allocated to jobs", schema.Unit("MiB")),
 	schema.F("alloc_cpus", schema.Int32, func(n *NodeRow) *uint16 { return &n.AllocCPUs }, "Number of processors allocated to jobs", schema.Count),
 	schema.Show("alloc_idle_cpus", schema.Int32, idleCPUs, "Number of processors that no job uses", schema.Count),
 	schema.F("tres_used", schema.String, func(n *NodeRow) *string { return &n.AllocTRES }, "Trackable resources allocated"),
-	schema.F("tres_weighted", schema.Float, func(n *NodeRow) *float64 { return &n.AllocTRESWeighted }, "Weight of what is allocated, for billing", schema.Bare, schema.Deprecated(V43)),
+	schema.F("tres_weighted", schema.Float, func(n *NodeRow) *float64 { return &n.AllocTRESWeighted }, "Weight of what is allocated, for billing", schema.Bare, schema.Deprecated(V43), schema.Until(V45)),
 	schema.F(fieldDaemonStart.sched, moment, func(n *NodeRow) *model.Time { return &n.DaemonStartTime }, "When its daemon was started", schema.Unit(UnixTime), schema.InSlurm(fieldDaemonStart.slurm)),
+	schema.F("suspend_time", number, func(n *NodeRow) *model.Opt[uint32] { return &n.SuspendTime }, "Idle time after which it is powered down", schema.Unit("s"), schema.Since(V45)),
 	schema.F("sockets", schema.Int32, func(n *NodeRow) *uint16 { return &n.Sockets }, "Number of sockets", schema.Count),
 	schema.F("threads", schema.Int32, func(n *NodeRow) *uint16 { return &n.Threads }, "Number of threads of each core", schema.Count),
 	schema.F("temporary_disk", schema.Int32, func(n *NodeRow) *uint32 { return &n.TmpDisk }, "Temporary disk space", schema.Unit("MiB")),
@@ -90,6 +92,15 @@ var Energy = schema.Object("acct_gather_energy",
 	schema.F("previous_consumed_energy", schema.Int64, func(e *model.Energy) *uint64 { return &e.PreviousConsumedEnergy }, "The figure before the last", schema.Unit("J")),
 	schema.F("last_collected", seconds, func(e *model.Energy) *model.Time { return &e.PollTime }, "When it was measured", schema.Unit(UnixTime)),
 )
+
+// reasonUser returns the user who gave the reason. Without a reason the record
+// has the number of root.
+func reasonUser(n *NodeRow) string {
+	if n.Reason == "" {
+		return ""
+	}
+	return userName(n.Users, n.ReasonUID)
+}
 
 // idleCPUs never wraps around, whatever a controller says.
 func idleCPUs(n *NodeRow) uint16 {

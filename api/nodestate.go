@@ -18,6 +18,7 @@ var nodeStates = schema.Words("node_states",
 	schema.Part("ERROR", nodeBase, model.NodeError),
 	schema.Part("MIXED", nodeBase, model.NodeMixed),
 	schema.Part("FUTURE", nodeBase, model.NodeFuture),
+	schema.Bit("EXTERNAL", model.NodeExternal, schema.Since(V44)),
 	schema.Bit("RESERVED", model.NodeReserved),
 	schema.Bit("UNDRAIN", model.NodeUndrain),
 	schema.Bit("CLOUD", model.NodeCloud),
@@ -39,7 +40,10 @@ var nodeStates = schema.Words("node_states",
 	schema.Bit("POWER_DOWN", model.NodePowerDown),
 	schema.Bit("POWER_UP", model.NodePowerUp),
 	schema.Bit("POWER_DRAIN", model.NodePowerDrain),
+	schema.Bit("POWER_DOWN_ASAP", model.NodePowerDown|model.NodePowerDrain, schema.Since(V45)),
+	schema.Bit("POWER_DOWN_FORCE", model.NodePowerDown|model.NodePoweredDown, schema.Since(V45)),
 	schema.Bit("DYNAMIC_NORM", model.NodeDynamicNorm),
+	schema.Bit("BLOCKED", model.NodeBlocked, schema.Since(V44)),
 )
 
 // certFlags are the words about a node's TLS certificate.

@@ -10,11 +10,12 @@ import (
 // Ping is how one controller answered.
 var Ping = schema.Object("controller_ping",
 	schema.F("hostname", schema.String, func(p *model.Ping) *string { return &p.Hostname }, "Name of the machine"),
-	schema.Show("pinged", schema.String, upOrDown, "UP when it answered, else DOWN", schema.Deprecated(V42)),
+	schema.Show("pinged", schema.String, upOrDown, "UP when it answered, else DOWN", schema.Deprecated(V42), schema.Until(V45)),
 	schema.F("responding", schema.Boolean, func(p *model.Ping) *bool { return &p.Responding }, "Whether it answered", schema.Required(0), schema.Since(V42)),
 	schema.F("latency", schema.Int64, func(p *model.Ping) *int64 { return &p.Latency }, "Time it took to answer", schema.Unit("µs")),
-	schema.F("mode", schema.String, func(p *model.Ping) *string { return &p.Mode }, "primary, or backup with its number", schema.Deprecated(V42)),
+	schema.F("mode", schema.String, func(p *model.Ping) *string { return &p.Mode }, "primary, or backup with its number", schema.Deprecated(V42), schema.Until(V45)),
 	schema.F("primary", schema.Boolean, func(p *model.Ping) *bool { return &p.Primary }, "Whether it is the first controller, not a backup", schema.Required(0), schema.Since(V42)),
+	schema.Show("status", schema.String, pingStatus, "Why it did not answer", schema.Since(V45)),
 )
 
 // AccountingPing is how the accounting daemon answered: as Ping, but all that is in it
@@ -26,6 +27,7 @@ var AccountingPing = schema.Object("slurmdbd_ping",
 	schema.F("latency", schema.Int64, func(p *model.Ping) *int64 { return &p.Latency }, "Time it took to answer", schema.Unit("µs"), schema.Required(0)),
 	schema.F("mode", schema.String, func(p *model.Ping) *string { return &p.Mode }, "primary, or backup with its number", schema.Until(V42)),
 	schema.F("primary", schema.Boolean, func(p *model.Ping) *bool { return &p.Primary }, "Whether it is the first daemon, not a backup", schema.Required(0), schema.Since(V42)),
+	schema.Show("status", schema.String, pingStatus, "Why it did not answer", schema.Required(0), schema.Since(V45)),
 )
 
 func upOrDown(p *model.Ping) string {
@@ -33,6 +35,18 @@ func upOrDown(p *model.Ping) string {
 		return "UP"
 	}
 	return "DOWN"
+}
+
+// pingStatus returns why a daemon did not answer. Clients of slurmrestd know "No
+// error" for one that did.
+func pingStatus(p *model.Ping) string {
+	switch {
+	case p.Responding:
+		return "No error"
+	case p.TimedOut:
+		return "Timed out"
+	}
+	return "Connection failed"
 }
 
 // PingsAnswer is the body of an answer to a ping.

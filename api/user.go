@@ -36,6 +36,7 @@ var User = schema.Object("user",
 	schema.F("associations", assocShorts, func(u *model.User) *[]model.Association { return &u.Associations }, "His associations, when they are asked for"),
 	schema.F("coordinators", coordinators, func(u *model.User) *[]model.Coordinator { return &u.Coordinates }, "Accounts that he looks after, when they are asked for"),
 	schema.Group("default", "What his jobs have that say nothing", []schema.Field[model.User]{
+		schema.F("qos", schema.Int32, func(u *model.User) *uint32 { return &u.DefaultQOSID }, "Number of the quality of service; 0 for none", schema.Bare, schema.Since(V44)),
 		schema.F("account", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Account"),
 		schema.F("wckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Workload key"),
 	}),

@@ -18,7 +18,9 @@ const (
 	V41 schema.Version = 41
 	V42 schema.Version = 42
 	V43 schema.Version = 43
+	V44 schema.Version = 44
+	V45 schema.Version = 45
 )
 
 // Versions is every API version there is, oldest first.
-var Versions = []schema.Version{V40, V41, V42, V43}
+var Versions = []schema.Version{V40, V41, V42, V43, V44, V45}

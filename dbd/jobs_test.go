@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/model"
+	"schedrestd/rpc/client"
 )
 
 // TestJobs asks a running daemon for what was recorded.
@@ -57,7 +58,7 @@ func TestJobs(t *testing.T) {
 	} {
 		tt.filter.Flags |= model.JobFilterDuplicates
 		var got []key
-		err := c.Jobs(ctx, model.Credential{}, tt.filter, func(j *model.AccountingJob) error {
+		err := client.Records(ctx, c, model.Credential{}, tt.filter, func(j *model.AccountingJob) error {
 			got = append(got, key{j.JobID, j.SubmitTime})
 			return nil
 		})
@@ -67,11 +68,11 @@ func TestJobs(t *testing.T) {
 	}
 
 	var last []model.AccountingJob
-	err := c.Jobs(ctx, model.Credential{}, model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 1)}}, func(j *model.AccountingJob) error { last = append(last, *j); return nil })
+	err := client.Records(ctx, c, model.Credential{}, model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 1)}}, func(j *model.AccountingJob) error { last = append(last, *j); return nil })
 	if err != nil || len(last) != 1 || last[0].SubmitTime != 300 {
 		t.Errorf("without duplicates: %+v, %v", last, err)
 	}
-	err = c.Jobs(ctx, model.Credential{}, model.AccountingJobFilter{Accounts: []string{"lab"}}, func(j *model.AccountingJob) error {
+	err = client.Records(ctx, c, model.Credential{}, model.AccountingJobFilter{Accounts: []string{"lab"}}, func(j *model.AccountingJob) error {
 		if j.TRESAlloc != "1=4,2=1536,4=1" || j.TRESReq != "1=4,2=100" || j.Elapsed != 40 || j.Cluster != "c1" || j.ExitCode != 3<<8 || j.TimeLimit.Number != 10 {
 			t.Errorf("got %+v", *j)
 		}
@@ -81,7 +82,7 @@ func TestJobs(t *testing.T) {
 		t.Error(err)
 	}
 	for _, filter := range []model.AccountingJobFilter{{AssocIDs: []string{"1"}}, {QOS: []string{"1"}}, {Constraints: []string{"x"}}, {Flags: model.JobFilterRunaway}, {JobFlags: model.Some[uint32](4)}} {
-		if err := c.Jobs(ctx, model.Credential{}, filter, func(*model.AccountingJob) error { return nil }); err == nil || errs.KindOf(err) == errs.Internal {
+		if err := client.Records(ctx, c, model.Credential{}, filter, func(*model.AccountingJob) error { return nil }); err == nil || errs.KindOf(err) == errs.Internal {
 			t.Errorf("%+v: %v", filter, err)
 		}
 	}
@@ -102,28 +103,28 @@ func TestLists(t *testing.T) {
 		want []string
 	}{
 		{"tres", func() error {
-			return c.TRES(ctx, cred, model.TRESFilter{}, func(r *model.TRES) error { got = append(got, r.Type); return nil })
+			return client.Records(ctx, c, cred, model.TRESFilter{}, func(r *model.TRES) error { got = append(got, r.Type); return nil })
 		}, []string{"cpu", "mem", "energy", "node"}},
 		{"one of them", func() error {
-			return c.TRES(ctx, cred, model.TRESFilter{IDs: []string{"2"}}, func(r *model.TRES) error { got = append(got, r.Type); return nil })
+			return client.Records(ctx, c, cred, model.TRESFilter{IDs: []string{"2"}}, func(r *model.TRES) error { got = append(got, r.Type); return nil })
 		}, []string{"mem"}},
 		{"clusters", func() error {
-			return c.Clusters(ctx, cred, model.ClusterFilter{}, func(r *model.Cluster) error { got = append(got, r.Name); return nil })
+			return client.Records(ctx, c, cred, model.ClusterFilter{}, func(r *model.Cluster) error { got = append(got, r.Name); return nil })
 		}, []string{"c1"}},
 		{"no cluster", func() error {
-			return c.Clusters(ctx, cred, model.ClusterFilter{Names: []string{"c2"}}, func(r *model.Cluster) error { got = append(got, r.Name); return nil })
+			return client.Records(ctx, c, cred, model.ClusterFilter{Names: []string{"c2"}}, func(r *model.Cluster) error { got = append(got, r.Name); return nil })
 		}, nil},
 		{"associations", func() error {
-			return c.Associations(ctx, cred, model.AssocFilter{}, func(r *model.Association) error { got = append(got, r.User); return nil })
+			return client.Records(ctx, c, cred, model.AssocFilter{}, func(r *model.Association) error { got = append(got, r.User); return nil })
 		}, nil},
 		{"accounts", func() error {
-			return c.Accounts(ctx, cred, model.AccountFilter{}, func(r *model.Account) error { got = append(got, r.Name); return nil })
+			return client.Records(ctx, c, cred, model.AccountFilter{}, func(r *model.Account) error { got = append(got, r.Name); return nil })
 		}, nil},
 		{"users", func() error {
-			return c.Users(ctx, cred, model.UserFilter{}, func(r *model.User) error { got = append(got, r.Name); return nil })
+			return client.Records(ctx, c, cred, model.UserFilter{}, func(r *model.User) error { got = append(got, r.Name); return nil })
 		}, nil},
 		{"qos", func() error {
-			return c.QOS(ctx, cred, model.QOSFilter{}, func(r *model.QOS) error { got = append(got, r.Name); return nil })
+			return client.Records(ctx, c, cred, model.QOSFilter{}, func(r *model.QOS) error { got = append(got, r.Name); return nil })
 		}, nil},
 	} {
 		got = nil

@@ -7,6 +7,7 @@ import (
 	"schedrestd/conf"
 	"schedrestd/daemon"
 	"schedrestd/model"
+	"schedrestd/rpc/client"
 )
 
 // TestPrivate: whose jobs and calls an ordinary user sees is decided by PrivateData=.
@@ -30,7 +31,7 @@ func TestPrivate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ask := tokens(t, New(store, daemon.Privacy{Hidden: tt.private, Super: onlyRoot}))()
 			list := func(cred model.Credential) (n int) {
-				if err := ask.Jobs(context.Background(), cred, model.AccountingJobFilter{}, func(*model.AccountingJob) error { n++; return nil }); err != nil {
+				if err := client.Records(context.Background(), ask, cred, model.AccountingJobFilter{}, func(*model.AccountingJob) error { n++; return nil }); err != nil {
 					t.Fatal(err)
 				}
 				return n

@@ -64,7 +64,7 @@ func TestSlowQueries(t *testing.T) {
 	clients, each := daemon.MaxUserQueries()+3, daemon.MaxUserQueries()
 	for range clients {
 		go func() {
-			ended <- connect().Jobs(ctx, model.Credential{Token: "1000"}, model.AccountingJobFilter{UsedNodes: "none"}, func(*model.AccountingJob) error { return nil })
+			ended <- client.Records(ctx, connect(), model.Credential{Token: "1000"}, model.AccountingJobFilter{UsedNodes: "none"}, func(*model.AccountingJob) error { return nil })
 		}()
 	}
 	until := func(what string, is func() bool) {
@@ -78,7 +78,7 @@ func TestSlowQueries(t *testing.T) {
 	}
 	until("all have asked", func() bool { n, waiting := d.queries.Counts(); return n == each && waiting == clients-each })
 	found := 0
-	if err := connect().Jobs(context.Background(), model.Credential{Token: "1001"}, model.AccountingJobFilter{},
+	if err := client.Records(context.Background(), connect(), model.Credential{Token: "1001"}, model.AccountingJobFilter{},
 		func(*model.AccountingJob) error { found++; return nil }); err != nil || found != 1 {
 		t.Errorf("another user: %d jobs, %v", found, err)
 	}
@@ -125,7 +125,7 @@ func TestPrivateJobs(t *testing.T) {
 	} {
 		for uid, want := range map[string][]uint32{"0": nil, "1000": {1}, "1001": {2}, "1002": nil} {
 			var got []uint32
-			err := connect().Jobs(context.Background(), model.Credential{Token: uid}, f, func(j *model.AccountingJob) error {
+			err := client.Records(context.Background(), connect(), model.Credential{Token: uid}, f, func(j *model.AccountingJob) error {
 				got = append(got, j.JobID)
 				return nil
 			})

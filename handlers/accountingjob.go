@@ -41,7 +41,7 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	// is is in the record: who is asked for by name is picked here.
 	users, groups := byName(&filter.UserIDs), byName(&filter.GroupIDs)
 	list := func(each func(*model.AccountingJob) error) error {
-		return h.Accounting.Jobs(c.ctx, c.cred, filter, func(j *model.AccountingJob) error {
+		return recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
 			if !has(users, j.User, j.UserID, h.Users.User) || !has(groups, "", j.GroupID, h.Users.Group) {
 				return nil
 			}
@@ -100,7 +100,7 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 	return h.sendAccountingJobs(c, r, func(each func(*model.AccountingJob) error) error {
 		found := false
 		list := func(is func(*model.AccountingJob) bool) error {
-			return h.Accounting.Jobs(c.ctx, c.cred, filter, func(j *model.AccountingJob) error {
+			return recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
 				if !is(j) {
 					return nil
 				}

@@ -97,13 +97,7 @@ func made(s *model.Submitted) Result {
 func signalled(list []model.KillResult) (r Result) {
 	var ids []string
 	for _, k := range list {
-		id := strconv.FormatUint(uint64(k.ID.Step.JobID), 10)
-		switch {
-		case k.ID.ArrayTaskID.Set:
-			id += "_" + strconv.FormatUint(uint64(k.ID.ArrayTaskID.Number), 10)
-		case k.ID.HetOffset.Set:
-			id += "+" + strconv.FormatUint(uint64(k.ID.HetOffset.Number), 10)
-		}
+		id := jobName(&k)
 		if k.Code != 0 {
 			id += ":" + strconv.FormatUint(uint64(k.Code), 10)
 			if r.Number == 0 {
@@ -114,4 +108,17 @@ func signalled(list []model.KillResult) (r Result) {
 	}
 	r.Objects = strings.Join(ids, " ")
 	return r
+}
+
+// jobName returns the name of a job that was sent a signal, as "12", "12_3" or
+// "12+1".
+func jobName(k *model.KillResult) string {
+	id := strconv.FormatUint(uint64(k.ID.Step.JobID), 10)
+	switch {
+	case k.ID.ArrayTaskID.Set:
+		id += "_" + strconv.FormatUint(uint64(k.ID.ArrayTaskID.Number), 10)
+	case k.ID.HetOffset.Set:
+		id += "+" + strconv.FormatUint(uint64(k.ID.HetOffset.Number), 10)
+	}
+	return id
 }

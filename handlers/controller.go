@@ -73,6 +73,28 @@ type Controller interface {
 	// Submit queues a job. An error with Code errs.OutcomeUnknown says that it may have been queued.
 	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 
+	// UpdateJob changes what desc has set of the job that id names, as in Kill. Tasks of an array that
+	// fared differently are in the result; when none was changed, it is the error.
+	UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error)
+
+	// Requeue queues the job that id names again; its result is as UpdateJob's.
+	Requeue(ctx context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error)
+
+	// KillJobs is KillEach for all jobs that k selects. A failed job is in the result, never the error.
+	KillJobs(context.Context, model.Credential, *model.KillJobs) ([]model.KillResult, error)
+
+	// UpdateNodes changes what u has set of the nodes that it names.
+	UpdateNodes(context.Context, model.Credential, *model.NodeUpdate) error
+
+	// CreateNode makes a node from its line of the configuration.
+	CreateNode(ctx context.Context, cred model.Credential, line string) error
+
+	// DeleteNodes deletes the nodes of a host list.
+	DeleteNodes(ctx context.Context, cred model.Credential, names string) error
+
+	// Reconfigure has the controllers read their configuration again.
+	Reconfigure(context.Context, model.Credential) error
+
 	// Kill sends a signal to the job that id names, "12", a task "12_3", a part "12+1"; 9 ends it.
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
 
@@ -89,13 +111,7 @@ type Accounting interface {
 	// Stats is what the daemon counts, and what Ping says of it at the same time.
 	Stats(context.Context, model.Credential) (*model.AccountingStats, []model.Ping, error)
 
-	// Jobs gives each job that the filter lets through to each, as Controller's Nodes does with nodes;
-	// and so do those below with theirs. A record keeps after the call what it points to, not itself.
-	Jobs(context.Context, model.Credential, model.AccountingJobFilter, func(*model.AccountingJob) error) error
-	Associations(context.Context, model.Credential, model.AssocFilter, func(*model.Association) error) error
-	Accounts(context.Context, model.Credential, model.AccountFilter, func(*model.Account) error) error
-	Users(context.Context, model.Credential, model.UserFilter, func(*model.User) error) error
-	QOS(context.Context, model.Credential, model.QOSFilter, func(*model.QOS) error) error
-	Clusters(context.Context, model.Credential, model.ClusterFilter, func(*model.Cluster) error) error
-	TRES(context.Context, model.Credential, model.TRESFilter, func(*model.TRES) error) error
+	// List passes on the records that a filter selects. A record may be changed after
+	// the call that it was passed to, but not what it points to.
+	List(context.Context, model.Credential, model.Listing) error
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -42,6 +43,10 @@ type fake struct {
 	submitted   []*model.JobDesc // what was submitted
 	cancelled   []string
 	killResults []model.KillResult
+	taskResults []model.TaskResult
+	nodeUpdates []*model.NodeUpdate
+	requeueErrs map[string]error
+	killedBy    []*model.KillJobs
 	killed      [][2]uint16 // signal and flags of each of them
 	queries     []model.Query
 	creds       []model.Credential
@@ -157,6 +162,51 @@ func (f *fake) Submit(_ context.Context, cred model.Credential, desc *model.JobD
 	}
 	f.submitted = append(f.submitted, desc)
 	return &model.Submitted{StepID: model.StepID{JobID: 17, Step: model.Some[uint32](0xfffffffb)}, UserMessage: ""}, nil
+}
+
+func (f *fake) UpdateJob(_ context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error) {
+	if err := f.asked("update "+id, cred); err != nil {
+		return nil, err
+	}
+	f.submitted = append(f.submitted, desc)
+	return f.taskResults, f.submitErr
+}
+
+func (f *fake) Requeue(_ context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error) {
+	if err := f.asked(fmt.Sprintf("requeue %s %#x", id, uint32(flags)), cred); err != nil {
+		return nil, err
+	}
+	return f.taskResults, f.requeueErrs[id]
+}
+
+func (f *fake) KillJobs(_ context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
+	f.killedBy = append(f.killedBy, k)
+	return f.killResults, f.asked("kill jobs", cred)
+}
+
+func (f *fake) UpdateNodes(_ context.Context, cred model.Credential, u *model.NodeUpdate) error {
+	f.nodeUpdates = append(f.nodeUpdates, u)
+	return f.changed("update node "+u.Names, cred)
+}
+
+func (f *fake) CreateNode(_ context.Context, cred model.Credential, line string) error {
+	return f.changed("create node "+line, cred)
+}
+
+func (f *fake) DeleteNodes(_ context.Context, cred model.Credential, names string) error {
+	return f.changed("delete node "+names, cred)
+}
+
+func (f *fake) Reconfigure(_ context.Context, cred model.Credential) error {
+	return f.changed("reconfigure", cred)
+}
+
+// changed is the answer to a change.
+func (f *fake) changed(call string, cred model.Credential) error {
+	if err := f.asked(call, cred); err != nil {
+		return err
+	}
+	return f.submitErr
 }
 
 func (f *fake) Kill(_ context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/errs"
 	"schedrestd/model"
+	"schedrestd/plugin"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -32,18 +34,18 @@ func demo() *fake {
 			{Hostname: "ctl2", Mode: "backup1"},
 		},
 		partitions: []model.Partition{
-			{Name: "debug", Nodes: "n[1-2]", Flags: 1, StateUp: 3, MaxShare: 1, PriorityJobFactor: 1, PriorityTier: 1, TotalNodes: 2, TotalCPUs: 12, TRES: "cpu=12,node=2"},
+			{Name: "debug", Nodes: "n[1-2]", Flags: 1, PreemptMode: 0xfffe, CPUBind: 0x80001, StateUp: 3, MaxShare: 1, PriorityJobFactor: 1, PriorityTier: 1, TotalNodes: 2, TotalCPUs: 12, TRES: "cpu=12,node=2"},
 			{Name: "long", Nodes: "n2", StateUp: 2, MaxShare: shareForced | 4, DefMemPerCPU: 512 | model.MemPerCPU, MaxMemPerCPU: 4096, MaxTime: model.Infinite[uint32](), DefaultTime: model.Some[uint32](60),
-				OverTimeLimit: model.Some[uint16](5), CRType: 0x14, GraceTime: 30, DenyQOS: "scavenger", SuspendTime: model.Some[uint32](600), Topology: "tree"},
+				OverTimeLimit: model.Some[uint16](5), CRType: 0x14, GraceTime: 30, DenyQOS: "scavenger", SuspendTime: model.Some[uint32](600), Topology: "tree", Flags: 0x1002, PreemptMode: 0x2002},
 		},
 		nodes: []model.Node{
 			{Name: "n1", Hostname: "h\xe4mster", Address: "10.0.0.1", Port: 6818, State: model.NodeIdle | model.NodeDrain, NextState: model.NodeStateNone,
 				CPUs: 8, EffectiveCPUs: 8, Memory: 1 << 60, FreeMem: model.Some[uint64](9_007_199_254_740_993), Reason: "fan \"2\"\n", ReasonUID: 20001, ReasonTime: 1_795_000_000,
 				Owner: model.Some[uint32](20002), Features: "fast,big", BootTime: 1_794_000_000, DaemonStartTime: 1_794_000_100, Version: "24.11.5", CertFlags: 1},
-			{Name: "n2", State: model.NodeAllocated, NextState: model.NodeIdle, CPUs: 4, EffectiveCPUs: 4, AllocCPUs: 1, ReasonUID: 0xfffffffe, GPUSpec: "0-3", Topology: "s1:b1"},
+			{Name: "n2", State: model.NodeAllocated, NextState: model.NodeIdle, CPUs: 4, EffectiveCPUs: 4, AllocCPUs: 1, ReasonUID: 0xfffffffe, GPUSpec: "0-3", Topology: "s1:b1", SuspendTime: model.Some[uint32](300)},
 		},
 		jobs: []model.Job{{
-			StepID: model.StepID{JobID: 12}, Name: "häld 中文\xff", UserID: 20001, GroupID: 20002, BatchFlag: 1, State: model.JobFailed | model.JobCompleting, StateReason: 24, ExitCode: 3 << 8,
+			StepID: model.StepID{JobID: 12, SLUID: 0x7fff_ffff_0000_0401}, SubmitLine: "sbatch job.sh", ContainerType: "crun", Detailed: true, MemUpdateMargin: model.Some[uint16](5), Name: "häld 中文\xff", UserID: 20001, GroupID: 20002, BatchFlag: 1, State: model.JobFailed | model.JobCompleting, StateReason: 24, ExitCode: 3 << 8,
 			DerivedExitCode: 9, ArrayJobID: 12, ArrayTaskID: model.Some[uint32](3), ArrayTasks: "0x492", ArrayMaxTasks: 2, TimeLimit: model.Infinite[uint32](), Nice: model.NiceOffset - 5,
 			MinMemory: 512 | model.MemPerCPU, WorkDir: "/home/alice", StdOut: "out-%A_%a-%u-%%-%5j-%q", Shared: model.Some[uint16](0), Priority: 0, Partition: "debug,long", PriorityArray: []uint32{5, 7},
 			Flags: 1<<14 | 1<<41 | 1<<24, MailType: 1<<1 | 1<<4, Requeue: 1, BillableTRES: 2, NumCPUs: 2, NumNodes: 2, Nodes: "n[1-2]",
@@ -60,7 +62,7 @@ func demo() *fake {
 			{Name: "two of four flags", Flags: 0x3333_3333_3333_3333},
 		},
 		licenses: []model.License{
-			{Name: "matlab", Total: 10, InUse: 3, LastDeficit: 2, Reserved: 1},
+			{Name: "matlab", Nodes: "n1", Total: 10, InUse: 3, LastDeficit: 2, Reserved: 1},
 			{Name: "ansys@server", Total: 2, InUse: 4_294_967_295, LastDeficit: 3, Remote: true, LastConsumed: 5, LastUpdate: 1_795_000_100},
 		},
 		counts: model.ControllerStats{
@@ -71,6 +73,7 @@ func demo() *fake {
 			RPCUsers:    []model.RPCUserStats{{UserID: 0, Count: 3, Time: 10}, {UserID: 20001, Count: 1}},
 			PendingRPCs: []model.PendingRPCs{{Type: 1001, Count: 2}}, PendingHosts: []model.PendingHosts{{Type: 6009, Hosts: "n[1-2],m"}, {Type: 70000}},
 		},
+		taskResults: []model.TaskResult{{Tasks: "12_[1-2]", Code: 2021, Reason: "Job/step already completing or completed", Message: "too late"}, {Tasks: "12_3", Reason: "No error"}},
 		killResults: []model.KillResult{
 			{Code: 2021, Reason: "the job has already ended", Message: "too late", ID: model.SelectedStep{Step: model.StepID{JobID: 12}, ArrayTaskID: model.Some[uint32](3)}, RealJobID: model.Some[uint32](15), Sibling: "west"},
 			{Reason: "No error", ID: model.SelectedStep{Step: model.StepID{JobID: 12}, HetOffset: model.Some[uint32](1)}},
@@ -105,7 +108,8 @@ var requestID = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 const submission = `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
 
-// golden is a request whose answer is kept, for every version.
+// golden is a request whose answer is kept, for every version. Endpoints without
+// one are asked without parameters and body.
 type golden struct{ name, method, url, body string }
 
 var goldens = []golden{
@@ -123,6 +127,13 @@ var goldens = []golden{
 	{"shares", "GET", "/sched/VERSION/shares", ""},
 	{"diag", "GET", "/sched/VERSION/diag", ""},
 	{"submit", "POST", "/sched/VERSION/job/submit", submission},
+	{"update-job", "POST", "/slurm/VERSION/job/12", `{"comment": "c", "hold": false, "colour": "red"}`},
+	{"cancel-jobs", "DELETE", "/slurm/VERSION/jobs", `{"jobs": ["12", "13"], "signal": "USR1"}`},
+	{"requeue", "GET", "/sched/VERSION/job/12/requeue?Hold=true", ""},
+	{"requeue-jobs", "POST", "/slurm/VERSION/jobs/requeue", `{"jobs": ["12", "13"], "flags": ["Incomplete"]}`},
+	{"update-node", "POST", "/slurm/VERSION/node/n2", `{"state": ["DRAIN"], "reason": "fan"}`},
+	{"update-nodes", "POST", "/slurm/VERSION/nodes", `{"name": ["n1", "n2"], "weight": 5}`},
+	{"new-node", "POST", "/sched/VERSION/new/node", `{"node_conf": "NodeName=d1 State=CLOUD"}`},
 	{"cancel", "DELETE", "/sched/VERSION/job/12", ""},
 	{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},
 	{"accounting-diag", "GET", "/scheddb/VERSION/diag", ""},
@@ -150,6 +161,45 @@ var goldens = []golden{
 	{"bad-parameters", "GET", "/sched/VERSION/nodes?flags=NOPE&update_time=yesterday&colour=red", ""},
 }
 
+// named are parts of paths in goldens.
+var named = strings.NewReplacer("{job_id}", "12", "{node_name}", "n2", "{partition_name}", "long", "{reservation_name}", "weekly",
+	"{account_name}", "lab", "{name}", "bob", "{qos}", "fast", "{cluster_name}", "demo", "{id}", "k")
+
+// allGoldens returns goldens, and one for each endpoint that none of them asks.
+func allGoldens(t *testing.T) []golden {
+	list := slices.Clone(goldens)
+	asked := askedBy(t, goldens)
+	for _, e := range api.Endpoints {
+		if !asked[e] {
+			url := "/" + e.Segment(schema.Slurm) + "/VERSION/" + named.Replace(strings.TrimSuffix(e.Path, "/"))
+			list = append(list, golden{e.Segment(schema.Sched) + "-" + strings.ReplaceAll(e.ID, "_", "-"), e.Method, url, ""})
+		}
+	}
+	return list
+}
+
+// askedBy returns the endpoints that some goldens ask.
+func askedBy(t *testing.T, list []golden) map[*api.Endpoint]bool {
+	t.Helper()
+	cfg := config(demo())
+	cfg.Parsers, cfg.Content = plugin.AllParsers(), plugin.Controller|plugin.Accounting
+	h := &handler{Config: cfg}
+	rt := newRouter(h.routes(), h.pages(), cfg)
+	asked := map[*api.Endpoint]bool{}
+	for _, g := range list {
+		for _, v := range api.Versions {
+			r, err := http.NewRequest(g.method, g.path(v), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m := rt.find(r); m.route != nil {
+				asked[m.route.Endpoint] = true
+			}
+		}
+	}
+	return asked
+}
+
 func (g golden) path(v schema.Version) string {
 	return strings.Replace(g.url, "VERSION", v.String(), 1)
 }
@@ -157,7 +207,7 @@ func (g golden) path(v schema.Version) string {
 // TestGolden holds the body of each endpoint in each version against testdata/golden, where a
 // person can read it. Run with -update after a change that is meant.
 func TestGolden(t *testing.T) {
-	for _, tt := range goldens {
+	for _, tt := range allGoldens(t) {
 		for _, v := range api.Versions {
 			name := tt.name + "-" + v.String()
 			t.Run(name, func(t *testing.T) {

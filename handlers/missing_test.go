@@ -30,7 +30,7 @@ func TestMissing(t *testing.T) {
 		{"scheddb/VERSION/job/nine", "jobs", 404, "Not Found", 0, 0}, // no number of a job at all
 	}
 	for _, tt := range tests {
-		for _, version := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43"} {
+		for _, version := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"} {
 			path := "/" + strings.Replace(tt.path, "VERSION", version, 1)
 			slurm := strings.Replace(path, "sched", "slurm", 1)
 			f := demo()

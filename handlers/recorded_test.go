@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"schedrestd/model"
@@ -21,8 +22,9 @@ type recorded struct {
 }
 
 // listed gives those of list that want lets through, as they are only while each has them.
-func listed[T any](a accounts, call string, cred model.Credential, filter any, list []T, want func(*T) bool, each func(*T) error) error {
-	a.recorded.filters = append(a.recorded.filters, filter)
+func listed[T any](a accounts, call string, cred model.Credential, l model.Listing, list []T, want func(*T) bool) error {
+	each := l.Each.(func(*T) error)
+	a.recorded.filters = append(a.recorded.filters, l.Filter)
 	if err := a.asked(call, cred); err != nil {
 		return err
 	}
@@ -45,44 +47,37 @@ func listed[T any](a accounts, call string, cred model.Credential, filter any, l
 
 func oneOf(names []string, name string) bool { return names == nil || slices.Contains(names, name) }
 
-func (a accounts) Jobs(_ context.Context, cred model.Credential, f model.AccountingJobFilter, each func(*model.AccountingJob) error) error {
-	return listed(a, "recorded jobs", cred, f, a.recorded.jobs, func(j *model.AccountingJob) bool {
-		return (len(f.Steps) == 0 || f.Steps[0].Step.JobID == j.JobID) && oneOf(f.Clusters, j.Cluster)
-	}, each)
-}
-
-func (a accounts) Associations(_ context.Context, cred model.Credential, f model.AssocFilter, each func(*model.Association) error) error {
-	return listed(a, "associations", cred, f, a.recorded.associations, func(r *model.Association) bool { return oneOf(f.Users, r.User) }, each)
-}
-
-func (a accounts) Accounts(_ context.Context, cred model.Credential, f model.AccountFilter, each func(*model.Account) error) error {
-	return listed(a, "accounts", cred, f, a.recorded.accounts, func(r *model.Account) bool {
-		if f.Flags&model.AccountWithAssocs == 0 {
-			r.Associations = nil
-		}
-		return oneOf(f.Assoc.Accounts, r.Name)
-	}, each)
-}
-
-func (a accounts) Users(_ context.Context, cred model.Credential, f model.UserFilter, each func(*model.User) error) error {
-	return listed(a, "users", cred, f, a.recorded.users, func(u *model.User) bool {
-		if !f.WithAssocs { // a user's defaults are those of his associations
-			u.Associations, u.DefaultAccount = nil, ""
-		}
-		return oneOf(f.Assoc.Users, u.Name)
-	}, each)
-}
-
-func (a accounts) QOS(_ context.Context, cred model.Credential, f model.QOSFilter, each func(*model.QOS) error) error {
-	return listed(a, "qos", cred, f, a.recorded.qos, func(q *model.QOS) bool { return oneOf(f.Names, q.Name) }, each)
-}
-
-func (a accounts) Clusters(_ context.Context, cred model.Credential, f model.ClusterFilter, each func(*model.Cluster) error) error {
-	return listed(a, "clusters", cred, f, a.recorded.clusters, func(c *model.Cluster) bool { return oneOf(f.Names, c.Name) }, each)
-}
-
-func (a accounts) TRES(_ context.Context, cred model.Credential, f model.TRESFilter, each func(*model.TRES) error) error {
-	return listed(a, "tres", cred, f, a.recorded.tres, func(*model.TRES) bool { return true }, each)
+// List narrows a list by name alone.
+func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing) error {
+	switch f := l.Filter.(type) {
+	case model.AccountingJobFilter:
+		return listed(a, "recorded jobs", cred, l, a.recorded.jobs, func(j *model.AccountingJob) bool {
+			return (len(f.Steps) == 0 || f.Steps[0].Step.JobID == j.JobID) && oneOf(f.Clusters, j.Cluster)
+		})
+	case model.AssocFilter:
+		return listed(a, "associations", cred, l, a.recorded.associations, func(r *model.Association) bool { return oneOf(f.Users, r.User) })
+	case model.AccountFilter:
+		return listed(a, "accounts", cred, l, a.recorded.accounts, func(r *model.Account) bool {
+			if f.Flags&model.AccountWithAssocs == 0 {
+				r.Associations = nil
+			}
+			return oneOf(f.Assoc.Accounts, r.Name)
+		})
+	case model.UserFilter:
+		return listed(a, "users", cred, l, a.recorded.users, func(u *model.User) bool {
+			if !f.WithAssocs { // a user's defaults are those of their associations
+				u.Associations, u.DefaultAccount = nil, ""
+			}
+			return oneOf(f.Assoc.Users, u.Name)
+		})
+	case model.QOSFilter:
+		return listed(a, "qos", cred, l, a.recorded.qos, func(q *model.QOS) bool { return oneOf(f.Names, q.Name) })
+	case model.ClusterFilter:
+		return listed(a, "clusters", cred, l, a.recorded.clusters, func(c *model.Cluster) bool { return oneOf(f.Names, c.Name) })
+	case model.TRESFilter:
+		return listed(a, "tres", cred, l, a.recorded.tres, func(*model.TRES) bool { return true })
+	}
+	panic(fmt.Sprintf("no records for %T", l.Filter))
 }
 
 // demoRecorded has one of everything that is shown in its own way.
@@ -108,6 +103,6 @@ func demoRecorded() recorded {
 			StdOut: "out-%A_%a-%u-%x", WorkDir: "/home/alice", DerivedExitText: "it failed", SubmitLine: "sbatch x", RestartCnt: 1, SegmentSize: 2, ReservationReq: "r1,r2",
 			Steps: []model.AccountingStep{{Name: "batch", StepID: model.StepID{JobID: 12, Step: some(0xfffffffb)}, Nodes: "n[1-2]", NodeCount: 1, NumTasks: 1, State: model.JobFailed, TaskDist: 0x112, CPUFreqGov: 0x84000000, TimeLimit: none, ReqUserID: 0xffffffff,
 				StdErr: "err-%j", TRESAlloc: "1=1", Stats: model.StepStats{CPUFreq: 2000.5, ConsumedEnergy: model.Some[uint64](7), In: model.StepUsage{Average: "2=5", Max: "1=0,2=9", MaxNode: "1=0,2=1", MaxTask: "1=0,2=3", Total: "2=10"}}}}},
-			{JobID: 13, Name: "waits", Cluster: "demo", UserID: 20002, ReqUserID: 0xffffffff, ReqMem: 100, Priority: some(1)}},
+			{JobID: 13, DBIndex: 1<<63 | 33, SLUID: 1<<63 | 32, Exclusive: "NODE", Oversubscribe: "NO", Name: "waits", Cluster: "demo", UserID: 20002, ReqUserID: 0xffffffff, ReqMem: 100, Priority: some(1)}},
 	}
 }

@@ -73,8 +73,8 @@ func refused(number int) (field string) {
 
 // aboutJob adds to a controller's refusal of a job which field it is about. Our
 // controller says it in words, "tasks: 0 is out of range", which then stand
-// alone; of Slurm's there is a number.
-func (c *call) aboutJob(err error, d *model.JobDesc) error {
+// alone; of Slurm's there is a number. at is where the job stands in the body.
+func (c *call) aboutJob(err error, d *model.JobDesc, at string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {
 		return err
@@ -85,15 +85,15 @@ func (c *call) aboutJob(err error, d *model.JobDesc) error {
 	field := refused(e.Number)
 	switch {
 	case slices.ContainsFunc(api.JobDesc.Shape(c.view).Fields, isField):
-		told.Message, told.Source = e.Detail, "#/job/"+named
+		told.Message, told.Source = e.Detail, at+named
 	case e.Kind != errs.Invalid && e.Kind != errs.Denied:
 		return err
 	case field == "", field == "time_limit" && d.Deadline != 0: // Slurm has one number for both
-		told.Source = "#/job"
+		told.Source = strings.TrimSuffix(at, "/")
 	case field == "memory_per_node" && d.MinMemory.Number&model.MemPerCPU != 0:
-		told.Source = "#/job/memory_per_cpu"
+		told.Source = at + "memory_per_cpu"
 	default:
-		told.Source = "#/job/" + field
+		told.Source = at + field
 	}
 	return &told
 }

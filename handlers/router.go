@@ -140,7 +140,7 @@ func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) 
 				continue
 			}
 			m.allow = append(m.allow, p.Method)
-			if p.Method == r.Method || p.Method == http.MethodGet && r.Method == http.MethodHead {
+			if p.Method == r.Method || p.Method == http.MethodGet && r.Method == http.MethodHead && !p.Changes {
 				m.route, m.params = &p.route, params
 			}
 		}

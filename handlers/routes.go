@@ -27,6 +27,15 @@ func (h *handler) routes() []route {
 			on(api.DeleteJob, h.deleteJob),
 			on(api.OldDeleteJob, h.oldDeleteJob),
 			on(api.PostJobSubmit, h.postJobSubmit),
+			on(api.PostJob, h.postJob),
+			on(api.GetJobRequeue, h.getJobRequeue),
+			on(api.PostJobsRequeue, h.postJobsRequeue),
+			on(api.DeleteJobs, h.deleteJobs),
+			on(api.PostNode, h.postNode),
+			on(api.PostNodes, h.postNodes),
+			on(api.DeleteNode, h.deleteNode),
+			on(api.PostNewNode, h.postNewNode),
+			on(api.GetReconfigure, h.getReconfigure),
 		)
 	}
 	if h.Content.Has(plugin.Accounting) && h.Accounting != nil {

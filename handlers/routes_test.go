@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"net/http"
 	"testing"
 
 	"schedrestd/api"
@@ -31,24 +30,9 @@ func TestRoutes(t *testing.T) {
 
 // TestGoldensAreComplete: every endpoint has a golden body.
 func TestGoldensAreComplete(t *testing.T) {
-	cfg := config(demo())
-	cfg.Parsers, cfg.Content = plugin.AllParsers(), plugin.Controller|plugin.Accounting
-	h := &handler{Config: cfg}
-	rt := newRouter(h.routes(), h.pages(), cfg)
-	shown := map[*api.Endpoint]bool{}
-	for _, g := range goldens {
-		for _, v := range api.Versions {
-			r, err := http.NewRequest(g.method, g.path(v), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if m := rt.find(r); m.route != nil {
-				shown[m.route.Endpoint] = true
-			}
-		}
-	}
+	asked := askedBy(t, allGoldens(t))
 	for _, e := range api.Endpoints {
-		if !shown[e] {
+		if !asked[e] {
 			t.Errorf("%s %s has no golden", e.Method, e.Path)
 		}
 	}

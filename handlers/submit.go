@@ -25,13 +25,13 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	if desc.Script == "" && desc.Container == "" {
 		return errs.New(errs.Invalid, "there is no script").WithSource("#/job/script")
 	}
-	if err := resolve(c, desc); err != nil {
+	if err := resolve(c, desc, "#/job/"); err != nil {
 		return err
 	}
-	dropTokens(c, desc)
+	dropTokens(c, desc, "#/job/")
 	submitted, err := change(c, "", func() (*model.Submitted, error) { return h.Controller.Submit(c.ctx, c.cred, desc) }, made)
 	if err != nil {
-		return c.aboutJob(err, desc)
+		return c.aboutJob(err, desc, "#/job/")
 	}
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }
@@ -39,7 +39,7 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 // resolve puts numbers in the place of the user's and the group's name. The name
 // of the user who asks needs none: the controller knows its own number for it,
 // whatever this host says.
-func resolve(c *call, d *model.JobDesc) error {
+func resolve(c *call, d *model.JobDesc, at string) error {
 	if d.UserName != "" && d.UserName == c.asUser() {
 		d.UserName = ""
 	}
@@ -56,7 +56,7 @@ func resolve(c *call, d *model.JobDesc) error {
 		if *n.name == "" {
 			continue
 		}
-		missing := errs.New(errs.Invalid, "the gateway's host has no %s %q", n.what, schema.Shorten(*n.name)).WithSource("#/job/" + n.what + "_id")
+		missing := errs.New(errs.Invalid, "the gateway's host has no %s %q", n.what, schema.Shorten(*n.name)).WithSource(at + n.what + "_id")
 		missing.Number = n.error
 		if c.h.Resolver == nil {
 			return missing
@@ -75,13 +75,13 @@ func resolve(c *call, d *model.JobDesc) error {
 
 // dropTokens takes tokens out of a job's environment, in either spelling, and the one that was sent whatever its
 // name: jobs of others on the node, and core files, would show them long after.
-func dropTokens(c *call, desc *model.JobDesc) {
+func dropTokens(c *call, desc *model.JobDesc, at string) {
 	before := len(desc.Environment)
 	desc.Environment = slices.DeleteFunc(desc.Environment, func(v string) bool {
 		return strings.HasPrefix(v, "SCHED_JWT=") || strings.HasPrefix(v, "SLURM_JWT=") ||
 			c.cred.Token != "" && strings.Contains(v, c.cred.Token)
 	})
 	if len(desc.Environment) < before {
-		c.warnings = append(c.warnings, api.Warning{Description: "tokens are not passed on to jobs: left out", Source: "#/job/environment/"})
+		c.warnings = append(c.warnings, api.Warning{Description: "tokens are not passed on to jobs: left out", Source: at + "environment/"})
 	}
 }

@@ -19,7 +19,7 @@ func TestAccountingLists(t *testing.T) {
 		a := l.ask("GET", fmt.Sprintf("/scheddb/%s/job/%d", version, id), "")
 		return a.status == 200 && a.get("jobs", 0, "state", "current", 0) == "FAILED"
 	})
-	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43"} {
+	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"} {
 		for _, segment := range []string{"scheddb", "slurmdb"} {
 			ask := func(path string) answer { return l.ask("GET", "/"+segment+"/"+v+"/"+path, "") }
 			for _, path := range []string{fmt.Sprintf("job/%d", id), "jobs", "jobs?users=" + l.Owner, fmt.Sprintf("jobs?job_name=kept&step=%d&state=FAILED&show_duplicates=true", id)} {

@@ -32,12 +32,12 @@ func TestPrefixes(t *testing.T) {
 		{args: []string{"-a", "jwt", "-d", "v0.0.41", "-s", "schedctld"},
 			want: map[string]int{"/sched/v0.0.41/ping": 200, "/sched/v0.0.43/ping": 404, "/scheddb/v0.0.41/diag": 404}},
 		{args: []string{"-d", "latest", "-s", "scheddb"},
-			want: map[string]int{"/scheddb/v0.0.43/diag": 200, "/scheddb/v0.0.42/diag": 404, "/sched/v0.0.43/ping": 404}},
+			want: map[string]int{"/scheddb/v0.0.45/diag": 200, "/scheddb/v0.0.44/diag": 404, "/sched/v0.0.45/ping": 404}},
 		{args: []string{"-d", "data_parser/latest+fast"},
-			want: map[string]int{"/scheddb/v0.0.43/diag": 200, "/sched/v0.0.43/ping": 200, "/sched/v0.0.42/ping": 404}},
+			want: map[string]int{"/scheddb/v0.0.45/diag": 200, "/sched/v0.0.45/ping": 200, "/sched/v0.0.44/ping": 404}},
 		{env: []string{"SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.40,v0.0.42", "SLURMRESTD_OPENAPI_PLUGINS=slurmctld", "SLURMRESTD_AUTH_TYPES=rest_auth/jwt"},
 			want: map[string]int{"/sched/v0.0.40/ping": 200, "/sched/v0.0.41/ping": 404, "/sched/v0.0.42/ping": 200, "/scheddb/v0.0.42/diag": 404}},
-		{want: map[string]int{"/sched/v0.0.40/ping": 200, "/sched/v0.0.41/ping": 200, "/sched/v0.0.42/ping": 200, "/sched/v0.0.43/ping": 200, "/scheddb/v0.0.40/diag": 200}},
+		{want: map[string]int{"/sched/v0.0.40/ping": 200, "/sched/v0.0.41/ping": 200, "/sched/v0.0.42/ping": 200, "/sched/v0.0.43/ping": 200, "/sched/v0.0.44/ping": 200, "/sched/v0.0.45/ping": 200, "/scheddb/v0.0.40/diag": 200}},
 	} {
 		address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 		g := l.gate(t, tt.env, append(tt.args, address)...)

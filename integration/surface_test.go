@@ -11,7 +11,7 @@ import (
 // Every endpoint in every version, with and without a trailing slash, as a user first meets them.
 func TestSurface(t *testing.T) {
 	l := newLab(t)
-	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43"} {
+	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"} {
 		for _, slash := range []string{"", "/"} {
 			t.Run(v+slash, func(t *testing.T) {
 				l := &lab{Site: l.Site, t: t, url: l.url, work: l.work, userToken: l.userToken}

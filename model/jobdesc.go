@@ -36,6 +36,7 @@ type JobDesc struct {
 	CPUFreqGov          Opt[uint32]
 	Partition           string
 	Priority            Opt[uint32]
+	Release             bool // a change gives the job its usual priority back; does not travel
 	Dependency          string
 	Account             string
 	AdminComment        string

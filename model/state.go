@@ -84,6 +84,7 @@ const (
 	JobResvDelHold  JobState = 0x200000
 	JobSignaling    JobState = 0x400000
 	JobStageOut     JobState = 0x800000
+	JobExpediting   JobState = 0x1000000
 )
 
 // Two of a job's flags (Job.Flags), which stand for different runs.

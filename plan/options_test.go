@@ -69,7 +69,7 @@ func TestOptions(t *testing.T) {
 		{name: "connections", env: "SCHEDRESTD_MAX_CONNECTIONS=8", got: func(c *ipc.WholePlan) any { return int(c.Connections) }, want: 8},
 		{name: "connections, flag first", env: "SCHEDRESTD_MAX_CONNECTIONS=8", args: "--max-connections 9", got: func(c *ipc.WholePlan) any { return int(c.Connections) }, want: 9},
 
-		{name: "parsers", args: "-d latest+fast,data_parser/v0.0.40", got: parsersOf, want: []ipc.Parser{{Version: 40}, {Version: 43, Flags: 1}}},
+		{name: "parsers", args: "-d latest+fast,data_parser/v0.0.40", got: parsersOf, want: []ipc.Parser{{Version: 40}, {Version: 45, Flags: 1}}},
 		{name: "parsers, joined", args: "-d v0.0.41 -d v0.0.42", got: parsersOf, want: []ipc.Parser{{Version: 41}, {Version: 42}}},
 		{name: "parsers, variable", env: "SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.41", got: parsersOf, want: []ipc.Parser{{Version: 41}}},
 		{name: "parsers, flag first", env: "SCHEDRESTD_DATA_PARSER_PLUGINS=v9", args: "-d v0.0.42", got: parsersOf, want: []ipc.Parser{{Version: 42}}},

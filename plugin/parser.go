@@ -70,6 +70,8 @@ var Parsers = []Parser{
 	{41, Fast | PreferRefs},
 	{42, Fast | MinimizeRefs | InlineEnums},
 	{43, Fast | MinimizeRefs},
+	{44, Fast | MinimizeRefs},
+	{45, Fast | MinimizeRefs},
 }
 
 // AllParsers is every version without flags: the default of -d.

@@ -62,7 +62,7 @@ func read(t *testing.T, o Options) *openapi3.T {
 // TestDocument: whatever it is made for, it is sound, and the same each time.
 func TestDocument(t *testing.T) {
 	for _, names := range []api.Names{api.NamesSched, api.NamesSlurm, api.NamesBoth} {
-		for _, versions := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.40,v0.0.41,v0.0.42,v0.0.43",
+		for _, versions := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45", "v0.0.40,v0.0.41,v0.0.42,v0.0.43,v0.0.44,v0.0.45",
 			"v0.0.41+prefer_refs", "v0.0.42+minimize_refs", "v0.0.42+inline_enums", "v0.0.43+minimize_refs,v0.0.42+inline_enums+minimize_refs"} {
 			o := everything()
 			o.Names, o.Parsers = names, parsers(t, versions)

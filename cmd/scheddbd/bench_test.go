@@ -77,7 +77,7 @@ func startCluster(b *testing.B, n, text int) *cluster {
 	port, _, _ := strings.Cut(rest, "\n")
 	c.address = net.JoinHostPort("127.0.0.1", port)
 	b.Logf("first answer after %v", elapsed(func() {
-		for c.client().Jobs(context.Background(), c.token(b, 0), model.AccountingJobFilter{Names: []string{"none"}}, nil) != nil {
+		for client.Records[model.AccountingJob](context.Background(), c.client(), c.token(b, 0), model.AccountingJobFilter{Names: []string{"none"}}, nil) != nil {
 			time.Sleep(10 * time.Millisecond) // it converts the database
 		}
 	}))
@@ -215,7 +215,7 @@ func BenchmarkFind(b *testing.B) {
 			for b.Loop() {
 				found := 0
 				took = append(took, elapsed(func() {
-					if err := accounting.Jobs(context.Background(), cred, tt.filter, func(*model.AccountingJob) error { found++; return nil }); err != nil {
+					if err := client.Records(context.Background(), accounting, cred, tt.filter, func(*model.AccountingJob) error { found++; return nil }); err != nil {
 						b.Fatal(err)
 					}
 				}))
@@ -257,7 +257,7 @@ func (c *cluster) healthy(b *testing.B) {
 		took = append(took, elapsed(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
-			if err := accounting.Jobs(ctx, cred, filter, func(*model.AccountingJob) error { return nil }); err != nil {
+			if err := client.Records(ctx, accounting, cred, filter, func(*model.AccountingJob) error { return nil }); err != nil {
 				failed++
 				b.Log(err)
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 // versions are those of the API.
-var versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43"}
+var versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
 
 // backend is a cluster behind the gateway, as one of its users knows it.
 type backend struct {

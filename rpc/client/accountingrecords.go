@@ -2,61 +2,40 @@ package client
 
 import (
 	"context"
+	"fmt"
 
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
 
-// Jobs gives each job that filter lets through to each, one at a time; a job is valid during
-// the call only. An error of each ends it and is returned as it is. The daemon is not held by
-// who takes his time: its answer is here before the first call. So it is in all that follow.
-func (a *Accounting) Jobs(ctx context.Context, cred model.Credential, filter model.AccountingJobFilter, each func(*model.AccountingJob) error) error {
-	var answer message.AccountingJobs
-	q := question{message.AccountingGetJobs, &message.GetAccountingJobs{AccountingJobFilter: filter}, message.AccountingGotJobs}
-	return list(ctx, a, cred, q, &answer, &answer.Listed, each)
+// List asks for records. No slow reader holds the daemon: its whole answer is here
+// before the first record is passed on.
+func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Listing) error {
+	switch f := l.Filter.(type) {
+	case model.AccountFilter:
+		return list(ctx, a, cred, question{message.AccountingGetAccounts, &message.GetAccounts{AccountFilter: f}, message.AccountingGotAccounts}, new(message.Accounts), l)
+	case model.AccountingJobFilter:
+		return list(ctx, a, cred, question{message.AccountingGetJobs, &message.GetAccountingJobs{AccountingJobFilter: f}, message.AccountingGotJobs}, new(message.AccountingJobs), l)
+	case model.AssocFilter:
+		return list(ctx, a, cred, question{message.AccountingGetAssocs, &message.GetAssociations{AssocFilter: f}, message.AccountingGotAssocs}, new(message.Associations), l)
+	case model.ClusterFilter:
+		return list(ctx, a, cred, question{message.AccountingGetClusters, &message.GetClusters{ClusterFilter: f}, message.AccountingGotClusters}, new(message.Clusters), l)
+	case model.QOSFilter:
+		return list(ctx, a, cred, question{message.AccountingGetQOS, &message.GetQOS{QOSFilter: f}, message.AccountingGotQOS}, new(message.QOSList), l)
+	case model.TRESFilter:
+		return list(ctx, a, cred, question{message.AccountingGetTRES, &message.GetTRES{TRESFilter: f}, message.AccountingGotTRES}, new(message.TRESList), l)
+	case model.UserFilter:
+		return list(ctx, a, cred, question{message.AccountingGetUsers, &message.GetUsers{UserFilter: f}, message.AccountingGotUsers}, new(message.Users), l)
+	case model.WCKeyFilter:
+		return list(ctx, a, cred, question{message.AccountingGetWCKeys, &message.GetWCKeys{WCKeyFilter: f}, message.AccountingGotWCKeys}, new(message.WCKeys), l)
+	}
+	return fmt.Errorf("list records: no request for %T", l.Filter)
 }
 
-// Associations gives each association to each, as Jobs does.
-func (a *Accounting) Associations(ctx context.Context, cred model.Credential, filter model.AssocFilter, each func(*model.Association) error) error {
-	var answer message.Associations
-	q := question{message.AccountingGetAssocs, &message.GetAssociations{AssocFilter: filter}, message.AccountingGotAssocs}
-	return list(ctx, a, cred, q, &answer, &answer.Listed, each)
-}
-
-// Accounts gives each account to each, as Jobs does.
-func (a *Accounting) Accounts(ctx context.Context, cred model.Credential, filter model.AccountFilter, each func(*model.Account) error) error {
-	var answer message.Accounts
-	q := question{message.AccountingGetAccounts, &message.GetAccounts{AccountFilter: filter}, message.AccountingGotAccounts}
-	return list(ctx, a, cred, q, &answer, &answer.Listed, each)
-}
-
-// Users gives each user to each, as Jobs does.
-func (a *Accounting) Users(ctx context.Context, cred model.Credential, filter model.UserFilter, each func(*model.User) error) error {
-	var answer message.Users
-	q := question{message.AccountingGetUsers, &message.GetUsers{UserFilter: filter}, message.AccountingGotUsers}
-	return list(ctx, a, cred, q, &answer, &answer.Listed, each)
-}
-
-// QOS gives each quality of service to each, as Jobs does.
-func (a *Accounting) QOS(ctx context.Context, cred model.Credential, filter model.QOSFilter, each func(*model.QOS) error) error {
-	var answer message.QOSList
-	q := question{message.AccountingGetQOS, &message.GetQOS{QOSFilter: filter}, message.AccountingGotQOS}
-	return list(ctx, a, cred, q, &answer, &answer.Listed, each)
-}
-
-// Clusters gives each cluster to each, as Jobs does.
-func (a *Accounting) Clusters(ctx context.Context, cred model.Credential, filter model.ClusterFilter, each func(*model.Cluster) error) error {
-	var answer message.Clusters
-	q := question{message.AccountingGetClusters, &message.GetClusters{ClusterFilter: filter}, message.AccountingGotClusters}
-	return list(ctx, a, cred, q, &answer, &answer.Listed, each)
-}
-
-// TRES gives each trackable resource to each, as Jobs does.
-func (a *Accounting) TRES(ctx context.Context, cred model.Credential, filter model.TRESFilter, each func(*model.TRES) error) error {
-	var answer message.TRESList
-	q := question{message.AccountingGetTRES, &message.GetTRES{TRESFilter: filter}, message.AccountingGotTRES}
-	return list(ctx, a, cred, q, &answer, &answer.Listed, each)
+// Records is List for a caller that knows the type of the records.
+func Records[T any](ctx context.Context, a *Accounting, cred model.Credential, filter model.Filter[T], each func(*T) error) error {
+	return a.List(ctx, cred, model.List(filter, each))
 }
 
 // question is a message for the accounting daemon, and the type of its answer.
@@ -66,10 +45,15 @@ type question struct {
 	want message.Type
 }
 
-// list asks for records, and hands them on when the session is over: another daemon is asked
-// only as long as nobody has been given any. Listed is the part of answer with the records.
-func list[T any](ctx context.Context, a *Accounting, cred model.Credential, q question,
-	answer message.Body, listed *message.Listed[T], each func(*T) error) error {
+// answerOf is the body of an answer with records.
+type answerOf[T any] interface {
+	message.Body
+	List() *message.Listed[T]
+}
+
+// list asks for records and passes them on after the session ended. It asks
+// another daemon only before the first record was passed on.
+func list[T any](ctx context.Context, a *Accounting, cred model.Credential, q question, answer answerOf[T], l model.Listing) error {
 	room := a.room(cred)
 	if err := a.expect(ctx, room, q.kind); err != nil {
 		return err
@@ -91,7 +75,8 @@ func list[T any](ctx context.Context, a *Accounting, cred model.Credential, q qu
 	a.usual.note(q.kind, got, a.now())
 	got.follow(ctx)
 	defer got.release()
-	listed.Records.Each = pass(each)
+	listed := answer.List()
+	listed.Records.Each = pass(l.Each.(func(*T) error))
 	if err := got.decode(answer); err != nil {
 		return a.bad(err)
 	}

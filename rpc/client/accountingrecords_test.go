@@ -75,7 +75,7 @@ func TestAccountingRecords(t *testing.T) {
 			ask  func() error
 		}{
 			{"jobs", func() error {
-				return a.Jobs(ctx, ann, model.AccountingJobFilter{Names: want}, func(j *model.AccountingJob) error {
+				return client.Records(ctx, a, ann, model.AccountingJobFilter{Names: want}, func(j *model.AccountingJob) error {
 					if len(j.Steps) != 1 || j.Steps[0].Name != "batch" {
 						t.Errorf("steps %+v", j.Steps)
 					}
@@ -84,23 +84,23 @@ func TestAccountingRecords(t *testing.T) {
 				})
 			}},
 			{"associations", func() error {
-				return a.Associations(ctx, ann, model.AssocFilter{Users: want}, collect(&got, func(a *model.Association) string { return a.User }))
+				return client.Records(ctx, a, ann, model.AssocFilter{Users: want}, collect(&got, func(a *model.Association) string { return a.User }))
 			}},
 			{"accounts", func() error {
-				return a.Accounts(ctx, ann, model.AccountFilter{Assoc: model.AssocFilter{Accounts: want}, Flags: model.AccountWithAssocs},
+				return client.Records(ctx, a, ann, model.AccountFilter{Assoc: model.AssocFilter{Accounts: want}, Flags: model.AccountWithAssocs},
 					collect(&got, func(a *model.Account) string { return a.Name }))
 			}},
 			{"users", func() error {
-				return a.Users(ctx, ann, model.UserFilter{Assoc: model.AssocFilter{Users: want}}, collect(&got, func(u *model.User) string { return u.Name }))
+				return client.Records(ctx, a, ann, model.UserFilter{Assoc: model.AssocFilter{Users: want}}, collect(&got, func(u *model.User) string { return u.Name }))
 			}},
 			{"qos", func() error {
-				return a.QOS(ctx, ann, model.QOSFilter{Names: want}, collect(&got, func(q *model.QOS) string { return q.Name }))
+				return client.Records(ctx, a, ann, model.QOSFilter{Names: want}, collect(&got, func(q *model.QOS) string { return q.Name }))
 			}},
 			{"clusters", func() error {
-				return a.Clusters(ctx, ann, model.ClusterFilter{Names: want}, collect(&got, func(c *model.Cluster) string { return c.Name }))
+				return client.Records(ctx, a, ann, model.ClusterFilter{Names: want}, collect(&got, func(c *model.Cluster) string { return c.Name }))
 			}},
 			{"tres", func() error {
-				return a.TRES(ctx, ann, model.TRESFilter{Types: want}, collect(&got, func(r *model.TRES) string { return r.Type }))
+				return client.Records(ctx, a, ann, model.TRESFilter{Types: want}, collect(&got, func(r *model.TRES) string { return r.Type }))
 			}},
 		}
 		for _, tt := range tests {
@@ -109,10 +109,10 @@ func TestAccountingRecords(t *testing.T) {
 				t.Errorf("%s, %s: %q, %v", v.Release(), tt.name, got, err)
 			}
 		}
-		if err := a.Jobs(ctx, ann, model.AccountingJobFilter{States: []string{"0"}}, nil); errs.KindOf(err) != errs.Denied {
+		if err := client.Records(ctx, a, ann, model.AccountingJobFilter{States: []string{"0"}}, (func(*model.AccountingJob) error)(nil)); errs.KindOf(err) != errs.Denied {
 			t.Errorf("%s, jobs, denied: %v", v.Release(), err)
 		}
-		if err := a.TRES(ctx, model.Credential{Token: "forged"}, model.TRESFilter{}, nil); errs.KindOf(err) != errs.Unauthenticated {
+		if err := client.Records(ctx, a, model.Credential{Token: "forged"}, model.TRESFilter{}, (func(*model.TRES) error)(nil)); errs.KindOf(err) != errs.Unauthenticated {
 			t.Errorf("%s, tres, forged: %v", v.Release(), err)
 		}
 	}
@@ -153,7 +153,7 @@ func TestAccountingRecordsOnce(t *testing.T) {
 			backup.Name = "bak"
 			a := client.NewAccounting(client.Config{Accounting: []client.Address{primary, backup}})
 			received := 0
-			err := a.TRES(context.Background(), ann, model.TRESFilter{}, func(*model.TRES) error { received++; return tt.each })
+			err := client.Records(context.Background(), a, ann, model.TRESFilter{}, func(*model.TRES) error { received++; return tt.each })
 			if tt.each != nil && err != tt.each || tt.each == nil && errs.KindOf(err) != tt.kind {
 				t.Errorf("got %v", err)
 			}

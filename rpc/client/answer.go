@@ -13,6 +13,12 @@ import (
 
 // query is do, then read: one request whose answer is of type want.
 func (c *Client) query(ctx context.Context, cred model.Credential, r request, want message.Type, body message.Body) error {
+	return c.answerTo(ctx, cred, r, func(answer *reply) error { return c.daemons.read(answer, want, body) })
+}
+
+// answerTo makes one request and has read judge its answer. An answer to a
+// change that can't be understood leaves its outcome unknown.
+func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request, read func(*reply) error) error {
 	limited, cancel := c.limit(ctx)
 	answer, err := c.do(limited, cred, r)
 	cancel()
@@ -21,7 +27,7 @@ func (c *Client) query(ctx context.Context, cred model.Credential, r request, wa
 	}
 	answer.follow(ctx)
 	defer answer.release()
-	err = c.daemons.read(answer, want, body)
+	err = read(answer)
 	if !r.repeatable && errs.KindOf(err) == errs.BadAnswer && numberOf(err) == 0 {
 		return c.daemons.unknown(failed(garbled, err)) // an answer, but not one that says what was done
 	}

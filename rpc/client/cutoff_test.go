@@ -33,7 +33,7 @@ func TestBudgetAfterBrokenAnswers(t *testing.T) {
 		"accounting ping":  func() error { _, err := a.Ping(ctx, ann); return err },
 		"accounting diag":  func() error { _, _, err := a.Stats(ctx, ann); return err },
 		"accounting list": func() error {
-			return a.TRES(ctx, ann, model.TRESFilter{}, func(*model.TRES) error { return nil })
+			return client.Records(ctx, a, ann, model.TRESFilter{}, func(*model.TRES) error { return nil })
 		},
 	}
 	for name, ask := range questions {

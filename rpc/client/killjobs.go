@@ -10,13 +10,24 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// KillJobs sends a signal to the jobs that k says, and gives what became of each to each, as
-// Nodes does: without model.KillVerbose of those alone that failed. It is not sent twice, as
-// Kill. errs.Unsupported, with nothing sent, from a controller before 24.05.
-func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.KillJobs, each func(*model.KillResult) error) error {
-	answer := message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{Each: pass(each)}}
+// KillJobs sends a signal to the jobs that k selects, and returns what became of
+// them: without model.KillVerbose of those alone that failed. It is not sent
+// twice, as Kill. errs.Unsupported, with nothing sent, from a controller before
+// 24.05.
+func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
+	var results []model.KillResult
+	answer := message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{Each: pass(func(r *model.KillResult) error {
+		one := *r
+		one.Reason = "No error"
+		if one.Code != 0 {
+			one.Reason = fault.Of(one.Code, "").Message
+		}
+		results = append(results, one)
+		return nil
+	})}}
 	r := request{kind: message.RequestKillJobs, body: &message.KillJobs{KillJobs: *k}, since: codec.V2405}
-	return c.query(ctx, cred, r, message.ResponseKillJobs, &answer)
+	err := c.query(ctx, cred, r, message.ResponseKillJobs, &answer)
+	return results, err
 }
 
 // KillEach is Kill, by the message that has what became of each job that id names: without
@@ -24,11 +35,7 @@ func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.K
 // does not know that message, as Slurm's before 24.05, has done nothing, and is sent the one of Kill: then
 // nothing is said of each.
 func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
-	var results []model.KillResult
-	err := c.KillJobs(ctx, cred, &model.KillJobs{Jobs: []string{id}, Signal: signal, Flags: flags}, func(r *model.KillResult) error {
-		results = append(results, *r)
-		return nil
-	})
+	results, err := c.KillJobs(ctx, cred, &model.KillJobs{Jobs: []string{id}, Signal: signal, Flags: flags})
 	switch {
 	case errs.KindOf(err) == errs.Unsupported:
 		return nil, c.Kill(ctx, cred, id, signal, flags)
@@ -36,12 +43,6 @@ func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string,
 		return nil, err
 	case len(results) == 1 && results[0].Code != 0:
 		return nil, fault.Of(results[0].Code, results[0].Message)
-	}
-	for i := range results {
-		results[i].Reason = "No error"
-		if code := results[i].Code; code != 0 {
-			results[i].Reason = fault.Of(code, "").Message
-		}
 	}
 	return results, nil
 }

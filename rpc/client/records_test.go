@@ -166,10 +166,10 @@ func askByVersion(t *testing.T, c *client.Client, v codec.Version) {
 		t.Errorf("JobStates: %v (want -, got +):\n%s", err, diff)
 	}
 	codes := map[string]uint32{}
-	err = c.KillJobs(ctx, ann, &model.KillJobs{Jobs: []string{"7", "8"}, Signal: 9}, func(r *model.KillResult) error {
+	results, err := c.KillJobs(ctx, ann, &model.KillJobs{Jobs: []string{"7", "8"}, Signal: 9})
+	for _, r := range results {
 		codes[r.Sibling] = r.Code
-		return nil
-	})
+	}
 	if v < codec.V2405 {
 		if errs.KindOf(err) != errs.Unsupported || len(codes) > 0 {
 			t.Errorf("KillJobs: %v, %v", codes, err)
@@ -188,7 +188,7 @@ func TestKillJobsOnce(t *testing.T) {
 	}
 	primary, backup := script(t, "ctl", act), script(t, "bak", act)
 	c := client.New(client.Config{Controllers: []client.Address{primary.Address, backup.Address}, Timeout: 30 * time.Second})
-	err := c.KillJobs(context.Background(), ann, &model.KillJobs{Jobs: []string{"7"}, Signal: 9}, nil)
+	_, err := c.KillJobs(context.Background(), ann, &model.KillJobs{Jobs: []string{"7"}, Signal: 9})
 	if code(err) != errs.OutcomeUnknown {
 		t.Errorf("got %v", err)
 	}

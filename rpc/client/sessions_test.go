@@ -114,7 +114,7 @@ func (k *keeper) wait(t *testing.T, n int) {
 
 // ask asks as cred, and tells as whom it was answered.
 func ask(a *client.Accounting, cred model.Credential) (who string, err error) {
-	err = a.TRES(context.Background(), cred, model.TRESFilter{}, func(r *model.TRES) error { who = r.Name; return nil })
+	err = client.Records(context.Background(), a, cred, model.TRESFilter{}, func(r *model.TRES) error { who = r.Name; return nil })
 	return who, err
 }
 
@@ -359,7 +359,7 @@ func TestGivenUpSession(t *testing.T) {
 	mustAsk(t, a, good)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-asked; cancel() }()
-	if err := a.TRES(ctx, good, model.TRESFilter{}, func(*model.TRES) error { return nil }); err == nil {
+	if err := client.Records(ctx, a, good, model.TRESFilter{}, func(*model.TRES) error { return nil }); err == nil {
 		t.Error("answered")
 	}
 	close(give)

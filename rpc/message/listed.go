@@ -12,6 +12,9 @@ type Listed[T any] struct {
 	Code    uint32 // 0, or one of Slurm's error numbers
 }
 
+// List returns m: the part of an answer that has the records.
+func (m *Listed[T]) List() *Listed[T] { return m }
+
 func (m *Listed[T]) walk(c *codec.Codec, element string, record func(*codec.Codec, *T)) {
 	codec.StreamList(c, "list", element, &m.Records, record)
 	c.Uint32("return_code", &m.Code)

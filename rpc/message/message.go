@@ -35,10 +35,16 @@ const (
 	ResponseNodeInfo        Type = 2008
 	RequestJobInfoSingle    Type = 2021
 	RequestNodeInfoSingle   Type = 2040
+	RequestUpdateJob        Type = 3001 // answered by an RC, or by ResponseJobArrayErrors
 	RequestSubmitBatchJob   Type = 4003
 	ResponseSubmitBatchJob  Type = 4004
 	RequestJobReady         Type = 4019
 	ResponseJobReady        Type = 4020 // an RC whose number is bits
+	RequestReconfigure      Type = 1003 // no body; this and the next three are answered by a ResponseRC
+	RequestUpdateNode       Type = 3002
+	RequestDeleteNode       Type = 3014
+	RequestCreateNode       Type = 3015
+	RequestJobRequeue       Type = 5023 // answered as RequestUpdateJob
 	RequestKillJob          Type = 5032
 	RequestAuthToken        Type = 5039
 	ResponseAuthToken       Type = 5040

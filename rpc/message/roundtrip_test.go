@@ -30,6 +30,8 @@ var messages = map[string]func() Body{
 	"SubmitRequest":        func() Body { return new(SubmitRequest) },
 	"SubmitResponse":       func() Body { return new(SubmitResponse) },
 	"KillJob":              func() Body { return new(KillJob) },
+	"NodeUpdate":           func() Body { return new(NodeUpdate) },
+	"RequeueRequest":       func() Body { return new(RequeueRequest) },
 	"TokenRequest":         func() Body { return new(TokenRequest) },
 	"TokenResponse":        func() Body { return new(TokenResponse) },
 	"PersistInit":          func() Body { return new(PersistInit) },

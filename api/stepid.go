@@ -1,0 +1,86 @@
+package api
+
+import (
+	"errors"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// stepIDType is the name of a job, or of one of its steps, in parts. A job
+// description takes it too, and nothing but the number counts there.
+var stepIDType = schema.Object("slurm_step_id",
+	schema.F("sluid", orNothing(sluid), func(s *model.StepID) *uint64 { return &s.SLUID }, "Text that no other job has on any cluster; empty if unknown"),
+	schema.F("job_id", jobNumber, func(s *model.StepID) *uint32 { return &s.JobID }, "Number of the job", schema.Bare),
+	schema.F("step_het_component", orNothing(number[uint32]), func(s *model.StepID) *model.Opt[uint32] { return &s.HetComponent }, "Its component of a heterogeneous step", schema.Bare),
+	schema.F("step_id", orNothing(stepText), func(s *model.StepID) *model.Opt[uint32] { return &s.Step }, "Number of the step, or its kind; entire for the whole job"),
+)
+
+func takeStepID(d *model.JobDesc, s model.StepID) error {
+	switch {
+	case s.JobID == 0:
+		return nil
+	case d.JobID.Set && d.JobID.Number != s.JobID:
+		return errors.New("job_id has another number")
+	}
+	d.JobID = model.Some(s.JobID)
+	return nil
+}
+
+// orNothing makes a type whose values make no difference in a request.
+func orNothing[T any](of func() schema.Type[T]) func() schema.Type[T] {
+	return func() schema.Type[T] { return unheeded[T]{of()} }
+}
+
+type unheeded[T any] struct{ schema.Type[T] }
+
+func (unheeded[T]) Parser(schema.View) func(*schema.Report, *schema.Value, *T) bool {
+	return func(r *schema.Report, v *schema.Value, _ *T) bool {
+		r.Warn(v, "has no effect")
+		return true
+	}
+}
+
+// jobNumber is the wrapper of a job's number.
+func jobNumber() schema.Type[uint32] { return jobNumberType{} }
+
+type jobNumberType struct{ rawWrapper[uint32] }
+
+func (jobNumberType) Parser(v schema.View) func(*schema.Report, *schema.Value, *uint32) bool {
+	parse := number[uint32]().Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *uint32) bool {
+		var n model.Opt[uint32]
+		ok := parse(r, doc, &n)
+		*into = n.Or(0)
+		return ok
+	}
+}
+
+const sluidDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+// sluid is a 64-bit number as s and 13 digits of Crockford's base 32, which
+// sorts as the number does. 0 is an empty text.
+func sluid() schema.Type[uint64] {
+	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, n *uint64) {
+		if *n == 0 {
+			e.String("")
+			return
+		}
+		text := []byte("s0000000000000")
+		for rest, i := *n, len(text)-1; rest != 0; rest, i = rest>>5, i-1 {
+			text[i] = sluidDigits[rest&0x1f]
+		}
+		e.String(string(text))
+	}, nil)
+}
+
+// stepText is the number of a step, or the word for its kind.
+func stepText() schema.Type[model.Opt[uint32]] {
+	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, o *model.Opt[uint32]) {
+		if !o.Set {
+			e.String("entire")
+			return
+		}
+		e.String(stepName(*o))
+	}, nil)
+}

@@ -1,0 +1,30 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/model"
+)
+
+func (h *handler) getAccounts(c *call, p *api.AccountsParams) error {
+	return h.sendAccounts(c, recordsOf[model.Account](h, c, p.AccountFilter))
+}
+
+func (h *handler) getAccount(c *call, p *api.AccountParams) error {
+	filter := model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{p.Name}}}
+	for bit, on := range map[model.AccountFilterFlags]bool{model.AccountWithAssocs: p.WithAssocs, model.AccountWithCoordinators: p.WithCoords, model.AccountWithDeleted: p.WithDeleted} {
+		if on {
+			filter.Flags |= bit
+		}
+	}
+	one, err := only("account", p.Name, recordsOf[model.Account](h, c, filter), func(a *model.Account) bool { return a.Name == p.Name })
+	if err != nil {
+		return err
+	}
+	return h.sendAccounts(c, func(each func(*model.Account) error) error { return each(one) })
+}
+
+func (h *handler) sendAccounts(c *call, list func(each func(*model.Account) error) error) error {
+	return send(c, http.StatusOK, api.Accounts, &api.AccountsAnswer{Accounts: list, Envelope: c.envelope()})
+}

@@ -1,0 +1,37 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/model"
+)
+
+func (h *handler) getAssociations(c *call, p *api.AssociationParams) error {
+	r, err := h.records(c)
+	if err != nil {
+		return err
+	}
+	filter := p.AssocFilter
+	if filter.DefaultQOSIDs, err = qosNumbers(r, filter.DefaultQOSIDs, "default_qos"); err != nil {
+		return err
+	}
+	if filter.QOSIDs, err = qosNumbers(r, filter.QOSIDs, "qos"); err != nil {
+		return err
+	}
+	switch {
+	case filter.UsageStart != 0 && filter.UsageEnd == 0:
+		filter.UsageEnd = model.At(c.begun)
+	case filter.UsageStart > filter.UsageEnd:
+		filter.UsageStart, filter.UsageEnd = filter.UsageEnd, filter.UsageStart
+	}
+	body := api.AssociationsAnswer{Envelope: c.envelope()}
+	body.Associations = func(each func(*api.AssociationRow) error) error {
+		row := api.AssociationRow{Records: r}
+		return recordsOf[model.Association](h, c, filter)(func(a *model.Association) error {
+			row.Association = a
+			return each(&row)
+		})
+	}
+	return send(c, http.StatusOK, api.Associations, &body)
+}

@@ -1,0 +1,47 @@
+package handlers
+
+import (
+	"net/http"
+	"slices"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+func (h *handler) getClusters(c *call, _ *api.ClustersParams) error {
+	return h.sendClusters(c, model.ClusterFilter{}, "")
+}
+
+func (h *handler) getCluster(c *call, p *api.ClusterParams) error {
+	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
+		return errs.New(errs.NotFound, "there is no cluster %q of those that cluster names", p.Name)
+	}
+	p.Names = []string{p.Name}
+	return h.sendClusters(c, p.ClusterFilter, p.Name)
+}
+
+// sendClusters answers with clusters; with one, when it has a name.
+func (h *handler) sendClusters(c *call, filter model.ClusterFilter, name string) error {
+	r, err := h.records(c)
+	if err != nil {
+		return err
+	}
+	list := recordsOf[model.Cluster](h, c, filter)
+	if name != "" {
+		one, err := only("cluster", name, list, func(c *model.Cluster) bool { return c.Name == name })
+		if err != nil {
+			return err
+		}
+		list = func(each func(*model.Cluster) error) error { return each(one) }
+	}
+	body := api.ClustersAnswer{Envelope: c.envelope()}
+	body.Clusters = func(each func(*api.ClusterRow) error) error {
+		row := api.ClusterRow{Records: r}
+		return list(func(one *model.Cluster) error {
+			row.Cluster = one
+			return each(&row)
+		})
+	}
+	return send(c, http.StatusOK, api.Clusters, &body)
+}

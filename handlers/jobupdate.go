@@ -1,0 +1,69 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// postJob changes a job. Nothing is changed when any of the body can't be
+// understood, or when it names nothing to change.
+func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
+	desc, err := readBody(c, api.JobDesc)
+	if err != nil {
+		return err
+	}
+	if desc.JobID.Set && !strings.HasPrefix(p.Job+"_", strconv.FormatUint(uint64(desc.JobID.Number), 10)+"_") {
+		return errs.New(errs.Invalid, "the path names job %s", p.Job).WithSource("#/job_id")
+	}
+	desc.JobID = model.Opt[uint32]{}
+	if reflect.DeepEqual(*desc, model.JobDesc{}) {
+		return errs.New(errs.Invalid, "update job %s: the body has no field to change", p.Job).WithSource("#")
+	}
+	if err := resolve(c, desc, "#/"); err != nil {
+		return err
+	}
+	dropTokens(c, desc, "#/")
+	results, err := change(c, p.Job, func() ([]model.TaskResult, error) {
+		return h.Controller.UpdateJob(c.ctx, c.cred, p.Job, desc)
+	}, func(list []model.TaskResult) Result { return tasksChanged(p.Job, list) })
+	switch {
+	case errs.KindOf(err) == errs.Denied && !desc.UserID.Set, errs.KindOf(err) == errs.NotFound:
+		return aboutNamed(err, "job", p.Job, inPath+"job_id") // it is about the job that is there
+	case err != nil:
+		return c.aboutJob(err, desc, "#/")
+	}
+	c.warnOfTasks(results)
+	return send(c, http.StatusOK, api.Updated, &api.UpdatedAnswer{Job: p.Job, Results: results, Envelope: c.envelope()})
+}
+
+// tasksChanged is the result of a change to a job, of which some tasks may have
+// refused it.
+func tasksChanged(job string, list []model.TaskResult) Result {
+	r := Result{Objects: job}
+	for _, t := range list {
+		if t.Code == 0 {
+			continue
+		}
+		r.Objects += fmt.Sprintf(" %s:%d", t.Tasks, t.Code)
+		if r.Number == 0 {
+			r.Number, r.Code = t.Code, "partial"
+		}
+	}
+	return r
+}
+
+// warnOfTasks warns of the tasks that were not changed.
+func (c *call) warnOfTasks(list []model.TaskResult) {
+	for _, t := range list {
+		if t.Code != 0 {
+			c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("%s was not changed: %s", t.Tasks, t.Reason), Source: inPath + "job_id"})
+		}
+	}
+}

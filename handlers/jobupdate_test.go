@@ -1,0 +1,59 @@
+package handlers
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+func TestUpdateJob(t *testing.T) {
+	for _, tt := range []struct {
+		name, job, body string
+		refused         *errs.Error
+		want            *model.JobDesc // nil: the controller is not asked
+		status          int
+		source          string
+	}{
+		{name: "fields", job: "12", body: `{"comment": "c", "time_limit": 5, "priority": {"set": true, "number": 7}}`, status: 200,
+			want: &model.JobDesc{Comment: "c", TimeLimit: model.Some[uint32](5), Priority: model.Some[uint32](7)}},
+		{name: "hold", job: "12", body: `{"hold": true}`, status: 200, want: &model.JobDesc{Priority: model.Some[uint32](0)}},
+		{name: "release", job: "12_3", body: `{"hold": false}`, status: 200, want: &model.JobDesc{Release: true}},
+		{name: "the job's own number", job: "12_3", body: `{"job_id": 12, "comment": "c"}`, status: 200, want: &model.JobDesc{Comment: "c"}},
+		{name: "another number", job: "12", body: `{"job_id": 1, "comment": "c"}`, status: 422, source: "#/job_id"},
+		{name: "a number in parts", job: "12", body: `{"step_id": {"job_id": 13}, "comment": "c"}`, status: 422, source: "#/job_id"},
+		{name: "a token", job: "12", body: `{"environment": ["SLURM_JWT=x", "A=b"]}`, status: 200, want: &model.JobDesc{Environment: []string{"A=b"}}},
+		{name: "nothing", job: "12", body: `{}`, status: 422, source: "#"},
+		{name: "nothing that is known", job: "12", body: `{"colour": "red"}`, status: 422, source: "#"},
+		{name: "wrong type", job: "12", body: `{"tasks": "many", "comment": "c"}`, status: 422, source: "#/tasks"},
+		{name: "no job", job: "twelve", body: `{"comment": "c"}`, status: 404, source: "path/job_id"},
+		{name: "refused field", job: "12", body: `{"partition": "p"}`, refused: &errs.Error{Kind: errs.Invalid, Message: "no such partition", Number: 2000}, status: 422, source: "#/partition",
+			want: &model.JobDesc{Partition: "p"}},
+		{name: "unknown job", job: "99", body: `{"comment": "c"}`, refused: &errs.Error{Kind: errs.NotFound, Message: "no such job", Number: 2017}, status: 404, source: "path/job_id", want: &model.JobDesc{Comment: "c"}},
+		{name: "another's job", job: "12", body: `{"comment": "c"}`, refused: &errs.Error{Kind: errs.Denied, Message: "not yours", Number: 2010}, status: 403, source: "path/job_id", want: &model.JobDesc{Comment: "c"}},
+		{name: "outcome unknown", job: "12", body: `{"comment": "c"}`, refused: &errs.Error{Kind: errs.BadAnswer, Message: "no answer", Code: errs.OutcomeUnknown}, status: 502, want: &model.JobDesc{Comment: "c"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			f.taskResults = nil
+			if tt.refused != nil {
+				f.submitErr = tt.refused
+			}
+			w := serve(t, config(f), request(http.MethodPost, "/slurm/v0.0.45/job/"+tt.job, tt.body))
+			body := envelope(t, w.Body.Bytes())
+			if w.Code != tt.status || tt.source != "" && (len(body.Errors) != 1 || body.Errors[0].Source != tt.source) {
+				t.Errorf("status %d: %s", w.Code, w.Body)
+			}
+			var got *model.JobDesc
+			if len(f.submitted) > 0 {
+				got = f.submitted[0]
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"syscall"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// deleteJobs cancels the jobs that a body selects, or sends them a signal. A
+// body without a condition is refused: slurmctld would take it for all jobs
+// that wait.
+func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
+	k, err := readBody(c, api.KillJobsBody)
+	if err != nil {
+		return err
+	}
+	if reflect.DeepEqual(*k, model.KillJobs{Flags: k.Flags, Signal: k.Signal}) || len(k.Jobs) == 0 && k.Jobs != nil {
+		return errs.New(errs.Invalid, "cancel jobs: the body names no job and no other condition").WithSource("#").
+			WithHint("name jobs, or at least one of account, job_name, job_state, nodes, partition, qos, reservation, user_name and wckey")
+	}
+	if err := h.killedUser(c, k); err != nil {
+		return err
+	}
+	if k.Signal == 0 {
+		k.Signal = uint16(syscall.SIGKILL)
+	}
+	if k.Flags == 0 {
+		k.Flags = model.KillFullJob
+	}
+	object := strings.Join(k.Jobs, " ")
+	if object == "" {
+		object = conditions(k)
+	}
+	results, err := change(c, object, func() ([]model.KillResult, error) {
+		return h.Controller.KillJobs(c.ctx, c.cred, k)
+	}, signalled)
+	if err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Code != 0 {
+			c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("job %s was not signalled: %s", jobName(&r), r.Reason), Source: "#/jobs"})
+		}
+	}
+	return send(c, http.StatusOK, api.JobsKilled, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
+}
+
+// killedUser sets both number and name of the user whose jobs are meant.
+// slurmctld ignores a number without a name: then the other conditions alone
+// would choose, and they match jobs of everyone.
+func (h *handler) killedUser(c *call, k *model.KillJobs) error {
+	unknown := func(who, source string) error {
+		e := errs.New(errs.Invalid, "the gateway's host has no user %s", schema.Shorten(who)).WithSource(source)
+		e.Number = 2166
+		return e
+	}
+	if k.UserName != "" {
+		if c.h.Resolver == nil {
+			return unknown(fmt.Sprintf("%q", k.UserName), "#/user_name")
+		}
+		id, err := c.h.Resolver.UserID(c.ctx, k.UserName)
+		switch {
+		case errs.KindOf(err) == errs.NotFound:
+			return unknown(fmt.Sprintf("%q", k.UserName), "#/user_name")
+		case err != nil:
+			return err
+		case k.UserID.Set && k.UserID.Number != id:
+			return errs.New(errs.Invalid, "user_id and user_name name two users").WithSource("#/user_name")
+		}
+		k.UserID = model.Some(id)
+		return nil
+	}
+	if k.UserID.Set {
+		// Any name will do: the controller compares the number.
+		k.UserName = fmt.Sprint(k.UserID.Number)
+	}
+	return nil
+}
+
+// conditions lists what a body without jobs selects by, for the audit log.
+func conditions(k *model.KillJobs) string {
+	var list []string
+	for _, f := range []struct{ name, value string }{
+		{"account", k.Account}, {"job_name", k.Name}, {"partition", k.Partition}, {"qos", k.QOS}, {"reservation", k.Reservation},
+		{"user", k.UserName}, {"wckey", k.WCKey}, {"nodes", k.Nodes},
+	} {
+		if f.value != "" {
+			list = append(list, f.name+"="+f.value)
+		}
+	}
+	if k.State.Set {
+		list = append(list, fmt.Sprintf("job_state=%d", k.State.Number))
+	}
+	return strings.Join(list, " ")
+}

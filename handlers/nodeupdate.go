@@ -1,0 +1,123 @@
+package handlers
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// postNode changes the nodes that the path names.
+func (h *handler) postNode(c *call, p *api.NamedNodeParams) error {
+	u, err := readBody(c, api.NodeUpdateBody)
+	if err != nil {
+		return err
+	}
+	if u.Names != "" && u.Names != p.Name {
+		c.warnings = append(c.warnings, api.Warning{Description: "the path names the node: ignored", Source: "#/name"})
+	}
+	u.Names = p.Name
+	return h.updateNodes(c, u, inPath+"node_name")
+}
+
+// postNodes changes the nodes that the body names.
+func (h *handler) postNodes(c *call, _ *api.NoParams) error {
+	u, err := readBody(c, api.NodeUpdateBody)
+	if err != nil {
+		return err
+	}
+	if u.Names == "" {
+		return errs.New(errs.Invalid, "update nodes: the body names no node").WithSource("#/name")
+	}
+	return h.updateNodes(c, u, "#/name")
+}
+
+func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error {
+	if reflect.DeepEqual(*u, model.NodeUpdate{Names: u.Names}) {
+		return errs.New(errs.Invalid, "update node %s: the body has no field to change", u.Names).WithSource("#")
+	}
+	if err := h.allNodesExist(c, u.Names, source); err != nil {
+		return err
+	}
+	if u.Reason != "" && !u.ReasonUID.Set && c.h.Resolver != nil {
+		if id, err := c.h.Resolver.UserID(c.ctx, c.asUser()); err == nil { // for controllers before 23.02, which ask it of the client
+			u.ReasonUID = model.Some(id)
+		}
+	}
+	return h.changeNamed(c, "node", u.Names, source, func() error { return h.Controller.UpdateNodes(c.ctx, c.cred, u) })
+}
+
+// changeNamed makes a change to what name says, which source has, and answers
+// with an envelope.
+func (h *handler) changeNamed(c *call, kind, name, source string, do func() error) error {
+	_, err := change(c, name, func() (string, error) { return name, do() }, func(name string) Result { return Result{Objects: name} })
+	if err != nil {
+		return aboutNamed(err, kind, name, source)
+	}
+	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
+}
+
+// allNodesExist returns an error for the first of several nodes that the
+// controller does not have. A controller would change those before it, and stop.
+func (h *handler) allNodesExist(c *call, names, source string) error {
+	if !strings.ContainsAny(names, "[,") {
+		return nil
+	}
+	known := map[string]bool{}
+	_, err := h.Controller.Nodes(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(n *model.Node) error {
+		known[n.Name] = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for name := range model.Hosts(names) {
+		if !known[name] {
+			e := errs.New(errs.NotFound, "node %s: there is no such node; nothing was changed", name).WithSource(source)
+			e.Number = invalidNodeName
+			return e
+		}
+	}
+	return nil
+}
+
+// invalidNodeName is Slurm's number for a node that does not exist.
+const invalidNodeName = 2018
+
+// deleteNode deletes nodes.
+func (h *handler) deleteNode(c *call, p *api.NamedNodeParams) error {
+	if err := h.allNodesExist(c, p.Name, inPath+"node_name"); err != nil {
+		return err
+	}
+	return h.changeNamed(c, "node", p.Name, inPath+"node_name", func() error { return h.Controller.DeleteNodes(c.ctx, c.cred, p.Name) })
+}
+
+// postNewNode makes a node.
+func (h *handler) postNewNode(c *call, _ *api.NoParams) error {
+	n, err := readBody(c, api.NewNodeBody)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(n.Line) == "" {
+		return errs.New(errs.Invalid, "make a node: its line of the configuration is empty").WithSource("#/node_conf")
+	}
+	_, err = change(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.ctx, c.cred, n.Line) },
+		func(line string) Result { return Result{Objects: line} })
+	if err != nil {
+		return aboutNamed(err, "line", n.Line, "#/node_conf")
+	}
+	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
+}
+
+// getReconfigure has the controller read its configuration again.
+func (h *handler) getReconfigure(c *call, _ *api.NoParams) error {
+	_, err := change(c, "configuration", func() (string, error) { return "configuration", h.Controller.Reconfigure(c.ctx, c.cred) },
+		func(what string) Result { return Result{Objects: what} })
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
+}

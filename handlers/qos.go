@@ -1,0 +1,78 @@
+package handlers
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// qosNumbers makes numbers of names, which is what the daemon compares.
+func qosNumbers(r *api.Records, names []string, parameter string) ([]string, error) {
+	var list []string
+	for _, name := range names {
+		number := ""
+		for id, known := range r.QOS {
+			if known == name {
+				number = strconv.FormatUint(uint64(id), 10)
+			}
+		}
+		if _, err := strconv.ParseUint(name, 10, 32); number == "" && err == nil {
+			number = name
+		}
+		if number == "" {
+			return nil, errs.New(errs.Invalid, "there is no quality of service %q", name).WithSource(inQuery + parameter)
+		}
+		list = append(list, number)
+	}
+	return list, nil
+}
+
+func (h *handler) getQOSList(c *call, p *api.QOSListParams) error {
+	r, err := h.records(c)
+	if err != nil {
+		return err
+	}
+	filter := p.QOSFilter
+	if filter.IDs, err = qosNumbers(r, filter.IDs, "id"); err != nil {
+		return err
+	}
+	return h.sendQOS(c, r, recordsOf[model.QOS](h, c, filter))
+}
+
+func (h *handler) getQOS(c *call, p *api.QOSParams) error {
+	r, err := h.records(c)
+	if err != nil {
+		return err
+	}
+	var filter model.QOSFilter
+	if p.WithDeleted {
+		filter.Flags = model.QOSWithDeleted
+	}
+	// A number counts where no name is it.
+	byName := slices.Contains(slices.Collect(maps.Values(r.QOS)), p.Name)
+	one, err := only("quality of service", p.Name, recordsOf[model.QOS](h, c, filter),
+		func(q *model.QOS) bool {
+			return q.Name == p.Name || !byName && strconv.FormatUint(uint64(q.ID), 10) == p.Name
+		})
+	if err != nil {
+		return err
+	}
+	return h.sendQOS(c, r, func(each func(*model.QOS) error) error { return each(one) })
+}
+
+func (h *handler) sendQOS(c *call, r *api.Records, list func(each func(*model.QOS) error) error) error {
+	body := api.QOSAnswer{Envelope: c.envelope()}
+	body.QOS = func(each func(*api.QOSRow) error) error {
+		row := api.QOSRow{Records: r}
+		return list(func(q *model.QOS) error {
+			row.QOS = q
+			return each(&row)
+		})
+	}
+	return send(c, http.StatusOK, api.QOSList, &body)
+}

@@ -1,0 +1,122 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// getJobRequeue queues a job again.
+func (h *handler) getJobRequeue(c *call, p *api.RequeueParams) error {
+	if err := checkRequeue(p.Flags, inQuery+"SpecialExit"); err != nil {
+		return err
+	}
+	results, err := change(c, p.Job, func() ([]model.TaskResult, error) {
+		return h.Controller.Requeue(c.ctx, c.cred, p.Job, p.Flags)
+	}, func(list []model.TaskResult) Result { return tasksChanged(p.Job, list) })
+	if err != nil {
+		return aboutNamed(err, "job", p.Job, inPath+"job_id")
+	}
+	c.warnOfTasks(results)
+	return send(c, http.StatusOK, api.Requeued, &api.RequeuedAnswer{Results: results, Envelope: c.envelope()})
+}
+
+func checkRequeue(flags model.Requeue, source string) error {
+	if flags&model.RequeueSpecialExit != 0 && flags&model.RequeueHold == 0 {
+		return errs.New(errs.Invalid, "SpecialExit is for jobs that are held: it needs Hold").WithSource(source)
+	}
+	return nil
+}
+
+// postJobsRequeue queues several jobs again, one by one.
+func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
+	request, err := readBody(c, api.RequeueBody)
+	if err != nil {
+		return err
+	}
+	if err := request.Check(); err != nil {
+		return errs.New(errs.Invalid, "%v", err).WithSource("#/jobs")
+	}
+	if err := checkRequeue(request.Flags, "#/flags"); err != nil {
+		return err
+	}
+	results, err := change(c, strings.Join(request.Jobs, " "), func() ([][]model.TaskResult, error) {
+		return h.requeueEach(c, request)
+	}, func(lists [][]model.TaskResult) Result {
+		var all []model.TaskResult
+		for _, l := range lists {
+			all = append(all, l...)
+		}
+		return tasksChanged(strings.Join(request.Jobs, " "), all)
+	})
+	if err != nil {
+		return err
+	}
+	for _, list := range results {
+		for _, t := range list {
+			if t.Code != 0 {
+				c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("%s was not queued: %s", t.Tasks, t.Reason), Source: "#/jobs"})
+			}
+		}
+	}
+	return send(c, http.StatusOK, api.RequeuedJobs, &api.RequeuesAnswer{Results: results, Envelope: c.envelope()})
+}
+
+// requeueEach queues each job again and returns what became of all of them. It
+// ends at a failure that is no refusal: the first job's is the error, and after
+// that the jobs that were not tried are listed as such.
+func (h *handler) requeueEach(c *call, request *api.Requeues) ([][]model.TaskResult, error) {
+	var lists [][]model.TaskResult
+	var first, broken error
+	queued := false
+	for _, job := range request.Jobs {
+		if broken != nil {
+			lists = append(lists, []model.TaskResult{{Tasks: job, Code: notTried, Reason: "Not tried", Message: "an earlier job failed"}})
+			continue
+		}
+		list, err := h.Controller.Requeue(c.ctx, c.cred, job, request.Flags)
+		if err == nil {
+			queued = true
+			if len(list) == 0 {
+				list = []model.TaskResult{{Tasks: job, Reason: "No error"}}
+			}
+			lists = append(lists, list)
+			continue
+		}
+		if first == nil {
+			first = aboutListed(err, job)
+		}
+		e, refused := errors.AsType[*errs.Error](err)
+		if refused = refused && e.Number != 0; !refused {
+			if broken = err; !queued {
+				return nil, first
+			}
+			lists = append(lists, []model.TaskResult{{Tasks: job, Code: notTried, Reason: "Outcome unknown", Message: problems(err, status(err))[0].Description}})
+			continue
+		}
+		lists = append(lists, []model.TaskResult{{Tasks: job, Code: uint32(e.Number), Reason: h.ErrorText(e.Number), Message: e.Detail}})
+	}
+	if !queued {
+		return nil, first
+	}
+	return lists, nil
+}
+
+// notTried is Slurm's number for an error without a reason.
+const notTried = 0xffffffff
+
+// aboutListed adds a job's name to its refusal.
+func aboutListed(err error, job string) error {
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok || e.Source != "" || e.Number == 0 {
+		return err
+	}
+	told := *e
+	told.Message, told.Source = "job "+job+": "+e.Message, "#/jobs"
+	return &told
+}

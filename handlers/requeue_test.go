@@ -1,0 +1,88 @@
+package handlers
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+func TestRequeue(t *testing.T) {
+	gone := &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
+	lost := &errs.Error{Kind: errs.BadAnswer, Message: "no answer", Code: errs.OutcomeUnknown}
+	for _, tt := range []struct {
+		name, method, path, body string
+		errs                     map[string]error
+		status                   int
+		asked                    []string
+		says                     string
+	}{
+		{name: "one", method: "GET", path: "/job/12/requeue", status: 200, asked: []string{"requeue 12 0x0"}, says: `"status":[]`},
+		{name: "one, held", method: "GET", path: "/job/12_3/requeue?Hold=true&SpecialExit=true", status: 200, asked: []string{"requeue 12_3 0x1800"}},
+		{name: "special without hold", method: "GET", path: "/job/12/requeue?SpecialExit=true", status: 422, says: "query/SpecialExit"},
+		{name: "HEAD changes nothing", method: "HEAD", path: "/job/12/requeue", status: 405},
+		{name: "unknown", method: "GET", path: "/job/99/requeue", errs: map[string]error{"99": gone}, status: 404, asked: []string{"requeue 99 0x0"}, says: "job 99: there is no such job"},
+		{name: "several", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["12", "13_1"], "flags": ["Incomplete"]}`, status: 200, asked: []string{"requeue 12 0x1", "requeue 13_1 0x1"}, says: `"error_code":0`},
+		{name: "a text", method: "POST", path: "/jobs/requeue", body: `{"jobs": "12,13"}`, status: 200, asked: []string{"requeue 12 0x0", "requeue 13 0x0"}},
+		{name: "one of several", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["99", "12"]}`, errs: map[string]error{"99": gone}, status: 200, asked: []string{"requeue 99 0x0", "requeue 12 0x0"}, says: "99 was not queued: Invalid job id specified"},
+		{name: "none of several", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["98", "99"]}`, errs: map[string]error{"98": gone, "99": gone}, status: 404, asked: []string{"requeue 98 0x0", "requeue 99 0x0"}, says: "job 98: there is no such job"},
+		{name: "lost after the first", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["12", "13", "14"]}`, errs: map[string]error{"13": lost}, status: 200, asked: []string{"requeue 12 0x0", "requeue 13 0x0"}, says: "14 was not queued: Not tried"},
+		{name: "lost", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["13"]}`, errs: map[string]error{"13": lost}, status: 502, asked: []string{"requeue 13 0x0"}, says: "outcome_unknown"},
+		{name: "no job", method: "POST", path: "/jobs/requeue", body: `{"jobs": []}`, status: 422, says: "#/jobs"},
+		{name: "not a job", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["all"]}`, status: 422, says: "#/jobs"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			f.taskResults, f.requeueErrs = nil, tt.errs
+			w := serve(t, config(f), request(tt.method, "/slurm/v0.0.45"+tt.path, tt.body))
+			asked := slices.DeleteFunc(f.calls, func(call string) bool { return call == "vouch" })
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
+				t.Errorf("status %d: %s", w.Code, w.Body)
+			}
+			if d := cmp.Diff(tt.asked, asked, cmp.Transformer("empty", func(l []string) string { return strings.Join(l, "; ") })); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestDeleteJobs(t *testing.T) {
+	some := model.Some[uint32]
+	for _, tt := range []struct {
+		name, body string
+		status     int
+		want       *model.KillJobs // nil: the controller is not asked
+	}{
+		{name: "jobs", body: `{"jobs": ["12", "13_1"]}`, status: 200, want: &model.KillJobs{Jobs: []string{"12", "13_1"}, Signal: 9, Flags: 8}},
+		{name: "a signal", body: `{"partition": "p", "signal": "USR1", "flags": ["BATCH_JOB"]}`, status: 200, want: &model.KillJobs{Partition: "p", Signal: 10, Flags: 1}},
+		{name: "a state", body: `{"job_state": ["PENDING"]}`, status: 200, want: &model.KillJobs{State: model.Some(model.JobPending), Signal: 9, Flags: 8}},
+		{name: "a user's name", body: `{"user_name": "bob", "partition": "p"}`, status: 200, want: &model.KillJobs{UserName: "bob", UserID: some(20002), Partition: "p", Signal: 9, Flags: 8}},
+		{name: "a user's number", body: `{"user_id": "20002", "partition": "p"}`, status: 200, want: &model.KillJobs{UserName: "20002", UserID: some(20002), Partition: "p", Signal: 9, Flags: 8}},
+		{name: "an unknown user", body: `{"user_name": "eve", "partition": "p"}`, status: 422},
+		{name: "two users", body: `{"user_name": "bob", "user_id": "20001"}`, status: 422},
+		{name: "two states", body: `{"job_state": ["PENDING", "RUNNING"]}`, status: 422},
+		{name: "a flag for a state", body: `{"job_state": ["COMPLETING"]}`, status: 422},
+		{name: "nothing", body: `{}`, status: 422},
+		{name: "a signal alone", body: `{"signal": "KILL", "flags": ["FULL_JOB"]}`, status: 422},
+		{name: "no jobs of a list", body: `{"jobs": [], "partition": "p"}`, status: 422},
+		{name: "an unknown condition", body: `{"colour": "red"}`, status: 422},
+		{name: "no body", status: 400},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			w := serve(t, config(f), request(http.MethodDelete, "/slurm/v0.0.42/jobs", tt.body))
+			var got *model.KillJobs
+			if len(f.killedBy) > 0 {
+				got = f.killedBy[0]
+			}
+			if d := cmp.Diff(tt.want, got); w.Code != tt.status || d != "" {
+				t.Errorf("status %d, %s: %s", w.Code, d, w.Body)
+			}
+		})
+	}
+}

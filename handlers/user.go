@@ -1,0 +1,35 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/model"
+)
+
+func (h *handler) getUsers(c *call, p *api.UsersParams) error {
+	list := recordsOf[model.User](h, c, p.UserFilter)
+	if p.WithoutDefaults {
+		all := list
+		list = func(each func(*model.User) error) error {
+			return all(func(u *model.User) error {
+				u.DefaultAccount, u.DefaultWCKey = "", ""
+				return each(u)
+			})
+		}
+	}
+	return h.sendUsers(c, list)
+}
+
+func (h *handler) getUser(c *call, p *api.UsersParams) error {
+	p.Assoc.Users = []string{p.Name}
+	one, err := only("user", p.Name, recordsOf[model.User](h, c, p.UserFilter), func(u *model.User) bool { return u.Name == p.Name })
+	if err != nil {
+		return err
+	}
+	return h.sendUsers(c, func(each func(*model.User) error) error { return each(one) })
+}
+
+func (h *handler) sendUsers(c *call, list func(each func(*model.User) error) error) error {
+	return send(c, http.StatusOK, api.UserList, &api.UsersAnswer{Users: list, Envelope: c.envelope()})
+}

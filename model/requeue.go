@@ -1,0 +1,11 @@
+package model
+
+// Requeue says how a job is queued again.
+type Requeue uint32
+
+// The ways, as bits.
+const (
+	RequeueIncomplete  Requeue = 0x1    // only a job that runs or is suspended
+	RequeueHold        Requeue = 0x800  // held back
+	RequeueSpecialExit Requeue = 0x1000 // marked; only with RequeueHold
+)

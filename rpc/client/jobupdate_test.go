@@ -1,0 +1,76 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+)
+
+// TestUpdateJob: the change names the job in both ways, leaves what it does not
+// name alone, and its result has the tasks of an array.
+func TestUpdateJob(t *testing.T) {
+	partial := &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: 2021, JobIDs: "12_[1-2]"}, {JobIDs: "12_3"}}}
+	nothing := &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: 2021, JobIDs: "12_[1-2]"}}}
+	for _, tt := range []struct {
+		name   string
+		kind   message.Type
+		answer message.Body
+		err    error
+		want   []string
+		number int
+	}{
+		{name: "done", kind: message.ResponseRC, answer: &message.RC{}},
+		{name: "done, in words", kind: message.ResponseRCMessage, answer: &message.RCMessage{Message: "as you like"}},
+		{name: "refused", kind: message.ResponseRC, err: fault.Of(fault.AccessDenied, ""), number: fault.AccessDenied},
+		{name: "some tasks", kind: message.ResponseJobArrayErrors, answer: partial, want: []string{"12_[1-2] Job/step already completing or completed", "12_3 No error"}},
+		{name: "no task", kind: message.ResponseJobArrayErrors, answer: nothing, number: 2021},
+	} {
+		for v := codec.Oldest; v <= codec.Newest; v++ {
+			s := controller()
+			s.Newest = v
+			s.Handlers[message.RequestUpdateJob] = decoded(tt.kind, func(r *message.SubmitRequest) (message.Body, error) {
+				want := model.JobDesc{JobID: model.Some[uint32](12), JobIDText: "12_3", Comment: "c", Priority: model.Infinite[uint32](), MailType: 0xfffe}
+				if d := cmp.Diff(want, r.Desc); d != "" {
+					t.Errorf("protocol %d: %s", v, d)
+				}
+				return tt.answer, tt.err
+			})
+			c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", s)}})
+			results, err := c.UpdateJob(context.Background(), ann, "12_3", &model.JobDesc{Comment: "c", Release: true})
+			var got []string
+			for _, r := range results {
+				got = append(got, r.Tasks+" "+r.Reason)
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Errorf("%s: %s", tt.name, d)
+			}
+			if e, _ := err.(*errs.Error); (e == nil) != (tt.number == 0) || e != nil && e.Number != tt.number {
+				t.Errorf("%s, protocol %d: got %v", tt.name, v, err)
+			}
+		}
+	}
+}
+
+// TestUpdateJobOnce: a change that may have arrived is not sent again, and its
+// outcome is unknown.
+func TestUpdateJobOnce(t *testing.T) {
+	p := script(t, "ctl", func(nc net.Conn, request message.Header) {
+		if request.Type == message.RequestPing {
+			rc(nc, request.Version, 0)
+		}
+	})
+	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
+	_, err := c.UpdateJob(context.Background(), ann, "12", &model.JobDesc{Comment: "c"})
+	if code(err) != errs.OutcomeUnknown || p.count(message.RequestUpdateJob) != 1 {
+		t.Errorf("got %v; sent %d times", err, p.count(message.RequestUpdateJob))
+	}
+}

@@ -1,0 +1,43 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// NodeUpdate changes, makes or deletes nodes (table update_node); answered by an RC.
+type NodeUpdate struct{ model.NodeUpdate }
+
+// Walk is the wire's order.
+func (m *NodeUpdate) Walk(c *codec.Codec) {
+	if c.Since(codec.V2411) {
+		c.String("cert_token", &m.CertToken)
+	}
+	c.String("comment", &m.Comment)
+	c.Uint32("cpu_bind", &m.CPUBind)
+	c.String("extra", &m.Extra)
+	c.String("features", &m.Features)
+	c.String("features_act", &m.ActiveFeatures)
+	c.String("gres", &m.GRES)
+	if c.Since(codec.V2311) {
+		c.String("instance_id", &m.InstanceID)
+		c.String("instance_type", &m.InstanceType)
+	}
+	c.String("node_addr", &m.Address)
+	c.String("node_hostname", &m.Hostname)
+	c.String("node_names", &m.Names)
+	optAs(c, "node_state", &m.State, model.NodeStateNone)
+	if c.Since(codec.V2605) {
+		c.String("power_action_name", &m.PowerActionName)
+	}
+	c.String("reason", &m.Reason)
+	if c.Until(codec.V2302) {
+		c.OptUint32("reason_uid", &m.ReasonUID)
+	} else {
+		c.OptUint32("resume_after", &m.ResumeAfter)
+	}
+	if c.Since(codec.V2505) {
+		c.String("topology_str", &m.Topology)
+	}
+	c.OptUint32("weight", &m.Weight)
+}

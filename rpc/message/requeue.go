@@ -1,0 +1,25 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// RequeueRequest queues a job again (table requeue_request); answered by an RC,
+// or by JobArrayErrors.
+type RequeueRequest struct {
+	JobID   model.Opt[uint32] // not set when JobText is
+	JobText string            // "123", "123_4", "123_[1-3]"
+	Flags   model.Requeue
+}
+
+// Walk is the wire's order.
+func (m *RequeueRequest) Walk(c *codec.Codec) {
+	if c.Until(codec.V2511) {
+		c.OptUint32("job_id", &m.JobID)
+	} else {
+		jobAsStep(c, "step_id", &m.JobID)
+	}
+	c.String("job_id_str", &m.JobText)
+	c.Uint32("flags", (*uint32)(&m.Flags))
+}
