@@ -216,6 +216,58 @@ func TestParent(t *testing.T) {
 	}
 }
 
+// The parent's size is limited, in code lines: an auditor has to read all of it. A limit
+// may be lowered, and is not raised.
+const (
+	parentLines  = 13_200 // of this project, in all
+	privsepLines = 8_000  // of privsep and its packages
+)
+
+// TestParentSize holds the parent to its limits.
+func TestParentSize(t *testing.T) {
+	var all, privsep int
+	for _, p := range list(t, "-deps", "./cmd/schedrestd") {
+		name, ours := strings.CutPrefix(p.ImportPath, module)
+		if !ours {
+			continue
+		}
+		n := codeLines(t, name)
+		if all += n; within(name, "privsep") {
+			privsep += n
+		}
+	}
+	if all > parentLines {
+		t.Errorf("the parent has %d code lines, more than %d", all, parentLines)
+	}
+	if privsep > privsepLines {
+		t.Errorf("privsep has %d code lines, more than %d", privsep, privsepLines)
+	}
+}
+
+// codeLines counts the lines of the package in dir that have more than a comment.
+func codeLines(t *testing.T, dir string) (n int) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path.Join(dir, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if code, _, _ := strings.Cut(line, "//"); strings.TrimSpace(code) != "" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 const internalsTitle = "# internals of the standard library (Go 1.26)\n"
 
 // page lists packages by origin.

@@ -163,3 +163,24 @@ func TestVisitNames(t *testing.T) {
 		}
 	}
 }
+
+// TestVisitLosesAService: an inetd run whose resolver is killed ends when what was asked for is answered.
+func TestVisitLosesAService(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	client, ours := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
+	defer client.Close()
+	g := launchAt(t, plain(t), Config{}, ours)
+	ours.Close()
+	fmt.Fprint(client, "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n")
+	head := make([]byte, len("HTTP/1.1 200 "))
+	_, err = io.ReadFull(client, head)
+	must(t, err)
+	must(t, unix.Kill(int(g.await("resolver is ready", nil)["pid"].(float64)), unix.SIGKILL))
+	if _, err := io.ReadAll(client); err != nil {
+		t.Error(err)
+	}
+	if status := g.wait(); status != 0 || string(head) != "HTTP/1.1 200 " || g.count("resolver exited") != 1 {
+		t.Errorf("exit status %d, %q", status, head)
+	}
+}

@@ -1,15 +1,26 @@
 // Package privsep is the parent: the only process of the gateway that may be root, and
-// the one that never reads a byte of what comes from the network.
+// the one that reads no byte of what comes from the network.
 //
-// It judges who may serve, opens the listeners, drops what capabilities it can, and
-// starts the workers. From then on it accepts, asks the kernel who is at the other
-// end, hands the descriptor to a worker, and keeps count. A worker is taken for
-// captured: what it says is held against the book of package ipc, and whoever breaks
-// that is killed and logged, not answered.
+// It judges which identity may serve, opens the listeners, drops what capabilities it can, and
+// starts the other processes. From then on it accepts, asks the kernel who the peer is,
+// hands the descriptor to a worker, and keeps count. A worker is assumed to be
+// compromised: what it sends is checked against the protocol table of package ipc, and one that breaks
+// the protocol is killed and logged, not answered.
 //
-// It refuses to parse HTTP, JSON or tokens, to dial a UNIX socket, and to dial or open what a
-// worker names: it opens ways to the daemons of the configuration, by their index. Of ours it imports become, errs, guard, ipc, notify, penalty,
-// rate, security and socket, and nothing else. The way in is Run.
+// It refuses to parse HTTP, JSON or tokens, to connect to a UNIX socket for a worker, and to connect to
+// or open what a worker names: it connects to the daemons of the configuration, by their index.
+//
+// Its packages import only downwards, and none of them imports this one:
+//
+//   - planner runs schedrestd-config and returns its Plan;
+//   - inetd serves the one client of an inetd run;
+//   - listen binds, accepts, and asks the kernel about peers;
+//   - dial connects to daemons for workers;
+//   - admission decides which connection is served, and starts nothing;
+//   - spawn starts processes, confined and without privileges;
+//   - netns and thread enter network namespaces and keep threads.
+//
+// The way in is Run, or Inetd.
 package privsep
 
 import (
