@@ -9,7 +9,6 @@ var Unserved = []Endpoint{
 	{Method: "DELETE", Path: "partition/{partition_name}", Since: V45},
 	{Method: "POST", Path: "partitions", Since: V45},
 	{Method: "POST", Path: "reservation", Since: V43},
-	{Method: "DELETE", Path: "reservation/{reservation_name}", Since: V43},
 	{Method: "POST", Path: "reservations", Since: V43},
 	{Method: "GET", Path: "resources/{job_id}", Since: V44},
 	{Method: "DELETE", Accounting: true, Path: "account/{account_name}"},

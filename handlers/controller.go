@@ -95,6 +95,9 @@ type Controller interface {
 	// Reconfigure has the controllers read their configuration again.
 	Reconfigure(context.Context, model.Credential) error
 
+	// DeleteReservation deletes the reservation of that name.
+	DeleteReservation(ctx context.Context, cred model.Credential, name string) error
+
 	// Kill sends a signal to the job that id names, "12", a task "12_3", a part "12+1"; 9 ends it.
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
 

@@ -197,6 +197,10 @@ func (f *fake) DeleteNodes(_ context.Context, cred model.Credential, names strin
 	return f.changed("delete node "+names, cred)
 }
 
+func (f *fake) DeleteReservation(_ context.Context, cred model.Credential, name string) error {
+	return f.changed("delete reservation "+name, cred)
+}
+
 func (f *fake) Reconfigure(_ context.Context, cred model.Credential) error {
 	return f.changed("reconfigure", cred)
 }

@@ -18,7 +18,7 @@ func aboutNamed(err error, kind, name, source string) error {
 	switch e.Kind {
 	case errs.NotFound, errs.Denied, errs.Conflict, errs.Invalid:
 		told := *e
-		if strings.HasPrefix(source, inPath) && e.Number == invalidNodeName {
+		if strings.HasPrefix(source, inPath) && (e.Number == invalidNodeName || e.Number == invalidReservation) {
 			told.Kind = errs.NotFound // Slurm has one kind of error for a name in a path and in a body
 		}
 		told.Message, told.Source = kind+" "+conceal(schema.Shorten(name))+": "+e.Message, source

@@ -87,6 +87,9 @@ func (h *handler) allNodesExist(c *call, names, source string) error {
 // invalidNodeName is Slurm's number for a node that does not exist.
 const invalidNodeName = 2018
 
+// invalidReservation is Slurm's number for a reservation that does not exist.
+const invalidReservation = 2053
+
 // deleteNode deletes nodes.
 func (h *handler) deleteNode(c *call, p *api.NamedNodeParams) error {
 	if err := h.allNodesExist(c, p.Name, inPath+"node_name"); err != nil {

@@ -36,6 +36,8 @@ func TestChangeNodes(t *testing.T) {
 		{name: "make", method: "POST", path: "new/node", body: `{"node_conf": "NodeName=d1 State=CLOUD"}`, status: 200, call: "create node NodeName=d1 State=CLOUD"},
 		{name: "make nothing", method: "POST", path: "new/node", body: `{"node_conf": " "}`, status: 422, says: "#/node_conf"},
 		{name: "make what is missing", method: "POST", path: "new/node", body: `{}`, status: 422, says: "#/node_conf"},
+		{name: "delete a reservation", method: "DELETE", path: "reservation/maint", status: 200, call: "delete reservation maint"},
+		{name: "delete an unknown reservation", method: "DELETE", path: "reservation/r9", refused: &errs.Error{Kind: errs.Invalid, Message: "there is no such reservation", Number: 2053}, status: 404, call: "delete reservation r9", says: "reservation r9: "},
 		{name: "reconfigure", method: "GET", path: "reconfigure", status: 200, call: "reconfigure"},
 		{name: "HEAD reconfigures nothing", method: "HEAD", path: "reconfigure", status: 405},
 		{name: "reconfigure, refused", method: "GET", path: "reconfigure", refused: denied, status: 403, call: "reconfigure"},

@@ -31,6 +31,7 @@ func (h *handler) routes() []route {
 			on(api.GetJobRequeue, h.getJobRequeue),
 			on(api.PostJobsRequeue, h.postJobsRequeue),
 			on(api.DeleteJobs, h.deleteJobs),
+			on(api.DeleteReservation, h.deleteReservation),
 			on(api.PostNode, h.postNode),
 			on(api.PostNodes, h.postNodes),
 			on(api.DeleteNode, h.deleteNode),

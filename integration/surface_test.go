@@ -21,7 +21,11 @@ func TestSurface(t *testing.T) {
 				}
 
 				a := l.ask("GET", path("sched", "ping"), "").want(t, 200)
-				if a.get("pings", 0, "hostname") != l.Node || a.get("pings", 0, "pinged") != "UP" || a.get("pings", 0, "mode") != "primary" {
+				up := a.get("pings", 0, "pinged") == "UP" && a.get("pings", 0, "mode") == "primary"
+				if v == "v0.0.45" { // has others for them
+					up = a.get("pings", 0, "responding") == true && a.get("pings", 0, "primary") == true && a.get("pings", 0, "status") == "No error"
+				}
+				if a.get("pings", 0, "hostname") != l.Node || !up {
 					t.Errorf("ping: %s", a.text)
 				}
 				for _, rest := range []string{"node/" + l.Node, "nodes"} {

@@ -32,3 +32,9 @@ func (c *Client) Reservation(ctx context.Context, cred model.Credential, name st
 	}
 	return r, lastUpdate, err
 }
+
+// DeleteReservation deletes the reservation of that name. It is not sent twice.
+func (c *Client) DeleteReservation(ctx context.Context, cred model.Credential, name string) error {
+	r := request{kind: message.RequestDeleteReservation, body: &message.ReservationName{Name: name}}
+	return c.query(ctx, cred, r, message.ResponseRC, nil)
+}

@@ -30,6 +30,7 @@ var messages = map[string]func() Body{
 	"SubmitRequest":        func() Body { return new(SubmitRequest) },
 	"SubmitResponse":       func() Body { return new(SubmitResponse) },
 	"KillJob":              func() Body { return new(KillJob) },
+	"ReservationName":      func() Body { return new(ReservationName) },
 	"NodeUpdate":           func() Body { return new(NodeUpdate) },
 	"RequeueRequest":       func() Body { return new(RequeueRequest) },
 	"TokenRequest":         func() Body { return new(TokenRequest) },
