@@ -1,12 +1,14 @@
 package privsep
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
 
+	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -33,9 +35,16 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			log := new(syncBuffer)
 			c := Config{Connections: users, Identities: users, Workers: 1, Threads: 1, HandLimit: patience, Silence: patience,
 				Switches: switches, Log: slog.New(slog.NewTextHandler(log, nil))}
-			m := newMeans(c, new(makers))
+			unresolved := func(ipc.Message, ...int) error { return errors.New("there is no resolver") }
+			m := newMeans(c, &makers{names: newNamedBy(unresolved)})
 			m.spawner = s
 			h := newHost(c, service{}, m, nil)
+			switch h := h.(type) {
+			case *strict:
+				h.replace(newGeneration(c))
+			case *identities:
+				h.gen = newGeneration(c)
+			}
 			for uid := range uint32(users) {
 				one, client := accepted(t, m.slots)
 				one.UID, one.GID, one.Vouched = 31000+uid, 31000, true
