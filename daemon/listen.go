@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/sockdiag"
 	"schedrestd/socket"
@@ -34,7 +34,7 @@ const patience = 2 * time.Second
 // at once must not fail for that.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		listeners, err := listen(address, port, path, socket.Options{Mode: mode, Private: become.PrivateGroup, Holder: schedUser})
+		listeners, err := listen(address, port, path, socket.Options{Mode: mode, Private: nss.PrivateGroup, Holder: schedUser})
 		if err == nil || errs.KindOf(err) != errs.Conflict || time.Since(begun) > patience {
 			return listeners, err
 		}
@@ -110,7 +110,7 @@ func holder(at netip.AddrPort) (uid uint32, err error) {
 
 // userOf returns uid with its user name.
 func userOf(uid uint32) string {
-	if u, err := become.LookupUID(uid); err == nil && u.Name != "" {
+	if u, err := nss.LookupUID(uid); err == nil && u.Name != "" {
 		return "user " + u.Name + " (uid " + strconv.Itoa(int(uid)) + ")"
 	}
 	return "uid " + strconv.Itoa(int(uid))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 )
@@ -83,7 +84,7 @@ func peer(name string) (uint32, error) {
 	if name == "" {
 		return 0, errs.New(errs.Invalid, "it names no user, and whoever may connect to the socket would be believed").WithHint(hint)
 	}
-	u, _, err := become.ParseUser(name)
+	u, _, err := nss.ParseUser(name)
 	switch {
 	case err != nil:
 		return 0, errs.New(errs.Invalid, "%v", err).WithHint(hint)

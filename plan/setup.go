@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/endpoint"
 	"schedrestd/errs"
@@ -40,11 +40,11 @@ func (o *options) judge(c *conf.Cluster) error {
 }
 
 // schedUser finds SchedUser; none is root.
-func schedUser(c *conf.Cluster) (become.User, error) {
+func schedUser(c *conf.Cluster) (nss.User, error) {
 	if c.User == "" {
-		return become.User{}, nil
+		return nss.User{}, nil
 	}
-	u, _, err := become.ParseUser(c.User)
+	u, _, err := nss.ParseUser(c.User)
 	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", spelled(c, "SchedUser"), c.User)
 }
 
@@ -228,7 +228,7 @@ func (o *options) limits(c *conf.Cluster) ipc.Limits {
 func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list []ipc.Address, err error) {
 	var lost []error
 	for _, h := range hosts {
-		found, err := become.Host(h.Address)
+		found, err := nss.Host(h.Address)
 		if err != nil {
 			lost = append(lost, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
 		}

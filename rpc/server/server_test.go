@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/rights"
 	"schedrestd/rpc/codec"
@@ -96,7 +96,7 @@ func start(t testing.TB, s *Server) *fixture {
 		t.Fatal(err)
 	}
 	f.tcp, f.unix = tcp.Addr().String(), filepath.Join(t.TempDir(), "s")
-	unix, err := socket.Listen(f.unix, socket.Options{Mode: 0o666, Private: become.PrivateGroup})
+	unix, err := socket.Listen(f.unix, socket.Options{Mode: 0o666, Private: nss.PrivateGroup})
 	if err != nil {
 		t.Fatal(err)
 	}
