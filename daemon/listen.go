@@ -14,6 +14,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/sockdiag"
 	"schedrestd/socket"
+	"schedrestd/socket/listener"
 )
 
 // patience is for how long Listen tries.
@@ -60,7 +61,7 @@ func listen(address string, port int, path string, o socket.Options) (list []net
 		list = append(list, tcp)
 	}
 	if path != "" && !serves(list, "unix") {
-		local, err := socket.Listen(path, o)
+		local, err := listener.Listen(path, o)
 		if err != nil {
 			return list, err
 		}

@@ -16,7 +16,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
-	"schedrestd/rights"
+	"schedrestd/rights/unixconn"
 	"schedrestd/security"
 )
 
@@ -158,7 +158,7 @@ func TestStartedByHand(t *testing.T) {
 // TestConnOfDescriptors: what a local client sends along is closed by a thread that does not stay asleep, and others have theirs.
 func TestConnOfDescriptors(t *testing.T) {
 	c, client := handed(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
-	if _, ok := c.Conn.(*rights.Conn); !ok {
+	if _, ok := c.Conn.(*unixconn.Conn); !ok {
 		t.Errorf("it reads by a %T", c.Conn)
 	}
 	_, _, err := client.(*net.UnixConn).WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
