@@ -24,6 +24,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/keeper"
 	"schedrestd/security"
+	"schedrestd/security/self"
 )
 
 // verifying is what a signature costs where it is verified; asking is what that means for requests.
@@ -59,10 +60,10 @@ const (
 // printPosture confines itself as a keeper does, and prints the process
 // attributes that a keeper started from here must have.
 func printPosture() error {
-	if err := errors.Join(security.LimitTasks(keeperTasks), security.Confine(keeperFiles, false)); err != nil {
+	if err := errors.Join(self.LimitTasks(keeperTasks), self.Confine(keeperFiles, false)); err != nil {
 		return err
 	}
-	posture, err := security.Measure()
+	posture, err := self.Measure()
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ var book = []row{
 		"the answer without a file: yes, or why not", of[Judgement]},
 	{KindNoPlan, "NoPlan", Config, Parent, in(Told), 5, 5 + 2*maxCause, 0, Over,
 		"a reload has no Plan, and why", of[NoPlan]},
-	{KindPlan, "Plan", Config, Parent, in(Told), 75, MaxMessage - 1, 0, Planned,
+	{KindPlan, "Plan", Config, Parent, in(Told), 80, MaxMessage - 1, 0, Planned,
 		"what the parent needs of command line, environment and configuration; no file is opened after it", of[Plan]},
 	{KindPlanListen, "PlanListen", Config, Parent, in(Planned), 8, 8 + maxListen + maxSocketPath + maxBound*(6+16+maxZone), 0, Born,
 		"an address to listen on", of[PlanListen]},

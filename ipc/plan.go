@@ -38,7 +38,7 @@ type Plan struct {
 	LogLevel int8   // as slog.Level
 
 	Service  Service
-	Switches uint16 // as security.Switches
+	Switches Switches
 
 	Netns, Outlet string // network namespaces: of listeners, of connections to daemons
 
@@ -62,7 +62,7 @@ func (p *Plan) walk(w *walker) {
 	w.text(&p.Path, maxPath)
 	w.i8(&p.LogLevel)
 	p.Service.walk(w)
-	w.u16(&p.Switches)
+	p.Switches.walk(w)
 	w.text(&p.Netns, maxPath)
 	w.text(&p.Outlet, maxPath)
 	w.u32(&p.Connections)
@@ -108,6 +108,24 @@ func (s *Service) walk(w *walker) {
 	w.u32(&s.SchedUID)
 	list(w, &s.SchedGroups, maxGroups, 4, func(gid *uint32) { w.u32(gid) })
 	list(w, &s.Privileged, maxNames, 2, func(t *string) { w.text(t, maxName) })
+}
+
+// Switches is what SCHEDRESTD_SECURITY turns on or off in the parent.
+type Switches struct {
+	DisableUserCheck    bool // serve as root or SchedUser all the same
+	DisableUnshareFiles bool // share the descriptor table with the parent until exec
+	DisableUnshareSysV  bool // no semaphore undo list and no IPC namespace of the worker's own
+	BecomeUser          bool // each local peer is served by a worker of its own uid and gid
+	WorkerPerConnection bool // each connection has a worker of its own, which ends with it
+	RequireConfinement  bool // don't start when a part of the confinement is unavailable
+	AuditConfinement    bool // log what the confinement would kill for, and kill no process
+}
+
+func (s *Switches) walk(w *walker) {
+	for _, on := range []*bool{&s.DisableUserCheck, &s.DisableUnshareFiles, &s.DisableUnshareSysV, &s.BecomeUser,
+		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement} {
+		w.flag(on)
+	}
 }
 
 // Audit says where the audit log is, and what holds when it can't be written.

@@ -12,7 +12,6 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/ipc"
-	"schedrestd/security"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -190,8 +189,8 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 		if diff := cmp.Diff(any(tt.listen), listenOf(c)); diff != "" || int(c.Connections) != tt.connections {
 			t.Errorf("%s: %d connections, listen (-want +got):\n%s", tt.name, c.Connections, diff)
 		}
-		if c.Switches != (security.Switches{RequireUserName: true}).Word() {
-			t.Errorf("%s: switches %+v", tt.name, c.Switches)
+		if c.Switches != (ipc.Switches{}) || !c.Setup.RequireUserName {
+			t.Errorf("%s: switches %+v, require_user_name %t", tt.name, c.Switches, c.Setup.RequireUserName)
 		}
 	}
 }

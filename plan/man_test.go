@@ -11,10 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"schedrestd/plugin"
-	"schedrestd/security"
-
 	"schedrestd/loglevel"
+	"schedrestd/plugin"
 )
 
 const manual = "../docs/man/schedrestd.8"
@@ -55,7 +53,7 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has an entry, and the command does not know it", name)
 		}
 	}
-	words := security.SwitchNames()
+	words := switchNames()
 	for _, l := range loglevel.Levels {
 		words = append(words, l.Name)
 	}

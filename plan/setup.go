@@ -98,7 +98,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		Mode:        m.plan(),
 		LogLevel:    int8(level),
 		Service:     service,
-		Switches:    o.switches.Word(),
+		Switches:    o.switches.Switches,
 		Netns:       o.netns,
 		Outlet:      o.controllerNetns,
 		Connections: uint32(o.connections),

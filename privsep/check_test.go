@@ -79,7 +79,7 @@ func TestCheckAsRoot(t *testing.T) {
 	if strings.Contains(out, "Landlock                           on") && status != 0 {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
-	for name, s := range map[string]security.Switches{
+	for name, s := range map[string]ipc.Switches{
 		"audit_confinement":     {AuditConfinement: true},
 		"disable_unshare_sysv":  {DisableUnshareSysV: true},
 		"disable_unshare_files": {DisableUnshareFiles: true},
@@ -133,11 +133,11 @@ func TestEscapesOfThePage(t *testing.T) {
 func TestCheckUnfit(t *testing.T) {
 	needRoot(t)
 	const row = "uid and gid of the worker's own    "
-	on, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Switches: security.Switches{DisableUserCheck: true}})
+	on, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Switches: ipc.Switches{DisableUserCheck: true}})
 	if status != 0 || !strings.Contains(on, row+"on") || strings.Contains(on, "disable_user_check") {
 		t.Errorf("switched off where it would have let the start through: exit status %d:\n%s", status, on)
 	}
-	off, status := inspect(t, nil, Config{Switches: security.Switches{DisableUserCheck: true}})
+	off, status := inspect(t, nil, Config{Switches: ipc.Switches{DisableUserCheck: true}})
 	for _, want := range []string{row + "off  disable_user_check: would serve as root (uid 0)\n", "all that root or SchedUser may", "own are off: would serve as root"} {
 		if status != 1 || !strings.Contains(off, want) {
 			t.Errorf("exit status %d, without %q:\n%s", status, want, off)
@@ -149,7 +149,7 @@ func TestCheckUnfit(t *testing.T) {
 func TestCheckSaysWhy(t *testing.T) {
 	needRoot(t)
 	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Argv: []string{programName, "good"},
-		Setup: ipc.Setup{Limits: testLimits}, Switches: security.Switches{DisableUserCheck: true}})
+		Setup: ipc.Setup{Limits: testLimits}, Switches: ipc.Switches{DisableUserCheck: true}})
 	must(t, err)
 	ids := []syscall.SysProcIDMap{{Size: 1 << 16}}
 	for name, tt := range map[string]struct {
@@ -192,7 +192,7 @@ func TestCheckFinds(t *testing.T) {
 func TestCheckRequires(t *testing.T) {
 	needCage(t)
 	const ends = "part of the confinement can't be had by this start, and all of it is required (require_confinement): "
-	some := Config{SharedRoot: true, Switches: security.Switches{RequireConfinement: true}}
+	some := Config{SharedRoot: true, Switches: ipc.Switches{RequireConfinement: true}}
 	if os.Geteuid() == 0 {
 		some.Service = identityOf("nobody", "nogroup", "")
 	}

@@ -84,7 +84,7 @@ func TestPermits(t *testing.T) {
 func TestLayers(t *testing.T) {
 	born := layers{ipcNamespace: found(nil), networkNamespace: found(unix.EPERM), ownRoot: found(unix.EINVAL), noNewPrivs: found(nil)}
 	audit := born
-	audit[callFilter] = new(spawner).enter(callFilter, Config{Switches: security.Switches{AuditConfinement: true}}, 0)
+	audit[callFilter] = new(spawner).enter(callFilter, Config{Switches: ipc.Switches{AuditConfinement: true}}, 0)
 	const (
 		network = "one that found a hole in the filter would be in"
 		files   = "one that found a hole in the filter and in Landlock would see"

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"schedrestd/security"
+	"schedrestd/ipc"
 )
 
 // TestLostWorkersAreLimited: users whose workers can't be started, as at their limit of processes, or who
@@ -24,7 +24,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 	}
 	defer s.stop()
 	const users = 300
-	for name, switches := range map[string]security.Switches{
+	for name, switches := range map[string]ipc.Switches{
 		"worker_per_connection": {WorkerPerConnection: true},
 		"become_user":           {BecomeUser: true},
 	} {

@@ -8,9 +8,8 @@ import (
 	"strings"
 
 	"schedrestd/ipc"
-	"schedrestd/security"
-	"schedrestd/security/root"
 	"schedrestd/security/seal"
+	"schedrestd/security/self"
 )
 
 // ActArgs is the arguments after ipc.ActMode, when the program is started to prove the cage.
@@ -42,10 +41,10 @@ func act(how, name string) error {
 	if err != nil {
 		return fmt.Errorf("how to close the cage: %w", err)
 	}
-	if err := root.Settle(); err != nil {
+	if err := self.Settle(); err != nil {
 		return err
 	}
-	if err := security.Confine(actFiles, false); err != nil {
+	if err := self.Confine(actFiles, false); err != nil {
 		return err
 	}
 	sealed, err := closeCage(ipc.Seal(s))

@@ -17,7 +17,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/ipc"
 	"schedrestd/rights/unixconn"
-	"schedrestd/security"
+	"schedrestd/security/self"
 )
 
 // handed gives a connection as the parent would hand it over, and its client's end.
@@ -138,7 +138,7 @@ func TestLogLines(t *testing.T) {
 }
 
 func TestProveNamesTheDifference(t *testing.T) {
-	err := security.Prove((&ipc.Posture{Facts: []ipc.Fact{{Name: "uid", Value: "1 2 3 4"}}}).Map())
+	err := self.Prove((&ipc.Posture{Facts: []ipc.Fact{{Name: "uid", Value: "1 2 3 4"}}}).Map())
 	if err == nil || !strings.Contains(err.Error(), `expected "1 2 3 4"`) {
 		t.Errorf("got %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"schedrestd/plugin"
 	"schedrestd/release"
-	"schedrestd/security"
+	"schedrestd/security/self"
 	"schedrestd/worker"
 )
 
@@ -40,7 +40,7 @@ const tablesFiles = 32
 
 // tables prints a document. It has no use for anything but its standard output.
 func tables(args []string) int {
-	err := security.Confine(tablesFiles, false)
+	err := self.Confine(tablesFiles, false)
 	if err == nil {
 		out := bufio.NewWriter(os.Stdout)
 		if err = worker.Tables(args, out); err == nil {

@@ -26,7 +26,6 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/loglevel"
 	"schedrestd/privsep"
-	"schedrestd/security"
 )
 
 func main() {
@@ -61,10 +60,7 @@ func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go before it is told that this serves
 	level := new(slog.LevelVar)
 	level.Set(slog.Level(plan.LogLevel))
-	c, err := config(plan, loglevel.New(writer(errOut), level))
-	if err != nil {
-		return 1, err
-	}
+	c := config(plan, loglevel.New(writer(errOut), level))
 	c.Activated = sockets
 	owners := &owners{}
 	owners.accept(plan)
@@ -83,14 +79,13 @@ func run(errOut *os.File) (status int, err error) {
 }
 
 // config is plan as package privsep takes it.
-func config(plan *ipc.WholePlan, log *slog.Logger) (privsep.Config, error) {
-	switches, err := security.SwitchesOf(plan.Switches)
+func config(plan *ipc.WholePlan, log *slog.Logger) privsep.Config {
 	return privsep.Config{
 		Listen:      plan.Listen,
 		Netns:       plan.Netns,
 		Outlet:      plan.Outlet,
 		Service:     plan.Service,
-		Switches:    switches,
+		Switches:    plan.Switches,
 		Setup:       plan.Setup,
 		Log:         log,
 		Connections: int(plan.Connections),
@@ -101,7 +96,7 @@ func config(plan *ipc.WholePlan, log *slog.Logger) (privsep.Config, error) {
 		SocketGroup: socketGroup(plan),
 		Audit:       privsep.Audit(plan.Audit),
 		Secrets:     secrets(plan),
-	}, err
+	}
 }
 
 // socketGroup is the group of UNIX sockets; nil is the serving one.
