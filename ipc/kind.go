@@ -69,12 +69,12 @@ func (p Phase) String() string {
 	return fmt.Sprintf("phase %d", uint8(p))
 }
 
-// phaseSet is a set of phases. The empty set is how every row starts: forbidden.
-type phaseSet uint16
+// Phases is a set of phases. The empty set is how every row starts: forbidden.
+type Phases uint16
 
-// in is the set of the given phases.
-func in(list ...Phase) phaseSet {
-	var s phaseSet
+// In is the set of the given phases.
+func In(list ...Phase) Phases {
+	var s Phases
 	for _, p := range list {
 		s |= 1 << p
 	}
@@ -82,10 +82,10 @@ func in(list ...Phase) phaseSet {
 }
 
 // Has tells whether p is in the set.
-func (s phaseSet) Has(p Phase) bool { return p < phases && s&(1<<p) != 0 }
+func (s Phases) Has(p Phase) bool { return p < phases && s&(1<<p) != 0 }
 
 // String lists the phases of the set, "never" when there is none.
-func (s phaseSet) String() string {
+func (s Phases) String() string {
 	var names []string
 	for p := range phases {
 		if s.Has(p) {
@@ -101,74 +101,9 @@ func (s phaseSet) String() string {
 // Kind is the first byte of a frame. Zero is not a kind.
 type Kind uint8
 
-// The kinds. Numbers are kept when a kind goes out of use.
-const (
-	KindSetup      Kind = 1
-	KindPosture    Kind = 2
-	KindReady      Kind = 3
-	KindRefused    Kind = 4
-	KindConnection Kind = 5
-	KindDone       Kind = 6
-	KindPing       Kind = 7
-	KindPong       Kind = 8
-	KindDrain      Kind = 9
-	KindTaken      Kind = 10
-	KindRetire     Kind = 11
-	KindYield      Kind = 12
-	KindStreams    Kind = 13
-	KindProgress   Kind = 16
-	KindDial       Kind = 17
-	KindDialed     Kind = 18
-	KindSign       Kind = 19
-	KindSigned     Kind = 20
-	KindVerify     Kind = 21
-	KindVerified   Kind = 22
-	KindKeyFD      Kind = 23
-	KindJWKSFD     Kind = 24
-
-	KindServiceSetup Kind = 32
-	KindClient       Kind = 33
-	KindKept         Kind = 34
-	KindServiceFD    Kind = 35
-	KindCertificate  Kind = 36
-	KindClientCA     Kind = 37
-	KindTickets      Kind = 38
-	KindTokenKeyFD   Kind = 39
-	KindKeyChanged   Kind = 40
-	KindUndialed     Kind = 41
-	KindWho          Kind = 42
-	KindKnown        Kind = 43
-	KindOffence      Kind = 44
-	KindPause        Kind = 45
-	KindIntent       Kind = 47
-	KindNoted        Kind = 48
-	KindOutcome      Kind = 49
-	KindBreach       Kind = 50
-	KindStock        Kind = 51
-	KindSpares       Kind = 52
-	KindLogFD        Kind = 53
-	KindFacts        Kind = 54
-	KindGone         Kind = 55
-	KindExited       Kind = 56
-	KindFollow       Kind = 57
-	KindFollowed     Kind = 58
-
-	KindConfigSetup Kind = 64
-	KindVariable    Kind = 65
-	KindOpenFile    Kind = 66
-	KindOpenedFD    Kind = 67
-	KindJudge       Kind = 68
-	KindJudgement   Kind = 69
-	KindNoPlan      Kind = 70
-	KindPlan        Kind = 71
-	KindPlanListen  Kind = 72
-	KindPlanSubuids Kind = 73
-	KindPlanSetup   Kind = 74
-)
-
 // String is the kind's name in the book, or its number when it isn't there.
 func (k Kind) String() string {
-	if r, ok := rowOf(k); ok {
+	if r := byKind[k]; r != nil {
 		return r.Name
 	}
 	return fmt.Sprintf("kind %d", uint8(k))

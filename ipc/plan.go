@@ -54,27 +54,17 @@ type Plan struct {
 	Subuids bool // the ranges that follow replace those of the Plan before
 }
 
-// Kind is KindPlan.
-func (*Plan) Kind() Kind { return KindPlan }
-
-func (p *Plan) walk(w *walker) {
-	enum(w, &p.Mode, "mode", ModeServe, ModeCheck)
-	w.text(&p.Path, maxPath)
-	w.i8(&p.LogLevel)
-	p.Service.walk(w)
-	p.Switches.walk(w)
-	w.text(&p.Netns, maxPath)
-	w.text(&p.Outlet, maxPath)
-	w.u32(&p.Connections)
-	w.u32(&p.PerSource)
-	w.u32(&p.Identities)
-	w.u32(&p.Threads)
-	w.u16(&p.SocketMode)
-	w.flag(&p.HasSocketGroup)
-	w.u32(&p.SocketGID)
-	p.Audit.walk(w)
-	p.Secrets.walk(w)
-	w.flag(&p.Subuids)
+func (p *Plan) Walk(w *Walker) {
+	Enum(w, &p.Mode, "mode", ModeServe, ModeCheck)
+	w.Text(maxPath, &p.Path)
+	w.Fields(&p.LogLevel)
+	p.Service.Walk(w)
+	p.Switches.Walk(w)
+	w.Text(maxPath, &p.Netns, &p.Outlet)
+	w.Fields(&p.Connections, &p.PerSource, &p.Identities, &p.Threads, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID)
+	p.Audit.Walk(w)
+	p.Secrets.Walk(w)
+	w.Fields(&p.Subuids)
 }
 
 // Service is the identity that is to serve, and the accounts whose authority it must not
@@ -96,18 +86,16 @@ type Service struct {
 // maxGroups is how many groups of root or SchedUser are protected.
 const maxGroups = 1024
 
-func (s *Service) walk(w *walker) {
-	w.flag(&s.HasUser)
-	w.flag(&s.HasGroup)
-	w.text(&s.Name, maxName)
-	w.u32(&s.UID)
-	w.u32(&s.GID)
-	w.text(&s.Given, 3*maxName)
-	list(w, &s.RootGroups, maxGroups, 4, func(gid *uint32) { w.u32(gid) })
-	w.text(&s.SchedUser, maxName)
-	w.u32(&s.SchedUID)
-	list(w, &s.SchedGroups, maxGroups, 4, func(gid *uint32) { w.u32(gid) })
-	list(w, &s.Privileged, maxNames, 2, func(t *string) { w.text(t, maxName) })
+func (s *Service) Walk(w *Walker) {
+	w.Fields(&s.HasUser, &s.HasGroup)
+	w.Text(maxName, &s.Name)
+	w.Fields(&s.UID, &s.GID)
+	w.Text(3*maxName, &s.Given)
+	List(w, &s.RootGroups, maxGroups, 4, func(gid *uint32) { w.Fields(gid) })
+	w.Text(maxName, &s.SchedUser)
+	w.Fields(&s.SchedUID)
+	List(w, &s.SchedGroups, maxGroups, 4, func(gid *uint32) { w.Fields(gid) })
+	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
 }
 
 // Switches is what SCHEDRESTD_SECURITY turns on or off in the parent.
@@ -121,10 +109,10 @@ type Switches struct {
 	AuditConfinement    bool // log what the confinement would kill for, and kill no process
 }
 
-func (s *Switches) walk(w *walker) {
+func (s *Switches) Walk(w *Walker) {
 	for _, on := range []*bool{&s.DisableUserCheck, &s.DisableUnshareFiles, &s.DisableUnshareSysV, &s.BecomeUser,
 		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement} {
-		w.flag(on)
+		w.Fields(on)
 	}
 }
 
@@ -138,10 +126,9 @@ type Audit struct {
 // AuditStderr is the Path of an audit log that goes where the log goes.
 const AuditStderr = "stderr"
 
-func (a *Audit) walk(w *walker) {
-	w.text(&a.Path, maxPath)
-	w.flag(&a.FailOpen)
-	w.flag(&a.Sync)
+func (a *Audit) Walk(w *Walker) {
+	w.Text(maxPath, &a.Path)
+	w.Fields(&a.FailOpen, &a.Sync)
 }
 
 // Secrets is where the keys are that the gateway works with. The parent opens the files, and reads
@@ -167,13 +154,10 @@ type Tokens struct {
 	JWKS string // a key set, of RS256 tokens, for the workers; "": none
 }
 
-func (s *Secrets) walk(w *walker) {
-	w.text(&s.TLS.Certificate, maxPath)
-	w.text(&s.TLS.Key, maxPath)
-	w.text(&s.TLS.ClientCA, maxPath)
-	w.flag(&s.TLS.TLS12)
-	w.text(&s.Tokens.Key, maxPath)
-	w.text(&s.Tokens.JWKS, maxPath)
+func (s *Secrets) Walk(w *Walker) {
+	w.Text(maxPath, &s.TLS.Certificate, &s.TLS.Key, &s.TLS.ClientCA)
+	w.Fields(&s.TLS.TLS12)
+	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.JWKS)
 }
 
 // Listen is one LISTEN argument, its name resolved.
@@ -195,18 +179,15 @@ type Bound struct {
 // PlanListen is one address to listen on.
 type PlanListen struct{ Listen }
 
-// Kind is KindPlanListen.
-func (*PlanListen) Kind() Kind { return KindPlanListen }
-
-func (l *PlanListen) walk(w *walker) {
-	w.text(&l.Text, maxListen)
-	enum(w, &l.Network, "network", TCP, Unix)
-	w.flag(&l.TLS)
-	w.text(&l.Path, maxSocketPath)
-	list(w, &l.Addresses, maxBound, 6, func(b *Bound) {
-		w.blob(&b.IP, 16)
-		w.text(&b.Zone, maxZone)
-		w.u16(&b.Port)
+func (l *PlanListen) Walk(w *Walker) {
+	w.Text(maxListen, &l.Text)
+	Enum(w, &l.Network, "network", TCP, Unix)
+	w.Fields(&l.TLS)
+	w.Text(maxSocketPath, &l.Path)
+	List(w, &l.Addresses, maxBound, 6, func(b *Bound) {
+		w.Blob(&b.IP, 16)
+		w.Text(maxZone, &b.Zone)
+		w.Fields(&b.Port)
 	})
 }
 
@@ -217,22 +198,14 @@ type PlanSubuids struct{ Ranges []Subuids }
 // Subuids is one range.
 type Subuids struct{ First, Last, Owner uint32 }
 
-// Kind is KindPlanSubuids.
-func (*PlanSubuids) Kind() Kind { return KindPlanSubuids }
-
-func (s *PlanSubuids) walk(w *walker) {
-	list(w, &s.Ranges, subuidsAtOnce, 12, func(r *Subuids) {
-		w.u32(&r.First)
-		w.u32(&r.Last)
-		w.u32(&r.Owner)
+func (s *PlanSubuids) Walk(w *Walker) {
+	List(w, &s.Ranges, subuidsAtOnce, 12, func(r *Subuids) {
+		w.Fields(&r.First, &r.Last, &r.Owner)
 	})
 }
 
 // PlanSetup ends a Plan: what its workers are to know.
 type PlanSetup struct{ Setup }
-
-// Kind is KindPlanSetup.
-func (*PlanSetup) Kind() Kind { return KindPlanSetup }
 
 // WholePlan is a Plan with its parts.
 type WholePlan struct {
@@ -266,16 +239,16 @@ func (p *WholePlan) Add(m Message) (complete bool, err error) {
 	switch m := m.(type) {
 	case *PlanListen:
 		if len(p.Listen) >= MaxListen {
-			return false, violation(Config, m.Kind(), "is one more than %d", MaxListen)
+			return false, violation(Config, KindOf(m), "is one more than %d", MaxListen)
 		}
 		p.Listen = append(p.Listen, m.Listen)
 	case *PlanSubuids:
 		for _, r := range m.Ranges {
 			switch n := len(p.Ranges); {
 			case n >= MaxSubuids:
-				return false, violation(Config, m.Kind(), "has one more than %d", MaxSubuids)
+				return false, violation(Config, KindOf(m), "has one more than %d", MaxSubuids)
 			case r.Last < r.First || n > 0 && r.First <= p.Ranges[n-1].Last:
-				return false, violation(Config, m.Kind(), "has ranges out of order")
+				return false, violation(Config, KindOf(m), "has ranges out of order")
 			}
 			p.Ranges = append(p.Ranges, r)
 		}

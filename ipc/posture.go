@@ -18,13 +18,10 @@ type Posture struct {
 	Facts []Fact
 }
 
-// Kind is KindPosture.
-func (*Posture) Kind() Kind { return KindPosture }
-
-func (p *Posture) walk(w *walker) {
-	list(w, &p.Facts, maxFacts, 4, func(f *Fact) {
-		w.text(&f.Name, maxFactName)
-		w.text(&f.Value, maxFactValue)
+func (p *Posture) Walk(w *Walker) {
+	List(w, &p.Facts, maxFacts, 4, func(f *Fact) {
+		w.Text(maxFactName, &f.Name)
+		w.Text(maxFactValue, &f.Value)
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // hash13 is the message of a TLS 1.3 server over a transcript hash of n bytes.
@@ -204,14 +205,14 @@ func worker(t *testing.T, k *keeper, number uint32) *ipc.Channel {
 
 func ask(t *testing.T, c *ipc.Channel, key uint32, message []byte) []byte {
 	t.Helper()
-	if err := c.Send(&ipc.Sign{ID: 7, Key: key, Scheme: uint16(ecdsaSHA256), Message: message}); err != nil {
+	if err := c.Send(&query.Sign{ID: 7, Key: key, Scheme: uint16(ecdsaSHA256), Message: message}); err != nil {
 		t.Fatal(err)
 	}
 	m, err := c.Receive()
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := m.Message.(*ipc.Signed)
+	a := m.Message.(*query.Signed)
 	if a.ID != 7 {
 		t.Errorf("an answer to %d", a.ID)
 	}
@@ -264,21 +265,21 @@ func TestHostile(t *testing.T) {
 		fds   int
 	}{
 		{"unknown kind", []byte{99}, 0},
-		{"the parent's kind", append([]byte{byte(ipc.KindKeyFD)}, make([]byte, 5)...), 3},
-		{"the keeper's kind", append([]byte{byte(ipc.KindSigned)}, make([]byte, 10)...), 0},
-		{"a promise", append([]byte{byte(ipc.KindDial)}, make([]byte, 9)...), 0},
-		{"cut short", append([]byte{byte(ipc.KindSign)}, make([]byte, 15)...), 0},
-		{"left over", append([]byte{byte(ipc.KindSign)}, make([]byte, 17)...), 0},
-		{"too long", append([]byte{byte(ipc.KindSign)}, make([]byte, 5000)...), 0},
-		{"with a descriptor", append([]byte{byte(ipc.KindSign)}, make([]byte, 16)...), 1},
-		{"a key for tokens", append([]byte{byte(ipc.KindTokenKeyFD)}, make([]byte, 5)...), 1},
-		{"a verdict", append([]byte{byte(ipc.KindVerified)}, make([]byte, 9)...), 0},
-		{"a key set", append([]byte{byte(ipc.KindJWKSFD)}, 0), 1},
-		{"a signature cut short", append([]byte{byte(ipc.KindVerify)}, make([]byte, 41)...), 0},
-		{"a signature and more", append([]byte{byte(ipc.KindVerify)}, make([]byte, 43)...), 0},
-		{"a text that is not there", append([]byte{byte(ipc.KindVerify), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x1f}, make([]byte, 32)...), 0},
-		{"a text too long", append([]byte{byte(ipc.KindVerify), 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x20}, make([]byte, 8193+32)...), 0},
-		{"a signature with a descriptor", append([]byte{byte(ipc.KindVerify)}, make([]byte, 42)...), 1},
+		{"the parent's kind", append([]byte{byte(ipc.KindOf(new(ipc.KeyFD)))}, make([]byte, 5)...), 3},
+		{"the keeper's kind", append([]byte{byte(ipc.KindOf(new(query.Signed)))}, make([]byte, 10)...), 0},
+		{"a promise", append([]byte{byte(ipc.KindOf(new(ipc.Dial)))}, make([]byte, 9)...), 0},
+		{"cut short", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 15)...), 0},
+		{"left over", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 17)...), 0},
+		{"too long", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 5000)...), 0},
+		{"with a descriptor", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 16)...), 1},
+		{"a key for tokens", append([]byte{byte(ipc.KindOf(new(ipc.TokenKeyFD)))}, make([]byte, 5)...), 1},
+		{"a verdict", append([]byte{byte(ipc.KindOf(new(query.Verified)))}, make([]byte, 9)...), 0},
+		{"a key set", append([]byte{byte(ipc.KindOf(new(ipc.JWKSFD)))}, 0), 1},
+		{"a signature cut short", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 41)...), 0},
+		{"a signature and more", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 43)...), 0},
+		{"a text that is not there", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x1f}, make([]byte, 32)...), 0},
+		{"a text too long", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x20}, make([]byte, 8193+32)...), 0},
+		{"a signature with a descriptor", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 42)...), 1},
 	}
 	k, parent := alone(t)
 	if a := offer(t, k, 1, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
@@ -322,7 +323,7 @@ func TestMute(t *testing.T) {
 	k := begun(t, 1)
 	mute, other := worker(t, k, 1), worker(t, k, 2)
 	for i := 0; ; i++ {
-		err := mute.TrySend(&ipc.Sign{ID: uint64(i), Key: 1, Scheme: uint16(ecdsaSHA256), Message: hash13(32)})
+		err := mute.TrySend(&query.Sign{ID: uint64(i), Key: 1, Scheme: uint16(ecdsaSHA256), Message: hash13(32)})
 		if err == ipc.ErrFull {
 			break
 		}

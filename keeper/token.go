@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/hmackey"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // tokenKey is the key of HS256 tokens. It is looked at to compare, and never leaves.
@@ -32,19 +33,19 @@ func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 // judge says whether the signature is this key's. It parses nothing: what a token says is for
 // those who don't have the key. So HS256 is verified in two places, here and in auth for the daemons, and both are
 // held to the same vectors.
-func (k *tokenKey) judge(v *ipc.Verify) ipc.Verdict {
+func (k *tokenKey) judge(v *query.Verify) query.Verdict {
 	if k == nil {
-		return ipc.NoVerdict
+		return query.NoVerdict
 	}
 	mac := hmac.New(sha256.New, k.secret)
 	mac.Write(v.Signed)
 	switch {
 	case hmac.Equal(mac.Sum(nil), v.MAC[:]):
-		return ipc.Genuine
+		return query.Genuine
 	case k.followed:
-		return ipc.Forged
+		return query.Forged
 	}
-	return ipc.NoVerdict
+	return query.NoVerdict
 }
 
 // keepTokenKey reads the key of tokens, and answers whether it is in use from now on in place of
@@ -67,9 +68,9 @@ func (k *keeper) keepTokenKey(m *ipc.TokenKeyFD, fd int) *ipc.Kept {
 }
 
 // judge says what the key that is kept now says of a signature.
-func (k *keeper) judge(v *ipc.Verify) *ipc.Verified {
+func (k *keeper) judge(v *query.Verify) *query.Verified {
 	k.mu.Lock()
 	key := k.token
 	k.mu.Unlock()
-	return &ipc.Verified{ID: v.ID, Verdict: key.judge(v)}
+	return &query.Verified{ID: v.ID, Verdict: key.judge(v)}
 }

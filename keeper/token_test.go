@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // mac is the HS256 signature of signed with key.
@@ -31,16 +32,16 @@ func offerToken(t *testing.T, k *keeper, number uint32, key string, followed boo
 	return k.keepTokenKey(&ipc.TokenKeyFD{Number: number, Followed: followed}, fd)
 }
 
-func askToken(t *testing.T, c *ipc.Channel, id uint64, signed string, m [32]byte) ipc.Verdict {
+func askToken(t *testing.T, c *ipc.Channel, id uint64, signed string, m [32]byte) query.Verdict {
 	t.Helper()
-	if err := c.Send(&ipc.Verify{ID: id, Signed: []byte(signed), MAC: m}); err != nil {
+	if err := c.Send(&query.Verify{ID: id, Signed: []byte(signed), MAC: m}); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := c.Receive()
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := answer.Message.(*ipc.Verified)
+	v := answer.Message.(*query.Verified)
 	if v.ID != id {
 		t.Errorf("an answer to %d, asked was %d", v.ID, id)
 	}
@@ -59,7 +60,7 @@ func TestVerify(t *testing.T) {
 	c := worker(t, k, 1)
 	const signed = "head.payload"
 	good, bad := mac(oneKey, signed), mac(otherKey, signed)
-	want := func(when string, m [32]byte, verdict ipc.Verdict) {
+	want := func(when string, m [32]byte, verdict query.Verdict) {
 		t.Helper()
 		if got := askToken(t, c, 7, signed, m); got != verdict {
 			t.Errorf("%s: verdict %d, want %d", when, got, verdict)
@@ -71,38 +72,38 @@ func TestVerify(t *testing.T) {
 			t.Fatalf("key %d: %+v", number, a)
 		}
 	}
-	want("before any key", good, ipc.NoVerdict)
-	want("an empty key's, before any key", mac("", signed), ipc.NoVerdict)
+	want("before any key", good, query.NoVerdict)
+	want("an empty key's, before any key", mac("", signed), query.NoVerdict)
 
 	take(1, oneKey, false)
-	want("not followed, good", good, ipc.Genuine)
-	want("not followed, another key's", bad, ipc.NoVerdict)
+	want("not followed, good", good, query.Genuine)
+	want("not followed, another key's", bad, query.NoVerdict)
 	take(2, oneKey, true)
-	want("followed, good", good, ipc.Genuine)
-	want("followed, another key's", bad, ipc.Forged)
-	want("all zeros", [32]byte{}, ipc.Forged)
+	want("followed, good", good, query.Genuine)
+	want("followed, another key's", bad, query.Forged)
+	want("all zeros", [32]byte{}, query.Forged)
 	for i := range good {
 		m := good
 		m[i] ^= 0x80
-		want("one bit of another", m, ipc.Forged)
+		want("one bit of another", m, query.Forged)
 	}
-	if got := askToken(t, c, 8, signed+" ", good); got != ipc.Forged {
+	if got := askToken(t, c, 8, signed+" ", good); got != query.Forged {
 		t.Errorf("of another text: %d", got)
 	}
-	if got := askToken(t, c, 9, "", mac(oneKey, "")); got != ipc.Genuine {
+	if got := askToken(t, c, 9, "", mac(oneKey, "")); got != query.Genuine {
 		t.Errorf("of no text: %d", got) // whether that is a token is for others to say
 	}
 
 	take(3, otherKey, true)
-	want("replaced, the old key's", good, ipc.Forged)
-	want("replaced, the new key's", bad, ipc.Genuine)
+	want("replaced, the old key's", good, query.Forged)
+	want("replaced, the new key's", bad, query.Genuine)
 	if a := offerToken(t, k, 4, "short", true); a.OK || a.Number != 4 || !strings.Contains(a.Reason, "5 bytes, HS256 needs at least 32") {
 		t.Errorf("a short key: %+v", a)
 	}
-	want("after a refused one, the key's before it", bad, ipc.Genuine)
-	want("after a refused one, an unknown key's", good, ipc.NoVerdict)
+	want("after a refused one, the key's before it", bad, query.Genuine)
+	want("after a refused one, an unknown key's", good, query.NoVerdict)
 	take(5, otherKey, true)
-	want("after the refused one was mended", good, ipc.Forged)
+	want("after the refused one was mended", good, query.Forged)
 }
 
 // TestTokenKeys: what is a key and what is not; auth.TestLoadKey has the daemons' side of it.
@@ -133,7 +134,7 @@ func TestTokenKeys(t *testing.T) {
 				t.Error("the reason has the key in it")
 			}
 			verdict := askToken(t, worker(t, k, 1), 1, "a.b", mac(tt.key, "a.b"))
-			if (verdict == ipc.Genuine) != a.OK {
+			if (verdict == query.Genuine) != a.OK {
 				t.Errorf("kept %v, verdict %d", a.OK, verdict)
 			}
 		})
@@ -153,14 +154,14 @@ func TestVerifiedSaysNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	forged := make([]byte, 32)
-	question := append([]byte{byte(ipc.KindVerify), 5, 0, 0, 0, 0, 0, 0, 0, 3, 0}, "a.b"...)
+	question := append([]byte{byte(ipc.KindOf(new(query.Verify))), 5, 0, 0, 0, 0, 0, 0, 0, 3, 0}, "a.b"...)
 	if _, err := unix.Write(fds[0], append(question, forged...)); err != nil {
 		t.Fatal(err)
 	}
 	_ = unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60})
 	answer := make([]byte, 1000)
 	n, err := unix.Read(fds[0], answer)
-	want := []byte{byte(ipc.KindVerified), 5, 0, 0, 0, 0, 0, 0, 0, byte(ipc.Forged)}
+	want := []byte{byte(ipc.KindOf(new(query.Verified))), 5, 0, 0, 0, 0, 0, 0, 0, byte(query.Forged)}
 	if err != nil || !bytes.Equal(answer[:n], want) {
 		t.Errorf("read %x, %v; want %x", answer[:n], err, want)
 	}
@@ -187,7 +188,7 @@ func TestVerifyTogether(t *testing.T) {
 		c := worker(t, k, i)
 		askers.Go(func() {
 			for n := range uint64(300) {
-				if v := askToken(t, c, n, "a.b", mac("a stranger's", "a.b")); v == ipc.Genuine {
+				if v := askToken(t, c, n, "a.b", mac("a stranger's", "a.b")); v == query.Genuine {
 					t.Error("a stranger's signature is genuine")
 				}
 				_ = askToken(t, c, n, "a.b", mac(oneKey, "a.b"))
@@ -198,7 +199,7 @@ func TestVerifyTogether(t *testing.T) {
 	close(stop)
 	changer.Wait()
 	offerToken(t, k, 9999, oneKey, true)
-	if askToken(t, worker(t, k, 99), 1, "a.b", mac(oneKey, "a.b")) != ipc.Genuine {
+	if askToken(t, worker(t, k, 99), 1, "a.b", mac(oneKey, "a.b")) != query.Genuine {
 		t.Error("after all that a good signature is not")
 	}
 }
@@ -211,7 +212,7 @@ func TestFloodOfVerify(t *testing.T) {
 	mute, other := worker(t, k, 1), worker(t, k, 2)
 	long := bytes.Repeat([]byte("x"), 8<<10)
 	for i := 0; ; i++ {
-		err := mute.TrySend(&ipc.Verify{ID: uint64(i), Signed: long})
+		err := mute.TrySend(&query.Verify{ID: uint64(i), Signed: long})
 		if err == ipc.ErrFull {
 			break
 		}
@@ -219,7 +220,7 @@ func TestFloodOfVerify(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if askToken(t, other, 1, "a.b", mac(oneKey, "a.b")) != ipc.Genuine {
+	if askToken(t, other, 1, "a.b", mac(oneKey, "a.b")) != query.Genuine {
 		t.Error("another worker is not served")
 	}
 }

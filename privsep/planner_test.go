@@ -69,7 +69,7 @@ func playConfig(args []string) int {
 		open()
 	case "asks after the plan":
 		_ = channel.Send(&plan.Plan)
-		frame := append([]byte{byte(ipc.KindOpenFile), byte(ipc.OpenConfiguration), byte(len(args[1])), 0}, args[1]...)
+		frame := append([]byte{byte(ipc.KindOf(new(ipc.OpenFile))), byte(ipc.OpenConfiguration), byte(len(args[1])), 0}, args[1]...)
 		if _, err := unix.Write(ipc.ConfigFD, frame); err != nil { // which the channel would not send
 			return 6
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // remoteService is the worker's channel to one service. The service may exit and be started again:
@@ -68,13 +69,13 @@ func (r *remoteService) listen(l *link) {
 		m, err := l.channel.Receive()
 		switch answer := m.Message.(type) {
 		case nil:
-		case *ipc.Signed:
+		case *query.Signed:
 			l.asked.answer(answer.ID, answer)
-		case *ipc.Verified:
+		case *query.Verified:
 			l.asked.answer(answer.ID, answer)
 		case *ipc.Known:
 			l.asked.answer(answer.ID, answer)
-		case *ipc.Noted:
+		case *query.Noted:
 			if !l.asked.answer(answer.ID, answer) {
 				l.tooLate(answer)
 			}

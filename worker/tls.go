@@ -42,7 +42,7 @@ const maxPEM = 1 << 20
 func (s *secure) hear(m ipc.Received) error {
 	var files []*os.File
 	for _, fd := range m.FDs {
-		f := os.NewFile(uintptr(fd), m.Kind().String())
+		f := os.NewFile(uintptr(fd), ipc.KindOf(m).String())
 		defer f.Close()
 		files = append(files, f)
 	}
@@ -56,7 +56,7 @@ func (s *secure) hear(m ipc.Received) error {
 		s.tickets = msg.Keys
 	}
 	if err != nil {
-		slog.Error("worker can't use what the parent gave it for TLS", "kind", m.Kind().String(), "error", err)
+		slog.Error("worker can't use what the parent gave it for TLS", "kind", ipc.KindOf(m).String(), "error", err)
 		return nil
 	}
 	s.renew()

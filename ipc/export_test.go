@@ -1,0 +1,45 @@
+package ipc
+
+// For tests of the whole book, which package query is a part of.
+
+const (
+	AllPhases = phases
+	MaxRights = maxRights
+	Version   = bookVersion
+)
+
+var (
+	Permit      = permit
+	Encode      = encode
+	Decode      = decode
+	ParseRights = parseRights
+)
+
+// Book returns all rows by number of their kind.
+func Book() (rows []*Row) {
+	for _, r := range byKind {
+		if r != nil {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// RowOf returns the row of m.
+func RowOf(m Message) *Row { return byKind[KindOf(m)] }
+
+// Size returns the row's number of bytes, or their range.
+func (r *Row) Size() string { return r.size() }
+
+// Shown is m after its walk, as for writing, with a test that looks on.
+func Shown(m Message, look func(field any, what string, least, most int)) Message {
+	m.Walk(&Walker{look: look})
+	return m
+}
+
+// JudgePacket reads one packet as an end in that phase does, and returns the phase after it.
+func JudgePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
+	c := &Channel{self: self, peer: peer, phase: phase}
+	r, err := c.judge(frame, oob, 0)
+	return r, c.phase, err
+}
