@@ -17,10 +17,7 @@ type Facts struct {
 	Connection
 }
 
-func (f *Facts) Walk(w *Walker) {
-	w.Fields(&f.Worker)
-	f.Connection.Walk(w)
-}
+func (f *Facts) Walk(w *Walker) { w.Fields(&f.Worker, &f.Connection) }
 
 // Gone tells the auditor that no worker holds the connection ID any longer. Every number up to ID
 // was given to a connection.

@@ -136,7 +136,7 @@ var _ = Register(
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 8, 8+maxListen+maxSocketPath+maxBound*(6+16+maxZone), 0, Born),
 	// ranges of subordinate uids, in ascending order
-	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*subuidsAtOnce, 0, Born),
+	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidsAtOnce, 0, Born),
 	// the workers' Setup, which ends the Plan
 	Of[PlanSetup](74, Config, Parent, In(Planned), 130, MaxMessage-1, 0, Over),
 )

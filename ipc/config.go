@@ -95,10 +95,7 @@ type Judgement struct {
 	Failure
 }
 
-func (v *Judgement) Walk(w *Walker) {
-	w.Fields(&v.OK)
-	v.Failure.Walk(w)
-}
+func (v *Judgement) Walk(w *Walker) { w.Fields(&v.OK, &v.Failure) }
 
 // NoPlan says why a reload has no Plan.
 type NoPlan struct{ Failure }

@@ -1,5 +1,7 @@
 package ipc
 
+import "strings"
+
 // For tests of the whole book, which package query is a part of.
 
 const (
@@ -42,4 +44,18 @@ func JudgePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Pha
 	c := &Channel{self: self, peer: peer, phase: phase}
 	r, err := c.judge(frame, oob, 0)
 	return r, c.phase, err
+}
+
+// String lists the phases of the set, "never" when there is none.
+func (s Phases) String() string {
+	var names []string
+	for p := range phases {
+		if s.Has(p) {
+			names = append(names, p.String())
+		}
+	}
+	if names == nil {
+		return "never"
+	}
+	return strings.Join(names, ", ")
 }

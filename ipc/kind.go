@@ -84,20 +84,6 @@ func In(list ...Phase) Phases {
 // Has tells whether p is in the set.
 func (s Phases) Has(p Phase) bool { return p < phases && s&(1<<p) != 0 }
 
-// String lists the phases of the set, "never" when there is none.
-func (s Phases) String() string {
-	var names []string
-	for p := range phases {
-		if s.Has(p) {
-			names = append(names, p.String())
-		}
-	}
-	if names == nil {
-		return "never"
-	}
-	return strings.Join(names, ", ")
-}
-
 // Kind is the first byte of a frame. Zero is not a kind.
 type Kind uint8
 

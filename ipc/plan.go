@@ -7,8 +7,10 @@ const (
 	maxSocketPath = 108
 	maxZone       = 64
 	maxBound      = 64 // addresses of one name
-	subuidsAtOnce = 1024
 )
+
+// SubuidsAtOnce is how many ranges one PlanSubuids carries at most.
+const SubuidsAtOnce = 1024
 
 // MaxConnections is how many connections at one time can be asked for.
 const MaxConnections = 100_000
@@ -57,14 +59,9 @@ type Plan struct {
 func (p *Plan) Walk(w *Walker) {
 	Enum(w, &p.Mode, "mode", ModeServe, ModeCheck)
 	w.Text(maxPath, &p.Path)
-	w.Fields(&p.LogLevel)
-	p.Service.Walk(w)
-	p.Switches.Walk(w)
+	w.Fields(&p.LogLevel, &p.Service, &p.Switches)
 	w.Text(maxPath, &p.Netns, &p.Outlet)
-	w.Fields(&p.Connections, &p.PerSource, &p.Identities, &p.Threads, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID)
-	p.Audit.Walk(w)
-	p.Secrets.Walk(w)
-	w.Fields(&p.Subuids)
+	w.Fields(&p.Connections, &p.PerSource, &p.Identities, &p.Threads, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID, &p.Audit, &p.Secrets, &p.Subuids)
 }
 
 // Service is the identity that is to serve, and the accounts whose authority it must not
@@ -110,10 +107,8 @@ type Switches struct {
 }
 
 func (s *Switches) Walk(w *Walker) {
-	for _, on := range []*bool{&s.DisableUserCheck, &s.DisableUnshareFiles, &s.DisableUnshareSysV, &s.BecomeUser,
-		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement} {
-		w.Fields(on)
-	}
+	w.Fields(&s.DisableUserCheck, &s.DisableUnshareFiles, &s.DisableUnshareSysV, &s.BecomeUser,
+		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement)
 }
 
 // Audit says where the audit log is, and what holds when it can't be written.
@@ -199,7 +194,7 @@ type PlanSubuids struct{ Ranges []Subuids }
 type Subuids struct{ First, Last, Owner uint32 }
 
 func (s *PlanSubuids) Walk(w *Walker) {
-	List(w, &s.Ranges, subuidsAtOnce, 12, func(r *Subuids) {
+	List(w, &s.Ranges, SubuidsAtOnce, 12, func(r *Subuids) {
 		w.Fields(&r.First, &r.Last, &r.Owner)
 	})
 }
@@ -213,25 +208,6 @@ type WholePlan struct {
 	Listen []Listen
 	Ranges []Subuids
 	Setup  Setup
-}
-
-// Send sends p and all its parts.
-func (p *WholePlan) Send(c *Channel) error {
-	err := c.Send(&p.Plan)
-	for _, l := range p.Listen {
-		if err == nil {
-			err = c.Send(&PlanListen{l})
-		}
-	}
-	for rest := p.Ranges; len(rest) > 0 && err == nil; {
-		n := min(len(rest), subuidsAtOnce)
-		err = c.Send(&PlanSubuids{rest[:n]})
-		rest = rest[n:]
-	}
-	if err == nil {
-		err = c.Send(&PlanSetup{p.Setup})
-	}
-	return err
 }
 
 // Add adds a part that was received. It reports whether the Plan is complete.

@@ -14,8 +14,7 @@ type ServiceSetup struct {
 
 func (s *ServiceSetup) Walk(w *Walker) {
 	w.Version()
-	w.Fields(&s.Files, &s.Tasks, &s.LogLevel)
-	s.Seal.Walk(w)
+	w.Fields(&s.Files, &s.Tasks, &s.LogLevel, &s.Seal)
 }
 
 // Client gives a service its end of a channel to the worker Number, with what the parent knows of it.

@@ -132,16 +132,12 @@ type Limits struct {
 
 // Check refuses limits of which one is missing: a connection would have no end there.
 func (l Limits) Check() error {
-	for _, one := range []struct {
-		name string
-		set  bool
-	}{
-		{"ReadHeader", l.ReadHeader > 0}, {"ReadBody", l.ReadBody > 0}, {"Idle", l.Idle > 0}, {"Stall", l.Stall > 0},
-		{"Call", l.Call > 0}, {"Connect", l.Connect > 0}, {"Drain", l.Drain > 0}, {"Header", l.Header > 0}, {"Body", l.Body > 0},
-		{"Answers", l.Answers > 0},
+	for name, set := range map[string]bool{
+		"ReadHeader": l.ReadHeader > 0, "ReadBody": l.ReadBody > 0, "Idle": l.Idle > 0, "Stall": l.Stall > 0, "Call": l.Call > 0,
+		"Connect": l.Connect > 0, "Drain": l.Drain > 0, "Header": l.Header > 0, "Body": l.Body > 0, "Answers": l.Answers > 0,
 	} {
-		if !one.set {
-			return fmt.Errorf("the limit %s is not set", one.name)
+		if !set {
+			return fmt.Errorf("the limit %s is not set", name)
 		}
 	}
 	return nil
@@ -161,18 +157,12 @@ func (s *Setup) Walk(w *Walker) {
 	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
 	w.Text(maxName, &s.UserClaim)
 	Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
-	List(w, &s.Parsers, maxParsers, 2, func(p *Parser) {
-		w.Fields(&p.Version, &p.Flags)
-	})
+	List(w, &s.Parsers, maxParsers, 2, func(p *Parser) { w.Fields(&p.Version, &p.Flags) })
 	Enum(w, &s.Content, "content", 0, ContentController|ContentAccounting)
 	List(w, &s.Statuses, maxStatuses, 2, func(t *string) { w.Text(8, t) })
 	Enum(w, &s.JSON, "layout", Compact, NoTag)
 	Enum(w, &s.YAML, "layout", Compact, NoTag)
-	w.Fields(&s.Requests, &s.Inetd)
-	s.Seal.Walk(w)
-	w.Fields(&s.Audit, &s.LogLevel)
-	s.Limits.Walk(w)
-	s.Admission.Walk(w)
+	w.Fields(&s.Requests, &s.Inetd, &s.Seal, &s.Audit, &s.LogLevel, &s.Limits, &s.Admission)
 }
 
 func (s *Seal) Walk(w *Walker) { Enum(w, s, "seal", 0, SealRequire|SealAudit|SealUnix) }

@@ -21,6 +21,7 @@ import (
 	"syscall"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/security/seal"
 	"schedrestd/security/self"
 )
@@ -53,7 +54,7 @@ func begin(channel *ipc.Channel) error {
 	if err := self.Settle(); err != nil {
 		return err
 	}
-	setup, expect, err := ipc.HearBirth[*ipc.ServiceSetup](channel)
+	setup, expect, err := query.HearBirth[*ipc.ServiceSetup](channel)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func begin(channel *ipc.Channel) error {
 	if err := self.Confine(uint64(setup.Files), false); err != nil {
 		return err
 	}
-	if err := self.Prove(expect.Map()); err != nil {
+	if err := self.Prove(expect); err != nil {
 		return err
 	}
 	sealed, err := seal.Close(seal.Options{Keeper: true, Audit: setup.Seal&ipc.SealAudit != 0}, setup.Seal&ipc.SealRequire != 0)

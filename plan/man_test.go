@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"schedrestd/loglevel"
 	"schedrestd/plugin"
 )
 
@@ -54,7 +53,7 @@ func TestManual(t *testing.T) {
 		}
 	}
 	words := switchNames()
-	for _, l := range loglevel.Levels {
+	for _, l := range levels {
 		words = append(words, l.Name)
 	}
 	for _, f := range plugin.AllFlags {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // playConfig is a schedrestd-config that does what its first argument says, to the file that the second one names.
@@ -92,7 +93,7 @@ func playConfig(args []string) int {
 	for _, text := range said {
 		plan.Listen = append(plan.Listen, ipc.Listen{Text: text, Network: ipc.TCP})
 	}
-	if plan.Send(channel) != nil {
+	if query.SendPlan(channel, &plan) != nil {
 		return 1
 	}
 	return 0

@@ -19,6 +19,7 @@ import (
 	"syscall"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/security"
 	"schedrestd/security/self"
 )
@@ -79,7 +80,7 @@ func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.Seal) (security.
 	if err := self.Settle(); err != nil {
 		return err
 	}
-	setup, expect, err := ipc.HearBirth[*ipc.ServiceSetup](parent)
+	setup, expect, err := query.HearBirth[*ipc.ServiceSetup](parent)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.Seal) (security.
 	if err := self.Confine(uint64(setup.Files), role == ipc.Auditor); err != nil {
 		return err
 	}
-	if err := self.Prove(expect.Map()); err != nil {
+	if err := self.Prove(expect); err != nil {
 		return err
 	}
 	sealed, err := confine(setup.Seal)

@@ -22,6 +22,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/security"
 	"schedrestd/security/seal"
 	"schedrestd/security/self"
@@ -82,7 +83,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Settle(); err != nil {
 		return nil, err
 	}
-	setup, expect, err := ipc.HearBirth[*ipc.Setup](channel)
+	setup, expect, err := query.HearBirth[*ipc.Setup](channel)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Confine(uint64(setup.Files), false); err != nil {
 		return nil, err
 	}
-	if err := self.Prove(expect.Map()); err != nil {
+	if err := self.Prove(expect); err != nil {
 		return nil, err
 	}
 	tokens, errands := NewTokens(), NewErrands(channel.Send)

@@ -138,7 +138,7 @@ func TestLogLines(t *testing.T) {
 }
 
 func TestProveNamesTheDifference(t *testing.T) {
-	err := self.Prove((&ipc.Posture{Facts: []ipc.Fact{{Name: "uid", Value: "1 2 3 4"}}}).Map())
+	err := self.Prove(map[string]string{"uid": "1 2 3 4"})
 	if err == nil || !strings.Contains(err.Error(), `expected "1 2 3 4"`) {
 		t.Errorf("got %v", err)
 	}

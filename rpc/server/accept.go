@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/peer"
 	"schedrestd/rights/unixconn"
 )
 
@@ -88,7 +88,7 @@ func temporary(err error) bool {
 func (s *Server) admit(nc net.Conn, p *pool) *conn {
 	c := &conn{server: s, nc: nc, in: p}
 	if unix, ok := nc.(*unixconn.Conn); ok {
-		peer, err := become.Peer(unix)
+		peer, err := peer.Of(unix)
 		if err != nil {
 			s.log().Warn("peer of a UNIX socket", "error", err)
 			s.turnAway(c)
