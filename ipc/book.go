@@ -134,7 +134,7 @@ var _ = Register(
 	// what the parent needs of command line, environment and configuration; no file is opened after it
 	Of[Plan](71, Config, Parent, In(Told), 80, MaxMessage-1, 0, Planned),
 	// an address to listen on
-	Of[PlanListen](72, Config, Parent, In(Planned), 8, 8+maxListen+maxSocketPath+maxBound*(6+16+maxZone), 0, Born),
+	Of[PlanListen](72, Config, Parent, In(Planned), 8, 8+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Born),
 	// ranges of subordinate uids, in ascending order
 	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidsAtOnce, 0, Born),
 	// the workers' Setup, which ends the Plan

@@ -54,7 +54,8 @@ func TestBookIsSound(t *testing.T) {
 			if err := ipc.Decode(frame[1:], again); err != nil {
 				t.Error(err)
 			}
-			if d := cmp.Diff(m, again, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
+			if d := cmp.Diff(m, again, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
+				cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); d != "" {
 				t.Errorf("-sent +received:\n%s", d)
 			}
 		})
@@ -216,7 +217,7 @@ func markdown(t *testing.T) string {
 			then = r.Then.String()
 		}
 		fmt.Fprintf(&b, "| %d | %s | %s → %s | %s | %s | %d | %s | %s |\n",
-			r.Kind, r.Name, r.From, r.To, r.Phases, r.Size(), r.FDs, then, meaning[r.Name])
+			r.Kind, r.Name, r.From.Names(), r.To.Names(), r.Phases, r.Size(), r.FDs, then, meaning[r.Name])
 	}
 	return b.String()
 }

@@ -59,3 +59,14 @@ func (s Phases) String() string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// Names returns the names of the roles in r.
+func (r Role) Names() string {
+	var names []string
+	for i := range roleNames {
+		if r.Has(1 << i) {
+			names = append(names, Role(1<<i).String())
+		}
+	}
+	return strings.Join(names, ", ")
+}

@@ -89,6 +89,12 @@ func FuzzFromAuditor(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Auditor) }
 // FuzzParentFromAuditor is the parent reading a captured auditor.
 func FuzzParentFromAuditor(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Auditor) }
 
+// FuzzParentFromConfig is the parent reading a captured schedrestd-config.
+func FuzzParentFromConfig(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Config) }
+
+// FuzzConfigFromParent is schedrestd-config reading the parent.
+func FuzzConfigFromParent(f *testing.F) { fuzzSide(f, ipc.Config, ipc.Parent) }
+
 // FuzzRights reads control messages as the kernel never sends them.
 func FuzzRights(f *testing.F) {
 	f.Add([]byte{})

@@ -44,7 +44,7 @@ const (
 // bookVersion stands for the book and all walks: the checksum of testdata/book.txt, which has them in words. Tests demand
 // both. It begins the first message that a process hears, and is judged before anything that another build may have
 // otherwise, so that a worker of one refuses in words. Versions are the same or not; none is the newer one.
-const bookVersion = 0x88de6ddd
+const bookVersion = 0x94d43bbc
 
 // WorkerFD is the descriptor on which a worker finds its channel.
 const WorkerFD = 3

@@ -2,7 +2,7 @@ package ipc
 
 import (
 	"fmt"
-	"strings"
+	"math/bits"
 )
 
 // Role is a process that holds an end of a channel. In a row of the book it may be
@@ -29,18 +29,12 @@ var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "c
 // Has tells whether one is among r.
 func (r Role) Has(one Role) bool { return r&one != 0 }
 
-// String returns the role's name in logs and docs, or the names of several roles.
+// String returns the role's name in logs.
 func (r Role) String() string {
-	if r == 0 || r>>len(roleNames) != 0 {
-		return fmt.Sprintf("role %d", uint8(r))
+	if i := bits.TrailingZeros8(uint8(r)); r == 1<<i && i < len(roleNames) {
+		return roleNames[i]
 	}
-	var names []string
-	for i, name := range roleNames {
-		if r.Has(1 << i) {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ", ")
+	return fmt.Sprintf("roles %#b", uint8(r))
 }
 
 // Phase is how far a channel has come. It only ever moves forward, by the Then

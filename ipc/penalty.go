@@ -59,40 +59,10 @@ const MaxPrefixes = 32
 
 func (a *Admission) Walk(w *Walker) {
 	w.Fields(&a.Auth, &a.Malformed, &a.Crash, &a.Threshold)
-	List(w, &a.Exempt, MaxPrefixes, 17, func(p *netip.Prefix) { w.Fields(p) })
-	List(w, &a.Proxies, MaxPrefixes, 17, func(p *netip.Prefix) { w.Fields(p) })
+	List(w, &a.Exempt, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
+	List(w, &a.Proxies, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
 	List(w, &a.Peers, MaxPrefixes, 4, func(uid *uint32) { w.Fields(uid) })
 	w.Fields(&a.Rate, &a.Burst)
-}
-
-// prefix is a network: 16 bytes and how many bits of them count. One of IPv4 has the form of ::ffff:0:0/96.
-func (w *Walker) prefix(p *netip.Prefix) {
-	w.at(p, "prefix", 0, 128)
-	var text [16]byte
-	var bits uint64
-	if !w.reading && !p.IsValid() {
-		w.fail("has a network that is none") // and would be read as one that everybody is in
-	}
-	if p.IsValid() {
-		text, bits = p.Addr().As16(), uint64(p.Bits())
-		if p.Addr().Is4() {
-			bits += 96
-		}
-	}
-	w.raw(text[:])
-	bits = w.number(bits, 1)
-	if !w.reading || w.err != nil {
-		return
-	}
-	addr := netip.AddrFrom16(text)
-	switch {
-	case bits > 128:
-		w.fail("has a network of %d bits", bits)
-	case addr.Is4In6() && bits >= 96:
-		*p = netip.PrefixFrom(addr.Unmap(), int(bits)-96)
-	default:
-		*p = netip.PrefixFrom(addr, int(bits))
-	}
 }
 
 // Speaks tells whether who connects from addr speaks for others. Over a UNIX socket that is invalid, and uid counts:

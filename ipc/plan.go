@@ -1,11 +1,12 @@
 package ipc
 
+import "net/netip"
+
 // Bounds of the Plan's parts. A Plan that uses all of them is longer than a
 // message may be, so encode has the last word.
 const (
 	maxListen     = 512 // bytes of one LISTEN argument
 	maxSocketPath = 108
-	maxZone       = 64
 	maxBound      = 64 // addresses of one name
 )
 
@@ -160,15 +161,8 @@ type Listen struct {
 	Text      string // as it was given
 	Network   Network
 	TLS       bool
-	Path      string  // of a UNIX socket
-	Addresses []Bound // of TCP
-}
-
-// Bound is an address to bind.
-type Bound struct {
-	IP   []byte // 4 bytes or 16
-	Zone string
-	Port uint16
+	Path      string           // of a UNIX socket
+	Addresses []netip.AddrPort // of TCP
 }
 
 // PlanListen is one address to listen on.
@@ -179,11 +173,7 @@ func (l *PlanListen) Walk(w *Walker) {
 	Enum(w, &l.Network, "network", TCP, Unix)
 	w.Fields(&l.TLS)
 	w.Text(maxSocketPath, &l.Path)
-	List(w, &l.Addresses, maxBound, 6, func(b *Bound) {
-		w.Blob(&b.IP, 16)
-		w.Text(maxZone, &b.Zone)
-		w.Fields(&b.Port)
-	})
+	List(w, &l.Addresses, maxBound, 2, func(a *netip.AddrPort) { w.Fields(a) })
 }
 
 // PlanSubuids are ranges of subordinate uids with the users that they belong to, in ascending order

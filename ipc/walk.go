@@ -2,10 +2,10 @@ package ipc
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 )
 
@@ -67,7 +67,7 @@ func (w *Walker) number(v uint64, size int) uint64 {
 }
 
 // Fields walks values that have one form each: numbers, a time span in whole
-// milliseconds, a flag that is 0 or 1 and nothing else, a network, or what has a walk.
+// milliseconds, a flag that is 0 or 1 and nothing else, a netip value, or what has a walk.
 func (w *Walker) Fields(list ...any) {
 	for _, field := range list {
 		switch v := field.(type) {
@@ -87,13 +87,39 @@ func (w *Walker) Fields(list ...any) {
 			*v = time.Duration(w.field(v, "span", uint64(min(max(0, v.Milliseconds()), 1<<32-1)), 4)) * time.Millisecond
 		case *bool:
 			w.flag(v)
-		case *netip.Prefix:
-			w.prefix(v)
+		case packed:
+			w.pack(v)
 		case Message:
 			v.Walk(w)
 		default:
 			panic(fmt.Sprintf("a %T has no form in messages", field))
 		}
+	}
+}
+
+// packed is a value of package netip.
+type packed interface {
+	encoding.BinaryMarshaler
+	encoding.BinaryUnmarshaler
+	IsValid() bool
+}
+
+// maxNetip bounds the length of such a value: an IPv6 address, its zone and its port.
+const maxNetip = 16 + 64 + 2
+
+// pack walks v in the form of its package, its length first. A value that is none would
+// be read as a network that every address is in.
+func (w *Walker) pack(v packed) {
+	w.at(v, "netip", 0, maxNetip)
+	text, _ := v.MarshalBinary()
+	n := w.count(len(text), "address", maxNetip)
+	if !w.reading {
+		w.buf = append(w.buf, text...)
+	} else if text = w.take(n); text != nil && v.UnmarshalBinary(text) != nil {
+		w.fail("has an address of %d bytes", n)
+	}
+	if again, _ := v.MarshalBinary(); w.err == nil && (!v.IsValid() || !bytes.Equal(again, text)) {
+		w.fail("has an address that is none")
 	}
 }
 

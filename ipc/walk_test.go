@@ -32,7 +32,9 @@ func full(r *ipc.Row) ipc.Message {
 	return ipc.Shown(r.New(), func(field any, what string, _, most int) {
 		n++
 		switch v := reflect.ValueOf(field).Elem(); {
-		case what == "prefix":
+		case v.Type() == reflect.TypeFor[netip.AddrPort]():
+			v.Set(reflect.ValueOf(netip.AddrPortFrom(netip.IPv6LinkLocalAllNodes().WithZone("eth0"), uint16(n))))
+		case what == "netip":
 			v.Set(reflect.ValueOf(netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 32)))
 		case what == "span":
 			v.SetInt(int64(n) * int64(time.Millisecond))
@@ -75,7 +77,7 @@ const (
 func TestBookVersion(t *testing.T) {
 	var b strings.Builder
 	for _, r := range ipc.Book() {
-		fmt.Fprintf(&b, "%d %s: %s to %s while %s; %s bytes, %d descriptors; then %s\n", r.Kind, r.Name, r.From, r.To, r.Phases, r.Size(), r.FDs, r.Then)
+		fmt.Fprintf(&b, "%d %s: %s to %s while %s; %s bytes, %d descriptors; then %s\n", r.Kind, r.Name, r.From.Names(), r.To.Names(), r.Phases, r.Size(), r.FDs, r.Then)
 		m := r.New()
 		ipc.Shown(m, func(field any, what string, least, most int) {
 			if what == "list" {

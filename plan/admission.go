@@ -115,6 +115,9 @@ func networks(name, value string, words []string, n int, or string) (list []neti
 		if err != nil || p != p.Masked() {
 			return nil, bad("%s is no network", word)
 		}
+		if p.Addr().Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
 		list = append(list, p)
 	}
 	if n == 0 || len(list) > ipc.MaxPrefixes {

@@ -258,12 +258,8 @@ func (o *options) addresses() (list []ipc.Listen, err error) {
 		}
 		l := ipc.Listen{Text: text, Network: e.Network, TLS: e.TLS, Path: e.Path}
 		if e.Network == ipc.TCP && !o.confinement && !o.start.Again {
-			found, err := e.Addresses()
-			if err != nil {
+			if l.Addresses, err = e.Addresses(); err != nil {
 				return nil, err
-			}
-			for _, a := range found {
-				l.Addresses = append(l.Addresses, ipc.Bound{IP: a.Addr().AsSlice(), Zone: a.Addr().Zone(), Port: a.Port()})
 			}
 		}
 		list = append(list, l)

@@ -51,12 +51,8 @@ func listens(texts ...string) (list []ipc.Listen) {
 		}
 		l := ipc.Listen{Text: text, Network: e.Network, TLS: e.TLS, Path: e.Path}
 		if e.Network == ipc.TCP {
-			found, err := e.Addresses()
-			if err != nil {
+			if l.Addresses, err = e.Addresses(); err != nil {
 				panic(err)
-			}
-			for _, a := range found {
-				l.Addresses = append(l.Addresses, ipc.Bound{IP: a.Addr().AsSlice(), Zone: a.Addr().Zone(), Port: a.Port()})
 			}
 		}
 		list = append(list, l)
