@@ -99,5 +99,3 @@ func (v *Judgement) Walk(w *Walker) { w.Fields(&v.OK, &v.Failure) }
 
 // NoPlan says why a reload has no Plan.
 type NoPlan struct{ Failure }
-
-func (n *NoPlan) Walk(w *Walker) { n.Failure.Walk(w) }

@@ -10,18 +10,8 @@ const (
 	Stdio // inetd mode: standard input and output that are no connected socket
 )
 
-// String is the name of n as package net spells it.
-func (n Network) String() string {
-	switch n {
-	case TCP:
-		return "tcp"
-	case Unix:
-		return "unix"
-	case Stdio:
-		return "stdio"
-	}
-	return "unknown"
-}
+// String returns the name of n as package net spells it.
+func (n Network) String() string { return word(n, "", "tcp", "unix", "stdio") }
 
 // Connection hands over one accepted connection: its descriptor comes with the
 // message. All of it is the parent's and the kernel's word, nothing the client's.

@@ -53,14 +53,17 @@ const (
 	phases
 )
 
-var phaseNames = [phases]string{"born", "told", "proving", "planned", "serving", "draining", "over"}
-
-// String is the phase's name in logs and docs.
+// String returns the phase's name in logs and docs.
 func (p Phase) String() string {
-	if p < phases {
-		return phaseNames[p]
+	return word(p, "born", "told", "proving", "planned", "serving", "draining", "over")
+}
+
+// word returns the word for v, of which there is one for each value.
+func word[T ~uint8](v T, words ...string) string {
+	if int(v) < len(words) && words[v] != "" {
+		return words[v]
 	}
-	return fmt.Sprintf("phase %d", uint8(p))
+	return fmt.Sprintf("unknown %d", v)
 }
 
 // Phases is a set of phases. The empty set is how every row starts: forbidden.

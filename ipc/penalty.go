@@ -80,12 +80,7 @@ func (a *Admission) Exempts(addr netip.Addr) bool {
 }
 
 func within(list []netip.Prefix, addr netip.Addr) bool {
-	for _, p := range list {
-		if p.Contains(addr.Unmap().WithZone("")) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr.Unmap().WithZone("")) })
 }
 
 // OneClient returns the address that stands for all those that one client may choose

@@ -10,18 +10,8 @@ const (
 	Resting                    // one was answered, and no other has begun
 )
 
-// String is the stage's name in logs.
-func (s Stage) String() string {
-	switch s {
-	case Waiting:
-		return "waiting"
-	case Answering:
-		return "answering"
-	case Resting:
-		return "resting"
-	}
-	return "unknown"
-}
+// String returns the stage's name in logs.
+func (s Stage) String() string { return word(s, "", "waiting", "answering", "resting") }
 
 // Progress says how far the connection ID has come. A worker need not say so at once, nor of
 // what lasts a moment only; a connection that it has not mentioned is Answering.
