@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -192,6 +193,17 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 		if c.Switches != (ipc.Switches{}) || !c.Setup.RequireUserName {
 			t.Errorf("%s: switches %+v, require_user_name %t", tt.name, c.Switches, c.Setup.RequireUserName)
 		}
+	}
+}
+
+// TestNetworks: a network of IPv4 is one however it is written.
+func TestNetworks(t *testing.T) {
+	var o options
+	if err := setExempt(&o, "::ffff:10.0.0.0/104,192.0.2.7"); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(o.admission.Exempt); got != "[10.0.0.0/8 192.0.2.7/32]" {
+		t.Error(got)
 	}
 }
 
