@@ -12,7 +12,8 @@
 // descriptor is a *Violation: the caller ends the peer, it never answers it.
 //
 // The way in is Pair and Open, then Channel.Send and Channel.Receive. The book is
-// in book.go; docs/PRIVSEP.md shows it, generated.
+// in book.go, and in package query for the channels between workers and services;
+// docs/PRIVSEP.md shows it, generated.
 package ipc
 
 // MaxMessage is the longest frame in bytes, kind included. It bounds what one
@@ -30,7 +31,7 @@ const (
 // bookVersion stands for the book and all walks: the checksum of testdata/book.txt, which has them in words. Tests demand
 // both. It begins the first message that a process hears, and is judged before anything that another build may have
 // otherwise, so that a worker of one refuses in words. Versions are the same or not; none is the newer one.
-const bookVersion = 0x000ad140
+const bookVersion = 0x1a174638
 
 // WorkerFD is the descriptor on which a worker finds its channel.
 const WorkerFD = 3

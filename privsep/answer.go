@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
 	"schedrestd/rights"
 )
 
@@ -24,9 +23,9 @@ const (
 // answers has one constant answer for each status, as a client of HTTP/1 reads it. What was
 // written here is all that the parent ever says to a client, but for the number of seconds in tooMany.
 var answers = map[int][]byte{
-	statusForbidden: canned("403 Forbidden", "", errs.Denied, false,
+	statusForbidden: canned("403 Forbidden", "", "denied", false,
 		"this connection's user may not be served here"),
-	statusUnavailable: canned("503 Service Unavailable", "Retry-After: 5\r\n", errs.Unavailable, true,
+	statusUnavailable: canned("503 Service Unavailable", "Retry-After: 5\r\n", "unavailable", true,
 		"no worker can serve this connection now"),
 }
 
@@ -37,13 +36,14 @@ func tooMany(wait time.Duration) []byte {
 	return append(text, tooManyTail...)
 }
 
-var tooManyHead, tooManyTail, _ = bytes.Cut(canned("429 Too Many Requests", "Retry-After: #\r\n", errs.TooMany, true,
+var tooManyHead, tooManyTail, _ = bytes.Cut(canned("429 Too Many Requests", "Retry-After: #\r\n", "too_many", true,
 	"too much from where this connection comes was refused or could not be read; it is closed for a while"), []byte("#"))
 
-// canned is the envelope with one error in it. None of its texts needs escaping.
-func canned(status, header string, kind errs.Kind, retryable bool, description string) []byte {
+// canned is the envelope with one error in it. None of its texts needs escaping;
+// code is a word of package errcode.
+func canned(status, header string, code string, retryable bool, description string) []byte {
 	body := fmt.Sprintf(`{"meta":{},"errors":[{"description":%q,"error_number":0,"error":%q,"source":"","code":%q,"retryable":%t}],"warnings":[]}`,
-		description, status[len("503 "):], kind, retryable)
+		description, status[len("503 "):], code, retryable)
 	return fmt.Appendf(nil, "HTTP/1.1 %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 		status, header, len(body), body)
 }

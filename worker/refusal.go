@@ -14,6 +14,7 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/errs"
+	"schedrestd/errs/errcode"
 	"schedrestd/handlers"
 	"schedrestd/http1"
 	"schedrestd/ipc"
@@ -118,7 +119,7 @@ func (r *refusals) body(why refusal, peer auth.Peer) []byte {
 	retry := why.kind == errs.RequestTimeout || why.kind == errs.Unavailable
 	body := api.EmptyAnswer{Envelope: api.Envelope{
 		Meta:   api.Meta{Version: r.view.Version.String(), Storage: r.storage, Source: peer.Addr, Release: release.Version, Cluster: r.cluster},
-		Errors: []api.Error{{Description: why.text, Name: http.StatusText(why.status), Code: why.kind.String(), Retryable: retry}},
+		Errors: []api.Error{{Description: why.text, Name: http.StatusText(why.status), Code: errcode.Of(why.kind), Retryable: retry}},
 	}}
 	var text bytes.Buffer
 	w := schema.NewJSONWriter(&text, schema.Compact)
