@@ -18,11 +18,12 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/security"
 	"schedrestd/security/seal"
+	"schedrestd/security/self"
 	"schedrestd/service"
 )
 
 // Rename gives the process its name. Call it from an init function.
-func Rename() { security.Rename("schedrestd-audi") }
+func Rename() { self.Rename("schedrestd-audi") }
 
 // Main is the whole life of the auditor and returns its exit status.
 func Main() int {

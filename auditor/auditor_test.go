@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/rate"
 	"schedrestd/service"
 )
@@ -28,8 +29,8 @@ func FuzzAuditLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, user, object string) {
 		c := &change{id: "r-1", worker: ipc.Client{Number: 1, PID: 2}, facts: ipc.Connection{UID: ipc.NoID, Addr: object, Listener: user},
-			said: &ipc.Intent{User: user, Forwarded: user, UID: ipc.NoID, Object: object}}
-		for _, line := range [][]byte{c.intent(time.Now()), c.outcome(time.Now(), endReported, "", &ipc.Outcome{Code: user, Result: object})} {
+			said: &query.Intent{User: user, Forwarded: user, UID: ipc.NoID, Object: object}}
+		for _, line := range [][]byte{c.intent(time.Now()), c.outcome(time.Now(), endReported, "", &query.Outcome{Code: user, Result: object})} {
 			if n := strings.Count(string(line), "\n"); n != 1 || line[len(line)-1] != '\n' {
 				t.Fatalf("%d line feeds in %q", n, line)
 			}
@@ -274,7 +275,7 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	var err error
 	for err == nil {
 		said++
-		_, err = a.hear(&ipc.Intent{ID: uint64(said)})
+		_, err = a.hear(&query.Intent{ID: uint64(said)})
 	}
 	most := laterRate * (1 + time.Since(begun).Seconds())
 	if later := a.audit.counts.later.n.Load(); said <= laterRate || float64(said) > most+1 || int(later) != said-1 {
@@ -293,7 +294,7 @@ func TestChangesNeverEnded(t *testing.T) {
 	changes := func(a *client, most int) int {
 		for range most {
 			id++
-			done, err := a.hear(&ipc.Intent{ID: id})
+			done, err := a.hear(&query.Intent{ID: id})
 			if !done || err != nil {
 				t.Fatal(done, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/rate"
 	"schedrestd/service"
 )
@@ -54,16 +55,16 @@ func newClient(a *journal, c *service.Client, holds func(uint64) (*ipc.Connectio
 // hear takes what is about changes. It never waits for the log. done is false when the message is none of them.
 func (a *client) hear(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
-	case *ipc.Intent:
+	case *query.Intent:
 		return true, a.intend(m)
-	case *ipc.Outcome:
+	case *query.Outcome:
 		return true, a.outcome(m)
 	}
 	return false, nil
 }
 
 // intend has the line of an intent written. A connection that ended meanwhile has nobody who waits for the change.
-func (a *client) intend(m *ipc.Intent) error {
+func (a *client) intend(m *query.Intent) error {
 	facts, err := a.holds(m.Connection)
 	if err != nil {
 		return err
@@ -91,10 +92,10 @@ func (a *client) intend(m *ipc.Intent) error {
 		return errors.New("it said Intent too often")
 	case !affordable:
 		a.audit.counts.later.add(1)
-		a.say(m.ID, ipc.Later)
+		a.say(m.ID, query.Later)
 		return nil
 	case facts == nil:
-		a.say(m.ID, ipc.Withheld)
+		a.say(m.ID, query.Withheld)
 		return nil
 	case !fair:
 		a.audit.counts.later.add(1)
@@ -102,7 +103,7 @@ func (a *client) intend(m *ipc.Intent) error {
 			slog.Warn("a worker has more changes under way than the others leave room for: it says of none what became of it",
 				"client", a.Number, "client_pid", a.PID, "client_uid", a.UID, "under_way", under, "told_to_come_later_so_far", a.unfair)
 		}
-		a.say(m.ID, ipc.Later)
+		a.say(m.ID, query.Later)
 		return nil
 	}
 	unmade := func() []byte {
@@ -115,7 +116,7 @@ func (a *client) intend(m *ipc.Intent) error {
 // answer tells the worker whether it may make the change. It is called by the log's goroutine, or a timer's.
 func (a *client) answer(id uint64, u *underway, granted bool) {
 	a.mu.Lock()
-	leave := ipc.Withheld
+	leave := query.Withheld
 	switch {
 	case !granted:
 		a.audit.counts.refused.add(1)
@@ -124,14 +125,14 @@ func (a *client) answer(id uint64, u *underway, granted bool) {
 		a.audit.settle(u.change.outcome(a.audit.now(), endNotMade, "its worker ended before it was let through", nil))
 	default:
 		a.audit.counts.granted.add(1)
-		leave, u.granted = ipc.Granted, true
+		leave, u.granted = query.Granted, true
 	}
 	a.mu.Unlock()
 	a.say(id, leave)
 }
 
 // outcome is the end of a change that was let through.
-func (a *client) outcome(m *ipc.Outcome) error {
+func (a *client) outcome(m *query.Outcome) error {
 	a.mu.Lock()
 	u := a.under[m.ID]
 	ok := u != nil && u.granted
@@ -159,4 +160,4 @@ func (a *client) bury(why string) {
 	}
 }
 
-func (a *client) say(id uint64, leave ipc.Leave) { a.Answer(&ipc.Noted{ID: id, Leave: leave}) }
+func (a *client) say(id uint64, leave query.Leave) { a.Answer(&query.Noted{ID: id, Leave: leave}) }

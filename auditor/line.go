@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // Lines of the audit log are JSON. Each has an
@@ -65,7 +66,7 @@ type change struct {
 	id     string // in the log
 	facts  ipc.Connection
 	worker ipc.Client
-	said   *ipc.Intent
+	said   *query.Intent
 }
 
 // intent is the line of what is about to be done.
@@ -79,7 +80,7 @@ func (c *change) intent(now time.Time) []byte {
 }
 
 // outcome is the line of how it ended; o is the worker's word, nil when there is none.
-func (c *change) outcome(now time.Time, ended, because string, o *ipc.Outcome) []byte {
+func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome) []byte {
 	l := c.start(now, eventOutcome)
 	l.text("ended", ended)
 	if because != "" {

@@ -13,6 +13,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/guard"
+	"schedrestd/guard/content"
 )
 
 // Bounds of a key set. A token without a kid is tried with every key, so their number bounds what
@@ -39,7 +40,7 @@ func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 		room: "(umask 022; mkdir -p %[1]s)", unlock: "chmod a+r %[1]s",
 		remark: fmt.Sprintf("the identity provider's jwks_uri; its RS256 keys have %d bits or more", minRSA),
 	}
-	data, facts, err := guard.Read(path, rule("key set", trust), MaxKeySet)
+	data, facts, err := content.Read(path, rule("key set", trust), MaxKeySet)
 	if err != nil {
 		return nil, anew.mend(err, path, false)
 	}

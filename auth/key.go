@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/guard"
+	"schedrestd/guard/content"
 	"schedrestd/hmackey"
 )
 
@@ -58,7 +59,7 @@ func LoadKey(path string, trust guard.Trust) (Key, error) {
 	}
 	r := rule("key file", trust)
 	r.Secret = true
-	data, facts, err := guard.Read(path, r, maxKey)
+	data, facts, err := content.Read(path, r, maxKey)
 	if err != nil {
 		return Key{}, anew.mend(err, path, false)
 	}

@@ -2,7 +2,6 @@ package become
 
 import (
 	"fmt"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -16,32 +15,7 @@ type Ucred struct {
 	PID      int32 // 0 when the peer's process is in a PID namespace that can't be seen here
 }
 
-// Seen is a connection of which somebody who sees more of the machine has said who serves it.
-type Seen interface {
-	Server() (uid uint32, known bool)
-}
-
-// Peer is the credentials of the process at the other end of the UNIX socket conn. One whom this user namespace does not know
-// has the uid that conn, if it is Seen, knows of him; his gid stays Overflow.
-func Peer(conn syscall.Conn) (Ucred, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return Ucred{}, fmt.Errorf("read peer credentials: %w", err)
-	}
-	var u Ucred
-	var got error
-	if err := raw.Control(func(fd uintptr) { u, got = PeerFD(int(fd)) }); err != nil {
-		return Ucred{}, fmt.Errorf("read peer credentials: %w", err)
-	}
-	if seen, ok := conn.(Seen); ok && got == nil && u.UID == Overflow {
-		if uid, known := seen.Server(); known {
-			u.UID = uid
-		}
-	}
-	return u, got
-}
-
-// PeerFD is Peer of a bare descriptor.
+// PeerFD returns the credentials of the process at the other end of the UNIX socket fd.
 func PeerFD(fd int) (Ucred, error) {
 	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

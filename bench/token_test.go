@@ -22,8 +22,10 @@ import (
 	"schedrestd/auth"
 	"schedrestd/demo/site"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/keeper"
 	"schedrestd/security"
+	"schedrestd/security/self"
 )
 
 // verifying is what a signature costs where it is verified; asking is what that means for requests.
@@ -59,10 +61,10 @@ const (
 // printPosture confines itself as a keeper does, and prints the process
 // attributes that a keeper started from here must have.
 func printPosture() error {
-	if err := errors.Join(security.LimitTasks(keeperTasks), security.Confine(keeperFiles, false)); err != nil {
+	if err := errors.Join(self.LimitTasks(keeperTasks), self.Confine(keeperFiles, false)); err != nil {
 		return err
 	}
-	posture, err := security.Measure()
+	posture, err := self.Measure()
 	if err != nil {
 		return err
 	}
@@ -184,9 +186,9 @@ func ofKeeper(b *testing.B, channel *ipc.Channel, token string) func(int) {
 	signed := token[:strings.LastIndexByte(token, '.')]
 	mac, err := base64.RawURLEncoding.DecodeString(token[len(signed)+1:])
 	must(b, err)
-	var waiting [clients]chan ipc.Verdict
+	var waiting [clients]chan query.Verdict
 	for i := range waiting {
-		waiting[i] = make(chan ipc.Verdict, 1)
+		waiting[i] = make(chan query.Verdict, 1)
 	}
 	go func() {
 		for {
@@ -194,15 +196,15 @@ func ofKeeper(b *testing.B, channel *ipc.Channel, token string) func(int) {
 			if err != nil {
 				return
 			}
-			v := m.Message.(*ipc.Verified)
+			v := m.Message.(*query.Verified)
 			waiting[v.ID] <- v.Verdict
 		}
 	}()
 	return func(asker int) {
-		if err := channel.Send(&ipc.Verify{ID: uint64(asker), Signed: []byte(signed), MAC: [32]byte(mac)}); err != nil {
+		if err := channel.Send(&query.Verify{ID: uint64(asker), Signed: []byte(signed), MAC: [32]byte(mac)}); err != nil {
 			panic(err)
 		}
-		if verdict := <-waiting[asker]; verdict != ipc.Genuine {
+		if verdict := <-waiting[asker]; verdict != query.Genuine {
 			panic(verdict)
 		}
 	}

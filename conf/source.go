@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/guard"
+	"schedrestd/guard/content"
 )
 
 // Bounds on what is read: a site with 20 000 nodes needs about a megabyte, and a
@@ -35,7 +36,7 @@ func from(files Files) source {
 			return nil, 0, err
 		}
 		defer f.Close()
-		data, err := guard.ReadOpened(f, path, guard.Configuration, maxBytes)
+		data, err := content.Opened(f, path, guard.Configuration, maxBytes)
 		if err != nil {
 			return nil, 0, err
 		}

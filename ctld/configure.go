@@ -7,14 +7,14 @@ import (
 	"strconv"
 
 	"schedrestd/auth"
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/daemon"
 	"schedrestd/errs"
 )
 
 // configure makes of the configuration what the controller is told.
-func configure(c *conf.Cluster, user become.User, key *auth.Key, version string, log *slog.Logger) (Config, error) {
+func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, log *slog.Logger) (Config, error) {
 	if len(c.Controllers) == 0 {
 		return Config{}, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("SchedctldHost=NAME")
 	}

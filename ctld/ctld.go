@@ -28,7 +28,7 @@ import (
 	"sync"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/ctld/cgroup"
 	"schedrestd/ctld/journal"
@@ -75,22 +75,22 @@ const (
 
 // Users finds the users of this machine.
 type Users interface {
-	LookupUser(name string) (become.User, error)
-	LookupUID(uid uint32) (become.User, error)
-	Groups(u become.User) ([]uint32, error)
+	LookupUser(name string) (nss.User, error)
+	LookupUID(uid uint32) (nss.User, error)
+	Groups(u nss.User) ([]uint32, error)
 }
 
 // System is the users that this machine's NSS knows.
 type System struct{}
 
 // LookupUser finds a user by name.
-func (System) LookupUser(name string) (become.User, error) { return become.LookupUser(name) }
+func (System) LookupUser(name string) (nss.User, error) { return nss.LookupUser(name) }
 
 // LookupUID finds a user by number.
-func (System) LookupUID(uid uint32) (become.User, error) { return become.LookupUID(uid) }
+func (System) LookupUID(uid uint32) (nss.User, error) { return nss.LookupUID(uid) }
 
 // Groups is every group of u, the primary one first.
-func (System) Groups(u become.User) ([]uint32, error) { return become.Groups(u) }
+func (System) Groups(u nss.User) ([]uint32, error) { return nss.Groups(u) }
 
 // Controller is a running controller.
 type Controller struct {

@@ -17,7 +17,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/ctld/step"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -394,7 +394,7 @@ type renamed struct {
 	name atomic.Pointer[string]
 }
 
-func (r *renamed) LookupUID(uid uint32) (become.User, error) {
+func (r *renamed) LookupUID(uid uint32) (nss.User, error) {
 	u, err := r.System.LookupUID(uid)
 	if name := r.name.Load(); name != nil && uid == me.UID {
 		u.Name = *name

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/ctld/queue"
 	"schedrestd/ctld/step"
 	"schedrestd/errs"
@@ -87,20 +87,20 @@ func arguments(d *model.JobDesc) []string {
 // runAs is the user and group that the job runs as. Root and the scheduler's user may say
 // who; others are who the credential says. A group must be one of the user's: its number is
 // his word alone, and would else open every file of any group.
-func (c *Controller) runAs(who server.Identity, d *model.JobDesc) (become.User, uint32, error) {
+func (c *Controller) runAs(who server.Identity, d *model.JobDesc) (nss.User, uint32, error) {
 	uid := d.UserID.Or(who.UID)
 	if uid != who.UID && !c.super(who.UID) {
-		return become.User{}, 0, refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not submit a job for user %d", uid)
+		return nss.User{}, 0, refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not submit a job for user %d", uid)
 	}
 	if c.uid != 0 && uid != c.uid {
-		return become.User{}, 0, refuseField(errs.Denied, fault.AccessDenied, "user_id", "this controller is not root and runs jobs of user %d alone", c.uid)
+		return nss.User{}, 0, refuseField(errs.Denied, fault.AccessDenied, "user_id", "this controller is not root and runs jobs of user %d alone", c.uid)
 	}
 	user, err := c.cfg.Users.LookupUID(uid)
 	if err != nil {
 		if errs.KindOf(err) != errs.NotFound {
-			return become.User{}, 0, err
+			return nss.User{}, 0, err
 		}
-		return become.User{}, 0, refuseField(errs.Invalid, fault.UnknownUser, "user_id", "user %d is not known on this machine", uid)
+		return nss.User{}, 0, refuseField(errs.Invalid, fault.UnknownUser, "user_id", "user %d is not known on this machine", uid)
 	}
 	if c.uid != 0 {
 		return user, user.GID, nil // the step can't change it anyhow
@@ -118,13 +118,13 @@ func (c *Controller) runAs(who server.Identity, d *model.JobDesc) (become.User, 
 	groups, err := c.cfg.Users.Groups(user)
 	switch {
 	case err != nil:
-		return become.User{}, 0, err
+		return nss.User{}, 0, err
 	case slices.Contains(groups, gid):
 		return user, gid, nil
 	case !d.GroupID.Set:
 		return user, user.GID, nil // a set-group-ID program lent it to him for this connection
 	}
-	return become.User{}, 0, refuseField(errs.Invalid, 2163, "group_id", "user %s is not in group %d", user, gid)
+	return nss.User{}, 0, refuseField(errs.Invalid, 2163, "group_id", "user %s is not in group %d", user, gid)
 }
 
 func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/ctld/step"
 	"schedrestd/model"
 )
@@ -33,7 +33,7 @@ func stripSecrets(env []string) (kept []step.Raw, stripped []string) {
 
 // environment is what the script gets: the user's variables, what a login would have set and
 // he did not, and the job's facts, which he can't override, in both spellings.
-func (c *Controller) environment(given []step.Raw, j *model.Job, user become.User) []step.Raw {
+func (c *Controller) environment(given []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	facts := c.jobFacts(j)
 	ours := make(map[string]bool)
 	var env []step.Raw

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -119,26 +119,26 @@ func TestSignalsToJobs(t *testing.T) {
 // known is a machine with two users.
 type known struct{ System }
 
-func (known) LookupUser(name string) (become.User, error) {
+func (known) LookupUser(name string) (nss.User, error) {
 	for uid := range uint32(2000) {
 		if u, err := (known{}).LookupUID(uid); err == nil && u.Name == name {
 			return u, nil
 		}
 	}
-	return become.User{}, errs.New(errs.NotFound, "no user")
+	return nss.User{}, errs.New(errs.NotFound, "no user")
 }
 
-func (known) LookupUID(uid uint32) (become.User, error) {
+func (known) LookupUID(uid uint32) (nss.User, error) {
 	switch uid {
 	case 0:
-		return become.User{Name: "root"}, nil
+		return nss.User{Name: "root"}, nil
 	case 1000, 1001, 1002:
-		return become.User{Name: map[uint32]string{1000: "ann", 1001: "bea", 1002: "sched"}[uid], UID: uid, GID: uid}, nil
+		return nss.User{Name: map[uint32]string{1000: "ann", 1001: "bea", 1002: "sched"}[uid], UID: uid, GID: uid}, nil
 	}
-	return become.User{}, errs.New(errs.NotFound, "no user")
+	return nss.User{}, errs.New(errs.NotFound, "no user")
 }
 
-func (known) Groups(u become.User) ([]uint32, error) { return []uint32{u.GID, 50}, nil }
+func (known) Groups(u nss.User) ([]uint32, error) { return []uint32{u.GID, 50}, nil }
 
 func TestReadMinutes(t *testing.T) {
 	for text, want := range map[string]model.Opt[uint32]{

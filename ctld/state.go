@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/guard"
 )
@@ -28,7 +28,7 @@ func takeState(dir string) (lock *os.File, real string, err error) {
 	if !filepath.IsAbs(dir) {
 		return nil, "", errs.New(errs.Invalid, "StateSaveLocation %q is not an absolute path", dir)
 	}
-	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: become.PrivateGroup}
+	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: nss.PrivateGroup}
 	above, real, name, err := guard.Parent(strings.TrimRight(dir, "/"), guard.Rule{What: "state directory", Trust: &trust})
 	if err != nil {
 		return nil, "", err

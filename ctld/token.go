@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
@@ -86,7 +87,7 @@ func (c *Controller) tokenUser(who server.Identity, name string) (string, error)
 
 // believable refuses a token that no daemon would take: rpc/server's Authority knows nobody by one whom
 // it would not know on a UNIX socket.
-func believable(u become.User) error {
+func believable(u nss.User) error {
 	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Vouch() == nil {
 		return nil
 	}

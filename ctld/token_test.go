@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -48,7 +48,7 @@ func testKey(t *testing.T) auth.Key {
 // odd knows users by whose tokens nobody is known, too.
 type odd struct{ known }
 
-func (o odd) LookupUser(name string) (become.User, error) {
+func (o odd) LookupUser(name string) (nss.User, error) {
 	for _, uid := range []uint32{1101, 1102, 65534} {
 		if u, _ := o.LookupUID(uid); u.Name == name {
 			return u, nil
@@ -57,14 +57,14 @@ func (o odd) LookupUser(name string) (become.User, error) {
 	return o.known.LookupUser(name)
 }
 
-func (o odd) LookupUID(uid uint32) (become.User, error) {
+func (o odd) LookupUID(uid uint32) (nss.User, error) {
 	switch uid {
 	case 1101:
-		return become.User{Name: "stray", UID: uid, GID: 65534}, nil
+		return nss.User{Name: "stray", UID: uid, GID: 65534}, nil
 	case 1102:
-		return become.User{Name: "wheel", UID: uid}, nil
+		return nss.User{Name: "wheel", UID: uid}, nil
 	case 65534:
-		return become.User{Name: "nobody", UID: uid, GID: uid}, nil
+		return nss.User{Name: "nobody", UID: uid, GID: uid}, nil
 	}
 	return o.known.LookupUID(uid)
 }
@@ -180,7 +180,7 @@ func TestCreationIsConfigured(t *testing.T) {
 	configured := func(a conf.Auth, key *auth.Key) *Tokens {
 		t.Helper()
 		c := &conf.Cluster{Path: "c", Controllers: []conf.Host{{Name: "h", Address: "h"}}, StateSaveLocation: "/s", Auth: a}
-		cfg, err := configure(c, become.User{}, key, "", quiet)
+		cfg, err := configure(c, nss.User{}, key, "", quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestCreationIsConfigured(t *testing.T) {
 
 // TestTokenRequests: what travels, and what the log has of it: who and for whom, never the token.
 func TestTokenRequests(t *testing.T) {
-	self, err := become.LookupUID(me.UID)
+	self, err := nss.LookupUID(me.UID)
 	if err != nil {
 		t.Skip("the user of this process has no name")
 	}

@@ -12,6 +12,7 @@ import (
 	"schedrestd/notify"
 	"schedrestd/rights"
 	"schedrestd/socket"
+	"schedrestd/socket/listener"
 )
 
 // passed returns the sockets that the service manager passed to this process.
@@ -49,7 +50,7 @@ func adopt(f *os.File, address, path string, o socket.Options) (net.Listener, er
 		err = matchTCP(at.AddrPort(), address)
 	case *net.UnixAddr:
 		if err = matchUnix(at.Name, path); err == nil {
-			err = socket.Judge(path, o)
+			err = listener.Judge(path, o)
 		}
 		_ = control(f, rights.Refuse)
 	}

@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/guard"
@@ -41,11 +41,11 @@ func Harden() error {
 }
 
 // SchedUser finds the user that SchedUser= names; none is root.
-func SchedUser(name string) (become.User, error) {
+func SchedUser(name string) (nss.User, error) {
 	if name == "" {
-		return become.User{Name: "root"}, nil
+		return nss.User{Name: "root"}, nil
 	}
-	u, _, err := become.ParseUser(name)
+	u, _, err := nss.ParseUser(name)
 	return u, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", name)
 }
 
@@ -56,7 +56,7 @@ func Judge(files []string, owners ...uint32) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	return conf.Judge(files, guard.Trust{Owners: append([]uint32{0}, owners...), Private: become.PrivateGroup})
+	return conf.Judge(files, guard.Trust{Owners: append([]uint32{0}, owners...), Private: nss.PrivateGroup})
 }
 
 // Super tells who may do everything at a daemon: root, the scheduler's user, and who the

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/guard"
@@ -24,7 +24,7 @@ type Keys struct {
 // ReadKeys reads the keys of the configuration file path, whose part about authentication is a: one
 // for HS256 (jwt_key=), a set for RS256 (jwks=), or both. The set is followed until ctx ends. It is
 // refused when nobody could say who he is, or when a key that is named can't be used.
-func ReadKeys(ctx context.Context, path string, a *conf.Auth, user become.User, log *slog.Logger) (Keys, error) {
+func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log *slog.Logger) (Keys, error) {
 	switch {
 	case a.AuthType != "auth/cred":
 		return Keys{}, errs.New(errs.Unsupported, "%s: AuthType=%s is for Slurm's own daemons", path, a.AuthType).WithHint("AuthType=auth/cred")
@@ -41,7 +41,7 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user become.User, 
 			WithHint("AuthAltParameters=jwt_key=PATH for tokens of this cluster's own, jwks=PATH for an identity provider's")
 	}
 	k, tokens := Keys{JWKS: a.JWKS}, auth.Verifier{UserClaimField: a.UserClaimField}
-	trust := guard.Trust{Owners: keyOwners(user), Private: become.PrivateGroup}
+	trust := guard.Trust{Owners: keyOwners(user), Private: nss.PrivateGroup}
 	if a.JWTKey != "" {
 		key, err := auth.LoadKey(a.JWTKey, trust)
 		if err != nil {
@@ -62,7 +62,7 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user become.User, 
 			return claims.User, claims.Expires, err
 		},
 		Lookup: func(name string) (uint32, uint32, error) {
-			u, err := become.LookupUser(name)
+			u, err := nss.LookupUser(name)
 			return u.UID, u.GID, err
 		},
 		Super: Super(user.UID),
@@ -73,7 +73,7 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user become.User, 
 
 // keyOwners are those who may have the files of keys, besides root. The first is who has to read them: the
 // scheduler's user, whichever daemon makes the hint, or, for who can't read what he owns, this process's own.
-func keyOwners(user become.User) []uint32 {
+func keyOwners(user nss.User) []uint32 {
 	if self := uint32(os.Geteuid()); self != 0 {
 		return []uint32{self, user.UID}
 	}

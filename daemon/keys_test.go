@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/errs"
 )
@@ -78,12 +78,12 @@ func payload(user string) string {
 type keyring struct {
 	dir    string
 	secret []byte
-	self   become.User
+	self   nss.User
 }
 
 func newKeyring(t *testing.T) *keyring {
 	t.Helper()
-	self, err := become.LookupUID(uint32(os.Geteuid()))
+	self, err := nss.LookupUID(uint32(os.Geteuid()))
 	if err != nil {
 		t.Skip("the user of this process has no name")
 	}
@@ -258,7 +258,7 @@ func TestOwnersOfKeys(t *testing.T) {
 		t.Skip("only root can give a file away")
 	}
 	k := newKeyring(t)
-	sched := become.User{Name: "sched", UID: 30001, GID: 30001}
+	sched := nss.User{Name: "sched", UID: 30001, GID: 30001}
 	for uid, good := range map[int]bool{0: true, 30001: true, 30002: false} {
 		for file, a := range map[string]*conf.Auth{"key": k.auth("key", ""), "jwks": k.auth("", "jwks")} {
 			if err := os.Chown(k.path(file), uid, uid); err != nil {
@@ -279,7 +279,7 @@ func TestDirectoriesOfKeys(t *testing.T) {
 		t.Skip("only root can give a directory away")
 	}
 	k := newKeyring(t)
-	sched := become.User{Name: "sched", UID: 30001, GID: 30001}
+	sched := nss.User{Name: "sched", UID: 30001, GID: 30001}
 	for _, tt := range []struct {
 		uid, gid int
 		mode     os.FileMode
@@ -308,8 +308,8 @@ func TestKeysInAHome(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
 	}
-	sched, err := become.LookupUID(1) // an account of the system
-	if err != nil || !become.PrivateGroup(sched.UID, sched.GID) {
+	sched, err := nss.LookupUID(1) // an account of the system
+	if err != nil || !nss.PrivateGroup(sched.UID, sched.GID) {
 		t.Skip("uid 1 has no group of its own")
 	}
 	k := newKeyring(t)
@@ -338,7 +338,7 @@ func TestWaysIn(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var log diary
-			keys, err := ReadKeys(t.Context(), "/etc/c", &tt.auth, become.User{}, slog.New(slog.NewTextHandler(&log, nil)))
+			keys, err := ReadKeys(t.Context(), "/etc/c", &tt.auth, nss.User{}, slog.New(slog.NewTextHandler(&log, nil)))
 			if (err == nil) != (tt.text == "") || keys.Key != nil || keys.Verify != nil {
 				t.Fatalf("%+v, %v", keys, err)
 			}

@@ -10,10 +10,11 @@ import (
 	"syscall"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/sockdiag"
 	"schedrestd/socket"
+	"schedrestd/socket/listener"
 )
 
 // patience is for how long Listen tries.
@@ -34,7 +35,7 @@ const patience = 2 * time.Second
 // at once must not fail for that.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		listeners, err := listen(address, port, path, socket.Options{Mode: mode, Private: become.PrivateGroup, Holder: schedUser})
+		listeners, err := listen(address, port, path, socket.Options{Mode: mode, Private: nss.PrivateGroup, Holder: schedUser})
 		if err == nil || errs.KindOf(err) != errs.Conflict || time.Since(begun) > patience {
 			return listeners, err
 		}
@@ -60,7 +61,7 @@ func listen(address string, port int, path string, o socket.Options) (list []net
 		list = append(list, tcp)
 	}
 	if path != "" && !serves(list, "unix") {
-		local, err := socket.Listen(path, o)
+		local, err := listener.Listen(path, o)
 		if err != nil {
 			return list, err
 		}
@@ -110,7 +111,7 @@ func holder(at netip.AddrPort) (uid uint32, err error) {
 
 // userOf returns uid with its user name.
 func userOf(uid uint32) string {
-	if u, err := become.LookupUID(uid); err == nil && u.Name != "" {
+	if u, err := nss.LookupUID(uid); err == nil && u.Name != "" {
 		return "user " + u.Name + " (uid " + strconv.Itoa(int(uid)) + ")"
 	}
 	return "uid " + strconv.Itoa(int(uid))

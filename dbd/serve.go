@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/daemon"
 	"schedrestd/errs"
@@ -56,7 +56,7 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 
 // settle takes the process to its final rights. Started by root it becomes the scheduler's
 // user before it opens anything, because it will parse what comes over the network.
-func settle(user become.User, log *slog.Logger) error {
+func settle(user nss.User, log *slog.Logger) error {
 	switch euid := uint32(os.Geteuid()); {
 	case euid == 0 && user.UID != 0 && user.Name == "":
 		// A number without an entry has no group: it would keep group 0.

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"schedrestd/auth"
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/guard"
@@ -99,14 +99,14 @@ func (s *site) token(t testing.TB, user string) model.Credential {
 }
 
 // names is the user of this process, and another one.
-func names(t testing.TB) (self, other become.User) {
+func names(t testing.TB) (self, other nss.User) {
 	t.Helper()
-	self, err := become.LookupUID(uint32(os.Geteuid()))
+	self, err := nss.LookupUID(uint32(os.Geteuid()))
 	if err != nil {
 		t.Skip("the user of this process has no name")
 	}
 	for _, name := range []string{"bin", "daemon", "mail"} {
-		if other, err = become.LookupUser(name); err == nil && other.UID != self.UID {
+		if other, err = nss.LookupUser(name); err == nil && other.UID != self.UID {
 			return self, other
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite" // the driver "sqlite", in Go
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/daemon"
 	"schedrestd/errs"
 	"schedrestd/guard"
@@ -82,7 +82,7 @@ func prepare(path string) (string, error) {
 		return "", errs.New(errs.Invalid, "database %q: not an absolute path", path)
 	}
 	self := uint32(os.Geteuid())
-	trust := guard.Trust{Owners: []uint32{self}, Private: become.PrivateGroup}
+	trust := guard.Trust{Owners: []uint32{self}, Private: nss.PrivateGroup}
 	dir, real, name, err := guard.Parent(path, guard.Rule{What: "database", Secret: true, Trust: &trust})
 	if errs.KindOf(err) == errs.NotFound {
 		return "", errs.New(errs.NotFound, "%v", err).

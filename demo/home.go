@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/demo/site"
 )
 
@@ -15,7 +15,7 @@ import (
 //	token  0600  the token as a header line, for curl -H @FILE: so it shows in no list of processes
 type home struct {
 	*site.Site
-	user  become.User // whose token it is, and who the jobs run as
+	user  nss.User // whose token it is, and who the jobs run as
 	token string
 }
 
@@ -47,11 +47,11 @@ func furnish(dir string) (*home, error) {
 }
 
 // whose is the user that the demo is for: the one who called sudo, else the caller.
-func whose() (become.User, error) {
+func whose() (nss.User, error) {
 	if name := os.Getenv("SUDO_USER"); name != "" && os.Geteuid() == 0 {
-		return become.LookupUser(name)
+		return nss.LookupUser(name)
 	}
-	return become.LookupUID(uint32(os.Geteuid()))
+	return nss.LookupUID(uint32(os.Geteuid()))
 }
 
 // foreign tells whether the user is another than that of this process.

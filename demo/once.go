@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/demo/site"
 	"schedrestd/errs"
 )
@@ -143,7 +143,7 @@ func (s *stage) output(id uint32) error {
 // owner is whose file st is.
 func owner(st os.FileInfo) string {
 	uid := st.Sys().(*syscall.Stat_t).Uid
-	if u, err := become.LookupUID(uid); err == nil {
+	if u, err := nss.LookupUID(uid); err == nil {
 		return u.Name
 	}
 	return fmt.Sprintf("uid %d", uid)

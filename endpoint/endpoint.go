@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/guard"
 	"schedrestd/ipc"
@@ -85,7 +85,7 @@ func (e Endpoint) Addresses() ([]netip.AddrPort, error) {
 	if e.Host == "" {
 		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), e.Port)}, nil
 	}
-	found, err := become.Host(e.Host)
+	found, err := nss.Host(e.Host)
 	if err != nil {
 		return nil, &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("can't listen on %q", e.Text), Err: err,
 			Hint: "getent ahosts " + guard.Quote(e.Host) + "  # a name that this machine knows, or an address"}

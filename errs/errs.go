@@ -45,26 +45,6 @@ const (
 	Unchanged // no failure: what was asked for "if it changed" did not
 )
 
-var names = [...]string{
-	Internal: "internal", Malformed: "malformed", Invalid: "invalid",
-	Unauthenticated: "unauthenticated", Denied: "denied", NotFound: "not_found",
-	Conflict: "conflict", TooLarge: "too_large", TooMany: "too_many",
-	Unavailable: "unavailable", Timeout: "timeout", BadAnswer: "bad_answer",
-	Unsupported: "unsupported", MethodNotAllowed: "method_not_allowed",
-	UnsupportedMedia: "unsupported_media_type", RequestTimeout: "request_timeout",
-	NotAcceptable: "not_acceptable", URITooLong: "uri_too_long", HeaderTooLarge: "header_too_large",
-	PreconditionFailed: "precondition_failed",
-	Unchanged:          "unchanged",
-}
-
-// String is the stable name of k, as clients see it in an error's code.
-func (k Kind) String() string {
-	if int(k) < len(names) {
-		return names[k]
-	}
-	return "internal"
-}
-
 // OutcomeUnknown is the Code of a change that was sent and not answered: nobody here knows
 // whether it was carried out, and to send it again may do it twice.
 const OutcomeUnknown = "outcome_unknown"
@@ -74,7 +54,7 @@ type Error struct {
 	Kind    Kind
 	Message string // for the person who asked: lower case, no full stop
 	Hint    string // what to do about it; may be empty
-	Code    string // stable word for programs; empty means Kind.String()
+	Code    string // stable word for programs; empty means the name of Kind
 	Source  string // where in the request, as "#/job/tasks"; may be empty
 	Number  int    // Slurm's error number when a daemon gave one, else 0
 	Detail  string // the daemon's own words, which Message ends with; may be empty

@@ -9,7 +9,6 @@ package guard
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,29 +81,6 @@ func Parent(path string, rule Rule) (dir *os.File, real, name string, err error)
 	real = filepath.Join(w.dirName, name)
 	w.dirName = "" // the caller's now
 	return dir, real, name, nil
-}
-
-// Read opens path as Open does and reads it whole; a file longer than most bytes is refused.
-func Read(path string, rule Rule, most int64) ([]byte, Facts, error) {
-	f, facts, err := Open(path, rule)
-	if err != nil {
-		return nil, Facts{}, err
-	}
-	defer f.Close()
-	data, err := ReadOpened(f, path, rule, most)
-	return data, facts, err
-}
-
-// ReadOpened reads the whole of a file that Open opened, here or in another process.
-func ReadOpened(f *os.File, path string, rule Rule, most int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, errs.Wrap(err, errs.Denied, "%s %s", rule.What, path)
-	}
-	if int64(len(data)) > most {
-		return nil, errs.New(errs.Invalid, "%s %s: longer than %d bytes", rule.What, path, most)
-	}
-	return data, nil
 }
 
 // Configuration is the rule for configuration files. Whose they may be is judged later, by what they say.

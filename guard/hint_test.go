@@ -77,13 +77,13 @@ func TestTrustedHints(t *testing.T) {
 				dir := top + "/a key's"
 				must(t, os.Mkdir(dir, 0o755))
 				path := file("k", 0o600)(t, dir)
-				if _, _, err := Read(path, rule, 100); err != nil {
+				if _, _, err := read(path, rule, 100); err != nil {
 					t.Fatal(err)
 				}
 				spoil(top, dir, path)
 				said := 0
 				for ; ; said++ {
-					_, _, err := Read(path, rule, 100)
+					_, _, err := read(path, rule, 100)
 					if err == nil {
 						break
 					}

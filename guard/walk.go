@@ -47,14 +47,8 @@ func (w *walk) to(path string, file bool) (int, error) {
 		return -1, err
 	}
 	for rest := split(path); len(rest) > 0; {
-		fd, target, last := -1, "", file && len(rest) == 1
-		var err error
-		if last {
-			fd, target, err = w.file(rest[0])
-		} else {
-			target, err = w.enter(rest[0])
-		}
-		if err != nil || last && target == "" {
+		fd, target, err := w.step(rest[0], file && len(rest) == 1)
+		if err != nil || fd >= 0 {
 			return fd, err
 		}
 		rest = append(split(target), rest[1:]...)
@@ -74,33 +68,6 @@ func (w *walk) to(path string, file bool) (int, error) {
 	return -1, w.keepsEntries(w.rule.Secret, holders...)
 }
 
-// file opens the last component; target is set instead when that is a link which may be followed.
-func (w *walk) file(name string) (fd int, target string, err error) {
-	if err := w.keepsEntries(w.rule.Secret); err != nil {
-		return -1, "", err
-	}
-	if !w.rule.Run {
-		fd, err = unix.Openat(w.dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-		if !errors.Is(err, unix.ELOOP) {
-			return fd, "", w.explain(err)
-		}
-	}
-	fd, st, err := w.look(name)
-	if err != nil {
-		return -1, "", w.explain(err)
-	}
-	if w.rule.Run && st.Mode&unix.S_IFMT != unix.S_IFLNK {
-		return fd, "", nil
-	}
-	defer unix.Close(fd)
-	if !w.rule.Links {
-		return -1, "", w.refuse(errs.Invalid, "a symbolic link; name the file itself").
-			WithHint("readlink -f %s  # name the file itself", Quote(filepath.Join(w.dirName, name)))
-	}
-	target, err = w.follow(fd, name)
-	return -1, target, err
-}
-
 // look opens name, which may be a link, without any right to read it.
 func (w *walk) look(name string) (fd int, st unix.Stat_t, err error) {
 	fd, err = unix.Openat(w.dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -114,26 +81,41 @@ func (w *walk) look(name string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, nil
 }
 
-// enter makes name, in the present directory, the present directory. When it is a link, target is where that leads.
-func (w *walk) enter(name string) (target string, err error) {
-	if err := w.keepsEntries(false); err != nil {
-		return "", err
+// step opens name, in the present directory. A directory on the way becomes the present one; the file
+// at the way's end is returned. When name is a link, target is where that leads.
+func (w *walk) step(name string, last bool) (file int, target string, err error) {
+	if err := w.keepsEntries(last && w.rule.Secret); err != nil {
+		return -1, "", err
 	}
 	at := filepath.Join(w.dirName, name)
 	fd, st, err := w.look(name)
+	if err != nil && !last {
+		err = fmt.Errorf("%s: %w", at, err)
+	}
 	if err != nil {
-		return "", w.explain(fmt.Errorf("%s: %w", at, err))
+		return -1, "", w.explain(err)
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFLNK:
-		defer unix.Close(fd)
-		return w.follow(fd, name)
-	case unix.S_IFDIR:
+	kind := st.Mode & unix.S_IFMT
+	switch {
+	case last && w.rule.Run && kind != unix.S_IFLNK:
+		return fd, "", nil
+	case !last && kind == unix.S_IFDIR:
 		w.become(fd, at, st)
-		return "", nil
+		return -1, "", nil
 	}
-	unix.Close(fd)
-	return "", w.explain(fmt.Errorf("%s: %w", at, unix.ENOTDIR))
+	defer unix.Close(fd)
+	switch {
+	case last && kind != unix.S_IFLNK:
+		file, err = unix.Openat(w.dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+		return file, "", w.explain(err)
+	case kind != unix.S_IFLNK:
+		return -1, "", w.explain(fmt.Errorf("%s: %w", at, unix.ENOTDIR))
+	case last && !w.rule.Links:
+		return -1, "", w.refuse(errs.Invalid, "a symbolic link; name the file itself").
+			WithHint("readlink -f %s  # name the file itself", Quote(at))
+	}
+	target, err = w.follow(fd, name)
+	return -1, target, err
 }
 
 // follow reads the opened link when its maker is to be trusted. The owner of the

@@ -15,6 +15,7 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/errs"
+	"schedrestd/errs/errcode"
 	"schedrestd/http1"
 )
 
@@ -169,7 +170,7 @@ func problems(err error, code int) []api.Error {
 	if report, ok := errors.AsType[*notesError](err); ok {
 		return report.problems()
 	}
-	p := api.Error{Name: http.StatusText(code), Code: errs.KindOf(err).String(), Description: "something went wrong here; the log has it under the request's id"}
+	p := api.Error{Name: http.StatusText(code), Code: errcode.Of(errs.KindOf(err)), Description: "something went wrong here; the log has it under the request's id"}
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
 	case !ok || e.Kind == errs.Internal:
@@ -215,7 +216,7 @@ func (c *call) howToAuthenticate() string {
 
 func retryable(code string) bool {
 	switch code {
-	case errs.Unavailable.String(), errs.Timeout.String(), errs.TooMany.String(), errs.RequestTimeout.String():
+	case errcode.Of(errs.Unavailable), errcode.Of(errs.Timeout), errcode.Of(errs.TooMany), errcode.Of(errs.RequestTimeout):
 		return true
 	}
 	return false
@@ -239,7 +240,7 @@ func (e *notesError) problems() []api.Error {
 			Description: n.Text,
 			Source:      n.Source,
 			Name:        http.StatusText(http.StatusUnprocessableEntity),
-			Code:        errs.Invalid.String(),
+			Code:        errcode.Of(errs.Invalid),
 		}
 		if n.Line > 0 {
 			list[i].Description += fmt.Sprintf(" (line %d, column %d)", n.Line, n.Column)

@@ -18,6 +18,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/errs"
+	"schedrestd/errs/errcode"
 	"schedrestd/model"
 	"schedrestd/plugin"
 )
@@ -299,8 +300,8 @@ func TestStatus(t *testing.T) {
 // TestEveryKindHasAStatus: a new kind must not pass for a fault of ours.
 func TestEveryKindHasAStatus(t *testing.T) {
 	seen := map[string]bool{}
-	for k := errs.Internal; !seen[k.String()]; k++ { // past the last one it is "internal" again
-		seen[k.String()] = true
+	for k := errs.Internal; !seen[errcode.Of(k)]; k++ { // past the last one it is "internal" again
+		seen[errcode.Of(k)] = true
 		if code := status(errs.New(k, "m")); code == http.StatusInternalServerError != (k == errs.Internal) {
 			t.Errorf("%v: status %d", k, code)
 		}

@@ -11,31 +11,18 @@ type Ready struct {
 	Denies   uint8
 }
 
-// Kind is KindReady.
-func (*Ready) Kind() Kind { return KindReady }
-
-func (r *Ready) walk(w *walker) {
-	w.flag(&r.Filter)
-	w.flag(&r.Audit)
-	w.u8(&r.Landlock)
-	w.u8(&r.Denies)
-}
+func (r *Ready) Walk(w *Walker) { w.Fields(&r.Filter, &r.Audit, &r.Landlock, &r.Denies) }
 
 // maxReason bounds what a worker may give as its reason, in bytes.
 const maxReason = 1024
 
 // Refused says that the process will not serve, and why. The text is that process's:
 // the parent caps and escapes it before it reaches a log.
-type Refused struct {
-	Reason string
-}
+type Refused struct{ Reason string }
 
 // Refuse is a Refused with reason, cut to what fits.
 func Refuse(reason string) *Refused {
 	return &Refused{Reason: strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")}
 }
 
-// Kind is KindRefused.
-func (*Refused) Kind() Kind { return KindRefused }
-
-func (r *Refused) walk(w *walker) { w.text(&r.Reason, maxReason) }
+func (r *Refused) Walk(w *Walker) { w.Text(maxReason, &r.Reason) }

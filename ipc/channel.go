@@ -87,7 +87,7 @@ func (c *Channel) TrySend(m Message, fds ...int) error { return c.send(m, fds, f
 func (c *Channel) send(m Message, fds []int, wait bool) error {
 	frame, err := encode(m)
 	if err != nil {
-		return violation(c.self, m.Kind(), "%w", err)
+		return violation(c.self, KindOf(m), "%w", err)
 	}
 	var oob []byte
 	if len(fds) > 0 {
@@ -99,8 +99,8 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	err = c.raw.Write(func(fd uintptr) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		var r row
-		if r, sent = permit(m.Kind(), c.self, c.peer, c.phase, len(frame)-1, len(fds)); sent != nil {
+		var r *Row
+		if r, sent = permit(KindOf(m), c.self, c.peer, c.phase, len(frame)-1, len(fds)); sent != nil {
 			return true
 		}
 		sent = put(int(fd), frame, oob)
@@ -111,11 +111,11 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("send %s: %w", m.Kind(), os.ErrClosed) // here
+		return fmt.Errorf("send %s: %w", KindOf(m), os.ErrClosed) // here
 	case sent == unix.EAGAIN:
 		return ErrFull
 	case sent != nil:
-		return fmt.Errorf("send %s: %w", m.Kind(), sent)
+		return fmt.Errorf("send %s: %w", KindOf(m), sent)
 	}
 	return nil
 }
@@ -203,8 +203,8 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.peer == Parent && c.phase == Born {
-		first := walker{buf: frame[1:], reading: true}
-		if first.version(); first.err != nil {
+		first := Walker{buf: frame[1:], reading: true}
+		if first.Version(); first.err != nil {
 			return r, violation(c.peer, kind, "%w", first.err)
 		}
 	}
@@ -212,7 +212,7 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 	if err != nil {
 		return r, err
 	}
-	m := row.empty()
+	m := row.New()
 	if err := decode(frame[1:], m); err != nil {
 		return r, violation(c.peer, kind, "%w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -82,17 +81,17 @@ func TestConversation(t *testing.T) {
 			to = parent
 		}
 		if err := s.from.Send(s.m, s.fds...); err != nil {
-			t.Fatalf("send %s: %v", s.m.Kind(), err)
+			t.Fatalf("send %s: %v", KindOf(s.m), err)
 		}
 		got, err := to.Receive()
 		if err != nil {
-			t.Fatalf("receive %s: %v", s.m.Kind(), err)
+			t.Fatalf("receive %s: %v", KindOf(s.m), err)
 		}
 		if diff := cmp.Diff(s.m, got.Message, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
-			t.Errorf("%s (-sent +received):\n%s", s.m.Kind(), diff)
+			t.Errorf("%s (-sent +received):\n%s", KindOf(s.m), diff)
 		}
 		if len(got.FDs) != len(s.fds) {
-			t.Fatalf("%s: %d descriptors arrived", s.m.Kind(), len(got.FDs))
+			t.Fatalf("%s: %d descriptors arrived", KindOf(s.m), len(got.FDs))
 		}
 		for _, fd := range got.FDs { // it must be the pipe
 			w.Close()
@@ -108,7 +107,7 @@ func TestConversation(t *testing.T) {
 			}
 		}
 		if parent.Phase() != s.then || worker.Phase() != s.then {
-			t.Errorf("after %s: parent %s, worker %s, want %s", s.m.Kind(), parent.Phase(), worker.Phase(), s.then)
+			t.Errorf("after %s: parent %s, worker %s, want %s", KindOf(s.m), parent.Phase(), worker.Phase(), s.then)
 		}
 	}
 	worker.Close()
@@ -119,7 +118,7 @@ func TestConversation(t *testing.T) {
 
 // TestReceiveIsStrict sends packets as a hostile worker would, below Send.
 func TestReceiveIsStrict(t *testing.T) {
-	done := append([]byte{byte(KindDone)}, make([]byte, 8)...)
+	done := append([]byte{byte(KindOf(new(Done)))}, make([]byte, 8)...)
 	tests := []struct {
 		name  string
 		frame []byte
@@ -127,8 +126,8 @@ func TestReceiveIsStrict(t *testing.T) {
 		want  string
 	}{
 		{"unknown kind", []byte{250, 1, 2}, 0, "not in the book"},
-		{"unknown way", append(append([]byte{byte(KindDial)}, make([]byte, 8)...), byte(WayAccountingMunge+1), 0), 0, "has a way that is"},
-		{"parent's words", []byte{byte(KindDrain)}, 0, "not for a worker"},
+		{"unknown way", append(append([]byte{byte(KindOf(new(Dial)))}, make([]byte, 8)...), byte(WayAccountingMunge+1), 0), 0, "has a way that is"},
+		{"parent's words", []byte{byte(KindOf(new(Drain)))}, 0, "not for a worker"},
 		{"leftover", append(done, 0), 0, "9 bytes"},
 		{"descriptor where none belongs", done, 1, "came with 1 descriptors"},
 		{"as many descriptors as the buffer takes", done, maxRights, fmt.Sprintf("came with %d descriptors", maxRights)},
@@ -167,8 +166,8 @@ func TestReceiveIsStrict(t *testing.T) {
 // TestOtherBuild: whatever the first message of another build is like, who hears it knows what is wrong, and can say so.
 func TestOtherBuild(t *testing.T) {
 	for _, frame := range [][]byte{
-		append([]byte{byte(KindSetup), 13, 0, 0, 0}, make([]byte, 300)...),
-		{byte(KindSetup), 13, 0, 0, 0}, // too short for this one
+		append([]byte{byte(KindOf(new(Setup))), 13, 0, 0, 0}, make([]byte, 300)...),
+		{byte(KindOf(new(Setup))), 13, 0, 0, 0}, // too short for this one
 		{250, 13, 0, 0, 0},
 	} {
 		parent, worker := pair(t, Born)
@@ -182,23 +181,8 @@ func TestOtherBuild(t *testing.T) {
 		if err := worker.Send(Refuse(err.Error())); err != nil {
 			t.Fatal(err)
 		}
-		if m, err := parent.Receive(); err != nil || m.Kind() != KindRefused {
+		if m, err := parent.Receive(); err != nil || KindOf(m.Message) != KindOf(new(Refused)) {
 			t.Errorf("the parent heard %v, %v", m.Message, err)
-		}
-	}
-}
-
-// TestSenderIsHeldToTheWords: what no reader takes is not sent either.
-func TestSenderIsHeldToTheWords(t *testing.T) {
-	for _, m := range []Message{
-		&Setup{Names: NamesSlurm << 1}, &Setup{Content: ContentAccounting << 1}, &Setup{JSON: NoTag + 1}, &Setup{YAML: NoTag + 1},
-		&Setup{Seal: SealUnix << 1}, &ServiceSetup{Seal: SealUnix << 1}, &Connection{}, &Streams{}, &Progress{ID: 1}, &Offence{ID: 1},
-		&Dial{Way: WayAccountingMunge + 1}, &Stock{Way: WayAccountingMunge + 1}, &Noted{Leave: Later + 1}, &Verified{Verdict: Forged + 1},
-	} {
-		if frame, err := encode(m); err == nil {
-			t.Errorf("%+v went out", m)
-		} else if err := decode(frame[1:], reflect.New(reflect.TypeOf(m).Elem()).Interface().(Message)); err == nil {
-			t.Errorf("%+v was read", m)
 		}
 	}
 }
@@ -224,7 +208,7 @@ func TestSendKeepsToTheBook(t *testing.T) {
 	parent, _ := pair(t, Born)
 	for _, m := range []Message{&Drain{}, &Done{}, &Ready{}, &Ping{}} {
 		if err := parent.Send(m); err == nil {
-			t.Errorf("%s went out while born", m.Kind())
+			t.Errorf("%s went out while born", KindOf(m))
 		}
 	}
 	if err := parent.Send(&Setup{Cluster: strings.Repeat("x", 300)}); err == nil {

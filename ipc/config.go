@@ -18,17 +18,11 @@ type ConfigSetup struct {
 	Variables uint16 // how many environment variables follow
 }
 
-// Kind is KindConfigSetup.
-func (*ConfigSetup) Kind() Kind { return KindConfigSetup }
-
-func (s *ConfigSetup) walk(w *walker) {
-	w.version()
-	w.flag(&s.Root)
-	w.flag(&s.Passed)
-	w.flag(&s.Terminal)
-	w.flag(&s.Again)
-	w.text(&s.Directory, maxPath)
-	w.u16(&s.Variables)
+func (s *ConfigSetup) Walk(w *Walker) {
+	w.Version()
+	w.Fields(&s.Root, &s.Passed, &s.Terminal, &s.Again)
+	w.Text(maxPath, &s.Directory)
+	w.Fields(&s.Variables)
 }
 
 // Variable is one environment variable, as NAME=value. It is sent rather than
@@ -36,10 +30,7 @@ func (s *ConfigSetup) walk(w *walker) {
 // package stage.
 type Variable struct{ Text string }
 
-// Kind is KindVariable.
-func (*Variable) Kind() Kind { return KindVariable }
-
-func (v *Variable) walk(w *walker) { w.text(&v.Text, maxVariable) }
+func (v *Variable) Walk(w *Walker) { w.Text(maxVariable, &v.Text) }
 
 // Opening is the reason to open a file, which decides how it is judged.
 type Opening uint8
@@ -58,21 +49,15 @@ type OpenFile struct {
 	Path string
 }
 
-// Kind is KindOpenFile.
-func (*OpenFile) Kind() Kind { return KindOpenFile }
-
-func (o *OpenFile) walk(w *walker) {
-	enum(w, &o.What, "opening", OpenConfiguration, OpenNothing)
-	w.text(&o.Path, maxPath)
+func (o *OpenFile) Walk(w *Walker) {
+	Enum(w, &o.What, "opening", OpenConfiguration, OpenNothing)
+	w.Text(maxPath, &o.Path)
 }
 
 // OpenedFD carries the file that OpenFile asked for.
 type OpenedFD struct{}
 
-// Kind is KindOpenedFD.
-func (*OpenedFD) Kind() Kind { return KindOpenedFD }
-
-func (*OpenedFD) walk(*walker) {}
+func (*OpenedFD) Walk(*Walker) {}
 
 // Judge asks the parent to judge every configuration file that it has opened for
 // this process: each must belong to root or to one of Owners, and nobody else but
@@ -82,12 +67,9 @@ type Judge struct {
 	Groups []uint32
 }
 
-// Kind is KindJudge.
-func (*Judge) Kind() Kind { return KindJudge }
-
-func (j *Judge) walk(w *walker) {
-	list(w, &j.Owners, maxOwners, 4, func(id *uint32) { w.u32(id) })
-	list(w, &j.Groups, maxOwners, 4, func(id *uint32) { w.u32(id) })
+func (j *Judge) Walk(w *Walker) {
+	List(w, &j.Owners, maxOwners, 4, func(id *uint32) { w.Fields(id) })
+	List(w, &j.Groups, maxOwners, 4, func(id *uint32) { w.Fields(id) })
 }
 
 // Failure is an error as it crosses a channel.
@@ -97,10 +79,9 @@ type Failure struct {
 	Hint  string
 }
 
-func (f *Failure) walk(w *walker) {
-	w.u8(&f.Class)
-	w.text(&f.Text, maxCause)
-	w.text(&f.Hint, maxCause)
+func (f *Failure) Walk(w *Walker) {
+	w.Fields(&f.Class)
+	w.Text(maxCause, &f.Text, &f.Hint)
 }
 
 // Fail returns a Failure of these texts, shortened to what one message can carry.
@@ -114,18 +95,7 @@ type Judgement struct {
 	Failure
 }
 
-// Kind is KindJudgement.
-func (*Judgement) Kind() Kind { return KindJudgement }
-
-func (v *Judgement) walk(w *walker) {
-	w.flag(&v.OK)
-	v.Failure.walk(w)
-}
+func (v *Judgement) Walk(w *Walker) { w.Fields(&v.OK, &v.Failure) }
 
 // NoPlan says why a reload has no Plan.
 type NoPlan struct{ Failure }
-
-// Kind is KindNoPlan.
-func (*NoPlan) Kind() Kind { return KindNoPlan }
-
-func (n *NoPlan) walk(w *walker) { n.Failure.walk(w) }

@@ -10,18 +10,8 @@ const (
 	Stdio // inetd mode: standard input and output that are no connected socket
 )
 
-// String is the name of n as package net spells it.
-func (n Network) String() string {
-	switch n {
-	case TCP:
-		return "tcp"
-	case Unix:
-		return "unix"
-	case Stdio:
-		return "stdio"
-	}
-	return "unknown"
-}
+// String returns the name of n as package net spells it.
+func (n Network) String() string { return word(n, "", "tcp", "unix", "stdio") }
 
 // Connection hands over one accepted connection: its descriptor comes with the
 // message. All of it is the parent's and the kernel's word, nothing the client's.
@@ -43,21 +33,11 @@ type Connection struct {
 // NoID is the uid and gid of a peer that the kernel does not vouch for.
 const NoID = 1<<32 - 1
 
-// Kind is KindConnection.
-func (*Connection) Kind() Kind { return KindConnection }
-
-func (c *Connection) walk(w *walker) {
-	w.u64(&c.ID)
-	enum(w, &c.Network, "network", TCP, Stdio)
-	w.text(&c.Listener, maxAddress)
-	w.text(&c.Addr, maxAddress)
-	w.u32(&c.UID)
-	w.u32(&c.GID)
-	w.i32(&c.PID)
-	w.flag(&c.Vouched)
-	w.flag(&c.TLS)
-	w.u16(&c.Refuse)
-	w.u16(&c.RetryAfter)
+func (c *Connection) Walk(w *Walker) {
+	w.Fields(&c.ID)
+	Enum(w, &c.Network, "network", TCP, Stdio)
+	w.Text(maxAddress, &c.Listener, &c.Addr)
+	w.Fields(&c.UID, &c.GID, &c.PID, &c.Vouched, &c.TLS, &c.Refuse, &c.RetryAfter)
 }
 
 // Streams hands over standard input and output of an inetd run that are a pipe, a file or a
@@ -67,28 +47,15 @@ type Streams struct {
 	Connection
 }
 
-// Kind is KindStreams.
-func (*Streams) Kind() Kind { return KindStreams }
-
 // Taken says that the worker has the connection ID and will read it from here on. Until
 // then the parent keeps its copy: what waits in the channel of a worker that dies is
 // given to another one, and its client notices nothing.
-type Taken struct {
-	ID uint64
-}
+type Taken struct{ ID uint64 }
 
-// Kind is KindTaken.
-func (*Taken) Kind() Kind { return KindTaken }
-
-func (t *Taken) walk(w *walker) { w.u64(&t.ID) }
+func (t *Taken) Walk(w *Walker) { w.Fields(&t.ID) }
 
 // Done says that the connection ID is closed. A worker may say it once, and only
 // of a connection that it holds: else a captured worker could free the slots of others.
-type Done struct {
-	ID uint64
-}
+type Done struct{ ID uint64 }
 
-// Kind is KindDone.
-func (*Done) Kind() Kind { return KindDone }
-
-func (d *Done) walk(w *walker) { w.u64(&d.ID) }
+func (d *Done) Walk(w *Walker) { w.Fields(&d.ID) }

@@ -21,13 +21,10 @@ type Dial struct {
 	Index uint8
 }
 
-// Kind is KindDial.
-func (*Dial) Kind() Kind { return KindDial }
-
-func (d *Dial) walk(w *walker) {
-	w.u64(&d.ID)
-	enum(w, &d.Way, "way", WayController, WayAccountingMunge)
-	w.u8(&d.Index)
+func (d *Dial) Walk(w *Walker) {
+	w.Fields(&d.ID)
+	Enum(w, &d.Way, "way", WayController, WayAccountingMunge)
+	w.Fields(&d.Index)
 }
 
 // Dialed is the answer to the Dial of the same ID. For a TCP address comes a socket that is being connected,
@@ -39,14 +36,7 @@ type Dialed struct {
 	Server uint32 // uid of the process that serves it, where the worker can't see that: a TCP address of this machine, or a UNIX socket when the worker is in a user namespace; else NoID
 }
 
-// Kind is KindDialed.
-func (*Dialed) Kind() Kind { return KindDialed }
-
-func (d *Dialed) walk(w *walker) {
-	w.u64(&d.ID)
-	w.u32(&d.Owner)
-	w.u32(&d.Server)
-}
+func (d *Dialed) Walk(w *Walker) { w.Fields(&d.ID, &d.Owner, &d.Server) }
 
 // Undialed says that the Dial of the same ID came to nothing.
 type Undialed struct {
@@ -54,13 +44,7 @@ type Undialed struct {
 	Errno uint16 // as the kernel numbers it; EAGAIN: ask again in a moment, too many were asked for
 }
 
-// Kind is KindUndialed.
-func (*Undialed) Kind() Kind { return KindUndialed }
-
-func (u *Undialed) walk(w *walker) {
-	w.u64(&u.ID)
-	w.u16(&u.Errno)
-}
+func (u *Undialed) Walk(w *Walker) { w.Fields(&u.ID, &u.Errno) }
 
 // SpareCount is how many sockets come with a Spares.
 const SpareCount = 32
@@ -71,21 +55,15 @@ type Stock struct {
 	Index uint8
 }
 
-// Kind is KindStock.
-func (*Stock) Kind() Kind { return KindStock }
-
-func (s *Stock) walk(w *walker) {
-	enum(w, &s.Way, "way", WayController, WayAccountingMunge)
-	w.u8(&s.Index)
+func (s *Stock) Walk(w *Walker) {
+	Enum(w, &s.Way, "way", WayController, WayAccountingMunge)
+	w.Fields(&s.Index)
 }
 
 // Spares is the answer to a Stock. Each socket was told whom to connect to, and to wait with it for the first write
 // (TCP_FASTOPEN_CONNECT, without fast open's cookie). So a busy worker asks for one connection in
 // many, the daemon learns of none before it is used, and the address is the parent's word as ever.
 type Spares struct{ Stock }
-
-// Kind is KindSpares.
-func (*Spares) Kind() Kind { return KindSpares }
 
 // Who asks for the name of a user or a group, or for the number of a name: a
 // worker can open no database and start no program.
@@ -96,14 +74,9 @@ type Who struct {
 	Name   string // the name to find the number of
 }
 
-// Kind is KindWho.
-func (*Who) Kind() Kind { return KindWho }
-
-func (q *Who) walk(w *walker) {
-	w.u64(&q.ID)
-	w.flag(&q.Group)
-	w.u32(&q.Number)
-	w.text(&q.Name, maxName)
+func (q *Who) Walk(w *Walker) {
+	w.Fields(&q.ID, &q.Group, &q.Number)
+	w.Text(maxName, &q.Name)
 }
 
 // Known is the answer to the Who of the same ID.
@@ -114,12 +87,8 @@ type Known struct {
 	Number uint32 // of the name that was asked for; NoID when nobody has it
 }
 
-// Kind is KindKnown.
-func (*Known) Kind() Kind { return KindKnown }
-
-func (k *Known) walk(w *walker) {
-	w.u64(&k.ID)
-	w.flag(&k.Sure)
-	w.text(&k.Name, maxName)
-	w.u32(&k.Number)
+func (k *Known) Walk(w *Walker) {
+	w.Fields(&k.ID, &k.Sure)
+	w.Text(maxName, &k.Name)
+	w.Fields(&k.Number)
 }

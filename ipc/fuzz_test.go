@@ -1,4 +1,4 @@
-package ipc
+package ipc_test
 
 import (
 	"bytes"
@@ -6,46 +6,47 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
 )
 
 // seeds are frames of every kind, with nothing in them and with something everywhere, and some that break the book.
 func seeds(f *testing.F) {
-	for _, r := range book {
+	for _, r := range ipc.Book() {
 		for _, frame := range [][]byte{frameOf(f, least(r)), frameOf(f, full(r))} {
-			for p := range phases {
+			for p := range ipc.AllPhases {
 				f.Add(uint8(p), uint8(r.FDs), frame)
 			}
 		}
 	}
-	f.Add(uint8(Serving), uint8(0), []byte{byte(KindDial), 0, 0, 0, 0, 0, 0, 0, 0, byte(WayAccountingMunge + 1), 0})
-	f.Add(uint8(Serving), uint8(1), []byte{})
-	f.Add(uint8(Told), uint8(0), []byte{byte(KindPosture), 0xff, 0xff, 1, 0})
+	f.Add(uint8(ipc.Serving), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Dial))), 0, 0, 0, 0, 0, 0, 0, 0, byte(ipc.WayAccountingMunge + 1), 0})
+	f.Add(uint8(ipc.Serving), uint8(1), []byte{})
+	f.Add(uint8(ipc.Told), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Posture))), 0xff, 0xff, 1, 0})
 }
 
 // fuzzSide feeds packets to one end. Whatever is accepted must have been permitted by
 // the book, and must encode back to the very same bytes: no second spelling, no
 // leftover, no allocation that the bytes don't account for.
-func fuzzSide(f *testing.F, self, peer Role) {
+func fuzzSide(f *testing.F, self, peer ipc.Role) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, phase, fds uint8, frame []byte) {
-		c := &Channel{self: self, peer: peer, phase: Phase(phase % uint8(phases))}
-		before := c.phase
+		before := ipc.Phase(phase % uint8(ipc.AllPhases))
 		var oob []byte
-		if n := int(fds) % maxRights; n > 0 {
+		if n := int(fds) % ipc.MaxRights; n > 0 {
 			oob = unix.UnixRights(slices.Repeat([]int{1 << 30}, n)...) // nobody has that one: to close it is no harm
 		}
-		r, err := c.judge(frame, oob, 0)
+		r, after, err := ipc.JudgePacket(self, peer, before, frame, oob)
 		if err != nil {
-			if c.phase != before {
-				t.Fatalf("a refused message led from %s to %s", before, c.phase)
+			if after != before {
+				t.Fatalf("a refused message led from %s to %s", before, after)
 			}
 			return
 		}
-		row, _ := rowOf(r.Kind())
+		row := ipc.RowOf(r.Message)
 		if !row.From.Has(peer) || !row.To.Has(self) || !row.Phases.Has(before) {
-			t.Fatalf("%s was accepted while %s", r.Kind(), before)
+			t.Fatalf("%s was accepted while %s", row.Name, before)
 		}
-		again, err := encode(r.Message)
+		again, err := ipc.Encode(r.Message)
 		if err != nil || !bytes.Equal(again, frame) {
 			t.Fatalf("read %x, written back %x, %v", frame, again, err)
 		}
@@ -53,40 +54,46 @@ func fuzzSide(f *testing.F, self, peer Role) {
 }
 
 // FuzzFromWorker is the parent reading a captured worker.
-func FuzzFromWorker(f *testing.F) { fuzzSide(f, Parent, Worker) }
+func FuzzFromWorker(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Worker) }
 
 // FuzzFromParent is the worker reading the parent.
-func FuzzFromParent(f *testing.F) { fuzzSide(f, Worker, Parent) }
+func FuzzFromParent(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Parent) }
 
 // FuzzKeeperFromWorker is the keeper reading a captured worker.
-func FuzzKeeperFromWorker(f *testing.F) { fuzzSide(f, Keeper, Worker) }
+func FuzzKeeperFromWorker(f *testing.F) { fuzzSide(f, ipc.Keeper, ipc.Worker) }
 
 // FuzzFromKeeper is a worker reading the keeper.
-func FuzzFromKeeper(f *testing.F) { fuzzSide(f, Worker, Keeper) }
+func FuzzFromKeeper(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Keeper) }
 
 // FuzzParentFromKeeper is the parent reading a captured keeper.
-func FuzzParentFromKeeper(f *testing.F) { fuzzSide(f, Parent, Keeper) }
+func FuzzParentFromKeeper(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Keeper) }
 
 // FuzzKeeperFromParent is the keeper reading the parent.
-func FuzzKeeperFromParent(f *testing.F) { fuzzSide(f, Keeper, Parent) }
+func FuzzKeeperFromParent(f *testing.F) { fuzzSide(f, ipc.Keeper, ipc.Parent) }
 
 // FuzzResolverFromWorker is the resolver reading a captured worker.
-func FuzzResolverFromWorker(f *testing.F) { fuzzSide(f, Resolver, Worker) }
+func FuzzResolverFromWorker(f *testing.F) { fuzzSide(f, ipc.Resolver, ipc.Worker) }
 
 // FuzzFromResolver is a worker reading a captured resolver.
-func FuzzFromResolver(f *testing.F) { fuzzSide(f, Worker, Resolver) }
+func FuzzFromResolver(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Resolver) }
 
 // FuzzParentFromResolver is the parent reading a captured resolver.
-func FuzzParentFromResolver(f *testing.F) { fuzzSide(f, Parent, Resolver) }
+func FuzzParentFromResolver(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Resolver) }
 
 // FuzzAuditorFromWorker is the auditor reading a captured worker.
-func FuzzAuditorFromWorker(f *testing.F) { fuzzSide(f, Auditor, Worker) }
+func FuzzAuditorFromWorker(f *testing.F) { fuzzSide(f, ipc.Auditor, ipc.Worker) }
 
 // FuzzFromAuditor is a worker reading a captured auditor.
-func FuzzFromAuditor(f *testing.F) { fuzzSide(f, Worker, Auditor) }
+func FuzzFromAuditor(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Auditor) }
 
 // FuzzParentFromAuditor is the parent reading a captured auditor.
-func FuzzParentFromAuditor(f *testing.F) { fuzzSide(f, Parent, Auditor) }
+func FuzzParentFromAuditor(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Auditor) }
+
+// FuzzParentFromConfig is the parent reading a captured schedrestd-config.
+func FuzzParentFromConfig(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Config) }
+
+// FuzzConfigFromParent is schedrestd-config reading the parent.
+func FuzzConfigFromParent(f *testing.F) { fuzzSide(f, ipc.Config, ipc.Parent) }
 
 // FuzzRights reads control messages as the kernel never sends them.
 func FuzzRights(f *testing.F) {
@@ -94,7 +101,7 @@ func FuzzRights(f *testing.F) {
 	f.Add([]byte{20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{24, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, oob []byte) {
-		fds, _ := parseRights(oob)
+		fds, _ := ipc.ParseRights(oob)
 		if len(fds)*4 > len(oob) {
 			t.Fatalf("%d descriptors out of %d bytes", len(fds), len(oob))
 		}

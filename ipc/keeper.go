@@ -1,11 +1,7 @@
 package ipc
 
-// Bounds of what passes between a worker and the keeper, in bytes.
-const (
-	maxHandshake = 1024 // TLS 1.3 signs 130 to 162 bytes; TLS 1.2 the two randoms and the key exchange
-	maxSignature = 1024 // RSA of 8192 bits
-	maxTickets   = 4
-)
+// maxTickets bounds the keys of session tickets.
+const maxTickets = 4
 
 // SecretKeys brings the keeper the keys of its generation as four open files, in this order: a private key, its
 // certificates and the authorities of clients, all PEM, and the key of HS256 tokens, whose bytes
@@ -17,15 +13,7 @@ type SecretKeys struct {
 	Followed bool // … and no newer one: a signature that does not match it is forged
 }
 
-// Kind is KindSecretKeys.
-func (*SecretKeys) Kind() Kind { return KindSecretKeys }
-
-func (s *SecretKeys) walk(w *walker) {
-	w.flag(&s.TLS)
-	w.flag(&s.TLS12)
-	w.flag(&s.Token)
-	w.flag(&s.Followed)
-}
+func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Followed) }
 
 // Kept is the keeper's answer to SecretKeys: the keys are in use, or Reason says why the key of
 // tokens, if Token is set, or else the private key, can't be used.
@@ -35,13 +23,9 @@ type Kept struct {
 	Reason string // "" when OK
 }
 
-// Kind is KindKept.
-func (*Kept) Kind() Kind { return KindKept }
-
-func (k *Kept) walk(w *walker) {
-	w.flag(&k.OK)
-	w.flag(&k.Token)
-	w.text(&k.Reason, maxReason)
+func (k *Kept) Walk(w *Walker) {
+	w.Fields(&k.OK, &k.Token)
+	w.Text(maxReason, &k.Reason)
 }
 
 // Keys brings a worker the public keys of its generation as three open files, in this order: the
@@ -59,45 +43,7 @@ type Keys struct {
 	Tickets [][32]byte
 }
 
-// Kind is KindKeys.
-func (*Keys) Kind() Kind { return KindKeys }
-
-func (k *Keys) walk(w *walker) {
-	w.flag(&k.TLS)
-	w.flag(&k.TLS12)
-	w.flag(&k.Authorities)
-	w.flag(&k.Followed)
-	list(w, &k.Tickets, maxTickets, 32, func(k *[32]byte) { w.bytes(k[:]) })
-}
-
-// Sign asks the keeper for a signature of a handshake. Message is what is signed, not its hash:
-// of a hash the keeper could not tell what it stands for.
-type Sign struct {
-	ID      uint64 // chosen by the worker; the answer has it too
-	Scheme  uint16 // as tls.SignatureScheme
-	Message []byte
-}
-
-// Kind is KindSign.
-func (*Sign) Kind() Kind { return KindSign }
-
-func (s *Sign) walk(w *walker) {
-	w.u64(&s.ID)
-	w.u16(&s.Scheme)
-	w.blob(&s.Message, maxHandshake)
-}
-
-// Signed is the answer to the Sign of the same ID. An empty signature is a refusal; why stands
-// in the keeper's log.
-type Signed struct {
-	ID        uint64
-	Signature []byte
-}
-
-// Kind is KindSigned.
-func (*Signed) Kind() Kind { return KindSigned }
-
-func (s *Signed) walk(w *walker) {
-	w.u64(&s.ID)
-	w.blob(&s.Signature, maxSignature)
+func (k *Keys) Walk(w *Walker) {
+	w.Fields(&k.TLS, &k.TLS12, &k.Authorities, &k.Followed)
+	List(w, &k.Tickets, maxTickets, 32, func(k *[32]byte) { w.Bytes(k[:]) })
 }

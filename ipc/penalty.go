@@ -26,13 +26,10 @@ type Offence struct {
 	Credential uint64
 }
 
-// Kind is KindOffence.
-func (*Offence) Kind() Kind { return KindOffence }
-
-func (o *Offence) walk(w *walker) {
-	w.u64(&o.ID)
-	enum(w, &o.What, "wrong", WrongCredential, WrongRequest)
-	w.u64(&o.Credential)
+func (o *Offence) Walk(w *Walker) {
+	w.Fields(&o.ID)
+	Enum(w, &o.What, "wrong", WrongCredential, WrongRequest)
+	w.Fields(&o.Credential)
 }
 
 // Pause answers an Offence: whoever is at the other end of connection ID has to wait for so many seconds, and is
@@ -42,13 +39,7 @@ type Pause struct {
 	Seconds uint16
 }
 
-// Kind is KindPause.
-func (*Pause) Kind() Kind { return KindPause }
-
-func (p *Pause) walk(w *walker) {
-	w.u64(&p.ID)
-	w.u16(&p.Seconds)
-}
+func (p *Pause) Walk(w *Walker) { w.Fields(&p.ID, &p.Seconds) }
 
 // Admission is who has to wait for what, and who need not. The parent goes by it, and each worker where the
 // parent can't see who asks.
@@ -66,46 +57,12 @@ type Admission struct {
 // MaxPrefixes is how many Exempt, Proxies and Peers may have, each.
 const MaxPrefixes = 32
 
-func (a *Admission) walk(w *walker) {
-	w.span(&a.Auth)
-	w.span(&a.Malformed)
-	w.span(&a.Crash)
-	w.span(&a.Threshold)
-	list(w, &a.Exempt, MaxPrefixes, 17, func(p *netip.Prefix) { w.prefix(p) })
-	list(w, &a.Proxies, MaxPrefixes, 17, func(p *netip.Prefix) { w.prefix(p) })
-	list(w, &a.Peers, MaxPrefixes, 4, func(uid *uint32) { w.u32(uid) })
-	w.u32(&a.Rate)
-	w.u32(&a.Burst)
-}
-
-// prefix is a network: 16 bytes and how many bits of them count. One of IPv4 has the form of ::ffff:0:0/96.
-func (w *walker) prefix(p *netip.Prefix) {
-	w.at(p, "prefix", 0, 128)
-	var text [16]byte
-	var bits uint64
-	if !w.reading && !p.IsValid() {
-		w.fail("has a network that is none") // and would be read as one that everybody is in
-	}
-	if p.IsValid() {
-		text, bits = p.Addr().As16(), uint64(p.Bits())
-		if p.Addr().Is4() {
-			bits += 96
-		}
-	}
-	w.raw(text[:])
-	bits = w.number(bits, 1)
-	if !w.reading || w.err != nil {
-		return
-	}
-	addr := netip.AddrFrom16(text)
-	switch {
-	case bits > 128:
-		w.fail("has a network of %d bits", bits)
-	case addr.Is4In6() && bits >= 96:
-		*p = netip.PrefixFrom(addr.Unmap(), int(bits)-96)
-	default:
-		*p = netip.PrefixFrom(addr, int(bits))
-	}
+func (a *Admission) Walk(w *Walker) {
+	w.Fields(&a.Auth, &a.Malformed, &a.Crash, &a.Threshold)
+	List(w, &a.Exempt, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
+	List(w, &a.Proxies, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
+	List(w, &a.Peers, MaxPrefixes, 4, func(uid *uint32) { w.Fields(uid) })
+	w.Fields(&a.Rate, &a.Burst)
 }
 
 // Speaks tells whether who connects from addr speaks for others. Over a UNIX socket that is invalid, and uid counts:
@@ -123,12 +80,7 @@ func (a *Admission) Exempts(addr netip.Addr) bool {
 }
 
 func within(list []netip.Prefix, addr netip.Addr) bool {
-	for _, p := range list {
-		if p.Contains(addr.Unmap().WithZone("")) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr.Unmap().WithZone("")) })
 }
 
 // OneClient returns the address that stands for all those that one client may choose

@@ -1,14 +1,17 @@
 package ipc
 
+import "net/netip"
+
 // Bounds of the Plan's parts. A Plan that uses all of them is longer than a
 // message may be, so encode has the last word.
 const (
 	maxListen     = 512 // bytes of one LISTEN argument
 	maxSocketPath = 108
-	maxZone       = 64
 	maxBound      = 64 // addresses of one name
-	subuidsAtOnce = 1024
 )
+
+// SubuidsAtOnce is how many ranges one PlanSubuids carries at most.
+const SubuidsAtOnce = 1024
 
 // MaxConnections is how many connections at one time can be asked for.
 const MaxConnections = 100_000
@@ -38,7 +41,7 @@ type Plan struct {
 	LogLevel int8   // as slog.Level
 
 	Service  Service
-	Switches uint16 // as security.Switches
+	Switches Switches
 
 	Netns, Outlet string // network namespaces: of listeners, of connections to daemons
 
@@ -54,27 +57,12 @@ type Plan struct {
 	Subuids bool // the ranges that follow replace those of the Plan before
 }
 
-// Kind is KindPlan.
-func (*Plan) Kind() Kind { return KindPlan }
-
-func (p *Plan) walk(w *walker) {
-	enum(w, &p.Mode, "mode", ModeServe, ModeCheck)
-	w.text(&p.Path, maxPath)
-	w.i8(&p.LogLevel)
-	p.Service.walk(w)
-	w.u16(&p.Switches)
-	w.text(&p.Netns, maxPath)
-	w.text(&p.Outlet, maxPath)
-	w.u32(&p.Connections)
-	w.u32(&p.PerSource)
-	w.u32(&p.Identities)
-	w.u32(&p.Threads)
-	w.u16(&p.SocketMode)
-	w.flag(&p.HasSocketGroup)
-	w.u32(&p.SocketGID)
-	p.Audit.walk(w)
-	p.Secrets.walk(w)
-	w.flag(&p.Subuids)
+func (p *Plan) Walk(w *Walker) {
+	Enum(w, &p.Mode, "mode", ModeServe, ModeCheck)
+	w.Text(maxPath, &p.Path)
+	w.Fields(&p.LogLevel, &p.Service, &p.Switches)
+	w.Text(maxPath, &p.Netns, &p.Outlet)
+	w.Fields(&p.Connections, &p.PerSource, &p.Identities, &p.Threads, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID, &p.Audit, &p.Secrets, &p.Subuids)
 }
 
 // Service is the identity that is to serve, and the accounts whose authority it must not
@@ -96,18 +84,32 @@ type Service struct {
 // maxGroups is how many groups of root or SchedUser are protected.
 const maxGroups = 1024
 
-func (s *Service) walk(w *walker) {
-	w.flag(&s.HasUser)
-	w.flag(&s.HasGroup)
-	w.text(&s.Name, maxName)
-	w.u32(&s.UID)
-	w.u32(&s.GID)
-	w.text(&s.Given, 3*maxName)
-	list(w, &s.RootGroups, maxGroups, 4, func(gid *uint32) { w.u32(gid) })
-	w.text(&s.SchedUser, maxName)
-	w.u32(&s.SchedUID)
-	list(w, &s.SchedGroups, maxGroups, 4, func(gid *uint32) { w.u32(gid) })
-	list(w, &s.Privileged, maxNames, 2, func(t *string) { w.text(t, maxName) })
+func (s *Service) Walk(w *Walker) {
+	w.Fields(&s.HasUser, &s.HasGroup)
+	w.Text(maxName, &s.Name)
+	w.Fields(&s.UID, &s.GID)
+	w.Text(3*maxName, &s.Given)
+	List(w, &s.RootGroups, maxGroups, 4, func(gid *uint32) { w.Fields(gid) })
+	w.Text(maxName, &s.SchedUser)
+	w.Fields(&s.SchedUID)
+	List(w, &s.SchedGroups, maxGroups, 4, func(gid *uint32) { w.Fields(gid) })
+	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
+}
+
+// Switches is what SCHEDRESTD_SECURITY turns on or off in the parent.
+type Switches struct {
+	DisableUserCheck    bool // serve as root or SchedUser all the same
+	DisableUnshareFiles bool // share the descriptor table with the parent until exec
+	DisableUnshareSysV  bool // no semaphore undo list and no IPC namespace of the worker's own
+	BecomeUser          bool // each local peer is served by a worker of its own uid and gid
+	WorkerPerConnection bool // each connection has a worker of its own, which ends with it
+	RequireConfinement  bool // don't start when a part of the confinement is unavailable
+	AuditConfinement    bool // log what the confinement would kill for, and kill no process
+}
+
+func (s *Switches) Walk(w *Walker) {
+	w.Fields(&s.DisableUserCheck, &s.DisableUnshareFiles, &s.DisableUnshareSysV, &s.BecomeUser,
+		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement)
 }
 
 // Audit says where the audit log is, and what holds when it can't be written.
@@ -120,10 +122,9 @@ type Audit struct {
 // AuditStderr is the Path of an audit log that goes where the log goes.
 const AuditStderr = "stderr"
 
-func (a *Audit) walk(w *walker) {
-	w.text(&a.Path, maxPath)
-	w.flag(&a.FailOpen)
-	w.flag(&a.Sync)
+func (a *Audit) Walk(w *Walker) {
+	w.Text(maxPath, &a.Path)
+	w.Fields(&a.FailOpen, &a.Sync)
 }
 
 // Secrets is where the keys are that the gateway works with. The parent opens the files, and reads
@@ -149,13 +150,10 @@ type Tokens struct {
 	JWKS string // a key set, of RS256 tokens, for the workers; "": none
 }
 
-func (s *Secrets) walk(w *walker) {
-	w.text(&s.TLS.Certificate, maxPath)
-	w.text(&s.TLS.Key, maxPath)
-	w.text(&s.TLS.ClientCA, maxPath)
-	w.flag(&s.TLS.TLS12)
-	w.text(&s.Tokens.Key, maxPath)
-	w.text(&s.Tokens.JWKS, maxPath)
+func (s *Secrets) Walk(w *Walker) {
+	w.Text(maxPath, &s.TLS.Certificate, &s.TLS.Key, &s.TLS.ClientCA)
+	w.Fields(&s.TLS.TLS12)
+	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.JWKS)
 }
 
 // Listen is one LISTEN argument, its name resolved.
@@ -163,33 +161,19 @@ type Listen struct {
 	Text      string // as it was given
 	Network   Network
 	TLS       bool
-	Path      string  // of a UNIX socket
-	Addresses []Bound // of TCP
-}
-
-// Bound is an address to bind.
-type Bound struct {
-	IP   []byte // 4 bytes or 16
-	Zone string
-	Port uint16
+	Path      string           // of a UNIX socket
+	Addresses []netip.AddrPort // of TCP
 }
 
 // PlanListen is one address to listen on.
 type PlanListen struct{ Listen }
 
-// Kind is KindPlanListen.
-func (*PlanListen) Kind() Kind { return KindPlanListen }
-
-func (l *PlanListen) walk(w *walker) {
-	w.text(&l.Text, maxListen)
-	enum(w, &l.Network, "network", TCP, Unix)
-	w.flag(&l.TLS)
-	w.text(&l.Path, maxSocketPath)
-	list(w, &l.Addresses, maxBound, 6, func(b *Bound) {
-		w.blob(&b.IP, 16)
-		w.text(&b.Zone, maxZone)
-		w.u16(&b.Port)
-	})
+func (l *PlanListen) Walk(w *Walker) {
+	w.Text(maxListen, &l.Text)
+	Enum(w, &l.Network, "network", TCP, Unix)
+	w.Fields(&l.TLS)
+	w.Text(maxSocketPath, &l.Path)
+	List(w, &l.Addresses, maxBound, 2, func(a *netip.AddrPort) { w.Fields(a) })
 }
 
 // PlanSubuids are ranges of subordinate uids with the users that they belong to, in ascending order
@@ -199,22 +183,14 @@ type PlanSubuids struct{ Ranges []Subuids }
 // Subuids is one range.
 type Subuids struct{ First, Last, Owner uint32 }
 
-// Kind is KindPlanSubuids.
-func (*PlanSubuids) Kind() Kind { return KindPlanSubuids }
-
-func (s *PlanSubuids) walk(w *walker) {
-	list(w, &s.Ranges, subuidsAtOnce, 12, func(r *Subuids) {
-		w.u32(&r.First)
-		w.u32(&r.Last)
-		w.u32(&r.Owner)
+func (s *PlanSubuids) Walk(w *Walker) {
+	List(w, &s.Ranges, SubuidsAtOnce, 12, func(r *Subuids) {
+		w.Fields(&r.First, &r.Last, &r.Owner)
 	})
 }
 
 // PlanSetup ends a Plan: what its workers are to know.
 type PlanSetup struct{ Setup }
-
-// Kind is KindPlanSetup.
-func (*PlanSetup) Kind() Kind { return KindPlanSetup }
 
 // WholePlan is a Plan with its parts.
 type WholePlan struct {
@@ -224,40 +200,21 @@ type WholePlan struct {
 	Setup  Setup
 }
 
-// Send sends p and all its parts.
-func (p *WholePlan) Send(c *Channel) error {
-	err := c.Send(&p.Plan)
-	for _, l := range p.Listen {
-		if err == nil {
-			err = c.Send(&PlanListen{l})
-		}
-	}
-	for rest := p.Ranges; len(rest) > 0 && err == nil; {
-		n := min(len(rest), subuidsAtOnce)
-		err = c.Send(&PlanSubuids{rest[:n]})
-		rest = rest[n:]
-	}
-	if err == nil {
-		err = c.Send(&PlanSetup{p.Setup})
-	}
-	return err
-}
-
 // Add adds a part that was received. It reports whether the Plan is complete.
 func (p *WholePlan) Add(m Message) (complete bool, err error) {
 	switch m := m.(type) {
 	case *PlanListen:
 		if len(p.Listen) >= MaxListen {
-			return false, violation(Config, m.Kind(), "is one more than %d", MaxListen)
+			return false, violation(Config, KindOf(m), "is one more than %d", MaxListen)
 		}
 		p.Listen = append(p.Listen, m.Listen)
 	case *PlanSubuids:
 		for _, r := range m.Ranges {
 			switch n := len(p.Ranges); {
 			case n >= MaxSubuids:
-				return false, violation(Config, m.Kind(), "has one more than %d", MaxSubuids)
+				return false, violation(Config, KindOf(m), "has one more than %d", MaxSubuids)
 			case r.Last < r.First || n > 0 && r.First <= p.Ranges[n-1].Last:
-				return false, violation(Config, m.Kind(), "has ranges out of order")
+				return false, violation(Config, KindOf(m), "has ranges out of order")
 			}
 			p.Ranges = append(p.Ranges, r)
 		}

@@ -18,39 +18,9 @@ type Posture struct {
 	Facts []Fact
 }
 
-// Kind is KindPosture.
-func (*Posture) Kind() Kind { return KindPosture }
-
-func (p *Posture) walk(w *walker) {
-	list(w, &p.Facts, maxFacts, 4, func(f *Fact) {
-		w.text(&f.Name, maxFactName)
-		w.text(&f.Value, maxFactValue)
+func (p *Posture) Walk(w *Walker) {
+	List(w, &p.Facts, maxFacts, 4, func(f *Fact) {
+		w.Text(maxFactName, &f.Name)
+		w.Text(maxFactValue, &f.Value)
 	})
-}
-
-// Map is the posture as security has it.
-func (p *Posture) Map() map[string]string {
-	m := map[string]string{}
-	for _, f := range p.Facts {
-		m[f.Name] = f.Value
-	}
-	return m
-}
-
-// HearBirth takes the two messages that come before everything else, a setup and the posture to expect. The
-// book has them in this order.
-func HearBirth[S Message](c *Channel) (setup S, expect *Posture, err error) {
-	for expect == nil {
-		m, err := c.Receive()
-		if err != nil {
-			return setup, nil, err
-		}
-		switch m := m.Message.(type) {
-		case S:
-			setup = m
-		case *Posture:
-			expect = m
-		}
-	}
-	return setup, expect, nil
 }

@@ -12,15 +12,9 @@ type ServiceSetup struct {
 	Seal     Seal
 }
 
-// Kind is KindServiceSetup.
-func (*ServiceSetup) Kind() Kind { return KindServiceSetup }
-
-func (s *ServiceSetup) walk(w *walker) {
-	w.version()
-	w.u32(&s.Files)
-	w.u32(&s.Tasks)
-	w.i8(&s.LogLevel)
-	s.Seal.walk(w)
+func (s *ServiceSetup) Walk(w *Walker) {
+	w.Version()
+	w.Fields(&s.Files, &s.Tasks, &s.LogLevel, &s.Seal)
 }
 
 // Client gives a service its end of a channel to the worker Number, with what the parent knows of it.
@@ -31,15 +25,7 @@ type Client struct {
 	Requests uint32 // that it may answer at a time
 }
 
-// Kind is KindClient.
-func (*Client) Kind() Kind { return KindClient }
-
-func (c *Client) walk(w *walker) {
-	w.u32(&c.Number)
-	w.u32(&c.PID)
-	w.u32(&c.UID)
-	w.u32(&c.Requests)
-}
+func (c *Client) Walk(w *Walker) { w.Fields(&c.Number, &c.PID, &c.UID, &c.Requests) }
 
 // Breach reports to the parent that the worker Number broke the protocol on its channel to the
 // service. The service no longer serves it; the parent kills it.
@@ -48,21 +34,13 @@ type Breach struct {
 	Reason string
 }
 
-// Kind is KindBreach.
-func (*Breach) Kind() Kind { return KindBreach }
-
-func (b *Breach) walk(w *walker) {
-	w.u32(&b.Number)
-	w.text(&b.Reason, maxReason)
+func (b *Breach) Walk(w *Walker) {
+	w.Fields(&b.Number)
+	w.Text(maxReason, &b.Reason)
 }
 
 // ServiceFD gives a worker its end of a channel to the service of that role, which replaces the
 // one that it had.
-type ServiceFD struct {
-	Service Role
-}
+type ServiceFD struct{ Service Role }
 
-// Kind is KindServiceFD.
-func (*ServiceFD) Kind() Kind { return KindServiceFD }
-
-func (s *ServiceFD) walk(w *walker) { enum(w, &s.Service, "service", Keeper, Auditor) }
+func (s *ServiceFD) Walk(w *Walker) { Enum(w, &s.Service, "service", Keeper, Auditor) }

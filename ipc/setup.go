@@ -132,83 +132,52 @@ type Limits struct {
 
 // Check refuses limits of which one is missing: a connection would have no end there.
 func (l Limits) Check() error {
-	for _, one := range []struct {
-		name string
-		set  bool
-	}{
-		{"ReadHeader", l.ReadHeader > 0}, {"ReadBody", l.ReadBody > 0}, {"Idle", l.Idle > 0}, {"Stall", l.Stall > 0},
-		{"Call", l.Call > 0}, {"Connect", l.Connect > 0}, {"Drain", l.Drain > 0}, {"Header", l.Header > 0}, {"Body", l.Body > 0},
-		{"Answers", l.Answers > 0},
+	for name, set := range map[string]bool{
+		"ReadHeader": l.ReadHeader > 0, "ReadBody": l.ReadBody > 0, "Idle": l.Idle > 0, "Stall": l.Stall > 0, "Call": l.Call > 0,
+		"Connect": l.Connect > 0, "Drain": l.Drain > 0, "Header": l.Header > 0, "Body": l.Body > 0, "Answers": l.Answers > 0,
 	} {
-		if !one.set {
-			return fmt.Errorf("the limit %s is not set", one.name)
+		if !set {
+			return fmt.Errorf("the limit %s is not set", name)
 		}
 	}
 	return nil
 }
 
-// Kind is KindSetup.
-func (*Setup) Kind() Kind { return KindSetup }
-
-func (s *Setup) walk(w *walker) {
-	w.version()
-	w.u32(&s.Files)
-	w.u32(&s.Tasks)
-	w.text(&s.Cluster, maxName)
-	list(w, &s.Controllers, maxAddresses, 6, func(a *Address) { a.walk(w) })
-	list(w, &s.Front, maxAddresses, 6, func(a *Address) { a.walk(w) })
-	w.u16(&s.MorePorts)
-	list(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.walk(w) })
-	w.text(&s.AuthSocket, maxAddress)
-	s.Munge.walk(w)
-	w.flag(&s.JWT)
-	w.flag(&s.Local)
-	w.flag(&s.RequireUserName)
-	w.flag(&s.StrictBodies)
-	w.u32(&s.SchedUID)
-	list(w, &s.Privileged, maxNames, 2, func(t *string) { w.text(t, maxName) })
-	w.text(&s.UserClaim, maxName)
-	enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
-	list(w, &s.Parsers, maxParsers, 2, func(p *Parser) {
-		w.u8(&p.Version)
-		w.u8(&p.Flags)
-	})
-	enum(w, &s.Content, "content", 0, ContentController|ContentAccounting)
-	list(w, &s.Statuses, maxStatuses, 2, func(t *string) { w.text(t, 8) })
-	enum(w, &s.JSON, "layout", Compact, NoTag)
-	enum(w, &s.YAML, "layout", Compact, NoTag)
-	w.u32(&s.Requests)
-	w.flag(&s.Inetd)
-	s.Seal.walk(w)
-	w.flag(&s.Audit)
-	w.i8(&s.LogLevel)
-	s.Limits.walk(w)
-	s.Admission.walk(w)
+func (s *Setup) Walk(w *Walker) {
+	w.Version()
+	w.Fields(&s.Files, &s.Tasks)
+	w.Text(maxName, &s.Cluster)
+	List(w, &s.Controllers, maxAddresses, 6, func(a *Address) { a.Walk(w) })
+	List(w, &s.Front, maxAddresses, 6, func(a *Address) { a.Walk(w) })
+	w.Fields(&s.MorePorts)
+	List(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.Walk(w) })
+	w.Text(maxAddress, &s.AuthSocket)
+	s.Munge.Walk(w)
+	w.Fields(&s.JWT, &s.Local, &s.RequireUserName, &s.StrictBodies, &s.SchedUID)
+	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
+	w.Text(maxName, &s.UserClaim)
+	Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
+	List(w, &s.Parsers, maxParsers, 2, func(p *Parser) { w.Fields(&p.Version, &p.Flags) })
+	Enum(w, &s.Content, "content", 0, ContentController|ContentAccounting)
+	List(w, &s.Statuses, maxStatuses, 2, func(t *string) { w.Text(8, t) })
+	Enum(w, &s.JSON, "layout", Compact, NoTag)
+	Enum(w, &s.YAML, "layout", Compact, NoTag)
+	w.Fields(&s.Requests, &s.Inetd, &s.Seal, &s.Audit, &s.LogLevel, &s.Limits, &s.Admission)
 }
 
-func (s *Seal) walk(w *walker) { enum(w, s, "seal", 0, SealRequire|SealAudit|SealUnix) }
+func (s *Seal) Walk(w *Walker) { Enum(w, s, "seal", 0, SealRequire|SealAudit|SealUnix) }
 
-func (a *Address) walk(w *walker) {
-	w.text(&a.Name, maxName)
-	w.text(&a.Network, 8)
-	w.text(&a.Address, maxAddress)
+func (a *Address) Walk(w *Walker) {
+	w.Text(maxName, &a.Name)
+	w.Text(8, &a.Network)
+	w.Text(maxAddress, &a.Address)
 }
 
-func (m *Munge) walk(w *walker) {
-	w.text(&m.Socket, maxAddress)
-	w.text(&m.Accounting, maxAddress)
-	w.span(&m.TTL)
+func (m *Munge) Walk(w *Walker) {
+	w.Text(maxAddress, &m.Socket, &m.Accounting)
+	w.Fields(&m.TTL)
 }
 
-func (l *Limits) walk(w *walker) {
-	w.span(&l.ReadHeader)
-	w.span(&l.ReadBody)
-	w.span(&l.Idle)
-	w.span(&l.Stall)
-	w.span(&l.Call)
-	w.span(&l.Connect)
-	w.span(&l.Drain)
-	w.u32(&l.Header)
-	w.u32(&l.Body)
-	w.u32(&l.Answers)
+func (l *Limits) Walk(w *Walker) {
+	w.Fields(&l.ReadHeader, &l.ReadBody, &l.Idle, &l.Stall, &l.Call, &l.Connect, &l.Drain, &l.Header, &l.Body, &l.Answers)
 }

@@ -10,18 +10,8 @@ const (
 	Resting                    // one was answered, and no other has begun
 )
 
-// String is the stage's name in logs.
-func (s Stage) String() string {
-	switch s {
-	case Waiting:
-		return "waiting"
-	case Answering:
-		return "answering"
-	case Resting:
-		return "resting"
-	}
-	return "unknown"
-}
+// String returns the stage's name in logs.
+func (s Stage) String() string { return word(s, "", "waiting", "answering", "resting") }
 
 // Progress says how far the connection ID has come. A worker need not say so at once, nor of
 // what lasts a moment only; a connection that it has not mentioned is Answering.
@@ -30,31 +20,20 @@ type Progress struct {
 	Stage Stage
 }
 
-// Kind is KindProgress.
-func (*Progress) Kind() Kind { return KindProgress }
-
-func (p *Progress) walk(w *walker) {
-	w.u64(&p.ID)
-	enum(w, &p.Stage, "stage", Waiting, Resting)
+func (p *Progress) Walk(w *Walker) {
+	w.Fields(&p.ID)
+	Enum(w, &p.Stage, "stage", Waiting, Resting)
 }
 
 // Yield asks the worker to end the connection ID, because somebody waits for its slot. A
 // worker does so when nobody is wronged by it: nothing of a request was read, or that much is
 // answered first. One that is being answered by then stays.
-type Yield struct {
-	ID uint64
-}
+type Yield struct{ ID uint64 }
 
-// Kind is KindYield.
-func (*Yield) Kind() Kind { return KindYield }
-
-func (y *Yield) walk(w *walker) { w.u64(&y.ID) }
+func (y *Yield) Walk(w *Walker) { w.Fields(&y.ID) }
 
 // Retire says that no more connections come. The worker exits when those it holds have ended by
 // themselves; it asks for that with each answer, and breaks none off.
 type Retire struct{}
 
-// Kind is KindRetire.
-func (*Retire) Kind() Kind { return KindRetire }
-
-func (*Retire) walk(*walker) {}
+func (*Retire) Walk(*Walker) {}

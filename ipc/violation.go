@@ -21,7 +21,7 @@ func (v *Violation) Error() string {
 // Unheard is for who gets a message that the book permits and that nobody hears there. He ends the peer as for a
 // Violation: dropped, it would leave its descriptors open, and the peer in the belief that it was heard.
 func Unheard(m Message) error {
-	return fmt.Errorf("%s is in the book, and nobody hears it here", m.Kind())
+	return fmt.Errorf("%s is in the book, and nobody hears it here", KindOf(m))
 }
 
 func violation(from Role, kind Kind, format string, args ...any) error {

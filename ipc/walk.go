@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,15 +10,12 @@ import (
 )
 
 // Message is one kind of the book with its fields.
-type Message interface {
-	Kind() Kind
-	walk(*walker)
-}
+type Message interface{ Walk(*Walker) }
 
-// walker writes or reads the fields of a message; a message has one walk for both.
+// Walker writes or reads the fields of a message; a message has one walk for both.
 // The first error sticks. Every value has one encoding only, so what was read can
 // be written back to the same bytes (the fuzz targets hold it to that).
-type walker struct {
+type Walker struct {
 	buf     []byte // written so far, or still to read
 	reading bool
 	err     error
@@ -29,14 +27,14 @@ var (
 	errLeftover = errors.New("has bytes left over")
 )
 
-func (w *walker) fail(format string, args ...any) {
+func (w *Walker) fail(format string, args ...any) {
 	if w.err == nil {
 		w.err = fmt.Errorf(format, args...)
 	}
 }
 
 // take is the next n bytes to read, nil when there are not so many.
-func (w *walker) take(n int) []byte {
+func (w *Walker) take(n int) []byte {
 	if w.err == nil && len(w.buf) < n {
 		w.err = errShort
 	}
@@ -49,14 +47,14 @@ func (w *walker) take(n int) []byte {
 }
 
 // at shows a field to who looks on, before it is walked.
-func (w *walker) at(field any, what string, least, most int) {
+func (w *Walker) at(field any, what string, least, most int) {
 	if w.look != nil {
 		w.look(field, what, least, most)
 	}
 }
 
 // number writes v in so many bytes, or reads it.
-func (w *walker) number(v uint64, size int) uint64 {
+func (w *Walker) number(v uint64, size int) uint64 {
 	var b [8]byte
 	if !w.reading {
 		binary.LittleEndian.PutUint64(b[:], v)
@@ -68,38 +66,70 @@ func (w *walker) number(v uint64, size int) uint64 {
 	return v
 }
 
-func (w *walker) u8(v *uint8) {
-	w.at(v, "u8", 0, 0)
-	*v = uint8(w.number(uint64(*v), 1))
+// Fields walks values that have one form each: numbers, a time span in whole
+// milliseconds, a flag that is 0 or 1 and nothing else, a netip value, or what has a walk.
+func (w *Walker) Fields(list ...any) {
+	for _, field := range list {
+		switch v := field.(type) {
+		case *uint8:
+			*v = uint8(w.field(v, "u8", uint64(*v), 1))
+		case *uint16:
+			*v = uint16(w.field(v, "u16", uint64(*v), 2))
+		case *uint32:
+			*v = uint32(w.field(v, "u32", uint64(*v), 4))
+		case *uint64:
+			*v = w.field(v, "u64", *v, 8)
+		case *int8:
+			*v = int8(w.field(v, "i8", uint64(*v), 1))
+		case *int32:
+			*v = int32(w.field(v, "i32", uint64(*v), 4))
+		case *time.Duration:
+			*v = time.Duration(w.field(v, "span", uint64(min(max(0, v.Milliseconds()), 1<<32-1)), 4)) * time.Millisecond
+		case *bool:
+			w.flag(v)
+		case packed:
+			w.pack(v)
+		case Message:
+			v.Walk(w)
+		default:
+			panic(fmt.Sprintf("a %T has no form in messages", field))
+		}
+	}
 }
 
-func (w *walker) u16(v *uint16) {
-	w.at(v, "u16", 0, 0)
-	*v = uint16(w.number(uint64(*v), 2))
+// packed is a value of package netip.
+type packed interface {
+	encoding.BinaryMarshaler
+	encoding.BinaryUnmarshaler
+	IsValid() bool
 }
 
-func (w *walker) u32(v *uint32) {
-	w.at(v, "u32", 0, 0)
-	*v = uint32(w.number(uint64(*v), 4))
+// maxNetip bounds the length of such a value: an IPv6 address, its zone and its port.
+const maxNetip = 16 + 64 + 2
+
+// pack walks v in the form of its package, its length first. A value that is none would
+// be read as a network that every address is in.
+func (w *Walker) pack(v packed) {
+	w.at(v, "netip", 0, maxNetip)
+	text, _ := v.MarshalBinary()
+	n := w.count(len(text), "address", maxNetip)
+	if !w.reading {
+		w.buf = append(w.buf, text...)
+	} else if text = w.take(n); text != nil && v.UnmarshalBinary(text) != nil {
+		w.fail("has an address of %d bytes", n)
+	}
+	if again, _ := v.MarshalBinary(); w.err == nil && (!v.IsValid() || !bytes.Equal(again, text)) {
+		w.fail("has an address that is none")
+	}
 }
 
-func (w *walker) u64(v *uint64) {
-	w.at(v, "u64", 0, 0)
-	*v = w.number(*v, 8)
+func (w *Walker) field(at any, what string, v uint64, size int) uint64 {
+	w.at(at, what, 0, 0)
+	return w.number(v, size)
 }
 
-func (w *walker) i8(v *int8) {
-	w.at(v, "i8", 0, 0)
-	*v = int8(w.number(uint64(*v), 1))
-}
-
-func (w *walker) i32(v *int32) {
-	w.at(v, "i32", 0, 0)
-	*v = int32(w.number(uint64(*v), 4))
-}
-
-// enum is a byte from least to most: one of some words, or a set of those that may be joined with |.
-func enum[T ~uint8](w *walker, v *T, what string, least, most T) {
+// Enum walks a byte from least to most: one of some words, or a set of those that may be joined with |.
+func Enum[T ~uint8](w *Walker, v *T, what string, least, most T) {
 	w.at(v, what, int(least), int(most))
 	*v = T(w.number(uint64(*v), 1))
 	if *v < least || *v > most {
@@ -107,8 +137,7 @@ func enum[T ~uint8](w *walker, v *T, what string, least, most T) {
 	}
 }
 
-// flag is a byte that is 0 or 1 and nothing else.
-func (w *walker) flag(v *bool) {
+func (w *Walker) flag(v *bool) {
 	w.at(v, "flag", 0, 0)
 	var b uint64
 	if *v {
@@ -121,46 +150,41 @@ func (w *walker) flag(v *bool) {
 	*v = b == 1
 }
 
-// version is by which book the sender goes.
-func (w *walker) version() {
+// Version walks the version of the sender's book.
+func (w *Walker) Version() {
 	if v := w.number(bookVersion, 4); v != bookVersion {
 		w.fail("goes by another book: install all programs from one build")
 	}
 }
 
-// span is a time span in whole milliseconds.
-func (w *walker) span(v *time.Duration) {
-	w.at(v, "span", 0, 0)
-	ms := w.number(uint64(min(max(0, v.Milliseconds()), 1<<32-1)), 4)
-	*v = time.Duration(ms) * time.Millisecond
-}
-
 // count writes how many of them follow, or reads it: limit at the most.
-func (w *walker) count(n int, what string, limit int) int {
+func (w *Walker) count(n int, what string, limit int) int {
 	if n = int(w.number(uint64(min(n, 1<<16-1)), 2)); n > limit {
 		w.fail("has a %s of %d, more than %d", what, n, limit)
 	}
 	return n
 }
 
-// text is a string of at most limit bytes, its length first.
-func (w *walker) text(v *string, limit int) {
-	w.at(v, "text", 0, limit)
-	if n := w.count(len(*v), "text", limit); !w.reading {
-		w.buf = append(w.buf, *v...)
-	} else if b := w.take(n); b != nil {
-		*v = string(b)
+// Text walks strings of at most limit bytes, the length of each before it.
+func (w *Walker) Text(limit int, list ...*string) {
+	for _, v := range list {
+		w.at(v, "text", 0, limit)
+		if n := w.count(len(*v), "text", limit); !w.reading {
+			w.buf = append(w.buf, *v...)
+		} else if b := w.take(n); b != nil {
+			*v = string(b)
+		}
 	}
 }
 
-// bytes is a value of a fixed length.
-func (w *walker) bytes(v []byte) {
+// Bytes walks a value of a fixed length.
+func (w *Walker) Bytes(v []byte) {
 	w.at(&v[0], "bytes", 0, len(v))
 	w.raw(v)
 }
 
 // raw writes as many bytes as v has, or reads them.
-func (w *walker) raw(v []byte) {
+func (w *Walker) raw(v []byte) {
 	if !w.reading {
 		w.buf = append(w.buf, v...)
 	} else if b := w.take(len(v)); b != nil {
@@ -168,8 +192,8 @@ func (w *walker) raw(v []byte) {
 	}
 }
 
-// blob is at most limit bytes, their number first.
-func (w *walker) blob(v *[]byte, limit int) {
+// Blob walks at most limit bytes, their number first.
+func (w *Walker) Blob(v *[]byte, limit int) {
 	w.at(v, "blob", 0, limit)
 	if n := w.count(len(*v), "blob", limit); !w.reading {
 		w.buf = append(w.buf, *v...)
@@ -178,10 +202,10 @@ func (w *walker) blob(v *[]byte, limit int) {
 	}
 }
 
-// list is a count and then the elements, at most limit of them. The count is checked
+// List walks a count and then the elements, at most limit of them. The count is checked
 // against the bytes left (least is the size of the smallest element), so a few
 // bytes can't make the reader allocate a long list.
-func list[T any](w *walker, s *[]T, limit, least int, each func(*T)) {
+func List[T any](w *Walker, s *[]T, limit, least int, each func(*T)) {
 	w.at(s, "list", 0, limit)
 	n := w.count(len(*s), "list", limit)
 	if w.reading && w.err == nil {
@@ -201,8 +225,8 @@ func list[T any](w *walker, s *[]T, limit, least int, each func(*T)) {
 
 // encode is m as a frame: its kind, then its fields.
 func encode(m Message) ([]byte, error) {
-	w := &walker{buf: []byte{byte(m.Kind())}}
-	m.walk(w)
+	w := &Walker{buf: []byte{byte(KindOf(m))}}
+	m.Walk(w)
 	if w.err == nil && len(w.buf) > MaxMessage {
 		w.fail("is longer than %d bytes", MaxMessage)
 	}
@@ -211,8 +235,8 @@ func encode(m Message) ([]byte, error) {
 
 // decode reads the fields of m from b and refuses what is left over.
 func decode(b []byte, m Message) error {
-	w := &walker{buf: b, reading: true}
-	m.walk(w)
+	w := &Walker{buf: b, reading: true}
+	m.Walk(w)
 	if w.err == nil && len(w.buf) > 0 {
 		w.err = errLeftover
 	}

@@ -1,4 +1,4 @@
-package ipc
+package ipc_test
 
 import (
 	"errors"
@@ -13,17 +13,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/ipc"
 )
 
-// shown is m after its walk was gone, as for writing, with somebody who looks on.
-func shown(m Message, look func(field any, what string, least, most int)) Message {
-	m.walk(&walker{look: look})
-	return m
-}
-
 // least is the shortest message of a row: no text, no list, and the least word of each that it must have.
-func least(r row) Message {
-	return shown(r.empty(), func(field any, _ string, least, _ int) {
+func least(r *ipc.Row) ipc.Message {
+	return ipc.Shown(r.New(), func(field any, _ string, least, _ int) {
 		if v := reflect.ValueOf(field).Elem(); v.Kind() == reflect.Uint8 && least > 0 {
 			v.SetUint(uint64(least))
 		}
@@ -31,12 +27,14 @@ func least(r row) Message {
 }
 
 // full is a message of a row with something in each field, and in no two the same.
-func full(r row) Message {
+func full(r *ipc.Row) ipc.Message {
 	n := 0
-	return shown(r.empty(), func(field any, what string, _, most int) {
+	return ipc.Shown(r.New(), func(field any, what string, _, most int) {
 		n++
 		switch v := reflect.ValueOf(field).Elem(); {
-		case what == "prefix":
+		case v.Type() == reflect.TypeFor[netip.AddrPort]():
+			v.Set(reflect.ValueOf(netip.AddrPortFrom(netip.IPv6LinkLocalAllNodes().WithZone("eth0"), uint16(n))))
+		case what == "netip":
 			v.Set(reflect.ValueOf(netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 32)))
 		case what == "span":
 			v.SetInt(int64(n) * int64(time.Millisecond))
@@ -61,9 +59,9 @@ func full(r row) Message {
 }
 
 // frameOf is m as it travels.
-func frameOf(t testing.TB, m Message) []byte {
+func frameOf(t testing.TB, m ipc.Message) []byte {
 	t.Helper()
-	frame, err := encode(m)
+	frame, err := ipc.Encode(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +76,10 @@ const (
 // TestBookVersion fails when the book or a walk is not what bookVersion stands for.
 func TestBookVersion(t *testing.T) {
 	var b strings.Builder
-	for _, r := range book {
-		fmt.Fprintf(&b, "%d %s: %s to %s while %s; %s bytes, %d descriptors; then %s\n", r.Kind, r.Name, r.From, r.To, r.Phases, r.size(), r.FDs, r.Then)
-		m := r.empty()
-		shown(m, func(field any, what string, least, most int) {
+	for _, r := range ipc.Book() {
+		fmt.Fprintf(&b, "%d %s: %s to %s while %s; %s bytes, %d descriptors; then %s\n", r.Kind, r.Name, r.From.Names(), r.To.Names(), r.Phases, r.Size(), r.FDs, r.Then)
+		m := r.New()
+		ipc.Shown(m, func(field any, what string, least, most int) {
 			if what == "list" {
 				v := reflect.ValueOf(field).Elem()
 				v.Set(reflect.MakeSlice(v.Type(), 1, 1))
@@ -110,7 +108,7 @@ func TestBookVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(string(want), b.String()); d != "" || sum != bookVersion {
+	if d := cmp.Diff(string(want), b.String()); d != "" || sum != ipc.Version {
 		t.Errorf("the book or a walk changed: run go test ./ipc -update, which gives it version %#08x (-%s +code):\n%s", sum, spelled, d)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/rate"
 )
 
@@ -53,11 +54,11 @@ func (c *client) serve() {
 		}
 		var answer ipc.Message
 		switch want := m.Message.(type) {
-		case *ipc.Sign:
+		case *query.Sign:
 			p := c.keeper.pair.Load()
 			c.slow(p.price())
 			answer = c.answer(want, p)
-		case *ipc.Verify:
+		case *query.Verify:
 			c.slow(verifying)
 			answer = counts.judged(c.keeper.judge(want))
 		default:
@@ -88,8 +89,8 @@ func (c *client) accuse(why string) {
 }
 
 // answer signs by p what it may; nil when there is no key.
-func (c *client) answer(want *ipc.Sign, p *pair) *ipc.Signed {
-	a := &ipc.Signed{ID: want.ID}
+func (c *client) answer(want *query.Sign, p *pair) *query.Signed {
+	a := &query.Signed{ID: want.ID}
 	if p == nil {
 		c.refuse("no key is kept", want)
 		return a
@@ -110,7 +111,7 @@ func (c *client) answer(want *ipc.Sign, p *pair) *ipc.Signed {
 
 // refuse logs what was not signed, the first, the second, the fourth and so on: a captured worker
 // may ask without end.
-func (c *client) refuse(why string, want *ipc.Sign) {
+func (c *client) refuse(why string, want *query.Sign) {
 	c.refused++
 	c.keeper.counts.unsigned.Add(1)
 	if bits.OnesCount(c.refused) == 1 {

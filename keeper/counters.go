@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // counters is what workers asked for since this keeper began.
@@ -21,11 +21,11 @@ type counters struct {
 }
 
 // judged counts an answer about a token.
-func (c *counters) judged(v *ipc.Verified) *ipc.Verified {
+func (c *counters) judged(v *query.Verified) *query.Verified {
 	switch v.Verdict {
-	case ipc.Genuine:
+	case query.Genuine:
 		c.genuine.Add(1)
-	case ipc.Forged:
+	case query.Forged:
 		c.forged.Add(1)
 	default:
 		c.unsure.Add(1)

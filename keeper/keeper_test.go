@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // hash13 is the message of a TLS 1.3 server over a transcript hash of n bytes.
@@ -215,14 +216,14 @@ func worker(t *testing.T, k *keeper, number uint32) *ipc.Channel {
 
 func ask(t *testing.T, c *ipc.Channel, message []byte) []byte {
 	t.Helper()
-	if err := c.Send(&ipc.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: message}); err != nil {
+	if err := c.Send(&query.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: message}); err != nil {
 		t.Fatal(err)
 	}
 	m, err := c.Receive()
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := m.Message.(*ipc.Signed)
+	a := m.Message.(*query.Signed)
 	if a.ID != 7 {
 		t.Errorf("an answer to %d", a.ID)
 	}
@@ -236,7 +237,7 @@ func TestKeys(t *testing.T) {
 	both := ipc.SecretKeys{TLS: true, Token: true, Followed: true}
 	k, _ := alone(t)
 	c := worker(t, k, 1)
-	check := func(when string, signs bool, verdict ipc.Verdict) {
+	check := func(when string, signs bool, verdict query.Verdict) {
 		t.Helper()
 		if got := len(ask(t, c, hash13(32))) > 0; got != signs {
 			t.Errorf("%s: signed %t, want %t", when, got, signs)
@@ -267,19 +268,19 @@ func TestKeys(t *testing.T) {
 			}
 		}
 	}
-	check("before any key", false, ipc.NoVerdict)
+	check("before any key", false, query.NoVerdict)
 	refuse()
-	check("after refused ones", false, ipc.NoVerdict)
+	check("after refused ones", false, query.NoVerdict)
 	if a := offer(t, k, ipc.SecretKeys{}, key, leaf, "", oneKey); *a != (ipc.Kept{OK: true}) {
 		t.Errorf("no key: %+v", a)
 	}
-	check("with no key", false, ipc.NoVerdict)
+	check("with no key", false, query.NoVerdict)
 	if a := offer(t, k, both, key, leaf, leaf, oneKey); *a != (ipc.Kept{OK: true}) {
 		t.Errorf("good keys: %+v", a)
 	}
-	check("with keys", true, ipc.Genuine)
+	check("with keys", true, query.Genuine)
 	refuse()
-	check("after refused ones, with keys", true, ipc.Genuine)
+	check("after refused ones, with keys", true, query.Genuine)
 }
 
 // TestRefused: an empty signature, and a line in the log, which does not grow with the asking.
@@ -307,20 +308,20 @@ func TestHostile(t *testing.T) {
 		fds   int
 	}{
 		{"unknown kind", []byte{99}, 0},
-		{"the parent's kind", append([]byte{byte(ipc.KindSecretKeys)}, make([]byte, 4)...), 4},
-		{"the keeper's kind", append([]byte{byte(ipc.KindSigned)}, make([]byte, 10)...), 0},
-		{"a promise", append([]byte{byte(ipc.KindDial)}, make([]byte, 9)...), 0},
-		{"cut short", append([]byte{byte(ipc.KindSign)}, make([]byte, 11)...), 0},
-		{"left over", append([]byte{byte(ipc.KindSign)}, make([]byte, 13)...), 0},
-		{"too long", append([]byte{byte(ipc.KindSign)}, make([]byte, 5000)...), 0},
-		{"with a descriptor", append([]byte{byte(ipc.KindSign)}, make([]byte, 12)...), 1},
-		{"a verdict", append([]byte{byte(ipc.KindVerified)}, make([]byte, 9)...), 0},
-		{"a worker's keys", append([]byte{byte(ipc.KindKeys)}, make([]byte, 6)...), 3},
-		{"a signature cut short", append([]byte{byte(ipc.KindVerify)}, make([]byte, 41)...), 0},
-		{"a signature and more", append([]byte{byte(ipc.KindVerify)}, make([]byte, 43)...), 0},
-		{"a text that is not there", append([]byte{byte(ipc.KindVerify), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x1f}, make([]byte, 32)...), 0},
-		{"a text too long", append([]byte{byte(ipc.KindVerify), 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x20}, make([]byte, 8193+32)...), 0},
-		{"a signature with a descriptor", append([]byte{byte(ipc.KindVerify)}, make([]byte, 42)...), 1},
+		{"the parent's kind", append([]byte{byte(ipc.KindOf(new(ipc.SecretKeys)))}, make([]byte, 4)...), 4},
+		{"the keeper's kind", append([]byte{byte(ipc.KindOf(new(query.Signed)))}, make([]byte, 10)...), 0},
+		{"a promise", append([]byte{byte(ipc.KindOf(new(ipc.Dial)))}, make([]byte, 9)...), 0},
+		{"cut short", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 11)...), 0},
+		{"left over", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 13)...), 0},
+		{"too long", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 5000)...), 0},
+		{"with a descriptor", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 12)...), 1},
+		{"a verdict", append([]byte{byte(ipc.KindOf(new(query.Verified)))}, make([]byte, 9)...), 0},
+		{"a worker's keys", append([]byte{byte(ipc.KindOf(new(ipc.Keys)))}, make([]byte, 6)...), 3},
+		{"a signature cut short", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 41)...), 0},
+		{"a signature and more", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 43)...), 0},
+		{"a text that is not there", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x1f}, make([]byte, 32)...), 0},
+		{"a text too long", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x20}, make([]byte, 8193+32)...), 0},
+		{"a signature with a descriptor", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 42)...), 1},
 	}
 	k, parent := alone(t)
 	if a := offerPair(t, k, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
@@ -364,7 +365,7 @@ func TestMute(t *testing.T) {
 	k := begun(t)
 	mute, other := worker(t, k, 1), worker(t, k, 2)
 	for i := 0; ; i++ {
-		err := mute.TrySend(&ipc.Sign{ID: uint64(i), Scheme: uint16(ecdsaSHA256), Message: hash13(32)})
+		err := mute.TrySend(&query.Sign{ID: uint64(i), Scheme: uint16(ecdsaSHA256), Message: hash13(32)})
 		if err == ipc.ErrFull {
 			break
 		}

@@ -21,13 +21,13 @@ import (
 	"syscall"
 
 	"schedrestd/ipc"
-	"schedrestd/security"
-	"schedrestd/security/root"
+	"schedrestd/ipc/query"
 	"schedrestd/security/seal"
+	"schedrestd/security/self"
 )
 
 // Rename gives the process its name. Call it from an init function.
-func Rename() { security.Rename("schedrestd-keep") }
+func Rename() { self.Rename("schedrestd-keep") }
 
 // Main is the whole life of the keeper and gives its exit status: 0 when the parent let it go, 1
 // when it refused to serve, 2 when nobody speaks to it.
@@ -51,21 +51,21 @@ func Main() int {
 
 // begin goes from the first message to Ready, in this order: settle, hear, confine, prove, close the cage, say ready.
 func begin(channel *ipc.Channel) error {
-	if err := root.Settle(); err != nil {
+	if err := self.Settle(); err != nil {
 		return err
 	}
-	setup, expect, err := ipc.HearBirth[*ipc.ServiceSetup](channel)
+	setup, expect, err := query.HearBirth[*ipc.ServiceSetup](channel)
 	if err != nil {
 		return err
 	}
 	slog.SetDefault(newLog(os.Stderr, slog.Level(setup.LogLevel)))
-	if err := security.LimitTasks(uint64(setup.Tasks)); err != nil {
+	if err := self.LimitTasks(uint64(setup.Tasks)); err != nil {
 		return err
 	}
-	if err := security.Confine(uint64(setup.Files), false); err != nil {
+	if err := self.Confine(uint64(setup.Files), false); err != nil {
 		return err
 	}
-	if err := security.Prove(expect.Map()); err != nil {
+	if err := self.Prove(expect); err != nil {
 		return err
 	}
 	sealed, err := seal.Close(seal.Options{Keeper: true, Audit: setup.Seal&ipc.SealAudit != 0}, setup.Seal&ipc.SealRequire != 0)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/rate"
 )
 
@@ -34,8 +35,8 @@ func TestPace(t *testing.T) {
 // TestQuestionsWait: a worker that has asked too much is not answered before it is paid for, whatever it asks.
 func TestQuestionsWait(t *testing.T) {
 	for _, question := range []ipc.Message{
-		&ipc.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: hash13(32)},
-		&ipc.Verify{ID: 7, Signed: []byte("a.b")},
+		&query.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: hash13(32)},
+		&query.Verify{ID: 7, Signed: []byte("a.b")},
 	} {
 		k := begun(t)
 		worker, fd, err := ipc.Pair(ipc.Worker, ipc.Keeper)
@@ -54,7 +55,7 @@ func TestQuestionsWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(begun); took < owed || k.counts.slowed.Load() != 1 {
-			t.Errorf("%s is answered after %s, %d waited", question.Kind(), took, k.counts.slowed.Load())
+			t.Errorf("%s is answered after %s, %d waited", ipc.KindOf(question), took, k.counts.slowed.Load())
 		}
 		worker.Close()
 	}

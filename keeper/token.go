@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"schedrestd/hmackey"
-	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // tokenKey is the key of HS256 tokens. It is looked at to compare, and never leaves.
@@ -32,22 +32,22 @@ func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 // judge says whether the signature is this key's. It parses nothing: what a token says is for
 // those who don't have the key. So HS256 is verified in two places, here and in auth for the daemons, and both are
 // held to the same vectors.
-func (k *tokenKey) judge(v *ipc.Verify) ipc.Verdict {
+func (k *tokenKey) judge(v *query.Verify) query.Verdict {
 	if k == nil {
-		return ipc.NoVerdict
+		return query.NoVerdict
 	}
 	mac := hmac.New(sha256.New, k.secret)
 	mac.Write(v.Signed)
 	switch {
 	case hmac.Equal(mac.Sum(nil), v.MAC[:]):
-		return ipc.Genuine
+		return query.Genuine
 	case k.followed:
-		return ipc.Forged
+		return query.Forged
 	}
-	return ipc.NoVerdict
+	return query.NoVerdict
 }
 
 // judge says what the key that is kept says of a signature.
-func (k *keeper) judge(v *ipc.Verify) *ipc.Verified {
-	return &ipc.Verified{ID: v.ID, Verdict: k.token.Load().judge(v)}
+func (k *keeper) judge(v *query.Verify) *query.Verified {
+	return &query.Verified{ID: v.ID, Verdict: k.token.Load().judge(v)}
 }

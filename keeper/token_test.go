@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // mac is the HS256 signature of signed with key.
@@ -27,16 +28,16 @@ func offerToken(t *testing.T, k *keeper, key string, followed bool) *ipc.Kept {
 	return offer(t, k, ipc.SecretKeys{Token: true, Followed: followed}, "", "", "", key)
 }
 
-func askToken(t *testing.T, c *ipc.Channel, id uint64, signed string, m [32]byte) ipc.Verdict {
+func askToken(t *testing.T, c *ipc.Channel, id uint64, signed string, m [32]byte) query.Verdict {
 	t.Helper()
-	if err := c.Send(&ipc.Verify{ID: id, Signed: []byte(signed), MAC: m}); err != nil {
+	if err := c.Send(&query.Verify{ID: id, Signed: []byte(signed), MAC: m}); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := c.Receive()
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := answer.Message.(*ipc.Verified)
+	v := answer.Message.(*query.Verified)
 	if v.ID != id {
 		t.Errorf("an answer to %d, asked was %d", v.ID, id)
 	}
@@ -54,7 +55,7 @@ func TestVerify(t *testing.T) {
 	const signed = "head.payload"
 	good, bad := mac(oneKey, signed), mac(otherKey, signed)
 	var c *ipc.Channel
-	want := func(when string, m [32]byte, verdict ipc.Verdict) {
+	want := func(when string, m [32]byte, verdict query.Verdict) {
 		t.Helper()
 		if got := askToken(t, c, 7, signed, m); got != verdict {
 			t.Errorf("%s: verdict %d, want %d", when, got, verdict)
@@ -69,31 +70,31 @@ func TestVerify(t *testing.T) {
 		c = worker(t, k, 1)
 	}
 	c = worker(t, newKeeper(nil), 1)
-	want("before any key", good, ipc.NoVerdict)
-	want("an empty key's, before any key", mac("", signed), ipc.NoVerdict)
+	want("before any key", good, query.NoVerdict)
+	want("an empty key's, before any key", mac("", signed), query.NoVerdict)
 
 	take(oneKey, false)
-	want("not followed, good", good, ipc.Genuine)
-	want("not followed, another key's", bad, ipc.NoVerdict)
+	want("not followed, good", good, query.Genuine)
+	want("not followed, another key's", bad, query.NoVerdict)
 	take(oneKey, true)
-	want("followed, good", good, ipc.Genuine)
-	want("followed, another key's", bad, ipc.Forged)
-	want("all zeros", [32]byte{}, ipc.Forged)
+	want("followed, good", good, query.Genuine)
+	want("followed, another key's", bad, query.Forged)
+	want("all zeros", [32]byte{}, query.Forged)
 	for i := range good {
 		m := good
 		m[i] ^= 0x80
-		want("one bit of another", m, ipc.Forged)
+		want("one bit of another", m, query.Forged)
 	}
-	if got := askToken(t, c, 8, signed+" ", good); got != ipc.Forged {
+	if got := askToken(t, c, 8, signed+" ", good); got != query.Forged {
 		t.Errorf("of another text: %d", got)
 	}
-	if got := askToken(t, c, 9, "", mac(oneKey, "")); got != ipc.Genuine {
+	if got := askToken(t, c, 9, "", mac(oneKey, "")); got != query.Genuine {
 		t.Errorf("of no text: %d", got) // whether that is a token is for others to say
 	}
 
 	take(otherKey, true)
-	want("another keeper's key", good, ipc.Forged)
-	want("another keeper's key, its own signature", bad, ipc.Genuine)
+	want("another keeper's key", good, query.Forged)
+	want("another keeper's key, its own signature", bad, query.Genuine)
 }
 
 // TestTokenKeys: what is a key and what is not; auth.TestLoadKey has the daemons' side of it.
@@ -124,7 +125,7 @@ func TestTokenKeys(t *testing.T) {
 				t.Error("the reason has the key in it")
 			}
 			verdict := askToken(t, worker(t, k, 1), 1, "a.b", mac(tt.key, "a.b"))
-			if (verdict == ipc.Genuine) != a.OK {
+			if (verdict == query.Genuine) != a.OK {
 				t.Errorf("kept %v, verdict %d", a.OK, verdict)
 			}
 		})
@@ -144,14 +145,14 @@ func TestVerifiedSaysNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	forged := make([]byte, 32)
-	question := append([]byte{byte(ipc.KindVerify), 5, 0, 0, 0, 0, 0, 0, 0, 3, 0}, "a.b"...)
+	question := append([]byte{byte(ipc.KindOf(new(query.Verify))), 5, 0, 0, 0, 0, 0, 0, 0, 3, 0}, "a.b"...)
 	if _, err := unix.Write(fds[0], append(question, forged...)); err != nil {
 		t.Fatal(err)
 	}
 	_ = unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60})
 	answer := make([]byte, 1000)
 	n, err := unix.Read(fds[0], answer)
-	want := []byte{byte(ipc.KindVerified), 5, 0, 0, 0, 0, 0, 0, 0, byte(ipc.Forged)}
+	want := []byte{byte(ipc.KindOf(new(query.Verified))), 5, 0, 0, 0, 0, 0, 0, 0, byte(query.Forged)}
 	if err != nil || !bytes.Equal(answer[:n], want) {
 		t.Errorf("read %x, %v; want %x", answer[:n], err, want)
 	}
@@ -166,10 +167,10 @@ func TestVerifyTogether(t *testing.T) {
 		c := worker(t, k, i)
 		askers.Go(func() {
 			for n := range uint64(300) {
-				if v := askToken(t, c, n, "a.b", mac("a stranger's", "a.b")); v != ipc.Forged {
+				if v := askToken(t, c, n, "a.b", mac("a stranger's", "a.b")); v != query.Forged {
 					t.Errorf("a stranger's signature: verdict %d", v)
 				}
-				if v := askToken(t, c, n, "a.b", mac(oneKey, "a.b")); v != ipc.Genuine {
+				if v := askToken(t, c, n, "a.b", mac(oneKey, "a.b")); v != query.Genuine {
 					t.Errorf("a good signature: verdict %d", v)
 				}
 			}
@@ -186,7 +187,7 @@ func TestFloodOfVerify(t *testing.T) {
 	mute, other := worker(t, k, 1), worker(t, k, 2)
 	long := bytes.Repeat([]byte("x"), 8<<10)
 	for i := 0; ; i++ {
-		err := mute.TrySend(&ipc.Verify{ID: uint64(i), Signed: long})
+		err := mute.TrySend(&query.Verify{ID: uint64(i), Signed: long})
 		if err == ipc.ErrFull {
 			break
 		}
@@ -194,7 +195,7 @@ func TestFloodOfVerify(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if askToken(t, other, 1, "a.b", mac(oneKey, "a.b")) != ipc.Genuine {
+	if askToken(t, other, 1, "a.b", mac(oneKey, "a.b")) != query.Genuine {
 		t.Error("another worker is not served")
 	}
 }

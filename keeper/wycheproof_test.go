@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // TestWycheproof holds the keeper to the public vectors for HS256, as auth.TestWycheproof does the daemons: there are two
@@ -51,8 +51,8 @@ func TestWycheproof(t *testing.T) {
 		key := &tokenKey{secret, true} // one of the vectors' is no secret: TestTokenKeys is for that
 		for _, test := range group.Tests {
 			cases++
-			question := ipc.Verify{}
-			got := cut(test.JWS, &question) && key.judge(&question) == ipc.Genuine
+			question := query.Verify{}
+			got := cut(test.JWS, &question) && key.judge(&question) == query.Genuine
 			if got {
 				good++
 			}
@@ -70,7 +70,7 @@ func TestWycheproof(t *testing.T) {
 var otherwise = []int{367, 370, 372, 373}
 
 // cut makes the question that a worker asks of a token; false where it asks none.
-func cut(token string, q *ipc.Verify) bool {
+func cut(token string, q *query.Verify) bool {
 	texts := strings.Split(token, ".")
 	if len(texts) != 3 {
 		return false

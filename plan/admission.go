@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 )
@@ -83,7 +84,7 @@ func peer(name string) (uint32, error) {
 	if name == "" {
 		return 0, errs.New(errs.Invalid, "it names no user, and whoever may connect to the socket would be believed").WithHint(hint)
 	}
-	u, _, err := become.ParseUser(name)
+	u, _, err := nss.ParseUser(name)
 	switch {
 	case err != nil:
 		return 0, errs.New(errs.Invalid, "%v", err).WithHint(hint)
@@ -113,6 +114,9 @@ func networks(name, value string, words []string, n int, or string) (list []neti
 		}
 		if err != nil || p != p.Masked() {
 			return nil, bad("%s is no network", word)
+		}
+		if p.Addr().Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
 		list = append(list, p)
 	}

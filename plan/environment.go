@@ -9,7 +9,6 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/plugin"
-	"schedrestd/security"
 )
 
 // variable is an environment variable, in our spelling, and what it does to options that the
@@ -65,7 +64,7 @@ func (o *options) fromEnvironment() error {
 }
 
 func setSwitches(o *options, v string) (err error) {
-	if o.switches, err = security.ParseSwitches(v); err != nil {
+	if o.switches, err = parseSwitches(v); err != nil {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_SECURITY=%s: %v", v, err).WithHint("%s", errs.HintOf(err))
 	}
 	return nil

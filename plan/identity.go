@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 )
@@ -13,7 +13,7 @@ import (
 // and SchedUser. The parent judges them.
 func (o *options) service(schedUser string) (s ipc.Service, err error) {
 	if o.user != "" {
-		u, known, err := become.ParseUser(o.user)
+		u, known, err := nss.ParseUser(o.user)
 		if err != nil {
 			return s, missing(err, "-u "+o.user, "useradd --system --no-create-home --shell /usr/sbin/nologin "+o.user)
 		}
@@ -24,7 +24,7 @@ func (o *options) service(schedUser string) (s ipc.Service, err error) {
 		s.HasUser, s.HasGroup, s.Name, s.UID, s.GID = true, true, u.String(), u.UID, u.GID
 	}
 	if o.group != "" {
-		g, err := become.ParseGroup(o.group)
+		g, err := nss.ParseGroup(o.group)
 		if err != nil {
 			return s, missing(err, "-g "+o.group, "groupadd --system "+o.group)
 		}
@@ -37,9 +37,9 @@ func (o *options) service(schedUser string) (s ipc.Service, err error) {
 // protect adds the accounts whose authority no worker may have: root and SchedUser, with every name that they are
 // known by. They are looked up once: the name in a token that nobody has verified must cost no look-up.
 func protect(s *ipc.Service, schedUser string) error {
-	root, err := become.LookupUID(0)
+	root, err := nss.LookupUID(0)
 	if errs.KindOf(err) == errs.NotFound {
-		root, err = become.User{Name: "root"}, nil
+		root, err = nss.User{Name: "root"}, nil
 	}
 	if err != nil {
 		return err
@@ -47,20 +47,20 @@ func protect(s *ipc.Service, schedUser string) error {
 	sched := root
 	if schedUser != "" {
 		s.SchedUser = schedUser
-		if sched, _, err = become.ParseUser(schedUser); err != nil {
+		if sched, _, err = nss.ParseUser(schedUser); err != nil {
 			return errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", schedUser)
 		}
 	}
 	s.SchedUID = sched.UID
-	if s.RootGroups, err = become.Groups(root); err != nil {
+	if s.RootGroups, err = nss.Groups(root); err != nil {
 		return err
 	}
-	if s.SchedGroups, err = become.Groups(sched); err != nil {
+	if s.SchedGroups, err = nss.Groups(sched); err != nil {
 		return err
 	}
 	s.Privileged = []string{"root"}
 	for _, uid := range []uint32{0, s.SchedUID} {
-		names, err := become.NamesOf(uid)
+		names, err := nss.NamesOf(uid)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (o *options) socketGID() (gid uint32, given bool, err error) {
 	if o.socketGroup == "" {
 		return 0, false, nil
 	}
-	g, err := become.ParseGroup(o.socketGroup)
+	g, err := nss.ParseGroup(o.socketGroup)
 	if err != nil {
 		return 0, true, missing(err, "--socket-group "+o.socketGroup, "groupadd --system "+o.socketGroup)
 	}

@@ -11,6 +11,28 @@ import (
 	"schedrestd/loglevel"
 )
 
+// levels is how much can be logged, by the number and the name that Slurm's configuration and
+// SCHEDRESTD_DEBUG have for it. Each includes those before it; -v is one step from info on. Nothing
+// is logged below debug, as the manual says: the levels of Slurm's that are there are taken only.
+var levels = []struct {
+	Name  string
+	Level slog.Level
+}{
+	{"quiet", 127}, // nothing
+	{"fatal", 12},
+	{"error", slog.LevelError},
+	{"info", slog.LevelInfo}, // warnings and a line for each request, too
+	{"verbose", loglevel.Verbose},
+	{"debug", slog.LevelDebug},
+	{"debug2", -5},
+	{"debug3", -6},
+	{"debug4", -7},
+	{"debug5", -8},
+}
+
+// infoLevel is the place of info in levels.
+const infoLevel = 3
+
 // level is a level that was chosen, or not.
 type level struct {
 	slog.Level
@@ -19,17 +41,17 @@ type level struct {
 
 // parseLevel reads the value of SCHEDRESTD_DEBUG.
 func parseLevel(v string) (level, error) {
-	for i, l := range loglevel.Levels {
+	for i, l := range levels {
 		if v == strconv.Itoa(i) || strings.EqualFold(v, l.Name) {
 			return level{l.Level, true}, nil
 		}
 	}
-	names := make([]string, len(loglevel.Levels))
-	for i, l := range loglevel.Levels {
+	names := make([]string, len(levels))
+	for i, l := range levels {
 		names[i] = l.Name
 	}
 	return level{}, errs.New(errs.Invalid, "environment: SCHEDRESTD_DEBUG=%s", v).
-		WithHint("allowed are 0 to %d or %s", len(loglevel.Levels)-1, strings.Join(names, ", "))
+		WithHint("allowed are 0 to %d or %s", len(levels)-1, strings.Join(names, ", "))
 }
 
 // level is how much is logged: what -v says, else SCHEDRESTD_DEBUG, else what this way to run has as
@@ -37,7 +59,7 @@ func parseLevel(v string) (level, error) {
 func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:
-		return loglevel.Levels[loglevel.Info+min(int(o.verbose), mostVee)].Level
+		return levels[infoLevel+min(int(o.verbose), mostVee)].Level
 	case o.debug.chosen:
 		return o.debug.Level
 	case concerned(o.flagsOf(c)):

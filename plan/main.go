@@ -26,7 +26,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/release"
-	"schedrestd/security"
+	"schedrestd/security/self"
 )
 
 // Main is the whole life of the process and gives its exit status: 1 when the gateway is not to
@@ -42,7 +42,7 @@ func Main() int {
 		return 2
 	}
 	p := parent{channel: channel}
-	err = security.ConfineReader()
+	err = self.ConfineReader()
 	if err == nil {
 		err = p.hear()
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,7 +13,6 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/ipc"
-	"schedrestd/security"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -190,9 +190,20 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 		if diff := cmp.Diff(any(tt.listen), listenOf(c)); diff != "" || int(c.Connections) != tt.connections {
 			t.Errorf("%s: %d connections, listen (-want +got):\n%s", tt.name, c.Connections, diff)
 		}
-		if c.Switches != (security.Switches{RequireUserName: true}).Word() {
-			t.Errorf("%s: switches %+v", tt.name, c.Switches)
+		if c.Switches != (ipc.Switches{}) || !c.Setup.RequireUserName {
+			t.Errorf("%s: switches %+v, require_user_name %t", tt.name, c.Switches, c.Setup.RequireUserName)
 		}
+	}
+}
+
+// TestNetworks: a network of IPv4 is one however it is written.
+func TestNetworks(t *testing.T) {
+	var o options
+	if err := setExempt(&o, "::ffff:10.0.0.0/104,192.0.2.7"); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(o.admission.Exempt); got != "[10.0.0.0/8 192.0.2.7/32]" {
+		t.Error(got)
 	}
 }
 

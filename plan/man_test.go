@@ -12,9 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"schedrestd/plugin"
-	"schedrestd/security"
-
-	"schedrestd/loglevel"
 )
 
 const manual = "../docs/man/schedrestd.8"
@@ -55,8 +52,8 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has an entry, and the command does not know it", name)
 		}
 	}
-	words := security.SwitchNames()
-	for _, l := range loglevel.Levels {
+	words := switchNames()
+	for _, l := range levels {
 		words = append(words, l.Name)
 	}
 	for _, f := range plugin.AllFlags {

@@ -10,7 +10,6 @@ import (
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/security"
 )
 
 // options is what the command line and the environment ask for.
@@ -36,7 +35,7 @@ type options struct {
 	confinement bool // --check-confinement
 
 	// From the environment alone.
-	switches   security.Switches
+	switches   switches
 	names      string    // SCHEDRESTD_NAMES
 	jwt        string    // SCHED_JWT; only "daemon" is ever shown
 	debug      level     // SCHEDRESTD_DEBUG

@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // host is what this program needs of the one that started it.
@@ -115,7 +116,7 @@ func (p *parent) Judge(owners, groups []uint32) error {
 
 // Send sends plan.
 func (p *parent) Send(plan *ipc.WholePlan) error {
-	return errs.Wrap(plan.Send(p.channel), errs.Invalid, "tell schedrestd what to do")
+	return errs.Wrap(query.SendPlan(p.channel, plan), errs.Invalid, "tell schedrestd what to do")
 }
 
 // Fail sends err.

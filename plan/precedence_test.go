@@ -12,8 +12,6 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/ipc"
-
-	"schedrestd/security"
 )
 
 // ranked is a variable with what a value of it does, and what stands above and below it.
@@ -63,7 +61,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_LISTEN":                {value: ":7,unix:/s", want: []string{":7", "unix:/s"}, other: ":8", args: ":9", above: []string{":9"}, got: config(listenOf)},
 		"SCHEDRESTD_MAX_CONNECTIONS":       {value: "7", want: 7, other: "8", args: "--max-connections 9", above: 9, got: config(func(c *ipc.WholePlan) any { return int(c.Connections) })},
 		"SCHEDRESTD_RESPONSE_STATUS_CODES": {value: "200,404", want: []string{"200", "404"}, other: "200", got: setup(func(s ipc.Setup) any { return s.Statuses })},
-		"SCHEDRESTD_SECURITY":              {value: "worker_per_connection", want: true, other: "disable_user_check", got: config(func(c *ipc.WholePlan) any { return c.Switches == (security.Switches{WorkerPerConnection: true}).Word() })},
+		"SCHEDRESTD_SECURITY":              {value: "worker_per_connection", want: true, other: "disable_user_check", got: config(func(c *ipc.WholePlan) any { return c.Switches == (ipc.Switches{WorkerPerConnection: true}) })},
 		"SCHEDRESTD_ANSWER_MEMORY":         {value: "64M", want: uint32(64 << 20), other: "1", got: setup(func(s ipc.Setup) any { return s.Limits.Answers })},
 		"SCHEDRESTD_NETNS":                 {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *ipc.WholePlan) any { return c.Netns })},
 		"SCHEDRESTD_CONTROLLER_NETNS":      {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *ipc.WholePlan) any { return c.Outlet })},

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/endpoint"
 	"schedrestd/errs"
@@ -40,11 +40,11 @@ func (o *options) judge(c *conf.Cluster) error {
 }
 
 // schedUser finds SchedUser; none is root.
-func schedUser(c *conf.Cluster) (become.User, error) {
+func schedUser(c *conf.Cluster) (nss.User, error) {
 	if c.User == "" {
-		return become.User{}, nil
+		return nss.User{}, nil
 	}
-	u, _, err := become.ParseUser(c.User)
+	u, _, err := nss.ParseUser(c.User)
 	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", spelled(c, "SchedUser"), c.User)
 }
 
@@ -98,7 +98,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		Mode:        m.plan(),
 		LogLevel:    int8(level),
 		Service:     service,
-		Switches:    o.switches.Word(),
+		Switches:    o.switches.Switches,
 		Netns:       o.netns,
 		Outlet:      o.controllerNetns,
 		Connections: uint32(o.connections),
@@ -228,7 +228,7 @@ func (o *options) limits(c *conf.Cluster) ipc.Limits {
 func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list []ipc.Address, err error) {
 	var lost []error
 	for _, h := range hosts {
-		found, err := become.Host(h.Address)
+		found, err := nss.Host(h.Address)
 		if err != nil {
 			lost = append(lost, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
 		}
@@ -258,12 +258,8 @@ func (o *options) addresses() (list []ipc.Listen, err error) {
 		}
 		l := ipc.Listen{Text: text, Network: e.Network, TLS: e.TLS, Path: e.Path}
 		if e.Network == ipc.TCP && !o.confinement && !o.start.Again {
-			found, err := e.Addresses()
-			if err != nil {
+			if l.Addresses, err = e.Addresses(); err != nil {
 				return nil, err
-			}
-			for _, a := range found {
-				l.Addresses = append(l.Addresses, ipc.Bound{IP: a.Addr().AsSlice(), Zone: a.Addr().Zone(), Port: a.Port()})
 			}
 		}
 		list = append(list, l)

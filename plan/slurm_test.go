@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -165,7 +165,7 @@ func TestGroupOfSlurm(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
 	}
-	u, err := become.LookupUser("nobody")
+	u, err := nss.LookupUser("nobody")
 	if err != nil || u.GID == 0 {
 		t.Skip("the user nobody is not here", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/guard"
+	"schedrestd/guard/content"
 	"schedrestd/ipc"
 )
 
@@ -49,7 +50,7 @@ func (o *options) readProtected(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	text, err := guard.ReadOpened(f, path, guard.Accounts, mostSubuid)
+	text, err := content.Opened(f, path, guard.Accounts, mostSubuid)
 	return string(text), err
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/privsep/spawn"
 )
 
@@ -21,27 +22,27 @@ var auditor *ipc.Channel
 func playUnasked(part string, fd int) {
 	switch part {
 	case "intent of nothing":
-		sendRawTo(fd, ipc.KindIntent, 34, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 34, 0)
 	case "outcome of nothing":
-		sendRawTo(fd, ipc.KindOutcome, 18, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 18, 0)
 	case "noted":
-		sendRawTo(fd, ipc.KindNoted, 9, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Noted)), 9, 0)
 	case "facts of its own":
-		sendRawTo(fd, ipc.KindFacts, 31, 0)
+		sendRawTo(fd, ipc.KindOf(new(ipc.Facts)), 31, 0)
 	case "a log of its own":
-		sendRawTo(fd, ipc.KindLogFD, 4, 1)
+		sendRawTo(fd, ipc.KindOf(new(ipc.LogFD)), 4, 1)
 	case "the end of a sibling":
-		sendRawTo(fd, ipc.KindExited, 6, 0)
+		sendRawTo(fd, ipc.KindOf(new(ipc.Exited)), 6, 0)
 	case "intent cut off":
-		sendRawTo(fd, ipc.KindIntent, 33, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 33, 0)
 	case "intent with leftovers":
-		sendRawTo(fd, ipc.KindIntent, 35, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 35, 0)
 	case "intent too long":
-		sendRawTo(fd, ipc.KindIntent, 1180, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 1180, 0)
 	case "outcome too long":
-		sendRawTo(fd, ipc.KindOutcome, 338, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 338, 0)
 	case "outcomes without end":
-		for auditor.Send(&ipc.Outcome{ID: 1}) == nil {
+		for auditor.Send(&query.Outcome{ID: 1}) == nil {
 		}
 	}
 }
@@ -50,12 +51,12 @@ func playUnasked(part string, fd int) {
 func playAudit(part string, c *ipc.Channel, id uint64) {
 	c.Send(&ipc.Taken{ID: id})
 	c = auditor
-	lie := &ipc.Intent{ID: 1, Connection: id, Request: "r", User: "root\"}\n{\"event\":\"outcome\"", UID: 0, Method: "POST", Route: "\x1b[2J\xff", Object: "\u202e"}
+	lie := &query.Intent{ID: 1, Connection: id, Request: "r", User: "root\"}\n{\"event\":\"outcome\"", UID: 0, Method: "POST", Route: "\x1b[2J\xff", Object: "\u202e"}
 	granted := func() { // waits for leave
 		c.Send(lie)
 		for {
 			m, err := c.Receive()
-			if noted, ok := m.Message.(*ipc.Noted); err != nil || ok && noted.Leave == ipc.Granted {
+			if noted, ok := m.Message.(*query.Noted); err != nil || ok && noted.Leave == query.Granted {
 				return
 			}
 		}
@@ -72,17 +73,17 @@ func playAudit(part string, c *ipc.Channel, id uint64) {
 			lie.ID++
 		}
 	case "outcome before leave":
-		c.Send(&ipc.Outcome{ID: 1})
+		c.Send(&query.Outcome{ID: 1})
 	case "outcome twice":
 		granted()
-		c.Send(&ipc.Outcome{ID: 1, Status: 200, Code: "ok"})
-		c.Send(&ipc.Outcome{ID: 1, Status: 200, Code: "ok"})
+		c.Send(&query.Outcome{ID: 1, Status: 200, Code: "ok"})
+		c.Send(&query.Outcome{ID: 1, Status: 200, Code: "ok"})
 	case "intent and death":
 		granted()
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "intent and lies":
 		granted()
-		c.Send(&ipc.Outcome{ID: 1, Status: 200, Code: "\"}}\n", Result: "\x00"})
+		c.Send(&query.Outcome{ID: 1, Status: 200, Code: "\"}}\n", Result: "\x00"})
 	}
 }
 

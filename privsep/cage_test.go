@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
-	"schedrestd/security"
 )
 
 // TestWorkerIsCaged looks at a worker of root's gateway from outside, in /proc.
@@ -111,7 +111,7 @@ func descriptors(t *testing.T, pid int) []string {
 func TestUnshareSysVSwitch(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", ""),
-		Switches: security.Switches{DisableUnshareSysV: true, DisableUnshareFiles: true}})
+		Switches: ipc.Switches{DisableUnshareSysV: true, DisableUnshareFiles: true}})
 	if a, b := namespace(t, g.workerPID(), "ipc"), namespace(t, g.cmd.Process.Pid, "ipc"); a != b {
 		t.Errorf("IPC namespaces differ: %s, %s", a, b)
 	}
@@ -148,7 +148,7 @@ func TestUnprivilegedStart(t *testing.T) {
 // the worker has no capability.
 func TestRootWorkerByWish(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Switches: security.Switches{DisableUserCheck: true}})
+	g := serve(t, nil, Config{Switches: ipc.Switches{DisableUserCheck: true}})
 	pid := g.workerPID()
 	got := []string{status(t, pid, "Uid"), status(t, pid, "CapEff"), status(t, pid, "CapBnd"), status(t, pid, "NoNewPrivs")}
 	if diff := cmp.Diff([]string{"0 0 0 0", "0000000000000000", "0000000000000000", "1"}, got); diff != "" {

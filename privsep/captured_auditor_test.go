@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // What a captured worker says to the auditor, by the channel that it has to it.
@@ -16,7 +17,7 @@ import (
 // intends is the Intent of a change for a connection.
 func intends(connection uint64) func() []byte {
 	return func() []byte {
-		raw := append([]byte{byte(ipc.KindIntent)}, make([]byte, 34)...)
+		raw := append([]byte{byte(ipc.KindOf(new(query.Intent)))}, make([]byte, 34)...)
 		little.LittleEndian.PutUint64(raw[1:], 1)
 		little.LittleEndian.PutUint64(raw[9:], connection)
 		return raw
@@ -25,24 +26,24 @@ func intends(connection uint64) func() []byte {
 
 var auditorSayings = []said{
 	{name: "a change for a connection that there never was", frame: intends(1 << 40), ends: true},
-	{name: "the outcome of a change without leave", frame: word(ipc.KindOutcome, 18), ends: true},
+	{name: "the outcome of a change without leave", frame: word(ipc.KindOf(new(query.Outcome)), 18), ends: true},
 
 	// Messages that are not in the protocol, or not for a worker to send.
 	{name: "a kind that is not in the protocol", frame: word(99, 0), ends: true},
-	{name: "facts of its own (Facts)", frame: word(ipc.KindFacts, 31), ends: true},
-	{name: "the end of another's connection (Gone)", frame: word(ipc.KindGone, 8), ends: true},
-	{name: "the end of another worker (Exited)", frame: word(ipc.KindExited, 6), ends: true},
-	{name: "a file of its own (LogFD)", frame: word(ipc.KindLogFD, 4), ends: true},
-	{name: "a file of its own, with a descriptor", frame: word(ipc.KindLogFD, 4), fds: 1, ends: true},
-	{name: "that the file can be written (Followed)", frame: word(ipc.KindFollowed, 2), ends: true},
-	{name: "a second channel (Client)", frame: word(ipc.KindClient, 16), ends: true},
-	{name: "leave (Noted)", frame: word(ipc.KindNoted, 9), ends: true},
-	{name: "Breach of another worker", frame: word(ipc.KindBreach, 6), ends: true},
-	{name: "Who, as to the resolver", frame: word(ipc.KindWho, 15), ends: true},
-	{name: "Intent cut short", frame: word(ipc.KindIntent, 33), ends: true},
-	{name: "Intent with more behind it", frame: word(ipc.KindIntent, 35), ends: true},
-	{name: "Intent of more than the longest texts", frame: word(ipc.KindIntent, 1180), ends: true},
-	{name: "an oversized message", frame: word(ipc.KindIntent, 60_000), ends: true},
+	{name: "facts of its own (Facts)", frame: word(ipc.KindOf(new(ipc.Facts)), 31), ends: true},
+	{name: "the end of another's connection (Gone)", frame: word(ipc.KindOf(new(ipc.Gone)), 8), ends: true},
+	{name: "the end of another worker (Exited)", frame: word(ipc.KindOf(new(ipc.Exited)), 6), ends: true},
+	{name: "a file of its own (LogFD)", frame: word(ipc.KindOf(new(ipc.LogFD)), 4), ends: true},
+	{name: "a file of its own, with a descriptor", frame: word(ipc.KindOf(new(ipc.LogFD)), 4), fds: 1, ends: true},
+	{name: "that the file can be written (Followed)", frame: word(ipc.KindOf(new(ipc.Followed)), 2), ends: true},
+	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(ipc.Client)), 16), ends: true},
+	{name: "leave (Noted)", frame: word(ipc.KindOf(new(query.Noted)), 9), ends: true},
+	{name: "Breach of another worker", frame: word(ipc.KindOf(new(ipc.Breach)), 6), ends: true},
+	{name: "Who, as to the resolver", frame: word(ipc.KindOf(new(ipc.Who)), 15), ends: true},
+	{name: "Intent cut short", frame: word(ipc.KindOf(new(query.Intent)), 33), ends: true},
+	{name: "Intent with more behind it", frame: word(ipc.KindOf(new(query.Intent)), 35), ends: true},
+	{name: "Intent of more than the longest texts", frame: word(ipc.KindOf(new(query.Intent)), 1180), ends: true},
+	{name: "an oversized message", frame: word(ipc.KindOf(new(query.Intent)), 60_000), ends: true},
 	{name: "half of its channel closed", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/privsep/spawn"
 )
 
@@ -45,7 +46,7 @@ func sign(scheme uint16, message []byte) func() []byte {
 }
 
 func signWith(scheme uint16, message []byte) []byte {
-	raw := append([]byte{byte(ipc.KindSign)}, make([]byte, 8)...)
+	raw := append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 8)...)
 	raw = little.LittleEndian.AppendUint16(raw, scheme)
 	raw = little.LittleEndian.AppendUint16(raw, uint16(len(message)))
 	return append(raw, message...)
@@ -54,7 +55,7 @@ func signWith(scheme uint16, message []byte) []byte {
 // verifies is a question about a token's signature.
 func verifies(signed string, mac []byte) func() []byte {
 	return func() []byte {
-		raw := append([]byte{byte(ipc.KindVerify)}, make([]byte, 8)...)
+		raw := append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 8)...)
 		raw = little.LittleEndian.AppendUint16(raw, uint16(len(signed)))
 		return append(append(raw, signed...), mac...)
 	}
@@ -115,26 +116,26 @@ var sayings = []said{
 	// What is not in the book, or not for a worker to say.
 	{name: "a word that is not in the book", frame: word(99, 0), ends: true},
 	{name: "a kind that is 0", frame: word(0, 0), ends: true},
-	{name: "the parent's word, ServiceSetup", frame: word(ipc.KindServiceSetup, 8), ends: true},
-	{name: "the parent's word, Posture", frame: word(ipc.KindPosture, 2), ends: true},
-	{name: "keys of its own", frame: word(ipc.KindSecretKeys, 4), ends: true},
-	{name: "a second channel (Client)", frame: word(ipc.KindClient, 4), ends: true},
-	{name: "the parent's word, Ping", frame: word(ipc.KindPing, 8), ends: true},
-	{name: "the keeper's own word, Signed", frame: word(ipc.KindSigned, 10), ends: true},
-	{name: "the keeper's own word, Verified", frame: word(ipc.KindVerified, 9), ends: true},
-	{name: "the keeper's own word, Kept", frame: word(ipc.KindKept, 7), ends: true},
-	{name: "a breach of the book by another worker (Breach)", frame: word(ipc.KindBreach, 6), ends: true},
-	{name: "its own word to the parent, Done", frame: word(ipc.KindDone, 8), ends: true},
-	{name: "Ready, as to the parent", frame: word(ipc.KindReady, 2), ends: true},
-	{name: "Sign cut short", frame: word(ipc.KindSign, 11), ends: true},
-	{name: "Sign with more behind it", frame: word(ipc.KindSign, 13), ends: true},
+	{name: "the parent's word, ServiceSetup", frame: word(ipc.KindOf(new(ipc.ServiceSetup)), 8), ends: true},
+	{name: "the parent's word, Posture", frame: word(ipc.KindOf(new(ipc.Posture)), 2), ends: true},
+	{name: "keys of its own", frame: word(ipc.KindOf(new(ipc.SecretKeys)), 4), ends: true},
+	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(ipc.Client)), 4), ends: true},
+	{name: "the parent's word, Ping", frame: word(ipc.KindOf(new(ipc.Ping)), 8), ends: true},
+	{name: "the keeper's own word, Signed", frame: word(ipc.KindOf(new(query.Signed)), 10), ends: true},
+	{name: "the keeper's own word, Verified", frame: word(ipc.KindOf(new(query.Verified)), 9), ends: true},
+	{name: "the keeper's own word, Kept", frame: word(ipc.KindOf(new(ipc.Kept)), 7), ends: true},
+	{name: "a breach of the book by another worker (Breach)", frame: word(ipc.KindOf(new(ipc.Breach)), 6), ends: true},
+	{name: "its own word to the parent, Done", frame: word(ipc.KindOf(new(ipc.Done)), 8), ends: true},
+	{name: "Ready, as to the parent", frame: word(ipc.KindOf(new(ipc.Ready)), 2), ends: true},
+	{name: "Sign cut short", frame: word(ipc.KindOf(new(query.Sign)), 11), ends: true},
+	{name: "Sign with more behind it", frame: word(ipc.KindOf(new(query.Sign)), 13), ends: true},
 	{name: "Sign of a message longer than any handshake", frame: sign(ecdsaSHA256, make([]byte, 1025)), ends: true},
 	{name: "Sign of bytes that are not there", frame: func() []byte { return sign(ecdsaSHA256, transcript)()[:60] }, ends: true},
 	{name: "Sign with a descriptor", frame: sign(ecdsaSHA256, transcript), fds: 1, ends: true},
 	{name: "Sign with 100 descriptors", frame: sign(ecdsaSHA256, transcript), fds: 100, ends: true},
 	{name: "Verify with a signature of 31 bytes", frame: verifies(header13, noMAC[1:]), ends: true},
 	{name: "Verify of a text longer than any token", frame: verifies(strings.Repeat("x", 8<<10+1), noMAC), ends: true},
-	{name: "an oversized word", frame: word(ipc.KindVerify, 60_000), ends: true},
+	{name: "an oversized word", frame: word(ipc.KindOf(new(query.Verify)), 60_000), ends: true},
 	{name: "half of its channel closed", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }
@@ -234,17 +235,17 @@ func hear(fd int) string {
 			return unix.ErrnoName(err.(syscall.Errno))
 		case n == 0:
 			return "has no channel to it any more"
-		case raw[0] == byte(ipc.KindSigned) && n == 11:
+		case raw[0] == byte(ipc.KindOf(new(query.Signed))) && n == 11:
 			return "gets no signature"
-		case raw[0] == byte(ipc.KindSigned):
+		case raw[0] == byte(ipc.KindOf(new(query.Signed))):
 			return "gets a signature"
-		case raw[0] == byte(ipc.KindKnown):
+		case raw[0] == byte(ipc.KindOf(new(ipc.Known))):
 			if raw[9] == 0 {
 				return "is told: unknown"
 			}
 			return fmt.Sprintf("is told: %q", raw[12:12+int(raw[10])])
-		case raw[0] == byte(ipc.KindVerified):
-			return "is told: " + map[byte]string{byte(ipc.Genuine): "genuine", byte(ipc.Forged): "forged"}[raw[9]]
+		case raw[0] == byte(ipc.KindOf(new(query.Verified))):
+			return "is told: " + map[byte]string{byte(query.Genuine): "genuine", byte(query.Forged): "forged"}[raw[9]]
 		}
 		return fmt.Sprintf("HEARS %x", raw[:n])
 	}

@@ -17,7 +17,6 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/spawn"
-	"schedrestd/security"
 )
 
 // checkEnv has a parent check its confinement instead of serving.
@@ -81,7 +80,7 @@ func TestCheckAsRoot(t *testing.T) {
 	if strings.Contains(out, "Landlock                           on") && status != 0 {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
-	for name, s := range map[string]security.Switches{
+	for name, s := range map[string]ipc.Switches{
 		"audit_confinement":     {AuditConfinement: true},
 		"disable_unshare_sysv":  {DisableUnshareSysV: true},
 		"disable_unshare_files": {DisableUnshareFiles: true},
@@ -97,11 +96,11 @@ func TestCheckAsRoot(t *testing.T) {
 func TestCheckUnfit(t *testing.T) {
 	needRoot(t)
 	const row = "uid and gid of the worker's own    "
-	on, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Switches: security.Switches{DisableUserCheck: true}})
+	on, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Switches: ipc.Switches{DisableUserCheck: true}})
 	if status != 0 || !strings.Contains(on, row+"on") || strings.Contains(on, "disable_user_check") {
 		t.Errorf("switched off where it would have let the start through: exit status %d:\n%s", status, on)
 	}
-	off, status := inspect(t, nil, Config{Switches: security.Switches{DisableUserCheck: true}})
+	off, status := inspect(t, nil, Config{Switches: ipc.Switches{DisableUserCheck: true}})
 	for _, want := range []string{row + "off  disable_user_check: would serve as root (uid 0)\n", "all that root or SchedUser may", "own are off: would serve as root"} {
 		if status != 1 || !strings.Contains(off, want) {
 			t.Errorf("exit status %d, without %q:\n%s", status, want, off)
@@ -113,7 +112,7 @@ func TestCheckUnfit(t *testing.T) {
 func TestCheckSaysWhy(t *testing.T) {
 	needRoot(t)
 	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Argv: []string{spawn.WorkerName, "good"},
-		Setup: ipc.Setup{Limits: testLimits}, Switches: security.Switches{DisableUserCheck: true}})
+		Setup: ipc.Setup{Limits: testLimits}, Switches: ipc.Switches{DisableUserCheck: true}})
 	must(t, err)
 	ids := []syscall.SysProcIDMap{{Size: 1 << 16}}
 	for name, tt := range map[string]struct {
@@ -157,7 +156,7 @@ func TestCheckFinds(t *testing.T) {
 func TestCheckRequires(t *testing.T) {
 	needCage(t)
 	const ends = "part of the confinement can't be had by this start, and all of it is required (require_confinement): "
-	some := Config{Switches: security.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
+	some := Config{Switches: ipc.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
 	if os.Geteuid() == 0 {
 		some.Service = identityOf("nobody", "nogroup", "")
 	}
@@ -172,10 +171,10 @@ func TestCheckRequires(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return
 	}
-	if text, _ := launch(t, plain(t), Config{Switches: security.Switches{RequireConfinement: true}}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
+	if text, _ := launch(t, plain(t), Config{Switches: ipc.Switches{RequireConfinement: true}}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
 		t.Errorf("in a group that can't be dropped: %q", text)
 	}
-	all := Config{Service: identityOf("nobody", "nogroup", ""), Switches: security.Switches{RequireConfinement: true}}
+	all := Config{Service: identityOf("nobody", "nogroup", ""), Switches: ipc.Switches{RequireConfinement: true}}
 	out, status = inspect(t, nil, all)
 	if on := strings.Contains(out, "Landlock                           on"); on != (status == 0) {
 		t.Errorf("as root: exit status %d:\n%s", status, out)

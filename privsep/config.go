@@ -28,7 +28,7 @@ type Config struct {
 	Netns    string      // network namespace of TCP listeners, by name or path; "" is the starter's
 	Outlet   string      // … of connections to controllers and accounting daemons
 	Service  ipc.Service // who serves; the zero value keeps the starter's identity, which root may not
-	Switches security.Switches
+	Switches ipc.Switches
 	Setup    ipc.Setup // for the workers; see there what is filled in here
 	Log      *slog.Logger
 	Output   io.Writer `json:"-"` // where lines of processes go; nil: standard error

@@ -5,13 +5,12 @@ import (
 	"testing"
 
 	"schedrestd/ipc"
-	"schedrestd/security"
 )
 
 // TestRefusedPeers: who gets no worker of his own, by the reason that the log gives.
 func TestRefusedPeers(t *testing.T) {
 	s := service{schedUID: 7}
-	unchecked := Config{Switches: security.Switches{DisableUserCheck: true}}
+	unchecked := Config{Switches: ipc.Switches{DisableUserCheck: true}}
 	for _, tt := range []struct {
 		name string
 		peer ipc.Connection

@@ -23,7 +23,6 @@ import (
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
-	"schedrestd/security"
 )
 
 // becoming starts a gateway that serves each user as himself, and gives its socket.
@@ -251,7 +250,7 @@ func TestStrangers(t *testing.T) {
 	if n := len(children(t, g.cmd.Process.Pid)); n != 1+refusing {
 		t.Errorf("%d workers", n)
 	}
-	_, socket = becoming(t, Config{Service: identityOf("", "", "31050"), Switches: security.Switches{DisableUserCheck: true}})
+	_, socket = becoming(t, Config{Service: identityOf("", "", "31050"), Switches: ipc.Switches{DisableUserCheck: true}})
 	for _, uid := range []int{0, 31050} {
 		if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != http.StatusOK {
 			t.Errorf("uid %d without the check: %d %s", uid, status, body)
@@ -261,7 +260,7 @@ func TestStrangers(t *testing.T) {
 
 // TestSubordinate: a uid that is no user's gets no worker, however many of them one user has.
 func TestSubordinate(t *testing.T) {
-	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {ResolverArgv: accountsAlone.ResolverArgv, Switches: security.Switches{WorkerPerConnection: true}}} {
+	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {ResolverArgv: accountsAlone.ResolverArgv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
 		t.Run(name, func(t *testing.T) {
 			g, socket := becoming(t, c)
 			for range 2 { // the second time it is known
@@ -483,10 +482,10 @@ func TestWorkerForEachConnection(t *testing.T) {
 		}
 		await(t, "workers end with their connections", func() bool { return len(children(t, g.cmd.Process.Pid)) == refusing })
 	}
-	g := serve(t, plain(t), Config{Switches: security.Switches{WorkerPerConnection: true}})
+	g := serve(t, plain(t), Config{Switches: ipc.Switches{WorkerPerConnection: true}})
 	visit(g, func() (net.Conn, error) { return net.Dial("tcp", g.addr) })
 	t.Run("become_user", func(t *testing.T) {
-		g, socket := becoming(t, Config{Switches: security.Switches{WorkerPerConnection: true}})
+		g, socket := becoming(t, Config{Switches: ipc.Switches{WorkerPerConnection: true}})
 		visit(g, func() (net.Conn, error) { return thread.DialAs(31001, 31101, socket) })
 		c, _, body := askAs(t, socket, 31002, 31102, "/pid")
 		if got := status(t, pidOf(t, body), "Uid"); got != "31002 31002 31002 31002" {

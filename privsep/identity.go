@@ -17,6 +17,7 @@ type service struct {
 	security.Identity
 	root     bool     // started as root: identity and groups can be changed
 	schedUID uint32   // of SchedUser
+	schedGID uint32   // its primary group; 0: none is known
 	names    []string // each name of root and SchedUser
 	unfit    error    // why it would not be served as, but for disable_user_check
 }
@@ -69,6 +70,9 @@ func (s service) becoming(c Config) (service, error) {
 // protect notes by which number and which names root and SchedUser are known.
 func (s *service) protect(from ipc.Service) {
 	s.schedUID, s.names = from.SchedUID, from.Privileged
+	if len(from.SchedGroups) > 0 {
+		s.schedGID = from.SchedGroups[0]
+	}
 	if !slices.Contains(s.names, "root") {
 		s.names = append([]string{"root"}, s.names...)
 	}

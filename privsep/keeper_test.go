@@ -63,13 +63,13 @@ func playKeeper(part string) int {
 	c.Send(new(ipc.Ready))
 	switch part {
 	case "kept of nothing":
-		sendRaw(ipc.KindKept, 4, 0)
+		sendRaw(ipc.KindOf(new(ipc.Kept)), 4, 0)
 	case "pong of nothing":
-		sendRaw(ipc.KindPong, 8, 0)
+		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 	case "worker's kind":
-		sendRaw(ipc.KindDone, 8, 0)
+		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 0)
 	case "descriptor":
-		sendRaw(ipc.KindKept, 4, 1)
+		sendRaw(ipc.KindOf(new(ipc.Kept)), 4, 1)
 	}
 	for {
 		m, err := c.Receive()

@@ -23,6 +23,7 @@ import (
 	locked "schedrestd/privsep/thread"
 	"schedrestd/rate"
 	"schedrestd/security"
+	workerself "schedrestd/security/self"
 )
 
 // greed is a captured worker's way to take more than it should; it is told by its name how.
@@ -166,7 +167,7 @@ func TestThreadsOfAWorker(t *testing.T) {
 		bound := spawn.MostOfUser
 		if security.KernelSince(6, 14) {
 			c.Workers, c.Connections = 2, 124
-			bound = c.mostPIDs() + security.ReservedPIDs
+			bound = c.mostPIDs() + workerself.ReservedPIDs
 		}
 		machine, _ := os.ReadFile("/proc/sys/kernel/pid_max")
 		threadsOfAWorker(t, nil, c, bound)

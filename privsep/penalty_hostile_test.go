@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/privsep/spawn"
 )
 
@@ -21,13 +22,13 @@ func playIdle(part string, c *ipc.Channel) {
 	case "offence of nothing":
 		c.Send(&ipc.Offence{ID: 1, What: ipc.WrongCredential})
 	case "offence that is none":
-		sendRaw(ipc.KindOffence, 17, 0)
+		sendRaw(ipc.KindOf(new(ipc.Offence)), 17, 0)
 	case "offence cut off":
-		sendRaw(ipc.KindOffence, 16, 0)
+		sendRaw(ipc.KindOf(new(ipc.Offence)), 16, 0)
 	case "offence with a descriptor":
-		sendRaw(ipc.KindOffence, 17, 1)
+		sendRaw(ipc.KindOf(new(ipc.Offence)), 17, 1)
 	case "pause":
-		sendRaw(ipc.KindPause, 10, 0)
+		sendRaw(ipc.KindOf(new(ipc.Pause)), 10, 0)
 	}
 }
 
@@ -61,16 +62,16 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		}
 	case "intent of long words": // as long as the book lets through, of what JSON and terminals take for something else
 		word := func(n int) string { return strings.Repeat("\n\"\\\x1b\xff\u2028", n)[:n] }
-		long := &ipc.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), Forwarded: word(1 << 10), User: word(1 << 10), UID: 0, ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10)}
+		long := &query.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), Forwarded: word(1 << 10), User: word(1 << 10), UID: 0, ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10)}
 		c = auditor
 		c.Send(long.Cut())
 		for {
 			m, err := c.Receive()
-			if noted, ok := m.Message.(*ipc.Noted); err != nil || ok && noted.Leave == ipc.Granted {
+			if noted, ok := m.Message.(*query.Noted); err != nil || ok && noted.Leave == query.Granted {
 				break
 			}
 		}
-		end := &ipc.Outcome{ID: 1 << 63, Status: 65535, Code: word(1 << 10), Number: 1<<32 - 1, Result: word(1 << 10)}
+		end := &query.Outcome{ID: 1 << 63, Status: 65535, Code: word(1 << 10), Number: 1<<32 - 1, Result: word(1 << 10)}
 		c.Send(end.Cut())
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/privsep/spawn"
 	program "schedrestd/worker"
 )
@@ -143,50 +144,50 @@ func playHostile(part string) int {
 		}
 	}
 	if part == "early" {
-		sendRaw(ipc.KindDone, 8, 0)
+		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 0)
 	}
 	if err := c.Send(new(ipc.Ready)); err != nil {
 		return 9
 	}
 	switch part {
 	case "intent to the parent":
-		sendRaw(ipc.KindIntent, 34, 0)
+		sendRaw(ipc.KindOf(new(query.Intent)), 34, 0)
 	case "unknown kind":
 		sendRaw(99, 0, 0)
 	case "dial of nothing": // way 0, number 0x01: there is none
-		sendRaw(ipc.KindDial, 10, 0)
+		sendRaw(ipc.KindOf(new(ipc.Dial)), 10, 0)
 	case "parent's kind":
-		sendRaw(ipc.KindDrain, 0, 0)
+		sendRaw(ipc.KindOf(new(ipc.Drain)), 0, 0)
 	case "ready twice":
-		sendRaw(ipc.KindReady, 0, 0)
+		sendRaw(ipc.KindOf(new(ipc.Ready)), 0, 0)
 	case "done of nothing":
-		sendRaw(ipc.KindDone, 8, 0)
+		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 0)
 	case "verify":
-		sendRaw(ipc.KindVerify, 42, 0)
+		sendRaw(ipc.KindOf(new(query.Verify)), 42, 0)
 	case "verified":
-		sendRaw(ipc.KindVerified, 9, 0)
+		sendRaw(ipc.KindOf(new(query.Verified)), 9, 0)
 	case "public keys":
-		sendRaw(ipc.KindKeys, 6, 3)
+		sendRaw(ipc.KindOf(new(ipc.Keys)), 6, 3)
 	case "secret keys":
-		sendRaw(ipc.KindSecretKeys, 4, 4)
+		sendRaw(ipc.KindOf(new(ipc.SecretKeys)), 4, 4)
 	case "leftover":
-		sendRaw(ipc.KindDone, 9, 0)
+		sendRaw(ipc.KindOf(new(ipc.Done)), 9, 0)
 	case "oversized":
-		sendRaw(ipc.KindDone, 60_000, 0)
+		sendRaw(ipc.KindOf(new(ipc.Done)), 60_000, 0)
 	case "descriptor":
-		sendRaw(ipc.KindDone, 8, 1)
+		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 1)
 	case "descriptors":
-		sendRaw(ipc.KindDone, 8, 100)
+		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 100)
 	case "pong of nothing":
 		for range 1000 {
-			sendRaw(ipc.KindPong, 8, 0)
+			sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 		}
 	case "progress of nothing":
 		if err := c.Send(&ipc.Progress{ID: 1, Stage: ipc.Resting}); err != nil {
 			return 9
 		}
 	case "no stage":
-		sendRaw(ipc.KindProgress, 9, 0)
+		sendRaw(ipc.KindOf(new(ipc.Progress)), 9, 0)
 	case "stopped":
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	case "orphan": // leaves a process behind that holds the channel and the pipe

@@ -45,13 +45,13 @@ func playResolver(part string) int {
 	c.Send(new(ipc.Ready))
 	switch part {
 	case "pong of nothing":
-		sendRaw(ipc.KindPong, 8, 0)
+		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 	case "worker's kind":
-		sendRaw(ipc.KindDone, 8, 0)
+		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 0)
 	case "keeper's kind":
-		sendRaw(ipc.KindKept, 7, 0)
+		sendRaw(ipc.KindOf(new(ipc.Kept)), 7, 0)
 	case "descriptor":
-		sendRaw(ipc.KindPong, 8, 1)
+		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 1)
 	case "reports everyone":
 		for range mostAccused + 1 {
 			c.Send(&ipc.Breach{Number: 1 << 20, Reason: "x"})

@@ -64,7 +64,7 @@ func TestNoProgramOfOurs(t *testing.T) {
 // TestSacrificesInAudit: nobody has to die, and that is said.
 func TestSacrificesInAudit(t *testing.T) {
 	needCage(t)
-	g := serve(t, plain(t), Config{Switches: security.Switches{AuditConfinement: true}})
+	g := serve(t, plain(t), Config{Switches: ipc.Switches{AuditConfinement: true}})
 	g.await("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven", nil)
 	g.mustGet("/pid")
 }

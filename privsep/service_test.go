@@ -3,7 +3,7 @@ package privsep
 import (
 	"slices"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/endpoint"
 	"schedrestd/ipc"
 )
@@ -16,24 +16,24 @@ func identityOf(user, group, sched string) (s ipc.Service) {
 		}
 	}
 	if user != "" {
-		u, _, err := become.ParseUser(user)
+		u, _, err := nss.ParseUser(user)
 		must(err)
 		s.HasUser, s.HasGroup, s.Name, s.UID, s.GID, s.Given = true, true, u.String(), u.UID, u.GID, "-u "+user
 	}
 	if group != "" {
-		g, err := become.ParseGroup(group)
+		g, err := nss.ParseGroup(group)
 		must(err)
 		s.HasGroup, s.GID, s.Given = true, g.GID, s.Given+" -g "+group
 	}
 	if sched != "" {
-		u, _, err := become.ParseUser(sched)
+		u, _, err := nss.ParseUser(sched)
 		must(err)
 		s.SchedUser, s.SchedUID = sched, u.UID
-		s.SchedGroups, err = become.Groups(u)
+		s.SchedGroups, err = nss.Groups(u)
 		must(err)
 	}
 	for _, uid := range []uint32{0, s.SchedUID} {
-		names, err := become.NamesOf(uid)
+		names, err := nss.NamesOf(uid)
 		must(err)
 		s.Privileged = append(s.Privileged, names...)
 	}
@@ -51,12 +51,8 @@ func listens(texts ...string) (list []ipc.Listen) {
 		}
 		l := ipc.Listen{Text: text, Network: e.Network, TLS: e.TLS, Path: e.Path}
 		if e.Network == ipc.TCP {
-			found, err := e.Addresses()
-			if err != nil {
+			if l.Addresses, err = e.Addresses(); err != nil {
 				panic(err)
-			}
-			for _, a := range found {
-				l.Addresses = append(l.Addresses, ipc.Bound{IP: a.Addr().AsSlice(), Zone: a.Addr().Zone(), Port: a.Port()})
 			}
 		}
 		list = append(list, l)

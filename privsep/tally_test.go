@@ -10,7 +10,6 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
-	"schedrestd/security"
 )
 
 // TestLostWorkersAreLimited: users whose workers can't be started, as at their limit of processes, or who
@@ -27,7 +26,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 	}
 	defer s.Stop()
 	const users = 300
-	for name, switches := range map[string]security.Switches{
+	for name, switches := range map[string]ipc.Switches{
 		"worker_per_connection": {WorkerPerConnection: true},
 		"become_user":           {BecomeUser: true},
 	} {

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/ipc"
 )
 
@@ -241,7 +241,7 @@ func TestTokenKeyForgotten(t *testing.T) {
 // SchedUser as before.
 func TestUnfollowedTokenKey(t *testing.T) {
 	needRoot(t)
-	sched, err := become.LookupUID(1) // an account of the system, that has a group
+	sched, err := nss.LookupUID(1) // an account of the system, that has a group
 	if err != nil {
 		t.Skip(err)
 	}
@@ -249,7 +249,10 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	must(t, os.Chmod(v.Key, 0o400))
 	must(t, os.Chmod(v.JWKS, 0o640))
 	must(t, os.Chmod(filepath.Dir(v.Key), 0o700))
-	g := serve(t, nil, v.config(Config{Service: identityOf("65534", "65534", "")}))
+	c := v.config(Config{Service: identityOf("65534", "65534", "")})
+	c.Service.SchedGroups, err = nss.Groups(sched)
+	must(t, err)
+	g := serve(t, nil, c)
 	hints := map[string]string{}
 	for what, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
 		r := g.await("there is no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens for this gateway: such tokens are vouched for by the daemons", nil)

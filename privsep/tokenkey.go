@@ -73,14 +73,13 @@ func (s service) shareTokenKey(path string) string {
 // tokenKeyOwner is whose the key is to be, as chown has it, and of which mode, for SchedUser to read it, and, if both, root without
 // capabilities.
 func (s service) tokenKeyOwner() (owner, mode string, both bool) {
-	sched, err := become.LookupUID(s.schedUID)
 	switch {
 	case s.schedUID == 0:
 		return "root", "0600", true
-	case err != nil || sched.GID == s.GID:
+	case s.schedGID == 0 || s.schedGID == s.GID:
 		return fmt.Sprint(s.schedUID), "0600", false
 	}
-	return fmt.Sprintf("root:%d", sched.GID), "0440", true
+	return fmt.Sprintf("root:%d", s.schedGID), "0440", true
 }
 
 // unlockPublic is the command after which everybody can read a key set or certificates.

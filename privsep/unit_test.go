@@ -165,7 +165,7 @@ func TestUnixSocketOptions(t *testing.T) {
 		"local alone": {Config{Setup: ipc.Setup{Local: true}}, 0o600, 7, 8},
 		"tokens":      {Config{Setup: ipc.Setup{Local: true, JWT: true}}, 0o666, 7, 8},
 		"as set":      {Config{Setup: ipc.Setup{JWT: true}, SocketMode: 0o660, SocketGroup: &group}, 0o660, 7, 44},
-		"become_user": {Config{Setup: ipc.Setup{Local: true}, Switches: security.Switches{BecomeUser: true}}, 0o666, 0, 0},
+		"become_user": {Config{Setup: ipc.Setup{Local: true}, Switches: ipc.Switches{BecomeUser: true}}, 0o666, 0, 0},
 	} {
 		o := tt.config.listenOptions(service{Identity: security.Identity{UID: 7, GID: 8}}).Unix
 		if o.Mode != tt.mode || o.Owner.UID != tt.uid || o.Owner.GID != tt.gid {

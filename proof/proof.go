@@ -26,6 +26,7 @@ import (
 	"schedrestd/security"
 	"schedrestd/security/root"
 	"schedrestd/security/seal"
+	"schedrestd/security/self"
 )
 
 // Closer closes the sandbox of this process as a worker does before it serves.
@@ -95,7 +96,7 @@ func prove(prefix []string, how, what, limit string, facts []string) error {
 	if p.limit, err = time.ParseDuration(limit); err != nil {
 		return err
 	}
-	if err := root.Settle(); err != nil {
+	if err := self.Settle(); err != nil {
 		return err
 	}
 	os.Unsetenv(root.Variable)
@@ -228,7 +229,7 @@ func act(how, name string, close Closer) error {
 	if err != nil {
 		return fmt.Errorf("how to close the sandbox: %w", err)
 	}
-	if err := security.Confine(actFiles, false); err != nil {
+	if err := self.Confine(actFiles, false); err != nil {
 		return err
 	}
 	sealed, err := close(ipc.Seal(s))

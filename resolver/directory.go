@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/rate"
@@ -49,19 +49,19 @@ const (
 func newDirectory() *directory {
 	return &directory{now: time.Now, forWorkers: make(chan struct{}, maxLookups), forParent: make(chan struct{}, maxLookups), known: map[question]answer{},
 		user: func(uid uint32) (string, error) {
-			u, err := become.LookupUID(uid)
+			u, err := nss.LookupUID(uid)
 			return u.Name, err
 		},
 		group: func(gid uint32) (string, error) {
-			g, err := become.LookupGID(gid)
+			g, err := nss.LookupGID(gid)
 			return g.Name, err
 		},
 		userID: func(name string) (uint32, error) {
-			u, err := become.LookupUser(name)
+			u, err := nss.LookupUser(name)
 			return u.UID, err
 		},
 		groupID: func(name string) (uint32, error) {
-			g, err := become.LookupGroup(name)
+			g, err := nss.LookupGroup(name)
 			return g.GID, err
 		}}
 }

@@ -20,11 +20,12 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/security"
 	"schedrestd/security/seal"
+	"schedrestd/security/self"
 	"schedrestd/service"
 )
 
 // Rename gives the process its name. Call it from an init function.
-func Rename() { security.Rename("schedrestd-reso") }
+func Rename() { self.Rename("schedrestd-reso") }
 
 // Main is the whole life of the resolver and returns its exit status.
 func Main() int {

@@ -3,7 +3,7 @@
 // the close of a TCP socket that lingers for as long as its owner likes, past every deadline, with the thread.
 //
 // Refuse has the kernel turn such messages away at their sender, since Linux 6.16. What was sent before that was said, or comes
-// on an older kernel, is dropped in Do, which wakes a thread that sleeps there: Conn reads and closes so, Close and Release close.
+// on an older kernel, is dropped in Do, which wakes a thread that sleeps there: package unixconn reads and closes so, Close and Release close.
 package rights
 
 import (

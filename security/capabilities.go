@@ -43,31 +43,22 @@ func (c Capabilities) Has(n int) bool { return c&(1<<n) != 0 }
 // String is the set as /proc shows it: 16 hexadecimal digits.
 func (c Capabilities) String() string { return fmt.Sprintf("%016x", uint64(c)) }
 
-type capHeader struct {
-	version uint32
-	pid     int32
-}
-
-type capData struct {
-	effective, permitted, inheritable uint32
-}
-
 // data has the capabilities held permitted and effective, and pass inheritable.
-func data(held, pass Capabilities) *[2]capData {
-	return &[2]capData{
-		{uint32(held), uint32(held), uint32(pass)},
-		{uint32(held >> 32), uint32(held >> 32), uint32(pass >> 32)},
+func data(held, pass Capabilities) *[2]unix.CapUserData {
+	return &[2]unix.CapUserData{
+		{Effective: uint32(held), Permitted: uint32(held), Inheritable: uint32(pass)},
+		{Effective: uint32(held >> 32), Permitted: uint32(held >> 32), Inheritable: uint32(pass >> 32)},
 	}
 }
 
 // Held is the effective capabilities of the calling thread.
 func Held() (Capabilities, error) {
-	h := capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}
-	var d [2]capData
-	if _, _, e := unix.RawSyscall(unix.SYS_CAPGET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(&d)), 0); e != 0 {
-		return 0, fmt.Errorf("read the capabilities: %w", e)
+	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var d [2]unix.CapUserData
+	if err := unix.Capget(&h, &d[0]); err != nil {
+		return 0, fmt.Errorf("read the capabilities: %w", err)
 	}
-	return Capabilities(d[0].effective) | Capabilities(d[1].effective)<<32, nil
+	return Capabilities(d[0].Effective) | Capabilities(d[1].Effective)<<32, nil
 }
 
 // PassCapabilities has the calling thread pass exactly these capabilities to the programs
@@ -77,9 +68,9 @@ func PassCapabilities(pass Capabilities) error {
 	if err != nil {
 		return err
 	}
-	h := capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}
-	if _, _, e := unix.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(data(held, pass))), 0); e != 0 {
-		return fmt.Errorf("pass the capabilities %s: %w", pass, e)
+	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	if err := unix.Capset(&h, &data(held, pass)[0]); err != nil {
+		return fmt.Errorf("pass the capabilities %s: %w", pass, err)
 	}
 	return nil
 }
@@ -98,7 +89,7 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	}
 	keep &= held
 	pass &= keep
-	h := capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}
+	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	set := func(held Capabilities) syscall.Errno {
 		_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(data(held, pass))), 0)
 		return e
@@ -157,7 +148,7 @@ func forbidGains(held Capabilities) (bool, error) {
 
 // checkThreads reads every thread's status back.
 func checkThreads(want map[string]string) error {
-	threads, err := threadStatus("/proc/self/task")
+	threads, err := ThreadStatus("/proc/self/task")
 	if err != nil {
 		return err
 	}
@@ -180,13 +171,15 @@ func DropBounding() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !held.Has(unix.CAP_SETPCAP) {
-		return boundingEmpty()
-	}
-	for n := 0; n < 64; n++ {
-		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(n), 0, 0, 0)
-		if errors.Is(err, unix.EINVAL) {
-			break // past the kernel's last one
+	for n := uintptr(0); n < 64; n++ {
+		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, n, 0, 0, 0)
+		switch {
+		case errors.Is(err, unix.EINVAL):
+			return true, nil // past the kernel's last one
+		case err == nil && has != 0 && !held.Has(unix.CAP_SETPCAP):
+			return false, nil
+		case err == nil && has != 0:
+			err = unix.Prctl(unix.PR_CAPBSET_DROP, n, 0, 0, 0)
 		}
 		if err != nil {
 			return false, fmt.Errorf("drop capability %d from the bounding set: %w", n, err)
@@ -195,22 +188,8 @@ func DropBounding() (bool, error) {
 	return true, nil
 }
 
-// boundingEmpty tells whether the calling thread's bounding set has no capability.
-func boundingEmpty() (bool, error) {
-	for n := uintptr(0); n < 64; n++ {
-		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, n, 0, 0, 0)
-		if errors.Is(err, unix.EINVAL) {
-			break // past the kernel's last one
-		}
-		if err != nil || has != 0 {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// threadStatus reads the status file of each thread below dir, by thread id.
-func threadStatus(dir string) (map[string]map[string]string, error) {
+// ThreadStatus reads the status file of each thread below dir, by thread id.
+func ThreadStatus(dir string) (map[string]map[string]string, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("list threads: %w", err)

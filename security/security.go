@@ -3,8 +3,7 @@
 // is the worker really in the cage it was put in.
 //
 // It looks up no name and starts no process; what it knows of the machine it reads off /proc. Expect says how a process
-// that the parent starts has to find itself; the process takes from itself what Confine and LimitTasks take, and
-// serves only if Prove finds that it is so.
+// that the parent starts has to find itself; the process confines itself and serves only if it finds that it is so (package self).
 //
 // The last step of the cage, which only who lives in it can link, is package seal: no files, and a list of the
 // system calls that are left. Namespaces and the root are the parent's to enter (package privsep).

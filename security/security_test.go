@@ -2,7 +2,6 @@ package security
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,10 +25,6 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		os.Exit(m.Run())
-	case "confine":
-		err := errors.Join(LimitTasks(4096), Confine(512, false))
-		p, err2 := Measure()
-		report(map[string]any{"posture": p, "errors": fmt.Sprint(err, err2)})
 	case "keep", "keep and pass":
 		var pass Capabilities
 		if role == "keep and pass" {
@@ -98,54 +93,6 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// TestContradictions: all of the confinement is not required of who switches a part of it off.
-func TestContradictions(t *testing.T) {
-	for _, part := range []string{"audit_confinement", "disable_unshare_files", "disable_unshare_sysv", "disable_user_check"} {
-		for _, text := range []string{part + ",require_confinement", "require_confinement,become_user," + part} {
-			got, err := ParseSwitches(text)
-			if err == nil || !strings.Contains(err.Error(), "require_confinement and "+part+" contradict") || errs.HintOf(err) == "" || got != (Switches{}) {
-				t.Errorf("%q: %+v, %v, hint %q", text, got, err, errs.HintOf(err))
-			}
-		}
-		if _, err := ParseSwitches(part + ",worker_per_connection"); err != nil {
-			t.Errorf("%s alone: %v", part, err)
-		}
-	}
-	if _, err := ParseSwitches("require_confinement,become_user,worker_per_connection,require_user_name"); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestParseSwitches(t *testing.T) {
-	tests := []struct {
-		in   string
-		want Switches
-		bad  string
-	}{
-		{in: "", want: Switches{}},
-		{in: " , ", want: Switches{}},
-		{in: "disable_user_check", want: Switches{DisableUserCheck: true}},
-		{in: "disable_unshare_files, disable_unshare_sysv,require_user_name",
-			want: Switches{DisableUnshareFiles: true, DisableUnshareSysV: true, RequireUserName: true}},
-		{in: "strict_bodies", want: Switches{StrictBodies: true}},
-		{in: "disable_user_chek", bad: "disable_user_chek"},
-		{in: "require_user_name,become_everyone", bad: "become_everyone"},
-		{in: "DISABLE_USER_CHECK", bad: "DISABLE_USER_CHECK"},
-	}
-	for _, tt := range tests {
-		got, err := ParseSwitches(tt.in)
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", tt.in, diff)
-		}
-		if (err != nil) != (tt.bad != "") || err != nil && !strings.Contains(err.Error(), tt.bad) {
-			t.Errorf("%q: %v", tt.in, err)
-		}
-		if err != nil && !strings.Contains(errs.HintOf(err), "disable_user_check") {
-			t.Errorf("%q: the hint %q does not say what is allowed", tt.in, errs.HintOf(err))
-		}
-	}
-}
-
 func TestCheckIdentity(t *testing.T) {
 	root := Account{"root", 0, []uint32{0, 10}}
 	sched := Account{"SchedUser sched", 990, []uint32{990, 44}}
@@ -183,63 +130,6 @@ func chown(t *testing.T, path string, uid, gid int) {
 	t.Helper()
 	if err := os.Chown(path, uid, gid); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestCompare(t *testing.T) {
-	want := Posture{"uid": "9 9 9 9", "dumpable": "0", "ns_net": "net:[1]", "ns_ipc": Not("ipc:[1]"), "ns_user": Not("user:[1]")}
-	got := Posture{"uid": "9 9 9 9", "dumpable": "1", "extra": "x", "ns_ipc": "ipc:[1]", "ns_user": "user:[2]"}
-	list := []string{
-		`dumpable is "1", expected "0"`,
-		`extra is "x" and nothing was expected`,
-		`ns_ipc is "ipc:[1]", expected "other than ipc:[1]"`,
-		`ns_net could not be measured, expected "net:[1]"`,
-	}
-	if diff := cmp.Diff(list, compare(want, got)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	delete(want, "ns_ipc")
-	delete(want, "ns_user")
-	if got := compare(want, want); got != nil {
-		t.Errorf("nothing differs, got %q", got)
-	}
-}
-
-// TestConfineShows: a process that confines itself must measure what Expect says, but
-// for what only its birth can give.
-func TestConfineShows(t *testing.T) {
-	attr := &syscall.SysProcAttr{Setsid: true}
-	who := Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
-	if os.Geteuid() == 0 {
-		who.UID, who.GID = 4321, 4322
-		attr.Credential = &syscall.Credential{Uid: 4321, Gid: 4322, Groups: []uint32{7, 3}}
-		who.Groups = []uint32{7, 3}
-	} else if groups, _ := os.Getgroups(); len(groups) > 0 {
-		for _, g := range groups {
-			who.Groups = append(who.Groups, uint32(g))
-		}
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	inherited, err := Inherited(unix.Gettid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Expect(Cage{Identity: who, Inherited: inherited, Files: 512, Tasks: 4096})
-	want["descriptors"] = "0 1 2"
-	got := child(t, "confine", attr)
-	if got["errors"] != "<nil> <nil>" {
-		if strings.Contains(fmt.Sprint(got["errors"]), "not supported") {
-			t.Skip("this test binary was built with cgo: no_new_privs can't reach all threads")
-		}
-		t.Fatal(got["errors"])
-	}
-	measured := Posture{}
-	for name, value := range got["posture"].(map[string]any) {
-		measured[name] = value.(string)
-	}
-	if diff := cmp.Diff(want, measured); diff != "" {
-		t.Errorf("(-expected +measured):\n%s", diff)
 	}
 }
 

@@ -19,8 +19,9 @@ import (
 	"syscall"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/security"
-	"schedrestd/security/root"
+	"schedrestd/security/self"
 )
 
 // Service is the work of one service.
@@ -76,21 +77,21 @@ func Main(role ipc.Role, confine func(ipc.Seal) (security.Sealed, error), build 
 
 // begin goes from the first message to Ready.
 func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.Seal) (security.Sealed, error)) error {
-	if err := root.Settle(); err != nil {
+	if err := self.Settle(); err != nil {
 		return err
 	}
-	setup, expect, err := ipc.HearBirth[*ipc.ServiceSetup](parent)
+	setup, expect, err := query.HearBirth[*ipc.ServiceSetup](parent)
 	if err != nil {
 		return err
 	}
 	slog.SetDefault(newLog(os.Stderr, slog.Level(setup.LogLevel)))
-	if err := security.LimitTasks(uint64(setup.Tasks)); err != nil {
+	if err := self.LimitTasks(uint64(setup.Tasks)); err != nil {
 		return err
 	}
-	if err := security.Confine(uint64(setup.Files), role == ipc.Auditor); err != nil {
+	if err := self.Confine(uint64(setup.Files), role == ipc.Auditor); err != nil {
 		return err
 	}
-	if err := security.Prove(expect.Map()); err != nil {
+	if err := self.Prove(expect); err != nil {
 		return err
 	}
 	sealed, err := confine(setup.Seal)

@@ -2,6 +2,7 @@ package sockdiag
 
 import (
 	"encoding/binary"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,21 +28,19 @@ func ask(protocol int, kind uint16, body []byte) ([]byte, error) {
 		return nil, err
 	}
 	// Any process may send to a netlink socket; the kernel alone has port number 0.
-	if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 || n < unix.SizeofNlMsghdr {
+	sender, ok := from.(*unix.SockaddrNetlink)
+	messages, err := syscall.ParseNetlinkMessage(reply[:n])
+	if !ok || sender.Pid != 0 || err != nil || len(messages) == 0 {
 		return nil, unix.EBADMSG
 	}
-	length := binary.NativeEndian.Uint32(reply)
-	if length < unix.SizeofNlMsghdr || int64(length) > int64(n) {
+	m := messages[0]
+	if m.Header.Type != unix.NLMSG_ERROR {
+		return m.Data, nil
+	}
+	if len(m.Data) < 4 {
 		return nil, unix.EBADMSG
 	}
-	reply = reply[:length]
-	if binary.NativeEndian.Uint16(reply[4:]) != unix.NLMSG_ERROR {
-		return reply[unix.SizeofNlMsghdr:], nil
-	}
-	if len(reply) < unix.SizeofNlMsghdr+4 {
-		return nil, unix.EBADMSG
-	}
-	number := int32(binary.NativeEndian.Uint32(reply[unix.SizeofNlMsghdr:]))
+	number := int32(binary.NativeEndian.Uint32(m.Data))
 	if number == 0 {
 		return nil, unix.EBADMSG
 	}

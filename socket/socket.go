@@ -2,7 +2,7 @@
 // one there in our place, a second daemon does not take the first one's away,
 // and what is left after a crash is cleaned up.
 //
-// Open is for the privileged parent, which accepts by itself; Listen for everybody else.
+// Package listener is for programs that accept by package net.
 //
 // Abstract sockets are refused: they have no owner and no mode, and whoever comes
 // first has the name.
@@ -67,7 +67,7 @@ func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("name it from / on")
 	}
-	dir, real, name, err := parent(path, o)
+	dir, real, name, err := Directory(path, o)
 	if errs.KindOf(err) == errs.NotFound {
 		return nil, errs.New(errs.NotFound, "%v", err).WithHint("%s", makeDirectory(filepath.Dir(path), o))
 	}
@@ -80,6 +80,13 @@ func Open(path string, o Options) (*Socket, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// Directory opens the directory of path, which must be one that Open accepts: dir is
+// open with O_PATH, and real is path without links.
+func Directory(path string, o Options) (dir *os.File, real, name string, err error) {
+	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: o.Private, Holders: []uint32{o.Holder}}
+	return guard.Parent(path, guard.Rule{What: "socket", Trust: &trust})
 }
 
 // makeDirectory returns the command that makes dir, as its sockets need it. Root has

@@ -1,4 +1,4 @@
-package socket
+package socket_test
 
 import (
 	"errors"
@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/socket"
+	"schedrestd/socket/listener"
 )
 
 // room is a directory of this test's own, good for a socket whatever the umask is.
@@ -61,20 +63,20 @@ func listing(t *testing.T, dir string) string {
 // Who may connect is settled before anybody can, and nothing is left behind, whoever made
 // what was there before.
 func TestModes(t *testing.T) {
-	strangers := &Owner{UID: 31234, GID: 31235}
+	strangers := &socket.Owner{UID: 31234, GID: 31235}
 	for _, tt := range []struct {
 		mode  fs.FileMode
-		owner *Owner
+		owner *socket.Owner
 	}{{0o600, nil}, {0o660, nil}, {0o666, nil}, {0o600, strangers}, {0o666, strangers}} {
 		t.Run(fmt.Sprint(tt.mode, tt.owner), func(t *testing.T) {
-			path, want := room(t)+"/s", Owner{uint32(os.Geteuid()), uint32(os.Getegid())}
+			path, want := room(t)+"/s", socket.Owner{uint32(os.Geteuid()), uint32(os.Getegid())}
 			stale(t, path)
 			if tt.owner != nil {
 				needRoot(t)
 				want = *tt.owner
 				must(t, os.Chown(path, int(want.UID), int(want.GID)))
 			}
-			s, err := Open(path, Options{Mode: tt.mode, Owner: tt.owner})
+			s, err := socket.Open(path, socket.Options{Mode: tt.mode, Owner: tt.owner})
 			must(t, err)
 			var st unix.Stat_t
 			must(t, unix.Lstat(path, &st))
@@ -96,7 +98,7 @@ func TestModes(t *testing.T) {
 
 func TestListen(t *testing.T) {
 	path := room(t) + "/s"
-	l, err := Listen(path, Options{Mode: 0o600})
+	l, err := listener.Listen(path, socket.Options{Mode: 0o600})
 	must(t, err)
 	if l.Addr().String() != path {
 		t.Errorf("address %s", l.Addr())
@@ -138,7 +140,7 @@ func TestRefusals(t *testing.T) {
 		{name: "relative", path: "x", want: errs.Invalid, text: "not an absolute path"},
 		{name: "NUL in it", path: "/tmp/x\x00", want: errs.Invalid, text: "not an absolute path"},
 		{name: "a directory", path: "/tmp/", want: errs.Invalid, text: "not the name of a file"},
-		{name: "too long", path: "/tmp/" + strings.Repeat("x", MaxPath-4), want: errs.Invalid, text: "longer than 107"},
+		{name: "too long", path: "/tmp/" + strings.Repeat("x", socket.MaxPath-4), want: errs.Invalid, text: "longer than 107"},
 		{name: "no directory", path: "/nonexistent/dir/x", want: errs.NotFound, text: "/nonexistent: no such file or directory"},
 		{name: "everybody may write the directory", want: errs.Invalid, text: "written by everybody",
 			make: func(t *testing.T, d, _ string) { must(t, os.Chmod(d, 0o777)) }},
@@ -173,7 +175,7 @@ func TestRefusals(t *testing.T) {
 			}},
 		{name: "one of us serves it", want: errs.Conflict, text: "holds its lock",
 			make: func(t *testing.T, _, path string) {
-				ln, err := Listen(path, Options{Mode: 0o600})
+				ln, err := listener.Listen(path, socket.Options{Mode: 0o600})
 				must(t, err)
 				t.Cleanup(func() { ln.Close() })
 			}},
@@ -199,7 +201,7 @@ func TestRefusals(t *testing.T) {
 				tt.make(t, dir, path)
 			}
 			before := listing(t, dir)
-			s, err := Open(path, Options{Mode: 0o600})
+			s, err := socket.Open(path, socket.Options{Mode: 0o600})
 			if err == nil {
 				s.Remove()
 				s.File.Close()
@@ -225,7 +227,7 @@ func TestPrivateGroup(t *testing.T) {
 	must(t, os.Chown(dir, 0, 31235))
 	must(t, os.Chmod(dir, 0o775))
 	var asked bool
-	s, err := Open(dir+"/s", Options{Mode: 0o600, Private: func(owner, group uint32) bool {
+	s, err := socket.Open(dir+"/s", socket.Options{Mode: 0o600, Private: func(owner, group uint32) bool {
 		asked = owner == 0 && group == 31235
 		return asked
 	}})
@@ -258,7 +260,7 @@ func TestHolder(t *testing.T) {
 			must(t, os.Chmod(dir, 0o755))
 			must(t, os.Chown(above, tt.above, -1))
 			must(t, os.Chown(dir, tt.dir, -1))
-			s, err := Open(dir+"/s", Options{Mode: 0o600, Holder: schedUser})
+			s, err := socket.Open(dir+"/s", socket.Options{Mode: 0o600, Holder: schedUser})
 			if tt.text != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.text) {
 					t.Errorf("got %v, want %q", err, tt.text)
@@ -272,7 +274,7 @@ func TestHolder(t *testing.T) {
 	}
 	// The hint makes a directory that both take.
 	path := room(t) + "/run/s"
-	_, err := Open(path, Options{Mode: 0o600, Holder: schedUser})
+	_, err := socket.Open(path, socket.Options{Mode: 0o600, Holder: schedUser})
 	if want := "install -d -o 31234 " + filepath.Dir(path); errs.HintOf(err) != want {
 		t.Errorf("hint %q, want %q", errs.HintOf(err), want)
 	}
@@ -283,7 +285,7 @@ func TestDirectoryBehindALink(t *testing.T) {
 	dir := room(t)
 	must(t, os.Mkdir(dir+"/real", 0o755))
 	must(t, os.Symlink("real", dir+"/l"))
-	l, err := Listen(dir+"/l/s", Options{Mode: 0o600})
+	l, err := listener.Listen(dir+"/l/s", socket.Options{Mode: 0o600})
 	must(t, err)
 	defer l.Close()
 	if got := l.Addr().String(); got != dir+"/real/s" {
@@ -294,7 +296,7 @@ func TestDirectoryBehindALink(t *testing.T) {
 // Somebody moved our socket away and put his own file there: it is his to remove.
 func TestRemoveLeavesAnothersFile(t *testing.T) {
 	path := room(t) + "/s"
-	l, err := Listen(path, Options{Mode: 0o600})
+	l, err := listener.Listen(path, socket.Options{Mode: 0o600})
 	must(t, err)
 	must(t, os.Rename(path, path+".old"))
 	write(t, path)
@@ -313,7 +315,7 @@ func TestOneAtATime(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			for range 50 {
-				s, err := Open(path, Options{Mode: 0o600})
+				s, err := socket.Open(path, socket.Options{Mode: 0o600})
 				if errs.KindOf(err) == errs.Conflict {
 					continue
 				}
@@ -337,7 +339,7 @@ func TestOneAtATime(t *testing.T) {
 func TestKeepsTheUmask(t *testing.T) {
 	before := syscall.Umask(0o027)
 	defer syscall.Umask(before)
-	l, err := Listen(room(t)+"/s", Options{Mode: 0o666})
+	l, err := listener.Listen(room(t)+"/s", socket.Options{Mode: 0o666})
 	must(t, err)
 	l.Close()
 	if got := syscall.Umask(0o027); got != 0o027 {

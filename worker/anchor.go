@@ -16,6 +16,7 @@ import (
 	"schedrestd/security"
 	"schedrestd/security/root"
 	"schedrestd/security/seal"
+	"schedrestd/security/self"
 )
 
 // AnchorArg is how the cage is to be closed and how many processes there may be in the namespace, when the program is started as an anchor.
@@ -55,10 +56,10 @@ func hold(how string) error {
 	if err != nil {
 		return fmt.Errorf("how to close the cage: %w", err)
 	}
-	if err := errors.Join(root.Settle(), root.MountProc()); err != nil {
+	if err := errors.Join(self.Settle(), root.MountProc()); err != nil {
 		return err
 	}
-	_ = security.LimitPIDs(most) // where the kernel has that; each process has its own limit, too
+	_ = self.LimitPIDs(most) // where the kernel has that; each process has its own limit, too
 	if err := becomeNobody(); err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func hold(how string) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("end with the parent: %w", err)
 	}
-	if err := security.Confine(anchorFiles, false); err != nil {
+	if err := self.Confine(anchorFiles, false); err != nil {
 		return err
 	}
 	_, err = seal.Close(seal.Options{Keeper: true, Audit: ipc.Seal(s)&ipc.SealAudit != 0}, ipc.Seal(s)&ipc.SealRequire != 0)

@@ -7,6 +7,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/handlers"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // changes asks the auditor for leave before each change, and tells it what became of it. It is handlers.Audit.
@@ -56,10 +57,10 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 		if err != nil {
 			return nil, errs.Wrap(err, errs.Unavailable, "%s", errUnrecorded.Message)
 		}
-		switch answer.(*ipc.Noted).Leave {
-		case ipc.Granted:
+		switch answer.(*query.Noted).Leave {
+		case query.Granted:
 			return func(r handlers.Result) { report(asked, number, r) }, nil
-		case ipc.Withheld:
+		case query.Withheld:
 			return nil, errUnrecorded
 		}
 		select {
@@ -73,8 +74,8 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 }
 
 // intent is the message about a change.
-func intent(number, connection uint64, change handlers.Change) *ipc.Intent {
-	m := &ipc.Intent{ID: number, Connection: connection, Request: change.Request, Forwarded: change.Forwarded, User: change.User, UID: ipc.NoID, ActAs: change.ActAs,
+func intent(number, connection uint64, change handlers.Change) *query.Intent {
+	m := &query.Intent{ID: number, Connection: connection, Request: change.Request, Forwarded: change.Forwarded, User: change.User, UID: ipc.NoID, ActAs: change.ActAs,
 		Method: change.Method, Route: change.Route, Object: change.Object}
 	if change.Local {
 		m.UID = change.UID
@@ -84,14 +85,14 @@ func intent(number, connection uint64, change handlers.Change) *ipc.Intent {
 
 // report says what became of a change. When it can't be said the auditor is gone, and the log has the intent alone.
 func report(to *link, number uint64, r handlers.Result) {
-	m := &ipc.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
+	m := &query.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
 	_ = to.channel.Send(m.Cut())
 }
 
 // decline gives back leave that came when nobody waited any more: the auditor would take the change for one that
 // may have been made.
 func decline(l *link, m ipc.Message) {
-	if m, ok := m.(*ipc.Noted); ok && m.Leave == ipc.Granted {
+	if m, ok := m.(*query.Noted); ok && m.Leave == query.Granted {
 		report(l, m.ID, handlers.Result{Status: 503, Code: "not_made"})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/handlers"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // TestIntentSaysForWhom: the auditor hears for whom a proxy says that it asks.
@@ -33,7 +34,7 @@ func auditing(t *testing.T) (*changes, *ipc.Channel) {
 // TestChangesWait: a worker that is told to come later asks again, with another number, and reports once under that one; one that
 // gets no leave makes no change.
 func TestChangesWait(t *testing.T) {
-	leaves := []ipc.Leave{ipc.Later, ipc.Later, ipc.Granted, ipc.Withheld}
+	leaves := []query.Leave{query.Later, query.Later, query.Granted, query.Withheld}
 	c, auditor := auditing(t)
 	var mu sync.Mutex // over asked
 	var asked []uint64
@@ -45,13 +46,13 @@ func TestChangesWait(t *testing.T) {
 				return
 			}
 			switch m := m.Message.(type) {
-			case *ipc.Intent:
+			case *query.Intent:
 				mu.Lock()
 				asked = append(asked, m.ID)
 				leave := leaves[len(asked)-1]
 				mu.Unlock()
-				_ = auditor.Send(&ipc.Noted{ID: m.ID, Leave: leave})
-			case *ipc.Outcome:
+				_ = auditor.Send(&query.Noted{ID: m.ID, Leave: leave})
+			case *query.Outcome:
 				told <- m.ID
 			}
 		}
@@ -69,7 +70,7 @@ func TestChangesWait(t *testing.T) {
 	if _, err := c.Intend(ctx, handlers.Change{}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("without leave: %v", err)
 	}
-	must(t, auditor.Send(&ipc.Noted{ID: 99, Leave: ipc.Granted})) // nobody waits: it is given back
+	must(t, auditor.Send(&query.Noted{ID: 99, Leave: query.Granted})) // nobody waits: it is given back
 	if id := <-told; id != 99 {
 		t.Errorf("told %d", id)
 	}
@@ -86,7 +87,7 @@ func TestLateLeave(t *testing.T) {
 			var id uint64
 			send := func(ipc.Message, ...int) error {
 				time.Sleep(leaveLimit)
-				if answer := (&ipc.Noted{ID: id, Leave: ipc.Granted}); !l.asked.answer(id, answer) {
+				if answer := (&query.Noted{ID: id, Leave: query.Granted}); !l.asked.answer(id, answer) {
 					l.tooLate(answer)
 				}
 				return nil

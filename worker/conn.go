@@ -12,7 +12,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
-	"schedrestd/rights"
+	"schedrestd/rights/unixconn"
 )
 
 // conn is a connection that the parent handed over. It says Done once, when it is
@@ -42,7 +42,7 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 		return nil, fmt.Errorf("take over a connection: %w", err)
 	}
 	if local, ok := c.(*net.UnixConn); ok {
-		if c, err = rights.Guard(local); err != nil {
+		if c, err = unixconn.Guard(local); err != nil {
 			return nil, fmt.Errorf("take over a connection: %w", err)
 		}
 	}

@@ -135,7 +135,7 @@ type daemonConn struct {
 	server uint32 // uid of the process that serves it, as the parent sees it; ipc.NoID: on another machine, or the kernel says it here, too
 }
 
-// Server makes it a become.Seen.
+// Server makes it a peer.Seen.
 func (c *daemonConn) Server() (uid uint32, known bool) { return c.server, c.server != ipc.NoID }
 
 // await waits until the connection is there, or is refused.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // misbehave has act be the client of a connection, with TLS by config unless that is nil, and gives what the parent is told of it
@@ -285,7 +286,7 @@ func unsigning(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 			if err != nil {
 				return
 			}
-			_ = channel.Send(&ipc.Signed{ID: m.Message.(*ipc.Sign).ID})
+			_ = channel.Send(&query.Signed{ID: m.Message.(*query.Sign).ID})
 		}
 	}()
 	return remoteKey{remote: s.remote, public: key.Public()}

@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // remote is the worker's way to the keeper, which signs its handshakes and verifies tokens.
@@ -40,12 +41,12 @@ func (r *remote) sign(scheme uint16, message []byte) ([]byte, error) {
 		return nil, errNoService
 	}
 	answer, err := r.ask(context.Background(), func(l *link) func(ipc.Message, ...int) error { return l.channel.Send }, late.C, func(id uint64) ipc.Message {
-		return &ipc.Sign{ID: id, Scheme: scheme, Message: message}
+		return &query.Sign{ID: id, Scheme: scheme, Message: message}
 	})
 	if err != nil {
 		return nil, err
 	}
-	if signed, ok := answer.(*ipc.Signed); ok && len(signed.Signature) > 0 {
+	if signed, ok := answer.(*query.Signed); ok && len(signed.Signature) > 0 {
 		return signed.Signature, nil
 	}
 	return nil, errUnsigned
@@ -54,7 +55,7 @@ func (r *remote) sign(scheme uint16, message []byte) ([]byte, error) {
 // verify has the keeper verify a token's signature. Where there is no keeper there is no answer, at once; one
 // that does not answer is waited for, verifyLimit at the most.
 func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
-	question := &ipc.Verify{Signed: []byte(s.Signed)}
+	question := &query.Verify{Signed: []byte(s.Signed)}
 	if len(s.Bytes) != len(question.MAC) {
 		return auth.Bad
 	}
@@ -79,8 +80,8 @@ func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 		question.ID = id
 		return question
 	})
-	if verified, ok := answer.(*ipc.Verified); ok && err == nil {
-		return map[ipc.Verdict]auth.Answer{ipc.Genuine: auth.Good, ipc.Forged: auth.Bad}[verified.Verdict]
+	if verified, ok := answer.(*query.Verified); ok && err == nil {
+		return map[query.Verdict]auth.Answer{query.Genuine: auth.Good, query.Forged: auth.Bad}[verified.Verdict]
 	}
 	return auth.Unknown
 }

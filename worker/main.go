@@ -22,9 +22,10 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/security"
-	"schedrestd/security/root"
 	"schedrestd/security/seal"
+	"schedrestd/security/self"
 )
 
 // Build makes what the worker serves out of its Setup, with a way to verify tokens and one to have errands done. It runs in the
@@ -37,7 +38,7 @@ func Rename() {
 	if _, ok := AnchorArg(os.Args); ok {
 		name = "schedrestd-anch"
 	}
-	security.Rename(name)
+	self.Rename(name)
 }
 
 // Main is the whole life of a worker process and gives its exit status: 0 after it
@@ -76,10 +77,10 @@ func reason(err error) string {
 // begin goes from the first message to Ready, in this order: settle, hear, confine, prove,
 // build, close the cage, say ready.
 func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
-	if err := root.Settle(); err != nil {
+	if err := self.Settle(); err != nil {
 		return nil, err
 	}
-	setup, expect, err := ipc.HearBirth[*ipc.Setup](channel)
+	setup, expect, err := query.HearBirth[*ipc.Setup](channel)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +88,13 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := setup.Limits.Check(); err != nil {
 		return nil, err
 	}
-	if err := security.LimitTasks(uint64(setup.Tasks)); err != nil {
+	if err := self.LimitTasks(uint64(setup.Tasks)); err != nil {
 		return nil, err
 	}
-	if err := security.Confine(uint64(setup.Files), false); err != nil {
+	if err := self.Confine(uint64(setup.Files), false); err != nil {
 		return nil, err
 	}
-	if err := security.Prove(expect.Map()); err != nil {
+	if err := self.Prove(expect); err != nil {
 		return nil, err
 	}
 	tokens, errands := NewTokens(), NewErrands(channel.Send)

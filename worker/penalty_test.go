@@ -178,7 +178,7 @@ func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
 		w := newWatch(func(m ipc.Message) error {
-			if m.Kind() == ipc.KindOffence {
+			if ipc.KindOf(m) == ipc.KindOf(new(ipc.Offence)) {
 				told++
 			}
 			return nil
@@ -267,7 +267,7 @@ func TestRejectedCredentials(t *testing.T) {
 func TestRejectedCertificates(t *testing.T) {
 	told := 0
 	w := newWatch(func(m ipc.Message) error {
-		if m.Kind() == ipc.KindOffence {
+		if ipc.KindOf(m) == ipc.KindOf(new(ipc.Offence)) {
 			told++
 		}
 		return nil
@@ -293,7 +293,7 @@ func TestClosedWhileAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []ipc.Kind
 		w := newWatch(func(m ipc.Message) error {
-			told = append(told, m.Kind())
+			told = append(told, ipc.KindOf(m))
 			return nil
 		})
 		w.take(1)
@@ -305,7 +305,7 @@ func TestClosedWhileAnswered(t *testing.T) {
 		newOffences(penal, w, new(counters)).malformed(1)
 		w.finish(c)
 		w.end(1)
-		if want := []ipc.Kind{ipc.KindTaken, ipc.KindOffence, ipc.KindDone}; !slices.Equal(told, want) {
+		if want := []ipc.Kind{ipc.KindOf(new(ipc.Taken)), ipc.KindOf(new(ipc.Offence)), ipc.KindOf(new(ipc.Done))}; !slices.Equal(told, want) {
 			t.Errorf("told %v, want %v", told, want)
 		}
 		time.Sleep(time.Second) // the look that begin has asked for

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // remoteService is the worker's channel to one service. A service that exits takes its workers with it: the
@@ -49,13 +50,13 @@ func (r *remoteService) listen(l *link) {
 		m, err := l.channel.Receive()
 		switch answer := m.Message.(type) {
 		case nil:
-		case *ipc.Signed:
+		case *query.Signed:
 			l.asked.answer(answer.ID, answer)
-		case *ipc.Verified:
+		case *query.Verified:
 			l.asked.answer(answer.ID, answer)
 		case *ipc.Known:
 			l.asked.answer(answer.ID, answer)
-		case *ipc.Noted:
+		case *query.Noted:
 			if !l.asked.answer(answer.ID, answer) {
 				l.tooLate(answer)
 			}

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // signing is a keeper that the test plays: it signs with its key what it is asked to, without
@@ -31,7 +32,7 @@ type signing struct {
 	t     *testing.T
 	key   crypto.Signer
 	opts  map[uint16]crypto.SignerOpts
-	asked chan *ipc.Sign
+	asked chan *query.Sign
 }
 
 func pss(h crypto.Hash) crypto.SignerOpts {
@@ -39,7 +40,7 @@ func pss(h crypto.Hash) crypto.SignerOpts {
 }
 
 func newSigning(t *testing.T, key crypto.Signer) *signing {
-	return &signing{t: t, key: key, asked: make(chan *ipc.Sign, 1000), opts: map[uint16]crypto.SignerOpts{
+	return &signing{t: t, key: key, asked: make(chan *query.Sign, 1000), opts: map[uint16]crypto.SignerOpts{
 		0x0401: crypto.SHA256, 0x0501: crypto.SHA384, 0x0601: crypto.SHA512,
 		0x0403: crypto.SHA256, 0x0503: crypto.SHA384, 0x0603: crypto.SHA512,
 		0x0804: pss(crypto.SHA256), 0x0805: pss(crypto.SHA384), 0x0806: pss(crypto.SHA512), 0x0807: crypto.Hash(0)}}
@@ -66,13 +67,13 @@ func (k *signing) answer(channel *ipc.Channel) {
 		if err != nil {
 			return
 		}
-		want := m.Message.(*ipc.Sign)
+		want := m.Message.(*query.Sign)
 		k.asked <- want
 		signature, err := crypto.SignMessage(k.key, rand.Reader, want.Message, k.opts[want.Scheme])
 		if err != nil {
 			signature = nil
 		}
-		_ = channel.Send(&ipc.Signed{ID: want.ID, Signature: signature})
+		_ = channel.Send(&query.Signed{ID: want.ID, Signature: signature})
 	}
 }
 
@@ -222,7 +223,7 @@ func TestUnsigned(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_ = channel.Send(&ipc.Signed{ID: m.Message.(*ipc.Sign).ID})
+			_ = channel.Send(&query.Signed{ID: m.Message.(*query.Sign).ID})
 		}
 	}()
 	k := remoteKey{remote: s.remote, public: key.Public()}

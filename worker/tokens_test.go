@@ -20,6 +20,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 var oneRSA, otherRSA = sync.OnceValue(makeRSA), sync.OnceValue(makeRSA)
@@ -146,7 +147,7 @@ func TestKeeperVerifies(t *testing.T) {
 		t.Error("an answer without a keeper")
 	}
 	c := keeperEnd(t, tokens)
-	verdicts := map[string]ipc.Verdict{"good": ipc.Genuine, "bad": ipc.Forged, "none": ipc.NoVerdict}
+	verdicts := map[string]query.Verdict{"good": query.Genuine, "bad": query.Forged, "none": query.NoVerdict}
 	want := map[string]auth.Answer{"good": auth.Good, "bad": auth.Bad, "none": auth.Unknown}
 	var wg sync.WaitGroup
 	for text := range want {
@@ -156,21 +157,21 @@ func TestKeeperVerifies(t *testing.T) {
 			}
 		})
 	}
-	var questions []*ipc.Verify
+	var questions []*query.Verify
 	for range want {
 		m, err := c.Receive()
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := m.Message.(*ipc.Verify)
+		q := m.Message.(*query.Verify)
 		if !bytes.Equal(q.MAC[:], mac) {
 			t.Errorf("asked of %x", q.MAC)
 		}
 		questions = append(questions, q)
 	}
-	_ = c.Send(&ipc.Verified{ID: 1 << 40, Verdict: ipc.Genuine}) // to nobody
+	_ = c.Send(&query.Verified{ID: 1 << 40, Verdict: query.Genuine}) // to nobody
 	for i := len(questions) - 1; i >= 0; i-- {
-		if err := c.Send(&ipc.Verified{ID: questions[i].ID, Verdict: verdicts[string(questions[i].Signed)]}); err != nil {
+		if err := c.Send(&query.Verified{ID: questions[i].ID, Verdict: verdicts[string(questions[i].Signed)]}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,7 +187,7 @@ func TestKeeperVerifies(t *testing.T) {
 func TestKeeperGoes(t *testing.T) {
 	for name, end := range map[string]func(*ipc.Channel, uint64){
 		"dies":          func(c *ipc.Channel, _ uint64) { c.Close() },
-		"signs instead": func(c *ipc.Channel, id uint64) { _ = c.Send(&ipc.Signed{ID: id, Signature: []byte("yes")}) },
+		"signs instead": func(c *ipc.Channel, id uint64) { _ = c.Send(&query.Signed{ID: id, Signature: []byte("yes")}) },
 		"says nothing":  func(*ipc.Channel, uint64) {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +201,7 @@ func TestKeeperGoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			end(c, m.Message.(*ipc.Verify).ID)
+			end(c, m.Message.(*query.Verify).ID)
 			if got := <-answer; got != auth.Unknown {
 				t.Errorf("answer %d", got)
 			}
@@ -222,8 +223,8 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v after %d handshakes, and nobody asked of the token", err, asked)
 		}
-		if q, ok := m.Message.(*ipc.Verify); ok {
-			_ = c.Send(&ipc.Verified{ID: q.ID, Verdict: ipc.Genuine})
+		if q, ok := m.Message.(*query.Verify); ok {
+			_ = c.Send(&query.Verified{ID: q.ID, Verdict: query.Genuine})
 			break
 		}
 		if asked == maxAsked-1 { // no more of them have room
@@ -247,7 +248,7 @@ func TestWhoLeavesWaitsForNoKeeper(t *testing.T) {
 	leave()
 	for {
 		_, err := l.ask(gone, l.channel.TrySend, nil, func(id uint64) ipc.Message {
-			return &ipc.Verify{ID: id, Signed: bytes.Repeat([]byte("a"), 8<<10)}
+			return &query.Verify{ID: id, Signed: bytes.Repeat([]byte("a"), 8<<10)}
 		})
 		if errors.Is(err, ipc.ErrFull) {
 			break
@@ -284,7 +285,7 @@ func TestKeeperLies(t *testing.T) {
 	if _, err := f.Read(question); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Write(append(append([]byte{byte(ipc.KindVerified)}, question[1:9]...), 3)); err != nil {
+	if _, err := f.Write(append(append([]byte{byte(ipc.KindOf(new(query.Verified)))}, question[1:9]...), 3)); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-answer; got != auth.Unknown {

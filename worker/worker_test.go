@@ -16,8 +16,8 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
-	"schedrestd/rights"
-	"schedrestd/security"
+	"schedrestd/rights/unixconn"
+	"schedrestd/security/self"
 )
 
 // handed gives a connection as the parent would hand it over, and its client's end.
@@ -138,7 +138,7 @@ func TestLogLines(t *testing.T) {
 }
 
 func TestProveNamesTheDifference(t *testing.T) {
-	err := security.Prove((&ipc.Posture{Facts: []ipc.Fact{{Name: "uid", Value: "1 2 3 4"}}}).Map())
+	err := self.Prove(map[string]string{"uid": "1 2 3 4"})
 	if err == nil || !strings.Contains(err.Error(), `expected "1 2 3 4"`) {
 		t.Errorf("got %v", err)
 	}
@@ -158,7 +158,7 @@ func TestStartedByHand(t *testing.T) {
 // TestConnOfDescriptors: what a local client sends along is closed by a thread that does not stay asleep, and others have theirs.
 func TestConnOfDescriptors(t *testing.T) {
 	c, client := handed(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
-	if _, ok := c.Conn.(*rights.Conn); !ok {
+	if _, ok := c.Conn.(*unixconn.Conn); !ok {
 		t.Errorf("it reads by a %T", c.Conn)
 	}
 	_, _, err := client.(*net.UnixConn).WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)

@@ -6,7 +6,7 @@ import (
 	"net"
 	"strconv"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -58,7 +58,7 @@ func schedUser(c *conf.Cluster) (uint32, error) {
 	if c.User == "" {
 		return 0, nil
 	}
-	u, _, err := become.ParseUser(c.User)
+	u, _, err := nss.ParseUser(c.User)
 	return u.UID, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", c.User)
 }
 

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 )
 
 // users names users and groups by the databases of this machine.
@@ -11,7 +11,7 @@ type users struct{}
 
 // User is the name of uid, else its number.
 func (users) User(uid uint32) string {
-	if u, err := become.LookupUID(uid); err == nil {
+	if u, err := nss.LookupUID(uid); err == nil {
 		return u.Name
 	}
 	return fmt.Sprint(uid)
@@ -19,7 +19,7 @@ func (users) User(uid uint32) string {
 
 // Group is the name of gid, else its number.
 func (users) Group(gid uint32) string {
-	if g, err := become.LookupGID(gid); err == nil {
+	if g, err := nss.LookupGID(gid); err == nil {
 		return g.Name
 	}
 	return fmt.Sprint(gid)

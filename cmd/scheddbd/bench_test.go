@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/dbd"
 	"schedrestd/guard"
 	"schedrestd/model"
@@ -39,7 +39,7 @@ type cluster struct {
 	*started
 	key     auth.Key
 	address string
-	users   [2]become.User
+	users   [2]nss.User
 }
 
 // startCluster records n jobs with a text of the given length each and starts
@@ -49,7 +49,7 @@ func startCluster(b *testing.B, n, text int) *cluster {
 	b.Helper()
 	c := &cluster{}
 	for i, name := range []string{"bin", "daemon"} {
-		user, err := become.LookupUser(name)
+		user, err := nss.LookupUser(name)
 		if err != nil {
 			b.Skip(err)
 		}
@@ -91,7 +91,7 @@ func elapsed(f func()) time.Duration {
 }
 
 // record fills a database. Of a thousand jobs each has another name.
-func record(b *testing.B, path string, n, text int, users [2]become.User) {
+func record(b *testing.B, path string, n, text int, users [2]nss.User) {
 	b.Helper()
 	if made := os.Getenv("SCHEDDBD_BENCH_DB"); made != "" { // one of an older format, say
 		if err := copyFile(path, made); err != nil {

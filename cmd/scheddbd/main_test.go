@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
@@ -104,7 +104,7 @@ func TestRootBecomesSchedUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
-	user, err := become.LookupUser("daemon")
+	user, err := nss.LookupUser("daemon")
 	if err != nil {
 		t.Skip(err)
 	}

@@ -12,13 +12,13 @@ import (
 	"schedrestd/plugin"
 	"schedrestd/proof"
 	"schedrestd/release"
-	"schedrestd/security"
+	"schedrestd/security/self"
 	"schedrestd/worker"
 )
 
 func init() {
 	if proof.Asked(os.Args) {
-		security.Rename("schedrestd-act")
+		self.Rename("schedrestd-act")
 		return
 	}
 	worker.Rename()
@@ -47,7 +47,7 @@ const tablesFiles = 32
 
 // tables prints a document. It has no use for anything but its standard output.
 func tables(args []string) int {
-	err := security.Confine(tablesFiles, false)
+	err := self.Confine(tablesFiles, false)
 	if err == nil {
 		out := bufio.NewWriter(os.Stdout)
 		if err = worker.Tables(args, out); err == nil {

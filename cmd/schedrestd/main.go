@@ -29,7 +29,6 @@ import (
 	"schedrestd/privsep/inetd"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/planner"
-	"schedrestd/security"
 )
 
 func main() {
@@ -64,10 +63,7 @@ func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go before it is told that this serves
 	level := new(slog.LevelVar)
 	level.Set(slog.Level(plan.LogLevel))
-	c, err := config(plan, loglevel.New(writer(errOut), level))
-	if err != nil {
-		return 1, err
-	}
+	c := config(plan, loglevel.New(writer(errOut), level))
 	c.Activated = sockets
 	owners := &owners{}
 	owners.accept(plan)
@@ -86,14 +82,13 @@ func run(errOut *os.File) (status int, err error) {
 }
 
 // config is plan as package privsep takes it.
-func config(plan *ipc.WholePlan, log *slog.Logger) (privsep.Config, error) {
-	switches, err := security.SwitchesOf(plan.Switches)
+func config(plan *ipc.WholePlan, log *slog.Logger) privsep.Config {
 	return privsep.Config{
 		Listen:      plan.Listen,
 		Netns:       plan.Netns,
 		Outlet:      plan.Outlet,
 		Service:     plan.Service,
-		Switches:    switches,
+		Switches:    plan.Switches,
 		Setup:       plan.Setup,
 		Log:         log,
 		Connections: int(plan.Connections),
@@ -104,7 +99,7 @@ func config(plan *ipc.WholePlan, log *slog.Logger) (privsep.Config, error) {
 		SocketGroup: socketGroup(plan),
 		Audit:       privsep.Audit(plan.Audit),
 		Secrets:     secrets(plan),
-	}, err
+	}
 }
 
 // socketGroup is the group of UNIX sockets; nil is the serving one.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
@@ -83,7 +83,7 @@ const Nobody = "nobody"
 
 // NobodyGroup is nobody's group, which distributions name differently.
 func NobodyGroup() string {
-	if g, err := become.LookupGroup("nogroup"); err == nil {
+	if g, err := nss.LookupGroup("nogroup"); err == nil {
 		return g.Name
 	}
 	return Nobody

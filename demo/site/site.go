@@ -16,7 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 )
 
@@ -68,7 +68,7 @@ func New(dir string) (*Site, error) {
 		return nil, err
 	}
 	s.Node, _, _ = strings.Cut(name, ".")
-	self, err := become.LookupUID(uint32(os.Geteuid()))
+	self, err := nss.LookupUID(uint32(os.Geteuid()))
 	if err != nil {
 		return nil, err
 	}

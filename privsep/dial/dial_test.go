@@ -245,13 +245,13 @@ func TestCost(t *testing.T) {
 		_, err := d.Handle(tt.errand)
 		must(t, err)
 		if cost := many - d.dials.Left(time.Now()); cost != tt.cost {
-			t.Errorf("%s %+v costs %v, want %v", tt.errand.Kind(), tt.errand, cost, tt.cost)
+			t.Errorf("%s %+v costs %v, want %v", ipc.KindOf(tt.errand), tt.errand, cost, tt.cost)
 		}
 		d.dials.Owe(time.Now(), many)
 		d.refused = rate.New(1, math.SmallestNonzeroFloat64, time.Now())
 		for n, ends := range []bool{false, true} { // told to wait once, ended when it asks on
 			if _, err := d.Handle(tt.errand); (err != nil) != ends {
-				t.Errorf("%s %+v, %d times too often: %v", tt.errand.Kind(), tt.errand, n+1, err)
+				t.Errorf("%s %+v, %d times too often: %v", ipc.KindOf(tt.errand), tt.errand, n+1, err)
 			}
 		}
 	}

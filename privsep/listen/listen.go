@@ -111,12 +111,8 @@ func newListener(network ipc.Network, name string, file *os.File) (*Listener, er
 // listenTCP binds every address of e's host. One of several that this machine doesn't
 // have (IPv6 switched off, say) is passed over. Its addresses are bound in s.
 func listenTCP(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
-	addresses, err := bound(e)
-	if err != nil {
-		return nil, err
-	}
 	err = s.Inside(func() error {
-		list, err = bindAll(e, addresses, s)
+		list, err = bindAll(e, e.Addresses, s)
 		return err
 	})
 	return list, err
@@ -250,16 +246,4 @@ func Names(list []*Listener) []string {
 	}
 	slices.Sort(s)
 	return s
-}
-
-// bound are the addresses to bind for l.
-func bound(l ipc.Listen) (list []netip.AddrPort, err error) {
-	for _, b := range l.Addresses {
-		a, ok := netip.AddrFromSlice(b.IP)
-		if !ok {
-			return nil, errs.New(errs.Internal, "can't listen on %s: an address of %d bytes", l.Text, len(b.IP))
-		}
-		list = append(list, netip.AddrPortFrom(a.WithZone(b.Zone), b.Port))
-	}
-	return list, nil
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // playConfig is a schedrestd-config that does what its first argument says, to the file that the second one names.
@@ -69,7 +70,7 @@ func playConfig(args []string) int {
 		open()
 	case "asks after the plan":
 		_ = channel.Send(&plan.Plan)
-		frame := append([]byte{byte(ipc.KindOpenFile), byte(ipc.OpenConfiguration), byte(len(args[1])), 0}, args[1]...)
+		frame := append([]byte{byte(ipc.KindOf(new(ipc.OpenFile))), byte(ipc.OpenConfiguration), byte(len(args[1])), 0}, args[1]...)
 		if _, err := unix.Write(ipc.ConfigFD, frame); err != nil { // which the channel would not send
 			return 6
 		}
@@ -92,7 +93,7 @@ func playConfig(args []string) int {
 	for _, text := range said {
 		plan.Listen = append(plan.Listen, ipc.Listen{Text: text, Network: ipc.TCP})
 	}
-	if plan.Send(channel) != nil {
+	if query.SendPlan(channel, &plan) != nil {
 		return 1
 	}
 	return 0

@@ -56,7 +56,7 @@ func TestAbsent(t *testing.T) {
 func TestLayers(t *testing.T) {
 	born := layers{ipcNamespace: found(nil), networkNamespace: found(unix.EPERM), ownRoot: found(unix.EINVAL), noNewPrivs: found(nil)}
 	audit := born
-	audit[callFilter] = (&Spawner{Options: Options{Switches: security.Switches{AuditConfinement: true}}}).enter(callFilter, 0)
+	audit[callFilter] = (&Spawner{Options: Options{Switches: ipc.Switches{AuditConfinement: true}}}).enter(callFilter, 0)
 	for _, tt := range []struct {
 		name          string
 		born          layers

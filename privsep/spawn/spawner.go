@@ -32,7 +32,7 @@ import (
 type Options struct {
 	Root       bool              // identities can be changed
 	Identity   security.Identity // of workers; without root the starter's
-	Switches   security.Switches
+	Switches   ipc.Switches
 	Seal       ipc.Seal      // how workers close their sandbox
 	Plain      bool          // processes keep the machine's file system and network, as a resolver needs
 	OneClient  bool          // it serves one client and ends

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"schedrestd/become"
+	"schedrestd/become/peer"
 	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
@@ -238,10 +239,10 @@ func server(nc net.Conn) (uid uint32, known bool, err error) {
 		if !ok {
 			return 0, false, fmt.Errorf("%T: the kernel can't tell who is at the other end", nc)
 		}
-		peer, err := become.Peer(sc)
+		peer, err := peer.Of(sc)
 		return peer.UID, true, err
 	}
-	if seen, ok := nc.(become.Seen); ok {
+	if seen, ok := nc.(peer.Seen); ok {
 		uid, known = seen.Server()
 		return uid, known, nil
 	}

@@ -42,6 +42,7 @@ import (
 	"time"
 
 	"schedrestd/become"
+	"schedrestd/become/peer"
 	"schedrestd/errs"
 )
 
@@ -213,7 +214,7 @@ func (c *Client) recognise(nc net.Conn) error {
 	if !ok {
 		return fmt.Errorf("%T: the kernel can't tell who is at the other end", nc)
 	}
-	peer, err := become.Peer(sc)
+	peer, err := peer.Of(sc)
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
-	"schedrestd/become"
-	"schedrestd/rights"
+	"schedrestd/become/peer"
+	"schedrestd/rights/unixconn"
 )
 
 // Serve accepts connections from ln, which it closes at its end, until Shutdown (the
@@ -49,7 +49,7 @@ func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		nc, err := ln.Accept()
 		if unix, ok := nc.(*net.UnixConn); ok && err == nil {
-			return rights.Guard(unix)
+			return unixconn.Guard(unix)
 		}
 		if err == nil {
 			return nc, nil
@@ -87,8 +87,8 @@ func temporary(err error) bool {
 // not to be served.
 func (s *Server) admit(nc net.Conn, p *pool) *conn {
 	c := &conn{server: s, nc: nc, in: p}
-	if unix, ok := nc.(*rights.Conn); ok {
-		peer, err := become.Peer(unix)
+	if unix, ok := nc.(*unixconn.Conn); ok {
+		peer, err := peer.Of(unix)
 		if err != nil {
 			s.log().Warn("peer of a UNIX socket", "error", err)
 			s.turnAway(c)

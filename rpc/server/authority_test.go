@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
@@ -167,7 +167,7 @@ func TestNamesThatAreNumbers(t *testing.T) {
 	a := Authority{
 		Token: func(string) (string, time.Time, error) { return "root", time.Time{}, nil },
 		Lookup: func(name string) (uint32, uint32, error) {
-			u, err := become.LookupUser(name)
+			u, err := nss.LookupUser(name)
 			return u.UID, u.GID, err
 		},
 		Super: func(uid uint32) bool { return uid == 0 },

@@ -3,7 +3,7 @@ package server
 import (
 	"time"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
@@ -67,7 +67,7 @@ func (id Identity) same(other Identity) bool {
 // peerName is the peer for logs.
 func (c *conn) peerName() string {
 	if c.local {
-		return become.User{UID: c.peer.UID}.String()
+		return nss.User{UID: c.peer.UID}.String()
 	}
 	return c.nc.RemoteAddr().String()
 }

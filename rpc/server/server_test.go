@@ -18,15 +18,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/become"
+	"schedrestd/become/nss"
 	"schedrestd/errs"
-	"schedrestd/rights"
+	"schedrestd/rights/unixconn"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/wire"
 	"schedrestd/security"
 	"schedrestd/socket"
+	"schedrestd/socket/listener"
 )
 
 // Credentials of the tests.
@@ -96,7 +97,7 @@ func start(t testing.TB, s *Server) *fixture {
 		t.Fatal(err)
 	}
 	f.tcp, f.unix = tcp.Addr().String(), filepath.Join(t.TempDir(), "s")
-	unix, err := socket.Listen(f.unix, socket.Options{Mode: 0o666, Private: become.PrivateGroup})
+	unix, err := listener.Listen(f.unix, socket.Options{Mode: 0o666, Private: nss.PrivateGroup})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +417,7 @@ func TestNoDescriptors(t *testing.T) {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		f.mu.Lock()
 		for c := range f.conns {
-			if _, ok := c.nc.(*rights.Conn); !ok {
+			if _, ok := c.nc.(*unixconn.Conn); !ok {
 				t.Errorf("it reads by a %T", c.nc)
 			}
 		}

@@ -1,4 +1,4 @@
-package security
+package self
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/security"
 )
 
 // ReservedPIDs is how many numbers of a PID namespace the kernel gives away once only.
@@ -14,7 +16,7 @@ const ReservedPIDs = 300
 // LimitPIDs bounds how many processes and threads there are in the calling process's PID namespace, of all users together. It must be
 // another one than the machine's; before Linux 6.14 there was one bound for all, which is left alone.
 func LimitPIDs(most int) error {
-	if !KernelSince(6, 14) {
+	if !security.KernelSince(6, 14) {
 		return errors.ErrUnsupported
 	}
 	at, err := ownProc()
@@ -48,15 +50,4 @@ func ownProc() (int, error) {
 		return -1, fmt.Errorf("make a /proc: %w", err)
 	}
 	return at, nil
-}
-
-// KernelSince tells whether the kernel is that version or a later one.
-func KernelSince(major, minor int) bool {
-	var name unix.Utsname
-	if unix.Uname(&name) != nil {
-		return false
-	}
-	var a, b int
-	_, _ = fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &a, &b)
-	return a > major || a == major && b >= minor
 }

@@ -1,4 +1,6 @@
-package ipc
+package query
+
+import "schedrestd/ipc"
 
 // Bounds of a token's parts, in bytes: what is signed of the longest token that is looked at (auth.MaxToken),
 // and an HS256 signature.
@@ -15,13 +17,10 @@ type Verify struct {
 	MAC    [macSize]byte
 }
 
-// Kind is KindVerify.
-func (*Verify) Kind() Kind { return KindVerify }
-
-func (v *Verify) walk(w *walker) {
-	w.u64(&v.ID)
-	w.blob(&v.Signed, maxSigned)
-	w.bytes(v.MAC[:])
+func (v *Verify) Walk(w *ipc.Walker) {
+	w.Fields(&v.ID)
+	w.Blob(&v.Signed, maxSigned)
+	w.Bytes(v.MAC[:])
 }
 
 // Verdict is what the keeper says of a token's signature.
@@ -40,10 +39,7 @@ type Verified struct {
 	Verdict Verdict
 }
 
-// Kind is KindVerified.
-func (*Verified) Kind() Kind { return KindVerified }
-
-func (v *Verified) walk(w *walker) {
-	w.u64(&v.ID)
-	enum(w, &v.Verdict, "verdict", NoVerdict, Forged)
+func (v *Verified) Walk(w *ipc.Walker) {
+	w.Fields(&v.ID)
+	ipc.Enum(w, &v.Verdict, "verdict", NoVerdict, Forged)
 }

@@ -1,4 +1,4 @@
-package become
+package nss
 
 import (
 	"fmt"
@@ -43,7 +43,7 @@ func LookupUID(uid uint32) (User, error) {
 // NamesOf is every name that uid has: two lines of the files may share a number.
 func NamesOf(uid uint32) ([]string, error) { return system.namesOf(uid) }
 
-func (n *nss) namesOf(uid uint32) ([]string, error) {
+func (n *source) namesOf(uid uint32) ([]string, error) {
 	var names []string
 	err := n.eachLine("passwd", func(line string) bool {
 		if u, ok := parseUser(line); ok && u.UID == uid {
@@ -92,7 +92,7 @@ func ParseUser(s string) (u User, known bool, err error) {
 
 // user finds a user. Root is found in the files alone: who answers for a directory service
 // must not be able to make a user root.
-func (n *nss) user(key string, match func(User) bool) (User, error) {
+func (n *source) user(key string, match func(User) bool) (User, error) {
 	line, err := n.find("passwd", key, func(line string, file bool) bool {
 		u, ok := parseUser(line)
 		return ok && match(u) && (file || u.UID != 0)

@@ -1,4 +1,4 @@
-package become
+package nss
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"schedrestd/become"
 	"schedrestd/become/stage"
 	"schedrestd/errs"
 )
@@ -21,7 +22,7 @@ const maxAnswer = 4 << 20
 
 // getent asks NSS for one entry and returns what it prints, without the last line
 // feed. Unsupported means that there is no getent, or that it lacks the database.
-func (n *nss) getent(database, key string) (string, error) {
+func (n *source) getent(database, key string) (string, error) {
 	q := question{database, key}
 	if a, ok := n.remembered(q); ok {
 		return a.text, a.err
@@ -31,7 +32,7 @@ func (n *nss) getent(database, key string) (string, error) {
 	return text, err
 }
 
-func (n *nss) ask(database, key string) (string, error) {
+func (n *source) ask(database, key string) (string, error) {
 	tool := n.tool()
 	if tool == "" {
 		return "", errs.New(errs.Unsupported, "there is no getent")
@@ -71,7 +72,7 @@ func run(ctx context.Context, tool, database, key string) (*capped, error) {
 	if os.Geteuid() != 0 {
 		return execute(ctx, tool, target.Argv, target.Env)
 	}
-	for _, id := range Strangers() {
+	for _, id := range become.Strangers() {
 		target.UID, target.GID = id, id
 		argv, env := target.Command()
 		out, err := execute(ctx, stage.Program, argv, env)
@@ -96,7 +97,7 @@ func execute(ctx context.Context, path string, argv, env []string) (*capped, err
 
 // tool is the first getent that exists. Never PATH: whoever sets it would run
 // a program of his own.
-func (n *nss) tool() string {
+func (n *source) tool() string {
 	for _, t := range n.tools {
 		if st, err := os.Stat(t); err == nil && st.Mode().IsRegular() {
 			return t

@@ -1,4 +1,16 @@
-package become
+// Package nss looks users, groups and hosts up.
+//
+// Users live in NSS (files, LDAP, sssd), which a static Go program can't load. So the
+// files are read here, and for what they don't have getent is asked: by fixed
+// path, with a time limit, a clean environment, as nobody when this process is
+// root, because an NSS module parses what came over the network. Answers are kept
+// for a few seconds.
+//
+// It refuses names that getent could take for an option or a number, and numbers
+// that the kernel uses for "nobody we know". Errors are *errs.Error: NotFound when
+// there is no such entry, Unavailable when it could not be found out. The privileged
+// parent does not link it.
+package nss
 
 import (
 	"bufio"
@@ -12,8 +24,8 @@ import (
 	"schedrestd/errs"
 )
 
-// nss looks entries up: the files first, then getent.
-type nss struct {
+// source looks entries up: the files first, then getent.
+type source struct {
 	etc     string   // where passwd and group are
 	tools   []string // where getent may be; the first that exists is used
 	limit   time.Duration
@@ -35,7 +47,7 @@ type answer struct {
 const maxAnswers = 1024
 
 // system is this machine's.
-var system = &nss{
+var system = &source{
 	etc:   "/etc",
 	tools: []string{"/usr/bin/getent", "/bin/getent"},
 	limit: 5 * time.Second,
@@ -45,7 +57,7 @@ var system = &nss{
 
 // find is the first line of database that match accepts; match is told whether it comes from
 // the file.
-func (n *nss) find(database, key string, match func(line string, file bool) bool) (string, error) {
+func (n *source) find(database, key string, match func(line string, file bool) bool) (string, error) {
 	var found string
 	err := n.eachLine(database, func(line string) bool {
 		if match(line, true) {
@@ -73,7 +85,7 @@ func notFound(database, key string) error {
 }
 
 // eachLine calls f with the lines of a file of /etc until it says stop.
-func (n *nss) eachLine(database string, f func(line string) (stop bool)) error {
+func (n *source) eachLine(database string, f func(line string) (stop bool)) error {
 	file, err := os.Open(filepath.Join(n.etc, database))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -94,7 +106,7 @@ func (n *nss) eachLine(database string, f func(line string) (stop bool)) error {
 
 // remember keeps an answer for a while; a lookup that failed for want of time is
 // asked again.
-func (n *nss) remember(q question, text string, err error) {
+func (n *source) remember(q question, text string, err error) {
 	if errs.KindOf(err) == errs.Unavailable && err != nil {
 		return
 	}
@@ -106,7 +118,7 @@ func (n *nss) remember(q question, text string, err error) {
 	n.answers[q] = answer{text, err, n.now().Add(n.keep)}
 }
 
-func (n *nss) remembered(q question) (answer, bool) {
+func (n *source) remembered(q question) (answer, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	a, ok := n.answers[q]

@@ -1,4 +1,6 @@
-package socket
+// Package listener listens on UNIX sockets that package socket opens, for programs
+// that accept by package net. The privileged parent accepts by itself.
+package listener
 
 import (
 	"net"
@@ -6,18 +8,19 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/rights"
+	"schedrestd/socket"
 )
 
 // Listener is a UNIX socket that is unlinked when it is closed, if it is still this one.
 type Listener struct {
 	*net.UnixListener
-	socket *Socket
+	socket *socket.Socket
 	close  sync.Once
 }
 
-// Listen is Open for those who accept by package net.
-func Listen(path string, o Options) (*Listener, error) {
-	s, err := Open(path, o)
+// Listen opens a UNIX socket as socket.Open does.
+func Listen(path string, o socket.Options) (*Listener, error) {
+	s, err := socket.Open(path, o)
 	if err != nil {
 		return nil, err
 	}

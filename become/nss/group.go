@@ -1,4 +1,4 @@
-package become
+package nss
 
 import (
 	"fmt"
@@ -57,7 +57,7 @@ func ParseGroup(s string) (Group, error) {
 // the others ascending. What /etc/group says and what NSS says are joined.
 func Groups(u User) ([]uint32, error) { return system.groups(u) }
 
-func (n *nss) group(key string, match func(Group) bool) (Group, error) {
+func (n *source) group(key string, match func(Group) bool) (Group, error) {
 	line, err := n.find("group", key, func(line string, _ bool) bool {
 		g, ok := parseGroup(line)
 		return ok && match(g)
@@ -69,7 +69,7 @@ func (n *nss) group(key string, match func(Group) bool) (Group, error) {
 	return g, nil
 }
 
-func (n *nss) groups(u User) ([]uint32, error) {
+func (n *source) groups(u User) ([]uint32, error) {
 	gids, err := n.fileGroups(u.Name)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (n *nss) groups(u User) ([]uint32, error) {
 }
 
 // fileGroups is the groups of /etc/group that list name.
-func (n *nss) fileGroups(name string) ([]uint32, error) {
+func (n *source) fileGroups(name string) ([]uint32, error) {
 	var gids []uint32
 	err := n.eachLine("group", func(line string) bool {
 		if g, ok := parseGroup(line); ok && name != "" && slices.Contains(g.Members, name) {
@@ -100,7 +100,7 @@ func (n *nss) fileGroups(name string) ([]uint32, error) {
 
 // initgroups asks getent, whose answer is "name  4 24 27". A getent without that
 // database (musl) knows no more than the files.
-func (n *nss) initgroups(name string) ([]uint32, error) {
+func (n *source) initgroups(name string) ([]uint32, error) {
 	out, err := n.getent("initgroups", name)
 	if err != nil {
 		if k := errs.KindOf(err); k == errs.NotFound || k == errs.Unsupported {

@@ -1,4 +1,7 @@
-package rights
+// Package unixconn reads from and closes UNIX connections without waiting for
+// descriptors that a peer sends over them (see package rights). It is for processes
+// that serve clients themselves; the parent hands its connections over unread.
+package unixconn
 
 import (
 	"errors"
@@ -8,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/rights"
 )
 
 // Conn is a UNIX connection whose peer can't put the threads to sleep that read from it or close it.
@@ -43,7 +48,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 func (c *Conn) read(p []byte) (n int, err error) {
 	var failed error
 	err = c.raw.Read(func(fd uintptr) bool {
-		Do(func() {
+		rights.Do(func() {
 			for n, failed = unix.Read(int(fd), p); failed == unix.EINTR; n, failed = unix.Read(int(fd), p) {
 			}
 		})
@@ -68,5 +73,5 @@ func (c *Conn) Close() error {
 	if c.safe {
 		return c.UnixConn.Close()
 	}
-	return Release(c.UnixConn)
+	return rights.Release(c.UnixConn)
 }

@@ -1,4 +1,4 @@
-package rights
+package unixconn
 
 import (
 	"errors"
@@ -10,7 +10,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/rights"
 )
+
+// placesInside is how many threads package rights lets into such calls at once.
+const placesInside = 16
 
 // lingering is a TCP socket whose last close sleeps for hours, unless a signal comes.
 func lingering(t *testing.T) int {
@@ -78,7 +83,7 @@ func soon(t *testing.T, f func()) {
 // TestLingering: what a stranger sends holds up neither who reads nor who closes, of many at once.
 func TestLingering(t *testing.T) {
 	var conns []*Conn
-	for range 2 * mostInside {
+	for range 2 * placesInside {
 		read, stranger := pair(t)
 		send(t, stranger)
 		closed, stranger := pair(t)
@@ -125,10 +130,10 @@ func TestCloseSoon(t *testing.T) {
 	must(t, err)
 	w.Close()
 	soon(t, func() {
-		for range 3 * closers {
-			Close(lingering(t))
+		for range 3 * placesInside {
+			rights.Close(lingering(t))
 		}
-		Close(last)
+		rights.Close(last)
 		if _, err := r.Read(make([]byte, 1)); err != io.EOF {
 			t.Error(err)
 		}
@@ -146,7 +151,7 @@ func TestConn(t *testing.T) {
 	})
 	t.Run("safe", func(t *testing.T) {
 		old, peer := pair(t)
-		must(t, old.raw.Control(func(fd uintptr) { Refuse(int(fd)) }))
+		must(t, old.raw.Control(func(fd uintptr) { rights.Refuse(int(fd)) }))
 		c, err := Guard(old.UnixConn)
 		must(t, err)
 		if c.safe != knows() {
@@ -193,7 +198,7 @@ func TestRefuse(t *testing.T) {
 		c, err := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
 		must(t, err)
 		defer c.Close()
-		must(t, raw.Control(func(fd uintptr) { Refuse(int(fd)) }))
+		must(t, raw.Control(func(fd uintptr) { rights.Refuse(int(fd)) }))
 		_, _, err = c.WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
 		if (err != nil) != late || late && !errors.Is(err, unix.EPERM) {
 			t.Errorf("late %t: the sender is told %v", late, err)

@@ -1,4 +1,4 @@
-package become
+package nss
 
 import (
 	"net/netip"
@@ -13,7 +13,7 @@ import (
 // in a process that has no privileges, never in the caller.
 func Host(name string) ([]netip.Addr, error) { return system.host(name) }
 
-func (n *nss) host(name string) ([]netip.Addr, error) {
+func (n *source) host(name string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return []netip.Addr{a}, nil
 	}

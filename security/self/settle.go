@@ -1,31 +1,22 @@
-package root
+package self
 
 import (
 	"os"
 
 	"schedrestd/errs"
 	"schedrestd/security"
-)
-
-// Variable is what a process has in its environment that was born with capabilities over namespaces of its own, as one that
-// was started without root is. Its value says what they are for.
-const Variable = "BORN"
-
-// The values of Variable.
-const (
-	ForRoot = "root" // it makes a root of its own, and drops them
-	ForNone = "none" // it drops them
+	"schedrestd/security/root"
 )
 
 // Settle is what such a process does first of all: it makes its root, leaves the machine's file system, and gives up every
 // capability and its bounding set, on all threads. To any other it does nothing.
 func Settle() error {
-	switch v := os.Getenv(Variable); v {
+	switch v := os.Getenv(root.Variable); v {
 	case "":
 		return nil
-	case ForNone:
-	case ForRoot:
-		if err := New(nil).Enter(); err != nil {
+	case root.ForNone:
+	case root.ForRoot:
+		if err := root.New(nil).Enter(); err != nil {
 			return err
 		}
 	default:

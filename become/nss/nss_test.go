@@ -1,0 +1,258 @@
+package nss
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+)
+
+// site is an NSS of the test's own: files, and a getent that is a shell script.
+func site(t *testing.T, script string) *source {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // getent runs as nobody
+		t.Fatal(err)
+	}
+	write := func(name, text string, mode os.FileMode) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("passwd", "root:x:0:0:root:/root:/bin/sh\nbroken:line\nalice:x:1000:1000:A:/home/alice:/bin/bash\nminus:x:4294967295:1:::\n", 0o644)
+	write("group", "root:x:0:\nalice:x:1000:\nwheel:x:10:root,alice\nhpc:x:500:alice\n", 0o644)
+	write("hosts", "127.0.0.1 localhost # loop\n::1 localhost ip6\n", 0o644)
+	n := &source{etc: dir, limit: 10 * time.Second, keep: time.Minute, now: time.Now}
+	if script != "" {
+		write("getent", "#!/bin/sh\n"+script, 0o755)
+		n.tools = []string{filepath.Join(dir, "getent")}
+	}
+	return n
+}
+
+const directory = `case "$1 $2" in
+"passwd carol"|"passwd 3000") echo "carol:*:3000:500:C:/home/carol:/bin/zsh";;
+"passwd dave") echo "eve:*:3001:500:E:/home/eve:/bin/zsh";;
+"group far"|"group 700") echo "far:*:700:carol,dave";;
+"initgroups carol") echo "carol  700 0 500 10";;
+"passwd usurper") echo "usurper:*:0:0:U:/:/bin/sh";;
+"passwd twins") echo "twins:*:3002:500::/:/bin/sh"; echo "twins:*:3003:0::/:/bin/sh";;
+"initgroups alice") echo "alice  700";;
+"ahosts login1") echo "192.0.2.9 STREAM login1"; echo "192.0.2.9 DGRAM"; echo "2001:db8::9 STREAM";;
+"passwd boom") exit 7;;
+*) exit 2;;
+esac
+`
+
+func TestUsers(t *testing.T) {
+	n := site(t, directory)
+	carol := User{"carol", 3000, 500, "/home/carol", "/bin/zsh"}
+	alice := User{"alice", 1000, 1000, "/home/alice", "/bin/bash"}
+	tests := []struct {
+		name string
+		uid  uint32
+		want User
+		kind errs.Kind // of the error; 0 with a zero want means Internal, which never comes
+	}{
+		{name: "alice", want: alice},
+		{uid: 1000, want: alice},
+		{name: "carol", want: carol},
+		{uid: 3000, want: carol},
+		{name: "nobodyatall", kind: errs.NotFound},
+		{name: "dave", kind: errs.NotFound}, // getent answered with somebody else
+		{name: "minus", kind: errs.NotFound},
+		{name: "broken", kind: errs.NotFound},
+		{name: "boom", kind: errs.Unavailable},
+		{name: "usurper", kind: errs.NotFound}, // root is in the files or nowhere
+		{name: "twins", kind: errs.Unavailable},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			match := func(u User) bool { return u.Name == tt.name }
+			key := tt.name
+			if tt.name == "" {
+				match = func(u User) bool { return u.UID == tt.uid }
+				key = "3000"
+			}
+			got, err := n.user(key, match)
+			if diff := cmp.Diff(tt.want, got); diff != "" || errs.KindOf(err) != tt.kind {
+				t.Errorf("%v, (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestNamesOf(t *testing.T) {
+	n := site(t, directory)
+	passwd := filepath.Join(n.etc, "passwd")
+	if err := os.WriteFile(passwd, []byte("root:x:0:0::/root:/bin/sh\ntoor:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for uid, want := range map[uint32][]string{0: {"root", "toor"}, 1000: {"alice"}, 3000: {"carol"}, 4000: nil} {
+		got, err := n.namesOf(uid)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("uid %d: %v (-want +got):\n%s", uid, err, diff)
+		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	n := site(t, directory)
+	tests := []struct {
+		user User
+		want []uint32
+	}{
+		{User{Name: "alice", GID: 1000}, []uint32{1000, 10, 500, 700}},
+		{User{Name: "carol", GID: 500}, []uint32{500, 10, 700}},
+		{User{Name: "root", GID: 0}, []uint32{0, 10}},
+		{User{UID: 4242, GID: 4242}, []uint32{4242}},
+	}
+	for _, tt := range tests {
+		got, err := n.groups(tt.user)
+		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", tt.user, err, diff)
+		}
+	}
+	if g, err := n.group("far", func(g Group) bool { return g.Name == "far" }); err != nil || g.GID != 700 {
+		t.Errorf("group far: %v %v", g, err)
+	}
+}
+
+// TestWithoutGetent: the files alone must do.
+func TestWithoutGetent(t *testing.T) {
+	n := site(t, "")
+	if u, err := n.user("alice", func(u User) bool { return u.Name == "alice" }); err != nil || u.UID != 1000 {
+		t.Errorf("alice: %v %v", u, err)
+	}
+	if _, err := n.user("carol", func(u User) bool { return u.Name == "carol" }); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("carol: %v", err)
+	}
+	if got, err := n.groups(User{Name: "alice", GID: 1000}); err != nil || len(got) != 3 {
+		t.Errorf("alice's groups: %v %v", got, err)
+	}
+}
+
+// TestGetentIsCaged: what it is run with and as.
+func TestGetentIsCaged(t *testing.T) {
+	t.Setenv("SCHED_JWT", "secret")
+	t.Setenv("LD_LIBRARY_PATH", "/tmp/evil")
+	n := site(t, `/usr/bin/env; /usr/bin/id -u; /usr/bin/id -G; pwd`)
+	out, err := n.getent("ahosts", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out, "SCHED_JWT") || strings.Contains(out, "LD_LIBRARY_PATH") {
+		t.Errorf("environment leaked:\n%s", out)
+	}
+	if os.Geteuid() != 0 {
+		t.Log("not root: the uid of getent is our own")
+		return
+	}
+	lines := strings.Split(out, "\n")
+	uid, groups, dir := lines[len(lines)-3], lines[len(lines)-2], lines[len(lines)-1]
+	if n, err := strconv.Atoi(uid); err != nil || n < 61184 || n == 65534 || groups != uid || dir != "/" {
+		t.Errorf("uid %s, groups %s, directory %s; want an id that nobody has, alone, and /", uid, groups, dir)
+	}
+}
+
+func TestGetentHasLimits(t *testing.T) {
+	n := site(t, `exec sleep 60`)
+	n.limit = 50 * time.Millisecond
+	if _, err := n.getent("passwd", "slow"); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("slow getent: %v", err)
+	}
+	n = site(t, `while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done`)
+	if _, err := n.getent("passwd", "endless"); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("endless getent: %v", err)
+	}
+}
+
+// TestAnswersAreKept: for a while, and then asked for again.
+func TestAnswersAreKept(t *testing.T) {
+	n := site(t, directory)
+	now := time.Unix(1000, 0)
+	n.now = func() time.Time { return now }
+	if _, err := n.getent("group", "far"); err != nil {
+		t.Fatal(err)
+	}
+	n.tools = nil
+	if _, err := n.getent("group", "far"); err != nil {
+		t.Errorf("a fresh answer was asked for again: %v", err)
+	}
+	now = now.Add(2 * n.keep)
+	if _, err := n.getent("group", "far"); errs.KindOf(err) != errs.Unsupported {
+		t.Errorf("a stale answer was used: %v", err)
+	}
+}
+
+func TestNamesThatNeverReachGetent(t *testing.T) {
+	for _, name := range []string{"", "-s", "--help", "12", "a:b", "a b", "a\nb", "a,b", "../x", strings.Repeat("x", 256)} {
+		if _, err := LookupUser(name); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("user %q: %v", name, err)
+		}
+		if _, err := LookupGroup(name); errs.KindOf(err) != errs.Invalid {
+			t.Errorf("group %q: %v", name, err)
+		}
+	}
+}
+
+func TestNumbersNeedNoEntry(t *testing.T) {
+	tests := []struct {
+		in string
+		ok bool
+	}{{"2999999999", true}, {"4294967295", false}, {"4294967296", false}, {"99999999999999999999", false}}
+	for _, tt := range tests {
+		if u, known, err := ParseUser(tt.in); (err == nil) != tt.ok || known {
+			t.Errorf("user %s: %v %v %v", tt.in, u, known, err)
+		}
+		if g, err := ParseGroup(tt.in); (err == nil) != tt.ok {
+			t.Errorf("group %s: %v %v", tt.in, g, err)
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	n := site(t, directory)
+	tests := []struct{ name, want string }{
+		{"192.0.2.1", "[192.0.2.1]"},
+		{"::1", "[::1]"},
+		{"LOCALHOST", "[127.0.0.1 ::1]"},
+		{"login1", "[192.0.2.9 2001:db8::9]"},
+	}
+	for _, tt := range tests {
+		got, err := n.host(tt.name)
+		var want []netip.Addr
+		for s := range strings.FieldsSeq(strings.Trim(tt.want, "[]")) {
+			want = append(want, netip.MustParseAddr(s))
+		}
+		if err != nil || !cmp.Equal(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })) {
+			t.Errorf("%s: %v %v", tt.name, got, err)
+		}
+	}
+	if _, err := n.host("nowhere"); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("nowhere: %v", err)
+	}
+}
+
+// FuzzEntries reads lines of passwd and group as a directory might send them.
+func FuzzEntries(f *testing.F) {
+	for _, s := range []string{"", "a:b:c", "root:x:0:0:root:/root:/bin/sh", "g:x:5:a,b", "n:x:-1:0:::", "n:x:4294967295:0:::", "a:::::::"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		if u, ok := parseUser(line); ok && (u.Name == "" || u.UID == become.NoID || u.GID == become.NoID) {
+			t.Errorf("%q became %+v", line, u)
+		}
+		if g, ok := parseGroup(line); ok && (g.Name == "" || g.GID == become.NoID) {
+			t.Errorf("%q became %+v", line, g)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+// Package peer determines the process at the other end of a connection of package net.
+package peer
+
+import (
+	"fmt"
+	"syscall"
+
+	"schedrestd/become"
+)
+
+// Seen is a connection of which somebody who sees more of the machine has said who serves it.
+type Seen interface {
+	Server() (uid uint32, known bool)
+}
+
+// Of returns the credentials of the process at the other end of the UNIX socket conn. One whom this user namespace does not know
+// has the uid that conn, if it is Seen, knows of him; his gid stays become.Overflow.
+func Of(conn syscall.Conn) (become.Ucred, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return become.Ucred{}, fmt.Errorf("read peer credentials: %w", err)
+	}
+	var u become.Ucred
+	var got error
+	if err := raw.Control(func(fd uintptr) { u, got = become.PeerFD(int(fd)) }); err != nil {
+		return become.Ucred{}, fmt.Errorf("read peer credentials: %w", err)
+	}
+	if seen, ok := conn.(Seen); ok && got == nil && u.UID == become.Overflow {
+		if uid, known := seen.Server(); known {
+			u.UID = uid
+		}
+	}
+	return u, got
+}

@@ -1,0 +1,25 @@
+// Package errcode names the kinds of failure as clients see them. The privileged parent
+// has no clients to tell them.
+package errcode
+
+import "schedrestd/errs"
+
+var names = [...]string{
+	errs.Internal: "internal", errs.Malformed: "malformed", errs.Invalid: "invalid",
+	errs.Unauthenticated: "unauthenticated", errs.Denied: "denied", errs.NotFound: "not_found",
+	errs.Conflict: "conflict", errs.TooLarge: "too_large", errs.TooMany: "too_many",
+	errs.Unavailable: "unavailable", errs.Timeout: "timeout", errs.BadAnswer: "bad_answer",
+	errs.Unsupported: "unsupported", errs.MethodNotAllowed: "method_not_allowed",
+	errs.UnsupportedMedia: "unsupported_media_type", errs.RequestTimeout: "request_timeout",
+	errs.NotAcceptable: "not_acceptable", errs.URITooLong: "uri_too_long", errs.HeaderTooLarge: "header_too_large",
+	errs.PreconditionFailed: "precondition_failed",
+	errs.Unchanged:          "unchanged",
+}
+
+// Of returns the stable name of k, as clients see it in an error's code.
+func Of(k errs.Kind) string {
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return names[errs.Internal]
+}

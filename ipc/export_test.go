@@ -1,0 +1,72 @@
+package ipc
+
+import "strings"
+
+// For tests of the whole book, which package query is a part of.
+
+const (
+	AllPhases = phases
+	MaxRights = maxRights
+	Version   = bookVersion
+)
+
+var (
+	Permit      = permit
+	Encode      = encode
+	Decode      = decode
+	ParseRights = parseRights
+)
+
+// Book returns all rows by number of their kind.
+func Book() (rows []*Row) {
+	for _, r := range byKind {
+		if r != nil {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// RowOf returns the row of m.
+func RowOf(m Message) *Row { return byKind[KindOf(m)] }
+
+// Size returns the row's number of bytes, or their range.
+func (r *Row) Size() string { return r.size() }
+
+// Shown is m after its walk, as for writing, with a test that looks on.
+func Shown(m Message, look func(field any, what string, least, most int)) Message {
+	m.Walk(&Walker{look: look})
+	return m
+}
+
+// JudgePacket reads one packet as an end in that phase does, and returns the phase after it.
+func JudgePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
+	c := &Channel{self: self, peer: peer, phase: phase}
+	r, err := c.judge(frame, oob, 0)
+	return r, c.phase, err
+}
+
+// String lists the phases of the set, "never" when there is none.
+func (s Phases) String() string {
+	var names []string
+	for p := range phases {
+		if s.Has(p) {
+			names = append(names, p.String())
+		}
+	}
+	if names == nil {
+		return "never"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Names returns the names of the roles in r.
+func (r Role) Names() string {
+	var names []string
+	for i := range roleNames {
+		if r.Has(1 << i) {
+			names = append(names, Role(1<<i).String())
+		}
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// switches is what SCHEDRESTD_SECURITY turns on or off: what the parent needs to know,
+// and what only workers do.
+type switches struct {
+	ipc.Switches
+	RequireUserName bool // a token of root or SchedUser must come with a user name
+	StrictBodies    bool // a request body with an unknown field is refused
+}
+
+// switchTable names each switch.
+var switchTable = []struct {
+	name string
+	of   func(*switches) *bool
+}{
+	{"audit_confinement", func(s *switches) *bool { return &s.AuditConfinement }},
+	{"become_user", func(s *switches) *bool { return &s.BecomeUser }},
+	{"disable_unshare_files", func(s *switches) *bool { return &s.DisableUnshareFiles }},
+	{"disable_unshare_sysv", func(s *switches) *bool { return &s.DisableUnshareSysV }},
+	{"disable_user_check", func(s *switches) *bool { return &s.DisableUserCheck }},
+	{"require_confinement", func(s *switches) *bool { return &s.RequireConfinement }},
+	{"require_user_name", func(s *switches) *bool { return &s.RequireUserName }},
+	{"strict_bodies", func(s *switches) *bool { return &s.StrictBodies }},
+	{"worker_per_connection", func(s *switches) *bool { return &s.WorkerPerConnection }},
+}
+
+// parseSwitches reads a comma-separated list of switches. A word that is not known is
+// an error, never ignored: it may be a protection that the reader counts on.
+func parseSwitches(text string) (switches, error) {
+	var s switches
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		if word == "" {
+			continue
+		}
+		i := slices.IndexFunc(switchTable, func(t struct {
+			name string
+			of   func(*switches) *bool
+		}) bool {
+			return t.name == word
+		})
+		if i < 0 {
+			return switches{}, errs.New(errs.Invalid, "unknown security switch %q", word).
+				WithHint("allowed are %s", strings.Join(switchNames(), ", "))
+		}
+		*switchTable[i].of(&s) = true
+	}
+	if err := s.agree(); err != nil {
+		return switches{}, err
+	}
+	return s, nil
+}
+
+// agree refuses all of the confinement together with a part of it off: whoever set both is wrong about one of them, and which
+// it is he must say.
+func (s *switches) agree() error {
+	if !s.RequireConfinement {
+		return nil
+	}
+	for _, t := range switchTable {
+		switch t.name {
+		case "audit_confinement", "disable_unshare_files", "disable_unshare_sysv", "disable_user_check":
+			if *t.of(s) {
+				return errs.New(errs.Invalid, "require_confinement and %s contradict each other: all of the confinement is required, and part of it is switched off", t.name).
+					WithHint("take one of the two out")
+			}
+		}
+	}
+	return nil
+}
+
+// switchNames is every switch that parseSwitches knows, in order.
+func switchNames() []string {
+	names := make([]string, len(switchTable))
+	for i, t := range switchTable {
+		names[i] = t.name
+	}
+	return names
+}

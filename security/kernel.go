@@ -1,0 +1,18 @@
+package security
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// KernelSince tells whether the kernel is that version or a later one.
+func KernelSince(major, minor int) bool {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	var a, b int
+	_, _ = fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &a, &b)
+	return a > major || a == major && b >= minor
+}

@@ -1,0 +1,53 @@
+package self
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+	"schedrestd/security"
+)
+
+// Prove compares what the kernel says about the calling process with what was promised. Any
+// difference is one too many: it means that something, somewhere, did not do what it was
+// asked to.
+func Prove(want security.Posture) error {
+	got, err := Measure()
+	if err != nil {
+		return err
+	}
+	if list := compare(want, got); len(list) > 0 {
+		return errs.New(errs.Denied, "%d of %d facts about this process are not as expected: %v", len(list), len(want), list)
+	}
+	return nil
+}
+
+// compare lists how got differs from want, one sentence each, in order; a name that only one
+// of them has is a difference too. Nothing listed means that all is as promised.
+func compare(want, got security.Posture) []string {
+	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
+	slices.Sort(names)
+	var list []string
+	for _, name := range slices.Compact(names) {
+		w, wanted := want[name]
+		g, measured := got[name]
+		switch {
+		case !wanted:
+			list = append(list, fmt.Sprintf("%s is %q and nothing was expected", name, g))
+		case !measured:
+			list = append(list, fmt.Sprintf("%s could not be measured, expected %q", name, w))
+		case !agree(w, g):
+			list = append(list, fmt.Sprintf("%s is %q, expected %q", name, g, w))
+		}
+	}
+	return list
+}
+
+func agree(want, got string) bool {
+	if not, ok := strings.CutPrefix(want, security.Other); ok {
+		return got != not && got != ""
+	}
+	return want == got
+}

@@ -1,0 +1,106 @@
+package self
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"schedrestd/security"
+)
+
+// TestMain plays the child in tests that need a process of their own.
+func TestMain(m *testing.M) {
+	if os.Getenv("SECURITY_TEST_ROLE") == "" {
+		if err := security.CloseInherited(); err != nil { // the process that started the tests may have left something open
+			panic(err)
+		}
+		os.Exit(m.Run())
+	}
+	err := errors.Join(LimitTasks(4096), Confine(512, false))
+	p, err2 := Measure()
+	_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"posture": p, "errors": fmt.Sprint(err, err2)})
+}
+
+func TestCompare(t *testing.T) {
+	want := security.Posture{"uid": "9 9 9 9", "dumpable": "0", "ns_net": "net:[1]", "ns_ipc": security.Not("ipc:[1]"), "ns_user": security.Not("user:[1]")}
+	got := security.Posture{"uid": "9 9 9 9", "dumpable": "1", "extra": "x", "ns_ipc": "ipc:[1]", "ns_user": "user:[2]"}
+	list := []string{
+		`dumpable is "1", expected "0"`,
+		`extra is "x" and nothing was expected`,
+		`ns_ipc is "ipc:[1]", expected "other than ipc:[1]"`,
+		`ns_net could not be measured, expected "net:[1]"`,
+	}
+	if diff := cmp.Diff(list, compare(want, got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	delete(want, "ns_ipc")
+	delete(want, "ns_user")
+	if got := compare(want, want); got != nil {
+		t.Errorf("nothing differs, got %q", got)
+	}
+}
+
+// TestConfineShows: a process that confines itself must measure what Expect says, but
+// for what only its birth can give.
+func TestConfineShows(t *testing.T) {
+	attr := &syscall.SysProcAttr{Setsid: true}
+	who := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	if os.Geteuid() == 0 {
+		who.UID, who.GID = 4321, 4322
+		attr.Credential = &syscall.Credential{Uid: 4321, Gid: 4322, Groups: []uint32{7, 3}}
+		who.Groups = []uint32{7, 3}
+	} else if groups, _ := os.Getgroups(); len(groups) > 0 {
+		for _, g := range groups {
+			who.Groups = append(who.Groups, uint32(g))
+		}
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	inherited, err := security.Inherited(unix.Gettid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := security.Expect(security.Cage{Identity: who, Inherited: inherited, Files: 512, Tasks: 4096})
+	want["descriptors"] = "0 1 2"
+	got := child(t, attr)
+	if got["errors"] != "<nil> <nil>" {
+		if strings.Contains(fmt.Sprint(got["errors"]), "not supported") {
+			t.Skip("this test binary was built with cgo: no_new_privs can't reach all threads")
+		}
+		t.Fatal(got["errors"])
+	}
+	measured := security.Posture{}
+	for name, value := range got["posture"].(map[string]any) {
+		measured[name] = value.(string)
+	}
+	if diff := cmp.Diff(want, measured); diff != "" {
+		t.Errorf("(-expected +measured):\n%s", diff)
+	}
+}
+
+// child confines a process of this binary and returns its report.
+func child(t *testing.T, attr *syscall.SysProcAttr) map[string]any {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{"SECURITY_TEST_ROLE=confine", "GODEBUG=containermaxprocs=0"}
+	cmd.SysProcAttr = attr
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]any{}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v in %q", err, out)
+	}
+	return got
+}
