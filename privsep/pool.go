@@ -361,17 +361,6 @@ func (p *pool) isIdle() (bool, time.Time) {
 	return len(p.waiting) == 0, p.used
 }
 
-// eachHeld calls do with each connection that its workers have.
-func (p *pool) eachHeld(do func(worker uint32, c *connection)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, w := range p.workers {
-		for _, c := range w.held {
-			do(w.Number, c)
-		}
-	}
-}
-
 // connections returns those that its workers have.
 func (p *pool) connections() (list []*admission.Conn) {
 	p.mu.Lock()

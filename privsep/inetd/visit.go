@@ -99,7 +99,7 @@ func Serve(signals <-chan os.Signal, o Options) error {
 		v.worker.Reap(0)
 		return err
 	}
-	why, second := v.run(signals)
+	second, why := v.run(signals)
 	err = v.end(why)
 	if second != nil {
 		return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", second)
@@ -113,8 +113,9 @@ type received struct {
 	err error
 }
 
-// run handles events until the worker's channel ends, and returns why it did. A second signal ends the worker.
-func (v *visit) run(signals <-chan os.Signal) (why error, second os.Signal) {
+// run handles events until the worker's channel ends, and returns why it did. A second signal ends the worker,
+// and is returned.
+func (v *visit) run(signals <-chan os.Signal) (second os.Signal, why error) {
 	messages := make(chan received)
 	go func() {
 		for err := error(nil); err == nil; {
@@ -135,7 +136,7 @@ func (v *visit) run(signals <-chan os.Signal) (why error, second os.Signal) {
 				err = v.hear(m.Message)
 			}
 			if err != nil {
-				return err, nil
+				return nil, err
 			}
 		case why := <-v.Accused:
 			v.worker.Condemn(why)
@@ -153,7 +154,7 @@ func (v *visit) run(signals <-chan os.Signal) (why error, second os.Signal) {
 				v.finish("the gateway ends")
 			case s != first || time.Now().After(same):
 				v.worker.Kill()
-				return io.EOF, s
+				return s, io.EOF
 			}
 		}
 	}
