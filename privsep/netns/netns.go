@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
@@ -86,11 +87,14 @@ func (s *Space) Inside(do func() error) error {
 
 // Enter moves the calling thread into s. A thread that is in it already needs no privilege.
 func (s *Space) Enter() error {
-	var here, there unix.Stat_t
-	if unix.Stat("/proc/thread-self/ns/net", &here) == nil && unix.Fstat(s.fd, &there) == nil && here.Dev == there.Dev && here.Ino == there.Ino {
-		return nil
+	there := netns.NsHandle(s.fd)
+	if here, err := netns.Get(); err == nil {
+		defer here.Close()
+		if here.Equal(there) {
+			return nil
+		}
 	}
-	err := unix.Setns(s.fd, unix.CLONE_NEWNET)
+	err := netns.Set(there)
 	switch {
 	case errors.Is(err, unix.EINVAL):
 		return errs.New(errs.Invalid, "%s is not a network namespace", s.what).
