@@ -144,8 +144,12 @@ func (m *means) startKeeper(g *generation, before *keys, strict bool) (err error
 // offer gives the keeper its keys, and returns its answer.
 func (g *generation) offer(kept <-chan *ipc.Kept) (*ipc.Kept, error) {
 	m, fds := g.keys.forKeeper()
-	if err := g.keeper.Channel.Send(m, fds...); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "give the keeper its keys")
+	switch err := g.keeper.Channel.Send(m, fds...); {
+	case err != nil && unlessGone(err) == nil:
+		<-g.keeper.over
+		return nil, g.keeper.why
+	case err != nil:
+		return nil, errs.Wrap(err, errs.Internal, "give the keeper its keys")
 	}
 	select {
 	case answer := <-kept:
