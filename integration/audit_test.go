@@ -259,16 +259,23 @@ func TestAuditAtLimit(t *testing.T) {
 	pid := l.daemons["schedrestd"].PID()
 	limit := func(l unix.Rlimit) { // the next auditor has the parent's
 		must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &l, nil))
-		must(t, syscall.Kill(child(t, pid, "schedrestd-audi"), syscall.SIGKILL))
+		killed := child(t, pid, "schedrestd-audi")
+		must(t, syscall.Kill(killed, syscall.SIGKILL))
+		eventually(t, "the next auditor", func() bool { next := find(t, pid, "schedrestd-audi"); return next != 0 && next != killed })
 	}
 	must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &was))
 	limit(unix.Rlimit{Cur: uint64(info.Size()) + 10, Max: was.Max})
+	eventually(t, "half a line", func() bool { // by the next auditor, whose workers the client comes to
+		submit().want(t, 503)
+		now, err := os.Stat(log)
+		return err == nil && now.Size() > info.Size()
+	})
 	for range 3 {
 		submit().want(t, 503)
 	}
 	l.ask("GET", "/sched/"+version+"/jobs", "").want(t, 200)
 	limit(was)
-	submit().want(t, 200)
+	eventually(t, "changes are made again", func() bool { return submit().status == 200 })
 	eventually(t, "its outcome", func() bool {
 		raw, err := os.ReadFile(log)
 		return err == nil && bytes.Count(raw, []byte("\n")) == 5
@@ -285,6 +292,16 @@ func TestAuditAtLimit(t *testing.T) {
 // child returns the pid of the child of that name that a process has.
 func child(t *testing.T, parent int, name string) int {
 	t.Helper()
+	pid := find(t, parent, name)
+	if pid == 0 {
+		t.Fatalf("there is no %s", name)
+	}
+	return pid
+}
+
+// find is child, or 0 when there is none.
+func find(t *testing.T, parent int, name string) int {
+	t.Helper()
 	list, err := process.Descendants(parent)
 	must(t, err)
 	for _, st := range list {
@@ -292,7 +309,6 @@ func child(t *testing.T, parent int, name string) int {
 			return st.PID
 		}
 	}
-	t.Fatalf("there is no %s", name)
 	return 0
 }
 

@@ -169,9 +169,9 @@ func TestGatewayKeyChanges(t *testing.T) {
 	if k.status(k.hs256(old)) != http.StatusOK {
 		t.Error("a broken file took the key that was in use")
 	}
-	if cost := k.ctl.cost(func() { k.ask(k.c, "GET", pingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret)).want(t, 401) }); cost == 0 {
-		t.Error("the gateway refuses by itself what may be signed with a key that it could not take")
-	}
+	eventually(t, "the gateway asks about what may be signed with a key that it could not take", func() bool {
+		return k.ctl.cost(func() { k.ask(k.c, "GET", pingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret)).want(t, 401) }) > 0
+	})
 
 	next := []byte("a key that the administrator has made anew")
 	replace(t, l.Key(), next, 0o600)
@@ -185,9 +185,6 @@ func TestGatewayKeyChanges(t *testing.T) {
 		t.Errorf("the new key's token: status %d", status)
 	}
 	k.refusesByItself("neither key's", k.hs256(strangersSecret))
-	if strings.Count(k.log(), "keeper is ready") != 1 {
-		t.Errorf("the keeper did not stay:\n%s", k.log())
-	}
 }
 
 // TestGatewayWithoutItsKeeper: when the keeper is stopped, or gone, the daemons vouch, and nobody is

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/errs/errcode"
 	"schedrestd/ipc"
 )
 
@@ -37,7 +38,7 @@ func refusedAnswer(m *ipc.Connection) []byte {
 	}
 	name := http.StatusText(status)
 	body := fmt.Sprintf(`{"meta":{},"errors":[{"description":%q,"error_number":0,"error":%q,"source":"","code":%q,"retryable":%t}],"warnings":[]}`,
-		why.text, name, why.kind, why.retryable)
+		why.text, name, errcode.Of(why.kind), why.retryable)
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 		status, name, after, len(body), body)
 }
