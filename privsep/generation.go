@@ -27,12 +27,13 @@ type generation struct {
 
 	mu    sync.Mutex // guards users
 	users int        // the host that it is in force for, and the pools
-	ended chan struct{}
+
+	ending *sync.WaitGroup // of what generations leave to be closed
 }
 
 // newGeneration returns a generation that has nothing yet, and one user.
 func newGeneration(c Config) *generation {
-	return &generation{config: c, users: 1, ended: make(chan struct{})}
+	return &generation{config: c, users: 1, ending: new(sync.WaitGroup)}
 }
 
 // makers is what generations are made of.
@@ -44,12 +45,14 @@ type makers struct {
 	audit    *audit       // nil: there is no audit log
 	names    *named
 	accuse   func(worker uint32, why string)
+	ending   sync.WaitGroup // of generations
 }
 
 // build starts the services of a generation for c, and gives the keeper its keys. before is the
 // generation in force, or nil. With strict set, certificates that have replaced those in use must be usable.
 func (m *means) build(c Config, before *generation, strict bool) (g *generation, err error) {
 	g = newGeneration(c)
+	g.ending = &m.ending
 	defer func() {
 		if err != nil {
 			g.close()
@@ -274,13 +277,12 @@ func (g *generation) release() {
 	last := g.users == 0
 	g.mu.Unlock()
 	if last {
-		go g.close()
+		g.ending.Go(g.close)
 	}
 }
 
 // close ends the services and closes the keys.
 func (g *generation) close() {
-	defer close(g.ended)
 	if g.keeper != nil {
 		g.keeper.stop()
 	}

@@ -28,9 +28,12 @@ type renewals struct {
 	early  bool // a SIGHUP came while the first workers started
 
 	current atomic.Pointer[generation]
-	built   time.Time // when the current one was
-	failed  int       // generations in a row that lost a service soon, or could not replace one that did
-	tried   string    // stamp of the key files when they were last looked at; "": not since the last generation
+
+	// What follows belongs to the goroutine that builds.
+	lost   <-chan *serviceProcess // gets the first service of the current generation that exits
+	built  time.Time              // when the current one was
+	failed int                    // generations in a row that lost a service soon, or could not replace one that did
+	tried  string                 // stamp of the key files when they were last looked at; "": not since the last generation
 }
 
 // wish is why a generation is to be built. The greater one includes the others.
@@ -72,17 +75,13 @@ func (r *renewals) replace(c Config, strict bool) error {
 	}
 	r.config, r.tried = c, g.keys.stamp
 	r.current.Store(g)
-	r.built = time.Now()
-	go r.mind(g)
+	r.built, r.lost = time.Now(), g.lost()
 	return nil
 }
 
-// mind has g replaced when one of its services has exited.
-func (r *renewals) mind(g *generation) {
-	p := <-g.lost()
-	if r.over.Load() || r.current.Load() != g {
-		return
-	}
+// replaceLost has the generation in force replaced, of which a service has exited.
+func (r *renewals) replaceLost(p *serviceProcess) {
+	r.lost = nil // one is enough
 	r.names.fail()
 	if time.Since(r.built) > 2*pause(r.failed) {
 		r.failed = 0
@@ -90,9 +89,12 @@ func (r *renewals) mind(g *generation) {
 	wait := pause(r.failed)
 	r.failed++
 	r.config.Log.Error(p.role.String()+" exited", about(errs.HintOf(p.why), "because", p.why, "pause", wait)...)
-	g.replacing.Store(wait == 0) // connections wait for the next generation; but not for one of many that break
-	time.Sleep(wait)
-	r.wish(wishYoung)
+	if wait > 0 {
+		time.AfterFunc(wait, func() { r.wish(wishYoung) })
+		return
+	}
+	r.current.Load().replacing.Store(true) // connections wait for the next generation; but not for one of many that break
+	r.renew(wishYoung)
 }
 
 // started has the first generation built. A signal ends the wait for it, which a worker that hangs can
@@ -146,6 +148,8 @@ func (r *renewals) until(signals <-chan os.Signal) os.Signal {
 				r.look()
 			case w := <-r.wishes:
 				r.renew(w)
+			case p := <-r.lost:
+				r.replaceLost(p)
 			case <-quit:
 				return
 			}
@@ -245,11 +249,11 @@ func (r *renewals) reread(c *Config) error {
 	return r.replace(*c, true)
 }
 
-// stop lets the generation in force go, and returns when it has ended.
+// stop lets the generation in force go, and returns when all have ended.
 func (r *renewals) stop() {
 	r.busy.Wait()
 	if g := r.current.Load(); g != nil {
 		g.release()
-		<-g.ended
 	}
+	r.ending.Wait()
 }

@@ -85,6 +85,12 @@ func TestOperations(t *testing.T) {
 			for _, names := range api.NamesBoth.Spellings() {
 				view := schema.View{Version: v, Names: names}
 				item := doc.Paths.Value(strings.TrimSuffix(e.URL(view), "/"))
+				if !e.In(v) {
+					if item != nil && item.GetOperation(e.Method) != nil {
+						t.Errorf("%s %s, which that version does not have", e.Method, e.URL(view))
+					}
+					continue
+				}
 				if item == nil || item.GetOperation(e.Method) == nil {
 					t.Errorf("no %s %s", e.Method, e.URL(view))
 					continue
@@ -197,7 +203,7 @@ func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 		if strings.Count(text, `"#/components/schemas/`+name+`"`) > 1 {
 			continue
 		}
-		if bodies++; !strings.Contains(name, "openapi_") && !strings.HasSuffix(name, "_req") {
+		if bodies++; !strings.Contains(name, "openapi_") && !strings.HasSuffix(name, "_req") && !strings.HasSuffix(name, "_kill_jobs_msg") {
 			t.Errorf("%s is used once", name)
 		}
 	}
