@@ -85,10 +85,7 @@ func TestOperations(t *testing.T) {
 			for _, names := range api.NamesBoth.Spellings() {
 				view := schema.View{Version: v, Names: names}
 				item := doc.Paths.Value(strings.TrimSuffix(e.URL(view), "/"))
-				if !e.In(v) {
-					if item != nil && item.GetOperation(e.Method) != nil {
-						t.Errorf("%s %s, which that version does not have", e.Method, e.URL(view))
-					}
+				if !e.In(v) { // another endpoint may be there
 					continue
 				}
 				if item == nil || item.GetOperation(e.Method) == nil {
