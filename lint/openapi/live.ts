@@ -18,6 +18,7 @@ const client = createApiClient(url, { validate: true }) as unknown as { api: End
 const endpoints = client.api;
 
 const absent = "4000000000"; // names nothing: no job and no other record
+const changing = /\/(reconfigure|requeue)$/; // GETs that change something, which the daemons of the demo do not do
 
 let problems = 0;
 const statuses: Record<string, number> = {};
@@ -59,7 +60,7 @@ async function expect(e: Endpoint, c: Call): Promise<Answer> {
 // names returns a value for each path parameter, taken from what the cluster has.
 async function names(version: string, job: string): Promise<Record<string, string>> {
 	const first = async (path: string, list: string) => {
-		const e = endpoints.find((e) => e.path === `/${path.split("/")[0]}/${version}/${path.split("/")[1]}`)!;
+		const e = endpoints.find((e) => e.method === "get" && e.path === `/${path.split("/")[0]}/${version}/${path.split("/")[1]}`)!;
 		const items = (await expect(e, {}))[list] as { name?: string }[];
 		return items[0]?.name ?? absent;
 	};
@@ -95,7 +96,7 @@ async function main() {
 			const asked = (value: (name: string) => string) =>
 				Object.fromEntries((e.parameters ?? []).filter((p) => p.type === "Path").map((p) => [p.name, value(p.name)]));
 			const params = asked((name) => known[name] ?? `no value for ${name}`);
-			await (Object.values(params).includes(absent) ? call : expect)(e, { params });
+			await (Object.values(params).includes(absent) || changing.test(e.path) ? call : expect)(e, { params });
 			if (Object.keys(params).length > 0) await call(e, { params: asked(() => absent) });
 		}
 		const refused = endpoints.find((e) => e.path === `/sched/${version}/job/submit`)!;
