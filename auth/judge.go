@@ -121,15 +121,6 @@ func (j *Judge) Forget(c Credential, daemon string) {
 	j.asking.forget()
 }
 
-// ForgetAll is for new keys: what the ones before said counts no more, nor what they are yet to
-// say of what was asked before.
-func (j *Judge) ForgetAll() {
-	j.genuine.clear()
-	j.vouched.clear()
-	j.refused.clear()
-	j.asking.forget()
-}
-
 // verified tells whether a key that is here says that p's token is genuine.
 func (j *Judge) verified(ctx context.Context, p *proof, expires, now time.Time) (bool, error) {
 	if j.genuine.has(p.hash, now) {

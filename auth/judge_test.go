@@ -233,9 +233,6 @@ func TestJudgeForget(t *testing.T) {
 	b.wants(t, bob, controller, 0, 0)
 	b.wants(t, alice, accounting, 0, 0)
 	b.wants(t, alice, controller, 1, 0)
-	b.ForgetAll()
-	b.wants(t, alice, controller, 1, 0)
-	b.wants(t, bob, accounting, 1, 0)
 
 	good := Good
 	b = newCourt(&good)
@@ -245,19 +242,14 @@ func TestJudgeForget(t *testing.T) {
 	b.wants(t, bob, controller, 1, 0)
 	b.Forget(bob, controller)
 	b.wants(t, bob, controller, 1, 1)
-	b.ForgetAll()
-	good = Bad
-	if err := b.genuine(alice, controller); errs.KindOf(err) != errs.Unauthenticated {
-		t.Errorf("after new keys: got %v", err)
-	}
 }
 
-// An answer to what was asked before new keys came, or before a daemon refused after all, is for who asked alone.
+// An answer to what was asked before a daemon refused after all is used for that request alone.
 func TestJudgeForgetsMeanwhile(t *testing.T) {
 	alice, bob := credentialOf(t, sign(goodHeader, goodClaims), ""), credentialOf(t, sign(goodHeader, goodClaims), "bob")
 	good := Good
 	for name, forget := range map[string]func(*court){
-		"new keys": func(b *court) { b.ForgetAll() }, "refused after all": func(b *court) { b.Forget(bob, controller) },
+		"refused after all": func(b *court) { b.Forget(bob, controller) },
 	} {
 		t.Run(name+", the daemon is asked", func(t *testing.T) {
 			b := newCourt(nil)
@@ -321,8 +313,6 @@ func TestJudgeTogether(t *testing.T) {
 				switch i {
 				case 20:
 					j.Forget(hs, controller)
-				case 40:
-					j.ForgetAll()
 				}
 			}
 		})

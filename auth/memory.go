@@ -69,10 +69,3 @@ func (m *memory[Of]) drop(it Of) {
 	m.takeback++
 	delete(m.until, it)
 }
-
-func (m *memory[Of]) clear() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.takeback++
-	clear(m.until)
-}

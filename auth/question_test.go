@@ -141,11 +141,11 @@ func TestAskerFallsOver(t *testing.T) {
 
 var errAsked = errors.New("the daemon was asked")
 
-// After new keys nobody waits for an answer that may be of the old ones.
+// After a refusal no request waits for an answer that was asked for before it.
 func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	for name, forget := range map[string]func(*Judge){
-		"new keys": (*Judge).ForgetAll, "refused after all": func(j *Judge) { j.Forget(alice, controller) },
+		"refused after all": func(j *Judge) { j.Forget(alice, controller) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
