@@ -9,7 +9,7 @@ import (
 	"schedrestd/model"
 )
 
-// taskResult is what became of some tasks of an array.
+// taskResult reports the outcome for some tasks of an array.
 var taskResult = schema.Object("job_array_response_msg_entry",
 	schema.Show("job_id", schema.Int32, func(r *model.TaskResult) uint32 { return leadingNumber(r.Tasks) }, "Number of the job", schema.Bare),
 	schema.F("step_id", schema.String, func(r *model.TaskResult) *string { return &r.Tasks }, "The tasks, as \"12_[1-3]\""),
@@ -28,14 +28,14 @@ func leadingNumber(s string) uint32 {
 	return uint32(n)
 }
 
-// UpdatedAnswer is the body of the answer to PostJob.
+// UpdatedAnswer answers PostJob.
 type UpdatedAnswer struct {
 	Job     string
 	Results []model.TaskResult
 	Envelope
 }
 
-// Updated is the table of an UpdatedAnswer.
+// Updated declares the fields of an UpdatedAnswer.
 var Updated = enveloped("openapi_job_post_response", func(a *UpdatedAnswer) *Envelope { return &a.Envelope },
 	schema.F("results", taskResults, func(a *UpdatedAnswer) *[]model.TaskResult { return &a.Results }, "Tasks of an array that fared differently; empty if all were changed"),
 	schema.F("job_id", schema.String, func(a *UpdatedAnswer) *string { return &a.Job }, "The job, as the path names it", schema.Until(V42), schema.Deprecated(V41)),

@@ -26,7 +26,7 @@ func (t oneStateType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 	}
 }
 
-// KillJobsBody is the table of a request to signal jobs.
+// KillJobsBody declares the fields of a request to signal jobs.
 var KillJobsBody = schema.Object("kill_jobs_msg",
 	schema.F("account", schema.String, func(k *model.KillJobs) *string { return &k.Account }, "Account that the jobs are charged to"),
 	schema.F("flags", warnFlags.Type, func(k *model.KillJobs) *uint16 { return (*uint16)(&k.Flags) }, "What the signal goes to; when missing, all of each job"),
@@ -71,7 +71,7 @@ func takeKilledUser(k *model.KillJobs, s string) error {
 	return nil
 }
 
-// JobsKilled is the table of a KilledAnswer to DeleteJobs.
+// JobsKilled declares the fields of a KilledAnswer to DeleteJobs.
 var JobsKilled = enveloped("openapi_kill_jobs_resp", func(a *KilledAnswer) *Envelope { return &a.Envelope },
 	schema.F("status", schema.Named("kill_jobs_resp_msg", schema.List(killResult.Type)), func(a *KilledAnswer) *[]model.KillResult { return &a.Results }, "The jobs that it was not sent to; with the flag VERBOSE the others too, where the controller tells", schema.Required(0)),
 )

@@ -75,7 +75,7 @@ var renamed = map[string]string{
 }
 
 // TestSchemaNames: schemas have the names that clients were generated with. v0.0.41 names next to
-// none, and v0.0.43 and later no sets of words; there the names are those of v0.0.42, for who wants them.
+// none, and v0.0.43 and later no sets of words; there v0.0.42 has the names.
 func TestSchemaNames(t *testing.T) {
 	docs := readDocuments(t)
 	for name, b := range bodies() {

@@ -9,7 +9,7 @@ import (
 	"schedrestd/model"
 )
 
-// NodeUpdateBody is the table of a change to nodes.
+// NodeUpdateBody declares the fields of a change to nodes.
 var NodeUpdateBody = schema.Object("update_node_msg",
 	schema.F("comment", schema.String, func(u *model.NodeUpdate) *string { return &u.Comment }, "Any text"),
 	schema.F("cpu_bind", schema.Int32, func(u *model.NodeUpdate) *uint32 { return &u.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare),
@@ -50,7 +50,7 @@ var namedNodeParams = schema.Object("",
 	schema.F("node_name", nodeName, func(p *NamedNodeParams) *string { return &p.Name }, "Name of the node, or a host list of several", schema.Required(0)),
 )
 
-// nodeName is the name of a node, or a host list, as a part of a path.
+// nodeName takes the name of a node, or a host list, from the path.
 func nodeName() schema.Type[string] {
 	parse := hostList().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "string"}, nil, func(r *schema.Report, doc *schema.Value, into *string) bool {
@@ -87,10 +87,10 @@ var DeleteNode = declare(namedNodeParams, Endpoint{
 	Returns: "Nothing but the envelope: the node is deleted",
 })
 
-// NewNode is the body of a request to make a node.
+// NewNode requests a node to be made.
 type NewNode struct{ Line string }
 
-// NewNodeBody is the table of a NewNode.
+// NewNodeBody declares the fields of a NewNode.
 var NewNodeBody = schema.Object("openapi_create_node_req",
 	schema.F("node_conf", schema.String, func(n *NewNode) *string { return &n.Line }, "The node, as a NodeName= line of the configuration", schema.Required(0)),
 	schema.Ignore[NewNode]("meta", metaType.Type, "Nothing: answers have it"),

@@ -33,7 +33,7 @@ var requeueParams = schema.Object("",
 	requeueFlag("SpecialExit", model.RequeueSpecialExit, "Mark it as a special exit; only with Hold"),
 )
 
-// RequeuedAnswer is the body of the answer to GetJobRequeue.
+// RequeuedAnswer answers GetJobRequeue.
 type RequeuedAnswer struct {
 	Results []model.TaskResult
 	Envelope

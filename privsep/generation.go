@@ -13,7 +13,7 @@ import (
 	"schedrestd/privsep/relay"
 )
 
-// generation is one configuration in force: its open keys, the services, and by way of the pools the
+// generation groups what serves one configuration: its open keys, the services, and by way of the pools the
 // workers. Nothing in it is ever exchanged. When something changes or dies, the next generation is built
 // beside it, and takes over when its workers have proved that they can serve.
 type generation struct {
@@ -36,7 +36,7 @@ func newGeneration(c Config) *generation {
 	return &generation{config: c, users: 1, ending: new(sync.WaitGroup)}
 }
 
-// makers is what generations are made of.
+// makers has the programs and files that generations are started from.
 type makers struct {
 	who      service
 	https    bool

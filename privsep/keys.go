@@ -14,7 +14,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// keys is the keys of one generation as open files. They never change: a file that was changed is
+// keys holds the keys of one generation as open files. They never change: a file that was changed is
 // of the next generation. What is secret goes to the keeper, and what is public to
 // the workers.
 type keys struct {
@@ -36,7 +36,7 @@ type keyFile struct {
 	followed bool     // the newest file at the path is in use; else a signature that it does not verify may be the newer one's
 }
 
-// keyKind is what the files with one kind of token key have in common.
+// keyKind describes the files with one kind of token key.
 type keyKind struct {
 	what   string                              // for the log
 	used   string                              // … and what becomes of it
