@@ -175,7 +175,7 @@ func TestOtherBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := worker.Receive()
-		if err == nil || !strings.Contains(err.Error(), "from one build") {
+		if err == nil || !strings.Contains(err.Error(), "from the same build") {
 			t.Fatalf("%s of %d bytes: %v", Kind(frame[0]), len(frame), err)
 		}
 		if err := worker.Send(Refuse(err.Error())); err != nil {

@@ -110,12 +110,12 @@ func TestAuditLiars(t *testing.T) {
 		lines      int // in the log; -1: at most as many as the worker may have under way
 	}{
 		{part: "intent of nothing", want: "Intent for connection 0, which there never was"},
-		{part: "intent to the parent", want: "Intent of the worker is not for a worker to say to a parent"},
+		{part: "intent to the parent", want: "Intent of the worker may not be sent by a worker to a parent"},
 		{part: "outcome of nothing", want: "which was not let through"},
-		{part: "noted", want: "is not for a worker to say"},
-		{part: "facts of its own", want: "Facts of the worker is not for a worker to say to a auditor"},
-		{part: "a log of its own", want: "LogFD of the worker is not for a worker to say to a auditor"},
-		{part: "the end of a sibling", want: "Exited of the worker is not for a worker to say to a auditor"},
+		{part: "noted", want: "may not be sent by a worker"},
+		{part: "facts of its own", want: "Facts of the worker may not be sent by a worker to a auditor"},
+		{part: "a log of its own", want: "LogFD of the worker may not be sent by a worker to a auditor"},
+		{part: "the end of a sibling", want: "Exited of the worker may not be sent by a worker to a auditor"},
 		{part: "intent of another", want: "which there never was", knock: true},
 		{part: "intent twice", want: "Intent 1 twice", knock: true, lines: 2},
 		{part: "intents without end", want: "more changes than it may answer", knock: true, lines: -1},

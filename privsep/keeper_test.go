@@ -349,7 +349,7 @@ func TestHostileKeepers(t *testing.T) {
 		"crash":           "the keeper died",
 		"kept of nothing": "", // which error, depends on whether it comes before the keys are offered
 		"pong of nothing": "which nobody asked for",
-		"worker's kind":   "is not for a keeper to say",
+		"worker's kind":   "may not be sent by a keeper",
 		"descriptor":      "came with 1 descriptors",
 		"mute":            "was not ready within",
 	} {

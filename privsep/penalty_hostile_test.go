@@ -88,7 +88,7 @@ func TestPenaltyLiars(t *testing.T) {
 		{part: "offence that is none", want: "has a wrong that is 0"},
 		{part: "offence cut off", want: "has 16 bytes, not 17"},
 		{part: "offence with a descriptor", want: "came with 1 descriptors"},
-		{part: "pause", want: "is not for a worker to say"},
+		{part: "pause", want: "may not be sent by a worker"},
 		{part: "intent cut off", want: "has 33 bytes"},
 		{part: "intent with leftovers", want: "Intent of the worker"},
 		{part: "intent too long", want: "has 1180 bytes"},

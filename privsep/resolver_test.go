@@ -80,8 +80,8 @@ func TestHostileResolvers(t *testing.T) {
 	}
 	for part, want := range map[string]string{
 		"pong of nothing":  "it said Pong 0, which nobody asked for",
-		"worker's kind":    "Done of the resolver is not for a resolver to say to a parent",
-		"keeper's kind":    "Kept of the resolver is not for a resolver to say to a parent",
+		"worker's kind":    "Done of the resolver may not be sent by a resolver to a parent",
+		"keeper's kind":    "Kept of the resolver may not be sent by a resolver to a parent",
 		"descriptor":       "Pong of the resolver came with 1 descriptors, not 0",
 		"reports everyone": "it reported too many workers",
 		"exits":            "the resolver died: exit status 3",
