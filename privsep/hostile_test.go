@@ -28,7 +28,7 @@ func TestHostileWorkers(t *testing.T) {
 		{part: "early", want: "Done of the worker is not permitted while proving"},
 		{part: "unknown kind", want: "kind 99 of the worker is not in the protocol table"},
 		{part: "dial of nothing", want: "which the configuration has not"},
-		{part: "parent's kind", want: "Drain of the worker is not for a worker to say"},
+		{part: "parent's kind", want: "Drain of the worker may not be sent by a worker"},
 		{part: "ready twice", want: "Ready of the worker is not permitted while serving"},
 		{part: "done of nothing", want: "which it does not hold"},
 		{part: "verify", want: "may not be sent by a worker to a parent"},
