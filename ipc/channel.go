@@ -125,6 +125,15 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	return nil
 }
 
+// UnlessGone returns the error of a Send, or nil when that says no more than that the peer has exited, which
+// is handled where its messages are received.
+func UnlessGone(err error) error {
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
 // put sends one packet. What has no descriptors is written: in their cage workers and the keeper can't send any, nor by accident.
 func put(fd int, frame, oob []byte) (err error) {
 	for {
