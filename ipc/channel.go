@@ -98,7 +98,7 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	// can't change their order in between, and not while waiting, so that a sender
 	// that waits does not block a reader.
 	var sent error
-	err = c.raw.Write(func(fd uintptr) bool {
+	try := func(fd uintptr) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		var r *Row
@@ -109,8 +109,13 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 		if sent == nil && r.Then != Born {
 			c.phase = r.Then
 		}
-		return sent != unix.EAGAIN || !wait
-	})
+		return sent != unix.EAGAIN
+	}
+	if wait {
+		err = c.raw.Write(try)
+	} else { // a Write would wait for another one that waits
+		err = c.raw.Control(func(fd uintptr) { try(fd) })
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("send %s: %w", KindOf(m), os.ErrClosed) // this end is closed
@@ -120,6 +125,15 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 		return fmt.Errorf("send %s: %w", KindOf(m), sent)
 	}
 	return nil
+}
+
+// UnlessGone returns err, an error of Send, or nil when it only says that the peer
+// has exited. The receiver of the peer's messages handles that.
+func UnlessGone(err error) error {
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // put sends one packet. It uses sendmsg(2) only for descriptors, because the

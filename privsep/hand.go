@@ -171,7 +171,7 @@ func load(w *worker) int { return len(w.held) - w.requests }
 
 // owing is 1 for a worker that has not answered its Ping for a moment.
 func owing(w *worker) int {
-	if !w.silence.since.IsZero() && time.Since(w.silence.since) > 100*time.Millisecond {
+	if !w.silence.Since().IsZero() && time.Since(w.silence.Since()) > 100*time.Millisecond {
 		return 1
 	}
 	return 0
@@ -182,9 +182,9 @@ func owing(w *worker) int {
 // taken for one about the next.
 func (p *pool) offer(w *worker, c *connection) bool {
 	c.ID = p.slots.number.Add(1)
-	p.gen.audit.given(w.Number, &c.Connection)
+	p.gen.audit.Given(w.Number, &c.Connection)
 	if err := w.Channel.TrySend(&c.Connection, c.fd); err != nil {
-		p.gen.audit.gone(c.ID)
+		p.gen.audit.Gone(c.ID)
 		return false // full, or dying: serveChannel deals with that
 	}
 	c.tries++
@@ -223,7 +223,7 @@ func (p *pool) release(w *worker, id uint64) error {
 		return errNotHeld("Done", id)
 	}
 	delete(w.held, id)
-	p.gen.audit.gone(id)
+	p.gen.audit.Gone(id)
 	w.finished++
 	p.used = time.Now()
 	p.slots.end(c)

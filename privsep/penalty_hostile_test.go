@@ -102,7 +102,7 @@ func TestPenaltyLiars(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
 			as := plain(t)
-			c := Config{Argv: []string{spawn.WorkerName, tt.part}, Workers: 1, Connections: 4, Audit: Audit{Path: auditDir(t, as)}}
+			c := Config{Argv: []string{spawn.WorkerName, tt.part}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
 			c.Setup.Admission = sternly
 			g := launch(t, as, c)
 			if tt.knock {
@@ -162,7 +162,7 @@ func TestFramed(t *testing.T) {
 func TestAuditLongWords(t *testing.T) {
 	as := plain(t)
 	path := auditDir(t, as)
-	g := serve(t, as, Config{Argv: []string{spawn.WorkerName, "intent of long words"}, Workers: 1, Audit: Audit{Path: path}})
+	g := serve(t, as, Config{Argv: []string{spawn.WorkerName, "intent of long words"}, Workers: 1, Audit: ipc.Audit{Path: path}})
 	conn, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)

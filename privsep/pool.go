@@ -110,7 +110,7 @@ func (p *pool) keep(i int, first chan<- error) {
 			failures++
 		}
 		if errs.KindOf(err) == errs.Internal && err != nil {
-			p.complain(slog.LevelError, "a worker can't be started", about(errs.HintOf(err), "uid", p.who.UID, "error", err)...)
+			p.complain(slog.LevelError, "a worker can't be started", errs.LogAttrs(errs.HintOf(err), "uid", p.who.UID, "error", err)...)
 		}
 		if p.lazy && !ready {
 			p.setBarren(true)
@@ -308,7 +308,7 @@ func (p *pool) discharge(w *worker, why error) (worked bool, err error) {
 		patience = 0
 	}
 	status := w.Reap(patience)
-	p.gen.audit.exited(w.Number, status)
+	p.gen.audit.Exited(w.Number, status)
 	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", lost, "handed_again", again, "status", status}
 	switch {
 	case w.Caged:

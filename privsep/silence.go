@@ -1,14 +1,11 @@
 package privsep
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"schedrestd/ipc"
 	"schedrestd/privsep/admission"
-	"schedrestd/privsep/spawn"
 )
 
 // listenForSilence asks each worker now and then whether it still reads, and ends one
@@ -35,48 +32,19 @@ func (p *pool) listenForSilence() {
 	}
 }
 
-// silence is how long a process has not answered. It is guarded by the lock of whose process it is.
-type silence struct {
-	asked uint64    // number of the last Ping
-	since time.Time // when it was sent; zero when it was answered
-}
-
-// ask sends p a Ping when the last one was answered, or ends it when that is due for longer than limit.
-func (s *silence) ask(p *spawn.Process, limit time.Duration) {
-	switch {
-	case s.since.IsZero():
-		s.asked++
-		s.since = time.Now()
-		// A full channel is the same silence: the next ticks judge it.
-		_ = p.Channel.TrySend(&ipc.Ping{Number: s.asked})
-	case time.Since(s.since) > limit:
-		p.Condemn(fmt.Sprintf("it has not read its channel for %s", limit))
-	}
-}
-
-// heard takes the answer to the Ping that waits, and no other: else a process could
-// keep the parent busy with answers that nobody asked for.
-func (s *silence) heard(number uint64) error {
-	if s.since.IsZero() || number != s.asked {
-		return fmt.Errorf("it said Pong %d, which nobody asked for", number)
-	}
-	s.since = time.Time{}
-	return nil
-}
-
 // ask asks w whether it still reads.
 func (p *pool) ask(w *worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w.ready && p.workers[w.Number] == w {
-		w.silence.ask(w.Process, p.config.Silence)
+		w.silence.Ask(w.Process, p.config.Silence)
 	}
 }
 
 func (p *pool) heard(w *worker, number uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return w.silence.heard(number)
+	return w.silence.Answered(number)
 }
 
 // overdue is how long a worker may owe an answer before its slots go to others.
@@ -93,8 +61,8 @@ func (p *pool) excuseSilent() {
 	for _, w := range p.workers {
 		since := w.Started
 		if w.ready {
-			w.silence.ask(w.Process, p.config.Silence)
-			since = w.silence.since
+			w.silence.Ask(w.Process, p.config.Silence)
+			since = w.silence.Since()
 		}
 		if since.IsZero() || time.Since(since) < overdue {
 			answering = true

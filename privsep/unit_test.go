@@ -143,6 +143,15 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
+func await(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !happened(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("did not happen: %s", what)
+		}
+	}
+}
+
 // self is this process as the one that serves.
 func self() service {
 	return service{Identity: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, root: os.Geteuid() == 0}
