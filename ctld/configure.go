@@ -16,14 +16,14 @@ import (
 // configure makes of the configuration what the controller is told.
 func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, log *slog.Logger) (Config, error) {
 	if len(c.Controllers) == 0 {
-		return Config{}, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("SchedctldHost=NAME")
+		return Config{}, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("set SchedctldHost=NAME")
 	}
 	cfg := Config{
 		State: c.StateSaveLocation, Cluster: c.ClusterName, Address: c.Controllers[0].Address, Port: c.ControllerPort,
 		Version: version, SchedUser: user.UID, Private: c.PrivateData, Log: log,
 	}
 	if cfg.State == "" {
-		return cfg, errs.New(errs.Invalid, "%s does not say where the controller keeps its state", c.Path).WithHint("StateSaveLocation=PATH")
+		return cfg, errs.New(errs.Invalid, "%s names no state directory", c.Path).WithHint("set StateSaveLocation=PATH")
 	}
 	var err error
 	if cfg.Partitions, err = ReadPartitions(c.Partitions); err != nil {
@@ -37,7 +37,7 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 		cfg.Tokens = &Tokens{Key: *key, Private: c.DisableTokenCreation, Longest: c.LongestToken()}
 	case c.JWT:
 		// The identity provider is who says who is who; a key of our own beside its keys is a decision.
-		log.Info("tokens are not created here: AuthAltParameters= has jwks= alone; jwt_key=PATH beside it turns that on")
+		log.Info("token creation disabled", "reason", "AuthAltParameters has jwks and no jwt_key")
 	}
 	if c.Accounting != nil {
 		if cfg.Accounting, err = newLedger(c, key, daemon.Super(user.UID)); err != nil {

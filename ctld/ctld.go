@@ -186,15 +186,15 @@ func (c *Controller) open() error {
 		return err
 	}
 	if c.cgroup, err = cgroup.Delegated(); err != nil {
-		c.log.Info("memory limits are kept by sampling", "reason", err)
+		c.log.Info("memory limits enforced by sampling", "reason", err)
 	} else if !c.cgroup.Memory {
-		c.log.Info("memory limits are kept by sampling", "reason", "the cgroup has no memory controller, or its unit no DelegateSubgroup=schedctld")
+		c.log.Info("memory limits enforced by sampling", "reason", "the cgroup has no memory controller, or the unit does not set DelegateSubgroup=schedctld")
 	}
 	if c.journal, err = journal.Open(filepath.Join(c.cfg.State, "journal")); err != nil {
 		return err
 	}
 	if n := c.journal.Cut(); n > 0 {
-		c.log.Warn("cut off the end of the journal, which was never acknowledged", "bytes", n)
+		c.log.Warn("journal truncated after the last complete commit", "bytes", n)
 	}
 	if c.cfg.Accounting != nil {
 		c.spool = newSpool(c)
@@ -205,7 +205,7 @@ func (c *Controller) open() error {
 func (c *Controller) readMachine() error {
 	var err error
 	if c.facts, err = machine.Read(); err != nil {
-		return fmt.Errorf("read this machine's facts: %w", err)
+		return fmt.Errorf("read machine description: %w", err)
 	}
 	if c.cfg.Node == "" {
 		c.cfg.Node = c.facts.Hostname
@@ -248,7 +248,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-c.journal.Broken():
-			return errors.New("the journal can't be written any more")
+			return errors.New("journal no longer writable")
 		case <-c.wake:
 		case <-begin.C:
 		case <-forget.C:

@@ -172,7 +172,7 @@ func TestJobRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "SCHED_JWT and SLURM_JWT was taken out"; !strings.HasPrefix(answer.UserMessage, want) {
+	if want := "SCHED_JWT and SLURM_JWT removed from"; !strings.HasPrefix(answer.UserMessage, want) {
 		t.Errorf("the user is told %q", answer.UserMessage)
 	}
 	id := answer.StepID.JobID
@@ -207,8 +207,8 @@ func TestRefusedSubmissions(t *testing.T) {
 		words  string // that the user must find in it
 	}{
 		{"no script", me, func(d *model.JobDesc) { d.Script = "" }, fault.NoScript, "script: missing"},
-		{"no interpreter", me, func(d *model.JobDesc) { d.Script = "echo" }, fault.NoScript, "script: the first line must name the interpreter"},
-		{"DOS script", me, func(d *model.JobDesc) { d.Script = "#!/bin/sh\r\n" }, fault.NoScript, "script: DOS"},
+		{"no interpreter", me, func(d *model.JobDesc) { d.Script = "echo" }, fault.NoScript, "script: the first line must name an interpreter"},
+		{"DOS script", me, func(d *model.JobDesc) { d.Script = "#!/bin/sh\r\n" }, fault.NoScript, "script: has DOS"},
 		{"binary script", me, func(d *model.JobDesc) { d.Script += "\x00" }, fault.NoScript, "script: contains a NUL"},
 		{"huge script", me, func(d *model.JobDesc) { d.Script += strings.Repeat("#", maxScript) }, fault.PathTooLong, "script: longer than"},
 		{"no environment", me, func(d *model.JobDesc) { d.Environment = nil }, fault.NoEnvironment, "environment: missing"},
@@ -235,7 +235,7 @@ func TestRefusedSubmissions(t *testing.T) {
 		{"array", me, func(d *model.JobDesc) { d.Array = "1-3" }, fault.NotSupported, "array: this controller does not support job arrays"},
 		{"dependency", me, func(d *model.JobDesc) { d.Dependency = "afterok:1" }, fault.NotSupported, "dependency: "},
 		{"two nodes", me, func(d *model.JobDesc) { d.MinNodes = model.Some[uint32](2) }, fault.NotSupported, "minimum_nodes: "},
-		{"somebody else's job", stranger, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit a job for user 0"},
+		{"somebody else's job", stranger, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit jobs as user 0"},
 		{"unknown user", server.Identity{}, func(d *model.JobDesc) { d.UserID = model.Some[uint32](3999999999) }, 0, ""},
 	}
 	for _, tt := range tests {

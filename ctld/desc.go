@@ -90,17 +90,17 @@ func arguments(d *model.JobDesc) []string {
 func (c *Controller) runAs(who server.Identity, d *model.JobDesc) (nss.User, uint32, error) {
 	uid := d.UserID.Or(who.UID)
 	if uid != who.UID && !c.super(who.UID) {
-		return nss.User{}, 0, refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not submit a job for user %d", uid)
+		return nss.User{}, 0, refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not submit jobs as user %d", uid)
 	}
 	if c.uid != 0 && uid != c.uid {
-		return nss.User{}, 0, refuseField(errs.Denied, fault.AccessDenied, "user_id", "this controller is not root and runs jobs of user %d alone", c.uid)
+		return nss.User{}, 0, refuseField(errs.Denied, fault.AccessDenied, "user_id", "this controller does not run as root and accepts only jobs of user %d", c.uid)
 	}
 	user, err := c.cfg.Users.LookupUID(uid)
 	if err != nil {
 		if errs.KindOf(err) != errs.NotFound {
 			return nss.User{}, 0, err
 		}
-		return nss.User{}, 0, refuseField(errs.Invalid, fault.UnknownUser, "user_id", "user %d is not known on this machine", uid)
+		return nss.User{}, 0, refuseField(errs.Invalid, fault.UnknownUser, "user_id", "this machine has no user %d", uid)
 	}
 	if c.uid != 0 {
 		return user, user.GID, nil // the step can't change it anyhow
@@ -139,7 +139,7 @@ func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {
 		return p, nil
 	}
 	if d.Partition == "" {
-		return nil, refuseField(errs.Invalid, fault.NoDefaultPartition, "partition", "missing, and there is no default one")
+		return nil, refuseField(errs.Invalid, fault.NoDefaultPartition, "partition", "missing, and the cluster has no default partition")
 	}
 	return nil, refuseField(errs.Invalid, fault.InvalidPartition, "partition", "there is no partition %.64q", d.Partition)
 }
@@ -177,12 +177,12 @@ func checkSupported(d *model.JobDesc) error {
 		{"crontab", "repeating jobs", d.Cron.Set != 0},
 		{"x11", "X11 forwarding", d.X11 != 0},
 		{"immediate", "immediate jobs", d.Immediate != 0},
-		{"job_id", "job ids that a client chooses", d.JobID.Or(0) != 0},
+		{"job_id", "job ids chosen by the client", d.JobID.Or(0) != 0},
 		{"nodes", "more than one node", d.MinNodes.Or(1) > 1 && d.MaxNodes.Set},
 		{"minimum_nodes", "more than one node", d.MinNodes.Or(1) > 1},
 		{"clusters", "other clusters", d.Clusters != ""},
-		{"kill_warning_signal", "signals before the end", d.WarnSignal != 0},
-		{"reboot", "rebooting before the job", d.Reboot.Or(0) != 0},
+		{"kill_warning_signal", "warning signals before the time limit", d.WarnSignal != 0},
+		{"reboot", "a reboot before the job", d.Reboot.Or(0) != 0},
 		{"excluded_nodes", "jobs that exclude a node", d.ExcNodes != ""},
 		{"overcommit", "more tasks than processors", d.Overcommit.Or(0) != 0},
 	} {
@@ -201,9 +201,9 @@ func checkScript(d *model.JobDesc) error {
 	case len(d.Script) > maxScript:
 		return refuseField(errs.TooLarge, fault.PathTooLong, "script", "longer than %d bytes", maxScript)
 	case !strings.HasPrefix(line, "#!") || strings.TrimSpace(line[2:]) == "":
-		return refuseField(errs.Invalid, fault.NoScript, "script", "the first line must name the interpreter, as #!/bin/sh")
+		return refuseField(errs.Invalid, fault.NoScript, "script", "the first line must name an interpreter, such as #!/bin/sh")
 	case strings.HasSuffix(line, "\r"):
-		return refuseField(errs.Invalid, fault.NoScript, "script", "DOS line endings; use line feeds alone")
+		return refuseField(errs.Invalid, fault.NoScript, "script", "has DOS line endings; end lines with a line feed only")
 	case strings.Contains(d.Script, "\x00"):
 		return refuseField(errs.Invalid, fault.NoScript, "script", "contains a NUL")
 	}
@@ -290,7 +290,7 @@ func (c *Controller) need(d *model.JobDesc) (queue.Need, error) {
 		case amount == 0:
 			need.Memory = total.Memory // by convention: all there is
 		case amount > 1<<40:
-			return queue.Need{}, refuseField(errs.Invalid, fault.InvalidTaskMemory, memoryField(d), "%d MiB is out of range", amount)
+			return queue.Need{}, refuseField(errs.Invalid, fault.InvalidTaskMemory, memoryField(d), "%d MiB is more than a job can request", amount)
 		case m.Number&model.MemPerCPU != 0:
 			need.Memory = amount * need.CPUs
 		default:
@@ -341,7 +341,7 @@ func timeLimit(d *model.JobDesc, p *model.Partition) (model.Opt[uint32], error) 
 	case limit.Set && limit.Number == 0:
 		limit = most // by convention: none of its own
 	case most.Set && (limit.Infinite || limit.Number > most.Number):
-		return limit, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "the partition %s allows at most %d minutes", p.Name, most.Number)
+		return limit, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "partition %s allows at most %d minutes", p.Name, most.Number)
 	}
 	return limit, nil
 }

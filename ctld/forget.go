@@ -35,7 +35,7 @@ func (c *Controller) drop(gone []*record) {
 		entries = append(entries, journal.Entry{Key: r.key()})
 	}
 	if err := c.journal.Commit(entries...); err != nil {
-		c.log.Error("forget jobs", "error", err)
+		c.log.Error("forgetting ended jobs failed", "error", err)
 		return
 	}
 	c.mu.Lock()

@@ -53,7 +53,7 @@ func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.
 		return 0, nil, err
 	}
 	if q.Command != message.StatsGet {
-		return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "counts can't be reset")
+		return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not reset statistics")
 	}
 	since, now := model.At(c.started), model.At(time.Now())
 	s := &message.ControllerStats{}

@@ -33,7 +33,7 @@ func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.T
 	if err := c.mayKill(r.Identity, id); err != nil {
 		return 0, nil, err
 	}
-	c.log.Info("signal to job", asker(r, "job", id, "signal", q.Signal)...)
+	c.log.Info("job signal requested", asker(r, "job", id, "signal", q.Signal)...)
 	switch q.Signal {
 	case 0:
 	case uint16(syscall.SIGKILL):
@@ -132,13 +132,13 @@ func (c *Controller) cancelStarted(j *job, until time.Time) error {
 			return nil
 		}
 		if err := sleep(c.ctx, 2*time.Millisecond); err != nil {
-			return errs.Wrap(err, errs.Unavailable, "cancel job %d, which is being started", j.id())
+			return errs.Wrap(err, errs.Unavailable, "cancellation of job %d interrupted", j.id())
 		}
 		if phase == waiting { // it was being submitted
 			return c.cancelBy(j.id(), until)
 		}
 	}
-	return errs.New(errs.Timeout, "job %d is still being started after %s, and ends when it is", j.id(), startPatience)
+	return errs.New(errs.Timeout, "job %d was still starting after %s; it will be cancelled once it has started", j.id(), startPatience)
 }
 
 // signal sends a signal to all processes of a running job.
@@ -147,7 +147,7 @@ func (c *Controller) signal(id uint32, sig syscall.Signal) error {
 	defer c.mu.Unlock()
 	j := c.jobs[id]
 	if j == nil || j.phase != running {
-		return refuse(errs.Conflict, 2024, "job %d does not run", id)
+		return refuse(errs.Conflict, 2024, "job %d is not running", id)
 	}
 	if sig > 30 {
 		return refuse(errs.Invalid, int(syscall.EINVAL), "signal %d can't be sent to a job", sig)

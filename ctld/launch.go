@@ -72,7 +72,7 @@ func (c *Controller) start(j *job) (*step.Step, error) {
 func (c *Controller) spec(j *job) (*step.Spec, error) {
 	b, err := c.journal.Get(key(specPrefix, uint64(j.id())))
 	if err == nil && b == nil {
-		err = errors.New("its script is not in the journal")
+		err = errors.New("job script missing from the journal")
 	}
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 		return nil, fmt.Errorf("user %d: %w", shown.UserID, err)
 	}
 	if shown.UserName != "" && user.Name != shown.UserName {
-		return nil, errs.Wrap(errOtherUser, errs.NotFound, "user %d is %s, not %s", shown.UserID, user.Name, shown.UserName)
+		return nil, errs.Wrap(errOtherUser, errs.NotFound, "uid %d belongs to %s, not to %s", shown.UserID, user.Name, shown.UserName)
 	}
 	if c.uid == 0 {
 		groups, err := c.cfg.Users.Groups(user)
@@ -112,7 +112,7 @@ var errOtherUser = errors.New("not the user that submitted the job")
 func (c *Controller) takeUp(j *job) {
 	claim, ok, err := step.ReadClaim(c.home(j.id()))
 	if err != nil || !ok {
-		c.lost(j, step.Claim{}, fmt.Sprintf("its claim can't be read: %v", err))
+		c.lost(j, step.Claim{}, fmt.Sprintf("read claim: %v", err))
 		return
 	}
 	s, err := step.Adopt(claim)
@@ -144,18 +144,18 @@ func (c *Controller) follow(j *job, s *step.Step) {
 		c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 	}
 	c.mu.Unlock()
-	c.log.Info("job runs", "job", j.id(), "step", s.Claim.Step)
+	c.log.Info("job started", "job", j.id(), "step", s.Claim.Step)
 	if cancelled {
 		s.Cancel()
 	}
 	if c.spool != nil {
 		if err := c.spool.add(started.Job); err != nil {
-			c.log.Error("spool job for accounting", "job", j.id(), "error", err)
+			c.log.Error("spooling job for accounting failed", "job", j.id(), "error", err)
 		}
 	}
 	if err := s.Wait(c.ctx); err != nil {
 		if c.ctx.Err() == nil {
-			c.log.Error("wait for step", "job", j.id(), "error", err)
+			c.log.Error("waiting for step failed", "job", j.id(), "error", err)
 		}
 		return
 	}
@@ -166,7 +166,7 @@ func (c *Controller) follow(j *job, s *step.Step) {
 func (c *Controller) conclude(j *job, claim step.Claim) {
 	o, ok, err := step.ReadOutcome(c.home(j.id()))
 	if err != nil || !ok {
-		c.lost(j, claim, "its step died")
+		c.lost(j, claim, "step process died")
 		return
 	}
 	failpoint.Here("outcome")
@@ -223,7 +223,7 @@ func (c *Controller) lost(j *job, claim step.Claim, why string) {
 		uid := j.Job.UserID
 		c.mu.Unlock()
 		if n, err := step.EndOrphans(claim, uid); err != nil {
-			c.log.Error("end what a dead step left", "job", j.id(), "killed", n, "error", err)
+			c.log.Error("killing processes of a dead step failed", "job", j.id(), "killed", n, "error", err)
 		}
 	}
 	c.finish(j, func(m *model.Job) {
@@ -245,7 +245,7 @@ func (c *Controller) notStarted(j *job, err error) {
 		c.takeUp(j)
 		return
 	}
-	c.log.Error("start job", "job", j.id(), "error", err)
+	c.log.Error("starting job failed", "job", j.id(), "error", err)
 	c.mu.Lock()
 	j.attempts++
 	again := j.attempts < maxAttempts && !j.cancelled && errs.KindOf(err) != errs.NotFound
@@ -274,7 +274,7 @@ func (c *Controller) notStarted(j *job, err error) {
 		case errors.Is(err, errOtherUser):
 			m.StateDescription = fmt.Sprintf("uid %d no longer belongs to user %s", m.UserID, m.UserName)
 		case errs.KindOf(err) == errs.NotFound:
-			m.StateDescription = "the job's user is no longer known"
+			m.StateDescription = "the job's user no longer exists"
 		}
 	})
 }
@@ -299,7 +299,7 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	}
 	failpoint.Here("finished")
 	if err := step.Retire(c.home(j.id())); err != nil {
-		c.log.Warn("remove the step's files", "job", j.id(), "error", err)
+		c.log.Warn("removing step files failed", "job", j.id(), "error", err)
 	}
 	texts := c.texts(j)
 	c.mu.Lock()
@@ -333,7 +333,7 @@ func (c *Controller) persist(r *record) bool {
 		if err == nil {
 			return true
 		}
-		c.log.Error("record the end of a job", "job", r.Job.StepID.JobID, "error", err)
+		c.log.Error("recording end of job failed", "job", r.Job.StepID.JobID, "error", err)
 		if sleep(c.ctx, pause) != nil {
 			return false
 		}

@@ -49,12 +49,12 @@ func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*le
 
 // noTickets is why the accounting daemon can't be asked by TCP, and the two ways out.
 func noTickets(c *conf.Cluster) error {
-	why, way := "there is no key to make one with", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"
+	why, way := "this cluster has no jwt_key", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"
 	if c.JWT && c.JWKS != "" {
-		why, way = "the key set of jwks= makes none", "jwt_key=PATH beside jwks= in AuthAltParameters="
+		why, way = "the key set in jwks= cannot sign", "jwt_key=PATH beside jwks= in AuthAltParameters="
 	}
-	return errs.New(errs.Invalid, "%s: the accounting daemon is reached by TCP, where it takes tokens alone, and %s", c.Path, why).
-		WithHint("AccountingStorageSocket=PATH of an accounting daemon on this machine, or %s, the same key in both daemons", way)
+	return errs.New(errs.Invalid, "%s: accounting over TCP requires tokens, and %s", c.Path, why).
+		WithHint("set AccountingStorageSocket=PATH for an accounting daemon on this machine, or %s with the same key in both daemons", way)
 }
 
 // Record sends jobs.

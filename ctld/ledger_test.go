@@ -110,8 +110,8 @@ func TestAccountingNeedsAWay(t *testing.T) {
 		why  string
 		way  string
 	}{
-		{"no tokens at all", conf.Auth{}, "there is no key to make one with", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"},
-		{"a key set alone", conf.Auth{JWT: true, JWKS: "/j"}, "the key set of jwks= makes none", "jwt_key=PATH beside jwks="},
+		{"no tokens at all", conf.Auth{}, "this cluster has no jwt_key", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"},
+		{"a key set alone", conf.Auth{JWT: true, JWKS: "/j"}, "the key set in jwks= cannot sign", "jwt_key=PATH beside jwks="},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &conf.Cluster{Path: "/etc/c", Accounting: accounting, Auth: tt.auth}

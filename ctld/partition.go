@@ -105,7 +105,7 @@ func readMinutes(s string) (model.Opt[uint32], error) {
 	if strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
 		return model.Infinite[uint32](), nil
 	}
-	bad := fmt.Errorf("not a time: minutes, [days-]hours:minutes:seconds or UNLIMITED")
+	bad := fmt.Errorf("not a time; write minutes, [days-]hours:minutes:seconds or UNLIMITED")
 	days, rest, hasDays := strings.Cut(s, "-")
 	if !hasDays {
 		days, rest = "0", s

@@ -44,7 +44,7 @@ func (c *Controller) recover() error {
 			return fmt.Errorf("job %d: %w", j.id(), err)
 		}
 	}
-	c.log.Info("state read", "jobs", len(c.jobs), "waiting or running", len(c.unended()), "next", c.next)
+	c.log.Info("state loaded", "jobs", len(c.jobs), "active", len(c.unended()), "next", c.next)
 	return nil
 }
 
@@ -52,7 +52,7 @@ func (c *Controller) recover() error {
 func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 	if k == keyFormat {
 		if v, err := strconv.Atoi(string(value)); err != nil || v > recordFormat {
-			return 0, fmt.Errorf("records of format %.10q, this program reads up to %d: %w", value, recordFormat, journal.ErrNewer)
+			return 0, fmt.Errorf("journal format %.10q: this program reads formats up to %d: %w", value, recordFormat, journal.ErrNewer)
 		}
 		return 0, nil
 	}
@@ -108,7 +108,7 @@ func (c *Controller) strays() error {
 			var s *step.Step
 			if s, err = step.Adopt(claim); err == nil {
 				s.Close()
-				c.log.Warn("a job runs that is not in the journal", "job", n, "step", claim.Step)
+				c.log.Warn("running job missing from the journal", "job", n, "step", claim.Step)
 				c.next = max(c.next, uint32(n)+1)
 				continue
 			}

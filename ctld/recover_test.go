@@ -373,7 +373,7 @@ func TestStateIsRefused(t *testing.T) {
 	open := filepath.Join(t.TempDir(), "open")
 	os.Mkdir(open, 0o700)
 	os.Chmod(open, 0o777)
-	refused("others may write", open, "written by others")
+	refused("others may write", open, "other users can write")
 	link := filepath.Join(t.TempDir(), "link")
 	os.Symlink(open, link)
 	refused("link", link, "state directory")

@@ -47,7 +47,7 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 		SpoolDir: controller.cfg.State, MaxBytes: allRequests, MaxUserBytes: userRequests}
 	debug.SetGCPercent(garbagePercent)
 	err = daemon.Serve(ctx, s, listeners, log, controller.Run)
-	log.Info("ended; jobs go on", "jobs", len(controller.unended()))
+	log.Info("controller stopped", "jobs", len(controller.unended()))
 	return err
 }
 

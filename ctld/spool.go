@@ -107,7 +107,7 @@ func (s *spool) run() {
 		switch {
 		case err == nil:
 			if down {
-				s.c.log.Info("the accounting daemon is back")
+				s.c.log.Info("accounting daemon available again")
 			}
 			down, most = false, min(2*most, spoolBatch)
 			continue
@@ -120,7 +120,7 @@ func (s *spool) run() {
 			}
 		}
 		if !down && s.c.ctx.Err() == nil {
-			s.c.log.Warn("job records are kept until the accounting daemon takes them", "error", err)
+			s.c.log.Warn("accounting daemon unavailable; keeping job records", "error", err)
 		}
 		down = true
 		s.trim(&s.pending)
@@ -159,7 +159,7 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 		n++
 		var j model.Job
 		if err := json.Unmarshal(b, &j); err != nil {
-			return n, errs.Wrap(err, errs.Invalid, "the record can't be read")
+			return n, errs.Wrap(err, errs.Invalid, "decode job record")
 		}
 		jobs = append(jobs, j)
 	}
@@ -178,7 +178,7 @@ func (s *spool) setAside(n uint64, why error) error {
 	}
 	var j model.Job
 	json.Unmarshal(b, &j)
-	s.c.log.Error("the accounting daemon refuses the record of a job, which is set aside",
+	s.c.log.Error("job record refused by the accounting daemon and set aside",
 		"job", j.StepID.JobID, "state", uint32(j.State.Base()), "record", key(asidePrefix, n), "bytes", len(b), "error", why)
 	if err := s.c.journal.Commit(journal.Entry{Key: key(spoolPrefix, n)}, journal.Entry{Key: key(asidePrefix, n), Value: b, Owner: j.UserID}); err != nil {
 		return err

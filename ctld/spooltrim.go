@@ -5,10 +5,10 @@ import "slices"
 // trim gives up records of a list that takes more room than it may: they would keep jobs from being accepted.
 func (s *spool) trim(list *records) {
 	for uid, surplus := range s.surplus(list) {
-		s.c.log.Error("job records given up: those for accounting take too much room",
+		s.c.log.Error("job records dropped: accounting spool full",
 			"uid", uid, "records", len(surplus), "first", key(list.prefix, surplus[0]))
 		if err := s.drop(list, surplus); err != nil {
-			s.c.log.Error("give up job records", "error", err)
+			s.c.log.Error("dropping job records failed", "error", err)
 		}
 	}
 }

@@ -80,11 +80,11 @@ func judgeState(d *os.File, dir string) error {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	if own := uint32(os.Geteuid()); st.Uid != own {
-		return errs.New(errs.Invalid, "state directory %s belongs to uid %d, not to %d", dir, st.Uid, own).
+		return errs.New(errs.Invalid, "state directory %s: belongs to uid %d, not to uid %d", dir, st.Uid, own).
 			WithHint("chown %d %s", own, dir)
 	}
 	if st.Mode&0o022 != 0 {
-		return errs.New(errs.Invalid, "state directory %s can be written by others", dir).WithHint("chmod 0700 %s", dir)
+		return errs.New(errs.Invalid, "state directory %s: other users can write to it", dir).WithHint("chmod 0700 %s", dir)
 	}
 	return nil
 }

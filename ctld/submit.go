@@ -144,7 +144,7 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 		return err
 	}
 	if err := c.journal.Commit(entries...); err != nil {
-		return errs.Wrap(err, errs.Unavailable, "the job can't be recorded now")
+		return errs.Wrap(err, errs.Unavailable, "the job could not be recorded")
 	}
 	failpoint.Here("recorded")
 	return nil
@@ -182,5 +182,5 @@ func said(stripped []string) string {
 	if len(stripped) == 0 {
 		return ""
 	}
-	return strings.Join(stripped, " and ") + " was taken out of the job's environment: tokens don't belong there"
+	return strings.Join(stripped, " and ") + " removed from the job's environment: jobs must not hold tokens"
 }

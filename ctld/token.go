@@ -38,7 +38,7 @@ func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.
 	}
 	token, name, lifespan, err := c.token(r.Identity, &q)
 	if err != nil {
-		c.log.Info("no token created", asker(r, "error", err)...)
+		c.log.Info("token refused", asker(r, "error", err)...)
 		return 0, nil, err
 	}
 	c.log.Info("token created", asker(r, "for", name, "lifespan", lifespan)...)
@@ -48,7 +48,7 @@ func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.
 // token creates the token that who asks for with q.
 func (c *Controller) token(who server.Identity, q *message.TokenRequest) (token, name string, lifespan time.Duration, err error) {
 	if c.cfg.Tokens == nil {
-		return "", "", 0, refuse(errs.Unavailable, fault.NoToken, "this controller has no key to make tokens with: AuthAltParameters=jwt_key=PATH names one")
+		return "", "", 0, refuse(errs.Unavailable, fault.NoToken, "this controller has no key to sign tokens with; an administrator can set AuthAltParameters=jwt_key=PATH")
 	}
 	if name, err = c.tokenUser(who, q.Username); err != nil {
 		return "", "", 0, err
@@ -64,21 +64,21 @@ func (c *Controller) token(who server.Identity, q *message.TokenRequest) (token,
 func (c *Controller) tokenUser(who server.Identity, name string) (string, error) {
 	if c.super(who.UID) && name != "" {
 		if !auth.PosixName(name) { // and too long for one: it may be a token that came into the wrong place, and this is logged
-			return "", refuse(errs.Invalid, fault.UnknownUser, "what the token is to be for is no user's name")
+			return "", refuse(errs.Invalid, fault.UnknownUser, "the requested name is not a valid user name")
 		}
 		user, err := c.cfg.Users.LookupUser(name)
 		if err != nil {
-			return "", refuse(errs.Invalid, fault.UnknownUser, "the user %q is not known", name)
+			return "", refuse(errs.Invalid, fault.UnknownUser, "there is no user %q", name)
 		}
 		return user.Name, believable(user)
 	}
 	own, err := c.cfg.Users.LookupUID(who.UID)
 	if err != nil {
-		return "", refuse(errs.Invalid, fault.UnknownUser, "user %d has no name", who.UID)
+		return "", refuse(errs.Invalid, fault.UnknownUser, "uid %d has no user name", who.UID)
 	}
 	switch {
 	case name != "" && name != own.Name:
-		return "", refuse(errs.Denied, fault.AccessDenied, "only root and the scheduler's user may have a token for another user")
+		return "", refuse(errs.Denied, fault.AccessDenied, "only root and the scheduler's user may create tokens for other users")
 	case c.cfg.Tokens.Private && !c.super(who.UID):
 		return "", refuse(errs.Denied, fault.AccessDenied, "users may not create tokens on this cluster")
 	}
@@ -91,7 +91,7 @@ func believable(u nss.User) error {
 	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Vouch() == nil {
 		return nil
 	}
-	return refuse(errs.Invalid, fault.BadUser, "no token of %s counts: uid %d and gid %d stand for no user of the cluster", u.Name, u.UID, u.GID)
+	return refuse(errs.Invalid, fault.BadUser, "tokens for %s are not accepted: uid %d or gid %d is reserved", u.Name, u.UID, u.GID)
 }
 
 // lifespan is how long who's token is good for when he asked for so many seconds. Who was known by a
@@ -102,14 +102,14 @@ func (c *Controller) lifespan(who server.Identity, seconds uint32) (time.Duratio
 		d = min(auth.DefaultLifespan, c.cfg.Tokens.Longest)
 	}
 	if most := c.cfg.Tokens.Longest; d > most {
-		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "a token may last for %d seconds at the most", int(most.Seconds()))
+		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "the longest lifespan of a token is %d seconds", int(most.Seconds()))
 	}
 	if who.Kernel {
 		return d, nil
 	}
 	d = min(d, time.Until(who.Expires).Truncate(time.Second))
 	if d < time.Second {
-		return 0, refuse(errs.Denied, fault.AccessDenied, "the token that asks for another one ends now")
+		return 0, refuse(errs.Denied, fault.AccessDenied, "the token of this request is about to expire")
 	}
 	return d, nil
 }

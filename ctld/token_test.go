@@ -169,7 +169,7 @@ func TestTokenOfASiteWithShortOnes(t *testing.T) {
 	if d, err := c.lifespan(who, 0); d != time.Minute || err != nil {
 		t.Errorf("not set: %v, %v", d, err)
 	}
-	if _, err := c.lifespan(who, 61); err == nil || !strings.Contains(err.Error(), "60 seconds at the most") {
+	if _, err := c.lifespan(who, 61); err == nil || !strings.Contains(err.Error(), "is 60 seconds") {
 		t.Errorf("61 seconds: %v", err)
 	}
 }
@@ -222,7 +222,7 @@ func TestTokenRequests(t *testing.T) {
 		t.Errorf("too long: %v", err)
 	}
 	text := log.String()
-	for _, want := range []string{`msg="token created" for=` + self.Name + ` lifespan=30m0s uid=`, `msg="no token created" error="a token may last for 3600 seconds at the most" uid=`} {
+	for _, want := range []string{`msg="token created" for=` + self.Name + ` lifespan=30m0s uid=`, `msg="token refused" error="the longest lifespan of a token is 3600 seconds" uid=`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log has no %s:\n%s", want, text)
 		}

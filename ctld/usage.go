@@ -97,24 +97,24 @@ func (c *Controller) room(j *job, l load) error {
 	}
 	if c.super(uid) {
 		if all.jobs > most {
-			return tooMany("the controller holds %d jobs and takes no more", c.usage.all.jobs)
+			return tooMany("the controller is full: it holds %d jobs", c.usage.all.jobs)
 		}
 		return nil
 	}
 	ownBytes, allStored := c.journal.Usage(uid)
 	switch {
 	case own.jobs > max(1, most/userShare):
-		return tooMany("the controller holds %d jobs of yours and takes no more", c.usage.users[uid].jobs)
+		return tooMany("the controller already holds %d of your jobs, the limit for one user", c.usage.users[uid].jobs)
 	case all.jobs > most-most/adminShare:
-		return tooMany("the controller holds %d jobs and takes no more", c.usage.all.jobs)
+		return tooMany("the controller is full: it holds %d jobs", c.usage.all.jobs)
 	case own.texts > limits.userTexts:
-		return tooMany("the texts of your jobs (names, comments, paths) take the %d MiB that one user may have", limits.userTexts>>20)
+		return tooMany("names, comments and paths of your jobs exceed %d MiB, the limit for one user", limits.userTexts>>20)
 	case all.texts > limits.allTexts:
-		return tooMany("the texts of all users' jobs take the %d MiB that there are for them", limits.allTexts>>20)
+		return tooMany("names, comments and paths of all jobs exceed the controller's limit of %d MiB", limits.allTexts>>20)
 	case own.due+ownBytes > limits.user:
-		return tooMany("the scripts, environments and records of your jobs take the %d MiB that one user may have", limits.user>>20)
+		return tooMany("scripts, environments and records of your jobs exceed %d MiB, the limit for one user", limits.user>>20)
 	case all.due+allStored > limits.all:
-		return tooMany("the scripts, environments and records of all jobs take the %d MiB that there are for them", limits.all>>20)
+		return tooMany("scripts, environments and records of all jobs exceed the controller's limit of %d MiB", limits.all>>20)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (c *Controller) slow(uid uint32, now time.Time) error {
 	if wait == 0 {
 		return nil
 	}
-	return refuse(errs.TooMany, fault.Backoff, "your jobs take more than %d KiB a second; the next one is accepted in %v",
+	return refuse(errs.TooMany, fault.Backoff, "your submissions exceed %d KiB a second; submit again in %v",
 		c.cfg.limits.rate>>10, max(time.Second, wait.Round(time.Second)))
 }
 

@@ -85,8 +85,8 @@ func TestNoUserTakesTheDisk(t *testing.T) {
 		texts, script int
 		what          string
 	}{
-		{"scripts", 0, 256 << 10, "the scripts, environments and records of your jobs take the 8 MiB"},
-		{"texts", 32 << 10, 0, "the texts of your jobs (names, comments, paths) take the 2 MiB"},
+		{"scripts", 0, 256 << 10, "scripts, environments and records of your jobs exceed 8 MiB"},
+		{"texts", 32 << 10, 0, "names, comments and paths of your jobs exceed 2 MiB"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, _ := controller(t, Config{Accounting: away{}, limits: few})
@@ -140,7 +140,7 @@ func TestRate(t *testing.T) {
 			err = c.cancel(j.id())
 		}
 		if e, ok := errors.AsType[*errs.Error](err); ok {
-			if e.Kind != errs.TooMany || e.Number != fault.Backoff || !strings.Contains(e.Message, "take more than 64 KiB a second; the next one is accepted in ") {
+			if e.Kind != errs.TooMany || e.Number != fault.Backoff || !strings.Contains(e.Message, "exceed 64 KiB a second; submit again in ") {
 				t.Fatal(err)
 			}
 			break

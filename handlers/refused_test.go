@@ -49,7 +49,7 @@ func TestRefusedInWords(t *testing.T) {
 		source, says string
 	}{
 		{2012, "comment: longer than 4096 bytes", 422, "#/job/comment", "comment: longer than 4096 bytes"},
-		{2009, "script: DOS line endings; use line feeds alone", 422, "#/job/script", "script: DOS line endings; use line feeds alone"},
+		{2009, "script: has DOS line endings; end lines with a line feed only", 422, "#/job/script", "script: has DOS line endings; end lines with a line feed only"},
 		{2127, `environment: "A" is not NAME=value`, 422, "#/job/environment", `environment: "A" is not NAME=value`},
 		{2069, "cpus_per_task: must be at least 1", 422, "#/job/cpus_per_task", "cpus_per_task: must be at least 1"},
 		{2036, "array: this controller does not support job arrays", 501, "#/job/array", "array: this controller does not support job arrays"},

@@ -270,7 +270,7 @@ func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	d := newDaemons(t, "jwks=JWKS", func(conf string) string { return socket.ReplaceAllString(conf, "") })
 	d.publish(issuer{key: issuerKeys()[0]})
 	out, err := refusedStart(t, "schedctld", d.Conf())
-	if err == nil || !strings.Contains(out, "the key set of jwks= makes none") || !strings.Contains(out, "hint: AccountingStorageSocket=PATH") ||
+	if err == nil || !strings.Contains(out, "the key set in jwks= cannot sign") || !strings.Contains(out, "hint: set AccountingStorageSocket=PATH") ||
 		!strings.Contains(out, "or jwt_key=PATH beside jwks=") {
 		t.Errorf("%v\n%s", err, out)
 	}

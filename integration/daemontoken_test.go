@@ -242,7 +242,7 @@ func TestActingForAnother(t *testing.T) {
 	}
 	must(t, tcp.Kill(ctx, as, id, 9, 0))
 	both := fmt.Sprintf("uid=%d user=%s by=root peer=", alice.uid, alice.name)
-	for _, want := range []string{fmt.Sprintf(`msg="job accepted" job=%s %s`, id, both), fmt.Sprintf(`msg="signal to job" job=%s signal=9 %s`, id, both)} {
+	for _, want := range []string{fmt.Sprintf(`msg="job accepted" job=%s %s`, id, both), fmt.Sprintf(`msg="job signal requested" job=%s signal=9 %s`, id, both)} {
 		if log := d.said("schedctld"); !strings.Contains(log, want) {
 			t.Errorf("the log has no %s:\n%s", want, log)
 		}
@@ -297,7 +297,7 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 	desc.Environment = append(desc.Environment, "SCHED_JWT="+planted, "MARK=is-kept", "SLURM_JWT="+planted, "SCHED_JWT=again")
 	job, err := d.controller("unix").Submit(t.Context(), model.Credential{}, desc)
 	must(t, err)
-	if want := "SCHED_JWT and SLURM_JWT was taken out of the job's environment"; !strings.HasPrefix(job.UserMessage, want) {
+	if want := "SCHED_JWT and SLURM_JWT removed from the job's environment"; !strings.HasPrefix(job.UserMessage, want) {
 		t.Errorf("the user is told %q", job.UserMessage)
 	}
 	kept := d.held("")
