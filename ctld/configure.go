@@ -13,7 +13,7 @@ import (
 	"schedrestd/errs"
 )
 
-// configure makes of the configuration what the controller is told.
+// configure derives the controller's Config from the configuration file.
 func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, log *slog.Logger) (Config, error) {
 	if len(c.Controllers) == 0 {
 		return Config{}, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("set SchedctldHost=NAME")
@@ -36,7 +36,8 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	case key != nil:
 		cfg.Tokens = &Tokens{Key: *key, Private: c.DisableTokenCreation, Longest: c.LongestToken()}
 	case c.JWT:
-		// The identity provider is who says who is who; a key of our own beside its keys is a decision.
+		// Where an identity provider issues the tokens, creating tokens here as
+		// well must be the administrator's decision.
 		log.Info("token creation disabled", "reason", "AuthAltParameters has jwks and no jwt_key")
 	}
 	if c.Accounting != nil {
@@ -47,8 +48,9 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	return cfg, nil
 }
 
-// readNode takes from NodeName= lines what is about this machine: its name, and how much of
-// it jobs may use. A line is about it when it is the only one, or has its host name.
+// readNode reads the NodeName= line of this machine: its name, and how much of
+// it jobs may use. A line describes this machine when it is the only line, or
+// when it has the machine's host name.
 func (cfg *Config) readNode(lines []conf.Line) error {
 	host, err := os.Hostname()
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"schedrestd/model"
 )
 
-// maxAttempts is how often a job is tried to be started when the machine fails to: no
-// process can be made, the disk is full.
+// maxAttempts is how often the controller tries to start a job when the machine
+// fails to, for example because the disk is full.
 const maxAttempts = 3
 
-// schedule starts the jobs whose turn has come, and sets begin to when the next
-// one's time comes.
+// schedule starts the jobs whose turn has come, and sets begin to the time at
+// which the next one may start.
 func (c *Controller) schedule(begin *time.Timer) {
 	now := time.Now()
 	c.mu.Lock()
@@ -38,14 +38,16 @@ func (c *Controller) schedule(begin *time.Timer) {
 	}
 }
 
-// launch starts job j, which is in phase starting, and follows it to its end.
+// launch starts job j, which is in phase starting, and follows it until it
+// ends.
 func (c *Controller) launch(j *job) {
 	s, err := c.start(j)
 	switch {
 	case err == nil:
 		c.follow(j, s)
 	case errors.Is(err, step.ErrTaken):
-		// Started by an earlier controller, whose step was slow to claim it.
+		// An earlier controller started it, and its step was slow to claim the
+		// job.
 		c.takeUp(j)
 	default:
 		c.notStarted(j, err)
@@ -67,8 +69,8 @@ func (c *Controller) start(j *job) (*step.Step, error) {
 	return s, err
 }
 
-// spec completes the job's recorded spec with what is known only now: who the user is
-// today, and what the job is told of itself.
+// spec completes the recorded spec of a job with what is known only when it
+// starts: the user's current data and the environment that describes the job.
 func (c *Controller) spec(j *job) (*step.Spec, error) {
 	b, err := c.journal.Get(key(specPrefix, uint64(j.id())))
 	if err == nil && b == nil {
@@ -104,11 +106,12 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 	return spec, nil
 }
 
-// errOtherUser means that the job's uid has been given to another user, whose files
-// the job of the former one must not reach.
+// errOtherUser is returned when the uid of a job now belongs to a different
+// user. The job must not reach that user's files.
 var errOtherUser = errors.New("not the user that submitted the job")
 
-// takeUp follows a job that a step has claimed, whoever started that.
+// takeUp follows a job that a step has claimed, also when an earlier controller
+// started that step.
 func (c *Controller) takeUp(j *job) {
 	claim, ok, err := step.ReadClaim(c.home(j.id()))
 	if err != nil || !ok {
@@ -126,8 +129,8 @@ func (c *Controller) takeUp(j *job) {
 	}
 }
 
-// follow waits for the end of a job that runs under s. When the controller stops first,
-// the job runs on.
+// follow waits until the job under step s ends. When the controller stops
+// first, the job continues.
 func (c *Controller) follow(j *job, s *step.Step) {
 	c.mu.Lock()
 	j.phase, j.step = running, s
@@ -162,7 +165,7 @@ func (c *Controller) follow(j *job, s *step.Step) {
 	c.conclude(j, s.Claim)
 }
 
-// conclude records the end of a job whose step is no more.
+// conclude records the end of a job whose step has exited.
 func (c *Controller) conclude(j *job, claim step.Claim) {
 	o, ok, err := step.ReadOutcome(c.home(j.id()))
 	if err != nil || !ok {
@@ -179,7 +182,7 @@ func (c *Controller) conclude(j *job, claim step.Claim) {
 	})
 }
 
-// verdict is how an outcome is shown.
+// verdict returns the state and reason that clients see for an outcome.
 func verdict(o step.Outcome) (model.JobState, uint32) {
 	switch o.State {
 	case step.Completed:
@@ -200,7 +203,7 @@ func verdict(o step.Outcome) (model.JobState, uint32) {
 	return model.JobFailed, reasonExitCode
 }
 
-// The numbers of a job's state reason that are used here.
+// Numbers of the state reasons that this controller uses.
 const (
 	reasonNone      = 0
 	reasonResources = 3
@@ -214,8 +217,9 @@ const (
 	reasonSignal    = 33
 )
 
-// lost ends a job whose step is dead without an outcome: killed, or gone with a reboot. It
-// is not run again: it may have done half of its work.
+// lost records the end of a job whose step exited without an outcome because it
+// was killed or the machine rebooted. The job is not started again: it may have
+// done half of its work.
 func (c *Controller) lost(j *job, claim step.Claim, why string) {
 	c.log.Error("job lost", "job", j.id(), "reason", why)
 	if claim.Step.PID != 0 {
@@ -236,10 +240,11 @@ func (c *Controller) lost(j *job, claim step.Claim, why string) {
 	})
 }
 
-// notStarted puts a job back that could not be started, or gives it up.
+// notStarted requeues a job that could not be started. After maxAttempts, or
+// when the job was cancelled or its user is unknown, it ends the job instead.
 func (c *Controller) notStarted(j *job, err error) {
 	if c.ctx.Err() != nil {
-		return // the next controller will see to it
+		return // the next controller handles it
 	}
 	if e := step.Withdraw(c.home(j.id())); errors.Is(e, step.ErrTaken) {
 		c.takeUp(j)
@@ -279,8 +284,8 @@ func (c *Controller) notStarted(j *job, err error) {
 	})
 }
 
-// finish ends job j: change says how. It is recorded, and only then the step's files, which
-// say the same, are removed.
+// finish ends job j; change fills in how it ended. The step's files hold the
+// same information, so they are removed only after the end is in the journal.
 func (c *Controller) finish(j *job, change func(*model.Job)) {
 	now := time.Now()
 	c.mu.Lock()
@@ -295,7 +300,7 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.mu.Unlock()
 
 	if !c.persist(&r) {
-		return // stopped: the next controller finds the files as they are
+		return // stopped: the next controller reads the files
 	}
 	failpoint.Here("finished")
 	if err := step.Retire(c.home(j.id())); err != nil {
@@ -318,7 +323,8 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.poke()
 }
 
-// persist records the end of a job. A full disk is waited out; false: the controller stopped.
+// persist records the end of a job. It retries while the journal fails, as on a
+// full disk. It returns false when the controller stops.
 func (c *Controller) persist(r *record) bool {
 	drop := journal.Entry{Key: key(specPrefix, uint64(r.Job.StepID.JobID))}
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {

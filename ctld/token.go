@@ -13,24 +13,26 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Tokens is how this controller creates tokens.
+// Tokens configures how this controller creates tokens.
 type Tokens struct {
 	Key     auth.Key
-	Private bool          // for root and the scheduler's user alone (disable_token_creation)
-	Longest time.Duration // lifespan
+	Private bool          // only for root and the scheduler's user (disable_token_creation)
+	Longest time.Duration // longest lifespan
 }
 
-// lifespanUnset is what Slurm's commands send for "not set", as 0 is. Their "unlimited" is one more, and too long
-// as any number of that size.
+// lifespanUnset is what Slurm's commands send for "not set"; 0 means the same.
+// Their "unlimited" is lifespanUnset+1, which is refused as too long.
 const lifespanUnset = 0xfffffffe
 
-// handleToken creates a token: root and the scheduler's user may have one for anyone, others for
-// themselves alone; by a token, for no longer than that token itself. That is root's power over the
-// cluster in one answer, so everyone else's name but the asker's own is refused before anything is
-// looked up, and who was refused is logged as who was not.
+// handleToken creates a token. Root and the scheduler's user may create tokens
+// for any user, others only for themselves. A client that was authenticated by
+// a token gets none that expires later than that token. A token for root gives
+// full control of the cluster, so requests for other users are refused before
+// any lookup, and refusals are logged as well.
 //
-// 6009: this controller makes none. 2002: for another, or users may not have any. 2051: for longer
-// than it may last. 2165: for whom no daemon would believe it. 2166: no such user.
+// Errors: 6009, this controller creates no tokens; 2002, the token would be for
+// another user, or users may not create tokens; 2051, the lifespan is too long;
+// 2165, no daemon would accept the user; 2166, there is no such user.
 func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.TokenRequest
 	if err := r.Decode(&q); err != nil {
@@ -45,7 +47,7 @@ func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.
 	return message.ResponseAuthToken, &message.TokenResponse{Token: token}, nil
 }
 
-// token creates the token that who asks for with q.
+// token creates the token that the client requests with q.
 func (c *Controller) token(who server.Identity, q *message.TokenRequest) (token, name string, lifespan time.Duration, err error) {
 	if c.cfg.Tokens == nil {
 		return "", "", 0, refuse(errs.Unavailable, fault.NoToken, "this controller has no key to sign tokens with; an administrator can set AuthAltParameters=jwt_key=PATH")
@@ -60,10 +62,10 @@ func (c *Controller) token(who server.Identity, q *message.TokenRequest) (token,
 	return token, name, lifespan, err
 }
 
-// tokenUser is the name that who may have a token for.
+// tokenUser returns the user name for which the client gets a token.
 func (c *Controller) tokenUser(who server.Identity, name string) (string, error) {
 	if c.super(who.UID) && name != "" {
-		if !auth.PosixName(name) { // and too long for one: it may be a token that came into the wrong place, and this is logged
+		if !auth.PosixName(name) { // not shown: it could be a misplaced token, and the error is logged
 			return "", refuse(errs.Invalid, fault.UnknownUser, "the requested name is not a valid user name")
 		}
 		user, err := c.cfg.Users.LookupUser(name)
@@ -85,8 +87,8 @@ func (c *Controller) tokenUser(who server.Identity, name string) (string, error)
 	return own.Name, believable(own)
 }
 
-// believable refuses a token that no daemon would take: rpc/server's Authority knows nobody by one whom
-// it would not know on a UNIX socket.
+// believable refuses a token that no daemon would accept: rpc/server's
+// Authority rejects users that it would reject on a UNIX socket.
 func believable(u nss.User) error {
 	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Vouch() == nil {
 		return nil
@@ -94,8 +96,10 @@ func believable(u nss.User) error {
 	return refuse(errs.Invalid, fault.BadUser, "tokens for %s are not accepted: uid %d or gid %d is reserved", u.Name, u.UID, u.GID)
 }
 
-// lifespan is how long who's token is good for when he asked for so many seconds. Who was known by a
-// token gets none that outlives it, or a token stolen for a minute would be good for ever.
+// lifespan returns how long the token for the client is valid when the client
+// requests so many seconds. A client that was authenticated by a token gets
+// none that expires later. Otherwise a token that was stolen for a minute could
+// be renewed for ever.
 func (c *Controller) lifespan(who server.Identity, seconds uint32) (time.Duration, error) {
 	d := time.Duration(seconds) * time.Second
 	if seconds == 0 || seconds == lifespanUnset {

@@ -9,9 +9,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// unoffered is what Slurm's commands ask a controller for and this one has not. They are refused by the number whose
-// sentence says so: a message that is not known at all is one that the commands take for a fault of the network,
-// and some of them try again then.
+// unoffered lists requests of Slurm's commands that this controller does not
+// support. They are refused with the number for "not supported". Slurm's
+// commands take the refusal of an unknown message for a network fault, and some
+// of them retry.
 var unoffered = map[message.Type]string{
 	1003: "reconfiguration", // REQUEST_RECONFIGURE, and so on
 	1005: "an end by request",
@@ -76,7 +77,8 @@ var unoffered = map[message.Type]string{
 	5038: "changes of jobs",
 }
 
-// handleUnoffered refuses what is known and not offered. Its body is not looked at.
+// handleUnoffered refuses a known request that this controller does not
+// support, without reading its body.
 func handleUnoffered(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not offer %s", unoffered[r.Type])
 }
