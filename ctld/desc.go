@@ -31,8 +31,8 @@ const (
 
 // accept checks a job that a client submits. It returns the job to record, the
 // spec to run, and a message for the user.
-func (c *Controller) accept(who server.Identity, d *model.JobDesc, now time.Time) (*job, *step.Spec, string, error) {
-	user, group, err := c.runAs(who, d)
+func (c *Controller) accept(client server.Identity, d *model.JobDesc, now time.Time) (*job, *step.Spec, string, error) {
+	user, group, err := c.runAs(client, d)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -89,9 +89,9 @@ func arguments(d *model.JobDesc) []string {
 // scheduler's user may submit for anyone; others only for themselves. A
 // requested group must be one of the user's groups: otherwise the job could
 // open every file of any group.
-func (c *Controller) runAs(who server.Identity, d *model.JobDesc) (nss.User, uint32, error) {
-	uid := d.UserID.Or(who.UID)
-	if uid != who.UID && !c.super(who.UID) {
+func (c *Controller) runAs(client server.Identity, d *model.JobDesc) (nss.User, uint32, error) {
+	uid := d.UserID.Or(client.UID)
+	if uid != client.UID && !c.super(client.UID) {
 		return nss.User{}, 0, refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not submit jobs as user %d", uid)
 	}
 	if c.uid != 0 && uid != c.uid {
@@ -111,8 +111,8 @@ func (c *Controller) runAs(who server.Identity, d *model.JobDesc) (nss.User, uin
 	switch {
 	case d.GroupID.Set:
 		gid = d.GroupID.Number
-	case who.Kernel && uid == who.UID:
-		gid = who.GID // as after newgrp(1)
+	case client.Kernel && uid == client.UID:
+		gid = client.GID // as after newgrp(1)
 	}
 	if gid == user.GID {
 		return user, gid, nil

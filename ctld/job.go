@@ -69,9 +69,9 @@ func (c *Controller) handleJob(_ context.Context, r *server.Request) (message.Ty
 
 // seen returns the job with this number, or error 2017 when there is none or
 // the client may not see it. The caller holds c.mu.
-func (c *Controller) seen(who server.Identity, id model.Opt[uint32]) (*job, error) {
+func (c *Controller) seen(client server.Identity, id model.Opt[uint32]) (*job, error) {
 	j := c.jobs[id.Number]
-	if !id.Set || j == nil || !c.sees(who, j.record) {
+	if !id.Set || j == nil || !c.sees(client, j.record) {
 		return nil, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id.Number)
 	}
 	return j, nil
@@ -107,8 +107,8 @@ func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.
 
 // sees reports whether the client may see job j and all of its texts. Every
 // request that shows jobs checks it.
-func (c *Controller) sees(who server.Identity, j *record) bool {
-	return c.privacy.Sees(who.UID, j.Job.UserID, conf.PrivateJobs)
+func (c *Controller) sees(client server.Identity, j *record) bool {
+	return c.privacy.Sees(client.UID, j.Job.UserID, conf.PrivateJobs)
 }
 
 // shown returns the job as clients see it at time now, with the reason why it

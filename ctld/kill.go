@@ -66,14 +66,14 @@ func killed(q *message.KillJob) (uint32, error) {
 	return uint32(id), nil
 }
 
-func (c *Controller) mayKill(who server.Identity, id uint32) error {
+func (c *Controller) mayKill(client server.Identity, id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j := c.jobs[id]
 	switch {
-	case j == nil, !c.sees(who, j.record): // the same answer, so that clients can't find out whether it exists
+	case j == nil, !c.sees(client, j.record): // the same answer, so that clients can't find out whether it exists
 		return refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
-	case who.UID != j.Job.UserID && !c.super(who.UID):
+	case client.UID != j.Job.UserID && !c.super(client.UID):
 		return refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)
 	case j.phase == ended:
 		return refuse(errs.Conflict, fault.AlreadyDone, "job %d has already ended", id)

@@ -36,9 +36,9 @@ func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message
 
 // Submit accepts and records a job that a client submits, or returns why it is
 // refused.
-func (c *Controller) Submit(who server.Identity, d *model.JobDesc) (*model.Submitted, error) {
+func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Submitted, error) {
 	now := time.Now()
-	j, spec, said, err := c.accept(who, d, now)
+	j, spec, said, err := c.accept(client, d, now)
 	if err != nil {
 		return nil, err
 	}

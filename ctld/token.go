@@ -48,14 +48,14 @@ func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.
 }
 
 // token creates the token that the client requests with q.
-func (c *Controller) token(who server.Identity, q *message.TokenRequest) (token, name string, lifespan time.Duration, err error) {
+func (c *Controller) token(client server.Identity, q *message.TokenRequest) (token, name string, lifespan time.Duration, err error) {
 	if c.cfg.Tokens == nil {
 		return "", "", 0, refuse(errs.Unavailable, fault.NoToken, "this controller has no key to sign tokens with; an administrator can set AuthAltParameters=jwt_key=PATH")
 	}
-	if name, err = c.tokenUser(who, q.Username); err != nil {
+	if name, err = c.tokenUser(client, q.Username); err != nil {
 		return "", "", 0, err
 	}
-	if lifespan, err = c.lifespan(who, q.Lifespan); err != nil {
+	if lifespan, err = c.lifespan(client, q.Lifespan); err != nil {
 		return "", "", 0, err
 	}
 	token, err = auth.Create(c.cfg.Tokens.Key, name, lifespan, time.Now())
@@ -63,8 +63,8 @@ func (c *Controller) token(who server.Identity, q *message.TokenRequest) (token,
 }
 
 // tokenUser returns the user name for which the client gets a token.
-func (c *Controller) tokenUser(who server.Identity, name string) (string, error) {
-	if c.super(who.UID) && name != "" {
+func (c *Controller) tokenUser(client server.Identity, name string) (string, error) {
+	if c.super(client.UID) && name != "" {
 		if !auth.PosixName(name) { // not shown: it could be a misplaced token, and the error is logged
 			return "", refuse(errs.Invalid, fault.UnknownUser, "the requested name is not a valid user name")
 		}
@@ -74,14 +74,14 @@ func (c *Controller) tokenUser(who server.Identity, name string) (string, error)
 		}
 		return user.Name, believable(user)
 	}
-	own, err := c.cfg.Users.LookupUID(who.UID)
+	own, err := c.cfg.Users.LookupUID(client.UID)
 	if err != nil {
-		return "", refuse(errs.Invalid, fault.UnknownUser, "uid %d has no user name", who.UID)
+		return "", refuse(errs.Invalid, fault.UnknownUser, "uid %d has no user name", client.UID)
 	}
 	switch {
 	case name != "" && name != own.Name:
 		return "", refuse(errs.Denied, fault.AccessDenied, "only root and the scheduler's user may create tokens for other users")
-	case c.cfg.Tokens.Private && !c.super(who.UID):
+	case c.cfg.Tokens.Private && !c.super(client.UID):
 		return "", refuse(errs.Denied, fault.AccessDenied, "users may not create tokens on this cluster")
 	}
 	return own.Name, believable(own)
@@ -100,7 +100,7 @@ func believable(u nss.User) error {
 // requests so many seconds. A client that was authenticated by a token gets
 // none that expires later. Otherwise a token that was stolen for a minute could
 // be renewed for ever.
-func (c *Controller) lifespan(who server.Identity, seconds uint32) (time.Duration, error) {
+func (c *Controller) lifespan(client server.Identity, seconds uint32) (time.Duration, error) {
 	d := time.Duration(seconds) * time.Second
 	if seconds == 0 || seconds == lifespanUnset {
 		d = min(auth.DefaultLifespan, c.cfg.Tokens.Longest)
@@ -108,10 +108,10 @@ func (c *Controller) lifespan(who server.Identity, seconds uint32) (time.Duratio
 	if most := c.cfg.Tokens.Longest; d > most {
 		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "the longest lifespan of a token is %d seconds", int(most.Seconds()))
 	}
-	if who.Kernel {
+	if client.Kernel {
 		return d, nil
 	}
-	d = min(d, time.Until(who.Expires).Truncate(time.Second))
+	d = min(d, time.Until(client.Expires).Truncate(time.Second))
 	if d < time.Second {
 		return 0, refuse(errs.Denied, fault.AccessDenied, "the token of this request is about to expire")
 	}
