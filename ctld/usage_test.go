@@ -15,14 +15,14 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// away is an accounting daemon that is not there.
+// away is an accounting daemon that is always unavailable.
 type away struct{}
 
 func (away) Record(context.Context, []model.Job) error {
 	return errs.New(errs.Unavailable, "not there")
 }
 
-// reserved has c take in a job of uid's without running it.
+// reserved adds a job of uid to c without running it.
 func reserved(c *Controller, uid uint32) (*job, error) {
 	j := &job{record: &record{}}
 	j.Job.UserID = uid
@@ -69,14 +69,16 @@ func TestNoUserTakesAllTheRoom(t *testing.T) {
 	}
 }
 
-// recorded has c take in a held job of uid's with texts and a script of so many bytes, as a submission does.
+// recorded adds a held job of uid to c, with texts and a script of so many
+// bytes, like a submission.
 func recorded(c *Controller, uid uint32, texts, script int, now time.Time) (*job, error) {
 	j, spec := &job{record: &record{}}, &step.Spec{Script: step.Raw(strings.Repeat("\x01", script))}
 	j.Job.UserID, j.Job.Comment = uid, strings.Repeat("\x01", texts)
 	return j, c.enqueue(j, spec, now)
 }
 
-// TestNoUserTakesTheDisk: what counts is what the journal has, and is bounded whatever the jobs are made of.
+// TestNoUserTakesTheDisk checks that a user's limit counts the bytes in the
+// journal, whatever the jobs consist of.
 func TestNoUserTakesTheDisk(t *testing.T) {
 	const ann, bea = 54321, 54322
 	few := limits{user: 8 << 20, all: 32 << 20, userTexts: 2 << 20, allTexts: 8 << 20, rate: 1 << 20, burst: 1 << 30}
@@ -124,7 +126,8 @@ func fileSize(t *testing.T, c *Controller) int64 {
 	return st.Size()
 }
 
-// TestRate: a user who submits and cancels has to wait when too much was written for it; others need not.
+// TestRate checks that a user whose submissions write too much has to wait, and
+// that other users need not.
 func TestRate(t *testing.T) {
 	const ann, bea, script = 54321, 54322, 256 << 10
 	some := defaultLimits
