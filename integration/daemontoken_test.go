@@ -129,12 +129,12 @@ func TestTokensThatAreNone(t *testing.T) {
 	u := d.self()
 	other := issuer{secret: []byte("another key, of thirty-five bytes !")}
 	for _, tt := range []struct{ name, env, says, hint string }{
-		{"nothing", "SCHED_JWT=", "SCHED_JWT is set to nothing", "unset SCHED_JWT"},
+		{"nothing", "SCHED_JWT=", "SCHED_JWT is set but empty", "unset SCHED_JWT"},
 		{"the gateway's word", "SCHED_JWT=daemon", "not a token", "unset SCHED_JWT"},
 		{"garbage", "SCHED_JWT=good day", "not three segments", "schedctl token"},
 		{"expired", "SCHED_JWT=" + d.hs256().token(u.name, -time.Minute), "expired ", "schedctl token"},
-		{"of another key", "SCHED_JWT=" + other.token(u.name, time.Minute), "does not accept the credential", "the controller's log says why"},
-		{"of nobody", "SCHED_JWT=" + d.hs256().token("no-such-user-here", time.Minute), "does not accept the credential", "the controller's log says why"},
+		{"of another key", "SCHED_JWT=" + other.token(u.name, time.Minute), "does not accept the credential", "see the controller's log"},
+		{"of nobody", "SCHED_JWT=" + d.hs256().token("no-such-user-here", time.Minute), "does not accept the credential", "see the controller's log"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, args := range [][]string{{"ping"}, {"token"}, {"show", "job"}, {"show", "node"}, {"show", "job", "1"}, {"cancel", "1"}} {
