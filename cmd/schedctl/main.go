@@ -7,11 +7,9 @@
 //	schedctl cancel ID...
 //	schedctl demo [--listen HOST:PORT] [--once]
 //
-//
 // It authenticates with the token in SCHED_JWT, over TCP. Without a token it
 // uses the controller's UNIX socket, on which the kernel identifies the user of
 // this process.
-//
 //
 // Results go to stdout, in lines that programs can parse. Errors go to stderr
 // as error: and hint: lines, with exit status 1.

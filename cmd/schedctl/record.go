@@ -12,7 +12,6 @@ import (
 // its table. So schedctl uses the gateway's names and needs no table of its
 // own.
 //
-//
 // Members of inner objects have names with dots. Elements of an array are
 // joined by commas. A wrapped number is shown as the number, "unlimited", or
 // empty if not set.

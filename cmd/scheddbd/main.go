@@ -3,7 +3,6 @@
 //
 //	scheddbd [-f CONF] [-v]
 //
-//
 // SIGINT and SIGTERM stop it after pending requests are answered, with exit
 // status 0. If it can't start, it prints error: and hint: lines and exits with
 // status 1.
