@@ -95,6 +95,24 @@ type Controller interface {
 	// Reconfigure has the controllers read their configuration again.
 	Reconfigure(context.Context, model.Credential) error
 
+	// ResourceLayout returns what a job has of each of its nodes; errs.Unsupported from a controller before 25.11.
+	ResourceLayout(ctx context.Context, cred model.Credential, id uint32) ([]model.ResourceLayout, error)
+
+	// CreateReservation makes a reservation.
+	CreateReservation(context.Context, model.Credential, *model.ReservationUpdate) error
+
+	// UpdateReservation changes what is set of the reservation that the update names.
+	UpdateReservation(context.Context, model.Credential, *model.ReservationUpdate) error
+
+	// CreatePartition makes a partition.
+	CreatePartition(context.Context, model.Credential, *model.PartitionUpdate) error
+
+	// UpdatePartition changes what is set of the partition that the update names.
+	UpdatePartition(context.Context, model.Credential, *model.PartitionUpdate) error
+
+	// DeletePartition deletes the partition of that name.
+	DeletePartition(ctx context.Context, cred model.Credential, name string) error
+
 	// DeleteReservation deletes the reservation of that name.
 	DeleteReservation(ctx context.Context, cred model.Credential, name string) error
 

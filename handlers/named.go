@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"schedrestd/api/schema"
@@ -18,7 +19,7 @@ func aboutNamed(err error, kind, name, source string) error {
 	switch e.Kind {
 	case errs.NotFound, errs.Denied, errs.Conflict, errs.Invalid:
 		told := *e
-		if strings.HasPrefix(source, inPath) && (e.Number == invalidNodeName || e.Number == invalidReservation) {
+		if strings.HasPrefix(source, inPath) && slices.Contains(unknownNames, e.Number) {
 			told.Kind = errs.NotFound // Slurm has one kind of error for a name in a path and in a body
 		}
 		told.Message, told.Source = kind+" "+conceal(schema.Shorten(name))+": "+e.Message, source
@@ -26,3 +27,7 @@ func aboutNamed(err error, kind, name, source string) error {
 	}
 	return err
 }
+
+// unknownNames are Slurm's numbers for a node, reservation or partition that does
+// not exist.
+var unknownNames = []int{invalidNodeName, invalidReservation, invalidPartition}

@@ -37,6 +37,11 @@ func (h *handler) routes() []route {
 			on(api.DeleteNode, h.deleteNode),
 			on(api.PostNewNode, h.postNewNode),
 			on(api.GetReconfigure, h.getReconfigure),
+			on(api.PostReservation, h.postReservation),
+			on(api.PostReservations, h.postReservations),
+			on(api.PostPartitions, h.postPartitions),
+			on(api.DeletePartition, h.deletePartition),
+			on(api.GetResources, h.getResources),
 		)
 	}
 	if h.Content.Has(plugin.Accounting) && h.Accounting != nil {
