@@ -50,7 +50,9 @@ func TestNoChangeWithoutRecord(t *testing.T) {
 			cfg := config(f)
 			cfg.Audit = &recorder{refuses: errs.New(errs.Unavailable, "no room")}
 			w := serve(t, cfg, request(g.method, g.path(v), g.body))
-			asked := slices.DeleteFunc(f.calls, func(call string) bool { return slices.Contains([]string{"vouch", "nodes", "reservations", "partitions"}, call) }) // they read
+			asked := slices.DeleteFunc(f.calls, func(call string) bool {
+				return slices.Contains([]string{"vouch", "nodes", "reservations", "partitions"}, call)
+			}) // they read
 			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || len(asked) > 0 || len(f.submitted) > 0 {
 				t.Errorf("%s %s: status %d, the daemon was asked %q: %s", g.method, g.path(v), w.Code, asked, w.Body)
 			}

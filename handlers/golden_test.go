@@ -140,6 +140,8 @@ var goldens = []golden{
 	{"change-reservation", "POST", "/slurm/VERSION/reservation", `{"name": "WEEKLY", "users": ["alice"], "flags": ["NO_DAILY"], "duration": 60, "tres": [{"type": "cpu", "count": 4}], "colour": "red"}`},
 	{"change-reservations", "POST", "/sched/VERSION/reservations", `{"reservations": [{"name": "new", "start_time": 1795000000, "duration": 60, "users": "alice", "partition": "long"}, {"name": "newer"}]}`},
 	{"change-partitions", "POST", "/slurm/VERSION/partitions", `{"partitions": [{"name": "debug", "partition": {"state": ["DOWN"]}, "nodes": {"total": 3}}]}`},
+	{"hostnames", "POST", "/util/VERSION/hostnames", `{"hostlist": "n[01-03],login"}`},
+	{"hostlist", "POST", "/util/VERSION/hostlist", `{"hostnames": ["n01", "n02", "n[03-04]", "login"], "colour": "red"}`},
 	{"cancel", "DELETE", "/sched/VERSION/job/12", ""},
 	{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},
 	{"accounting-diag", "GET", "/scheddb/VERSION/diag", ""},

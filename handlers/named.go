@@ -21,12 +21,19 @@ func aboutNamed(err error, kind, name, source string) error {
 		told := *e
 		if strings.HasPrefix(source, inPath) && slices.Contains(unknownNames, e.Number) {
 			told.Kind = errs.NotFound // Slurm has one kind of error for a name in a path and in a body
+			told.Message = "there is no such " + kind
 		}
-		told.Message, told.Source = kind+" "+conceal(schema.Shorten(name))+": "+e.Message, source
+		if e.Number == invalidUser && kind != "job" {
+			told.Message = "you are not allowed to change it"
+		}
+		told.Message, told.Source = kind+" "+conceal(schema.Shorten(name))+": "+told.Message, source
 		return &told
 	}
 	return err
 }
+
+// invalidUser is Slurm's number for a user who lacks a privilege.
+const invalidUser = 2010
 
 // unknownNames are Slurm's numbers for a node, reservation or partition that does
 // not exist.

@@ -39,7 +39,7 @@ func TestChangeReservations(t *testing.T) {
 		{name: "for nobody", path: "reservation", body: `{"name": "r", "start_time": 1795000000, "duration": 60}`, status: 422, says: "#/users"},
 		{name: "users and groups", path: "reservation", body: `{"name": "r", ` + fresh + `, "groups": ["wheel"]}`, status: 422, says: "#/groups"},
 		{name: "a part of a partition", path: "reservation", body: `{"name": "r", ` + fresh + `, "flags": ["PART_NODES"]}`, status: 422, says: "#/flags"},
-		{name: "refused", path: "reservation", body: `{"name": "maint", "comment": "c"}`, refuse: map[string]error{"maint": denied}, status: 403, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, says: "reservation maint: only operators may"},
+		{name: "refused", path: "reservation", body: `{"name": "maint", "comment": "c"}`, refuse: map[string]error{"maint": denied}, status: 403, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, says: "reservation maint: you are not allowed to change it"},
 		{name: "empty list", path: "reservations", body: `{"reservations": []}`, status: 422, says: "names no reservation"},
 		{name: "no list", path: "reservations", body: `{}`, status: 422, says: "names no reservation"},
 		{name: "some", path: "reservations", body: `{"reservations": [{"name": "maint", "comment": "c"}, {"name": "weekly", "comment": "c"}, {"name": "r", ` + fresh + `, "node_count": 1}]}`, refuse: map[string]error{"weekly": denied}, status: 403,

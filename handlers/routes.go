@@ -42,6 +42,8 @@ func (h *handler) routes() []route {
 			on(api.PostPartitions, h.postPartitions),
 			on(api.DeletePartition, h.deletePartition),
 			on(api.GetResources, h.getResources),
+			on(api.PostHostnames, h.postHostnames),
+			on(api.PostHostlist, h.postHostlist),
 		)
 	}
 	if h.Content.Has(plugin.Accounting) && h.Accounting != nil {

@@ -11,6 +11,9 @@ const about = `Ask a cluster's controller and its accounting daemon, and submit 
 Every answer, of a failure too, has meta, errors and warnings. A number that may be missing or without limit is an object {set, infinite, number}; in requests a plain number is taken for it. A request that is taken differently than it was meant is answered with warnings that name the place.`
 
 func tagDoc(e *api.Endpoint) string {
+	if e.Util {
+		return "Asks no daemon"
+	}
 	if e.Accounting {
 		return "Asks the accounting daemon"
 	}
