@@ -42,7 +42,7 @@ func TestNoChangeWithoutRecord(t *testing.T) {
 	for _, g := range allGoldens(t) {
 		for _, v := range api.Versions {
 			m := h.router.find(request(g.method, g.path(v), ""))
-			if m.route == nil || !m.route.Changing() || g.name == "not-understood" {
+			if m.route == nil || !m.route.Changing() || g.name == "not-understood" || m.params["job_id"] == "allocate" {
 				continue
 			}
 			tried[m.route.Endpoint] = true

@@ -73,6 +73,13 @@ type Controller interface {
 	// Submit queues a job. An error with Code errs.OutcomeUnknown says that it may have been queued.
 	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 
+	// SubmitSeveral is Submit for the components of a heterogeneous job.
+	SubmitSeveral(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
+
+	// Allocate asks for resources without a batch script, for a job or the components of a heterogeneous
+	// one, and returns when it has them. When ctx ends before that it ends the job; errs.Unavailable.
+	Allocate(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
+
 	// UpdateJob changes what desc has set of the job that id names, as in Kill. Tasks of an array that
 	// fared differently are in the result; when none was changed, it is the error.
 	UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error)

@@ -39,6 +39,17 @@ func (f *fake) UpdatePartition(_ context.Context, cred model.Credential, u *mode
 	return record(f, &f.partitionUpdates, u, "update partition", u.Name, cred)
 }
 
+func (f *fake) SubmitSeveral(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
+	for i := range descs[1:] {
+		f.submitted = append(f.submitted, &descs[i+1])
+	}
+	return f.Submit(ctx, cred, &descs[0])
+}
+
+func (f *fake) Allocate(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
+	return f.SubmitSeveral(ctx, cred, descs)
+}
+
 func (f *fake) DeletePartition(_ context.Context, cred model.Credential, name string) error {
 	return f.changed("delete partition "+name, cred)
 }

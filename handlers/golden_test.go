@@ -142,6 +142,8 @@ var goldens = []golden{
 	{"change-partitions", "POST", "/slurm/VERSION/partitions", `{"partitions": [{"name": "debug", "partition": {"state": ["DOWN"]}, "nodes": {"total": 3}}]}`},
 	{"hostnames", "POST", "/util/VERSION/hostnames", `{"hostlist": "n[01-03],login"}`},
 	{"hostlist", "POST", "/util/VERSION/hostlist", `{"hostnames": ["n01", "n02", "n[03-04]", "login"], "colour": "red"}`},
+	{"submit-several", "POST", "/slurm/VERSION/job/submit", `{"script": "#!/bin/sh\nhostname\n", "jobs": [{"environment": {"PATH": "/bin"}, "current_working_directory": "/tmp"}, {"tasks": 4, "colour": "red"}]}`},
+	{"allocate", "POST", "/slurm/VERSION/job/allocate", `{"job": {"tasks": 2, "colour": "red"}}`},
 	{"cancel", "DELETE", "/sched/VERSION/job/12", ""},
 	{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},
 	{"accounting-diag", "GET", "/scheddb/VERSION/diag", ""},

@@ -27,6 +27,7 @@ func (h *handler) routes() []route {
 			on(api.DeleteJob, h.deleteJob),
 			on(api.OldDeleteJob, h.oldDeleteJob),
 			on(api.PostJobSubmit, h.postJobSubmit),
+			on(api.PostJobAllocate, h.postJobAllocate),
 			on(api.PostJob, h.postJob),
 			on(api.GetJobRequeue, h.getJobRequeue),
 			on(api.PostJobsRequeue, h.postJobsRequeue),
