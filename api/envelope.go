@@ -33,6 +33,7 @@ type Warning struct {
 // Meta says who answered whom.
 type Meta struct {
 	Accounting bool   // of an endpoint of the accounting daemon
+	Util       bool   // of an endpoint that needs no daemon
 	Version    string // "v0.0.42"
 	Storage    bool   // whether accounting is in use
 	Source     string // address of the client
@@ -69,6 +70,9 @@ var metaType = schema.Object("openapi_meta",
 )
 
 func (m *Meta) content() name {
+	if m.Util {
+		return name{"openapi/util", "openapi/util"}
+	}
 	if m.Accounting {
 		return pluginAccounting
 	}
@@ -76,6 +80,9 @@ func (m *Meta) content() name {
 }
 
 func (m *Meta) contentName() string {
+	if m.Util {
+		return "util"
+	}
 	if m.Accounting {
 		return "accounting"
 	}

@@ -51,6 +51,7 @@ type fake struct {
 	queries     []model.Query
 	creds       []model.Credential
 
+	changes
 	partitionQueries []model.Query
 	selected         [][]model.JobSelection
 	shareOf          [][2][]string // accounts and users whose shares were asked for

@@ -11,6 +11,9 @@ const about = `Query a cluster's controller and its accounting daemon, and submi
 Every answer, including that of a failed request, has meta, errors and warnings. A number that may be unset or unlimited is an object {set, infinite, number}; requests may contain a plain number instead. If a value in a request is interpreted differently than intended, a warning in the answer names its place.`
 
 func tagDoc(e *api.Endpoint) string {
+	if e.Util {
+		return "Asks no daemon"
+	}
 	if e.Accounting {
 		return "Requests to the accounting daemon"
 	}

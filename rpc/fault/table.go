@@ -27,6 +27,7 @@ const (
 	InvalidJobID        = 2017
 	InvalidNodeName     = 2018
 	AlreadyDone         = 2021
+	JobPending          = 2024
 	BadTaskCount        = 2025
 	Standby             = 2027
 	NotSupported        = 2036
@@ -130,7 +131,7 @@ var table = []row{
 	{AlreadyDone, errs.Conflict, "Job/step already completing or completed", "the job has already ended", ""},
 	{2022, errs.Invalid, "Error configuring interconnect", "", ""},
 	{2023, errs.Invalid, "Task distribution specification invalid", "the distribution of tasks is invalid", ""},
-	{2024, errs.Conflict, "Job is pending execution", "the job is still pending", ""},
+	{JobPending, errs.Conflict, "Job is pending execution", "the job is still pending", ""},
 	{BadTaskCount, errs.Invalid, "Task count specification invalid", "the number of tasks is invalid", ""},
 	{2026, errs.Invalid, "Error generating job credential", "", ""},
 	{Standby, errs.Unavailable, "Slurm backup controller in standby mode", "the controller that answered is on standby", ""},
