@@ -50,7 +50,7 @@ func Check(c Config, out io.Writer) error {
 	defer makers.close()
 	makers.resolver = nil // it has no cage
 	k.config, k.who, k.means = c, who, newMeans(c, makers)
-	defer k.end()
+	defer k.stop()
 	if err := k.begin(c, who, program, makers.keeper.program); err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func (k *check) start() (keeper string, err error) {
 	if err != nil {
 		return "", errs.Wrap(err, errs.KindOf(err), "start the keeper")
 	}
-	defer g.release()
-	if err := k.try(g, k.who); err != nil {
+	defer k.do(g.release)
+	if err := k.await(func(done func(error)) { k.try(g, done) }); err != nil {
 		return "", errs.Wrap(err, errs.KindOf(err), "start a worker")
 	}
 	if g.keeper == nil {

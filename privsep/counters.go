@@ -4,29 +4,20 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 
 	"schedrestd/penalty"
 	"schedrestd/privsep/dial"
 )
 
-// count is a number of things that happened.
-type count struct{ n atomic.Uint64 }
-
-func (c *count) add(n int) { c.n.Add(uint64(n)) }
-
-// LogValue is for slog.
-func (c *count) LogValue() slog.Value { return slog.Uint64Value(c.n.Load()) }
-
 // counters is what happened since the start, as far as the parent sees it.
 type counters struct {
-	accepted count // connections
+	accepted uint64 // connections
 
 	// Turned away, by the answer: none, since the kernel does not say who it is; 403; 429, its source has to wait; 503.
-	nameless, forbidden, paused, unserved count
+	nameless, forbidden, paused, unserved uint64
 
-	born, done, died, killed, caged count // workers: that ended as they should, by themselves, by the parent, by their cage
+	born, done, died, killed, caged uint64 // workers: that ended as they should, by themselves, by the parent, by their sandbox
 
 	dial dial.Counters
 }
@@ -35,62 +26,33 @@ type counters struct {
 func (c *counters) turnedAway(status int) {
 	switch status {
 	case statusForbidden:
-		c.forbidden.add(1)
+		c.forbidden++
 	case statusTooMany:
-		c.paused.add(1)
+		c.paused++
 	case statusUnavailable:
-		c.unserved.add(1)
+		c.unserved++
 	default:
-		c.nameless.add(1)
+		c.nameless++
 	}
 }
 
-// accounts is all that is counted: the parent's own, in one line, and what workers and the keeper say, in one of each.
-type accounts struct {
-	slots   *slots
-	pools   *pools
-	current func() *generation
-}
-
-// show has them written to the log. Requests are counted where they are read, by a worker, whose word that is.
-func (a accounts) show() {
-	a.slots.log.Info("counters", a.slots.counters()...)
-	a.pools.each((*pool).show)
-	a.current().show()
-}
-
-// counters is of connections and of those who served them.
-func (s *slots) counters() []any {
-	s.mu.Lock()
-	a := s.state.Stats()
-	s.mu.Unlock()
-	c := s.counts
-	return []any{
+// logCounters logs the counters of connections and of the processes that served them.
+func (s *slots) logCounters() {
+	a, c := s.Stats(), &s.counts
+	s.log.Info("counters",
 		"connections", slog.GroupValue(
-			slog.Any("accepted", &c.accepted), slog.Int("held", a.Held), slog.Int("most", a.Slots),
+			slog.Uint64("accepted", c.accepted), slog.Int("held", a.Held), slog.Int("most", a.Slots),
 			slog.Uint64("had_to_park", a.Parked), slog.Int("parked", a.Waiting), slog.Int("sources", a.Sources)),
 		"turned_away", slog.GroupValue(
-			slog.Any("nameless", &c.nameless), slog.Any("forbidden", &c.forbidden), slog.Any("paused", &c.paused), slog.Any("unavailable", &c.unserved)),
+			slog.Uint64("nameless", c.nameless), slog.Uint64("forbidden", c.forbidden), slog.Uint64("paused", c.paused), slog.Uint64("unavailable", c.unserved)),
 		"penalties", slog.GroupValue(
 			slog.Uint64("auth", a.Offences[penalty.Auth]), slog.Uint64("malformed", a.Offences[penalty.Malformed]), slog.Uint64("crash", a.Offences[penalty.Crash]),
 			slog.Uint64("pauses", a.Blocked), slog.Int("debts", a.Debts), slog.Uint64("forgotten", a.Forgotten)),
 		"workers", slog.GroupValue(
-			slog.Any("born", &c.born), slog.Any("done", &c.done), slog.Any("died", &c.died), slog.Any("killed", &c.killed), slog.Any("caged", &c.caged)),
+			slog.Uint64("born", c.born), slog.Uint64("done", c.done), slog.Uint64("died", c.died), slog.Uint64("killed", c.killed), slog.Uint64("caged", c.caged)),
 		"errands", slog.GroupValue(
 			slog.Uint64("dialled", c.dial.Dialled.Load()), slog.Uint64("undialled", c.dial.Undialled.Load()),
-			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("spares", c.dial.Spares.Load())),
-	}
-}
-
-// show asks the workers that serve to write theirs to the log.
-func (p *pool) show() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, w := range p.workers {
-		if w.ready {
-			w.Signal(syscall.SIGUSR1)
-		}
-	}
+			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("spares", c.dial.Spares.Load())))
 }
 
 // onRequest calls show whenever SIGUSR1 comes, until the function that it returns is called.

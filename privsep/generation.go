@@ -23,10 +23,9 @@ type generation struct {
 	resolver *serviceProcess // nil: one client, who may start it
 	audit    *auditFeed      // nil: there is no audit log
 
-	replacing atomic.Bool // a service has exited, and the next generation is about to be there
-
-	mu    sync.Mutex // guards users
-	users int        // the host that it is in force for, and the pools
+	// What follows belongs to the loop.
+	replacing bool // a service has exited, and the next generation is about to be there
+	users     int  // its being in force, and the pools
 
 	ending *sync.WaitGroup // of what generations leave to be closed
 }
@@ -44,8 +43,9 @@ type makers struct {
 	resolver *serviceSpec // nil: none is started
 	audit    *audit       // nil: there is no audit log
 	names    *named
-	accuse   func(worker uint32, why string)
 	ending   sync.WaitGroup // of generations
+
+	reportViolation func(worker uint32, why string)
 }
 
 // build starts the services of a generation for c, and gives the keeper its keys. before is the
@@ -66,12 +66,12 @@ func (m *means) build(c Config, before *generation, strict bool) (g *generation,
 		return g, err
 	}
 	if m.makers.resolver != nil {
-		if g.resolver, err = m.makers.resolver.start(m.plain, c, m.accuse, m.names.hear); err != nil {
+		if g.resolver, err = m.makers.resolver.start(m.plain, c, m.reportViolation, m.names.hear); err != nil {
 			return g, err
 		}
 	}
 	if m.makers.audit != nil {
-		if g.audit, err = m.makers.audit.start(m.spawner, c, m.accuse); err != nil {
+		if g.audit, err = m.makers.audit.start(m.spawner, c, m.reportViolation); err != nil {
 			return g, err
 		}
 	}
@@ -100,7 +100,7 @@ func (m *means) startKeeper(g *generation, before *keys, strict bool) (err error
 		}
 		return false, nil
 	}
-	if g.keeper, err = m.makers.keeper.start(m.spawner, g.config, m.accuse, hear); err != nil {
+	if g.keeper, err = m.makers.keeper.start(m.spawner, g.config, m.reportViolation, hear); err != nil {
 		return err
 	}
 	m.warnAboutKeeper(g, before)
@@ -264,19 +264,11 @@ func (g *generation) show() {
 }
 
 // use counts one more that g must not end before.
-func (g *generation) use() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.users++
-}
+func (g *generation) use() { g.users++ }
 
 // release ends g when it was the last that used it. Services end when no worker can ask them anything.
 func (g *generation) release() {
-	g.mu.Lock()
-	g.users--
-	last := g.users == 0
-	g.mu.Unlock()
-	if last {
+	if g.users--; g.users == 0 {
 		g.ending.Go(g.close)
 	}
 }

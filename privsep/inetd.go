@@ -68,14 +68,14 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	}
 	defer resolver.close()
 	accused, lost := make(chan string, 1), make(chan string)
-	accuse := func(_ uint32, why string) {
+	report := func(_ uint32, why string) {
 		select {
 		case accused <- why:
 		default:
 		}
 	}
-	m := newMeans(c, &makers{who: who, resolver: resolver, names: newNamed(), accuse: accuse})
-	defer m.end()
+	m := newMeans(c, &makers{who: who, resolver: resolver, names: newNamed(), reportViolation: report})
+	defer m.stop()
 	if err := m.begin(c, who, program, nil); err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		Dial: dial.Options{Outlet: m.outlet, Foreign: m.spawner.InUserNamespaces(), Burst: c.DialBurst, Rate: c.DialRate,
 			Counts: new(dial.Counters)},
 		Services: func() (err error) {
-			if g.resolver, err = resolver.start(m.plain, c, m.accuse, m.names.hear); err == nil && audit != nil {
-				g.audit, err = audit.start(m.spawner, c, m.accuse)
+			if g.resolver, err = resolver.start(m.plain, c, m.reportViolation, m.names.hear); err == nil && audit != nil {
+				g.audit, err = audit.start(m.spawner, c, m.reportViolation)
 			}
 			if err != nil {
 				return err

@@ -369,7 +369,7 @@ func TestConnectionNumbers(t *testing.T) {
 		must(t, parent.TrySend(&ipc.Setup{}))
 		w := &worker{Process: &spawn.Process{Channel: parent}, held: map[uint64]*connection{}}
 		c, _ := accepted(t, p.slots)
-		p.offer(w, c)
+		p.sync(func() { p.offer(w, c) })
 		if c.ID == 0 || seen[c.ID] {
 			t.Errorf("number %d, after %v: %s", c.ID, seen, log)
 		}

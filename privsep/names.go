@@ -1,7 +1,6 @@
 package privsep
 
 import (
-	"sync"
 	"time"
 
 	"schedrestd/ipc"
@@ -10,9 +9,8 @@ import (
 // named is whether users have uids, as the resolver says. The parent asks it no other question,
 // waits for no answer, and reads none but that there is a name.
 type named struct {
-	send func(ipc.Message, ...int) error
-
-	mu    sync.Mutex // guards what follows
+	*loop
+	send  func(ipc.Message, ...int) error // to the resolver
 	known map[uint32]uidState
 	asked map[uint64]*inquiry // by the number of the question
 	by    map[uint32]*inquiry // … and by uid
@@ -44,48 +42,44 @@ func newNamed() *named {
 
 // kept returns what is known of uid.
 func (n *named) kept(uid uint32) (named, known bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	v, ok := n.known[uid]
 	return v.named, ok && time.Now().Before(v.until)
 }
 
-// ask asks the resolver about uid and then calls then, from another goroutine, or at once when
-// there is no resolver. sure is false when the user database is unavailable.
-func (n *named) ask(uid uint32, then func(named, sure bool)) {
-	n.mu.Lock()
+// lookup calls then with whether uid has a name, now or when the resolver has answered. sure is false
+// when the user database is unavailable.
+func (n *named) lookup(uid uint32, then func(named, sure bool)) {
+	if named, ok := n.kept(uid); ok {
+		then(named, true)
+		return
+	}
 	if i := n.by[uid]; i != nil {
 		i.then = append(i.then, then)
-		n.mu.Unlock()
 		return
 	}
 	n.last++
 	id := n.last
 	i := &inquiry{uid: uid, then: []func(bool, bool){then}}
-	i.late = time.AfterFunc(nameLimit, func() { n.answer(id, false, false) })
+	i.late = n.after(nameLimit, func() { n.answer(id, false, false) })
 	n.asked[id], n.by[uid] = i, i
-	n.mu.Unlock()
 	if n.send(&ipc.Who{ID: id, Number: uid}) != nil {
 		n.answer(id, false, false)
 	}
 }
 
-// hear takes an answer of the resolver's. One that comes too late answers nothing.
+// hear passes an answer of the resolver's to the loop. One that comes too late answers nothing.
 func (n *named) hear(m ipc.Message) (done bool, err error) {
-	switch m := m.(type) {
-	case *ipc.Known:
-		n.answer(m.ID, m.Name != "", m.Sure)
-		return true, nil
+	known, ok := m.(*ipc.Known)
+	if ok {
+		n.do(func() { n.answer(known.ID, known.Name != "", known.Sure) })
 	}
-	return false, nil
+	return ok, nil
 }
 
 // answer ends a question.
 func (n *named) answer(id uint64, named, sure bool) {
-	n.mu.Lock()
 	i := n.asked[id]
 	if i == nil {
-		n.mu.Unlock()
 		return
 	}
 	i.late.Stop()
@@ -97,7 +91,6 @@ func (n *named) answer(id uint64, named, sure bool) {
 		}
 		n.known[i.uid] = uidState{named, time.Now().Add(keepNames)}
 	}
-	n.mu.Unlock()
 	for _, then := range i.then {
 		then(named, sure)
 	}
@@ -105,13 +98,7 @@ func (n *named) answer(id uint64, named, sure bool) {
 
 // fail ends every question: the resolver has exited.
 func (n *named) fail() {
-	n.mu.Lock()
-	var list []uint64
 	for id := range n.asked {
-		list = append(list, id)
-	}
-	n.mu.Unlock()
-	for _, id := range list {
 		n.answer(id, false, false)
 	}
 }

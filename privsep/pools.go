@@ -2,96 +2,94 @@ package privsep
 
 import (
 	"os"
-	"sync"
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 )
 
-// pools is every pool that runs, those on their way out too.
+// pools is every pool that runs, those that end too.
 type pools struct {
-	mu      sync.Mutex
-	list    map[*pool]struct{}
-	closed  bool
-	running sync.WaitGroup
+	list   map[*pool]struct{}
+	closed bool
+	over   chan struct{} // closed when closed is set and no pool runs
+	quotas relay.Quotas  // of what workers log
 
-	// Of workers whose number and end are in the hands of those whom they are for.
-	lost, routine *tally
+	// Of workers that users can have started and ended.
+	lost, routine *limitedCount
 }
 
 func newPools() *pools {
-	return &pools{list: map[*pool]struct{}{}, lost: newTally(), routine: newTally()}
+	return &pools{list: map[*pool]struct{}{}, over: make(chan struct{}), lost: newLimitedCount(), routine: newLimitedCount()}
 }
 
-// start starts p, which is on the list as long as anything of it runs. It reports false when
-// everything comes to its end, and no pool starts any more.
-func (ps *pools) start(p *pool) error {
-	ps.mu.Lock()
+// start starts p (see there), which is on the list as long as anything of it runs. When the gateway
+// stops no pool starts any more.
+func (ps *pools) start(p *pool, started func(error)) {
 	if ps.closed {
-		ps.mu.Unlock()
+		p.draining = true
 		p.gen.release()
-		return errs.New(errs.Unavailable, "%s", stopping)
+		started(errs.New(errs.Unavailable, "%s", stopping))
+		return
 	}
 	ps.list[p] = struct{}{}
 	if p.lazy {
 		p.lost, p.routine = ps.lost, ps.routine
 	}
-	ps.running.Go(func() {
-		<-p.gone
-		ps.mu.Lock()
-		delete(ps.list, p)
-		ps.mu.Unlock()
-		p.gen.release()
-	})
-	ps.mu.Unlock()
-	return p.start()
+	p.start(started)
+}
+
+// remove takes p off the list, which has ended.
+func (ps *pools) remove(p *pool) {
+	delete(ps.list, p)
+	ps.checkOver()
+}
+
+func (ps *pools) checkOver() {
+	if ps.closed && len(ps.list) == 0 {
+		close(ps.over)
+	}
 }
 
 // each does something with each pool.
 func (ps *pools) each(do func(*pool)) {
-	ps.mu.Lock()
-	var list []*pool
 	for p := range ps.list {
-		list = append(list, p)
-	}
-	ps.mu.Unlock()
-	for _, p := range list {
 		do(p)
 	}
 }
 
-// accuse has a worker killed, whichever pool it is of, for a breach of the book that somebody else has seen.
-func (ps *pools) accuse(number uint32, why string) {
-	ps.each(func(p *pool) { p.accuse(number, why) })
+// close drains all pools.
+func (ps *pools) close() {
+	ps.each((*pool).drain)
+	ps.closed = true
+	ps.checkOver()
 }
 
+// end kills all workers.
+func (ps *pools) end(why string) { ps.each(func(p *pool) { p.end(why) }) }
+
 // finish lets all workers end what they are answering, unless a second signal comes.
-func (ps *pools) finish(first os.Signal, signals <-chan os.Signal, c Config) error {
-	ps.mu.Lock()
-	ps.closed = true
-	ps.mu.Unlock()
-	ps.each((*pool).drain)
-	done := make(chan struct{})
-	go func() { ps.running.Wait(); close(done) }()
-	end := func(why string) { ps.each(func(p *pool) { p.end(why) }) }
+func (m means) finish(first os.Signal, signals <-chan os.Signal, c Config) error {
+	ps := m.pools
+	m.do(ps.close)
 	// A captured worker need not keep its own limit.
-	late := time.AfterFunc(c.Setup.Limits.Drain+spawn.LastWords, func() { end("it did not end in time") })
+	late := m.after(c.Setup.Limits.Drain+spawn.LastWords, func() { ps.end("it did not end in time") })
 	defer late.Stop()
 	// A terminal and some supervisors send the same signal twice at once: to the process
-	// and to its group. That is one wish.
+	// and to its group. That is one request.
 	same := time.Now().Add(sameSignal)
 	for {
 		select {
-		case <-done:
+		case <-ps.over:
 			c.Log.Info("stopped")
 			return nil
 		case s := <-signals:
 			if s == hangUp || s == first && time.Now().Before(same) {
 				continue
 			}
-			end("a second signal came")
-			<-done
+			m.do(func() { ps.end("a second signal came") })
+			<-ps.over
 			return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
 		}
 	}

@@ -33,12 +33,12 @@ func TestRefusalsAreBounded(t *testing.T) {
 			n++
 		}
 	}()
-	p.slots.refuser.Store(p)
+	p.slots.answer = p.refuse
 	refuse := func(tls bool) {
 		c, client := accepted(t, p.slots)
 		c.TLS = tls
 		c.Network, c.Listener = ipc.Unix, "unix:/s"
-		p.slots.drop(c, statusUnavailable, "of this test")
+		p.sync(func() { p.slots.drop(c, statusUnavailable, "of this test") })
 		if b, err := io.ReadAll(client); err != nil || len(b) > 0 {
 			t.Errorf("read %q, %v", b, err)
 		}

@@ -19,15 +19,15 @@ const hangUp = syscall.SIGHUP
 // changed, age, wear, or the death of a service.
 type renewals struct {
 	means
-	host   host
-	config Config
-	wishes chan wish     // at most one waits while one is fulfilled
-	worn   chan struct{} // gets a token when workers have served enough
-	over   atomic.Bool   // the end has begun
-	busy   sync.WaitGroup
-	early  bool // a SIGHUP came while the first workers started
+	dispatcher dispatcher
+	config     Config
+	wishes     chan wish     // at most one waits while one is fulfilled
+	worn       chan struct{} // gets a token when workers have served enough
+	over       atomic.Bool   // the end has begun
+	busy       sync.WaitGroup
+	early      bool // a SIGHUP came while the first workers started
 
-	current atomic.Pointer[generation]
+	current *generation // in force; it changes in the loop, while this goroutine waits
 
 	// What follows belongs to the goroutine that builds.
 	lost   <-chan *serviceProcess // gets the first service of the current generation that exits
@@ -47,7 +47,8 @@ const (
 
 func newRenewals(c Config, m means) *renewals {
 	r := &renewals{means: m, config: c, wishes: make(chan wish, 1), worn: make(chan struct{}, 1)}
-	r.host = newHost(c, m.who, m, r.wear)
+	r.dispatcher = newDispatcher(c, m, r.wear)
+	m.slots.admit = r.dispatcher.take
 	return r
 }
 
@@ -60,29 +61,50 @@ func (r *renewals) wear() {
 }
 
 // ask sends m to the resolver in force.
-func (r *renewals) ask(m ipc.Message, fds ...int) error { return r.current.Load().ask(m, fds...) }
+func (r *renewals) ask(m ipc.Message, fds ...int) error { return r.current.ask(m, fds...) }
+
+// logCounters has all processes write what they counted to the log. Requests are counted by workers, which read them.
+func (r *renewals) logCounters() {
+	r.slots.logCounters()
+	r.pools.each((*pool).logCounters)
+	r.current.show()
+}
 
 // replace builds a generation for c and puts it in force, or changes nothing.
 func (r *renewals) replace(c Config, strict bool) error {
 	r.tried = stampOf(c)
-	g, err := r.build(c, r.current.Load(), strict)
+	g, err := r.build(c, r.current, strict)
 	if err != nil {
 		return err
 	}
-	if err := r.host.renew(g); err != nil {
-		g.release()
+	err = r.await(func(done func(error)) {
+		r.dispatcher.renew(g, func(err error) { done(r.replaced(g, err)) })
+	})
+	if err != nil {
 		return err
 	}
 	r.config, r.tried = c, g.keys.stamp
-	r.current.Store(g)
 	r.built, r.lost = time.Now(), g.lost()
+	return nil
+}
+
+// replaced puts g in force, unless its workers can't serve.
+func (r *renewals) replaced(g *generation, err error) error {
+	if err != nil {
+		g.release()
+		return err
+	}
+	if r.current != nil {
+		r.current.release()
+	}
+	r.current = g
 	return nil
 }
 
 // replaceLost has the generation in force replaced, of which a service has exited.
 func (r *renewals) replaceLost(p *serviceProcess) {
 	r.lost = nil // one is enough
-	r.names.fail()
+	r.do(r.names.fail)
 	if time.Since(r.built) > 2*pause(r.failed) {
 		r.failed = 0
 	}
@@ -93,7 +115,7 @@ func (r *renewals) replaceLost(p *serviceProcess) {
 		time.AfterFunc(wait, func() { r.wish(wishYoung) })
 		return
 	}
-	r.current.Load().replacing.Store(true) // connections wait for the next generation; but not for one of many that break
+	r.do(func() { r.current.replacing = true }) // connections wait for the next generation; but not for one of many that break
 	r.renew(wishYoung)
 }
 
@@ -176,7 +198,7 @@ func (r *renewals) until(signals <-chan os.Signal) os.Signal {
 
 // look renews when a key file has changed since it was last tried, and is not being written.
 func (r *renewals) look() {
-	if stampOf(r.config) != r.tried && r.current.Load().keys.isAtRest(r.config.Still) {
+	if stampOf(r.config) != r.tried && r.current.keys.isAtRest(r.config.Still) {
 		r.renew(wishKeys)
 	}
 }
@@ -216,12 +238,13 @@ func (r *renewals) renew(w wish) {
 
 // again has a generation built after a pause when a service of the one in force is missing.
 func (r *renewals) again() {
-	g := r.current.Load()
-	if !g.isBroken() {
+	if !r.current.isBroken() {
 		return
 	}
-	g.replacing.Store(false)
-	r.pools.each((*pool).serveWaiting)
+	r.do(func() {
+		r.current.replacing = false
+		r.pools.each((*pool).dequeue)
+	})
 	r.failed++
 	time.AfterFunc(pause(r.failed), func() { r.wish(wishYoung) })
 }
@@ -252,8 +275,11 @@ func (r *renewals) reread(c *Config) error {
 // stop lets the generation in force go, and returns when all have ended.
 func (r *renewals) stop() {
 	r.busy.Wait()
-	if g := r.current.Load(); g != nil {
-		g.release()
-	}
+	_ = r.call(func() error {
+		if r.current != nil {
+			r.current.release()
+		}
+		return nil
+	})
 	r.ending.Wait()
 }

@@ -58,7 +58,7 @@ func TestLingeringWorker(t *testing.T) {
 // TestLingeringClients: what a client sent with his request costs the parent, which turns him away, no thread for long, and none
 // that serves others. Many have done it at once.
 func TestLingeringClients(t *testing.T) {
-	s := newSlots(Config{Connections: 1, Log: slog.New(slog.DiscardHandler)})
+	s := running(t, Config{Connections: 1, Log: slog.New(slog.DiscardHandler)})
 	var clients []*os.File
 	for range 80 {
 		c, client := accepted(t, s)
@@ -66,7 +66,7 @@ func TestLingeringClients(t *testing.T) {
 		must(t, unix.Sendmsg(int(client.Fd()), []byte("G"), unix.UnixRights(fd), nil, 0))
 		unix.Close(fd)
 		clients = append(clients, client)
-		s.drop(c, statusTooMany, "so")
+		s.sync(func() { s.drop(c, statusTooMany, "so") })
 	}
 	done := make(chan struct{})
 	go func() {

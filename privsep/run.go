@@ -73,9 +73,9 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	defer makers.close()
 	m := newMeans(c, makers)
-	door := newDoor(listeners, m.slots, newOwners(c, makers.names), c.Log)
-	defer door.close()
-	defer m.end()
+	in := &acceptor{loop: m.loop, listeners: listeners, slots: m.slots, owners: newOwners(c, makers.names), log: c.Log}
+	defer in.close()
+	defer m.stop()
 	if err := m.begin(c, who, program, makers.keeper.program); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	m.spawner.Announce(sealed)
 	c.announceRules()
-	err = work(signals, c, m, door)
+	err = work(signals, c, m, in)
 	if err == nil && m.spawner.InUse().IsLost() {
 		err = errs.New(errs.Unavailable, "%s", loss{})
 	}
@@ -136,20 +136,21 @@ func prepare(c Config) (Config, service, *os.File, error) {
 	return c, who, program, err
 }
 
-// work has workers serve who comes to door, until a signal ends it.
-func work(signals <-chan os.Signal, c Config, m means, door *door) error {
+// work has workers serve what in accepts, until a signal ends it.
+func work(signals <-chan os.Signal, c Config, m means, in *acceptor) error {
 	r := newRenewals(c, m)
 	m.names.send = r.ask
 	defer r.stop()
-	defer onRequest(accounts{m.slots, m.pools, r.current.Load}.show)()
+	defer onRequest(func() { m.do(r.logCounters) })()
+	m.do(func() { m.watch(c.Silence / 4) })
 	if stopped, err := r.started(signals); stopped != nil || err != nil {
 		if stopped != nil {
 			c.Log.Info("stopped before it served", "signal", stopped.String())
 		}
 		return err
 	}
-	door.open(r.host)
-	c.Log.Info("serving", where(c, door.listeners)...)
+	in.start()
+	c.Log.Info("serving", where(c, in.listeners)...)
 	notify.Ready()
 	go notify.Watchdog(context.Background(), func() { m.spawner.InUse().Answer() })
 
@@ -160,9 +161,9 @@ func work(signals <-chan os.Signal, c Config, m means, door *door) error {
 	} else {
 		c.Log.Info("draining", "signal", first.String())
 	}
-	door.close()
-	r.host.stop()
-	return m.pools.finish(first, signals, c)
+	in.close()
+	m.do(r.dispatcher.stop)
+	return m.finish(first, signals, c)
 }
 
 // dropCapabilities drops what the parent no longer needs. As root it keeps SETUID and SETGID, for

@@ -20,7 +20,7 @@ import (
 // TestSourceOf: one machine is one source, however many addresses of its network it has, and so is one user,
 // whatever uids that user has.
 func TestSourceOf(t *testing.T) {
-	names := resolved(func(q *ipc.Who) *ipc.Known {
+	names := resolved(t, func(q *ipc.Who) *ipc.Known {
 		if q.Number >= 1000 && q.Number < 2000 {
 			return &ipc.Known{ID: q.ID, Sure: true, Name: "a user"}
 		}
@@ -34,11 +34,13 @@ func TestSourceOf(t *testing.T) {
 	}}, names)
 	of := func(addr string, uid uint32) admission.Source {
 		a, _ := netip.ParseAddr(addr)
-		return o.sourceOf(a, uid)
+		var source admission.Source
+		names.sync(func() { source = o.sourceOf(a, uid) })
+		return source
 	}
 	for _, uid := range []uint32{1000, 1001, 3000, 3001} {
 		of("", uid)
-		await(t, "the user database was asked", func() bool { _, ok := names.kept(uid); return ok })
+		await(t, "the user database was asked", func() (ok bool) { names.sync(func() { _, ok = names.kept(uid) }); return ok })
 	}
 	const tcp = ipc.NoID // the kernel knows no user
 	for _, tt := range []struct {
@@ -72,11 +74,11 @@ func TestSourceOf(t *testing.T) {
 
 // TestUnprovedUids: while it is not known whether uids have names, few of them count by themselves.
 func TestUnprovedUids(t *testing.T) {
-	names := resolved(func(q *ipc.Who) *ipc.Known { return &ipc.Known{ID: q.ID} })
+	names := resolved(t, func(q *ipc.Who) *ipc.Known { return &ipc.Known{ID: q.ID} })
 	o := newOwners(Config{}, names)
 	list := map[admission.Source]bool{}
 	for uid := range uint32(10_000) {
-		list[o.sourceOf(netip.Addr{}, uid)] = true
+		names.sync(func() { list[o.sourceOf(netip.Addr{}, uid)] = true })
 	}
 	if len(list) < unprovedBurst || len(list) > 2*unprovedBurst {
 		t.Errorf("10000 uids are %d sources", len(list))

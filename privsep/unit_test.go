@@ -27,12 +27,27 @@ func TestPauseGrows(t *testing.T) {
 	}
 }
 
+// sync has the loop call f, and waits for its end.
+func (l *loop) sync(f func()) { _ = l.call(func() error { f(); return nil }) }
+
+// running returns the slots of c, whose loop runs until the end of the test.
+func running(t *testing.T, c Config) *slots {
+	t.Helper()
+	l := newLoop()
+	s := newSlots(c, l)
+	s.admit = func(*connection) {}
+	go l.run()
+	t.Cleanup(l.stop)
+	return s
+}
+
 // idle makes a pool that has no worker, and so can take nothing from its queue.
 func idle(t *testing.T, limit time.Duration) (p *pool, log *syncBuffer) {
 	t.Helper()
 	log = new(syncBuffer)
 	c := Config{Connections: 3, HandLimit: limit, Log: slog.New(slog.NewTextHandler(log, nil))}
-	return newPool(means{slots: newSlots(c)}, newGeneration(c), self().Identity), log
+	s := running(t, c)
+	return newPool(means{loop: s.loop, slots: s, pools: newPools()}, newGeneration(c), self().Identity), log
 }
 
 // accepted is a connection with a slot, and its client's end.
@@ -43,7 +58,8 @@ func accepted(t *testing.T, s *slots) (*connection, *os.File) {
 	client := os.NewFile(uintptr(fds[0]), "client")
 	t.Cleanup(func() { client.Close() })
 	c := &connection{fd: fds[1]}
-	if !s.enter(c) {
+	before := s.held()
+	if s.sync(func() { s.arrive(c) }); s.held() == before {
 		t.Fatal("no slot is free")
 	}
 	return c, client
@@ -65,7 +81,7 @@ func TestQueueDeadline(t *testing.T) {
 	var clients []*os.File
 	for range 3 {
 		c, client := accepted(t, p.slots)
-		p.take(c)
+		p.sync(func() { p.take(c) })
 		clients = append(clients, client)
 	}
 	for _, c := range clients {
@@ -81,23 +97,19 @@ func TestDeadlineOfTheOnlyOne(t *testing.T) {
 	p, _ := idle(t, 50*time.Millisecond)
 	p.lazy, p.once = true, true
 	c, client := accepted(t, p.slots)
-	p.take(c)
+	p.sync(func() { p.take(c) })
 	turnedAway(t, client)
-	select {
-	case <-p.quit:
-	case <-time.After(patience):
-		t.Error("it goes on, for nobody")
-	}
+	await(t, "its pool has ended", func() (over bool) { p.sync(func() { over = p.over }); return over })
 }
 
 // TestQueueAtDrain: what waits when the gateway stops, and what comes after, is closed at once.
 func TestQueueAtDrain(t *testing.T) {
 	p, log := idle(t, time.Hour)
 	before, one := accepted(t, p.slots)
-	p.take(before)
-	p.drain()
+	p.sync(func() { p.take(before) })
+	p.sync(p.drain)
 	after, other := accepted(t, p.slots)
-	p.take(after)
+	p.sync(func() { p.take(after) })
 	for _, c := range []*os.File{one, other} {
 		turnedAway(t, c)
 	}
@@ -109,10 +121,10 @@ func TestQueueAtDrain(t *testing.T) {
 // TestDropsAreLimited: clients who come in masses don't fill the disk with lines about them.
 func TestDropsAreLimited(t *testing.T) {
 	log := new(syncBuffer)
-	s := newSlots(Config{Connections: 1, Log: slog.New(slog.NewTextHandler(log, nil))})
+	s := running(t, Config{Connections: 1, Log: slog.New(slog.NewTextHandler(log, nil))})
 	for range 2000 {
 		c, client := accepted(t, s)
-		s.drop(c, statusUnavailable, "of this test")
+		s.sync(func() { s.drop(c, statusUnavailable, "of this test") })
 		client.Close()
 	}
 	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.unserved.n != 2000 {
@@ -120,10 +132,9 @@ func TestDropsAreLimited(t *testing.T) {
 	}
 }
 
-func (s *slots) held() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state.Stats().Held
+func (s *slots) held() (n int) {
+	s.sync(func() { n = s.Stats().Held })
+	return n
 }
 
 type syncBuffer struct {

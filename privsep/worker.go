@@ -5,20 +5,22 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/privsep/dial"
+	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
 	"schedrestd/security"
 )
 
-// worker is one worker process as the parent sees it. The fields below dialer are
-// guarded by mu of its pool.
+// worker is one worker process as the parent sees it.
 type worker struct {
 	*spawn.Process
-	requests int // that it may answer at one time
-	dialer   *dial.Dialer
+	*place
+	requests int          // that it may answer at one time
+	dialer   *dial.Dialer // belongs to the goroutine that reads its channel
 
 	ready    bool
-	breach   error                  // how it broke the book elsewhere, and was killed for it
+	late     *time.Timer            // ends a worker that is not ready
+	breach   error                  // how it broke the protocol elsewhere, and was killed for it
 	held     map[uint64]*connection // what it was given and has not said Done of
 	handed   uint64                 // connections given to it
 	share    float64                // … of the last ones that its pool gave, as a part of all
@@ -28,19 +30,26 @@ type worker struct {
 	offences *rate.Bucket // … about what their clients did
 }
 
-// post is what a worker is hired for.
+// What a worker may report of offences: some at once, and then so many a second. An honest one reports half of that
+// (worker/penalty.go).
+const (
+	offenceBurst = 400
+	offenceRate  = 200
+)
+
+// post is what a worker is started for.
 type post struct {
 	who      security.Identity
-	place    int // in its pool
 	threads  int
 	requests int
+	quota    *relay.Quota // of what it logs
 }
 
-// hire starts a worker.
-func (m means) hire(c Config, at post) (*worker, error) {
+// spawnWorker starts a worker. It blocks.
+func (m means) spawnWorker(c Config, at post) (*worker, error) {
 	setup, ports := c.Setup, uint32(0)
 	born := spawn.Birth{Role: ipc.Worker, Program: m.spawner.Worker, Argv: m.spawner.Argv, Threads: at.threads, Who: at.who, Files: c.files()}
-	process, err := m.spawner.Start(born, m.slots.quotas.Of(at.who.UID, at.place, float64(c.LogBurst), float64(c.LogRate)), func(p *spawn.Process, tasks uint64) ipc.Message {
+	process, err := m.spawner.Start(born, at.quota, func(p *spawn.Process, tasks uint64) ipc.Message {
 		setup.Requests, setup.Tasks = uint32(at.requests), uint32(tasks)
 		if !setup.Inetd { // where it has no others beside it
 			dial.Spread(&setup, p.Number)
@@ -51,21 +60,16 @@ func (m means) hire(c Config, at post) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.slots.counts.born.add(1)
 	options := dial.Options{Setup: &setup, Outlet: m.outlet, Ports: ports, Foreign: m.spawner.InUserNamespaces(),
 		Burst: c.DialBurst, Rate: c.DialRate, Counts: &m.slots.counts.dial}
-	w := &worker{Process: process, requests: at.requests, dialer: dial.New(options, process.Channel),
+	return &worker{Process: process, requests: at.requests, dialer: dial.New(options, process.Channel),
 		held: map[uint64]*connection{}, share: 1 / float64(c.Workers),
 		// It says how far one has come when that has lasted (worker/watch.go), and when it was asked to end it.
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
-		offences: rate.New(offenceBurst, offenceRate, time.Now())}
-	return w, nil
+		offences: rate.New(offenceBurst, offenceRate, time.Now())}, nil
 }
 
-// card is what services are told of the worker.
+// card returns what services are told of the worker.
 func (w *worker) card() *ipc.Client {
 	return &ipc.Client{Number: w.Number, PID: uint32(w.PID), UID: w.Who.UID, Requests: uint32(w.requests)}
 }
-
-// hear takes what any worker may say that serves: it asks for a socket. done is false when the message is another one.
-func (w *worker) hear(m ipc.Message) (done bool, err error) { return w.dialer.Handle(m) }

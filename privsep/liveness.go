@@ -2,8 +2,6 @@ package privsep
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"schedrestd/ipc"
@@ -11,37 +9,15 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// listenForSilence asks each worker now and then whether it still reads, and ends one
-// that doesn't. The worker's own uid may stop it (SIGSTOP): it would keep its
-// connections, and be given more, while no client gets an answer; and while the pool
-// drains it would hold up the end.
-func (p *pool) listenForSilence() {
-	tick := time.NewTicker(p.config.Silence / 4)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.gone:
-			return
-		case <-tick.C:
-		}
-		p.mu.Lock()
-		list := slices.Collect(maps.Values(p.workers))
-		p.mu.Unlock()
-		for _, w := range list {
-			p.ask(w)
-		}
-		p.endIdle(p.config.Silence)
-		p.endOld()
-	}
-}
-
-// silence is how long a process has not answered. It is guarded by the lock of whose process it is.
+// silence is how long a process has not answered.
 type silence struct {
 	asked uint64    // number of the last Ping
 	since time.Time // when it was sent; zero when it was answered
 }
 
 // ask sends p a Ping when the last one was answered, or ends it when that is due for longer than limit.
+// The worker's own uid may stop it (SIGSTOP): it would keep its connections, and be given more, while
+// no client gets an answer; and while the pool drains it would hold up the end.
 func (s *silence) ask(p *spawn.Process, limit time.Duration) {
 	switch {
 	case s.since.IsZero():
@@ -54,7 +30,7 @@ func (s *silence) ask(p *spawn.Process, limit time.Duration) {
 	}
 }
 
-// heard takes the answer to the Ping that waits, and no other: else a process could
+// heard takes the answer to the Ping that waits, and no other: otherwise a process could
 // keep the parent busy with answers that nobody asked for.
 func (s *silence) heard(number uint64) error {
 	if s.since.IsZero() || number != s.asked {
@@ -64,30 +40,24 @@ func (s *silence) heard(number uint64) error {
 	return nil
 }
 
-// ask asks w whether it still reads.
-func (p *pool) ask(w *worker) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if w.ready && p.workers[w.Number] == w {
-		w.silence.ask(w.Process, p.config.Silence)
+// checkLiveness asks each worker whether it still reads, and ends those that don't or are there too long.
+func (p *pool) checkLiveness() {
+	for _, w := range p.workers {
+		if w.ready {
+			w.silence.ask(w.Process, p.config.Silence)
+		}
 	}
-}
-
-func (p *pool) heard(w *worker, number uint64) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return w.silence.heard(number)
+	p.endIdle(p.config.Silence)
+	p.endOld()
 }
 
 // overdue is how long a worker may owe an answer before its slots go to others.
 const overdue = time.Second
 
 // excuseSilent gives the slots of workers that have not answered for a while to other
-// connections that wait. With become_user a user can stop their own worker, which keeps
-// what it holds until it is ended for that.
+// connections that wait. With become_user users can stop their own workers, which keep
+// what they hold until they are ended for that.
 func (p *pool) excuseSilent() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	var list []*admission.Conn
 	answering := false
 	for _, w := range p.workers {
@@ -109,5 +79,5 @@ func (p *pool) excuseSilent() {
 			list = append(list, &c.Conn)
 		}
 	}
-	p.slots.excuse(list)
+	p.slots.Silent(list)
 }

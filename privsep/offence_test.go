@@ -18,7 +18,7 @@ import (
 func TestLyingOffences(t *testing.T) {
 	c := Config{Connections: 4, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	c.Setup.Admission = ipc.Admission{Auth: time.Second, Threshold: time.Second}
-	s := newSlots(c)
+	s := running(t, c)
 	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
 	if err != nil {
 		t.Fatal(err)
@@ -46,10 +46,10 @@ func TestLyingOffences(t *testing.T) {
 		t.Error("it may report without end")
 	}
 	now := time.Now()
-	if wait := s.state.Blocked(now, &mine.Conn); wait <= 0 || wait > time.Second {
+	if wait := s.Blocked(now, &mine.Conn); wait <= 0 || wait > time.Second {
 		t.Errorf("its client waits %s", wait)
 	}
-	if s.state.Blocked(now, &waiting.Conn) != 0 {
+	if s.Blocked(now, &waiting.Conn) != 0 {
 		t.Error("another source is blocked")
 	}
 }

@@ -35,23 +35,25 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			c := Config{Connections: users, Identities: users, Workers: 1, Threads: 1, HandLimit: patience, Silence: patience,
 				Switches: switches, Log: slog.New(slog.NewTextHandler(log, nil))}
 			unresolved := func(ipc.Message, ...int) error { return errors.New("there is no resolver") }
-			m := newMeans(c, &makers{names: newNamedBy(unresolved)})
+			m := newMeans(c, &makers{names: newNamedBy(t, unresolved)})
 			m.spawner = s
-			h := newHost(c, service{}, m, nil)
+			defer m.loop.stop()
+			h := newDispatcher(c, m, nil)
+			m.slots.admit = func(*connection) {}
 			switch h := h.(type) {
-			case *strict:
-				h.replace(newGeneration(c))
+			case *perConnection:
+				h.gen = newGeneration(c)
 			case *identities:
 				h.gen = newGeneration(c)
 			}
 			for uid := range uint32(users) {
 				one, client := accepted(t, m.slots)
 				one.UID, one.GID, one.Vouched = 31000+uid, 31000, true
-				h.take(one)
+				m.sync(func() { h.take(one) })
 				turnedAway(t, client)
 			}
-			m.pools.each((*pool).drain)
-			m.pools.running.Wait()
+			m.sync(m.pools.close)
+			<-m.pools.over
 			if n := strings.Count(log.String(), "a worker can't be started"); n < 50 || n > 200 || m.pools.lost.n < users {
 				t.Errorf("%d lines about %d", n, m.pools.lost.n)
 			}
@@ -62,7 +64,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 // TestRoutineIsLimited: what happens to every worker is told as often as its user has it happen, too.
 func TestRoutineIsLimited(t *testing.T) {
 	p, log := idle(t, patience)
-	p.routine = newTally()
+	p.routine = newLimitedCount()
 	for range 1000 {
 		p.mention("worker is ready")
 	}
@@ -74,7 +76,7 @@ func TestRoutineIsLimited(t *testing.T) {
 // TestAlarmsAreNotLimited: whoever has workers end as often as he likes hides no alarm by it.
 func TestAlarmsAreNotLimited(t *testing.T) {
 	p, log := idle(t, patience)
-	p.lost = newTally()
+	p.lost = newLimitedCount()
 	for range 1000 {
 		p.complain(slog.LevelError, "worker died")
 		p.alarm(spawn.WorkerCaged)

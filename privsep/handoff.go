@@ -1,0 +1,259 @@
+package privsep
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/penalty"
+	"schedrestd/privsep/admission"
+	"schedrestd/rights"
+)
+
+// mostTries is how many workers a connection is given to. Nobody has read of it, so it
+// should harm none; but what kills two in a row is not given to a third.
+const mostTries = 2
+
+// take gives c to a worker, or puts it into the queue.
+func (p *pool) take(c *connection) {
+	switch {
+	case p.isEnding():
+		p.slots.drop(c, statusUnavailable, stopping)
+		return
+	case p.barren:
+		p.slots.drop(c, statusUnavailable, "its worker could not be started a moment ago")
+		return
+	}
+	p.used = time.Now()
+	if len(p.waiting) > 0 || !p.give(c) {
+		p.enqueue(c) // behind those that came before
+	}
+}
+
+// enqueue has c wait for a worker. A pool that was made for it has nothing to wait for when its time is over:
+// its worker, ready too late, would never end.
+func (p *pool) enqueue(c *connection) {
+	p.waiting.add(p.loop, c, p.config.HandLimit, func(c *connection) {
+		p.slots.drop(c, statusUnavailable, fmt.Sprintf("no worker took it within %s", p.config.HandLimit))
+		if p.once {
+			p.drain()
+		}
+	})
+	vacant := p.vacant
+	p.vacant = nil
+	for _, at := range vacant {
+		p.fill(at)
+	}
+}
+
+// dequeue gives out what waits, in order, as far as the workers take it. It
+// is called whenever that may have changed: a worker got ready, or took a connection out of its channel.
+func (p *pool) dequeue() {
+	for len(p.waiting) > 0 && p.give(p.waiting[0]) {
+		p.waiting.first()
+	}
+}
+
+// give offers c to the workers that are ready, the one with the fewest first, those
+// that owe an answer last. It reports false when none can take it now, or a service that they
+// need has exited and the next generation is about to be there.
+func (p *pool) give(c *connection) bool {
+	if p.gen.replacing && !p.once {
+		return false
+	}
+	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.Ending != "" })
+	// One that says Done of what it goes on using has the fewest always. It gets at most twice the share of the others, as long as they have room.
+	most := 2 / float64(len(ready)+1)
+	greedy := func(w *worker) int {
+		if w.share > most {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(ready, func(a, b *worker) int {
+		return cmp.Or(
+			cmp.Compare(a.owing(), b.owing()),
+			cmp.Compare(max(0, a.load()), max(0, b.load())),
+			cmp.Compare(greedy(a), greedy(b)),
+			cmp.Compare(a.load(), b.load()),
+			cmp.Compare(a.handed, b.handed),
+		)
+	})
+	for _, w := range ready {
+		if p.offer(w, c) {
+			for _, other := range ready {
+				other.share -= other.share / sharedOver
+			}
+			w.share += 1. / sharedOver
+			return true
+		}
+	}
+	return false
+}
+
+// refuse passes a connection that is not served to the worker that has the fewest, for
+// an answer. If no worker takes it at once, there is none. The worker is trusted with
+// no more than with those that it serves, and it is not told their numbers.
+func (p *pool) refuse(c *connection, status int, after time.Duration) {
+	var best *worker
+	for _, w := range p.workers {
+		if w.ready && w.Ending == "" && w.owing() == 0 && (best == nil || w.load() < best.load()) {
+			best = w
+		}
+	}
+	if best == nil {
+		return
+	}
+	m := c.Connection
+	m.ID, m.Refuse, m.RetryAfter = 0, uint16(status), seconds(after)
+	_ = best.Channel.TrySend(&m, c.fd)
+}
+
+// sharedOver is over how many connections shares are counted, roughly.
+const sharedOver = 32
+
+// offer sends c to w, without waiting. Each time it has another number, which no other pool has either: an answer about a
+// try that failed can't be taken for one about the next.
+func (p *pool) offer(w *worker, c *connection) bool {
+	p.slots.number++
+	c.ID = p.slots.number
+	p.gen.audit.given(w.Number, &c.Connection)
+	if err := w.Channel.TrySend(&c.Connection, c.fd); err != nil {
+		p.gen.audit.gone(c.ID)
+		return false // full, or dying: receive deals with that
+	}
+	c.tries++
+	c.worker = w
+	w.held[c.ID] = c
+	w.handed++
+	if p.handed++; p.handed == p.config.Wear && p.worn != nil {
+		p.worn()
+	}
+	return true
+}
+
+// taken closes the parent's copy: were it kept, the client would not see the end that
+// the worker makes. The channel has room for another one now.
+func (p *pool) taken(w *worker, id uint64) error {
+	c, ok := w.held[id]
+	if !ok || c.fd < 0 {
+		return fmt.Errorf("it said Taken of connection %d, which it was not given", id)
+	}
+	rights.Close(c.fd)
+	c.fd = -1
+	p.slots.Taken(&c.Conn)
+	p.dequeue()
+	return nil
+}
+
+// release frees the slot of a connection, which this worker must hold: a captured one
+// could otherwise free slots for ever and take the limit away.
+func (p *pool) release(w *worker, id uint64) error {
+	c, err := w.holds(id, "Done")
+	if err != nil {
+		return err
+	}
+	delete(w.held, id)
+	p.gen.audit.gone(id)
+	w.finished++
+	p.used = time.Now()
+	p.slots.Left(&c.Conn)
+	if p.once {
+		p.drain() // its worker has done what it was made for
+	}
+	p.rest()
+	return nil
+}
+
+// progress notes how far a connection has come, which this worker must hold: otherwise a captured
+// one could have others' connections ended. It reports changes only, and not without
+// end: the parent has to listen.
+func (p *pool) progress(w *worker, m *ipc.Progress) error {
+	c, err := w.holds(m.ID, "Progress")
+	if err != nil {
+		return err
+	}
+	if !p.slots.Progress(&c.Conn, m.Stage) {
+		return fmt.Errorf("it said twice that connection %d is %s", m.ID, m.Stage)
+	}
+	if !w.reports.Take(time.Now(), 1) {
+		return errTooOften("Progress")
+	}
+	return nil
+}
+
+// offence notes what a worker reports about the client of a connection, which it must
+// hold. It reports at most one offence for each request, and an honest one does so no
+// faster than a hundred times a second.
+func (p *pool) offence(w *worker, m *ipc.Offence) error {
+	c, err := w.holds(m.ID, "Offence")
+	if err != nil {
+		return err
+	}
+	if !w.offences.Take(time.Now(), 1) {
+		return errTooOften("Offence")
+	}
+	if m.What == ipc.WrongRequest {
+		p.slots.Offence(time.Now(), &c.Conn, penalty.Malformed, 0)
+	} else {
+		p.slots.Offence(time.Now(), &c.Conn, penalty.Auth, m.Credential)
+	}
+	return nil
+}
+
+func errTooOften(what string) error { return fmt.Errorf("it said %s too often", what) }
+
+// holds returns a connection that w has taken and says something about.
+func (w *worker) holds(id uint64, what string) (*connection, error) {
+	if c := w.held[id]; c != nil && c.fd < 0 {
+		return c, nil
+	}
+	return nil, fmt.Errorf("it said %s of connection %d, which it does not hold", what, id)
+}
+
+// load returns how many connections w has beyond the requests that it may answer; below zero it has room.
+func (w *worker) load() int { return len(w.held) - w.requests }
+
+// owing returns 1 for a worker that has not answered its Ping for a moment.
+func (w *worker) owing() int {
+	if !w.silence.since.IsZero() && time.Since(w.silence.since) > 100*time.Millisecond {
+		return 1
+	}
+	return 0
+}
+
+// suspects returns the connections that w had taken. One of their clients may be why it crashed.
+func (w *worker) suspects() (list []*admission.Conn) {
+	for _, c := range w.held {
+		if c.fd < 0 {
+			list = append(list, &c.Conn)
+		}
+	}
+	return list
+}
+
+// orphans takes from a dead worker what it held. What it had taken is
+// lost with it. What still waited in its channel goes to the end of the queue,
+// unless that was tried or the pool takes nothing any more.
+func (p *pool) orphans(w *worker) (lost, again int) {
+	held := slices.SortedFunc(maps.Values(w.held), func(a, b *connection) int { return cmp.Compare(a.ID, b.ID) })
+	clear(w.held)
+	for _, c := range held {
+		if c.fd >= 0 && c.tries < mostTries && !p.isEnding() {
+			p.enqueue(c)
+			again++
+			continue
+		}
+		if c.fd >= 0 {
+			rights.Close(c.fd)
+		}
+		p.slots.Left(&c.Conn)
+		lost++
+	}
+	p.used = time.Now()
+	p.dequeue()
+	return lost, again
+}
