@@ -96,7 +96,7 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	// The lock is held over the system call only: two senders can't overtake each
 	// other between the judgement and the wire, nor can one wait hold up a reader.
 	var sent error
-	err = c.raw.Write(func(fd uintptr) bool {
+	try := func(fd uintptr) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		var r *Row
@@ -107,8 +107,13 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 		if sent == nil && r.Then != Born {
 			c.phase = r.Then
 		}
-		return sent != unix.EAGAIN || !wait
-	})
+		return sent != unix.EAGAIN
+	}
+	if wait {
+		err = c.raw.Write(try)
+	} else { // a Write would wait for another one that waits
+		err = c.raw.Control(func(fd uintptr) { try(fd) })
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("send %s: %w", KindOf(m), os.ErrClosed) // here
@@ -118,6 +123,15 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 		return fmt.Errorf("send %s: %w", KindOf(m), sent)
 	}
 	return nil
+}
+
+// UnlessGone returns the error of a Send, or nil when that says no more than that the peer has exited, which
+// is handled where its messages are received.
+func UnlessGone(err error) error {
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // put sends one packet. What has no descriptors is written: in their cage workers and the keeper can't send any, nor by accident.

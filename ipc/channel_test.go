@@ -247,6 +247,32 @@ func TestFullChannel(t *testing.T) {
 	}
 }
 
+// TestTrySendBesideSend: a Send that waits for room does not make a TrySend wait, which may be the Ping that finds out
+// that the peer was stopped.
+func TestTrySendBesideSend(t *testing.T) {
+	parent, _ := pair(t, Serving)
+	for parent.TrySend(&Ping{}) == nil {
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- parent.Send(&Ping{}) }()
+	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		tried := make(chan error, 1)
+		go func() { tried <- parent.TrySend(&Ping{}) }()
+		select {
+		case err := <-tried:
+			if err != ErrFull {
+				t.Fatalf("%v, want ErrFull", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("it waits for the Send that waits for room")
+		}
+	}
+	parent.Close()
+	if err := <-sent; !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Send into a channel that was closed: %v", err)
+	}
+}
+
 func TestOpenRefusesOtherDescriptors(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

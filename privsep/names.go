@@ -69,11 +69,12 @@ func (n *named) lookup(uid uint32, then func(named, sure bool)) {
 
 // hear passes an answer of the resolver's to the loop. One that comes too late answers nothing.
 func (n *named) hear(m ipc.Message) (done bool, err error) {
-	known, ok := m.(*ipc.Known)
-	if ok {
-		n.do(func() { n.answer(known.ID, known.Name != "", known.Sure) })
+	switch m := m.(type) {
+	case *ipc.Known:
+		n.do(func() { n.answer(m.ID, m.Name != "", m.Sure) })
+		return true, nil
 	}
-	return ok, nil
+	return false, nil
 }
 
 // answer ends a question.
