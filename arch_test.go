@@ -33,7 +33,8 @@ var floors = [][]string{
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
 	{"api", "conf", "privsep/admission", "privsep/netns", "privsep/relay", "privsep/spawn", "proof", "rpc/message", "service"},
 	{"auth", "handlers", "privsep/dial", "privsep/inetd", "privsep/listen", "privsep/planner", "rpc/client", "rpc/server"},
-	{"daemon"}, // what ctld and dbd decide alike must not be copied into either
+	{"privsep/pool"},
+	{"daemon", "privsep/dispatch"}, // what ctld and dbd decide alike must not be copied into either
 	{"auditor", "ctld", "dbd", "keeper", "plan", "privsep", "resolver", "worker"},
 	{"demo"},
 	{"bench", "cmd", "integration", "lint"},
@@ -54,8 +55,10 @@ var beside = map[[2]string]string{
 
 // only names everything of ours that a package may import, where floors are not strict enough.
 var only = map[string][]string{
-	"privsep":           {"become", "errs", "guard", "ipc", "notify", "penalty", "privsep/admission", "privsep/dial", "privsep/inetd", "privsep/listen", "privsep/relay", "privsep/spawn", "privsep/thread", "rate", "rights", "security", "sockdiag", "socket"}, // runs as root
-	"privsep/admission": {"ipc", "penalty"},                                                                                                                                                                                                                      // decides, and does nothing
+	"privsep":           {"become", "errs", "guard", "ipc", "notify", "privsep/dial", "privsep/dispatch", "privsep/inetd", "privsep/listen", "privsep/pool", "privsep/relay", "privsep/spawn", "privsep/thread", "rate", "security", "socket"}, // runs as root
+	"privsep/dispatch":  {"ipc", "privsep/admission", "privsep/listen", "privsep/pool", "privsep/spawn", "rate", "security", "sockdiag"},
+	"privsep/pool":      {"errs", "ipc", "penalty", "privsep/admission", "privsep/dial", "privsep/relay", "privsep/spawn", "rate", "rights", "security"},
+	"privsep/admission": {"ipc", "penalty"}, // decides, and does nothing
 	"privsep/dial":      {"become", "ipc", "privsep/netns", "privsep/thread", "rate", "sockdiag"},
 	"privsep/inetd":     {"become", "errs", "ipc", "privsep/dial", "privsep/relay", "privsep/spawn", "security", "sockdiag"},
 	"privsep/listen":    {"become", "errs", "ipc", "notify", "privsep/netns", "rights", "sockdiag", "socket"},

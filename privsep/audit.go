@@ -112,7 +112,7 @@ func (f *auditFeed) answer(m ipc.Message) (done bool, err error) {
 		return false, nil
 	}
 	if f.looking.Swap(true) || !f.follow.Take(time.Now(), 1) {
-		return true, errTooOften("Follow")
+		return true, errors.New("it said Follow too often")
 	}
 	go func() {
 		reply := f.audit.look()
@@ -209,22 +209,22 @@ func (f *auditFeed) flush() {
 	}
 }
 
-// given tells the auditor that a worker is about to get c.
-func (f *auditFeed) given(worker uint32, c *ipc.Connection) {
+// Given tells the auditor that a worker is about to get c.
+func (f *auditFeed) Given(worker uint32, c *ipc.Connection) {
 	if f != nil {
 		f.say(&ipc.Facts{Worker: worker, Connection: *c})
 	}
 }
 
-// gone tells it that no worker has that connection any longer.
-func (f *auditFeed) gone(id uint64) {
+// Gone tells it that no worker has that connection any longer.
+func (f *auditFeed) Gone(id uint64) {
 	if f != nil {
 		f.say(&ipc.Gone{ID: id})
 	}
 }
 
-// exited tells it how a worker ended.
-func (f *auditFeed) exited(worker uint32, status string) {
+// Exited tells it how a worker ended.
+func (f *auditFeed) Exited(worker uint32, status string) {
 	if f != nil {
 		f.say(&ipc.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
 	}

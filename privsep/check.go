@@ -68,11 +68,11 @@ type check struct {
 
 // run starts a worker and the keeper, and then the process that writes the page.
 func (k *check) run() error {
-	sealed, err := k.spawner.Prove(ipc.ProveClosed)
+	sealed, err := k.Spawner.Prove(ipc.ProveClosed)
 	if err != nil {
 		return err
 	}
-	facts := append(k.facts(), k.spawner.PartFacts(sealed)...)
+	facts := append(k.facts(), k.Spawner.PartFacts(sealed)...)
 	keeper, failed := k.start()
 	if failed != nil {
 		facts = append(facts, ipc.FactFailed)
@@ -80,12 +80,12 @@ func (k *check) run() error {
 	if keeper != "" {
 		facts = append(facts, ipc.FactKeeper+"="+keeper)
 	}
-	k.spawner.Switches.RequireConfinement = k.required
-	refused := k.spawner.CheckRequired()
+	k.Spawner.Switches.RequireConfinement = k.required
+	refused := k.Spawner.CheckRequired()
 	if refused != nil {
 		facts = append(facts, ipc.FactRefused)
 	}
-	return cmp.Or(k.spawner.Page(k.out, facts...), failed, refused)
+	return cmp.Or(k.Spawner.Page(k.out, facts...), failed, refused)
 }
 
 // start starts and ends a worker and, where there would be one, the keeper, whose uid it returns.
@@ -94,8 +94,8 @@ func (k *check) start() (keeper string, err error) {
 	if err != nil {
 		return "", errs.Wrap(err, errs.KindOf(err), "start the keeper")
 	}
-	defer k.do(g.release)
-	if err := k.await(func(done func(error)) { k.try(g, done) }); err != nil {
+	defer k.Do(g.Release)
+	if err := k.Await(func(done func(error)) { k.try(g, done) }); err != nil {
 		return "", errs.Wrap(err, errs.KindOf(err), "start a worker")
 	}
 	if g.keeper == nil {
@@ -126,4 +126,11 @@ func (k *check) facts() []string {
 		list = append(list, ipc.FactUnfit+"="+k.who.unfit.Error())
 	}
 	return list
+}
+
+// try starts a worker of g that gets no connection, to see that it can serve.
+func (k *check) try(g *generation, done func(error)) {
+	p := k.NewPool(g.Generation, k.config.anyWorker(k.who))
+	p.Workers = 1
+	k.Set.Start(p, func(err error) { p.Drain(); done(err) })
 }

@@ -15,7 +15,9 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/dispatch"
 	"schedrestd/privsep/listen"
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
@@ -229,19 +231,15 @@ func withoutSockets(s ipc.Setup) ipc.Setup {
 	return s
 }
 
-// share is the i-th of n parts of a whole: together they are the whole, exactly.
-func share(whole, n, i int) int {
-	part := whole / n
-	if i < whole%n {
-		part++
-	}
-	return part
-}
-
 // files is a worker's limit of open descriptors: each connection may wait for one call
 // to a controller, and one descriptor more while it changes hands. Sixteen sessions with accounting
 // daemons, which wait without any, are of the rest. docs/TRUST.md has what it comes to.
 func (c Config) files() uint64 { return 3*uint64(c.Connections) + 64 + 4*ipc.SpareCount }
+
+// mostWaiting bounds the connections that are accepted and wait, as net.core.somaxconn
+// bounds those in the kernel's queue. They are accepted because the kernel does not say
+// whose connections are in its queue, and one client could fill that.
+const mostWaiting = 4096
 
 // waiting is how many connections may wait for a slot: for each the parent has a
 // descriptor beside those that files allows for.
@@ -302,4 +300,17 @@ func (c Config) spawnOptions(who service, program, keeper *os.File) spawn.Option
 // newQuota returns the quota of what a process may log.
 func (c Config) newQuota() *relay.Quota {
 	return relay.NewQuota(float64(c.LogBurst), float64(c.LogRate))
+}
+
+// poolConfig is what the workers of a generation are started with.
+func (c Config) poolConfig() pool.Config {
+	return pool.Config{Setup: c.Setup, Files: c.files(), Workers: c.Workers, Connections: c.Connections, Threads: c.Threads, Wear: c.Wear,
+		StartLimit: c.StartLimit, HandLimit: c.HandLimit, Silence: c.Silence, Farewell: c.Farewell,
+		LogBurst: c.LogBurst, LogRate: c.LogRate, DialBurst: c.DialBurst, DialRate: c.DialRate, Log: c.Log}
+}
+
+// dispatchOptions is what connections are accepted and given to workers by.
+func (c Config) dispatchOptions(who service, names *dispatch.Names) dispatch.Options {
+	return dispatch.Options{Switches: c.Switches, Admission: c.Setup.Admission, Worker: who.Identity, Nobody: c.anyWorker(who), SchedUID: who.schedUID,
+		Identities: c.Identities, Rest: c.Rest, HandLimit: c.HandLimit, OwnerOf: c.OwnerOf, Names: names, Log: c.Log}
 }

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
 )
 
@@ -17,32 +18,29 @@ import (
 // workers. Nothing in it is ever exchanged. When something changes or dies, the next generation is built
 // beside it, and takes over when its workers have proved that they can serve.
 type generation struct {
+	*pool.Generation
 	config   Config
 	keys     *keys
 	keeper   *serviceProcess // nil: there is nothing to keep
 	resolver *serviceProcess // nil: one client, who may start it
 	audit    *auditFeed      // nil: there is no audit log
 
-	// What follows belongs to the loop.
-	replacing bool // a service has exited, and the next generation is about to be there
-	users     int  // its being in force, and the pools
-
-	ending *sync.WaitGroup // of what generations leave to be closed
 }
 
-// newGeneration returns a generation that has nothing yet, and one user.
+// newGeneration returns a generation that has no services yet.
 func newGeneration(c Config) *generation {
-	return &generation{config: c, users: 1, ending: new(sync.WaitGroup)}
+	g := &generation{config: c}
+	g.Generation = pool.NewGeneration(pool.Generation{Config: c.poolConfig(), Greet: g.greet, Audit: g.audit})
+	return g
 }
 
 // makers has the programs and files that generations are started from.
 type makers struct {
 	who      service
 	https    bool
-	keeper   *serviceSpec // nil: there is never a key
-	resolver *serviceSpec // nil: none is started
-	audit    *audit       // nil: there is no audit log
-	names    *named
+	keeper   *serviceSpec   // nil: there is never a key
+	resolver *serviceSpec   // nil: none is started
+	audit    *audit         // nil: there is no audit log
 	ending   sync.WaitGroup // of generations
 
 	reportViolation func(worker uint32, why string)
@@ -52,7 +50,7 @@ type makers struct {
 // generation in force, or nil. With strict set, certificates that have replaced those in use must be usable.
 func (m *means) build(c Config, before *generation, strict bool) (g *generation, err error) {
 	g = newGeneration(c)
-	g.ending = &m.ending
+	g.End = func() { m.ending.Go(g.close) }
 	defer func() {
 		if err != nil {
 			g.close()
@@ -66,15 +64,16 @@ func (m *means) build(c Config, before *generation, strict bool) (g *generation,
 		return g, err
 	}
 	if m.makers.resolver != nil {
-		if g.resolver, err = m.makers.resolver.start(m.plain, c, m.reportViolation, m.names.hear); err != nil {
+		if g.resolver, err = m.makers.resolver.start(m.plain, c, m.reportViolation, m.names.Handle); err != nil {
 			return g, err
 		}
 	}
 	if m.makers.audit != nil {
-		if g.audit, err = m.makers.audit.start(m.spawner, c, m.reportViolation); err != nil {
+		if g.audit, err = m.makers.audit.start(m.Spawner, c, m.reportViolation); err != nil {
 			return g, err
 		}
 	}
+	g.Audit = g.audit
 	if g.keys.needKeeper() {
 		if err = m.startKeeper(g, old, strict); err != nil {
 			return g, err
@@ -100,7 +99,7 @@ func (m *means) startKeeper(g *generation, before *keys, strict bool) (err error
 		}
 		return false, nil
 	}
-	if g.keeper, err = m.makers.keeper.start(m.spawner, g.config, m.reportViolation, hear); err != nil {
+	if g.keeper, err = m.makers.keeper.start(m.Spawner, g.config, m.reportViolation, hear); err != nil {
 		return err
 	}
 	m.warnAboutKeeper(g, before)
@@ -205,14 +204,14 @@ func (g *generation) services() (list []*serviceProcess) {
 }
 
 // greet gives a worker that is ready its channels to the services and its keys, before its first connection.
-func (g *generation) greet(w *worker) error {
+func (g *generation) greet(worker *ipc.Client, to *ipc.Channel) error {
 	for _, p := range g.services() {
-		if err := p.introduce(w); err != nil {
+		if err := p.introduce(worker, to); err != nil {
 			return err
 		}
 	}
 	m, fds := g.keys.forWorker()
-	return unlessGone(w.Channel.Send(m, fds...))
+	return unlessGone(to.Send(m, fds...))
 }
 
 // lost returns a channel that gets the first service of g that exits.
@@ -260,16 +259,6 @@ func (g *generation) show() {
 			p.Signal(unix.SIGUSR1)
 		}
 		p.mu.Unlock()
-	}
-}
-
-// use counts one more that g must not end before.
-func (g *generation) use() { g.users++ }
-
-// release ends g when it was the last that used it. Services end when no worker can ask them anything.
-func (g *generation) release() {
-	if g.users--; g.users == 0 {
-		g.ending.Go(g.close)
 	}
 }
 

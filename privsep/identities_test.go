@@ -277,6 +277,7 @@ func TestSubordinate(t *testing.T) {
 
 // TestManyGroups: who comes with many groups has a part of the rooms, and the others serve everybody else.
 func TestManyGroups(t *testing.T) {
+	const ownShare = 4 // which part of the room one user can have
 	_, socket := becoming(t, Config{Identities: 2 * ownShare})
 	for gid := range 2 {
 		c, err := thread.DialAs(31001, uint32(31101+gid), socket)

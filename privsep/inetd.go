@@ -12,6 +12,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/privsep/dial"
 	"schedrestd/privsep/inetd"
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
@@ -74,7 +75,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		default:
 		}
 	}
-	m := newMeans(c, &makers{who: who, resolver: resolver, names: newNamed(), reportViolation: report})
+	m := newMeans(c, &makers{who: who, resolver: resolver, reportViolation: report})
 	defer m.stop()
 	if err := m.begin(c, who, program, nil); err != nil {
 		return err
@@ -84,16 +85,16 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	defer g.close()
 	return inetd.Serve(signals, inetd.Options{
 		Client:  client,
-		Spawner: m.spawner,
-		Worker: spawn.Birth{Role: ipc.Worker, Program: m.spawner.Worker, Argv: m.spawner.Argv, Threads: c.Threads, Who: who.Identity,
+		Spawner: m.Spawner,
+		Worker: spawn.Birth{Role: ipc.Worker, Program: m.Spawner.Worker, Argv: m.Spawner.Argv, Threads: c.Threads, Who: who.Identity,
 			Files: c.files()},
 		Quota: relay.NewQuota(float64(c.LogBurst), float64(c.LogRate)),
 		Setup: c.Setup,
-		Dial: dial.Options{Outlet: m.outlet, Foreign: m.spawner.InUserNamespaces(), Burst: c.DialBurst, Rate: c.DialRate,
+		Dial: dial.Options{Outlet: m.Outlet, Foreign: m.Spawner.InUserNamespaces(), Burst: c.DialBurst, Rate: c.DialRate,
 			Counts: new(dial.Counters)},
 		Services: func() (err error) {
-			if g.resolver, err = resolver.start(m.plain, c, m.reportViolation, m.names.hear); err == nil && audit != nil {
-				g.audit, err = audit.start(m.spawner, c, m.reportViolation)
+			if g.resolver, err = resolver.start(m.plain, c, m.reportViolation, m.names.Handle); err == nil && audit != nil {
+				g.audit, err = audit.start(m.Spawner, c, m.reportViolation)
 			}
 			if err != nil {
 				return err
@@ -105,14 +106,14 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 			}()
 			return nil
 		},
-		Hello:      func(p *spawn.Process) error { return g.greet(&worker{Process: p, requests: 1}) },
+		Hello:      func(p *spawn.Process) error { return g.greet(pool.Describe(p, 1), p.Channel) },
 		Tell:       func(m ipc.Message) { g.audit.say(m) },
 		Accused:    accused,
 		Lost:       lost,
 		StartLimit: c.StartLimit,
 		Silence:    c.Silence,
 		Ready: func(sealed security.Sealed) {
-			m.spawner.Announce(sealed)
+			m.Spawner.Announce(sealed)
 			c.announceRules()
 		},
 	})
@@ -174,6 +175,6 @@ func (s *stranger) Unwrap() error { return s.error }
 // refuse has a stranger answered 403, by a worker of the identity that it returns.
 func refuse(c Config, client *inetd.Client, who service, why *stranger) security.Identity {
 	c.Log.Warn("the client is not served", "uid", client.UID, "gid", client.GID, "because", why)
-	client.Refuse = statusForbidden
+	client.Refuse = pool.Forbidden
 	return c.anyWorker(who)
 }

@@ -355,24 +355,3 @@ func TestAccusers(t *testing.T) {
 		parent.Close()
 	}
 }
-
-// TestConnectionNumbers: no two connections of a parent's life have the same number, whoever has the worker.
-func TestConnectionNumbers(t *testing.T) {
-	one, log := idle(t, time.Minute)
-	other := newPool(one.means, one.gen, one.who)
-	seen := map[uint64]bool{}
-	for _, p := range []*pool{one, other, one} {
-		parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
-		must(t, err)
-		defer parent.Close()
-		defer unix.Close(fd)
-		must(t, parent.TrySend(&ipc.Setup{}))
-		w := &worker{Process: &spawn.Process{Channel: parent}, held: map[uint64]*connection{}}
-		c, _ := accepted(t, p.slots)
-		p.sync(func() { p.offer(w, c) })
-		if c.ID == 0 || seen[c.ID] {
-			t.Errorf("number %d, after %v: %s", c.ID, seen, log)
-		}
-		seen[c.ID] = true
-	}
-}

@@ -10,6 +10,8 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/notify"
+	"schedrestd/privsep/dispatch"
+	"schedrestd/privsep/pool"
 )
 
 // hangUp is the signal that asks for a reload.
@@ -19,7 +21,7 @@ const hangUp = syscall.SIGHUP
 // changed, age, wear, or the death of a service.
 type renewals struct {
 	means
-	dispatcher dispatcher
+	dispatcher dispatch.Dispatcher
 	config     Config
 	wishes     chan wish     // at most one waits while one is fulfilled
 	worn       chan struct{} // gets a token when workers have served enough
@@ -47,8 +49,8 @@ const (
 
 func newRenewals(c Config, m means) *renewals {
 	r := &renewals{means: m, config: c, wishes: make(chan wish, 1), worn: make(chan struct{}, 1)}
-	r.dispatcher = newDispatcher(c, m, r.wear)
-	m.slots.admit = r.dispatcher.take
+	r.dispatcher = dispatch.New(c.dispatchOptions(m.who, m.names), m.Set, r.wear)
+	m.Slots.Admit, m.names.Send = r.dispatcher.Take, r.ask
 	return r
 }
 
@@ -65,8 +67,7 @@ func (r *renewals) ask(m ipc.Message, fds ...int) error { return r.current.ask(m
 
 // logCounters has all processes write what they counted to the log. Requests are counted by workers, which read them.
 func (r *renewals) logCounters() {
-	r.slots.logCounters()
-	r.pools.each((*pool).logCounters)
+	r.LogCounters()
 	r.current.show()
 }
 
@@ -77,8 +78,8 @@ func (r *renewals) replace(c Config, strict bool) error {
 	if err != nil {
 		return err
 	}
-	err = r.await(func(done func(error)) {
-		r.dispatcher.renew(g, func(err error) { done(r.replaced(g, err)) })
+	err = r.Await(func(done func(error)) {
+		r.dispatcher.Renew(g.Generation, func(err error) { done(r.replaced(g, err)) })
 	})
 	if err != nil {
 		return err
@@ -91,11 +92,11 @@ func (r *renewals) replace(c Config, strict bool) error {
 // replaced puts g in force, unless its workers can't serve.
 func (r *renewals) replaced(g *generation, err error) error {
 	if err != nil {
-		g.release()
+		g.Release()
 		return err
 	}
 	if r.current != nil {
-		r.current.release()
+		r.current.Release()
 	}
 	r.current = g
 	return nil
@@ -104,18 +105,18 @@ func (r *renewals) replaced(g *generation, err error) error {
 // replaceLost has the generation in force replaced, of which a service has exited.
 func (r *renewals) replaceLost(p *serviceProcess) {
 	r.lost = nil // one is enough
-	r.do(r.names.fail)
-	if time.Since(r.built) > 2*pause(r.failed) {
+	r.Do(r.names.Fail)
+	if time.Since(r.built) > 2*pool.Pause(r.failed) {
 		r.failed = 0
 	}
-	wait := pause(r.failed)
+	wait := pool.Pause(r.failed)
 	r.failed++
 	r.config.Log.Error(p.role.String()+" exited", about(errs.HintOf(p.why), "because", p.why, "pause", wait)...)
 	if wait > 0 {
 		time.AfterFunc(wait, func() { r.wish(wishYoung) })
 		return
 	}
-	r.do(func() { r.current.replacing = true }) // connections wait for the next generation; but not for one of many that break
+	r.Do(func() { r.current.Replacing = true }) // connections wait for the next generation; but not for one of many that break
 	r.renew(wishYoung)
 }
 
@@ -241,12 +242,12 @@ func (r *renewals) again() {
 	if !r.current.isBroken() {
 		return
 	}
-	r.do(func() {
-		r.current.replacing = false
-		r.pools.each((*pool).dequeue)
+	r.Do(func() {
+		r.current.Replacing = false
+		r.ServeWaiting()
 	})
 	r.failed++
-	time.AfterFunc(pause(r.failed), func() { r.wish(wishYoung) })
+	time.AfterFunc(pool.Pause(r.failed), func() { r.wish(wishYoung) })
 }
 
 // reread asks for the configuration of now, and puts it in force or changes nothing.
@@ -275,9 +276,9 @@ func (r *renewals) reread(c *Config) error {
 // stop lets the generation in force go, and returns when all have ended.
 func (r *renewals) stop() {
 	r.busy.Wait()
-	_ = r.call(func() error {
+	_ = r.Call(func() error {
 		if r.current != nil {
-			r.current.release()
+			r.current.Release()
 		}
 		return nil
 	})

@@ -36,6 +36,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/notify"
+	"schedrestd/privsep/dispatch"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/spawn"
 	"schedrestd/privsep/thread"
@@ -73,23 +74,23 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	defer makers.close()
 	m := newMeans(c, makers)
-	in := &acceptor{loop: m.loop, listeners: listeners, slots: m.slots, owners: newOwners(c, makers.names), log: c.Log}
-	defer in.close()
+	in := dispatch.NewAcceptor(c.dispatchOptions(who, m.names), m.Slots, listeners)
+	defer in.Close()
 	defer m.stop()
 	if err := m.begin(c, who, program, makers.keeper.program); err != nil {
 		return err
 	}
 	thread.Reserve(thread.Spare)
 	announce(c, who, listeners)
-	signals = among(signals, m.spawner, c.Log)
-	sealed, err := m.spawner.ProveDeath()
+	signals = among(signals, m.Spawner, c.Log)
+	sealed, err := m.Spawner.ProveDeath()
 	if err != nil {
 		return err
 	}
-	m.spawner.Announce(sealed)
+	m.Spawner.Announce(sealed)
 	c.announceRules()
-	err = work(signals, c, m, in)
-	if err == nil && m.spawner.InUse().IsLost() {
+	err = work(signals, c, m, in, listeners)
+	if err == nil && m.Spawner.InUse().IsLost() {
 		err = errs.New(errs.Unavailable, "%s", loss{})
 	}
 	return err
@@ -101,7 +102,6 @@ func newMakers(c Config, who service, listeners []*listen.Listener, audit *audit
 	if err := judgeKeys(c, who, m.https); err != nil {
 		return nil, err
 	}
-	m.names = newNamed()
 	var err error
 	if m.keeper, err = newServiceSpec(ipc.Keeper, c, who, c.Keeper, c.KeeperArgv); err == nil {
 		m.resolver, err = newServiceSpec(ipc.Resolver, c, who, c.Resolver, c.ResolverArgv)
@@ -137,22 +137,21 @@ func prepare(c Config) (Config, service, *os.File, error) {
 }
 
 // work has workers serve what in accepts, until a signal ends it.
-func work(signals <-chan os.Signal, c Config, m means, in *acceptor) error {
+func work(signals <-chan os.Signal, c Config, m means, in *dispatch.Acceptor, listeners []*listen.Listener) error {
 	r := newRenewals(c, m)
-	m.names.send = r.ask
 	defer r.stop()
-	defer onRequest(func() { m.do(r.logCounters) })()
-	m.do(func() { m.watch(c.Silence / 4) })
+	defer onRequest(func() { m.Do(r.logCounters) })()
+	m.Do(func() { m.Watch(c.Silence / 4) })
 	if stopped, err := r.started(signals); stopped != nil || err != nil {
 		if stopped != nil {
 			c.Log.Info("stopped before it served", "signal", stopped.String())
 		}
 		return err
 	}
-	in.start()
-	c.Log.Info("serving", where(c, in.listeners)...)
+	in.Start()
+	c.Log.Info("serving", where(c, listeners)...)
 	notify.Ready()
-	go notify.Watchdog(context.Background(), func() { m.spawner.InUse().Answer() })
+	go notify.Watchdog(context.Background(), func() { m.Spawner.InUse().Answer() })
 
 	first := r.until(signals)
 	notify.Stopping()
@@ -161,8 +160,8 @@ func work(signals <-chan os.Signal, c Config, m means, in *acceptor) error {
 	} else {
 		c.Log.Info("draining", "signal", first.String())
 	}
-	in.close()
-	m.do(r.dispatcher.stop)
+	in.Close()
+	m.Do(r.dispatcher.Stop)
 	return m.finish(first, signals, c)
 }
 
@@ -184,4 +183,25 @@ func dropCapabilities(who service) error {
 		return errs.New(errs.Internal, "of the capabilities %s only %s were kept", keep, kept)
 	}
 	return security.HideFromNeighbours()
+}
+
+// onRequest calls show whenever SIGUSR1 comes, until the function that it returns is called.
+func onRequest(show func()) (stop func()) {
+	asked, quit := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(asked, syscall.SIGUSR1)
+	go func() {
+		for {
+			select {
+			case <-asked:
+				show()
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(asked)
+		signal.Ignore(syscall.SIGUSR1) // one that comes late must not end what is draining
+		close(quit)
+	}
 }

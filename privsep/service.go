@@ -14,6 +14,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
@@ -112,7 +113,7 @@ type serviceProcess struct {
 	why    error                                    // how it ended, when over is closed
 
 	mu      sync.Mutex // guards silence, and the ending of the process
-	silence silence
+	silence pool.Liveness
 }
 
 // start starts a process of the service and returns when it is ready, or why it is not.
@@ -184,7 +185,7 @@ func (p *serviceProcess) serveChannel() error {
 			p.accuse(m.Number, fmt.Sprintf("to the %s: %s", p.role, relay.Printable(m.Reason)))
 		case *ipc.Pong:
 			p.mu.Lock()
-			err = p.silence.heard(m.Number)
+			err = p.silence.Answered(m.Number)
 			p.mu.Unlock()
 		default:
 			done := false
@@ -212,7 +213,7 @@ func (p *serviceProcess) watch() {
 		case <-tick.C:
 			if p.Channel.Phase() == ipc.Serving {
 				p.mu.Lock()
-				p.silence.ask(p.Process, p.config.Silence)
+				p.silence.Ask(p.Process, p.config.Silence)
 				p.mu.Unlock()
 			}
 		}
@@ -233,17 +234,17 @@ func (p *serviceProcess) stop() {
 }
 
 // introduce makes a channel between the service and a worker that is ready. The parent keeps no end.
-func (p *serviceProcess) introduce(w *worker) error {
+func (p *serviceProcess) introduce(worker *ipc.Client, to *ipc.Channel) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", p.role)
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
-	if p.Channel.Send(w.card(), fds[0]) != nil {
+	if p.Channel.Send(worker, fds[0]) != nil {
 		return nil // it is exiting, and so the worker is replaced
 	}
-	return unlessGone(w.Channel.Send(&ipc.ServiceFD{Service: p.role}, fds[1]))
+	return unlessGone(to.Send(&ipc.ServiceFD{Service: p.role}, fds[1]))
 }
 
 // unlessGone returns err, or nil when the process at the other end has exited: the end of its channel

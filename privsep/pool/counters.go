@@ -1,10 +1,7 @@
-package privsep
+package pool
 
 import (
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"schedrestd/penalty"
 	"schedrestd/privsep/dial"
@@ -25,11 +22,11 @@ type counters struct {
 // turnedAway counts one connection that was closed with that status.
 func (c *counters) turnedAway(status int) {
 	switch status {
-	case statusForbidden:
+	case Forbidden:
 		c.forbidden++
-	case statusTooMany:
+	case tooMany:
 		c.paused++
-	case statusUnavailable:
+	case Unavailable:
 		c.unserved++
 	default:
 		c.nameless++
@@ -37,7 +34,7 @@ func (c *counters) turnedAway(status int) {
 }
 
 // logCounters logs the counters of connections and of the processes that served them.
-func (s *slots) logCounters() {
+func (s *Slots) logCounters() {
 	a, c := s.Stats(), &s.counts
 	s.log.Info("counters",
 		"connections", slog.GroupValue(
@@ -53,25 +50,4 @@ func (s *slots) logCounters() {
 		"errands", slog.GroupValue(
 			slog.Uint64("dialled", c.dial.Dialled.Load()), slog.Uint64("undialled", c.dial.Undialled.Load()),
 			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("spares", c.dial.Spares.Load())))
-}
-
-// onRequest calls show whenever SIGUSR1 comes, until the function that it returns is called.
-func onRequest(show func()) (stop func()) {
-	asked, quit := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(asked, syscall.SIGUSR1)
-	go func() {
-		for {
-			select {
-			case <-asked:
-				show()
-			case <-quit:
-				return
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(asked)
-		signal.Ignore(syscall.SIGUSR1) // one that comes late must not end what is draining
-		close(quit)
-	}
 }

@@ -1,4 +1,4 @@
-package privsep
+package dispatch
 
 import (
 	"maps"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/privsep/admission"
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/spawn"
 )
 
@@ -16,10 +17,10 @@ import (
 // connections when every pool has some.
 type identities struct {
 	onDemand
-	list    map[identity]*pool
-	leaving map[*pool]leave // retired, with a process that is still there
-	waiting queue           // for room
-	since   time.Time       // since when connections wait
+	list    map[identity]*pool.Pool
+	leaving map[*pool.Pool]leave // retired, with a process that is still there
+	waiting pool.Queue           // for room
+	since   time.Time            // since when connections wait
 	stopped bool
 	timer   *time.Timer // of the next call of tend
 	poked   bool        // which comes at once
@@ -29,19 +30,19 @@ type identities struct {
 type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
-	h := &identities{onDemand: demand, list: map[identity]*pool{}, leaving: map[*pool]leave{}}
+	h := &identities{onDemand: demand, list: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]leave{}}
 	// Each worker has buffers here. The parent stays small for so many, at the cost of looking for garbage
 	// more often; one pool for all would pay that with every line of its log.
 	debug.SetGCPercent(50)
 	return h
 }
 
-// take gives c to the worker of its peer, and starts that when there is none.
-func (h *identities) take(c *connection) {
+// Take gives c to the worker of its peer, and starts that when there is none.
+func (h *identities) Take(c *pool.Connection) {
 	h.identify(c, func() {
 		switch {
 		case h.stopped:
-			h.slots.drop(c, statusUnavailable, stopping)
+			h.Slots.Drop(c, pool.Unavailable, pool.Stopping)
 		case h.hasRoom(c):
 			h.serve(c)
 		default:
@@ -52,23 +53,23 @@ func (h *identities) take(c *connection) {
 }
 
 // park has c wait for room.
-func (h *identities) park(c *connection) {
-	h.waiting.add(h.loop, c, h.config.HandLimit, func(c *connection) {
-		h.slots.drop(c, statusUnavailable, "as many users as may be are served already")
+func (h *identities) park(c *pool.Connection) {
+	h.waiting.Add(h.Loop, c, h.HandLimit, func(c *pool.Connection) {
+		h.Slots.Drop(c, pool.Unavailable, "as many users as may be are served already")
 	})
 }
 
 // serve gives c to its pool, which is there or has room.
-func (h *identities) serve(c *connection) {
+func (h *identities) serve(c *pool.Connection) {
 	id := identity{c.UID, c.GID}
 	p := h.list[id]
 	if p == nil {
 		p = h.newPool(peerOf(c.Connection))
-		p.rested, p.ended = h.poke, func() { delete(h.leaving, p); h.poke() }
-		h.pools.start(p, func(error) {})
+		p.Rested, p.Ended = h.poke, func() { delete(h.leaving, p); h.poke() }
+		h.Start(p, func(error) {})
 		h.list[id] = p
 	}
-	p.take(c)
+	p.Take(c)
 }
 
 // reason is why a pool was retired.
@@ -89,8 +90,8 @@ type leave struct {
 const ownShare = 4
 
 // hasRoom reports whether c can be served now.
-func (h *identities) hasRoom(c *connection) bool {
-	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.config.Identities && !h.hasMany(c.UID)
+func (h *identities) hasRoom(c *pool.Connection) bool {
+	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.Identities && !h.hasMany(c.UID)
 }
 
 // hasMany reports whether that user has as many workers as one may. One that was replaced does not count: a user who waits
@@ -103,17 +104,17 @@ func (h *identities) hasMany(uid uint32) bool {
 		}
 	}
 	for p, one := range h.leaving {
-		if p.who.UID == uid && one.why != replaced {
+		if p.Who().UID == uid && one.why != replaced {
 			n++
 		}
 	}
-	return n >= max(1, h.config.Identities/ownShare)
+	return n >= max(1, h.Identities/ownShare)
 }
 
 // lingering returns how many of those that leave take room. One that was replaced takes none, since it may have an
 // answer to end that takes hours, unless so many were replaced that there would be no bound.
 func (h *identities) lingering() int {
-	return len(h.leaving) - min(h.replaced(), h.config.Identities)
+	return len(h.leaving) - min(h.replaced(), h.Identities)
 }
 
 // replaced returns how many that leave were replaced.
@@ -139,7 +140,7 @@ func (h *identities) tendIn(d time.Duration) {
 	if h.timer != nil {
 		h.timer.Stop()
 	}
-	h.timer = h.after(d, h.tend)
+	h.timer = h.After(d, h.tend)
 }
 
 // tend retires pools that rested long enough, and makes room for connections that wait.
@@ -162,12 +163,12 @@ func (h *identities) tend() {
 // retireRested retires pools that have had no connection for Config.Rest, and returns when to look again:
 // no other's time is over before that.
 func (h *identities) retireRested(now time.Time) time.Duration {
-	next := h.config.Rest
+	next := h.Rest
 	for id, p := range h.list {
-		if !p.isIdle() {
+		if !p.IsIdle() {
 			continue
 		}
-		if left := p.used.Add(h.config.Rest).Sub(now); left > 0 {
+		if left := p.Used().Add(h.Rest).Sub(now); left > 0 {
 			next = min(next, left)
 		} else {
 			h.retire(id, p, rested)
@@ -177,20 +178,19 @@ func (h *identities) retireRested(now time.Time) time.Duration {
 }
 
 // retire takes a pool off the list; it is among those that leave until its process is gone.
-func (h *identities) retire(id identity, p *pool, why reason) {
+func (h *identities) retire(id identity, p *pool.Pool, why reason) {
 	delete(h.list, id)
 	h.leaving[p] = leave{why, time.Now()}
-	for _, c := range p.retire() {
+	for _, c := range p.Retire() {
 		h.park(c)
 	}
 }
 
 // admitWaiting serves those that wait as far as there is room.
 func (h *identities) admitWaiting() {
-	h.waiting = slices.DeleteFunc(h.waiting, func(c *connection) bool {
+	h.waiting.TakeAny(func(c *pool.Connection) bool {
 		has := h.hasRoom(c)
 		if has {
-			c.late.Stop() // its pool gives it another one
 			h.serve(c)
 		}
 		return has
@@ -207,14 +207,14 @@ func (h *identities) makeRoom(now time.Time) {
 	}
 	d := h.demand()
 	h.expectLeaving(d, now)
-	list := slices.SortedFunc(maps.Values(h.list), func(a, b *pool) int { return a.used.Compare(b.used) })
+	list := slices.SortedFunc(maps.Values(h.list), func(a, b *pool.Pool) int { return a.Used().Compare(b.Used()) })
 	for _, p := range list {
-		if p.isIdle() && d.needs(p.who.UID) {
-			h.retire(identity{p.who.UID, p.who.GID}, p, rested)
-			d.comes(p.who.UID)
+		if p.IsIdle() && d.needs(p.Who().UID) {
+			h.retire(identity{p.Who().UID, p.Who().GID}, p, rested)
+			d.comes(p.Who().UID)
 		}
 	}
-	list = slices.DeleteFunc(list, (*pool).isEnding)
+	list = slices.DeleteFunc(list, (*pool.Pool).IsEnding)
 	h.urge(list, d, false, now)
 	if now.Sub(h.since) >= admission.TickInterval {
 		h.urge(list, d, true, now)
@@ -222,10 +222,10 @@ func (h *identities) makeRoom(now time.Time) {
 }
 
 // urge asks pools of list to give way, as far as d needs them.
-func (h *identities) urge(list []*pool, d *demand, busy bool, now time.Time) {
+func (h *identities) urge(list []*pool.Pool, d *demand, busy bool, now time.Time) {
 	for _, p := range list {
-		if !p.isIdle() && d.needs(p.who.UID) && h.givesWay(p, busy, now) {
-			d.comes(p.who.UID)
+		if !p.IsIdle() && d.needs(p.Who().UID) && h.givesWay(p, busy, now) {
+			d.comes(p.Who().UID)
 		}
 	}
 }
@@ -266,35 +266,35 @@ func (d *demand) comes(uid uint32) {
 
 // expectLeaving takes from d the pools that leave, and has them hurry.
 func (h *identities) expectLeaving(d *demand, now time.Time) {
-	crowded := h.replaced() > h.config.Identities
+	crowded := h.replaced() > h.Identities
 	for p, one := range h.leaving {
 		if one.why == replaced && !crowded {
 			continue // its end makes no room
 		}
-		idle := p.isIdle()
+		idle := p.IsIdle()
 		if idle && now.Sub(one.since) > spawn.LastWords {
-			p.endIdle(spawn.LastWords) // it need not go by itself, and counts for no room until it is gone
+			p.EndIdle(spawn.LastWords) // it need not go by itself, and counts for no room until it is gone
 			continue
 		}
 		if idle || h.givesWay(p, false, now) {
-			d.comes(p.who.UID)
+			d.comes(p.Who().UID)
 		}
 	}
 }
 
 // givesWay asks all connections of p to give way, if all rest, or busy is set, and reports whether its room is about to be free.
-func (h *identities) givesWay(p *pool, busy bool, now time.Time) bool {
-	coming, stubborn := h.slots.Urge(now, p.connections(), busy)
+func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
+	coming, stubborn := h.Slots.Urge(now, p.Held(), busy)
 	if stubborn {
-		p.end("it was asked to close a connection that rests, and has not")
+		p.End("it was asked to close a connection that rests, and has not")
 	}
 	return coming || stubborn
 }
 
-// renew retires the workers of the old configuration as well. Those of the new one start with the next
+// Renew retires the workers of the old configuration as well. Those of the new one start with the next
 // connections.
-func (h *identities) renew(g *generation, done func(error)) {
-	h.onDemand.renew(g, func(err error) {
+func (h *identities) Renew(g *pool.Generation, done func(error)) {
+	h.onDemand.Renew(g, func(err error) {
 		if err == nil {
 			for id, p := range h.list {
 				h.retire(id, p, replaced)
@@ -305,10 +305,10 @@ func (h *identities) renew(g *generation, done func(error)) {
 	})
 }
 
-// stop turns away connections that wait for room.
-func (h *identities) stop() {
+// Stop turns away connections that wait for room.
+func (h *identities) Stop() {
 	h.stopped = true
-	for _, c := range h.waiting.all() {
-		h.slots.drop(c, statusUnavailable, stopping)
+	for _, c := range h.waiting.All() {
+		h.Slots.Drop(c, pool.Unavailable, pool.Stopping)
 	}
 }

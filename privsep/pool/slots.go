@@ -1,4 +1,4 @@
-package privsep
+package pool
 
 import (
 	"log/slog"
@@ -12,15 +12,14 @@ import (
 	"schedrestd/rights"
 )
 
-// slots has package admission decide about the connections of all pools, and carries out its decisions.
-type slots struct {
+// Slots has package admission decide about the connections of all pools, and carries out its decisions.
+type Slots struct {
 	*admission.State
-	*loop
+	*Loop
 	log    *slog.Logger
-	rules  ipc.Admission
-	admit  func(*connection)                                         // gives one that has a slot to a worker
-	answer func(c *connection, status int, retryAfter time.Duration) // has a worker answer one that is turned away
-	silent func()                                                    // reports workers that do not answer; see pool.excuseSilent
+	Admit  func(*Connection)                                         // gives one that has a slot to a worker
+	Answer func(c *Connection, status int, retryAfter time.Duration) // has a worker answer one that is turned away
+	silent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
 
 	unserved *limitedCount // connections that were turned away
 	blocked  *limitedCount // sources
@@ -30,17 +29,22 @@ type slots struct {
 	ticking  bool         // tick is on its way
 }
 
-// mostWaiting bounds the connections that are accepted and wait, as net.core.somaxconn
-// bounds those in the kernel's queue. They are accepted because the kernel does not say
-// whose connections are in its queue, and one client could fill that.
-const mostWaiting = 4096
+// Options is what a Set needs.
+type Options struct {
+	Admission   ipc.Admission
+	Connections int
+	PerSource   int           // connections of one source; 0: no limit
+	Waiting     int           // connections that may wait for a slot
+	HandLimit   time.Duration // how long one waits for connections of its own source
+	Log         *slog.Logger
+}
 
-// newSlots returns the slots of c, which the goroutine of l owns.
-func newSlots(c Config, l *loop) *slots {
-	a := c.Setup.Admission
-	s := &slots{loop: l, log: c.Log, rules: a, answers: rate.New(answerBurst, answerRate, time.Now()), unserved: newLimitedCount(), blocked: newLimitedCount(),
-		answer: func(*connection, int, time.Duration) {}, silent: func() {},
-		State: admission.New(admission.Config{Slots: c.Connections, PerSource: c.PerSource, Waiting: c.waiting(), Patience: c.HandLimit,
+// newSlots returns the slots of o, which the goroutine of l owns.
+func newSlots(o Options, l *Loop) *Slots {
+	a := o.Admission
+	s := &Slots{Loop: l, log: o.Log, answers: rate.New(answerBurst, answerRate, time.Now()), unserved: newLimitedCount(), blocked: newLimitedCount(),
+		Answer: func(*Connection, int, time.Duration) {}, silent: func() {},
+		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, Patience: o.HandLimit,
 			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
 				penalty.Auth: a.Auth, penalty.Malformed: a.Malformed, penalty.Crash: a.Crash}}})}
 	l.settled = s.settle
@@ -48,19 +52,19 @@ func newSlots(c Config, l *loop) *slots {
 }
 
 // settle carries out what was decided during an event, and what is decided because of that.
-func (s *slots) settle() {
+func (s *Slots) settle() {
 	for list := s.Decisions(); len(list) > 0; list = s.Decisions() {
 		for _, d := range list {
-			s.carryOut(d, d.Conn.Ref.(*connection))
+			s.carryOut(d, d.Conn.Ref.(*Connection))
 		}
 	}
 	if s.Waiting() && !s.ticking {
 		s.ticking = true
-		s.after(admission.TickInterval, s.tick)
+		s.After(admission.TickInterval, s.tick)
 	}
 }
 
-func (s *slots) tick() {
+func (s *Slots) tick() {
 	s.ticking = false
 	s.silent()
 	s.Tick(time.Now())
@@ -68,15 +72,15 @@ func (s *slots) tick() {
 
 // carryOut carries out a decision about c. A worker that does not read its channel is not told: others
 // are asked in the next round, and its slots go to others when it stays silent.
-func (s *slots) carryOut(d admission.Decision, c *connection) {
+func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Do {
 	case admission.Admit:
-		s.admit(c)
+		s.Admit(c)
 	case admission.Refuse:
 		if d.Why == admission.Blocked {
-			s.turnAway(c, statusTooMany, max(time.Second, d.Wait), d.Why.String())
+			s.turnAway(c, tooMany, max(time.Second, d.Wait), d.Why.String())
 		} else {
-			s.turnAway(c, statusUnavailable, comeBack, d.Why.String())
+			s.turnAway(c, Unavailable, comeBack, d.Why.String())
 		}
 	case admission.Yield:
 		_ = c.worker.Channel.TrySend(&ipc.Yield{ID: c.ID})
@@ -90,19 +94,26 @@ func (s *slots) carryOut(d admission.Decision, c *connection) {
 	}
 }
 
-// arrive has c decided about.
-func (s *slots) arrive(c *connection) {
+// Arrive has c decided about.
+func (s *Slots) Arrive(c *Connection) {
+	s.counts.accepted++
 	c.Ref = c
 	s.Arrived(time.Now(), &c.Conn)
 }
 
-// stopping is why no connection is served any more.
-var stopping = admission.ShutDown.String()
+// Nameless turns away a connection of whose peer the kernel tells nothing.
+func (s *Slots) Nameless(c *Connection, why error) {
+	s.counts.accepted++
+	s.turnAway(c, 0, 0, why.Error())
+}
 
-// drop turns away a connection that has a slot and that no worker serves.
-func (s *slots) drop(c *connection, status int, why string) {
+// Stopping is why no connection is served any more.
+var Stopping = admission.ShutDown.String()
+
+// Drop turns away a connection that has a slot and that no worker serves.
+func (s *Slots) Drop(c *Connection, status int, why string) {
 	after := comeBack
-	if status == statusForbidden {
+	if status == Forbidden {
 		after = 0
 	}
 	s.turnAway(c, status, after, why)
@@ -111,9 +122,9 @@ func (s *slots) drop(c *connection, status int, why string) {
 
 // The statuses with which connections are turned away. 0 stands for none.
 const (
-	statusForbidden   = 403 // its peer may have no worker
-	statusTooMany     = 429 // its source is blocked
-	statusUnavailable = 503 // no worker is available for it
+	Forbidden   = 403 // the peer may have no worker
+	tooMany     = 429 // the source is blocked
+	Unavailable = 503 // no worker is available
 )
 
 const comeBack = 5 * time.Second // Retry-After of a 503
@@ -128,12 +139,12 @@ const (
 // turnAway closes a connection that has no slot, and logs why. A worker answers it with
 // status and Retry-After, if one can at once; this process writes no HTTP. A TLS client
 // gets no answer: a handshake would cost more than the connection is worth.
-func (s *slots) turnAway(c *connection, status int, after time.Duration, why string) {
+func (s *Slots) turnAway(c *Connection, status int, after time.Duration, why string) {
 	s.counts.turnedAway(status)
 	if status != 0 && !c.TLS && s.answers.Take(time.Now(), 1) {
-		s.answer(c, status, after)
+		s.Answer(c, status, after)
 	}
-	rights.Close(c.fd)
+	rights.Close(c.FD)
 	if total, ok := s.unserved.add(); ok {
 		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.peer(), "because", why, "unserved_so_far", total)
 	}

@@ -1,4 +1,4 @@
-package privsep
+package dispatch
 
 import (
 	"errors"
@@ -9,39 +9,46 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/ipc"
 	"schedrestd/privsep/listen"
+	"schedrestd/privsep/pool"
 	"schedrestd/sockdiag"
 )
 
-// acceptor accepts connections and has the loop decide about them. A goroutine for each listener
+// Acceptor accepts connections and has the loop decide about them. A goroutine for each listener
 // asks the kernel about peers; it knows no worker, and waits for none: a connection that no worker can take now
 // waits in the queue of its pool, so that one identity's trouble does not stop the
 // accepting for others.
-type acceptor struct {
-	*loop
+type Acceptor struct {
+	slots     *pool.Slots
 	listeners []*listen.Listener
-	slots     *slots
 	owners    *owners
+	rules     ipc.Admission
 	log       *slog.Logger
 }
 
-// start starts to accept.
-func (a *acceptor) start() {
+// NewAcceptor returns an acceptor for listeners, which it closes.
+func NewAcceptor(o Options, slots *pool.Slots, listeners []*listen.Listener) *Acceptor {
+	return &Acceptor{slots: slots, listeners: listeners, owners: newOwners(o), rules: o.Admission, log: o.Log}
+}
+
+// Start starts to accept.
+func (a *Acceptor) Start() {
 	for _, l := range a.listeners {
 		go a.accept(l)
 	}
 }
 
-// close stops listening. What was accepted and has a slot stays with its pool.
-func (a *acceptor) close() {
+// Close stops listening. What was accepted and has a slot stays with its pool.
+func (a *Acceptor) Close() {
 	listen.CloseAll(a.listeners)
 	a.listeners = nil
-	a.do(a.slots.Close)
+	a.slots.Do(a.slots.Close)
 }
 
 // accept takes connections from l until that is closed. Those
 // that find no slot wait, so that the parent knows whose they are.
-func (a *acceptor) accept(l *listen.Listener) {
+func (a *Acceptor) accept(l *listen.Listener) {
 	var trouble time.Duration
 	for {
 		a.hesitate(l)
@@ -71,35 +78,33 @@ func (a *acceptor) accept(l *listen.Listener) {
 // hesitate waits twice for a moment when the slots have just run out. While connections
 // are accepted without a pause, the parent's one thread does not hear that workers have
 // ended some, and a connection would have to give way for nothing.
-func (a *acceptor) hesitate(l *listen.Listener) {
+func (a *Acceptor) hesitate(l *listen.Listener) {
 	for range 2 {
 		full := false
-		_ = a.call(func() error { full = a.slots.IsFull(); return nil })
+		_ = a.slots.Call(func() error { full = a.slots.IsFull(); return nil })
 		if full && l.Wait() == nil {
 			time.Sleep(time.Millisecond)
 		}
 	}
 }
 
-// identify asks the kernel about an accepted connection, and passes it to the loop.
-func (a *acceptor) identify(fd int, l *listen.Listener, peer unix.Sockaddr) {
+// identify asks the kernel about an accepted connection, and passes it to the Loop.
+func (a *Acceptor) identify(fd int, l *listen.Listener, peer unix.Sockaddr) {
 	facts, err := l.Facts(fd, peer)
-	c := &connection{Connection: facts, fd: fd}
+	c := &pool.Connection{Connection: facts, FD: fd}
 	if err != nil {
-		a.do(func() { a.slots.counts.accepted++; a.slots.turnAway(c, 0, 0, err.Error()) })
+		a.slots.Do(func() { a.slots.Nameless(c, err) })
 		return
 	}
 	addr := sockdiag.AddrPort(peer).Addr()
 	uid := l.ClientUID(fd, addr, facts)
-	a.do(func() { a.arrived(c, addr, uid) })
+	a.slots.Do(func() { a.arrived(c, addr, uid) })
 }
 
 // arrived has the admission of c decided, a connection from addr by a process of uid.
-func (a *acceptor) arrived(c *connection, addr netip.Addr, uid uint32) {
-	a.slots.counts.accepted++
-	rules := &a.slots.rules
+func (a *Acceptor) arrived(c *pool.Connection, addr netip.Addr, uid uint32) {
 	c.Source = a.owners.sourceOf(addr, uid)
-	c.Proxy = rules.Speaks(addr, c.UID)
-	c.Exempt = c.Proxy || rules.Exempts(addr)
-	a.slots.arrive(c)
+	c.Proxy = a.rules.Speaks(addr, c.UID)
+	c.Exempt = c.Proxy || a.rules.Exempts(addr)
+	a.slots.Arrive(c)
 }

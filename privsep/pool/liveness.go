@@ -1,4 +1,4 @@
-package privsep
+package pool
 
 import (
 	"fmt"
@@ -9,16 +9,16 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// silence is how long a process has not answered.
-type silence struct {
+// Liveness is how long a process has not answered.
+type Liveness struct {
 	asked uint64    // number of the last Ping
 	since time.Time // when it was sent; zero when it was answered
 }
 
-// ask sends p a Ping when the last one was answered, or ends it when that is due for longer than limit.
+// Ask sends p a Ping when the last one was answered, or ends it when that is due for longer than limit.
 // The worker's own uid may stop it (SIGSTOP): it would keep its connections, and be given more, while
 // no client gets an answer; and while the pool drains it would hold up the end.
-func (s *silence) ask(p *spawn.Process, limit time.Duration) {
+func (s *Liveness) Ask(p *spawn.Process, limit time.Duration) {
 	switch {
 	case s.since.IsZero():
 		s.asked++
@@ -30,9 +30,9 @@ func (s *silence) ask(p *spawn.Process, limit time.Duration) {
 	}
 }
 
-// heard takes the answer to the Ping that waits, and no other: otherwise a process could
+// Answered takes the answer to the Ping that waits, and no other: otherwise a process could
 // keep the parent busy with answers that nobody asked for.
-func (s *silence) heard(number uint64) error {
+func (s *Liveness) Answered(number uint64) error {
 	if s.since.IsZero() || number != s.asked {
 		return fmt.Errorf("it said Pong %d, which nobody asked for", number)
 	}
@@ -41,13 +41,13 @@ func (s *silence) heard(number uint64) error {
 }
 
 // checkLiveness asks each worker whether it still reads, and ends those that don't or are there too long.
-func (p *pool) checkLiveness() {
+func (p *Pool) checkLiveness() {
 	for _, w := range p.workers {
 		if w.ready {
-			w.silence.ask(w.Process, p.config.Silence)
+			w.liveness.Ask(w.Process, p.Silence)
 		}
 	}
-	p.endIdle(p.config.Silence)
+	p.EndIdle(p.Silence)
 	p.endOld()
 }
 
@@ -57,14 +57,14 @@ const overdue = time.Second
 // excuseSilent gives the slots of workers that have not answered for a while to other
 // connections that wait. With become_user users can stop their own workers, which keep
 // what they hold until they are ended for that.
-func (p *pool) excuseSilent() {
+func (p *Pool) excuseSilent() {
 	var list []*admission.Conn
 	answering := false
 	for _, w := range p.workers {
 		since := w.Started
 		if w.ready {
-			w.silence.ask(w.Process, p.config.Silence)
-			since = w.silence.since
+			w.liveness.Ask(w.Process, p.Silence)
+			since = w.liveness.since
 		}
 		if since.IsZero() || time.Since(since) < overdue {
 			answering = true
@@ -79,5 +79,5 @@ func (p *pool) excuseSilent() {
 			list = append(list, &c.Conn)
 		}
 	}
-	p.slots.Silent(list)
+	p.Slots.Silent(list)
 }

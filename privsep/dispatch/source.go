@@ -1,4 +1,4 @@
-package privsep
+package dispatch
 
 import (
 	"net/netip"
@@ -11,8 +11,8 @@ import (
 
 // owners finds out for which user a uid counts. A user may have tens of thousands (subuid(5)).
 type owners struct {
-	of       func(uint32) uint32 // Config.OwnerOf
-	names    *named              // nil: all uids have names
+	of       func(uint32) uint32 // Options.OwnerOf
+	names    *Names              // nil: all uids have names
 	known    map[uint32]struct{} // uids that have a name
 	unproved *rate.Bucket        // of uids that are taken to have one until that is known
 }
@@ -24,8 +24,8 @@ const (
 	unprovedRate  = 10
 )
 
-func newOwners(c Config, names *named) *owners {
-	return &owners{of: c.OwnerOf, names: names, known: map[uint32]struct{}{}, unproved: rate.New(unprovedBurst, unprovedRate, time.Now())}
+func newOwners(o Options) *owners {
+	return &owners{of: o.OwnerOf, names: o.Names, known: map[uint32]struct{}{}, unproved: rate.New(unprovedBurst, unprovedRate, time.Now())}
 }
 
 // sourceOf returns the source of a connection from addr, which is invalid for a UNIX

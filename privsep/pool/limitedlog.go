@@ -1,4 +1,4 @@
-package privsep
+package pool
 
 import (
 	"time"

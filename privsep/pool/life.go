@@ -1,4 +1,4 @@
-package privsep
+package pool
 
 import (
 	"context"
@@ -18,28 +18,28 @@ import (
 
 // live starts a worker, passes its messages to the loop, and reaps it. It is a goroutine of the worker's own, which
 // blocks; everything that it passes is handled by the loop.
-func (p *pool) live(at *place, to post) {
-	w, err := p.spawnWorker(p.config, to)
+func (p *Pool) live(at *place, to post) {
+	w, err := p.spawnWorker(p.Config, to)
 	if err != nil {
-		p.do(func() { p.unborn(at, err) })
+		p.Do(func() { p.unborn(at, err) })
 		return
 	}
 	w.place = at
-	p.do(func() { p.join(w) })
+	p.Do(func() { p.join(w) })
 	why := p.receive(w)
 	patience := spawn.LastWords
 	if !errors.Is(why, io.EOF) {
 		patience = 0
 	}
 	var d departure
-	_ = p.call(func() error { d = p.leave(w, why); return nil })
+	_ = p.Call(func() error { d = p.leave(w, why); return nil })
 	d.status = w.Reap(patience)
-	p.do(func() { p.bury(w, d) })
+	p.Do(func() { p.bury(w, d) })
 }
 
 // receive returns when the channel of w has ended, or why w has to end: it broke the protocol, or sent a message
 // about what is not its own.
-func (p *pool) receive(w *worker) error {
+func (p *Pool) receive(w *worker) error {
 	for {
 		m, err := w.Channel.Receive()
 		if err != nil {
@@ -47,12 +47,12 @@ func (p *pool) receive(w *worker) error {
 		}
 		done := false
 		if _, ready := m.Message.(*ipc.Ready); ready {
-			err = p.gen.greet(w)
+			err = p.gen.Greet(Describe(w.Process, w.requests), w.Channel)
 		} else {
 			done, err = w.dialer.Handle(m.Message)
 		}
 		if err == nil && !done {
-			err = p.call(func() error { return p.handle(w, m.Message) })
+			err = p.Call(func() error { return p.handle(w, m.Message) })
 		}
 		if err != nil {
 			return err
@@ -61,21 +61,21 @@ func (p *pool) receive(w *worker) error {
 }
 
 // join puts a worker that was started on the list.
-func (p *pool) join(w *worker) {
-	p.slots.counts.born++
+func (p *Pool) join(w *worker) {
+	p.Slots.counts.born++
 	p.workers[w.Number] = w
-	if p.isEnding() { // it began while the process started
+	if p.IsEnding() { // it began while the process started
 		w.Condemn("it is not needed any more")
 	}
-	w.late = p.after(p.config.StartLimit, func() {
+	w.late = p.After(p.StartLimit, func() {
 		if p.workers[w.Number] == w && !w.ready {
-			w.Condemn(fmt.Sprintf("it was not ready within %s", p.config.StartLimit))
+			w.Condemn(fmt.Sprintf("it was not ready within %s", p.StartLimit))
 		}
 	})
 }
 
 // handle handles a message of w's. An error ends w.
-func (p *pool) handle(w *worker, m ipc.Message) error {
+func (p *Pool) handle(w *worker, m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
 		p.setReady(w, security.Sealed(*m))
@@ -91,12 +91,12 @@ func (p *pool) handle(w *worker, m ipc.Message) error {
 	case *ipc.Offence:
 		return p.offence(w, m)
 	case *ipc.Pong:
-		return w.silence.heard(m.Number)
+		return w.liveness.Answered(m.Number)
 	}
 	return ipc.Unheard(m)
 }
 
-func (p *pool) setReady(w *worker, sealed security.Sealed) {
+func (p *Pool) setReady(w *worker, sealed security.Sealed) {
 	w.ready = true
 	w.late.Stop()
 	p.dequeue()
@@ -115,30 +115,30 @@ type departure struct {
 }
 
 // leave takes a worker off the list, and frees the slots of what it held.
-func (p *pool) leave(w *worker, why error) departure {
+func (p *Pool) leave(w *worker, why error) departure {
 	w.late.Stop()
 	delete(p.workers, w.Number)
 	if w.breach != nil {
 		why = w.breach
 	}
-	d := departure{why: why, drained: p.isEnding(), suspects: w.suspects()}
+	d := departure{why: why, drained: p.IsEnding(), suspects: w.suspects()}
 	d.lost, d.again = p.orphans(w)
 	return d
 }
 
 // bury logs how a worker ended, and has the next one started.
-func (p *pool) bury(w *worker, d departure) {
-	p.gen.audit.exited(w.Number, d.status)
+func (p *Pool) bury(w *worker, d departure) {
+	p.gen.Audit.Exited(w.Number, d.status)
 	p.prove(w.place, p.judge(w, d))
 	p.vacate(w.place, w)
 }
 
 // judge logs how a worker ended, charges those who may have caused that, and returns why it does not
 // serve; nil when it was done.
-func (p *pool) judge(w *worker, d departure) error {
-	closed, counts := errors.Is(d.why, io.EOF), &p.slots.counts
+func (p *Pool) judge(w *worker, d departure) error {
+	closed, counts := errors.Is(d.why, io.EOF), &p.Slots.counts
 	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "handed_again", d.again, "status", d.status}
-	blame := func() { p.slots.Crash(time.Now(), d.suspects) }
+	blame := func() { p.Slots.Crash(time.Now(), d.suspects) }
 	switch {
 	case w.Caged:
 		counts.caged++
@@ -177,17 +177,17 @@ func (p *pool) judge(w *worker, d departure) error {
 }
 
 // unborn notes that a worker could not be started.
-func (p *pool) unborn(at *place, err error) {
+func (p *Pool) unborn(at *place, err error) {
 	p.prove(at, err)
 	if errs.KindOf(err) == errs.Internal {
-		p.complain(slog.LevelError, "a worker can't be started", about(errs.HintOf(err), "uid", p.who.UID, "error", err)...)
+		p.complain(slog.LevelError, "a worker can't be started", errs.LogAttrs(errs.HintOf(err), "uid", p.who.UID, "error", err)...)
 	}
 	p.vacate(at, nil)
 }
 
 // complain logs that a worker ended badly, or could not start. A user at the limit of processes, or one
 // who kills their own workers, decides how often that is.
-func (p *pool) complain(level slog.Level, msg string, attrs ...any) {
+func (p *Pool) complain(level slog.Level, msg string, attrs ...any) {
 	if p.lost != nil {
 		n, ok := p.lost.add()
 		if !ok {
@@ -195,20 +195,20 @@ func (p *pool) complain(level slog.Level, msg string, attrs ...any) {
 		}
 		attrs = append(attrs, "workers_lost_so_far", n)
 	}
-	p.log.Log(context.Background(), level, msg, attrs...)
+	p.Log.Log(context.Background(), level, msg, attrs...)
 }
 
 // alarm logs what no worker does unless an attacker controls it. It is never limited, since others could hide it:
 // each costs a process, and the clients that the worker was answering a penalty.
-func (p *pool) alarm(msg string, attrs ...any) {
-	p.log.Error(msg, append(attrs, "hint", spawn.CaptureHint)...)
+func (p *Pool) alarm(msg string, attrs ...any) {
+	p.Log.Error(msg, append(attrs, "hint", spawn.CaptureHint)...)
 }
 
 // mention logs what happens to every worker; their numbers show what was left out. With one for each
 // connection it is no news.
-func (p *pool) mention(msg string, attrs ...any) {
-	if p.once {
-		p.log.Debug(msg, attrs...)
+func (p *Pool) mention(msg string, attrs ...any) {
+	if p.Once {
+		p.Log.Debug(msg, attrs...)
 		return
 	}
 	if p.routine != nil {
@@ -216,5 +216,5 @@ func (p *pool) mention(msg string, attrs ...any) {
 			return
 		}
 	}
-	p.log.Info(msg, attrs...)
+	p.Log.Info(msg, attrs...)
 }

@@ -1,4 +1,4 @@
-package privsep
+package pool
 
 import (
 	"errors"
@@ -16,28 +16,28 @@ import (
 // retired while it serves on.
 
 // reportViolation kills the worker of that number, if it is one of p's, for a breach of the protocol that a service has seen.
-func (p *pool) reportViolation(number uint32, why string) {
+func (p *Pool) reportViolation(number uint32, why string) {
 	if w := p.workers[number]; w != nil && w.Ending == "" {
 		w.breach = errors.New(why)
 		w.Kill()
 	}
 }
 
-// end kills every worker.
-func (p *pool) end(why string) {
+// End kills every worker.
+func (p *Pool) End(why string) {
 	for _, w := range p.workers {
 		w.Condemn(why)
 	}
 }
 
-// drain tells every worker to finish what it is answering; no new one starts. Those
+// Drain tells every worker to finish what it is answering; no new one starts. Those
 // that can't be told are ended, and what still waits for one is dropped.
-func (p *pool) drain() {
+func (p *Pool) Drain() {
 	if p.draining {
 		return
 	}
 	p.draining, p.told = true, time.Now()
-	p.dropWaiting(stopping)
+	p.dropWaiting(Stopping)
 	for _, w := range p.workers {
 		if err := w.Channel.TrySend(new(ipc.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
 			w.Condemn("it could not be told to drain")
@@ -46,10 +46,10 @@ func (p *pool) drain() {
 	p.checkOver()
 }
 
-// retire lets the pool come to its end: no new worker starts, and those that are there exit
+// Retire lets the pool come to its end: no new worker starts, and those that are there exit
 // with their last connection. It returns what still waits, for another pool.
-func (p *pool) retire() []*connection {
-	if p.isEnding() {
+func (p *Pool) Retire() []*Connection {
+	if p.IsEnding() {
 		return nil
 	}
 	p.retired, p.told = true, time.Now()
@@ -61,14 +61,14 @@ func (p *pool) retire() []*connection {
 		// One that does not read its channel is told when it does, or Ping judges it.
 		go w.Channel.Send(new(ipc.Retire))
 	}
-	waiting := p.waiting.all()
+	waiting := p.waiting.All()
 	p.checkOver()
 	return waiting
 }
 
-// endIdle ends those that were told to end, have held nothing for so long, and are there: they could ask for connections to daemons
+// EndIdle ends those that were told to end, have held nothing for so long, and are there: they could ask for connections to daemons
 // for ever, and take the room of others.
-func (p *pool) endIdle(limit time.Duration) {
+func (p *Pool) EndIdle(limit time.Duration) {
 	if p.told.IsZero() || time.Since(p.told) < limit || time.Since(p.used) < limit {
 		return
 	}
@@ -81,38 +81,38 @@ func (p *pool) endIdle(limit time.Duration) {
 
 // endOld has retired workers finish that still have connections when their time is over, and ends those that do not: one that never
 // says Done would outlive each reload, with its channel to the keeper and connections to the daemons of an old configuration.
-func (p *pool) endOld() {
+func (p *Pool) endOld() {
 	told := time.Since(p.told)
 	switch {
 	case !p.retired:
-	case p.draining && told > p.config.Setup.Limits.Drain+spawn.LastWords:
-		p.end("it was retired, and then told to finish, and is still there")
-	case !p.draining && told > p.config.Farewell:
+	case p.draining && told > p.Setup.Limits.Drain+spawn.LastWords:
+		p.End("it was retired, and then told to finish, and is still there")
+	case !p.draining && told > p.Farewell:
 		for _, w := range p.workers {
 			p.complain(slog.LevelWarn, "a retired worker has to finish", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "after", told.Round(time.Second))
 		}
-		p.drain()
+		p.Drain()
 	}
 }
 
 // checkOver notes that the pool has ended, once nothing of it runs.
-func (p *pool) checkOver() {
-	if p.over || p.lives > 0 || !p.isEnding() {
+func (p *Pool) checkOver() {
+	if p.over || p.lives > 0 || !p.IsEnding() {
 		return
 	}
 	p.over = true
-	p.pools.remove(p)
-	p.gen.release()
+	p.remove(p)
+	p.gen.Release()
 	if p.failed != nil && p.unproved == 0 {
 		p.started(p.failed)
 	}
-	if p.ended != nil {
-		p.ended()
+	if p.Ended != nil {
+		p.Ended()
 	}
 }
 
 // logCounters asks the workers that serve to write what they counted to the log.
-func (p *pool) logCounters() {
+func (p *Pool) logCounters() {
 	for _, w := range p.workers {
 		if w.ready {
 			w.Signal(syscall.SIGUSR1)

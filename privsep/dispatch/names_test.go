@@ -1,4 +1,4 @@
-package privsep
+package dispatch
 
 import (
 	"errors"
@@ -7,14 +7,15 @@ import (
 	"testing/synctest"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/pool"
 )
 
 // resolved returns what a parent knows of uids whose resolver answers by f; with nil it doesn't answer.
-func resolved(t *testing.T, f func(*ipc.Who) *ipc.Known) *named {
-	var n *named
-	n = newNamedBy(t, func(m ipc.Message, _ ...int) error {
+func resolved(t *testing.T, f func(*ipc.Who) *ipc.Known) *Names {
+	var n *Names
+	n = newNamesBy(t, func(m ipc.Message, _ ...int) error {
 		if a := f(m.(*ipc.Who)); a != nil {
-			go n.hear(a)
+			go n.Handle(a)
 		}
 		return nil
 	})
@@ -60,7 +61,7 @@ func TestNamed(t *testing.T) {
 }
 
 // awaitAll returns when no question is open.
-func (n *named) awaitAll() {
+func (n *Names) awaitAll() {
 	var over sync.WaitGroup
 	n.sync(func() {
 		for _, i := range n.asked {
@@ -75,14 +76,14 @@ func (n *named) awaitAll() {
 func TestNamedWithoutResolver(t *testing.T) {
 	var got []heard
 	then := func(named, sure bool) { got = append(got, heard{named, sure}) }
-	n := newNamedBy(t, func(ipc.Message, ...int) error { return errors.New("none") })
+	n := newNamesBy(t, func(ipc.Message, ...int) error { return errors.New("none") })
 	n.sync(func() { n.lookup(1, then) })
 	n = resolved(t, func(*ipc.Who) *ipc.Known { return nil })
-	n.sync(func() { n.lookup(2, then); n.lookup(3, then); n.fail() })
+	n.sync(func() { n.lookup(2, then); n.lookup(3, then); n.Fail() })
 	if len(got) != 3 || got[0] != (heard{}) || got[1] != (heard{}) || got[2] != (heard{}) {
 		t.Errorf("got %v", got)
 	}
-	n.hear(&ipc.Known{ID: 1, Sure: true, Name: "late"})
+	n.Handle(&ipc.Known{ID: 1, Sure: true, Name: "late"})
 	n.sync(func() {
 		if _, ok := n.kept(2); ok {
 			t.Error("an answer that nobody waits for is believed")
@@ -90,12 +91,15 @@ func TestNamedWithoutResolver(t *testing.T) {
 	})
 }
 
-// newNamedBy returns a named whose questions send takes.
-func newNamedBy(t *testing.T, send func(ipc.Message, ...int) error) *named {
-	n := newNamed()
-	n.loop = newLoop()
-	go n.run()
-	t.Cleanup(n.stop)
-	n.send = send
+// newNamesBy returns Names whose questions send takes.
+func newNamesBy(t *testing.T, send func(ipc.Message, ...int) error) *Names {
+	l := pool.NewLoop()
+	go l.Run()
+	t.Cleanup(l.Stop)
+	n := NewNames(l)
+	n.Send = send
 	return n
 }
+
+// sync has the loop call f, and waits for its end.
+func (n *Names) sync(f func()) { _ = n.Call(func() error { f(); return nil }) }

@@ -1,4 +1,4 @@
-package privsep
+package pool
 
 import (
 	"fmt"
@@ -10,19 +10,19 @@ import (
 	"schedrestd/privsep/admission"
 )
 
-// connection is one that was accepted.
-type connection struct {
+// Connection is one that was accepted.
+type Connection struct {
 	ipc.Connection
 	admission.Conn
 
-	fd     int         // the parent's copy; -1 once the worker has said Taken
+	FD     int         // the parent's copy; -1 once the worker has said Taken
 	tries  int         // workers it was given to
 	late   *time.Timer // ends its time in a queue
 	worker *worker     // that has it
 }
 
 // peer returns who is at the other end, for the log.
-func (c *connection) peer() string {
+func (c *Connection) peer() string {
 	if c.Network == ipc.Unix {
 		return fmt.Sprintf("uid %d", c.UID)
 	}
@@ -30,7 +30,7 @@ func (c *connection) peer() string {
 }
 
 // exemption returns how an administrator exempts a client that stands for many users.
-func (c *connection) exemption() string {
+func (c *Connection) exemption() string {
 	addr, err := netip.ParseAddrPort(c.Addr)
 	switch {
 	case err != nil:
@@ -41,14 +41,14 @@ func (c *connection) exemption() string {
 	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", c.Source)
 }
 
-// queue is connections that wait, each until its time is over.
-type queue []*connection
+// Queue is connections that wait, each until its time is over. It belongs to the loop.
+type Queue []*Connection
 
-// add has c wait, and expired called if it waits still when limit has passed.
-func (q *queue) add(l *loop, c *connection, limit time.Duration, expired func(*connection)) {
+// Add has c wait, and expired called if it waits still when limit has passed.
+func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*Connection)) {
 	*q = append(*q, c)
 	var late *time.Timer
-	late = l.after(limit, func() {
+	late = l.After(limit, func() {
 		if i := slices.Index(*q, c); i >= 0 && c.late == late {
 			*q = slices.Delete(*q, i, i+1)
 			expired(c)
@@ -57,17 +57,33 @@ func (q *queue) add(l *loop, c *connection, limit time.Duration, expired func(*c
 	c.late = late
 }
 
-// first takes the first one out.
-func (q *queue) first() *connection {
-	c := (*q)[0]
-	c.late.Stop()
-	(*q)[0] = nil
-	*q = (*q)[1:]
-	return c
+// Take takes connections out, in order, as far as take takes them.
+func (q *Queue) Take(take func(*Connection) bool) {
+	for len(*q) > 0 {
+		c, late := (*q)[0], (*q)[0].late
+		if !take(c) {
+			return
+		}
+		late.Stop()
+		(*q)[0] = nil
+		*q = (*q)[1:]
+	}
 }
 
-// all takes all out.
-func (q *queue) all() []*connection {
+// TakeAny takes connections out that take takes, in order.
+func (q *Queue) TakeAny(take func(*Connection) bool) {
+	*q = slices.DeleteFunc(*q, func(c *Connection) bool {
+		late := c.late // it may wait elsewhere then
+		taken := take(c)
+		if taken {
+			late.Stop()
+		}
+		return taken
+	})
+}
+
+// All takes all out.
+func (q *Queue) All() []*Connection {
 	list := *q
 	*q = nil
 	for _, c := range list {

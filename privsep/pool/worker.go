@@ -1,4 +1,4 @@
-package privsep
+package pool
 
 import (
 	"time"
@@ -21,11 +21,11 @@ type worker struct {
 	ready    bool
 	late     *time.Timer            // ends a worker that is not ready
 	breach   error                  // how it broke the protocol elsewhere, and was killed for it
-	held     map[uint64]*connection // what it was given and has not said Done of
+	held     map[uint64]*Connection // what it was given and has not said Done of
 	handed   uint64                 // connections given to it
 	share    float64                // … of the last ones that its pool gave, as a part of all
 	finished uint64                 // … that it finished
-	silence  silence
+	liveness Liveness
 	reports  *rate.Bucket // of what it may say about how far its connections are
 	offences *rate.Bucket // … about what their clients did
 }
@@ -46,30 +46,30 @@ type post struct {
 }
 
 // spawnWorker starts a worker. It blocks.
-func (m means) spawnWorker(c Config, at post) (*worker, error) {
+func (s *Set) spawnWorker(c Config, at post) (*worker, error) {
 	setup, ports := c.Setup, uint32(0)
-	born := spawn.Birth{Role: ipc.Worker, Program: m.spawner.Worker, Argv: m.spawner.Argv, Threads: at.threads, Who: at.who, Files: c.files()}
-	process, err := m.spawner.Start(born, at.quota, func(p *spawn.Process, tasks uint64) ipc.Message {
+	born := spawn.Birth{Role: ipc.Worker, Program: s.Spawner.Worker, Argv: s.Spawner.Argv, Threads: at.threads, Who: at.who, Files: c.Files}
+	process, err := s.Spawner.Start(born, at.quota, func(p *spawn.Process, tasks uint64) ipc.Message {
 		setup.Requests, setup.Tasks = uint32(at.requests), uint32(tasks)
 		if !setup.Inetd { // where it has no others beside it
 			dial.Spread(&setup, p.Number)
-			ports = m.outlet.Ports(p.Number)
+			ports = s.Outlet.Ports(p.Number)
 		}
 		return &setup
 	})
 	if err != nil {
 		return nil, err
 	}
-	options := dial.Options{Setup: &setup, Outlet: m.outlet, Ports: ports, Foreign: m.spawner.InUserNamespaces(),
-		Burst: c.DialBurst, Rate: c.DialRate, Counts: &m.slots.counts.dial}
+	options := dial.Options{Setup: &setup, Outlet: s.Outlet, Ports: ports, Foreign: s.Spawner.InUserNamespaces(),
+		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
 	return &worker{Process: process, requests: at.requests, dialer: dial.New(options, process.Channel),
-		held: map[uint64]*connection{}, share: 1 / float64(c.Workers),
+		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
 		// It says how far one has come when that has lasted (worker/watch.go), and when it was asked to end it.
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
 		offences: rate.New(offenceBurst, offenceRate, time.Now())}, nil
 }
 
-// card returns what services are told of the worker.
-func (w *worker) card() *ipc.Client {
-	return &ipc.Client{Number: w.Number, PID: uint32(w.PID), UID: w.Who.UID, Requests: uint32(w.requests)}
+// Describe returns what services are told of a worker.
+func Describe(p *spawn.Process, requests int) *ipc.Client {
+	return &ipc.Client{Number: p.Number, PID: uint32(p.PID), UID: p.Who.UID, Requests: uint32(requests)}
 }

@@ -1,4 +1,4 @@
-package privsep
+package pool
 
 import (
 	"cmp"
@@ -17,14 +17,14 @@ import (
 // should harm none; but what kills two in a row is not given to a third.
 const mostTries = 2
 
-// take gives c to a worker, or puts it into the queue.
-func (p *pool) take(c *connection) {
+// Take gives c to a worker, or puts it into the queue.
+func (p *Pool) Take(c *Connection) {
 	switch {
-	case p.isEnding():
-		p.slots.drop(c, statusUnavailable, stopping)
+	case p.IsEnding():
+		p.Slots.Drop(c, Unavailable, Stopping)
 		return
 	case p.barren:
-		p.slots.drop(c, statusUnavailable, "its worker could not be started a moment ago")
+		p.Slots.Drop(c, Unavailable, "its worker could not be started a moment ago")
 		return
 	}
 	p.used = time.Now()
@@ -35,11 +35,11 @@ func (p *pool) take(c *connection) {
 
 // enqueue has c wait for a worker. A pool that was made for it has nothing to wait for when its time is over:
 // its worker, ready too late, would never end.
-func (p *pool) enqueue(c *connection) {
-	p.waiting.add(p.loop, c, p.config.HandLimit, func(c *connection) {
-		p.slots.drop(c, statusUnavailable, fmt.Sprintf("no worker took it within %s", p.config.HandLimit))
-		if p.once {
-			p.drain()
+func (p *Pool) enqueue(c *Connection) {
+	p.waiting.Add(p.Loop, c, p.HandLimit, func(c *Connection) {
+		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker took it within %s", p.HandLimit))
+		if p.Once {
+			p.Drain()
 		}
 	})
 	vacant := p.vacant
@@ -51,17 +51,15 @@ func (p *pool) enqueue(c *connection) {
 
 // dequeue gives out what waits, in order, as far as the workers take it. It
 // is called whenever that may have changed: a worker got ready, or took a connection out of its channel.
-func (p *pool) dequeue() {
-	for len(p.waiting) > 0 && p.give(p.waiting[0]) {
-		p.waiting.first()
-	}
+func (p *Pool) dequeue() {
+	p.waiting.Take(p.give)
 }
 
 // give offers c to the workers that are ready, the one with the fewest first, those
 // that owe an answer last. It reports false when none can take it now, or a service that they
 // need has exited and the next generation is about to be there.
-func (p *pool) give(c *connection) bool {
-	if p.gen.replacing && !p.once {
+func (p *Pool) give(c *Connection) bool {
+	if p.gen.Replacing && !p.Once {
 		return false
 	}
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.Ending != "" })
@@ -94,10 +92,10 @@ func (p *pool) give(c *connection) bool {
 	return false
 }
 
-// refuse passes a connection that is not served to the worker that has the fewest, for
+// Refuse passes a connection that is not served to the worker that has the fewest, for
 // an answer. If no worker takes it at once, there is none. The worker is trusted with
 // no more than with those that it serves, and it is not told their numbers.
-func (p *pool) refuse(c *connection, status int, after time.Duration) {
+func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
 		if w.ready && w.Ending == "" && w.owing() == 0 && (best == nil || w.load() < best.load()) {
@@ -109,7 +107,7 @@ func (p *pool) refuse(c *connection, status int, after time.Duration) {
 	}
 	m := c.Connection
 	m.ID, m.Refuse, m.RetryAfter = 0, uint16(status), seconds(after)
-	_ = best.Channel.TrySend(&m, c.fd)
+	_ = best.Channel.TrySend(&m, c.FD)
 }
 
 // sharedOver is over how many connections shares are counted, roughly.
@@ -117,52 +115,52 @@ const sharedOver = 32
 
 // offer sends c to w, without waiting. Each time it has another number, which no other pool has either: an answer about a
 // try that failed can't be taken for one about the next.
-func (p *pool) offer(w *worker, c *connection) bool {
-	p.slots.number++
-	c.ID = p.slots.number
-	p.gen.audit.given(w.Number, &c.Connection)
-	if err := w.Channel.TrySend(&c.Connection, c.fd); err != nil {
-		p.gen.audit.gone(c.ID)
+func (p *Pool) offer(w *worker, c *Connection) bool {
+	p.Slots.number++
+	c.ID = p.Slots.number
+	p.gen.Audit.Given(w.Number, &c.Connection)
+	if err := w.Channel.TrySend(&c.Connection, c.FD); err != nil {
+		p.gen.Audit.Gone(c.ID)
 		return false // full, or dying: receive deals with that
 	}
 	c.tries++
 	c.worker = w
 	w.held[c.ID] = c
 	w.handed++
-	if p.handed++; p.handed == p.config.Wear && p.worn != nil {
-		p.worn()
+	if p.handed++; p.handed == p.Wear && p.Worn != nil {
+		p.Worn()
 	}
 	return true
 }
 
 // taken closes the parent's copy: were it kept, the client would not see the end that
 // the worker makes. The channel has room for another one now.
-func (p *pool) taken(w *worker, id uint64) error {
+func (p *Pool) taken(w *worker, id uint64) error {
 	c, ok := w.held[id]
-	if !ok || c.fd < 0 {
+	if !ok || c.FD < 0 {
 		return fmt.Errorf("it said Taken of connection %d, which it was not given", id)
 	}
-	rights.Close(c.fd)
-	c.fd = -1
-	p.slots.Taken(&c.Conn)
+	rights.Close(c.FD)
+	c.FD = -1
+	p.Slots.Taken(&c.Conn)
 	p.dequeue()
 	return nil
 }
 
 // release frees the slot of a connection, which this worker must hold: a captured one
 // could otherwise free slots for ever and take the limit away.
-func (p *pool) release(w *worker, id uint64) error {
+func (p *Pool) release(w *worker, id uint64) error {
 	c, err := w.holds(id, "Done")
 	if err != nil {
 		return err
 	}
 	delete(w.held, id)
-	p.gen.audit.gone(id)
+	p.gen.Audit.Gone(id)
 	w.finished++
 	p.used = time.Now()
-	p.slots.Left(&c.Conn)
-	if p.once {
-		p.drain() // its worker has done what it was made for
+	p.Slots.Left(&c.Conn)
+	if p.Once {
+		p.Drain() // its worker has done what it was made for
 	}
 	p.rest()
 	return nil
@@ -171,12 +169,12 @@ func (p *pool) release(w *worker, id uint64) error {
 // progress notes how far a connection has come, which this worker must hold: otherwise a captured
 // one could have others' connections ended. It reports changes only, and not without
 // end: the parent has to listen.
-func (p *pool) progress(w *worker, m *ipc.Progress) error {
+func (p *Pool) progress(w *worker, m *ipc.Progress) error {
 	c, err := w.holds(m.ID, "Progress")
 	if err != nil {
 		return err
 	}
-	if !p.slots.Progress(&c.Conn, m.Stage) {
+	if !p.Slots.Progress(&c.Conn, m.Stage) {
 		return fmt.Errorf("it said twice that connection %d is %s", m.ID, m.Stage)
 	}
 	if !w.reports.Take(time.Now(), 1) {
@@ -188,7 +186,7 @@ func (p *pool) progress(w *worker, m *ipc.Progress) error {
 // offence notes what a worker reports about the client of a connection, which it must
 // hold. It reports at most one offence for each request, and an honest one does so no
 // faster than a hundred times a second.
-func (p *pool) offence(w *worker, m *ipc.Offence) error {
+func (p *Pool) offence(w *worker, m *ipc.Offence) error {
 	c, err := w.holds(m.ID, "Offence")
 	if err != nil {
 		return err
@@ -197,9 +195,9 @@ func (p *pool) offence(w *worker, m *ipc.Offence) error {
 		return errTooOften("Offence")
 	}
 	if m.What == ipc.WrongRequest {
-		p.slots.Offence(time.Now(), &c.Conn, penalty.Malformed, 0)
+		p.Slots.Offence(time.Now(), &c.Conn, penalty.Malformed, 0)
 	} else {
-		p.slots.Offence(time.Now(), &c.Conn, penalty.Auth, m.Credential)
+		p.Slots.Offence(time.Now(), &c.Conn, penalty.Auth, m.Credential)
 	}
 	return nil
 }
@@ -207,8 +205,8 @@ func (p *pool) offence(w *worker, m *ipc.Offence) error {
 func errTooOften(what string) error { return fmt.Errorf("it said %s too often", what) }
 
 // holds returns a connection that w has taken and says something about.
-func (w *worker) holds(id uint64, what string) (*connection, error) {
-	if c := w.held[id]; c != nil && c.fd < 0 {
+func (w *worker) holds(id uint64, what string) (*Connection, error) {
+	if c := w.held[id]; c != nil && c.FD < 0 {
 		return c, nil
 	}
 	return nil, fmt.Errorf("it said %s of connection %d, which it does not hold", what, id)
@@ -219,7 +217,7 @@ func (w *worker) load() int { return len(w.held) - w.requests }
 
 // owing returns 1 for a worker that has not answered its Ping for a moment.
 func (w *worker) owing() int {
-	if !w.silence.since.IsZero() && time.Since(w.silence.since) > 100*time.Millisecond {
+	if !w.liveness.since.IsZero() && time.Since(w.liveness.since) > 100*time.Millisecond {
 		return 1
 	}
 	return 0
@@ -228,7 +226,7 @@ func (w *worker) owing() int {
 // suspects returns the connections that w had taken. One of their clients may be why it crashed.
 func (w *worker) suspects() (list []*admission.Conn) {
 	for _, c := range w.held {
-		if c.fd < 0 {
+		if c.FD < 0 {
 			list = append(list, &c.Conn)
 		}
 	}
@@ -238,19 +236,19 @@ func (w *worker) suspects() (list []*admission.Conn) {
 // orphans takes from a dead worker what it held. What it had taken is
 // lost with it. What still waited in its channel goes to the end of the queue,
 // unless that was tried or the pool takes nothing any more.
-func (p *pool) orphans(w *worker) (lost, again int) {
-	held := slices.SortedFunc(maps.Values(w.held), func(a, b *connection) int { return cmp.Compare(a.ID, b.ID) })
+func (p *Pool) orphans(w *worker) (lost, again int) {
+	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)
 	for _, c := range held {
-		if c.fd >= 0 && c.tries < mostTries && !p.isEnding() {
+		if c.FD >= 0 && c.tries < mostTries && !p.IsEnding() {
 			p.enqueue(c)
 			again++
 			continue
 		}
-		if c.fd >= 0 {
-			rights.Close(c.fd)
+		if c.FD >= 0 {
+			rights.Close(c.FD)
 		}
-		p.slots.Left(&c.Conn)
+		p.Slots.Left(&c.Conn)
 		lost++
 	}
 	p.used = time.Now()
