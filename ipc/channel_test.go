@@ -125,7 +125,7 @@ func TestReceiveIsStrict(t *testing.T) {
 		fds   int
 		want  string
 	}{
-		{"unknown kind", []byte{250, 1, 2}, 0, "not in the book"},
+		{"unknown kind", []byte{250, 1, 2}, 0, "not in the protocol table"},
 		{"unknown way", append(append([]byte{byte(KindOf(new(Dial)))}, make([]byte, 8)...), byte(WayAccountingMunge+1), 0), 0, "has a way that is"},
 		{"parent's words", []byte{byte(KindOf(new(Drain)))}, 0, "not for a worker"},
 		{"leftover", append(done, 0), 0, "9 bytes"},
@@ -134,7 +134,7 @@ func TestReceiveIsStrict(t *testing.T) {
 		{"more descriptors than the buffer takes", done, maxRights + 9, "cut off"},
 		{"longer than a message may be", make([]byte, MaxMessage+1), 0, "longer than"},
 		{"far longer", make([]byte, 4*MaxMessage), 0, "longer than"},
-		{"descriptor with a zero byte", []byte{0}, 1, "not in the book"},
+		{"descriptor with a zero byte", []byte{0}, 1, "not in the protocol table"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestOtherBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := worker.Receive()
-		if err == nil || !strings.Contains(err.Error(), "from one build") {
+		if err == nil || !strings.Contains(err.Error(), "from the same build") {
 			t.Fatalf("%s of %d bytes: %v", Kind(frame[0]), len(frame), err)
 		}
 		if err := worker.Send(Refuse(err.Error())); err != nil {

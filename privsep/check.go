@@ -51,7 +51,7 @@ func Check(c Config, out io.Writer) error {
 	makers.resolver = nil // it has no cage
 	k.config, k.who, k.means = c, who, newMeans(c, makers)
 	defer k.stop()
-	if err := k.begin(c, who, program, makers.keeper.program); err != nil {
+	if err := k.begin(c, who, program, makers.keeper.Program); err != nil {
 		return err
 	}
 	return k.run()

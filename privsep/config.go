@@ -15,10 +15,13 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/dispatch"
+	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
+	svc "schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 	"schedrestd/socket"
@@ -50,16 +53,16 @@ type Config struct {
 	Threads      int         // -t, divided among the workers: the number of cpus
 	SocketMode   fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
 	SocketGroup  *uint32     // of UNIX sockets; nil is the serving group
-	Audit        Audit       // where changes are recorded
+	Audit        ipc.Audit   // where changes are recorded
 
 	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.
 	OwnerOf func(uid uint32) uint32 `json:"-"`
 
-	Secrets
+	ipc.Secrets
 	Watch     time.Duration // how often newer keys and certificates are looked for
 	Still     time.Duration // … and for how long a key of tokens must not have been written before it is used
 	Activated []*os.File    // listening sockets that the service manager passed; they come before Listen
-	Reload    Reloader      // for SIGHUP; nil: it changes nothing
+	Reload    Reloader      // for SIGHUP
 
 	Wear       uint64        // connections after which the shared workers are replaced
 	Age        time.Duration // … or time; there is a new key for session tickets then
@@ -173,7 +176,7 @@ func (c Config) setup(who service) ipc.Setup {
 func (c Config) checkListen() error {
 	for _, l := range c.Listen {
 		if l.TLS {
-			if err := c.TLS.check(); err != nil {
+			if err := keys.CheckTLS(c.TLS); err != nil {
 				return errs.Wrap(err, errs.Invalid, "can't listen on %s", l.Text)
 			}
 		}
@@ -297,9 +300,40 @@ func (c Config) spawnOptions(who service, program, keeper *os.File) spawn.Option
 		StartLimit: c.StartLimit, Worker: program, Argv: c.Argv, Keeper: keeper, Output: c.Output, Log: c.Log}
 }
 
-// newQuota returns the quota of what a process may log.
-func (c Config) newQuota() *relay.Quota {
-	return relay.NewQuota(float64(c.LogBurst), float64(c.LogRate))
+// keyOptions is what the keys of a generation are opened by.
+func (c Config) keyOptions(who service, https bool) keys.Options {
+	return keys.Options{Secrets: c.Secrets, HTTPS: https, JWT: c.Setup.JWT, Root: who.root, Worker: who.Identity,
+		SchedUID: who.schedUID, SchedGID: who.schedGID, Log: c.Log}
+}
+
+// serviceOptions is what a service needs whose program is at path.
+func (c Config) serviceOptions(role ipc.Role, who service, path string, argv []string) svc.Options {
+	o := svc.Options{Role: role, Path: path, Argv: argv, Root: who.root, Worker: who.Identity, Threads: 1, Files: c.files(),
+		Quota: relay.NewQuota(float64(c.LogBurst), float64(c.LogRate)), StartLimit: c.StartLimit, Silence: c.Silence, Log: c.Log}
+	switch role {
+	case ipc.Keeper: // signing takes the processor
+		o.Threads = c.Threads
+	case ipc.Auditor:
+		o.Farewell = auditlog.Farewell
+	}
+	return o
+}
+
+// serviceSetup is what the processes of services are told.
+func (c Config) serviceSetup() ipc.ServiceSetup {
+	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Seal: c.Setup.Seal &^ ipc.SealUnix}
+}
+
+// openAudit opens the audit log, while the start has all its rights, and the auditor's program. Without a path there is none.
+func (c Config) openAudit(who service) (*auditlog.Log, error) {
+	if c.Audit.Path == "" {
+		return nil, nil
+	}
+	auditor, err := svc.New(c.serviceOptions(ipc.Auditor, who, c.Auditor, c.AuditorArgv))
+	if err != nil {
+		return nil, err
+	}
+	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.root, Worker: who.UID, Log: c.Log}, auditor)
 }
 
 // poolConfig is what the workers of a generation are started with.

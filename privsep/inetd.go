@@ -12,8 +12,10 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/privsep/dial"
 	"schedrestd/privsep/inetd"
+	"schedrestd/privsep/keys"
 	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
+	svc "schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -54,20 +56,20 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer program.Close()
-	keys, err := visitKeys(c, who)
+	keys, err := keys.OpenPublic(c.keyOptions(who, false))
 	if err != nil {
 		return err
 	}
-	audit, err := openAudit(c, who)
+	audit, err := c.openAudit(who)
 	if err != nil {
 		return err
 	}
-	defer audit.close()
-	resolver, err := newServiceSpec(ipc.Resolver, c, who, c.Resolver, c.ResolverArgv)
+	defer audit.Close()
+	resolver, err := svc.New(c.serviceOptions(ipc.Resolver, who, c.Resolver, c.ResolverArgv))
 	if err != nil {
 		return err
 	}
-	defer resolver.close()
+	defer resolver.Close()
 	accused, lost := make(chan string, 1), make(chan string)
 	report := func(_ uint32, why string) {
 		select {
@@ -93,21 +95,21 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		Dial: dial.Options{Outlet: m.Outlet, Foreign: m.Spawner.InUserNamespaces(), Burst: c.DialBurst, Rate: c.DialRate,
 			Counts: new(dial.Counters)},
 		Services: func() (err error) {
-			if g.resolver, err = resolver.start(m.plain, c, m.reportViolation, m.names.Handle); err == nil && audit != nil {
-				g.audit, err = audit.start(m.Spawner, c, m.reportViolation)
+			if g.resolver, err = resolver.Start(m.plain, c.serviceSetup(), svc.Hooks{Report: m.reportViolation, Handle: m.names.Handle}); err == nil && audit != nil {
+				g.audit, err = audit.Start(m.Spawner, c.serviceSetup(), m.reportViolation)
 			}
 			if err != nil {
 				return err
 			}
 			go func() {
 				p := <-g.lost()
-				lost <- p.why.Error() // unless the run is over
-				c.Log.Error(p.role.String()+" exited", "because", p.why)
+				lost <- p.Why().Error() // unless the run is over
+				c.Log.Error(p.Role().String()+" exited", "because", p.Why())
 			}()
 			return nil
 		},
 		Hello:      func(p *spawn.Process) error { return g.greet(pool.Describe(p, 1), p.Channel) },
-		Tell:       func(m ipc.Message) { g.audit.say(m) },
+		Tell:       func(m ipc.Message) { g.audit.Tell(m) },
 		Accused:    accused,
 		Lost:       lost,
 		StartLimit: c.StartLimit,
@@ -117,21 +119,6 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 			c.announceRules()
 		},
 	})
-}
-
-// visitKeys opens what the worker of an inetd run verifies tokens with: the key set alone. A keeper would
-// have to be started for each client, which takes longer than to have a daemon vouch.
-func visitKeys(c Config, who service) (*keys, error) {
-	if err := judgeKeys(c, who, false); err != nil {
-		return nil, err
-	}
-	c.Tokens.Key = ""
-	k, err := openKeys(c, who, false, nil, false)
-	if err != nil {
-		return nil, err
-	}
-	k.set.followed = false // the file is not looked at again
-	return k, nil
 }
 
 // serveAs returns the identity of the worker: the one that Run would serve as, or with become_user the peer's.

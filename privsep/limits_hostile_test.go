@@ -21,7 +21,6 @@ import (
 	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	locked "schedrestd/privsep/thread"
-	"schedrestd/rate"
 	"schedrestd/security"
 	workerself "schedrestd/security/self"
 )
@@ -335,23 +334,5 @@ func TestLogWeighed(t *testing.T) {
 	}
 	if most := relay.LineSize * (burst + int(time.Since(began).Seconds()) + 1); bytes > most || bytes < most/3 {
 		t.Errorf("%d lines of %d bytes: at most %d", lines, bytes, most)
-	}
-}
-
-// TestAccusers: a captured keeper has a few workers ended, and then is ended itself, also when it is started again.
-func TestAccusers(t *testing.T) {
-	accused := 0
-	spec := &serviceSpec{role: ipc.Keeper, accused: rate.New(mostAccused, 0, time.Now())}
-	for life := range 2 {
-		parent, captured := channelTo(t, ipc.Keeper)
-		go func() {
-			for captured.Send(&ipc.Breach{Number: 1, Reason: "so"}) == nil {
-			}
-		}()
-		p := &serviceProcess{serviceSpec: spec, Process: &spawn.Process{Channel: parent}, accuse: func(uint32, string) { accused++ }}
-		if err := p.serveChannel(); err == nil || !strings.Contains(err.Error(), "too many workers") || accused != mostAccused {
-			t.Errorf("life %d: %d accused, %v", life, accused, err)
-		}
-		parent.Close()
 	}
 }

@@ -11,11 +11,20 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/notify"
 	"schedrestd/privsep/dispatch"
+	"schedrestd/privsep/keys"
 	"schedrestd/privsep/pool"
+	svc "schedrestd/privsep/service"
 )
 
 // hangUp is the signal that asks for a reload.
 const hangUp = syscall.SIGHUP
+
+// Reloader reads the configuration again and checks it. What it returns replaces what Config had, when
+// workers can serve by it: then Accepted is called.
+type Reloader interface {
+	Reload() (ipc.Setup, ipc.Secrets, error)
+	Accepted()
+}
 
 // renewals has the next generation built when something asks for it: a SIGHUP, a key file that has
 // changed, age, wear, or the death of a service.
@@ -32,10 +41,10 @@ type renewals struct {
 	current *generation // in force; it changes in the loop, while this goroutine waits
 
 	// What follows belongs to the goroutine that builds.
-	lost   <-chan *serviceProcess // gets the first service of the current generation that exits
-	built  time.Time              // when the current one was
-	failed int                    // generations in a row that lost a service soon, or could not replace one that did
-	tried  string                 // stamp of the key files when they were last looked at; "": not since the last generation
+	lost   <-chan *svc.Process // gets the first service of the current generation that exits
+	built  time.Time           // when the current one was
+	failed int                 // generations in a row that lost a service soon, or could not replace one that did
+	tried  string              // stamp of the key files when they were last looked at; "": not since the last generation
 }
 
 // wish is why a generation is to be built. The greater one includes the others.
@@ -73,7 +82,7 @@ func (r *renewals) logCounters() {
 
 // replace builds a generation for c and puts it in force, or changes nothing.
 func (r *renewals) replace(c Config, strict bool) error {
-	r.tried = stampOf(c)
+	r.tried = keys.Stamp(c.Secrets)
 	g, err := r.build(c, r.current, strict)
 	if err != nil {
 		return err
@@ -84,7 +93,7 @@ func (r *renewals) replace(c Config, strict bool) error {
 	if err != nil {
 		return err
 	}
-	r.config, r.tried = c, g.keys.stamp
+	r.config, r.tried = c, g.keys.Stamp
 	r.built, r.lost = time.Now(), g.lost()
 	return nil
 }
@@ -103,7 +112,7 @@ func (r *renewals) replaced(g *generation, err error) error {
 }
 
 // replaceLost has the generation in force replaced, of which a service has exited.
-func (r *renewals) replaceLost(p *serviceProcess) {
+func (r *renewals) replaceLost(p *svc.Process) {
 	r.lost = nil // one is enough
 	r.Do(r.names.Fail)
 	if time.Since(r.built) > 2*pool.Pause(r.failed) {
@@ -111,7 +120,7 @@ func (r *renewals) replaceLost(p *serviceProcess) {
 	}
 	wait := pool.Pause(r.failed)
 	r.failed++
-	r.config.Log.Error(p.role.String()+" exited", about(errs.HintOf(p.why), "because", p.why, "pause", wait)...)
+	r.config.Log.Error(p.Role().String()+" exited", errs.LogAttrs(errs.HintOf(p.Why()), "because", p.Why(), "pause", wait)...)
 	if wait > 0 {
 		time.AfterFunc(wait, func() { r.wish(wishYoung) })
 		return
@@ -133,7 +142,7 @@ func (r *renewals) started(signals <-chan os.Signal) (stopped os.Signal, err err
 			if s != hangUp {
 				return s, nil
 			}
-			r.makers.audit.renew()
+			r.makers.audit.Reopen()
 			r.early = true
 		}
 	}
@@ -187,7 +196,7 @@ func (r *renewals) until(signals <-chan os.Signal) os.Signal {
 			if s != hangUp {
 				return s
 			}
-			r.makers.audit.renew() // whatever becomes of the rest
+			r.makers.audit.Reopen() // whatever becomes of the rest
 			r.wish(wishReload)
 		case <-r.worn:
 			r.wish(wishYoung)
@@ -199,7 +208,7 @@ func (r *renewals) until(signals <-chan os.Signal) os.Signal {
 
 // look renews when a key file has changed since it was last tried, and is not being written.
 func (r *renewals) look() {
-	if stampOf(r.config) != r.tried && r.current.keys.isAtRest(r.config.Still) {
+	if keys.Stamp(r.config.Secrets) != r.tried && r.current.keys.IsAtRest(r.config.Still) {
 		r.renew(wishKeys)
 	}
 }
@@ -212,7 +221,7 @@ func (r *renewals) renew(w wish) {
 	c, begun := r.config, time.Now()
 	if w != wishReload {
 		if err := r.replace(c, false); err != nil {
-			c.Log.Error("nothing is replaced: new workers can't serve", about(errs.HintOf(err), "error", err)...)
+			c.Log.Error("nothing is replaced: new workers can't serve", errs.LogAttrs(errs.HintOf(err), "error", err)...)
 			if kind := errs.KindOf(err); kind == errs.Internal || kind == errs.Unavailable { // the files may be all right
 				r.tried = ""
 			}
@@ -227,13 +236,11 @@ func (r *renewals) renew(w wish) {
 		}
 	}()
 	if err := r.reread(&c); err != nil {
-		c.Log.Error("nothing is changed: the configuration that was reread can't be used", about(errs.HintOf(err), "error", err)...)
+		c.Log.Error("nothing is changed: the configuration that was reread can't be used", errs.LogAttrs(errs.HintOf(err), "error", err)...)
 		r.again()
 		return
 	}
-	if is, ok := c.Reload.(interface{ Accepted() }); ok {
-		is.Accepted()
-	}
+	c.Reload.Accepted()
 	c.Log.Info("configuration is reread", "took", time.Since(begun).Round(time.Millisecond))
 }
 
@@ -252,9 +259,6 @@ func (r *renewals) again() {
 
 // reread asks for the configuration of now, and puts it in force or changes nothing.
 func (r *renewals) reread(c *Config) error {
-	if c.Reload == nil {
-		return errs.New(errs.Unsupported, "there is nothing that could be reread")
-	}
 	setup, paths, err := c.Reload.Reload()
 	if err != nil {
 		return err

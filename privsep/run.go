@@ -14,6 +14,9 @@
 //
 //   - planner runs schedrestd-config and returns its Plan;
 //   - inetd serves the one client of an inetd run;
+//   - auditlog opens the audit log and feeds the auditor;
+//   - keys opens the files with keys;
+//   - service starts keeper, resolver and auditor;
 //   - listen binds, accepts, and asks the kernel about peers;
 //   - dial connects to daemons for workers;
 //   - admission decides which connection is served, and starts nothing;
@@ -36,8 +39,11 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/notify"
+	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/dispatch"
+	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
+	svc "schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/privsep/thread"
 	"schedrestd/security"
@@ -56,7 +62,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	defer program.Close()
-	audit, err := openAudit(c, who)
+	audit, err := c.openAudit(who)
 	if err != nil {
 		return err
 	}
@@ -77,7 +83,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	in := dispatch.NewAcceptor(c.dispatchOptions(who, m.names), m.Slots, listeners)
 	defer in.Close()
 	defer m.stop()
-	if err := m.begin(c, who, program, makers.keeper.program); err != nil {
+	if err := m.begin(c, who, program, makers.keeper.Program); err != nil {
 		return err
 	}
 	thread.Reserve(thread.Spare)
@@ -97,23 +103,23 @@ func Run(signals <-chan os.Signal, c Config) error {
 }
 
 // newMakers opens what generations are made of, and judges the key files, as long as all capabilities are there.
-func newMakers(c Config, who service, listeners []*listen.Listener, audit *audit) (*makers, error) {
+func newMakers(c Config, who service, listeners []*listen.Listener, audit *auditlog.Log) (*makers, error) {
 	m := &makers{who: who, audit: audit, https: slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })}
-	if err := judgeKeys(c, who, m.https); err != nil {
+	if err := keys.Judge(c.keyOptions(who, m.https)); err != nil {
 		return nil, err
 	}
 	var err error
-	if m.keeper, err = newServiceSpec(ipc.Keeper, c, who, c.Keeper, c.KeeperArgv); err == nil {
-		m.resolver, err = newServiceSpec(ipc.Resolver, c, who, c.Resolver, c.ResolverArgv)
+	if m.keeper, err = svc.New(c.serviceOptions(ipc.Keeper, who, c.Keeper, c.KeeperArgv)); err == nil {
+		m.resolver, err = svc.New(c.serviceOptions(ipc.Resolver, who, c.Resolver, c.ResolverArgv))
 	}
 	return m, err
 }
 
 // close closes the programs and the audit log.
 func (m *makers) close() {
-	m.keeper.close()
-	m.resolver.close()
-	m.audit.close()
+	m.keeper.Close()
+	m.resolver.Close()
+	m.audit.Close()
 }
 
 // prepare completes the configuration, judges who is to serve, and opens the workers' program.

@@ -217,7 +217,7 @@ func (w *worker) load() int { return len(w.held) - w.requests }
 
 // owing returns 1 for a worker that has not answered its Ping for a moment.
 func (w *worker) owing() int {
-	if !w.liveness.since.IsZero() && time.Since(w.liveness.since) > 100*time.Millisecond {
+	if !w.liveness.Since().IsZero() && time.Since(w.liveness.Since()) > 100*time.Millisecond {
 		return 1
 	}
 	return 0

@@ -25,7 +25,7 @@ type worker struct {
 	handed   uint64                 // connections given to it
 	share    float64                // … of the last ones that its pool gave, as a part of all
 	finished uint64                 // … that it finished
-	liveness Liveness
+	liveness spawn.Liveness
 	reports  *rate.Bucket // of what it may say about how far its connections are
 	offences *rate.Bucket // … about what their clients did
 }

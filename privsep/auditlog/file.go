@@ -1,4 +1,4 @@
-package privsep
+package auditlog
 
 import (
 	"errors"
@@ -15,41 +15,39 @@ import (
 	"schedrestd/guard"
 )
 
-// auditFile is the file of the audit log, by its name. The auditor writes it.
-type auditFile struct {
+// file is the file of the audit log, by its name. The auditor writes it.
+type file struct {
 	path string
 	rule guard.Rule
 	log  *slog.Logger
-	file *os.File
+	open *os.File
 
 	astray error     // why what has the name now can't be used; nil: it is what is written, or was not looked at
 	looked time.Time // when that was tried last
 }
 
-// auditRetry is the time between two tries to open a file again.
-const auditRetry = time.Second
+// retryPause is the time between two tries to open a file again.
+const retryPause = time.Second
 
-// newAuditFile opens the file path.
-func newAuditFile(path string, log *slog.Logger, who service) (*auditFile, error) {
+// openFile opens the file of o.
+func openFile(o Options) (*file, error) {
 	// Whoever may replace the file could make what was done undone.
 	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}
-	if who.root {
-		trust.Never = []uint32{who.UID}
-		if who.UID == 0 { // disable_user_check
-			trust.Never = nil
-		}
-	} else {
+	switch {
+	case !o.Root:
 		trust.Owners = []uint32{uint32(os.Geteuid())}
+	case o.Worker != 0: // else disable_user_check
+		trust.Never = []uint32{o.Worker}
 	}
-	f := &auditFile{path: path, log: log, rule: guard.Rule{What: "audit log", Secret: true, Trust: trust}}
-	if path[0] != '/' {
-		return nil, errs.New(errs.Invalid, "audit log %s: not an absolute path", path).WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
+	f := &file{path: o.Path, log: o.Log, rule: guard.Rule{What: "audit log", Secret: true, Trust: trust}}
+	if o.Path[0] != '/' {
+		return nil, errs.New(errs.Invalid, "audit log %s: not an absolute path", o.Path).WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
 	}
 	return f, f.reopen()
 }
 
 // reopen opens the file, or makes it. It belongs to this process's user and to nobody else.
-func (f *auditFile) reopen() error {
+func (f *file) reopen() error {
 	dir, real, name, err := guard.Parent(f.path, f.rule)
 	if err != nil {
 		if _, gone := os.Lstat(filepath.Dir(f.path)); errors.Is(gone, os.ErrNotExist) {
@@ -62,20 +60,20 @@ func (f *auditFile) reopen() error {
 	if err != nil {
 		return f.refuse(err)
 	}
-	file := os.NewFile(uintptr(fd), real)
+	opened := os.NewFile(uintptr(fd), real)
 	if err := f.judge(fd); err != nil {
-		file.Close()
+		opened.Close()
 		return err
 	}
-	if f.file != nil {
-		f.file.Close()
+	if f.open != nil {
+		f.open.Close()
 	}
-	f.file, f.astray = file, nil
+	f.open, f.astray = opened, nil
 	return nil
 }
 
 // refuse says why the file can't be opened.
-func (f *auditFile) refuse(err error) error {
+func (f *file) refuse(err error) error {
 	refused := errs.New(errs.Denied, "audit log %s: %v", f.path, err)
 	switch err {
 	case unix.ELOOP:
@@ -91,7 +89,7 @@ func (f *auditFile) refuse(err error) error {
 }
 
 // judge refuses what is no file of ours alone. O_NONBLOCK at open keeps a named pipe from hanging us.
-func (f *auditFile) judge(fd int) error {
+func (f *file) judge(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return errs.Wrap(err, errs.Internal, "audit log %s", f.path)
@@ -111,8 +109,8 @@ func (f *auditFile) judge(fd int) error {
 }
 
 // endsTorn reports whether the file ends within a line, as far as that can be read: the auditor gets a descriptor that can't be.
-func (f *auditFile) endsTorn() bool {
-	info, err := f.file.Stat()
+func (f *file) endsTorn() bool {
+	info, err := f.open.Stat()
 	if err != nil || info.Size() == 0 {
 		return false
 	}
@@ -133,16 +131,16 @@ func (f *auditFile) endsTorn() bool {
 // follow looks whether the file still has its name, and opens what has it now when not. One that was removed would be
 // written for nobody: when no other can be had, that is an error. One that was moved away without a word, as by a rotation without SIGHUP, is
 // still there, and is written until then.
-func (f *auditFile) follow() (changed bool, err error) {
+func (f *file) follow() (changed bool, err error) {
 	var ours, named unix.Stat_t
-	if err := unix.Fstat(int(f.file.Fd()), &ours); err != nil {
+	if err := unix.Fstat(int(f.open.Fd()), &ours); err != nil {
 		return false, fmt.Errorf("look at the audit log: %w", err)
 	}
 	if err := unix.Lstat(f.path, &named); err == nil && named.Dev == ours.Dev && named.Ino == ours.Ino {
 		return false, nil
 	}
 	removed := ours.Nlink == 0
-	if now := time.Now(); f.astray == nil || now.Sub(f.looked) >= auditRetry {
+	if now := time.Now(); f.astray == nil || now.Sub(f.looked) >= retryPause {
 		first := f.astray == nil
 		f.looked = now
 		if f.astray = f.reopen(); f.astray == nil {
@@ -150,7 +148,7 @@ func (f *auditFile) follow() (changed bool, err error) {
 			return true, nil
 		}
 		if first {
-			f.log.Error("the audit log was moved or removed, and can't be opened anew", about(errs.HintOf(f.astray), "removed", removed, "error", f.astray)...)
+			f.log.Error("the audit log was moved or removed, and can't be opened anew", errs.LogAttrs(errs.HintOf(f.astray), "removed", removed, "error", f.astray)...)
 		}
 	}
 	if removed {

@@ -1,4 +1,4 @@
-package privsep
+package auditlog
 
 import (
 	"log/slog"
@@ -13,22 +13,9 @@ import (
 	"schedrestd/errs"
 )
 
-func await(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !happened(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("did not happen: %s", what)
-		}
-	}
-}
-
 // TestAuditFile: the file is the starter's alone, in a place where nobody else can put another one.
 func TestAuditFile(t *testing.T) {
-	who := service{root: os.Geteuid() == 0}
-	who.UID = 65534
-	if !who.root {
-		who.UID = uint32(os.Geteuid())
-	}
+	o := options(slog.DiscardHandler)
 	tests := []struct {
 		name string
 		make func(t *testing.T, path string)
@@ -42,7 +29,7 @@ func TestAuditFile(t *testing.T) {
 		{"no directory", func(t *testing.T, p string) { succeed(t, os.Remove(filepath.Dir(p))) }, "its directory is not there"},
 		{"a named pipe", func(t *testing.T, p string) { succeed(t, unix.Mkfifo(p, 0o600)) }, "not a regular file"},
 		{"somebody else's", func(t *testing.T, p string) {
-			if !who.root {
+			if !o.Root {
 				t.Skip("needs root: changes owners")
 			}
 			succeed(t, os.WriteFile(p, nil, 0o600))
@@ -52,7 +39,7 @@ func TestAuditFile(t *testing.T) {
 		{"everybody writes the directory", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777)) }, "written by everybody"},
 		{"and it is sticky", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777|os.ModeSticky)) }, "written by everybody"},
 		{"the server's directory", func(t *testing.T, p string) {
-			if !who.root {
+			if !o.Root {
 				t.Skip("needs root: changes owners")
 			}
 			succeed(t, os.Chown(filepath.Dir(p), 65534, 65534))
@@ -64,12 +51,12 @@ func TestAuditFile(t *testing.T) {
 			succeed(t, os.Mkdir(dir, 0o700))
 			path := filepath.Join(dir, "log")
 			tt.make(t, path)
-			file, err := newAuditFile(path, slog.Default(), who)
+			file, err := openFile(at(path, o))
 			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || errs.HintOf(err) == "") {
 				t.Fatalf("%v, hint %q; want %q", err, errs.HintOf(err), tt.want)
 			}
 			if err == nil {
-				file.file.Close()
+				file.open.Close()
 			}
 		})
 	}
@@ -79,14 +66,14 @@ func TestAuditFile(t *testing.T) {
 // the name, as soon as that can be used.
 func TestAuditFollows(t *testing.T) {
 	path := filepath.Join(room(t), "log")
-	log := new(syncBuffer)
-	file, err := newAuditFile(path, slog.New(slog.NewTextHandler(log, nil)), service{root: os.Geteuid() == 0})
+	log := new(strings.Builder)
+	file, err := openFile(at(path, options(slog.NewTextHandler(log, nil))))
 	succeed(t, err)
-	defer func() { file.file.Close() }()
+	defer func() { file.open.Close() }()
 	write := func(line string) error {
 		_, err := file.follow()
 		if err == nil {
-			_, err = file.file.WriteString(line)
+			_, err = file.open.WriteString(line)
 		}
 		return err
 	}
@@ -116,6 +103,29 @@ func TestAuditFollows(t *testing.T) {
 	if warned, failed := strings.Count(log.String(), "level=WARN"), strings.Count(log.String(), "level=ERROR"); warned != 2 || failed != 1 {
 		t.Errorf("%d warnings, %d errors:\n%s", warned, failed, log)
 	}
+}
+
+// options returns those of a Log whose workers are others than this process.
+func options(log slog.Handler) Options {
+	o := Options{Root: os.Geteuid() == 0, Worker: 65534, Log: slog.New(log)}
+	if !o.Root {
+		o.Worker = uint32(os.Geteuid())
+	}
+	return o
+}
+
+func at(path string, o Options) Options {
+	o.Path = path
+	return o
+}
+
+// room returns a directory that only this process's user can write.
+func room(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	succeed(t, os.Chmod(filepath.Dir(dir), 0o755))
+	succeed(t, os.Chmod(dir, 0o755))
+	return dir
 }
 
 func succeed(t *testing.T, err error) {
