@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/spawn"
 )
@@ -49,7 +50,7 @@ func Check(c Config, out io.Writer) error {
 	}
 	defer makers.close()
 	makers.resolver = nil // it has no cage
-	k.config, k.who, k.means = c, who, newMeans(c, makers)
+	k.config, k.who, k.parent = c, who, newParent(c, makers)
 	defer k.stop()
 	if err := k.begin(c, who, program, makers.keeper.Program); err != nil {
 		return err
@@ -59,9 +60,9 @@ func Check(c Config, out io.Writer) error {
 
 // check is one run of Check.
 type check struct {
-	means
+	parent
 	config   Config
-	who      service
+	who      identity.Service
 	out      io.Writer
 	required bool // all of the confinement
 }
@@ -115,15 +116,15 @@ func (k *check) facts() []string {
 		}
 	}
 	tcp := func(a ipc.Address) bool { return a.Network == "tcp" }
-	add(k.who.root, ipc.FactRoot)
+	add(k.who.Root, ipc.FactRoot)
 	add(c.Switches.BecomeUser, ipc.FactBecome)
 	add(s.Local && c.kernelTells, ipc.FactLocal)
 	add(s.Munge.Socket != "", ipc.FactMunge)
 	add(c.Secrets.TLS.Key != "", ipc.FactTLS)
 	add(c.Secrets.Tokens.Key != "", ipc.FactTokens)
 	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp), fmt.Sprintf("%s=%d %d %d", ipc.FactDial, c.DialBurst, c.DialRate, c.files()))
-	if k.who.unfit != nil {
-		list = append(list, ipc.FactUnfit+"="+k.who.unfit.Error())
+	if k.who.Unfit != nil {
+		list = append(list, ipc.FactUnfit+"="+k.who.Unfit.Error())
 	}
 	return list
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // finish lets all workers end what they are answering, unless a second signal comes.
-func (m means) finish(first os.Signal, signals <-chan os.Signal, c Config) error {
+func (m parent) finish(first os.Signal, signals <-chan os.Signal, c Config) error {
 	m.Do(m.Close)
 	// A captured worker need not keep its own limit.
 	late := m.After(c.Setup.Limits.Drain+spawn.LastWords, func() { m.End("it did not end in time") })

@@ -11,10 +11,11 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/auditlog"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
-	svc "schedrestd/privsep/service"
+	"schedrestd/privsep/service"
 )
 
 // generation groups what serves one configuration: its open keys, the services, and by way of the pools the
@@ -24,9 +25,9 @@ type generation struct {
 	*pool.Generation
 	config   Config
 	keys     *keys.Keys
-	keeper   *svc.Process   // nil: there is nothing to keep
-	resolver *svc.Process   // nil: one client, who may start it
-	audit    *auditlog.Feed // nil: there is no audit log
+	keeper   *service.Process // nil: there is nothing to keep
+	resolver *service.Process // nil: one client, who may start it
+	audit    *auditlog.Feed   // nil: there is no audit log
 
 }
 
@@ -39,10 +40,10 @@ func newGeneration(c Config) *generation {
 
 // makers has the programs and files that generations are started from.
 type makers struct {
-	who      service
+	who      identity.Service
 	https    bool
-	keeper   *svc.Spec      // nil: there is never a key
-	resolver *svc.Spec      // nil: none is started
+	keeper   *service.Spec  // nil: there is never a key
+	resolver *service.Spec  // nil: none is started
 	audit    *auditlog.Log  // nil: there is no audit log
 	ending   sync.WaitGroup // of generations
 
@@ -51,7 +52,7 @@ type makers struct {
 
 // build starts the services of a generation for c, and gives the keeper its keys. before is the
 // generation in force, or nil. With strict set, certificates that have replaced those in use must be usable.
-func (m *means) build(c Config, before *generation, strict bool) (g *generation, err error) {
+func (m *parent) build(c Config, before *generation, strict bool) (g *generation, err error) {
 	g = newGeneration(c)
 	g.End = func() { m.ending.Go(g.close) }
 	defer func() {
@@ -67,7 +68,7 @@ func (m *means) build(c Config, before *generation, strict bool) (g *generation,
 		return g, err
 	}
 	if m.makers.resolver != nil {
-		if g.resolver, err = m.makers.resolver.Start(m.plain, c.serviceSetup(), svc.Hooks{Report: m.reportViolation, Handle: m.names.Handle}); err != nil {
+		if g.resolver, err = m.makers.resolver.Start(m.plain, c.serviceSetup(), service.Hooks{Report: m.reportViolation, Handle: m.names.Handle}); err != nil {
 			return g, err
 		}
 	}
@@ -88,7 +89,7 @@ func (m *means) build(c Config, before *generation, strict bool) (g *generation,
 
 // startKeeper starts the keeper of g and gives it its keys. A file that it refuses is replaced by the one
 // before it, as one that can't be opened is.
-func (m *means) startKeeper(g *generation, before *keys.Keys, strict bool) (err error) {
+func (m *parent) startKeeper(g *generation, before *keys.Keys, strict bool) (err error) {
 	var given atomic.Bool // keys that it has not answered for
 	kept := make(chan *ipc.Kept, 1)
 	hear := func(m ipc.Message) (bool, error) {
@@ -102,7 +103,7 @@ func (m *means) startKeeper(g *generation, before *keys.Keys, strict bool) (err 
 		}
 		return false, nil
 	}
-	if g.keeper, err = m.makers.keeper.Start(m.Spawner, g.config.serviceSetup(), svc.Hooks{Report: m.reportViolation, Handle: hear}); err != nil {
+	if g.keeper, err = m.makers.keeper.Start(m.Spawner, g.config.serviceSetup(), service.Hooks{Report: m.reportViolation, Handle: hear}); err != nil {
 		return err
 	}
 	g.keys.Warn(before)
@@ -136,8 +137,8 @@ func (g *generation) offer(kept <-chan *ipc.Kept) (*ipc.Kept, error) {
 }
 
 // services returns the processes of g.
-func (g *generation) services() (list []*svc.Process) {
-	for _, p := range []*svc.Process{g.resolver, g.keeper} {
+func (g *generation) services() (list []*service.Process) {
+	for _, p := range []*service.Process{g.resolver, g.keeper} {
 		if p != nil {
 			list = append(list, p)
 		}
@@ -160,8 +161,8 @@ func (g *generation) greet(worker *ipc.Client, to *ipc.Channel) error {
 }
 
 // lost returns a channel that gets the first service of g that exits.
-func (g *generation) lost() <-chan *svc.Process {
-	first := make(chan *svc.Process, len(g.services()))
+func (g *generation) lost() <-chan *service.Process {
+	first := make(chan *service.Process, len(g.services()))
 	for _, p := range g.services() {
 		go func() {
 			<-p.Over

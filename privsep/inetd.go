@@ -11,11 +11,12 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/dial"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/inetd"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
-	svc "schedrestd/privsep/service"
+	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -51,7 +52,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	}
 	c.kernelTells = client.Network != ipc.TCP
 	c.Setup = c.setup(who)
-	program, err := spawn.OpenWorker(c.Program, who.Identity, who.root)
+	program, err := spawn.OpenWorker(c.Program, who.Identity, who.Root)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer audit.Close()
-	resolver, err := svc.New(c.serviceOptions(ipc.Resolver, who, c.Resolver, c.ResolverArgv))
+	resolver, err := service.New(c.serviceOptions(ipc.Resolver, who, c.Resolver, c.ResolverArgv))
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		default:
 		}
 	}
-	m := newMeans(c, &makers{who: who, resolver: resolver, reportViolation: report})
+	m := newParent(c, &makers{who: who, resolver: resolver, reportViolation: report})
 	defer m.stop()
 	if err := m.begin(c, who, program, nil); err != nil {
 		return err
@@ -95,7 +96,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		Dial: dial.Options{Outlet: m.Outlet, Foreign: m.Spawner.InUserNamespaces(), Burst: c.DialBurst, Rate: c.DialRate,
 			Counts: new(dial.Counters)},
 		Services: func() (err error) {
-			if g.resolver, err = resolver.Start(m.plain, c.serviceSetup(), svc.Hooks{Report: m.reportViolation, Handle: m.names.Handle}); err == nil && audit != nil {
+			if g.resolver, err = resolver.Start(m.plain, c.serviceSetup(), service.Hooks{Report: m.reportViolation, Handle: m.names.Handle}); err == nil && audit != nil {
 				g.audit, err = audit.Start(m.Spawner, c.serviceSetup(), m.reportViolation)
 			}
 			if err != nil {
@@ -122,13 +123,13 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 }
 
 // serveAs returns the identity of the worker: the one that Run would serve as, or with become_user the peer's.
-func serveAs(c Config, client *inetd.Client) (service, error) {
+func serveAs(c Config, client *inetd.Client) (identity.Service, error) {
 	if !c.Switches.BecomeUser {
-		return identify(c)
+		return identity.Determine(c.identityOptions())
 	}
-	who := service{root: os.Geteuid() == 0}
+	who := identity.Service{Root: os.Geteuid() == 0}
 	switch {
-	case !who.root:
+	case !who.Root:
 		return who, errs.New(errs.Invalid, "become_user needs root: nobody else can become another user")
 	case c.Setup.JWT:
 		return who, errs.New(errs.Invalid, "become_user does not go with rest_auth/jwt").WithHint("-a rest_auth/local")
@@ -140,11 +141,11 @@ func serveAs(c Config, client *inetd.Client) (service, error) {
 		return who, errs.New(errs.Invalid, "become_user needs a connection that was accepted at a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", client.UID), UID: client.UID, GID: client.GID}
-	who.protect(c.Service)
+	who.Protect(c.Service)
 	if c.Switches.DisableUserCheck {
 		return who, nil
 	}
-	err := security.CheckIdentity(who.Identity, protectedAccounts(c.Service)...)
+	err := security.CheckIdentity(who.Identity, identity.ProtectedAccounts(c.Service)...)
 	if err == nil && !client.Vouched {
 		err = errs.New(errs.Denied, "the peer's uid %d and gid %d stand for no user", client.UID, client.GID)
 	}
@@ -160,7 +161,7 @@ type stranger struct{ error }
 func (s *stranger) Unwrap() error { return s.error }
 
 // refuse has a stranger answered 403, by a worker of the identity that it returns.
-func refuse(c Config, client *inetd.Client, who service, why *stranger) security.Identity {
+func refuse(c Config, client *inetd.Client, who identity.Service, why *stranger) security.Identity {
 	c.Log.Warn("the client is not served", "uid", client.UID, "gid", client.GID, "because", why)
 	client.Refuse = pool.Forbidden
 	return c.anyWorker(who)

@@ -13,7 +13,7 @@ import (
 	"schedrestd/privsep/dispatch"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/pool"
-	svc "schedrestd/privsep/service"
+	"schedrestd/privsep/service"
 )
 
 // hangUp is the signal that asks for a reload.
@@ -29,22 +29,21 @@ type Reloader interface {
 // renewals has the next generation built when something asks for it: a SIGHUP, a key file that has
 // changed, age, wear, or the death of a service.
 type renewals struct {
-	means
+	parent
 	dispatcher dispatch.Dispatcher
 	config     Config
-	wishes     chan wish     // at most one waits while one is fulfilled
-	worn       chan struct{} // gets a token when workers have served enough
-	over       atomic.Bool   // the end has begun
+	wishes     chan wish   // at most one waits while one is fulfilled
+	over       atomic.Bool // the end has begun
 	busy       sync.WaitGroup
 	early      bool // a SIGHUP came while the first workers started
 
 	current *generation // in force; it changes in the loop, while this goroutine waits
 
 	// What follows belongs to the goroutine that builds.
-	lost   <-chan *svc.Process // gets the first service of the current generation that exits
-	built  time.Time           // when the current one was
-	failed int                 // generations in a row that lost a service soon, or could not replace one that did
-	tried  string              // stamp of the key files when they were last looked at; "": not since the last generation
+	lost   <-chan *service.Process // gets the first service of the current generation that exits
+	built  time.Time               // when the current one was
+	failed int                     // generations in a row that lost a service soon, or could not replace one that did
+	tried  string                  // stamp of the key files when they were last looked at; "": not since the last generation
 }
 
 // wish is why a generation is to be built. The greater one includes the others.
@@ -56,19 +55,11 @@ const (
 	wishReload             // SIGHUP
 )
 
-func newRenewals(c Config, m means) *renewals {
-	r := &renewals{means: m, config: c, wishes: make(chan wish, 1), worn: make(chan struct{}, 1)}
-	r.dispatcher = dispatch.New(c.dispatchOptions(m.who, m.names), m.Set, r.wear)
+func newRenewals(c Config, m parent) *renewals {
+	r := &renewals{parent: m, config: c, wishes: make(chan wish, 1)}
+	r.dispatcher = dispatch.New(c.dispatchOptions(m.who, m.names), m.Set, func() { r.wish(wishYoung) })
 	m.Slots.Admit, m.names.Send = r.dispatcher.Take, r.ask
 	return r
-}
-
-// wear asks for new workers in place of worn ones.
-func (r *renewals) wear() {
-	select {
-	case r.worn <- struct{}{}:
-	default:
-	}
 }
 
 // ask sends m to the resolver in force.
@@ -112,7 +103,7 @@ func (r *renewals) replaced(g *generation, err error) error {
 }
 
 // replaceLost has the generation in force replaced, of which a service has exited.
-func (r *renewals) replaceLost(p *svc.Process) {
+func (r *renewals) replaceLost(p *service.Process) {
 	r.lost = nil // one is enough
 	r.Do(r.names.Fail)
 	if time.Since(r.built) > 2*pool.Pause(r.failed) {
@@ -178,6 +169,8 @@ func (r *renewals) until(signals <-chan os.Signal) os.Signal {
 			select {
 			case <-look.C:
 				r.look()
+			case <-age.C:
+				r.renew(wishYoung)
 			case w := <-r.wishes:
 				r.renew(w)
 			case p := <-r.lost:
@@ -190,20 +183,14 @@ func (r *renewals) until(signals <-chan os.Signal) os.Signal {
 	if r.early {
 		r.wish(wishReload)
 	}
-	for {
-		select {
-		case s := <-signals:
-			if s != hangUp {
-				return s
-			}
-			r.makers.audit.Reopen() // whatever becomes of the rest
-			r.wish(wishReload)
-		case <-r.worn:
-			r.wish(wishYoung)
-		case <-age.C:
-			r.wish(wishYoung)
+	for s := range signals {
+		if s != hangUp {
+			return s
 		}
+		r.makers.audit.Reopen() // whatever becomes of the rest
+		r.wish(wishReload)
 	}
+	return nil
 }
 
 // look renews when a key file has changed since it was last tried, and is not being written.
@@ -270,7 +257,7 @@ func (r *renewals) reread(c *Config) error {
 		return errs.Wrap(err, errs.Internal, "set the workers up")
 	}
 	if c.Switches.BecomeUser {
-		if err := c.suitsBecoming(r.who.root); err != nil {
+		if err := c.identityOptions().CheckBecoming(r.who.Root); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,9 @@
 // Its packages import only downwards, and none of them imports this one:
 //
 //   - planner runs schedrestd-config and returns its Plan;
+//   - identity determines who the workers run as;
+//   - dispatch accepts connections and finds the pool of workers for each;
+//   - pool has the loop, the slots, and the workers of each identity;
 //   - inetd serves the one client of an inetd run;
 //   - auditlog opens the audit log and feeds the auditor;
 //   - keys opens the files with keys;
@@ -41,9 +44,10 @@ import (
 	"schedrestd/notify"
 	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/dispatch"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
-	svc "schedrestd/privsep/service"
+	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/privsep/thread"
 	"schedrestd/security"
@@ -79,7 +83,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	defer makers.close()
-	m := newMeans(c, makers)
+	m := newParent(c, makers)
 	in := dispatch.NewAcceptor(c.dispatchOptions(who, m.names), m.Slots, listeners)
 	defer in.Close()
 	defer m.stop()
@@ -88,7 +92,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	thread.Reserve(thread.Spare)
 	announce(c, who, listeners)
-	signals = among(signals, m.Spawner, c.Log)
+	signals = spawn.WithLoss(signals, m.Spawner, c.Log)
 	sealed, err := m.Spawner.ProveDeath()
 	if err != nil {
 		return err
@@ -97,20 +101,20 @@ func Run(signals <-chan os.Signal, c Config) error {
 	c.announceRules()
 	err = work(signals, c, m, in, listeners)
 	if err == nil && m.Spawner.InUse().IsLost() {
-		err = errs.New(errs.Unavailable, "%s", loss{})
+		err = errs.New(errs.Unavailable, "%s", spawn.Loss{})
 	}
 	return err
 }
 
 // newMakers opens what generations are made of, and judges the key files, as long as all capabilities are there.
-func newMakers(c Config, who service, listeners []*listen.Listener, audit *auditlog.Log) (*makers, error) {
+func newMakers(c Config, who identity.Service, listeners []*listen.Listener, audit *auditlog.Log) (*makers, error) {
 	m := &makers{who: who, audit: audit, https: slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })}
 	if err := keys.Judge(c.keyOptions(who, m.https)); err != nil {
 		return nil, err
 	}
 	var err error
-	if m.keeper, err = svc.New(c.serviceOptions(ipc.Keeper, who, c.Keeper, c.KeeperArgv)); err == nil {
-		m.resolver, err = svc.New(c.serviceOptions(ipc.Resolver, who, c.Resolver, c.ResolverArgv))
+	if m.keeper, err = service.New(c.serviceOptions(ipc.Keeper, who, c.Keeper, c.KeeperArgv)); err == nil {
+		m.resolver, err = service.New(c.serviceOptions(ipc.Resolver, who, c.Resolver, c.ResolverArgv))
 	}
 	return m, err
 }
@@ -123,27 +127,27 @@ func (m *makers) close() {
 }
 
 // prepare completes the configuration, judges who is to serve, and opens the workers' program.
-func prepare(c Config) (Config, service, *os.File, error) {
+func prepare(c Config) (Config, identity.Service, *os.File, error) {
 	if err := security.CloseInherited(); err != nil {
-		return c, service{}, nil, err
+		return c, identity.Service{}, nil, err
 	}
 	c, err := c.complete()
 	if err != nil {
-		return c, service{}, nil, err
+		return c, identity.Service{}, nil, err
 	}
 	if err := spawn.CheckCapabilities(); err != nil {
-		return c, service{}, nil, err
+		return c, identity.Service{}, nil, err
 	}
-	who, err := identify(c)
+	who, err := identity.Determine(c.identityOptions())
 	if err != nil {
 		return c, who, nil, err
 	}
-	program, err := spawn.OpenWorker(c.Program, who.Identity, who.root)
+	program, err := spawn.OpenWorker(c.Program, who.Identity, who.Root)
 	return c, who, program, err
 }
 
 // work has workers serve what in accepts, until a signal ends it.
-func work(signals <-chan os.Signal, c Config, m means, in *dispatch.Acceptor, listeners []*listen.Listener) error {
+func work(signals <-chan os.Signal, c Config, m parent, in *dispatch.Acceptor, listeners []*listen.Listener) error {
 	r := newRenewals(c, m)
 	defer r.stop()
 	defer onRequest(func() { m.Do(r.logCounters) })()
@@ -161,7 +165,7 @@ func work(signals <-chan os.Signal, c Config, m means, in *dispatch.Acceptor, li
 
 	first := r.until(signals)
 	notify.Stopping()
-	if first == (loss{}) {
+	if first == (spawn.Loss{}) {
 		c.Log.Info("draining", "because", first.String())
 	} else {
 		c.Log.Info("draining", "signal", first.String())
@@ -176,9 +180,9 @@ func work(signals <-chan os.Signal, c Config, m means, in *dispatch.Acceptor, li
 // are kept by the spawning thread, so that SYS_ADMIN and SETPCAP can go. Otherwise
 // nothing stays: CAP_NET_BIND_SERVICE, if a unit gave it, is used by now. SETUID and SETGID are
 // passed to what it executes, which is itself, to start others as somebody else (become/stage).
-func dropCapabilities(who service) error {
+func dropCapabilities(who identity.Service) error {
 	var keep security.Capabilities
-	if who.root {
+	if who.Root {
 		keep = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL)
 	}
 	kept, err := security.KeepCapabilities(keep, spawn.ToBecome)
@@ -193,21 +197,16 @@ func dropCapabilities(who service) error {
 
 // onRequest calls show whenever SIGUSR1 comes, until the function that it returns is called.
 func onRequest(show func()) (stop func()) {
-	asked, quit := make(chan os.Signal, 1), make(chan struct{})
+	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)
 	go func() {
-		for {
-			select {
-			case <-asked:
-				show()
-			case <-quit:
-				return
-			}
+		for range asked {
+			show()
 		}
 	}()
 	return func() {
 		signal.Stop(asked)
 		signal.Ignore(syscall.SIGUSR1) // one that comes late must not end what is draining
-		close(quit)
+		close(asked)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/identity"
 	"schedrestd/security"
 )
 
@@ -39,8 +40,8 @@ func await(t *testing.T, what string, happened func() bool) {
 }
 
 // self is this process as the one that serves.
-func self() service {
-	return service{Identity: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, root: os.Geteuid() == 0}
+func self() identity.Service {
+	return identity.Service{Identity: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, Root: os.Geteuid() == 0}
 }
 
 // room is a directory of this test's own that others can reach.
@@ -62,7 +63,7 @@ func TestUnixSocketOptions(t *testing.T) {
 		"as set":      {Config{Setup: ipc.Setup{JWT: true}, SocketMode: 0o660, SocketGroup: &group}, 0o660, 7, 44},
 		"become_user": {Config{Setup: ipc.Setup{Local: true}, Switches: ipc.Switches{BecomeUser: true}}, 0o666, 0, 0},
 	} {
-		o := tt.config.listenOptions(service{Identity: security.Identity{UID: 7, GID: 8}}).Unix
+		o := tt.config.listenOptions(identity.Service{Identity: security.Identity{UID: 7, GID: 8}}).Unix
 		if o.Mode != tt.mode || o.Owner.UID != tt.uid || o.Owner.GID != tt.gid {
 			t.Errorf("%s: mode %o of %+v", name, o.Mode, *o.Owner)
 		}

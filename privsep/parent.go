@@ -5,21 +5,22 @@ import (
 
 	"schedrestd/privsep/dial"
 	"schedrestd/privsep/dispatch"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/pool"
 	"schedrestd/privsep/spawn"
 )
 
-// means is what generations are made with, and what serves by them.
-type means struct {
+// parent is what generations are made with, and what serves by them.
+type parent struct {
 	*makers
 	*pool.Set
 	plain *spawn.Spawner // of the resolver
 	names *dispatch.Names
 }
 
-// newMeans has nothing yet that takes capabilities.
-func newMeans(c Config, makers *makers) means {
-	m := means{makers: makers, Set: pool.NewSet(pool.Options{Admission: c.Setup.Admission, Connections: c.Connections, PerSource: c.PerSource,
+// newParent has nothing yet that takes capabilities.
+func newParent(c Config, makers *makers) parent {
+	m := parent{makers: makers, Set: pool.NewSet(pool.Options{Admission: c.Setup.Admission, Connections: c.Connections, PerSource: c.PerSource,
 		Waiting: c.waiting(), HandLimit: c.HandLimit, Log: c.Log})}
 	m.names = dispatch.NewNames(m.Loop)
 	if m.reportViolation == nil {
@@ -30,7 +31,7 @@ func newMeans(c Config, makers *makers) means {
 
 // begin starts the threads that do for this process what it is permitted no more then: the last of its capabilities that nobody needs are
 // dropped. Each way to start comes by here before its first worker, and none goes on that has less of the sandbox than it requires.
-func (m *means) begin(c Config, who service, program, keeper *os.File) (err error) {
+func (m *parent) begin(c Config, who identity.Service, program, keeper *os.File) (err error) {
 	if m.Outlet, err = dial.NewOutlet(c.Outlet); err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (m *means) begin(c Config, who service, program, keeper *os.File) (err erro
 }
 
 // stop ends what began, and with it any process that is left.
-func (m *means) stop() {
+func (m *parent) stop() {
 	m.Loop.Stop()
 	if m.plain != nil {
 		m.plain.Stop()
