@@ -186,8 +186,8 @@ func TestNames(t *testing.T) {
 // Limits of the code lines that the parent is linked with, of our own. A line counts
 // when it has code, whatever else is on it.
 const (
-	mostLines        = 11295 // of all packages
-	mostPrivsep      = 7647  // of privsep and the packages in its folder
+	mostLines        = 11317 // of all packages
+	mostPrivsep      = 7669  // of privsep and the packages in its folder
 	mostPrivsepAlone = 1295  // of each of these
 )
 

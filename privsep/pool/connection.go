@@ -15,10 +15,10 @@ type Connection struct {
 	ipc.Connection
 	admission.Conn
 
-	FD     int         // the parent's copy; -1 once the worker has said Taken
-	tries  int         // workers it was given to
-	late   *time.Timer // ends its time in a queue
-	worker *worker     // that has it
+	FD     int          // the parent's copy; -1 once the worker has said Taken
+	tries  int          // workers it was given to
+	late   *time.Timer  // ends its time in a queue
+	holder *ipc.Channel // to the worker that has it
 }
 
 // peer returns who is at the other end, for the log.

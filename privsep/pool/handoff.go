@@ -7,9 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"schedrestd/ipc"
-	"schedrestd/penalty"
-	"schedrestd/privsep/admission"
 	"schedrestd/rights"
 )
 
@@ -92,6 +89,29 @@ func (p *Pool) give(c *Connection) bool {
 	return false
 }
 
+// sharedOver is over how many connections shares are counted, roughly.
+const sharedOver = 32
+
+// offer sends c to w, without waiting. Each time it has another number, which no other pool has either: an answer about a
+// try that failed can't be taken for one about the next.
+func (p *Pool) offer(w *worker, c *Connection) bool {
+	p.Slots.number++
+	c.ID = p.Slots.number
+	p.gen.Audit.Given(w.Number, &c.Connection)
+	if err := w.Channel.TrySend(&c.Connection, c.FD); err != nil {
+		p.gen.Audit.Gone(c.ID)
+		return false // full, or dying: receive deals with that
+	}
+	c.tries++
+	c.holder = w.Channel
+	w.held[c.ID] = c
+	w.handed++
+	if p.handed++; p.handed == p.Wear && p.Worn != nil {
+		p.Worn()
+	}
+	return true
+}
+
 // Refuse passes a connection that is not served to the worker that has the fewest, for
 // an answer. If no worker takes it at once, there is none. The worker is trusted with
 // no more than with those that it serves, and it is not told their numbers.
@@ -108,129 +128,6 @@ func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 	m := c.Connection
 	m.ID, m.Refuse, m.RetryAfter = 0, uint16(status), seconds(after)
 	_ = best.Channel.TrySend(&m, c.FD)
-}
-
-// sharedOver is over how many connections shares are counted, roughly.
-const sharedOver = 32
-
-// offer sends c to w, without waiting. Each time it has another number, which no other pool has either: an answer about a
-// try that failed can't be taken for one about the next.
-func (p *Pool) offer(w *worker, c *Connection) bool {
-	p.Slots.number++
-	c.ID = p.Slots.number
-	p.gen.Audit.Given(w.Number, &c.Connection)
-	if err := w.Channel.TrySend(&c.Connection, c.FD); err != nil {
-		p.gen.Audit.Gone(c.ID)
-		return false // full, or dying: receive deals with that
-	}
-	c.tries++
-	c.worker = w
-	w.held[c.ID] = c
-	w.handed++
-	if p.handed++; p.handed == p.Wear && p.Worn != nil {
-		p.Worn()
-	}
-	return true
-}
-
-// taken closes the parent's copy: were it kept, the client would not see the end that
-// the worker makes. The channel has room for another one now.
-func (p *Pool) taken(w *worker, id uint64) error {
-	c, ok := w.held[id]
-	if !ok || c.FD < 0 {
-		return fmt.Errorf("it said Taken of connection %d, which it was not given", id)
-	}
-	rights.Close(c.FD)
-	c.FD = -1
-	p.Slots.Taken(&c.Conn)
-	p.dequeue()
-	return nil
-}
-
-// release frees the slot of a connection, which this worker must hold: a captured one
-// could otherwise free slots for ever and take the limit away.
-func (p *Pool) release(w *worker, id uint64) error {
-	c, err := w.holds(id, "Done")
-	if err != nil {
-		return err
-	}
-	delete(w.held, id)
-	p.gen.Audit.Gone(id)
-	w.finished++
-	p.used = time.Now()
-	p.Slots.Left(&c.Conn)
-	if p.Once {
-		p.Drain() // its worker has done what it was made for
-	}
-	p.rest()
-	return nil
-}
-
-// progress notes how far a connection has come, which this worker must hold: otherwise a captured
-// one could have others' connections ended. It reports changes only, and not without
-// end: the parent has to listen.
-func (p *Pool) progress(w *worker, m *ipc.Progress) error {
-	c, err := w.holds(m.ID, "Progress")
-	if err != nil {
-		return err
-	}
-	if !p.Slots.Progress(&c.Conn, m.Stage) {
-		return fmt.Errorf("it said twice that connection %d is %s", m.ID, m.Stage)
-	}
-	if !w.reports.Take(time.Now(), 1) {
-		return errTooOften("Progress")
-	}
-	return nil
-}
-
-// offence notes what a worker reports about the client of a connection, which it must
-// hold. It reports at most one offence for each request, and an honest one does so no
-// faster than a hundred times a second.
-func (p *Pool) offence(w *worker, m *ipc.Offence) error {
-	c, err := w.holds(m.ID, "Offence")
-	if err != nil {
-		return err
-	}
-	if !w.offences.Take(time.Now(), 1) {
-		return errTooOften("Offence")
-	}
-	if m.What == ipc.WrongRequest {
-		p.Slots.Offence(time.Now(), &c.Conn, penalty.Malformed, 0)
-	} else {
-		p.Slots.Offence(time.Now(), &c.Conn, penalty.Auth, m.Credential)
-	}
-	return nil
-}
-
-func errTooOften(what string) error { return fmt.Errorf("it said %s too often", what) }
-
-// holds returns a connection that w has taken and says something about.
-func (w *worker) holds(id uint64, what string) (*Connection, error) {
-	if c := w.held[id]; c != nil && c.FD < 0 {
-		return c, nil
-	}
-	return nil, fmt.Errorf("it said %s of connection %d, which it does not hold", what, id)
-}
-
-// load returns how many connections w has beyond the requests that it may answer; below zero it has room.
-func (w *worker) load() int { return len(w.held) - w.requests }
-
-// owing returns 1 for a worker that has not answered its Ping for a moment.
-func (w *worker) owing() int {
-	if !w.liveness.Since().IsZero() && time.Since(w.liveness.Since()) > 100*time.Millisecond {
-		return 1
-	}
-	return 0
-}
-
-// suspects returns the connections that w had taken. One of their clients may be why it crashed.
-func (w *worker) suspects() (list []*admission.Conn) {
-	for _, c := range w.held {
-		if c.FD < 0 {
-			list = append(list, &c.Conn)
-		}
-	}
-	return list
 }
 
 // orphans takes from a dead worker what it held. What it had taken is

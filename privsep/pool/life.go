@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,34 @@ import (
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
+
+// start starts the first workers. A worker that refuses ends the pool: the next one would refuse as
+// well. A lazy pool has none to wait for.
+func (p *Pool) start(started func(error)) {
+	p.started, p.unproved = started, p.Workers
+	for i := range p.Workers {
+		p.fill(&place{number: i})
+	}
+	if p.Lazy {
+		started(nil)
+	}
+}
+
+// fill starts the next worker of a place, when one is wanted.
+func (p *Pool) fill(at *place) {
+	switch {
+	case p.IsEnding():
+	case p.Lazy && len(p.waiting) == 0 && p.Once && p.handed > 0:
+		p.Drain()
+	case p.Lazy && len(p.waiting) == 0:
+		p.vacant = append(p.vacant, at)
+	default:
+		p.lives++
+		to := post{who: p.who, threads: p.threads(at.number), requests: p.requests(at.number),
+			quota: p.quotas.Of(p.who.UID, at.number, float64(p.LogBurst), float64(p.LogRate))}
+		go p.live(at, to)
+	}
+}
 
 // live starts a worker, passes its messages to the loop, and reaps it. It is a goroutine of the worker's own, which
 // blocks; everything that it passes is handled by the loop.
@@ -105,6 +132,24 @@ func (p *Pool) setReady(w *worker, sealed security.Sealed) {
 	p.prove(w.place, nil)
 }
 
+// prove notes that the first worker of at is ready, or why it never was.
+func (p *Pool) prove(at *place, err error) {
+	if p.Lazy || at.proved {
+		return
+	}
+	at.proved = true
+	p.failed = errors.Join(p.failed, err)
+	if p.unproved--; p.unproved > 0 {
+		return
+	}
+	if p.failed == nil {
+		p.started(nil)
+		return
+	}
+	p.Drain()
+	p.End("the start failed")
+}
+
 // departure is how a worker left its pool.
 type departure struct {
 	why         error             // its channel is no longer read
@@ -185,36 +230,33 @@ func (p *Pool) unborn(at *place, err error) {
 	p.vacate(at, nil)
 }
 
-// complain logs that a worker ended badly, or could not start. A user at the limit of processes, or one
-// who kills their own workers, decides how often that is.
-func (p *Pool) complain(level slog.Level, msg string, attrs ...any) {
-	if p.lost != nil {
-		n, ok := p.lost.add()
-		if !ok {
-			return
-		}
-		attrs = append(attrs, "workers_lost_so_far", n)
+// vacate has the next worker of a place started. The pause before it grows while workers end on their
+// first connection or before it: a request that kills workers must not keep the machine busy starting
+// them. w is the last one, or nil if it could not be started.
+func (p *Pool) vacate(at *place, w *worker) {
+	p.lives--
+	if w != nil && (w.finished > 0 || w.handed > 1) {
+		at.failures = 0
+	} else {
+		at.failures++
 	}
-	p.Log.Log(context.Background(), level, msg, attrs...)
+	if p.Lazy && (w == nil || !w.ready) {
+		p.setBarren()
+	}
+	if wait := Pause(at.failures); wait > 0 {
+		p.After(wait, func() { p.barren = false; p.rest(); p.fill(at) })
+	} else {
+		p.fill(at)
+	}
+	p.rest()
+	p.checkOver()
 }
 
-// alarm logs what no worker does unless an attacker controls it. It is never limited, since others could hide it:
-// each costs a process, and the clients that the worker was answering a penalty.
-func (p *Pool) alarm(msg string, attrs ...any) {
-	p.Log.Error(msg, append(attrs, "hint", spawn.CaptureHint)...)
-}
-
-// mention logs what happens to every worker; their numbers show what was left out. With one for each
-// connection it is no news.
-func (p *Pool) mention(msg string, attrs ...any) {
+// setBarren notes that no worker is available for now. All connections that wait for one are told.
+func (p *Pool) setBarren() {
+	p.barren = true
+	p.dropWaiting("its worker can't be started")
 	if p.Once {
-		p.Log.Debug(msg, attrs...)
-		return
+		p.Drain()
 	}
-	if p.routine != nil {
-		if _, ok := p.routine.add(); !ok {
-			return
-		}
-	}
-	p.Log.Info(msg, attrs...)
 }

@@ -29,7 +29,7 @@ func TestLyingOffences(t *testing.T) {
 	mine, waiting := &Connection{FD: -1}, &Connection{FD: 99}
 	w := &worker{Process: &spawn.Process{Channel: channel}, held: map[uint64]*Connection{1: mine, 2: waiting}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
 	for i, c := range []*Connection{mine, waiting} {
-		c.Source, c.worker, c.Ref = admission.User(uint32(7+i)), w, c
+		c.Source, c.holder, c.Ref = admission.User(uint32(7+i)), channel, c
 	}
 	for _, id := range []uint64{2, 3} {
 		if p.offence(w, &ipc.Offence{ID: id, What: ipc.WrongCredential}) == nil {

@@ -1,12 +1,30 @@
 package pool
 
 import (
-	"errors"
 	"time"
 
 	"schedrestd/privsep/admission"
+	"schedrestd/privsep/dial"
+	"schedrestd/privsep/relay"
+	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
+
+// Set is every pool that runs, those that end too, with what they share.
+type Set struct {
+	*Loop
+	Slots   *Slots
+	Spawner *spawn.Spawner
+	Outlet  *dial.Outlet
+	Over    chan struct{} // closed when no pool runs, after Close
+
+	list   map[*Pool]struct{}
+	closed bool
+	quotas relay.Quotas // of what workers log
+
+	// Of workers that users can have started and ended.
+	lost, routine *limitedCount
+}
 
 // Pool is the workers of one identity: two by default, so that one may die. It has as many places,
 // and starts the next worker of each when that ends. The exported fields are set before it starts.
@@ -47,49 +65,21 @@ type place struct {
 	proved   bool // its first one was ready, or is gone
 }
 
-// start starts the first workers. A worker that refuses ends the pool: the next one would refuse as
-// well. A lazy pool has none to wait for.
-func (p *Pool) start(started func(error)) {
-	p.started, p.unproved = started, p.Workers
-	for i := range p.Workers {
-		p.fill(&place{number: i})
-	}
-	if p.Lazy {
-		started(nil)
-	}
+// NewPool makes a pool of g, which does not end before it.
+func (s *Set) NewPool(g *Generation, who security.Identity) *Pool {
+	g.users++
+	return &Pool{Set: s, Config: g.Config, gen: g, who: who, used: time.Now(), workers: map[uint32]*worker{}}
 }
 
-// prove notes that the first worker of at is ready, or why it never was.
-func (p *Pool) prove(at *place, err error) {
-	if p.Lazy || at.proved {
-		return
-	}
-	at.proved = true
-	p.failed = errors.Join(p.failed, err)
-	if p.unproved--; p.unproved > 0 {
-		return
-	}
-	if p.failed == nil {
-		p.started(nil)
-		return
-	}
-	p.Drain()
-	p.End("the start failed")
+// remove takes p off the list, which has ended.
+func (s *Set) remove(p *Pool) {
+	delete(s.list, p)
+	s.checkOver()
 }
 
-// fill starts the next worker of a place, when one is wanted.
-func (p *Pool) fill(at *place) {
-	switch {
-	case p.IsEnding():
-	case p.Lazy && len(p.waiting) == 0 && p.Once && p.handed > 0:
-		p.Drain()
-	case p.Lazy && len(p.waiting) == 0:
-		p.vacant = append(p.vacant, at)
-	default:
-		p.lives++
-		to := post{who: p.who, threads: p.threads(at.number), requests: p.requests(at.number),
-			quota: p.quotas.Of(p.who.UID, at.number, float64(p.LogBurst), float64(p.LogRate))}
-		go p.live(at, to)
+func (s *Set) checkOver() {
+	if s.closed && len(s.list) == 0 {
+		close(s.Over)
 	}
 }
 
@@ -111,49 +101,13 @@ func (p *Pool) requests(i int) int {
 	return max(1, share(p.Connections, p.Workers, i))
 }
 
-// vacate has the next worker of a place started. The pause before it grows while workers end on their
-// first connection or before it: a request that kills workers must not keep the machine busy starting
-// them. w is the last one, or nil if it could not be started.
-func (p *Pool) vacate(at *place, w *worker) {
-	p.lives--
-	if w != nil && (w.finished > 0 || w.handed > 1) {
-		at.failures = 0
-	} else {
-		at.failures++
+// share is the i-th of n parts of a whole: together they are the whole, exactly.
+func share(whole, n, i int) int {
+	part := whole / n
+	if i < whole%n {
+		part++
 	}
-	if p.Lazy && (w == nil || !w.ready) {
-		p.setBarren()
-	}
-	if wait := Pause(at.failures); wait > 0 {
-		p.After(wait, func() { p.barren = false; p.rest(); p.fill(at) })
-	} else {
-		p.fill(at)
-	}
-	p.rest()
-	p.checkOver()
-}
-
-// setBarren notes that no worker is available for now. All connections that wait for one are told.
-func (p *Pool) setBarren() {
-	p.barren = true
-	p.dropWaiting("its worker can't be started")
-	if p.Once {
-		p.Drain()
-	}
-}
-
-// dropWaiting turns away all connections that wait.
-func (p *Pool) dropWaiting(why string) {
-	for _, c := range p.waiting.All() {
-		p.Slots.Drop(c, Unavailable, why)
-	}
-}
-
-// rest reports that the pool may have come to rest.
-func (p *Pool) rest() {
-	if p.Rested != nil {
-		p.Rested()
-	}
+	return part
 }
 
 // Pause returns how long to wait before the next worker, after so many that did no work.
@@ -187,17 +141,22 @@ func (p *Pool) Held() (list []*admission.Conn) {
 	return list
 }
 
-// share is the i-th of n parts of a whole: together they are the whole, exactly.
-func share(whole, n, i int) int {
-	part := whole / n
-	if i < whole%n {
-		part++
-	}
-	return part
-}
-
 // Who returns the identity of the workers.
 func (p *Pool) Who() security.Identity { return p.who }
 
 // Used returns when a connection last came or ended.
 func (p *Pool) Used() time.Time { return p.used }
+
+// rest reports that the pool may have come to rest.
+func (p *Pool) rest() {
+	if p.Rested != nil {
+		p.Rested()
+	}
+}
+
+// dropWaiting turns away all connections that wait.
+func (p *Pool) dropWaiting(why string) {
+	for _, c := range p.waiting.All() {
+		p.Slots.Drop(c, Unavailable, why)
+	}
+}

@@ -83,9 +83,9 @@ func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 			s.turnAway(c, Unavailable, comeBack, d.Why.String())
 		}
 	case admission.Yield:
-		_ = c.worker.Channel.TrySend(&ipc.Yield{ID: c.ID})
+		_ = c.holder.TrySend(&ipc.Yield{ID: c.ID})
 	case admission.Pause:
-		_ = c.worker.Channel.TrySend(&ipc.Pause{ID: c.ID, Seconds: seconds(d.Wait)})
+		_ = c.holder.TrySend(&ipc.Pause{ID: c.ID, Seconds: seconds(d.Wait)})
 	case admission.Report:
 		if total, ok := s.blocked.add(); ok {
 			s.log.Warn("source blocked", "source", c.Source.String(), "listener", c.Listener,

@@ -1,14 +1,14 @@
 package pool
 
 import (
+	"fmt"
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/admission"
 	"schedrestd/privsep/dial"
-	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
-	"schedrestd/security"
 )
 
 // worker is one worker process as the parent sees it.
@@ -37,36 +37,33 @@ const (
 	offenceRate  = 200
 )
 
-// post is what a worker is started for.
-type post struct {
-	who      security.Identity
-	threads  int
-	requests int
-	quota    *relay.Quota // of what it logs
+// holds returns a connection that w has taken and says something about.
+func (w *worker) holds(id uint64, what string) (*Connection, error) {
+	if c := w.held[id]; c != nil && c.FD < 0 {
+		return c, nil
+	}
+	return nil, fmt.Errorf("it said %s of connection %d, which it does not hold", what, id)
 }
 
-// spawnWorker starts a worker. It blocks.
-func (s *Set) spawnWorker(c Config, at post) (*worker, error) {
-	setup, ports := c.Setup, uint32(0)
-	born := spawn.Birth{Role: ipc.Worker, Program: s.Spawner.Worker, Argv: s.Spawner.Argv, Threads: at.threads, Who: at.who, Files: c.Files}
-	process, err := s.Spawner.Start(born, at.quota, func(p *spawn.Process, tasks uint64) ipc.Message {
-		setup.Requests, setup.Tasks = uint32(at.requests), uint32(tasks)
-		if !setup.Inetd { // where it has no others beside it
-			dial.Spread(&setup, p.Number)
-			ports = s.Outlet.Ports(p.Number)
-		}
-		return &setup
-	})
-	if err != nil {
-		return nil, err
+// load returns how many connections w has beyond the requests that it may answer; below zero it has room.
+func (w *worker) load() int { return len(w.held) - w.requests }
+
+// owing returns 1 for a worker that has not answered its Ping for a moment.
+func (w *worker) owing() int {
+	if !w.liveness.Since().IsZero() && time.Since(w.liveness.Since()) > 100*time.Millisecond {
+		return 1
 	}
-	options := dial.Options{Setup: &setup, Outlet: s.Outlet, Ports: ports, Foreign: s.Spawner.InUserNamespaces(),
-		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
-	return &worker{Process: process, requests: at.requests, dialer: dial.New(options, process.Channel),
-		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
-		// It says how far one has come when that has lasted (worker/watch.go), and when it was asked to end it.
-		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
-		offences: rate.New(offenceBurst, offenceRate, time.Now())}, nil
+	return 0
+}
+
+// suspects returns the connections that w had taken. One of their clients may be why it crashed.
+func (w *worker) suspects() (list []*admission.Conn) {
+	for _, c := range w.held {
+		if c.FD < 0 {
+			list = append(list, &c.Conn)
+		}
+	}
+	return list
 }
 
 // Describe returns what services are told of a worker.
