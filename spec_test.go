@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestSpecification holds docs/SPECIFICATION.md to the sources: each of its rows names a place that
-// exists and a test that exists. What a test shows is for its reader to judge.
+// TestSpecification checks that each row of docs/SPECIFICATION.md names an
+// existing place and an existing test. It does not check what a test shows.
 func TestSpecification(t *testing.T) {
 	raw, err := os.ReadFile("docs/SPECIFICATION.md")
 	if err != nil {
@@ -68,14 +68,15 @@ func quoted(cell string) []string {
 	return list
 }
 
-// tested is what the tests of a folder are.
+// tested lists the tests of a folder.
 type tested struct {
 	folder    string
 	functions map[string]bool
 	words     map[string]bool // every text in them: names of parts are among these
 }
 
-// has tells whether function has that part: a page, or a text that stands in the tests.
+// has reports whether function has that part: a page, or a text that occurs in
+// the tests.
 func (t *tested) has(function, part string) bool {
 	if function == "TestCommand" || function == "TestCommands" {
 		_, err := os.Stat(filepath.Join(t.folder, "testdata", "script", part+".txtar"))

@@ -54,10 +54,10 @@ type SubmitAnswer struct {
 
 // Submit is the table of a SubmitAnswer.
 var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Envelope { return &a.Envelope },
-	schema.Group("result", "The same as beside it", []schema.Field[SubmitAnswer]{
+	schema.Group("result", "Same as the field beside it", []schema.Field[SubmitAnswer]{
 		submittedID, submittedStep,
-		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's number of something to note; 0 for nothing", schema.Bare),
-		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "What there is to note"),
+		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's number of a note; 0 if there is none", schema.Bare),
+		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "Name of the error"),
 		submittedMessage,
 	}, schema.Until(V42), schema.Deprecated(V41)),
 	submittedID, submittedStep, submittedMessage,
@@ -66,9 +66,9 @@ var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Env
 var (
 	submittedID = schema.F("job_id", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.StepID.JobID }, "Number of the job", schema.Bare)
 
-	submittedStep = schema.Show("step_id", schema.String, func(a *SubmitAnswer) string { return stepName(a.StepID.Step) }, "Its step; batch for a batch script")
+	submittedStep = schema.Show("step_id", schema.String, func(a *SubmitAnswer) string { return stepName(a.StepID.Step) }, "Step id; batch for a batch script")
 
-	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "What the site's policy says about the job; empty for nothing")
+	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "Result of the site's policy for the job; empty if none")
 )
 
 // stepName is the name of a step's number: some stand for steps of a kind.
@@ -92,7 +92,7 @@ func stepName(o model.Opt[uint32]) string {
 var PostJobSubmit = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
 	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,
-	About:   "Puts one batch job into the queue: its script, and what it needs. It needs current_working_directory and an environment with at least one variable. What the controller refuses is answered with 422 or what else it says; a request whose outcome is unknown says so in code and must not be repeated blindly.",
-	Takes:   "The job, and its script in it or beside it",
+	About:   "Submits a batch job. The job must have a script, current_working_directory, and an environment with at least one variable. If the controller rejects the job, the status is usually 422. If the outcome is unknown, the error's code says so; check whether the job exists before you submit it again.",
+	Takes:   "The job; its script is a field of the job or of the request",
 	Returns: "The number of the job",
 })

@@ -112,7 +112,7 @@ func found[T any](list []T, has func(*T) string, name string, lastUpdate model.T
 			return &list[i], lastUpdate, nil
 		}
 	}
-	return nil, 0, &errs.Error{Kind: errs.NotFound, Message: "there is no such thing", Number: missing}
+	return nil, 0, &errs.Error{Kind: errs.NotFound, Message: "not found", Number: missing}
 }
 
 func (f *fake) Jobs(_ context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {

@@ -314,7 +314,7 @@ func TestEveryKindHasAStatus(t *testing.T) {
 // TestUnchanged: nothing new is an answer without a body, and no failure.
 func TestUnchanged(t *testing.T) {
 	f := demo()
-	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing changed since then", Number: 1900}
+	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing has changed since that time", Number: 1900}
 	f.jobs, f.nodes = nil, nil
 	f.partitions, f.reservations, f.licenses = nil, nil, nil
 	for _, path := range []string{"/sched/v0.0.42/jobs", "/sched/v0.0.42/nodes", "/sched/v0.0.42/partitions", "/sched/v0.0.42/reservations", "/sched/v0.0.42/licenses"} {
