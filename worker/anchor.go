@@ -54,7 +54,7 @@ func hold(how string) error {
 	most, _ := strconv.Atoi(pids)
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
-		return fmt.Errorf("how to close the cage: %w", err)
+		return fmt.Errorf("sandbox options: %w", err)
 	}
 	if err := errors.Join(self.Settle(), root.MountProc()); err != nil {
 		return err
@@ -65,7 +65,7 @@ func hold(how string) error {
 	}
 	// Whoever it is now has another uid than the one that the kernel noted for this.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
-		return fmt.Errorf("end with the parent: %w", err)
+		return fmt.Errorf("set the death signal: %w", err)
 	}
 	if err := self.Confine(anchorFiles, false); err != nil {
 		return err
@@ -88,7 +88,7 @@ func becomeNobody() error {
 	if err := syscall.Setgroups(nil); err != nil {
 		return fmt.Errorf("drop supplementary groups: %w", err)
 	}
-	err = fmt.Errorf("there is no random number to make an id of")
+	err = fmt.Errorf("no random number to choose an id")
 	for _, id := range become.Strangers() {
 		n := int(id)
 		if err = syscall.Setresgid(n, n, n); err == nil {
@@ -99,5 +99,5 @@ func becomeNobody() error {
 			return err
 		}
 	}
-	return fmt.Errorf("become nobody: %w", err)
+	return fmt.Errorf("switch to an unused id: %w", err)
 }

@@ -29,7 +29,7 @@ const (
 	leavePause = 50 * time.Millisecond
 )
 
-var errUnrecorded = errs.New(errs.Unavailable, "no change is made now: it could not be recorded in the audit log")
+var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is unavailable")
 
 // Intend is handlers.Audit's. A client that goes meanwhile does not end the wait: what may be made is made, or
 // reported as not.

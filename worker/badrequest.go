@@ -36,10 +36,10 @@ func newBadRequests(setup *ipc.Setup) *badRequests {
 // The refusals that no lexer decides. Each ends its connection: where the next
 // request would begin is not known.
 var (
-	cutOff     = errs.New(errs.Malformed, "the request ends within its header; an empty line ends a header")
-	isPlain    = errs.New(errs.Malformed, "plain HTTP came where TLS is served; use https://")
-	lateHeader = errs.New(errs.RequestTimeout, "the rest of the request's header did not come in time")
-	stopping   = errs.New(errs.Unavailable, "this connection ends before the rest of the request came")
+	cutOff     = errs.New(errs.Malformed, "incomplete request header: it must end with an empty line")
+	isPlain    = errs.New(errs.Malformed, "received plain HTTP where TLS is served; use https://")
+	lateHeader = errs.New(errs.RequestTimeout, "request header not received in time")
+	stopping   = errs.New(errs.Unavailable, "connection closed before the request was complete")
 )
 
 // unreadable returns the refusal of a request that the lexer does not accept.
@@ -47,7 +47,7 @@ func unreadable(err error) error {
 	e, ok := errors.AsType[*http1.Error](err)
 	switch {
 	case !ok || e.Status == http.StatusBadRequest:
-		return errs.New(errs.Malformed, "the request can't be read as HTTP/1.1: %v", err)
+		return errs.New(errs.Malformed, "invalid HTTP/1.1 request: %v", err)
 	case e.Status == http.StatusRequestURITooLong:
 		return errs.New(errs.URITooLong, "%s", e.Reason)
 	case e.Status == http.StatusRequestHeaderFieldsTooLarge:
@@ -64,7 +64,7 @@ func isMalformed(why error) bool {
 }
 
 // errCrowded is the answer to a request that could be read and finds no place.
-var errCrowded = errs.New(errs.Unavailable, "as many requests as may be are being answered, and none came to its end in time")
+var errCrowded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
 
 // refuse answers what came on c with the reason why it is no request.
 func (b *badRequests) refuse(c net.Conn, peer auth.Peer, why error) error {

@@ -238,7 +238,7 @@ func TestReasons(t *testing.T) {
 	for text, want := range map[string]string{
 		"GET /ok\r\n\r\n":                    "the request line has no version",
 		get + host + "X: y\r\nA : b\r\n\r\n": "header line 3 has whitespace before the colon",
-		get + "Host: [::1\r\n\r\n":           "the Host field is not a host, or a host and a port",
+		get + "Host: [::1\r\n\r\n":           "the Host field is not a host with an optional port",
 	} {
 		c := newStage(t, ipc.Setup{}, nil).connect()
 		_, err := io.WriteString(c, text)
@@ -247,7 +247,7 @@ func TestReasons(t *testing.T) {
 			Errors []struct{ Description string }
 		}
 		must(t, json.NewDecoder(heard(t, c)[0].Body).Decode(&body))
-		if got := body.Errors[0].Description; got != "the request can't be read as HTTP/1.1: "+want {
+		if got := body.Errors[0].Description; got != "invalid HTTP/1.1 request: "+want {
 			t.Errorf("%q: %s", text, got)
 		}
 	}

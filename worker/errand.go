@@ -87,7 +87,7 @@ func errandID(m ipc.Message) uint64 {
 // nameLimit is longer than a directory service is asked.
 const nameLimit = 10 * time.Second
 
-var errUnnamed = errors.New("the databases of users and groups can't be asked now")
+var errUnnamed = errors.New("the user database is unavailable")
 
 // Name returns the name of a user or group, "" when it has none.
 func (e *Errands) Name(group bool, number uint32) (string, error) {
@@ -150,7 +150,7 @@ func (e *Errands) ownName(uid uint32) func() string {
 		}
 		text, err := e.Name(false, uid)
 		if err != nil {
-			slog.Warn("name of the worker's user not found: requests that have a name are answered 401", "uid", uid, "error", err,
+			slog.Warn("worker's user name not found; requests with a name header get 401", "uid", uid, "error", err,
 				"hint", fmt.Sprintf("getent passwd %d", uid))
 		}
 		if text != "" {

@@ -23,7 +23,7 @@ const (
 )
 
 var (
-	errUnsigned = errors.New("the keeper does not sign this handshake")
+	errUnsigned = errors.New("the keeper refused to sign this handshake")
 )
 
 func newRemote() *remote {

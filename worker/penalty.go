@@ -132,7 +132,7 @@ func (o *offences) unauthenticated(r *http.Request, c *course) {
 		o.mu.Unlock()
 		if begun && o.mayTell() {
 			slog.Warn("source behind a proxy blocked", "forwarded_for", who.String(), "pause", wait,
-				"hint", "if many users are there, exempt it: SCHEDRESTD_EXEMPT="+exemption(who))
+				"hint", "if many users share this address, exempt it: SCHEDRESTD_EXEMPT="+exemption(who))
 		}
 		return
 	}
@@ -230,8 +230,8 @@ func parseHop(text string) (netip.Addr, bool) {
 }
 
 // errPaused is what who has to wait is told.
-var errPaused = errs.New(errs.TooMany, "too many requests from where this one comes were refused").
-	WithHint("see that the credential is good, and come back when Retry-After is over")
+var errPaused = errs.New(errs.TooMany, "too many failed requests from this address; temporarily blocked").
+	WithHint("check the credential, and retry after the time in Retry-After")
 
 // late is err for who may come back after wait.
 func late(err error, wait time.Duration) error { return &handlers.Later{Err: err, After: wait} }

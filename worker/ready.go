@@ -19,7 +19,7 @@ func readiness(reachable func(context.Context) bool) func(context.Context) error
 	return func(ctx context.Context) error {
 		switch {
 		case leaving.Load():
-			return errs.New(errs.Unavailable, "this server is about to end")
+			return errs.New(errs.Unavailable, "this server is shutting down")
 		case reachable != nil && !reachable(ctx):
 			return errs.New(errs.Unavailable, "the controller has been unreachable for %s", client.UnreachableAfter)
 		}

@@ -29,8 +29,8 @@ type seat struct {
 type seatKey struct{}
 
 var (
-	errRate  = errs.New(errs.TooMany, "more requests than one user may send in this time")
-	errShare = errs.New(errs.TooMany, "as many requests of this user as may be while others wait are being answered, and none came to its end in time")
+	errRate  = errs.New(errs.TooMany, "rate limit of this user exceeded")
+	errShare = errs.New(errs.TooMany, "server busy: concurrency limit of this user reached")
 )
 
 // admit is for handlers.Config: it admits a request of a user whose credential

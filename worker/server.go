@@ -213,7 +213,7 @@ func (s *server) take(fd int, m *ipc.Connection) {
 	s.watch.take(m.ID)
 	c, err := newConn(fd, m, s.stall, s.ended(m.ID))
 	if err != nil {
-		slog.Warn("worker can't use a connection", "error", err)
+		slog.Warn("connection not usable", "error", err)
 		s.ended(m.ID)()
 		return
 	}
@@ -223,7 +223,7 @@ func (s *server) take(fd int, m *ipc.Connection) {
 	}
 	secured, err := s.secure.server(c)
 	if err != nil {
-		slog.Error("worker can't serve https", "error", err)
+		slog.Error("https connection closed", "error", err)
 		_ = c.Close()
 		return
 	}
@@ -258,7 +258,7 @@ func (s *server) finish() {
 		}
 	}
 	if err := errors.Join(s.http.Shutdown(ctx), <-other); err != nil {
-		slog.Warn("worker gives up requests that did not end in time", "limit", s.drain)
+		slog.Warn("unfinished requests abandoned", "limit", s.drain)
 		_ = s.http.Close()
 		_ = s.http2.Close()
 	}

@@ -129,7 +129,7 @@ func (e *Errands) spare(ctx context.Context, way ipc.Stock, a client.Address) (n
 }
 
 // errIdle says that a socket's first write did not begin its connection.
-var errIdle = errors.New("the socket does not begin to connect")
+var errIdle = errors.New("the socket did not start to connect")
 
 // start has a socket of the stock connect: its first write begins the handshake, and one of no bytes is nothing else.
 func start(ctx context.Context, fd int, a client.Address) (net.Conn, error) {

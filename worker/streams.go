@@ -96,7 +96,7 @@ func (s *streams) status() int {
 	if s.lost == nil {
 		return 0
 	}
-	slog.Error("an answer could not be written to standard output", "error", s.lost, "hint", "what was asked for may be done all the same")
+	slog.Error("response not written to standard output", "error", s.lost, "hint", "the request may have been carried out")
 	return 1
 }
 
@@ -175,7 +175,7 @@ func (s *streams) room() error {
 // timeout is a Write that had no room for too long.
 type timeout struct{}
 
-func (timeout) Error() string   { return "standard output takes nothing" }
+func (timeout) Error() string   { return "standard output is blocked" }
 func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
 

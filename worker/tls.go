@@ -44,7 +44,7 @@ func (s *secure) use(m *ipc.Keys, certificate, authorities *os.File) {
 		clients, err = pool(authorities)
 	}
 	if err != nil {
-		slog.Error("worker can't use what the parent gave it for TLS", "error", err)
+		slog.Error("certificates from the parent rejected", "error", err)
 		return
 	}
 	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{remote: s.remote, public: list[0].PublicKey}}
@@ -115,7 +115,7 @@ func showing(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, er
 func (s *secure) server(c net.Conn) (*tls.Conn, error) {
 	config := s.config.Load()
 	if config == nil {
-		return nil, errors.New("it has no certificate to show")
+		return nil, errors.New("no certificate loaded")
 	}
 	return tls.Server(c, config), nil
 }
@@ -133,7 +133,7 @@ func (k remoteKey) Public() crypto.PublicKey { return k.public }
 
 // Sign is for crypto.Signer, and refuses: the keeper could not tell what a digest stands for.
 func (k remoteKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
-	return nil, errors.New("the keeper signs no digests")
+	return nil, errors.New("the keeper does not sign digests")
 }
 
 // SignMessage is for crypto.MessageSigner, which crypto/tls prefers.
@@ -167,7 +167,7 @@ func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme
 	}
 	at := slices.Index([]crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512}, o.HashFunc())
 	if at < 0 || of[at] == 0 {
-		return 0, fmt.Errorf("no scheme of a %T with %v is signed", public, o.HashFunc())
+		return 0, fmt.Errorf("no signature scheme for a %T with %v", public, o.HashFunc())
 	}
 	return of[at], nil
 }

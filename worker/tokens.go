@@ -59,8 +59,8 @@ func (t *Tokens) use(f *os.File, followed bool) {
 		set, err = auth.ParseKeySet(data)
 	}
 	if err != nil {
-		slog.Error("the key set that jwks= names is not used: the daemons vouch for RS256 tokens", "error", err,
-			"hint", "the daemons' log has the command that mends the file, which they refuse as well")
+		slog.Error("jwks= key set rejected; the daemons verify RS256 tokens", "error", err,
+			"hint", "the daemons reject the file too; their log has the command that fixes it")
 		return
 	}
 	t.keys.Store(&publicKeys{set, followed})

@@ -18,9 +18,9 @@ var refusedText = map[int]struct {
 	retryable bool
 	text      string
 }{
-	http.StatusForbidden:          {errs.Denied, false, "this connection's user may not be served here"},
-	http.StatusTooManyRequests:    {errs.TooMany, true, "too much from where this connection comes was refused or could not be read; it is closed for a while"},
-	http.StatusServiceUnavailable: {errs.Unavailable, true, "no worker can serve this connection now"},
+	http.StatusForbidden:          {errs.Denied, false, "this user may not use this server"},
+	http.StatusTooManyRequests:    {errs.TooMany, true, "too many failed requests from this address; temporarily blocked"},
+	http.StatusServiceUnavailable: {errs.Unavailable, true, "server busy: no worker is available"},
 }
 
 // refusedAnswer returns the whole answer to a connection that the parent refuses, or nil

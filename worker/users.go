@@ -81,12 +81,12 @@ func (u *users) resolve(ctx context.Context, group bool, name string) (uint32, e
 	case u.resolving <- struct{}{}:
 		defer func() { <-u.resolving }()
 	case <-ctx.Done():
-		return 0, errs.Wrap(ctx.Err(), errs.Unavailable, "users can't be looked up now")
+		return 0, errs.Wrap(ctx.Err(), errs.Unavailable, "the user database is unavailable")
 	}
 	id, err := u.number(ctx, group, name)
 	switch {
 	case err != nil:
-		return 0, errs.Wrap(err, errs.Unavailable, "users can't be looked up now")
+		return 0, errs.Wrap(err, errs.Unavailable, "the user database is unavailable")
 	case id == ipc.NoID:
 		return 0, errs.New(errs.NotFound, "not a name")
 	}
