@@ -35,7 +35,7 @@ func setAuthType(a *Auth, v string) error {
 		a.AuthType = "auth/slurm"
 	default:
 		a.AuthType = "auth/" + name
-		return tolerated{wants("auth/cred, auth/munge or auth/slurm"), "not spoken here: tokens alone are served (AuthAltTypes=auth/jwt)"}
+		return tolerated{wants("auth/cred, auth/munge or auth/slurm"), "not supported here: only tokens are accepted (AuthAltTypes=auth/jwt)"}
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func setAuthInfo(a *Auth, v string) error {
 				return err
 			}
 		} else if name, value, _ := strings.Cut(p, "="); fold(name) == "ttl" && setSeconds(&a.Munge.TTL, value) != nil {
-			n.add("ttl: want a number of seconds above 0; passed over")
+			n.add("ttl: want a number of seconds above 0, ignored")
 		}
 	}
 	return n.err()
@@ -74,9 +74,9 @@ func setAltTypes(a *Auth, v string) error {
 		case "jwt":
 			a.JWT = true
 		case "munge", "slurm":
-			n.add("auth/" + name + " counts as AuthType alone, passed over here")
+			n.add("auth/" + name + " is supported only as AuthType, ignored")
 		default:
-			n.tolerate(wants("auth/jwt"), strconv.Quote(t)+" is not spoken here, passed over")
+			n.tolerate(wants("auth/jwt"), strconv.Quote(t)+" is not supported, ignored")
 		}
 	}
 	return n.err()
@@ -91,7 +91,7 @@ func setAltParameters(a *Auth, v string) error {
 		name, value, hasValue := strings.Cut(p, "=")
 		name = fold(strings.TrimSpace(name))
 		if given[name] {
-			n.tolerate(fmt.Errorf("%q is given twice", name), name+": given before; the first one counts")
+			n.tolerate(fmt.Errorf("%q is given twice", name), name+": repeated; the first one is used")
 			continue
 		}
 		given[name] = true
@@ -107,7 +107,7 @@ func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 			n.tolerate(fmt.Errorf("%s: %w", name, err), name+": "+what)
 		}
 	}
-	const elsewhere = "not an absolute path, and means another file for each program; passed over here, and the daemons judge its tokens"
+	const elsewhere = "not an absolute path, so each program would read another file; ignored, and the daemons verify tokens"
 	switch name {
 	case "jwt_key":
 		pass(setPath(&a.JWTKey, value), elsewhere)
@@ -116,21 +116,21 @@ func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 		pass(setPath(&a.JWKS, value), elsewhere)
 		a.KeyElsewhere = a.KeyElsewhere || a.JWKS == ""
 	case "userclaimfield":
-		pass(setClaim(&a.UserClaimField, value), "no name of a claim that holds a user, passed over")
+		pass(setClaim(&a.UserClaimField, value), "not the name of a user claim, ignored")
 	case "max_token_lifespan":
-		pass(setSeconds(&a.MaxTokenLifespan, value), "no number of seconds above 0, passed over")
+		pass(setSeconds(&a.MaxTokenLifespan, value), "not a number of seconds above 0, ignored")
 		if a.MaxTokenLifespan > longestTokenLifespan {
 			a.MaxTokenLifespan = longestTokenLifespan
-			n.add(fmt.Sprintf("max_token_lifespan: counts as %d, the most there is", longestTokenLifespan/time.Second))
+			n.add(fmt.Sprintf("max_token_lifespan: reduced to the maximum, %d", longestTokenLifespan/time.Second))
 		}
 	case "disable_token_creation":
 		a.DisableTokenCreation = true
 		if hasValue { // "=no" would be read both ways
-			pass(errors.New("takes no value: it counts when it is there"), "counts, whatever its value")
+			pass(errors.New("takes no value"), "enabled; its value is ignored")
 		}
 	case "use_jwt_client_ids": // Slurm's, for its daemons
 	default:
-		n.add(fmt.Sprintf("unknown parameter %q, passed over", name))
+		n.add(fmt.Sprintf("unknown parameter %q, ignored", name))
 	}
 }
 
@@ -162,7 +162,7 @@ func (n *notes) err() error {
 // lostParameter is the answer to a parameter that is a key: a blank after a comma ended the value
 // that it belongs to, and what it was to restrict would be open.
 func lostParameter(*Auth, string) error {
-	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without blanks")
+	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without spaces")
 }
 
 // How long a token that is made here may last.

@@ -87,7 +87,7 @@ func (c *clusterDraft) oldHosts(r *reading[clusterDraft]) {
 	switch {
 	case len(c.Controllers) > 0 || r.seen["schedctldhost"]:
 		if primary || backup {
-			r.warnings = append(r.warnings, Warning{c.Path, 0, "ControlMachine and BackupController don't count beside SlurmctldHost"})
+			r.warnings = append(r.warnings, Warning{c.Path, 0, "ControlMachine and BackupController are ignored because SlurmctldHost is set"})
 		}
 		return
 	case !primary:
@@ -114,7 +114,7 @@ func setAccounting(c *clusterDraft, v string) error {
 		c.accounted = true
 	default:
 		return tolerated{wants("accounting_storage/scheddbd, accounting_storage/slurmdbd or accounting_storage/none"),
-			"no daemon that could be asked; accounting is not served"}
+			"unsupported type; accounting is not served"}
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func setAccountingMunge(c *clusterDraft, v string) error {
 // to listen in the clear is not what was asked for.
 func checkTLSType(v string) error {
 	if name := plugin(v, "tls/"); name != "none" {
-		return errors.New("want tls/none: the daemons' protocol inside TLS (tls/s2n) is not spoken here. " +
+		return errors.New("want tls/none: TLS between daemons (tls/s2n) is not supported. " +
 			"Set TLSType=tls/none for the cluster, or use Slurm's own slurmrestd")
 	}
 	return nil

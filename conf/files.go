@@ -65,7 +65,7 @@ func (r Reader) Find(flag string) (string, error) {
 		}
 	}
 	return "", errs.New(errs.NotFound, "no configuration: none of %s exists", strings.Join(DefaultPaths, ", ")).
-		WithHint("name one with -f FILE or SCHED_CONF; /dev/null stands for none")
+		WithHint("name one with -f FILE or SCHED_CONF; /dev/null means no configuration")
 }
 
 // hinted adds to an error about a key that is missing that the file hides another one.
@@ -90,7 +90,7 @@ func (r Reader) shadowed(path string) string {
 	}
 	for _, hidden := range DefaultPaths[at+1:] {
 		if r.Exists(hidden) {
-			return fmt.Sprintf("%s is not read, because %s exists; to read both, put this line first into %[2]s: Include %[1]s", hidden, path)
+			return fmt.Sprintf("%s is not read, because %s exists; to read both, add this as the first line of %[2]s: Include %[1]s", hidden, path)
 		}
 	}
 	return ""

@@ -140,14 +140,14 @@ func (r *reading[T]) apply() {
 			continue
 		}
 		for _, v := range values {
-			r.warn(v, v.Key+": unknown key, passed over")
+			r.warn(v, v.Key+": unknown key, ignored")
 		}
 	}
 }
 
 // errStrayQuote is for keys that mean something here: whoever quotes half of a value wrote another one than
 // he meant. Slurm takes it with the quote in it.
-var errStrayQuote = errors.New("a quote that is not closed, or has text behind it")
+var errStrayQuote = errors.New("an unclosed quote, or text after the closing quote")
 
 // passedOver is a value, or a part of one, that is warned about and has no effect.
 type passedOver string
@@ -178,7 +178,7 @@ func (r *reading[T]) choose(k key[T], values []given) []given {
 			continue
 		}
 		last := list[len(list)-1]
-		r.warn(last, last.Key+": given before; the last one counts")
+		r.warn(last, last.Key+": repeated; the last one is used")
 		spelled[i] = list[len(list)-1:]
 	}
 	if len(spelled[0]) == 0 {
@@ -220,7 +220,7 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	}
 	// Where root is concerned Judge refuses; an ordinary user may have his reasons.
 	if r.opened && user == "" && r.owner != 0 && int(r.owner) != os.Geteuid() {
-		text := fmt.Sprintf("owned by uid %d, who is neither root nor the user of this process", r.owner)
+		text := fmt.Sprintf("owned by uid %d, which is neither root nor the user of this process", r.owner)
 		r.warnings = append(r.warnings, Warning{path, 0, text})
 	}
 	slices.SortStableFunc(r.problems, func(a, b Problem) int { return before(Warning(a), Warning(b)) })

@@ -69,7 +69,7 @@ func setPrivate(to *PrivateData, v string) error {
 		case word != "none" || len(words) > 1:
 			*to |= allPrivate
 			return tolerated{wants("all, none, or a list of " + strings.Join(slices.Sorted(maps.Keys(privateKinds)), ", ")),
-				"not understood; counts as all"}
+				"unknown word; treated as all"}
 		}
 	}
 	return nil

@@ -67,7 +67,7 @@ func TestSlurmSyntax(t *testing.T) {
 
 // TestControllers: who the controllers are, in order, in the new keys and the old ones.
 func TestControllers(t *testing.T) {
-	const beside = "/c: ControlMachine and BackupController don't count beside SlurmctldHost"
+	const beside = "/c: ControlMachine and BackupController are ignored because SlurmctldHost is set"
 	tests := []struct {
 		name, text string
 		want       []Host
@@ -135,7 +135,7 @@ func TestMunge(t *testing.T) {
 		{name: "a socket", text: "AuthInfo=socket=/run/m", want: Munge{Socket: "/run/m"}},
 		{name: "the old way", text: "AuthInfo=/run/m", want: Munge{Socket: "/run/m"}},
 		{name: "a time", text: "AuthInfo=cred_expire=600,ttl=60", want: Munge{munged.Munge.Socket, time.Minute}},
-		{name: "no time", text: "AuthInfo=ttl=soon", want: munged.Munge, warning: "/c:4: AuthInfo: ttl: want a number of seconds above 0; passed over"},
+		{name: "no time", text: "AuthInfo=ttl=soon", want: munged.Munge, warning: "/c:4: AuthInfo: ttl: want a number of seconds above 0, ignored"},
 		{name: "not absolute", text: "AuthInfo=socket=m", problem: "/c:4: AuthInfo: want an absolute path"},
 		{name: "another for accounting", text: "AccountingStoragePass=/run/global", want: munged.Munge, accounting: "/run/global"},
 		{name: "another for accounting, by name", text: "AccountingStoragePass=socket=/run/global", want: munged.Munge, accounting: "/run/global"},
@@ -196,7 +196,7 @@ func TestIncludeNames(t *testing.T) {
 		{name: "one file twice", text: "Include a\nInclude a", more: files{"/etc/a": "NodeName=n"}, read: []string{"/etc/a", "/etc/a"}},
 		{name: "signs that are no pattern to Slurm", text: "Include a[1]?", more: files{"/etc/a[1]?": ""}, read: []string{"/etc/a[1]?"}},
 		{name: "a comment behind it, blanks before", text: " \tinclude\ta # b", more: files{"/etc/a": ""}, read: []string{"/etc/a"}},
-		{name: "a pattern", text: "Include conf.d/*", problem: "/etc/c:3: Include takes the name of one file, and no pattern"},
+		{name: "a pattern", text: "Include conf.d/*", problem: "/etc/c:3: Include takes one file name, not a pattern"},
 		{name: "itself", text: "Include c", problem: "/etc/c:3: /etc/c includes itself: /etc/c, /etc/c"},
 		{name: "too deep", text: "Include 0", more: deep, problem: "/etc/15:1: too many files included"},
 		{name: "too many", text: strings.Repeat("Include a\n", maxFiles), more: files{"/etc/a": ""}, problem: "/etc/c:1026: too many files included"},
@@ -223,7 +223,7 @@ func TestIncludeNames(t *testing.T) {
 		})
 	}
 	_, _, err := readCluster("/etc/c", files{"/etc/c": "Include %c\n" + minimal, "/etc/c.conf": ""}.open)
-	if want := "/etc/c:1: %c in the name of a file stands for ClusterName, which is not given before"; err == nil || err.Error() != want {
+	if want := "/etc/c:1: %c in a file name stands for ClusterName, which must be set before"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -128,7 +128,7 @@ func (l *loader) split(path, text string) {
 		l.line(at)
 	}
 	if begun != 0 {
-		l.warnings = append(l.warnings, Warning{path, begun, "the file ends within a continued line; is it whole?"})
+		l.warnings = append(l.warnings, Warning{path, begun, "the file ends within a continued line; it may be incomplete"})
 		l.line(entry{path, begun, strings.TrimSpace(unescape(whole.String()))})
 	}
 }
@@ -153,17 +153,17 @@ func (l *loader) include(at entry, path string) {
 	if strings.Contains(path, "%c") {
 		cluster := l.clusterName()
 		if cluster == "" {
-			l.problem(at, "%%c in the name of a file stands for ClusterName, which is not given before")
+			l.problem(at, "%%c in a file name stands for ClusterName, which must be set before")
 			return
 		}
 		path = strings.ReplaceAll(path, "%c", cluster)
 	}
 	switch {
 	case path == "" || strings.ContainsAny(path, "\" \t"):
-		l.problem(at, "Include takes the name of one file")
+		l.problem(at, "Include takes one file name")
 		return
 	case strings.Contains(path, "*"):
-		l.problem(at, "Include takes the name of one file, and no pattern")
+		l.problem(at, "Include takes one file name, not a pattern")
 		return
 	case !filepath.IsAbs(path):
 		path = filepath.Join(l.top, path)

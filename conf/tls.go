@@ -39,7 +39,7 @@ func (c *Cluster) Restd() (t TLS, err error) {
 		case name == "restd_min_version":
 			return TLS{}, c.badTLS("%s: want 1.2 or 1.3", name)
 		case strings.HasPrefix(name, "restd_"):
-			return TLS{}, c.badTLS("%s is not known: restd_ca_file, restd_cert_file, restd_cert_key_file and restd_min_version are", name)
+			return TLS{}, c.badTLS("unknown parameter %s: allowed are restd_ca_file, restd_cert_file, restd_cert_key_file and restd_min_version", name)
 		}
 	}
 	return t, nil

@@ -95,11 +95,11 @@ func setTimeout(to *time.Duration, v string, longest time.Duration) error {
 	switch endless := fold(v) == "infinite" || fold(v) == "unlimited"; {
 	case errors.Is(err, strconv.ErrRange), endless, err == nil && n > uint64(longest/time.Second):
 		*to = longest
-		return passedOver(fmt.Sprintf("counts as %d, the most there is", longest/time.Second))
+		return passedOver(fmt.Sprintf("reduced to the maximum, %d", longest/time.Second))
 	case err != nil || strings.Contains(v, "_"):
 		return wants("a number of seconds above 0")
 	case n == 0:
-		return tolerated{wants("a number of seconds above 0"), "0 would be no time at all; the default counts"}
+		return tolerated{wants("a number of seconds above 0"), "0 is not a timeout; the default is used"}
 	}
 	*to = time.Duration(n) * time.Second
 	return nil

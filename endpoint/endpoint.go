@@ -51,7 +51,7 @@ func Parse(text string) (Endpoint, error) {
 		switch {
 		case path == "" || path[0] == '@' || strings.ContainsRune(path, 0):
 			// An abstract socket has no owner, no mode and no directory.
-			return bad("it is not the path of a file")
+			return bad("not a file path")
 		case !filepath.IsAbs(path) || strings.HasSuffix(path, "/"):
 			return bad("its path must be absolute and name a file")
 		case len(path) > socket.MaxPath:
@@ -61,15 +61,15 @@ func Parse(text string) (Endpoint, error) {
 	}
 	rest, tls := strings.CutPrefix(text, "https://")
 	if scheme, _, ok := strings.Cut(rest, "://"); ok {
-		return bad("it starts with " + strconv.Quote(scheme) + ", and only https:// may stand there")
+		return bad("its scheme is " + strconv.Quote(scheme) + "; only https:// is allowed")
 	}
 	if strings.Contains(rest, "/") {
-		return bad("there is a path behind the port")
+		return bad("a path follows the port")
 	}
 	e.TLS = tls
 	host, port, err := net.SplitHostPort(rest)
 	if err != nil {
-		return bad("there is no port, or too many colons")
+		return bad("no port, or too many colons")
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 func setAudit(o *options, v string) error {
 	if v != ipc.AuditStderr && !filepath.IsAbs(v) {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_LOG=%s is neither an absolute path nor stderr", v).
-			WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
+			WithHint("use SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
 	}
 	o.audit.Path = v
 	return nil
@@ -31,10 +31,10 @@ func (o *options) checkAudit() error {
 	switch {
 	case o.audit.Path == "" && o.auditWord != "":
 		return errs.New(errs.Invalid, "environment: %s without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", o.auditWord).
-			WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log or stderr; or unset both")
+			WithHint("set SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log or stderr, or unset both")
 	case o.audit.Path == ipc.AuditStderr && o.audit.Sync:
-		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_SYNC=yes with SCHEDRESTD_AUDIT_LOG=stderr: what is on the disk is not for us to say there").
-			WithHint("SCHEDRESTD_AUDIT_SYNC=no, or the path of a file")
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_SYNC=yes with SCHEDRESTD_AUDIT_LOG=stderr: stderr cannot be synced").
+			WithHint("use SCHEDRESTD_AUDIT_SYNC=no, or the path of a file")
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func (o *options) checkAudit() error {
 func setWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
 	return func(o *options, v string) error {
 		if v != yes && v != no {
-			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed is %s or %s", yes, no)
+			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed values: %s, %s", yes, no)
 		}
 		*of(o) = v == yes
 		return nil

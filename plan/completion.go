@@ -83,7 +83,7 @@ func completeList(entries []plugin.Entry, typed string) []string {
 			}
 		}
 	} else if before == "" {
-		entries = append(entries, plugin.Entry{Name: list, About: "print what there is"})
+		entries = append(entries, plugin.Entry{Name: list, About: "list what is available"})
 	}
 	var found []string
 	for _, e := range entries {
@@ -108,7 +108,7 @@ func completeListen(_ *cobra.Command, _ []string, typed string) ([]string, cobra
 	path, ok := strings.CutPrefix(typed, "unix:")
 	if !ok {
 		var found []string
-		for _, s := range []string{"unix:/\ta local socket", "https://\tTCP with TLS", "127.0.0.1:6820\tTCP, this machine alone", ":6820\tTCP, all addresses"} {
+		for _, s := range []string{"unix:/\ta local socket", "https://\tTCP with TLS", "127.0.0.1:6820\tTCP, this machine only", ":6820\tTCP, all addresses"} {
 			if strings.HasPrefix(s, typed) {
 				found = append(found, s)
 			}

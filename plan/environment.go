@@ -102,7 +102,7 @@ func setLayout(of func(*options) *ipc.Layout, name string, allowed ...string) fu
 			bad = bad || !slices.Contains(allowed, word)
 		}
 		if bad {
-			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed is one of %s", strings.Join(allowed, ", "))
+			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed values: %s", strings.Join(allowed, ", "))
 		}
 		*of(o) = layout
 		return nil

@@ -19,7 +19,7 @@ func (o *options) service(schedUser string) (s ipc.Service, err error) {
 		}
 		if !known && o.group == "" {
 			return s, errs.New(errs.Invalid, "-u %s has no entry in the user database, so its group isn't known", o.user).
-				WithHint("give one with -g")
+				WithHint("set the group with -g")
 		}
 		s.HasUser, s.HasGroup, s.Name, s.UID, s.GID = true, true, u.String(), u.UID, u.GID
 	}
@@ -76,7 +76,7 @@ func protect(s *ipc.Service, schedUser string) error {
 func missing(err error, option, remedy string) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: option, Err: err}
 	if e.Kind == errs.NotFound {
-		e.Hint = "name one that exists, or make it: " + remedy
+		e.Hint = "use an existing one, or create it: " + remedy
 	}
 	return e
 }

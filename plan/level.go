@@ -50,8 +50,8 @@ func parseLevel(v string) (level, error) {
 	for i, l := range levels {
 		names[i] = l.Name
 	}
-	return level{}, errs.New(errs.Invalid, "environment: SCHEDRESTD_DEBUG=%s", v).
-		WithHint("allowed are 0 to %d or %s", len(levels)-1, strings.Join(names, ", "))
+	return level{}, errs.New(errs.Invalid, "environment: SCHEDRESTD_DEBUG=%s is not a log level", v).
+		WithHint("allowed values: 0 to %d, %s", len(levels)-1, strings.Join(names, ", "))
 }
 
 // level is how much is logged: what -v says, else SCHEDRESTD_DEBUG, else what this way to run has as

@@ -63,7 +63,7 @@ type entries []plugin.Entry
 
 func (l *entries) add(e plugin.Entry, lacks error) {
 	if lacks != nil {
-		e.About += fmt.Sprintf(" (not here: %v)", lacks)
+		e.About += fmt.Sprintf(" (unavailable: %v)", lacks)
 	}
 	*l = append(*l, e)
 }
@@ -91,7 +91,7 @@ func (o *options) listParsers(page *entries) error {
 			}
 		}
 		if only == 0 {
-			return errs.New(errs.Invalid, "%s: no data parser has a flag %q", o.parsers.from, "+"+flag).
+			return errs.New(errs.Invalid, "%s: no data parser has the flag %q", o.parsers.from, "+"+flag).
 				WithHint("list+flags shows the flags of each")
 		}
 	}

@@ -51,12 +51,12 @@ func (m mode) level() slog.Level {
 // announce says what this way to run makes of the options, and a person what to type.
 func (m mode) announce(o options, log *slog.Logger) {
 	if o.threads != 0 {
-		log.Warn("-t is ignored in inetd mode: one worker serves the one client")
+		log.Warn("option -t ignored: inetd mode has one worker")
 	}
 	if o.netns != "" {
-		log.Warn("SCHEDRESTD_NETNS is ignored in inetd mode: the client is connected already")
+		log.Warn("SCHEDRESTD_NETNS ignored: the client of inetd mode is already connected")
 	}
 	if m == interactive {
-		log.Info("interactive mode: type a request and an empty line, as GET /sched/" + newest() + "/ping HTTP/1.1; Ctrl-D ends it")
+		log.Info("interactive mode: type a request and then an empty line, such as GET /sched/" + newest() + "/ping HTTP/1.1; Ctrl-D ends it")
 	}
 }

@@ -41,7 +41,7 @@ func TestAnnounce(t *testing.T) {
 		t.Errorf("said without a reason:\n%s", &out)
 	}
 	inetd.announce(options{threads: 2}, log)
-	if !strings.Contains(out.String(), "-t is ignored") || !strings.Contains(out.String(), "level=WARN") {
+	if !strings.Contains(out.String(), "option -t ignored") || !strings.Contains(out.String(), "level=WARN") {
 		t.Errorf("-t is not said to be ignored:\n%s", &out)
 	}
 	out.Reset()

@@ -59,24 +59,24 @@ func (o *options) flags(f *pflag.FlagSet) {
 	o.admission = usualAdmission()
 	f.SortFlags = false
 	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
-	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; root must say which")
+	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; required for a start as root")
 	f.StringVarP(&o.group, "group", "g", "", "serve as `GROUP` [the user's own]")
-	f.VarP(&o.auth, "auth", "a", "ways to authenticate [all that can be]")
-	f.VarP(&o.parsers, "data-parser", "d", "API versions, as v0.0.42+fast,latest [all]")
-	f.VarP(&o.content, "openapi", "s", "content plugins [all that can be]")
-	f.VarP(number{&o.threads, 1, mostThreads}, "threads", "t", "threads of all workers together [one a CPU]")
-	f.Var(number{&o.connections, 1, ipc.MaxConnections}, "max-connections", "connections handled at one time [124]")
-	f.Var(number{&o.perSource, 0, ipc.MaxConnections}, "max-per-source", "of these by one client, 0 for no such limit [0]")
-	f.Var(number{&o.identities, 1, ipc.MaxConnections}, "max-identities", "users at one time, with become_user [64]")
-	f.Var(&o.body, "max-body", "largest body of a request [50M]")
+	f.VarP(&o.auth, "auth", "a", "authentication methods [all available]")
+	f.VarP(&o.parsers, "data-parser", "d", "API versions, such as v0.0.42+fast,latest [all]")
+	f.VarP(&o.content, "openapi", "s", "content plugins [all available]")
+	f.VarP(number{&o.threads, 1, mostThreads}, "threads", "t", "threads of all workers together [one per CPU]")
+	f.Var(number{&o.connections, 1, ipc.MaxConnections}, "max-connections", "connections handled concurrently [124]")
+	f.Var(number{&o.perSource, 0, ipc.MaxConnections}, "max-per-source", "of these, per client; 0 means no limit [0]")
+	f.Var(number{&o.identities, 1, ipc.MaxConnections}, "max-identities", "concurrent users, with become_user [64]")
+	f.Var(&o.body, "max-body", "largest request body [50M]")
 	f.StringVar(&o.socketMode, "socket-mode", "", "`MODE` of UNIX sockets, octal [0666 or 0600]")
-	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving one]")
+	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving group]")
 	f.BoolVar(&o.document, "generate-openapi-spec", false, "print the OpenAPI document and exit")
-	f.BoolVar(&o.confinement, "check-confinement", false, "try what keeps workers in, print it and exit")
-	f.VarP(&o.verbose, "verbose", "v", "log more; twice for everything (six are taken)``")
+	f.BoolVar(&o.confinement, "check-confinement", false, "test the confinement, print a report and exit")
+	f.VarP(&o.verbose, "verbose", "v", "log more; twice for everything (at most six)``")
 	f.Lookup("verbose").NoOptDefVal = more
 	f.BoolP("version", "V", false, "print the version and exit")
-	f.BoolP("help", "h", false, "print this and exit")
+	f.BoolP("help", "h", false, "print this help and exit")
 }
 
 // check refuses what was given to no effect: an empty value is a variable of a script that
@@ -84,7 +84,7 @@ func (o *options) flags(f *pflag.FlagSet) {
 func (o *options) check(f *pflag.FlagSet) (err error) {
 	f.Visit(func(flag *pflag.Flag) {
 		if flag.Value.String() == "" && err == nil {
-			err = errs.New(errs.Invalid, "%s: its value is empty", written(flag))
+			err = errs.New(errs.Invalid, "%s: empty value", written(flag))
 		}
 	})
 	return err
@@ -198,7 +198,7 @@ func (s *size) Set(v string) error {
 	}
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || n == 0 || n > mostBody>>shift {
-		return errs.New(errs.Invalid, "not a size from 1 to 1G, as 8M")
+		return errs.New(errs.Invalid, "not a size from 1 to 1G, such as 8M")
 	}
 	*s = size(n << shift)
 	return nil
@@ -217,7 +217,7 @@ func (o *options) mode() (fs.FileMode, error) {
 	n, err := strconv.ParseUint(o.socketMode, 8, 32)
 	if err != nil || n == 0 || n > 0o777 {
 		return 0, errs.New(errs.Invalid, "--socket-mode=%s is not a file mode", o.socketMode).
-			WithHint("an octal number, as 0660")
+			WithHint("use an octal number such as 0660")
 	}
 	return fs.FileMode(n), nil
 }
@@ -238,5 +238,5 @@ func (o *options) spelling(c *conf.Cluster) (ipc.Names, error) {
 		}
 		return ipc.NamesSched, nil
 	}
-	return 0, errs.New(errs.Invalid, "environment: SCHEDRESTD_NAMES=%s", o.names).WithHint("allowed are sched, slurm, both")
+	return 0, errs.New(errs.Invalid, "environment: SCHEDRESTD_NAMES=%s is not a set of names", o.names).WithHint("allowed values: sched, slurm, both")
 }

@@ -42,7 +42,7 @@ func (p *parent) hear() error {
 	for told := false; left > 0; left-- {
 		m, err := p.channel.Receive()
 		if err != nil {
-			return errs.Wrap(err, errs.Internal, "hear from schedrestd")
+			return errs.Wrap(err, errs.Internal, "receive from schedrestd")
 		}
 		switch m := m.Message.(type) {
 		case *ipc.ConfigSetup:
@@ -57,7 +57,7 @@ func (p *parent) hear() error {
 			return ipc.Unheard(m)
 		}
 		if !told {
-			return errors.New("an environment before anything else")
+			return errors.New("environment received before the setup")
 		}
 	}
 	return nil
@@ -66,11 +66,11 @@ func (p *parent) hear() error {
 // ask sends a question and receives its answer; file is nil when that is yes without one.
 func (p *parent) ask(question ipc.Message) (file *os.File, err error) {
 	if err := p.channel.Send(question); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "ask schedrestd")
+		return nil, errs.Wrap(err, errs.Internal, "send to schedrestd")
 	}
 	m, err := p.channel.Receive()
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "hear from schedrestd")
+		return nil, errs.Wrap(err, errs.Internal, "receive from schedrestd")
 	}
 	switch answer := m.Message.(type) {
 	case *ipc.OpenedFD:
@@ -116,7 +116,7 @@ func (p *parent) Judge(owners, groups []uint32) error {
 
 // Send sends plan.
 func (p *parent) Send(plan *ipc.WholePlan) error {
-	return errs.Wrap(query.SendPlan(p.channel, plan), errs.Invalid, "tell schedrestd what to do")
+	return errs.Wrap(query.SendPlan(p.channel, plan), errs.Invalid, "send the plan to schedrestd")
 }
 
 // Fail sends err.

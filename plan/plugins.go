@@ -67,7 +67,7 @@ func (o *options) authentication(c *conf.Cluster, s *ipc.Setup, m mode, log *slo
 		err := o.lacks(e.Auth, c)
 		switch {
 		case !wanted.Has(e.Auth):
-			log.Info(e.Name+" is not loaded: it is not named", "by", o.auth.from)
+			log.Info(e.Name+" is not loaded: it is not in the list", "by", o.auth.from)
 		case err == nil:
 			s.JWT = s.JWT || e.Auth == plugin.JWT
 			s.Local = s.Local || e.Auth == plugin.Local
@@ -107,7 +107,7 @@ func (o *options) lacks(way plugin.Auth, c *conf.Cluster) error {
 	case o.jwt != "" && o.jwt != daemon:
 		// It would be somebody's own, exported for the commands.
 		return errs.New(errs.Invalid, "SCHED_JWT is not %q", daemon).
-			WithHint("a token serves commands; for the gateway export SCHED_JWT=daemon")
+			WithHint("a token in SCHED_JWT is for commands; for the gateway set SCHED_JWT=daemon")
 	case !c.JWT:
 		return errs.New(errs.Invalid, "the configuration has no AuthAltTypes=auth/jwt").WithHint("set it in %s", file(c))
 	case o.jwt == "":
@@ -122,18 +122,18 @@ func lacksLocal(c *conf.Cluster) error {
 	switch {
 	case c.AuthType == "auth/munge":
 		if _, err := schedUser(c); err != nil {
-			return errs.New(errs.Invalid, "munged would vouch for a worker of his uid too, which is not known here: %v", err).WithHint("%s", makeUser(c))
+			return errs.New(errs.Invalid, "workers must not run as the cluster user, whose uid is unknown here: %v", err).WithHint("%s", makeUser(c))
 		}
 		return nil
 	case c.AuthType == "auth/slurm":
-		return errs.New(errs.Invalid, "under AuthType=auth/slurm whoever holds the cluster's key can be anybody, so that a gateway must not have it").
+		return errs.New(errs.Invalid, "AuthType=auth/slurm is not supported: its key lets the holder act as any user, so a gateway must not have it").
 			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", file(c))
 	case c.AuthType != "auth/cred":
-		return errs.New(errs.Invalid, "AuthType=%s is not spoken here", c.AuthType).
+		return errs.New(errs.Invalid, "AuthType=%s is not supported", c.AuthType).
 			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", file(c))
 	case c.AuthSocket == "":
-		return errs.New(errs.Invalid, "it needs AuthType=auth/cred and AuthInfo=socket=PATH, or AuthType=auth/munge, and the configuration has AuthType=%s alone", c.AuthType).
-			WithHint("set AuthInfo in %s, with the controller's socket", file(c))
+		return errs.New(errs.Invalid, "it needs AuthType=auth/munge, or AuthType=auth/cred with AuthInfo=socket=PATH; the configuration has only AuthType=%s", c.AuthType).
+			WithHint("set AuthInfo=socket=PATH in %s to the controller's socket", file(c))
 	}
 	return nil
 }
@@ -154,12 +154,12 @@ func (o *options) lettingIn(c *conf.Cluster, s *ipc.Setup, m mode) error {
 		}
 	}
 	if !s.JWT && !s.Local {
-		return errs.New(errs.Invalid, "no way to authenticate is left").
+		return errs.New(errs.Invalid, "no authentication method is available").
 			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", file(c))
 	}
 	// With become_user the hint would lead astray: there the listeners are judged where they are opened.
 	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
-		return errs.New(errs.Invalid, "nobody could be let in: over TCP a token is needed, and rest_auth/jwt is not loaded").
+		return errs.New(errs.Invalid, "no client could authenticate: TCP requires tokens, and rest_auth/jwt is not loaded").
 			WithHint("export SCHED_JWT=daemon (and AuthAltTypes=auth/jwt in %s), or listen on unix:/PATH", file(c))
 	}
 	return nil
@@ -169,12 +169,12 @@ func (o *options) lettingIn(c *conf.Cluster, s *ipc.Setup, m mode) error {
 // for: a worker that becomes one and serves the other would be a way around both.
 func (o *options) becoming() error {
 	if !o.start.Root {
-		return errs.New(errs.Denied, "become_user: only root can become the users that connect").
-			WithHint("start as root, or take become_user out of SCHEDRESTD_SECURITY")
+		return errs.New(errs.Denied, "become_user: only root can run workers as the connecting users").
+			WithHint("start as root, or remove become_user from SCHEDRESTD_SECURITY")
 	}
 	if wanted, err := o.ways(); err != nil || wanted != plugin.Local {
-		return errs.New(errs.Invalid, "become_user can't be had together with rest_auth/jwt").
-			WithHint("start with -a rest_auth/local, and listen on UNIX sockets alone")
+		return errs.New(errs.Invalid, "become_user can't be combined with rest_auth/jwt").
+			WithHint("start with -a rest_auth/local, and listen only on UNIX sockets")
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (o *options) served(c *conf.Cluster, log *slog.Logger) (ipc.Content, error)
 		content |= ipc.ContentAccounting
 	case o.content.from != "":
 		return 0, errs.New(errs.Invalid, "openapi/scheddb can't be loaded: %s", noAccounting).
-			WithHint("set AccountingStorageType=accounting_storage/scheddbd in %s, or name openapi/schedctld alone", c.Path)
+			WithHint("set AccountingStorageType=accounting_storage/scheddbd in %s, or list only openapi/schedctld", c.Path)
 	default:
 		log.Info("openapi/scheddb is not loaded: " + noAccounting)
 	}

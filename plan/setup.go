@@ -56,7 +56,7 @@ func absent(c *conf.Cluster, err error) bool {
 
 // makeUser is what helps where SlurmUser is needed and absent.
 func makeUser(c *conf.Cluster) string {
-	return "make the user " + c.User + " here, with the uid that he has where the controller runs, or write that number for him in " + c.Path
+	return "create the user " + c.User + " here with the uid that it has on the controller's machine, or set that uid in " + c.Path
 }
 
 // knownUser is SchedUser where he is somebody, and else root.
@@ -148,7 +148,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 		return s, err
 	}
 	if _, err := schedUser(c); err != nil && o.switches.RequireUserName {
-		return s, errs.New(errs.KindOf(err), "require_user_name holds for every name that he has: %v", err).WithHint("%s", makeUser(c))
+		return s, errs.New(errs.KindOf(err), "require_user_name needs every name of the cluster user: %v", err).WithHint("%s", makeUser(c))
 	}
 	if err := o.authentication(c, &s, m, log); err != nil {
 		return s, err
@@ -165,7 +165,7 @@ func daemons(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) (err error) {
 	if err == nil && c.Front != "" {
 		var lost error
 		if s.Front, lost = addresses(spelled(c, "SchedctldAddr"), []conf.Host{{Name: c.Front, Address: c.Front}}, c.ControllerPort, log); lost != nil {
-			log.Warn("each controller is asked at its own address, until the configuration is read again: " + lost.Error())
+			log.Warn("shared address of the controllers not usable; using their own addresses until the next reload", "error", lost)
 		}
 	}
 	s.MorePorts = uint16(c.MorePorts)
@@ -240,7 +240,7 @@ func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list 
 		return nil, lost[0]
 	}
 	for _, err := range lost {
-		log.Warn("left out, until the configuration is read again: " + err.Error())
+		log.Warn("daemon left out until the next reload", "error", err)
 	}
 	return list, nil
 }

@@ -82,9 +82,9 @@ func TestWhoVouches(t *testing.T) {
 	}{
 		{name: "munge by default", local: true, munge: ipc.Munge{Socket: "/run/munge/munge.socket.2"}},
 		{name: "munge", text: "AuthType=auth/munge\nAuthInfo=/run/m", local: true, munge: ipc.Munge{Socket: "/run/m"}},
-		{name: "Slurm's keys", text: "AuthType=auth/slurm\nAuthInfo=use_client_ids", log: "rest_auth/local is not loaded: under AuthType=auth/slurm"},
+		{name: "Slurm's keys", text: "AuthType=auth/slurm\nAuthInfo=use_client_ids", log: "rest_auth/local is not loaded: AuthType=auth/slurm is not supported"},
 		{name: "the kernel", text: "AuthType=auth/cred\nAuthInfo=socket=/run/ctl", local: true},
-		{name: "the kernel, nowhere", text: "AuthType=auth/cred", log: "rest_auth/local is not loaded: it needs AuthType=auth/cred and AuthInfo=socket=PATH"},
+		{name: "the kernel, nowhere", text: "AuthType=auth/cred", log: "rest_auth/local is not loaded: it needs AuthType=auth/munge, or AuthType=auth/cred with AuthInfo=socket=PATH"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestLostController(t *testing.T) {
 		t.Errorf("%v, %v: %v", s.Controllers, s.Accounting, err)
 	}
 	for _, key := range []string{"SlurmctldHost=", "AccountingStorageHost="} {
-		if !strings.Contains(log, "left out, until the configuration is read again: "+key+lost) {
+		if !strings.Contains(log, `daemon left out until the next reload" error="`+key+lost) {
 			t.Errorf("%s%s is not in the log:\n%s", key, lost, log)
 		}
 	}
@@ -136,13 +136,13 @@ func TestNoSuchUser(t *testing.T) {
 		t.Errorf("taken for %q", knownUser(c))
 	}
 	s, log, err := slurmSetup(t, text)
-	if err != nil || s.Local || !s.JWT || !strings.Contains(log, "rest_auth/local is not loaded: munged would vouch") {
+	if err != nil || s.Local || !s.JWT || !strings.Contains(log, "rest_auth/local is not loaded: workers must not run as the cluster user") {
 		t.Errorf("jwt %t, local %t, %v, logged %s", s.JWT, s.Local, err, log)
 	}
 	o := optionsHere()
 	o.jwt = daemon
 	o.switches.RequireUserName = true
-	if _, err = o.setup(c, listening, discard); err == nil || !strings.Contains(err.Error(), "require_user_name") || !strings.Contains(errs.HintOf(err), "make the user nobody-has-this-name") {
+	if _, err = o.setup(c, listening, discard); err == nil || !strings.Contains(err.Error(), "require_user_name") || !strings.Contains(errs.HintOf(err), "create the user nobody-has-this-name") {
 		t.Errorf("with require_user_name: %v (%s)", err, errs.HintOf(err))
 	}
 }

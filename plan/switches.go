@@ -49,7 +49,7 @@ func parseSwitches(text string) (switches, error) {
 		})
 		if i < 0 {
 			return switches{}, errs.New(errs.Invalid, "unknown security switch %q", word).
-				WithHint("allowed are %s", strings.Join(switchNames(), ", "))
+				WithHint("allowed values: %s", strings.Join(switchNames(), ", "))
 		}
 		*switchTable[i].of(&s) = true
 	}
@@ -69,8 +69,8 @@ func (s *switches) agree() error {
 		switch t.name {
 		case "audit_confinement", "disable_unshare_files", "disable_unshare_sysv", "disable_user_check":
 			if *t.of(s) {
-				return errs.New(errs.Invalid, "require_confinement and %s contradict each other: all of the confinement is required, and part of it is switched off", t.name).
-					WithHint("take one of the two out")
+				return errs.New(errs.Invalid, "require_confinement and %s contradict each other", t.name).
+					WithHint("remove one of the two")
 			}
 		}
 	}

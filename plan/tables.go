@@ -43,7 +43,7 @@ func (o *options) runTables(args []string, out io.Writer) error {
 	err = cmd.Run()
 	runtime.UnlockOSThread()
 	if copied.err != nil {
-		return errs.New(errs.Unavailable, "print: %v", copied.err)
+		return errs.New(errs.Unavailable, "write the output: %v", copied.err)
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return errs.New(errs.Internal, "%s %s: %s: %q", workerName, args[0], exit, strings.TrimSpace(complaint.String()))

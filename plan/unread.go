@@ -21,9 +21,9 @@ func warnUnread(environment []string, log *slog.Logger) {
 			continue
 		}
 		if like := nearest(name); like != "" {
-			log.Warn("nothing reads this variable of the environment", "name", name, "hint", "did you mean "+like+"?")
+			log.Warn("unknown environment variable", "name", name, "hint", "did you mean "+like+"?")
 		} else {
-			log.Warn("nothing reads this variable of the environment", "name", name, "hint", "schedrestd(8) lists those that are read")
+			log.Warn("unknown environment variable", "name", name, "hint", "schedrestd(8) lists the known variables")
 		}
 	}
 }

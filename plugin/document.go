@@ -33,8 +33,8 @@ func CheckStatus(from, word string) error {
 	if isStatus(word) {
 		return nil
 	}
-	return errs.New(errs.Invalid, "%s: there is no response %q", from, word).
-		WithHint("allowed are default, a status as 200 and a class of them as 4XX")
+	return errs.New(errs.Invalid, "%s: unknown response %q", from, word).
+		WithHint("allowed values: default, a status such as 200, a class such as 4XX")
 }
 
 func isStatus(s string) bool {

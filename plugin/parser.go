@@ -30,10 +30,10 @@ type FlagEntry struct {
 
 // AllFlags is every flag, in the order of their bits.
 var AllFlags = []FlagEntry{
-	{Fast, Entry{"+fast", "requests are read leniently, and without warnings"}},
-	{PreferRefs, Entry{"+prefer_refs", "OpenAPI: a schema used once is written where it is used"}},
-	{MinimizeRefs, Entry{"+minimize_refs", "OpenAPI: a schema used once is referred to all the same"}},
-	{InlineEnums, Entry{"+inline_enums", "OpenAPI: the words of a list have no schema of their own"}},
+	{Fast, Entry{"+fast", "read requests leniently, without warnings"}},
+	{PreferRefs, Entry{"+prefer_refs", "OpenAPI: inline schemas that are used once"}},
+	{MinimizeRefs, Entry{"+minimize_refs", "OpenAPI: keep references to schemas that are used once"}},
+	{InlineEnums, Entry{"+inline_enums", "OpenAPI: inline enumerations"}},
 }
 
 // String is f as it is written after a version, "+fast+minimize_refs".
@@ -152,7 +152,7 @@ func flagOf(name string) Flags {
 }
 
 func parserHint() string {
-	names := []string{"allowed are latest"}
+	names := []string{"allowed values: latest"}
 	for _, p := range Parsers {
 		names = append(names, p.Name())
 	}

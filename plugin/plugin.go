@@ -53,8 +53,8 @@ type ContentEntry struct {
 
 // Auths is every way to authenticate.
 var Auths = []AuthEntry{
-	{JWT, Entry{"rest_auth/jwt", "by a token, over TCP and UNIX sockets"}},
-	{Local, Entry{"rest_auth/local", "by the kernel's word on who is at the end of a socket"}},
+	{JWT, Entry{"rest_auth/jwt", "by token, over TCP and UNIX sockets"}},
+	{Local, Entry{"rest_auth/local", "by the peer's uid, over UNIX sockets"}},
 }
 
 // Contents is every content plugin.
@@ -95,7 +95,7 @@ func (w *words[T]) add(name string, bit T) {
 
 // parse joins the bits of names with commas between them.
 func (w *words[T]) parse(from, value string) (all T, err error) {
-	hint := "allowed are " + strings.Join(w.names, ", ")
+	hint := "allowed values: " + strings.Join(w.names, ", ")
 	for _, word := range split(value) {
 		bit, ok := w.bit(strings.TrimPrefix(word, w.prefix))
 		if !ok {
@@ -122,9 +122,9 @@ func (w *words[T]) bit(name string) (T, bool) {
 // unknown is the error of a word that means nothing here.
 func unknown(from, what, word string) *errs.Error {
 	if word == "list" {
-		return errs.New(errs.Invalid, "%s: list stands alone", from)
+		return errs.New(errs.Invalid, "%s: list can't be combined with other names", from)
 	}
-	return errs.New(errs.Invalid, "%s: there is no %s %q", from, what, word)
+	return errs.New(errs.Invalid, "%s: unknown %s %q", from, what, word)
 }
 
 // split cuts a value at its commas; blanks and empty words are dropped.

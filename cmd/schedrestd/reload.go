@@ -28,7 +28,7 @@ func (r *reloader) Reload() (ipc.Setup, privsep.Secrets, error) {
 		return ipc.Setup{}, privsep.Secrets{}, err
 	}
 	for _, what := range fixed(r.started, next) {
-		r.log.Warn("changed in the configuration, but needs a restart", "key", what, "configuration", next.Path)
+		r.log.Warn("configuration change needs a restart", "key", what, "configuration", next.Path)
 	}
 	r.last = next
 	return next.Setup, secrets(next), nil
