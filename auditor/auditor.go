@@ -160,7 +160,7 @@ func (a *auditor) holds(worker uint32, id uint64) (*ipc.Connection, error) {
 		case ok:
 			return &c, nil
 		case others:
-			return nil, fmt.Errorf("it said Intent of connection %d, which it does not hold", id)
+			return nil, fmt.Errorf("sent Intent for connection %d, which it does not hold", id)
 		}
 		select {
 		case <-more:
@@ -168,7 +168,7 @@ func (a *auditor) holds(worker uint32, id uint64) (*ipc.Connection, error) {
 		case <-late.C:
 		}
 		if never {
-			return nil, fmt.Errorf("it said Intent for connection %d, which there never was", id)
+			return nil, fmt.Errorf("sent Intent for connection %d, which never existed", id)
 		}
 		return nil, nil
 	}

@@ -85,11 +85,11 @@ func (a *client) intend(m *query.Intent) error {
 	a.mu.Unlock()
 	switch {
 	case twice:
-		return fmt.Errorf("it said Intent %d twice", m.ID)
+		return fmt.Errorf("sent Intent %d twice", m.ID)
 	case full:
-		return fmt.Errorf("it said Intent of more changes than it may answer requests")
+		return fmt.Errorf("sent Intent for more changes than it can have requests")
 	case tooOften:
-		return errors.New("it said Intent too often")
+		return errors.New("sent Intent too often")
 	case !affordable:
 		a.audit.counts.later.add(1)
 		a.say(m.ID, query.Later)
@@ -100,14 +100,14 @@ func (a *client) intend(m *query.Intent) error {
 	case !fair:
 		a.audit.counts.later.add(1)
 		if a.unfair++; bits.OnesCount(a.unfair) == 1 { // the first, the second, the fourth and so on
-			slog.Warn("a worker has more changes under way than the others leave room for: it says of none what became of it",
+			slog.Warn("worker holds too many changes without an outcome",
 				"client", a.Number, "client_pid", a.PID, "client_uid", a.UID, "under_way", under, "told_to_come_later_so_far", a.unfair)
 		}
 		a.say(m.ID, query.Later)
 		return nil
 	}
 	unmade := func() []byte {
-		return u.change.outcome(a.audit.now(), endNotMade, "its intent was not in the log in time", nil)
+		return u.change.outcome(a.audit.now(), endNotMade, "its intent was not written in time", nil)
 	}
 	a.audit.intend(u.intent(a.audit.now()), unmade, func(granted bool) { a.answer(m.ID, u, granted) })
 	return nil
@@ -122,7 +122,7 @@ func (a *client) answer(id uint64, u *underway, granted bool) {
 		a.audit.counts.refused.add(1)
 		delete(a.under, id)
 	case a.buried: // it never heard of it
-		a.audit.settle(u.change.outcome(a.audit.now(), endNotMade, "its worker ended before it was let through", nil))
+		a.audit.settle(u.change.outcome(a.audit.now(), endNotMade, "its worker exited before it was granted", nil))
 	default:
 		a.audit.counts.granted.add(1)
 		leave, u.granted = query.Granted, true
@@ -141,7 +141,7 @@ func (a *client) outcome(m *query.Outcome) error {
 	}
 	a.mu.Unlock()
 	if !ok {
-		return fmt.Errorf("it said Outcome of change %d, which was not let through", m.ID)
+		return fmt.Errorf("sent Outcome for change %d, which was not granted", m.ID)
 	}
 	a.audit.settle(u.change.outcome(a.audit.now(), endReported, "", m))
 	return nil

@@ -20,7 +20,7 @@ type sink interface {
 }
 
 // errUnsure says that lines may be in the file, or not.
-var errUnsure = errors.New("bring the audit log to the disk")
+var errUnsure = errors.New("sync the audit log")
 
 // file is the open file that the parent gave last.
 type file struct {

@@ -73,7 +73,7 @@ const (
 func newJournal(failOpen bool) (*journal, error) {
 	var run [8]byte
 	if _, err := rand.Read(run[:]); err != nil {
-		return nil, fmt.Errorf("name this run in the audit log: %w", err)
+		return nil, fmt.Errorf("create an id for this run of the audit log: %w", err)
 	}
 	return &journal{failOpen: failOpen, run: hex.EncodeToString(run[:]), now: time.Now, patience: writeLimit,
 		wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
@@ -129,7 +129,7 @@ func (a *journal) expire(i *intent) {
 	a.ill = true
 	a.mu.Unlock()
 	if first {
-		a.complain(fmt.Errorf("nothing was written for %s", a.patience))
+		a.complain(fmt.Errorf("no line was written for %s", a.patience))
 	}
 }
 
@@ -176,7 +176,7 @@ func (a *journal) close() {
 	left := len(a.queue)
 	a.mu.Unlock()
 	if left > 0 {
-		slog.Error("the audit log can't be written, and lines are lost with this process", "lines", left)
+		slog.Error("audit log not writable; unwritten lines are lost", "lines", left)
 	}
 }
 
@@ -315,14 +315,14 @@ func (a *journal) sayHealth(err error) {
 	case err != nil && !was:
 		a.complain(err)
 	case err == nil && was:
-		slog.Warn("the audit log can be written again", "lines_lost", lost)
+		slog.Warn("audit log writable again", "lines_lost", lost)
 	}
 }
 
 func (a *journal) complain(err error) {
 	if a.failOpen {
-		slog.Error("the audit log can't be written; changes are made all the same, unrecorded (SCHEDRESTD_AUDIT_FAIL=open)", "error", err)
+		slog.Error("audit log not writable; changes are made unrecorded (SCHEDRESTD_AUDIT_FAIL=open)", "error", err)
 		return
 	}
-	slog.Error("the audit log can't be written; changes are refused until it can", "error", err)
+	slog.Error("audit log not writable; changes are refused", "error", err)
 }

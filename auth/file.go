@@ -63,7 +63,7 @@ func (r recipe) mend(err error, path string, worthless bool) error {
 		if r.secret != "" {
 			enter = guard.EnterSecret(path, r.secret)
 		}
-		hint, remark = enter+fmt.Sprintf(r.unlock, quoted), fmt.Sprintf("uid %d, as whom this program runs, has to read it", os.Geteuid())
+		hint, remark = enter+fmt.Sprintf(r.unlock, quoted), fmt.Sprintf("this program runs as uid %d, which must be able to read it", os.Geteuid())
 	case regular && worthless:
 		hint, remark = guard.Anew(path, r.command), r.remark
 	case regular:

@@ -188,8 +188,8 @@ func TestDirectoriesOfKeys(t *testing.T) {
 		{sched, sched, 0o775, ""}, // a group of his own
 		{alice, alice, 0o700, "belongs to uid 31237, must belong to uid 0 or 31234"},
 		{alice, alice, 0o755, "belongs to uid 31237"},
-		{0, users, 0o770, "can be written by group 31238"},
-		{sched, users, 0o770, "can be written by group 31238"},
+		{0, users, 0o770, "is writable by group 31238"},
+		{sched, users, 0o770, "is writable by group 31238"},
 	} {
 		for _, above := range []bool{false, true} {
 			for _, of := range []string{"key", "set"} {

@@ -61,7 +61,7 @@ func (f *Followed) look() {
 	f.seen = seen
 	set, err := LoadKeySet(f.path, f.trust)
 	if err != nil {
-		f.told(errs.Wrap(err, errs.KindOf(err), "the new key set is not used, the one before stays"))
+		f.told(errs.Wrap(err, errs.KindOf(err), "new key set rejected; keeping the current one"))
 		return
 	}
 	f.set.Store(set)

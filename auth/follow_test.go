@@ -49,7 +49,7 @@ func (f *followed) wants(t *testing.T, ids string, told ...string) {
 		switch {
 		case why == "" && err != nil, why != "" && (err == nil || !strings.Contains(err.Error(), why)):
 			t.Errorf("told %v, want %q", err, why)
-		case why != "" && (!strings.Contains(err.Error(), f.path) || !strings.Contains(errs.HintOf(err), "'"+f.path) || !strings.Contains(err.Error(), "the one before stays")):
+		case why != "" && (!strings.Contains(err.Error(), f.path) || !strings.Contains(errs.HintOf(err), "'"+f.path) || !strings.Contains(err.Error(), "keeping the current one")):
 			t.Errorf("told %v, hint %q; want the file, what is in use, and what mends it", err, errs.HintOf(err))
 		}
 	}
@@ -86,7 +86,7 @@ func TestFollowKeySet(t *testing.T) {
 			replace(t, f, two[:40])
 			f.wants(t, first, "not JSON")
 			replace(t, f, keySet(jwk(public, `,"d":"x"`)))
-			f.wants(t, first, "key 1: d is in it")
+			f.wants(t, first, "key 1: contains d")
 			replace(t, f, two)
 			f.wants(t, second, "")
 		}},
@@ -104,7 +104,7 @@ func TestFollowKeySet(t *testing.T) {
 		}},
 		{"others may write it, then not", func(t *testing.T, f *followed) {
 			write(t, f.path, two, 0o646)
-			f.wants(t, first, "mode 0646 lets others write it")
+			f.wants(t, first, "mode 0646 lets other users write it")
 			must(t, os.Chmod(f.path, 0o644))
 			f.wants(t, second, "")
 		}},

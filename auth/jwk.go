@@ -40,14 +40,14 @@ func parseKey(data []byte) (key rsaKey, useless string, err error) {
 	maps.DeleteFunc(o, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
 	for _, name := range private {
 		if _, ok := o[name]; ok {
-			return key, "", fmt.Errorf("%s is in it, a part of a private or secret key: a key set has public keys alone", name)
+			return key, "", fmt.Errorf("contains %s, part of a private or secret key; a key set must hold only public keys", name)
 		}
 	}
 	if useless, err = o.useless(); useless != "" || err != nil {
 		return key, useless, err
 	}
 	if key.id, _, err = o.text("kid"); err != nil {
-		return key, "", errors.New("kid is not a text")
+		return key, "", errors.New("kid is not a string")
 	}
 	key.public, err = o.rsa()
 	return key, "", err
@@ -59,7 +59,7 @@ func (o object) useless() (why string, err error) {
 		value, ok, err := o.text(member.name)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("%s is not a text", member.name)
+			return "", fmt.Errorf("%s is not a string", member.name)
 		case value != member.want && (ok || member.name == "kty"):
 			return member.name + " is not " + member.want, nil
 		}
@@ -67,10 +67,10 @@ func (o object) useless() (why string, err error) {
 	if raw, ok := o["key_ops"]; ok {
 		var ops []string
 		if json.Unmarshal(raw, &ops) != nil {
-			return "", errors.New("key_ops is not a list of texts")
+			return "", errors.New("key_ops is not a list of strings")
 		}
 		if !slices.Contains(ops, "verify") {
-			return "key_ops has no verify", nil
+			return "key_ops does not include verify", nil
 		}
 	}
 	return "", nil
@@ -89,13 +89,13 @@ func (o object) rsa() (*rsa.PublicKey, error) {
 	bits := n.BitLen()
 	switch {
 	case bits < minRSA || bits > maxRSA:
-		return nil, fmt.Errorf("an RSA key of %d bits, not of %d to %d", bits, minRSA, maxRSA)
+		return nil, fmt.Errorf("RSA key has %d bits; must have %d to %d", bits, minRSA, maxRSA)
 	case n.Bit(0) == 0:
 		return nil, errors.New("n is even")
 	case e.BitLen() > 31 || e.Int64() < 3 || e.Bit(0) == 0:
 		return nil, errors.New("e is not an odd number from 3 to 2^31-1") // what crypto/rsa takes, without 1: that is no encryption at all
 	case roca(n):
-		return nil, errors.New("an RSA key made by a chip with a fault (ROCA, CVE-2017-15361): its private key can be computed")
+		return nil, errors.New("RSA key is vulnerable to ROCA (CVE-2017-15361): its private key can be computed")
 	}
 	return &rsa.PublicKey{N: n, E: int(e.Int64())}, nil
 }
@@ -105,7 +105,7 @@ func (o object) rsa() (*rsa.PublicKey, error) {
 func (o object) number(name string) (*big.Int, error) {
 	text, ok, err := o.text(name)
 	if !ok || err != nil {
-		return nil, fmt.Errorf("%s is not a text", name)
+		return nil, fmt.Errorf("%s is not a string", name)
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil {

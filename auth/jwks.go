@@ -38,7 +38,7 @@ func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 	anew := recipe{
 		option: "jwks", command: "curl --fail --output %s URL", rights: " && chmod 0444 %[1]s",
 		room: "(umask 022; mkdir -p %[1]s)", unlock: "chmod a+r %[1]s",
-		remark: fmt.Sprintf("the identity provider's jwks_uri; its RS256 keys have %d bits or more", minRSA),
+		remark: fmt.Sprintf("URL is the identity provider's jwks_uri; RS256 keys must have at least %d bits", minRSA),
 	}
 	data, facts, err := content.Read(path, rule("key set", trust), MaxKeySet)
 	if err != nil {
@@ -81,9 +81,9 @@ func ParseKeySet(data []byte) (*KeySet, error) {
 	}
 	switch {
 	case len(set.keys) == 0:
-		return nil, errs.New(errs.Invalid, "no RSA key for signatures with RS256%s", set.passedOver())
+		return nil, errs.New(errs.Invalid, "no RSA key for RS256 signatures%s", set.passedOver())
 	case len(set.keys) > maxKeys:
-		return nil, errs.New(errs.Invalid, "%d keys for RS256, at most %d are taken", len(set.keys), maxKeys)
+		return nil, errs.New(errs.Invalid, "%d RS256 keys; at most %d are supported", len(set.keys), maxKeys)
 	}
 	return set, nil
 }
@@ -95,7 +95,7 @@ func keyList(data []byte) (list []json.RawMessage, err error) {
 		return nil, errs.New(errs.Invalid, "%v", err)
 	}
 	if raw, ok := top["keys"]; !ok || json.Unmarshal(raw, &list) != nil {
-		return nil, errs.New(errs.Invalid, "no list called keys")
+		return nil, errs.New(errs.Invalid, "no list named keys")
 	}
 	return list, nil
 }
@@ -117,7 +117,7 @@ func (s *KeySet) verify(kid, signed string, signature []byte) error {
 		}
 	}
 	if !tried {
-		return errors.New("no key has its kid")
+		return errors.New("no key matches its kid")
 	}
 	return errSignature
 }
@@ -152,7 +152,7 @@ func (s *KeySet) String() string {
 // passedOver is how many keys are of no use, and why, to follow what is said of those that are.
 func (s *KeySet) passedOver() (text string) {
 	for _, reason := range slices.Sorted(maps.Keys(s.others)) {
-		text += fmt.Sprintf("; %d passed over: %s", s.others[reason], reason)
+		text += fmt.Sprintf("; %d ignored: %s", s.others[reason], reason)
 	}
 	return text
 }

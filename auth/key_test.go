@@ -31,7 +31,7 @@ func TestLoadKey(t *testing.T) {
 		{name: "a text with its line end", text: random[:31] + "\n", mode: 0o600},
 		{name: "a private key in PEM", text: "-----BEGIN PRIVATE KEY-----\n" + random[:64] + "\n-----END PRIVATE KEY-----\n", mode: 0o600},
 		{name: "zero bytes within", text: "\x00\x00" + random[:30], mode: 0o600},
-		{name: "31 bytes", text: random[:31], mode: 0o600, want: "31 bytes, HS256 needs at least 32", hint: make32},
+		{name: "31 bytes", text: random[:31], mode: 0o600, want: "31 bytes; HS256 needs at least 32", hint: make32},
 		{name: "empty", mode: 0o600, want: "0 bytes", hint: make32},
 		{name: "too long", text: random[:maxKey+1], mode: 0o600, want: "longer than", hint: make32},
 		{name: "a public key", text: "\n-----BEGIN PUBLIC KEY-----\n" + random[:64], mode: 0o600, want: "no secret", hint: make32},

@@ -10,13 +10,13 @@ func local(r *http.Request, name string, opt Options) (Credential, error) {
 	peer, ok := PeerFrom(r.Context())
 	switch {
 	case !ok || peer.Network != "unix" && peer.Network != "stdio":
-		return Credential{}, refuse("no token, and not a local connection")
+		return Credential{}, refuse("no token, and the connection is not local")
 	case !peer.Vouched && peer.Network == "stdio":
-		return Credential{}, refuse("standard input is of uid %d and gid %d, and others may open it or they stand for no user", peer.UID, peer.GID)
+		return Credential{}, refuse("standard input of uid %d and gid %d: other users can open it, or the ids belong to no user", peer.UID, peer.GID)
 	case !peer.Vouched:
-		return Credential{}, refuse("the peer's uid %d and gid %d stand for no user", peer.UID, peer.GID)
+		return Credential{}, refuse("the peer's uid %d and gid %d belong to no user", peer.UID, peer.GID)
 	case peer.UID != opt.UID:
-		return Credential{}, refuse("the peer's uid is %d, ours %d", peer.UID, opt.UID)
+		return Credential{}, refuse("the peer's uid is %d, expected %d", peer.UID, opt.UID)
 	case name != "" && (opt.User == nil || name != opt.User()):
 		return Credential{}, refuse("the name header is not the peer's own name")
 	}

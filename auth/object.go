@@ -37,7 +37,7 @@ func parseObject(data []byte) (object, error) {
 			return nil, errors.New("not JSON")
 		}
 		if _, twice := o[name]; twice {
-			return nil, errors.New("a member comes twice")
+			return nil, errors.New("duplicate member")
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
@@ -49,7 +49,7 @@ func parseObject(data []byte) (object, error) {
 		return nil, errors.New("not JSON")
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("text after the object")
+		return nil, errors.New("data after the object")
 	}
 	return o, nil
 }
@@ -61,7 +61,7 @@ func (o object) text(name string) (value string, ok bool, err error) {
 		return "", false, nil
 	}
 	if raw[0] != '"' {
-		return "", true, errors.New("not a text")
+		return "", true, errors.New("not a string")
 	}
 	return value, true, json.Unmarshal(raw, &value)
 }

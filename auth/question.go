@@ -102,5 +102,5 @@ func (q *questions) forget() {
 }
 
 func gaveUp(ctx context.Context, of vouched) error {
-	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "nobody waits any longer for the word of the %s on a token", of.daemon)
+	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "token not verified by the %s in time", of.daemon)
 }

@@ -35,7 +35,7 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	}
 	switch {
 	case token != "" && !opt.JWT:
-		return Credential{}, refuse("a token, but rest_auth/jwt is not served")
+		return Credential{}, refuse("token sent, but rest_auth/jwt is not enabled")
 	case token != "":
 		claims, proof, err := inspect(token, opt)
 		if err != nil {
@@ -66,7 +66,7 @@ func intact(h http.Header) error {
 		for option := range strings.FieldsFuncSeq(value, notInNames) {
 			name := textproto.CanonicalMIMEHeaderKey(option)
 			if name == authorization || slices.Contains(nameHeaders, name) || slices.Contains(tokenHeaders, name) {
-				return refuse("Connection lists %s", name)
+				return refuse("the Connection header lists %s", name)
 			}
 		}
 	}
@@ -123,10 +123,10 @@ func userToken(h http.Header) (string, error) {
 		return token, nil
 	}
 	if bearer == "" {
-		return "", refuse("an empty Bearer token")
+		return "", refuse("empty Bearer token")
 	}
 	if token != "" {
-		return "", refuse("a token header and a Bearer token")
+		return "", refuse("both a token header and a Bearer token")
 	}
 	return bearer, nil
 }
@@ -143,9 +143,9 @@ func only(h http.Header, names []string) (string, error) {
 	case len(values) == 0:
 		return "", nil
 	case len(values) > 1:
-		return "", refuse("%d headers of the kind %s", len(values), names[0])
+		return "", refuse("%d headers of type %s", len(values), names[0])
 	case values[0] == "":
-		return "", refuse("an empty %s", names[0])
+		return "", refuse("empty %s", names[0])
 	}
 	return values[0], nil
 }

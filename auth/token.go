@@ -134,7 +134,7 @@ func (p *parts) header(h object) error {
 	}
 	var err error
 	if p.kid, _, err = h.text("kid"); err != nil {
-		return errors.New("header: kid is not a text")
+		return errors.New("header: kid is not a string")
 	}
 	p.alg, _, _ = h.text("alg")
 	n := len(p.signature)

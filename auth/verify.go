@@ -33,7 +33,7 @@ func (v Verifier) Verify(token string) (Claims, error) {
 }
 
 var (
-	errNoKey     = errors.New("alg is not that of a key that is here")
+	errNoKey     = errors.New("no key for its alg")
 	errSignature = errors.New("wrong signature")
 )
 

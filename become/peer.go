@@ -33,7 +33,7 @@ func PeerFD(fd int) (Ucred, error) {
 func (u Ucred) Vouch() error {
 	switch {
 	case u.UID == Overflow || u.GID == Overflow:
-		return errs.New(errs.Denied, "uid %d, gid %d: the kernel does not know the peer's own", u.UID, u.GID)
+		return errs.New(errs.Denied, "uid %d, gid %d: the peer's ids are unknown in this user namespace", u.UID, u.GID)
 	case u.UID == NoID || u.GID == NoID:
 		return errs.New(errs.Denied, "the peer has no credentials")
 	case u.GID == 0:

@@ -117,12 +117,12 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 		err := w.refuse(errs.Invalid, "owned by uid %d, must be owned by uid %s", st.Uid, oneOf(w.rule.Owners))
 		return Facts{}, w.give(err, &st, path, "")
 	case w.rule.Secret && mode&0o027 != 0 && len(w.rule.Owners) > 0 && st.Uid != w.rule.Owners[0]: // who may read it by its group
-		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others in", mode).
+		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).
 			WithHint("chown %d %s && chmod 0600 %[2]s", w.rule.Owners[0], quoted)
 	case w.rule.Secret && mode&0o027 != 0:
-		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others in", mode).WithHint("chmod 0600 %s", quoted)
+		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).WithHint("chmod 0600 %s", quoted)
 	case mode&0o002 != 0:
-		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets others write it", mode).WithHint("chmod %s %s", w.noWriting(&st), quoted)
+		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users write it", mode).WithHint("chmod %s %s", w.noWriting(&st), quoted)
 	}
 	if w.rule.Trust != nil {
 		if err := w.check(&st, "it", path, false); err != nil {
@@ -131,7 +131,7 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 	}
 	facts := Facts{Owner: st.Uid, Size: st.Size}
 	if w.rule.Secret && w.reachable {
-		facts.Warnings = append(facts.Warnings, fmt.Sprintf("%s %s: its directory can be entered by everybody", w.rule.What, path))
+		facts.Warnings = append(facts.Warnings, fmt.Sprintf("%s %s: every user can enter its directory", w.rule.What, path))
 	}
 	return facts, nil
 }

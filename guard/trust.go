@@ -29,30 +29,30 @@ type Trust struct {
 func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ...uint32) error {
 	t, mode := w.rule.Trust, st.Mode&0o7777
 	if t != nil && slices.Contains(t.Never, st.Uid) {
-		return w.refuse(errs.Invalid, "%s belongs to uid %d, which will serve", what, st.Uid).
+		return w.refuse(errs.Invalid, "%s belongs to uid %d, which serves requests", what, st.Uid).
 			WithHint("chown root %s", Quote(path))
 	}
 	if t != nil && t.Owners != nil && st.Uid != 0 && !slices.Contains(t.Owners, st.Uid) && !slices.Contains(holders, st.Uid) {
 		owners := slices.Concat([]uint32{0}, t.Owners, holders)
 		err := w.refuse(errs.Invalid, "%s belongs to uid %d, must belong to uid %s", what, st.Uid, oneOf(owners))
-		return w.give(err, st, path, "  # or choose another place")
+		return w.give(err, st, path, "  # or use another path")
 	}
 	if sticky {
 		return nil
 	}
 	if mode&0o002 != 0 {
-		err := w.refuse(errs.Invalid, "%s can be written by everybody (mode %04o)", what, mode)
+		err := w.refuse(errs.Invalid, "%s is writable by every user (mode %04o)", what, mode)
 		if mode&unix.S_ISVTX != 0 { // it is meant to be, as /tmp
-			return err.WithHint("ls -ld %s  # choose another place", Quote(path))
+			return err.WithHint("ls -ld %s  # use another path", Quote(path))
 		}
-		return err.WithHint("chmod %s %s  # or choose another place", w.noWriting(st), Quote(path))
+		return err.WithHint("chmod %s %s  # or use another path", w.noWriting(st), Quote(path))
 	}
 	if w.groupWrites(st) {
-		err := w.refuse(errs.Invalid, "%s can be written by group %d (mode %04o)", what, st.Gid, mode)
+		err := w.refuse(errs.Invalid, "%s is writable by group %d (mode %04o)", what, st.Gid, mode)
 		if len(t.Groups) > 0 {
 			return err.WithHint("chmod g-w %s  # or let group %d write it instead: chgrp %[2]d %[1]s", Quote(path), t.Groups[0])
 		}
-		return err.WithHint("chmod g-w %s  # or choose another place", Quote(path))
+		return err.WithHint("chmod g-w %s  # or use another path", Quote(path))
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ..
 // give is err about what has the wrong owner, with the command that gives it to the right one.
 func (w *walk) give(err *errs.Error, st *unix.Stat_t, path, or string) error {
 	if isStandIn(st.Uid) {
-		return err.WithHint("cat /proc/self/uid_map  # its owner has no number in this user namespace: map him, or choose another place")
+		return err.WithHint("cat /proc/self/uid_map  # its owner has no uid in this user namespace: map it, or use another path")
 	}
 	return err.WithHint("chown %s %s%s", w.owner(st), Quote(path), or)
 }

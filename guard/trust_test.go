@@ -63,7 +63,7 @@ func TestTrust(t *testing.T) {
 		{"a stranger's that others can't enter", owned(77, 77, 0o700), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
 		{"an owner's", owned(77, 77, 0o755), Trust{Owners: []uint32{77}}, "", ""},
 		{"anybody's", owned(77, 77, 0o755), Trust{}, "", ""},
-		{"the server's", owned(77, 77, 0o755), Trust{Never: []uint32{77}}, "which will serve", "chown"},
+		{"the server's", owned(77, 77, 0o755), Trust{Never: []uint32{77}}, "which serves requests", "chown"},
 		{"through a link", linked(0, 0o755), Trust{Owners: []uint32{}}, "", ""},
 		{"through a link to where everybody writes", func(t *testing.T, d string) string {
 			return linked(0, 0o755)(t, owned(0, 0, 0o777)(t, d))
@@ -122,11 +122,11 @@ func TestTrustedFile(t *testing.T) {
 		want  string
 	}{
 		{name: "readable by nobody", build: file("p", 0o111)},
-		{name: "everybody writes", build: file("p", 0o757), want: "lets others write it"},
+		{name: "everybody writes", build: file("p", 0o757), want: "lets other users write it"},
 		{name: "behind a link", build: link, want: "symbolic link"},
 		{name: "a directory", build: func(_ *testing.T, d string) string { return d }, want: "not a regular file"},
-		{name: "the server's", trust: Trust{Never: []uint32{self}}, build: file("p", 0o755), want: "which will serve"},
-		{name: "a group writes", root: true, want: "it can be written by group 77", build: func(t *testing.T, d string) string {
+		{name: "the server's", trust: Trust{Never: []uint32{self}}, build: file("p", 0o755), want: "which serves requests"},
+		{name: "a group writes", root: true, want: "it is writable by group 77", build: func(t *testing.T, d string) string {
 			p := file("p", 0o775)(t, d)
 			must(t, os.Chown(p, 0, 77))
 			return p

@@ -129,11 +129,11 @@ func (w *walk) follow(link int, name string) (string, error) {
 	never := w.rule.Trust != nil && slices.Contains(w.rule.Trust.Never, st.Uid)
 	if never || st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != w.dirStat.Uid {
 		at := filepath.Join(w.dirName, name)
-		return "", w.refuse(errs.Invalid, "leads through the symbolic link %s of uid %d", at, st.Uid).
+		return "", w.refuse(errs.Invalid, "passes through symbolic link %s of uid %d", at, st.Uid).
 			WithHint("readlink -f %s  # name a way without that link", Quote(at))
 	}
 	if w.links++; w.links > maxLinks {
-		return "", w.refuse(errs.Invalid, "leads through too many symbolic links").
+		return "", w.refuse(errs.Invalid, "passes through too many symbolic links").
 			WithHint("ls -l %s  # name the file itself", Quote(filepath.Join(w.dirName, name)))
 	}
 	buf := make([]byte, unix.PathMax)

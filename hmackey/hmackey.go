@@ -32,15 +32,15 @@ func Check(data []byte) error {
 	case len(data) > Most:
 		return fmt.Errorf("longer than %d bytes", Most)
 	case slices.ContainsFunc(publicTexts, begins):
-		return errors.New("a public key or a certificate, which is no secret")
+		return errors.New("a public key or certificate, which is not secret")
 	// Not parsed: the keeper parses nothing. That random bytes look like it does not happen.
 	case begins("{") && bytes.Contains(text, []byte(`"keys"`)):
-		return errors.New("a key set, which is no secret: jwks= is for those")
+		return errors.New("a key set, which is not secret: use jwks= for it")
 	case bytes.Count(data, data[:1]) == len(data): // as a crash may leave it behind
-		return fmt.Errorf("one byte %d times, which is no secret", len(data))
+		return fmt.Errorf("the same byte %d times, which is not secret", len(data))
 	}
 	return nil
 }
 
 // TooShort refuses a key of n bytes.
-func TooShort(n int) error { return fmt.Errorf("%d bytes, HS256 needs at least %d", n, Least) }
+func TooShort(n int) error { return fmt.Errorf("%d bytes; HS256 needs at least %d", n, Least) }

@@ -48,7 +48,7 @@ func (c *client) serve() {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				slog.Warn("a worker can't be heard", "client", c.number, "error", err)
+				slog.Warn("channel to a worker failed", "client", c.number, "error", err)
 			}
 			return
 		}
@@ -82,9 +82,9 @@ func (c *client) slow(cost float64) {
 // accuse has the parent end the worker.
 func (c *client) accuse(why string) {
 	c.keeper.counts.breaches.Add(1)
-	slog.Error("a worker is not served any more: it broke the book", "client", c.number, "because", why)
+	slog.Error("worker broke the protocol and is no longer served", "client", c.number, "because", why)
 	if err := c.keeper.channel.Send(&ipc.Breach{Number: c.number, Reason: ipc.Refuse(why).Reason}); err != nil {
-		slog.Warn("the parent can't be told of it", "client", c.number, "error", err)
+		slog.Warn("report not sent to the parent", "client", c.number, "error", err)
 	}
 }
 
@@ -92,7 +92,7 @@ func (c *client) accuse(why string) {
 func (c *client) answer(want *query.Sign, p *pair) *query.Signed {
 	a := &query.Signed{ID: want.ID}
 	if p == nil {
-		c.refuse("no key is kept", want)
+		c.refuse("no key loaded", want)
 		return a
 	}
 	if err := p.judge(want.Message, scheme(want.Scheme)); err != nil {
@@ -115,7 +115,7 @@ func (c *client) refuse(why string, want *query.Sign) {
 	c.refused++
 	c.keeper.counts.unsigned.Add(1)
 	if bits.OnesCount(c.refused) == 1 {
-		slog.Warn("a worker asks for what is not signed", "client", c.number, "because", why,
+		slog.Warn("signature refused", "client", c.number, "because", why,
 			"scheme", scheme(want.Scheme).String(), "bytes", len(want.Message), "refused_so_far", c.refused)
 	}
 }

@@ -21,8 +21,8 @@ var serverContext = append(bytes.Repeat([]byte{' '}, 64), "TLS 1.3, server Certi
 var transcripts = []int{32, 48}
 
 var (
-	errNotHandshake = errors.New("it is not what a TLS server signs")
-	errScheme       = errors.New("the scheme does not fit the key or the version of TLS")
+	errNotHandshake = errors.New("not a message that a TLS server signs")
+	errScheme       = errors.New("the signature scheme does not match the key or the TLS version")
 )
 
 // judge refuses everything but the message of a handshake, with a scheme that this key signs

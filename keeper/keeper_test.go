@@ -254,9 +254,9 @@ func TestKeys(t *testing.T) {
 	}{
 		{"another key's certificate", both, pkcs8(p384()), leaf, "", oneKey, "the key does not belong"},
 		{"no private key", both, "", leaf, "", oneKey, "the key file: has no private key"},
-		{"no certificate", both, key, "", "", oneKey, "the certificate file: has no certificate"},
+		{"no certificate", both, key, "", "", oneKey, "certificate file: no certificate"},
 		{"bad authorities", both, key, leaf, "no authorities", oneKey, "clients' authorities: has no certificate"},
-		{"a short key of tokens", both, key, leaf, "", "short", "5 bytes, HS256 needs at least 32"},
+		{"a short key of tokens", both, key, leaf, "", "short", "5 bytes; HS256 needs at least 32"},
 		{"no key of tokens", ipc.SecretKeys{Token: true}, "", "", "", "", "0 bytes"},
 	}
 	refuse := func() {
@@ -292,7 +292,7 @@ func TestRefused(t *testing.T) {
 			t.Fatal("a digest was signed")
 		}
 	}
-	if n := strings.Count(log.String(), "a worker asks for what is not signed"); n < 1 || n > 10 || !strings.Contains(log.String(), "client=42") {
+	if n := strings.Count(log.String(), "signature refused"); n < 1 || n > 10 || !strings.Contains(log.String(), "client=42") {
 		t.Errorf("%d lines about 100 refusals:\n%s", n, log)
 	}
 	if len(ask(t, c, hash13(32))) == 0 {
@@ -411,7 +411,7 @@ func TestWarns(t *testing.T) {
 	if a := offerPair(t, newKeeper(nil), pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""); !a.OK {
 		t.Fatal(a.Reason)
 	}
-	if !strings.Contains(log.String(), `msg="the certificate has expired"`) || strings.Contains(log.String(), "time=") {
+	if !strings.Contains(log.String(), `msg="certificate expired"`) || strings.Contains(log.String(), "time=") {
 		t.Errorf("logged %q", log)
 	}
 }

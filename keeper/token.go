@@ -21,7 +21,7 @@ type tokenKey struct {
 func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	secret, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.Most+1))
 	if err != nil {
-		return nil, errors.New("can't be read")
+		return nil, errors.New("cannot be read")
 	}
 	if err := hmackey.Check(secret); err != nil {
 		return nil, err

@@ -60,16 +60,16 @@ func TestEscapesOfThePage(t *testing.T) {
 		ipc.FactLocal, ipc.FactDial+"=1 2 3", ipc.FactUID+"=900", ipc.FactTasks+"=4096", ipc.FactUnfit+"=would serve as root")
 	said := strings.Join(append(newPage(io.Discard, ipc.SealUnix, facts).escapes(), newPage(io.Discard, ipc.SealUnix, append(facts, ipc.FactRoot)).escapes()...), "\n")
 	rows := []struct{ page, check string }{
-		{"- a flaw of the kernel", "the kernel: a flaw"},
-		{"- before Linux 6.7", "this kernel's Landlock knows no TCP"},
-		{"- without root", "it is the starter"},
-		{"- in inetd mode as root", "it has no root of its own, with a /proc of its own"},
-		{"- always: processes of the workers' user", "processes of uid 900 outside of the cage"},
+		{"- a flaw of the kernel", "bugs in the kernel"},
+		{"- before Linux 6.7", "this kernel's Landlock does not restrict TCP"},
+		{"- without root", "processes of the user who started the gateway"},
+		{"- in inetd mode as root", "it does not have its own root and /proc"},
+		{"- always: processes of the workers' user", "processes of uid 900 outside the sandbox"},
 		{"- a listener of multipath TCP", "multipath TCP"},
-		{"- before Linux 5.13", "a hole in the filter would see the machine's files"},
-		{"- connections to a daemon: as many at one time as its descriptors", "as many open at one time as descriptors, 3:"},
-		{"- before Linux 6.14", "threads: 4096 for each user"},
-		{"- timing: ", "timing: "},
+		{"- before Linux 5.13", "the machine's files, through a hole in the filter"},
+		{"- connections to a daemon: as many at one time as its descriptors", "its 3 descriptors limit how many are open"},
+		{"- before Linux 6.14", "4096 threads per user"},
+		{"- timing: ", "timing side channels: "},
 		{"- `audit_confinement`", "(audit_confinement)"},
 	}
 	if n := strings.Count("\n"+list, "\n- "); n != len(rows) {
@@ -85,11 +85,11 @@ func TestEscapesOfThePage(t *testing.T) {
 // TestEscapes: what remains depends on the parts that are on.
 func TestEscapes(t *testing.T) {
 	const (
-		network = "one that found a hole in the filter would be in"
-		files   = "one that found a hole in the filter and in Landlock would see"
-		noMore  = "one that found a hole in the filter would see"
-		undone  = "a TCP connection that it was given can be undone"
-		audited = "all that the filter should kill for (audit_confinement)"
+		network = "the machine's network, through a hole in the filter:"
+		files   = "the machine's files, through a hole in the filter and in Landlock:"
+		noMore  = "the machine's files, through a hole in the filter:"
+		undone  = "any TCP address that the parent can reach, by reconnecting"
+		audited = "every system call that the filter should kill for (audit_confinement)"
 	)
 	all := parts(ipc.PartOn, "", "network namespace", ownRoot, pidNamespace, "system call filter", landlock)
 	for name, tt := range map[string]struct {
@@ -136,9 +136,9 @@ func TestRemedy(t *testing.T) {
 		facts []string
 		want  string
 	}{
-		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), "start as root with -u USER; or start in no supplementary group"},
+		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), "start as root with -u USER; or start without supplementary groups"},
 		"what the kernel lacks": {parts(ipc.PartMissing, "", landlock), ""},
-		"as root":               {append(without, ipc.FactRoot), "root needs CAP_SYS_ADMIN and CAP_SETPCAP at the start, which it gives up (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
+		"as root":               {append(without, ipc.FactRoot), "give root CAP_SYS_ADMIN and CAP_SETPCAP at the start, which the gateway then drops (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
 	} {
 		if got := newPage(io.Discard, 0, tt.facts).remedy(); got != tt.want {
 			t.Errorf("%s: %q", name, got)

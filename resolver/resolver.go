@@ -72,7 +72,7 @@ func (r *resolver) Serve(c *service.Client) {
 		case *ipc.Who:
 			r.asked.Add(1)
 			if open.Add(1) > mostAsked {
-				return true, fmt.Errorf("it asked for more than %d names at a time", mostAsked)
+				return true, fmt.Errorf("asked for more than %d names concurrently", mostAsked)
 			}
 			go func() {
 				a := known(q, i.ask)

@@ -111,7 +111,7 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 		// effective that should not be; what is merely permitted is found below.
 	case e == syscall.ENOTSUP:
 		return 0, errs.New(errs.Unsupported, "capabilities can't be dropped: this program was built with cgo").
-			WithHint("CGO_ENABLED=0 go build, as make build does")
+			WithHint("build it with CGO_ENABLED=0, as make build does")
 	case e != 0:
 		return 0, fmt.Errorf("drop capabilities: %w", e)
 	}

@@ -104,7 +104,7 @@ func (p *Place[K]) wait(ctx context.Context) error {
 		return nil
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *Place[K]) bool { return w == p })
-	return errs.New(errs.TooMany, "too many queries at a time")
+	return errs.New(errs.TooMany, "too many concurrent queries")
 }
 
 // Release gives the place back, once.

@@ -16,7 +16,7 @@ import (
 
 // ErrUnknown is the result of a query about a socket that the kernel has no owner for:
 // its process has closed it, or it is not on this machine.
-var ErrUnknown = errors.New("the kernel knows no owner of the socket")
+var ErrUnknown = errors.New("the socket has no known owner")
 
 // Local reports whether connections to ip stay on this machine, as the routing table
 // has it: loopback, and every address of its interfaces.

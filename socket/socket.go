@@ -65,7 +65,7 @@ var umask sync.Mutex
 // process serves it, or what guard.Open returns.
 func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
-		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("name it from / on")
+		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("use an absolute path")
 	}
 	dir, real, name, err := Directory(path, o)
 	if errs.KindOf(err) == errs.NotFound {
@@ -104,7 +104,7 @@ func makeDirectory(dir string, o Options) string {
 
 func (s *Socket) open(o Options) error {
 	if len(s.path) > MaxPath {
-		return errs.New(errs.Invalid, "socket %s: path is longer than %d bytes", s.path, MaxPath).WithHint("name a shorter one")
+		return errs.New(errs.Invalid, "socket %s: path is longer than %d bytes", s.path, MaxPath).WithHint("use a shorter path")
 	}
 	if err := s.takeLock(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *Socket) open(o Options) error {
 		return err
 	}
 	if err := s.bind(o); err != nil {
-		return s.denied("make it", err)
+		return s.denied("create", err)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (s *Socket) denied(doing string, err error) error {
 
 // away is what to do about what is there in the place of the socket, or of its lock.
 func (s *Socket) away(suffix string) string {
-	return "ls -ld " + guard.Quote(s.path+suffix) + "  # move it away, or name another path"
+	return "ls -ld " + guard.Quote(s.path+suffix) + "  # move it away, or use another path"
 }
 
 // takeLock holds PATH.lock for as long as the socket lives, so that of two starters
@@ -152,7 +152,7 @@ func (s *Socket) takeLock() error {
 		if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			lock.Close()
 			return errs.New(errs.Conflict, "socket %s: another process holds its lock", s.path).
-				WithHint("stop it, or name another path")
+				WithHint("stop that process, or use another path")
 		}
 		// The holder before us unlinks the file on its way out: a lock on a file
 		// without a name keeps nobody else out.
@@ -173,17 +173,17 @@ func (s *Socket) clear(owner *Owner) error {
 	case errors.Is(err, unix.ENOENT):
 		return nil
 	case err != nil:
-		return s.denied("look at it", err)
+		return s.denied("stat", err)
 	case st.Mode&unix.S_IFMT != unix.S_IFSOCK:
-		return errs.New(errs.Invalid, "socket %s: something is there that is not a socket", s.path).WithHint("%s", s.away(""))
+		return errs.New(errs.Invalid, "socket %s: exists and is not a socket", s.path).WithHint("%s", s.away(""))
 	case int(st.Uid) != os.Geteuid() && (owner == nil || st.Uid != owner.UID):
-		return errs.New(errs.Invalid, "socket %s: a socket of uid %d is there", s.path, st.Uid).WithHint("%s", s.away(""))
+		return errs.New(errs.Invalid, "socket %s: exists and belongs to uid %d", s.path, st.Uid).WithHint("%s", s.away(""))
 	case !refuses(s.path):
 		return errs.New(errs.Conflict, "socket %s: another process serves it", s.path).
-			WithHint("stop it, or name another path")
+			WithHint("stop that process, or use another path")
 	}
 	if err := unix.Unlinkat(s.fd(), s.name, 0); err != nil {
-		return s.denied("remove the stale one", err)
+		return s.denied("remove the stale socket", err)
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (s *Socket) own(owner *Owner) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK || int(st.Uid) != os.Geteuid() {
-		return errors.New("another file took its place")
+		return errors.New("replaced by another file during creation")
 	}
 	s.dev, s.ino = uint64(st.Dev), st.Ino
 	if owner == nil || st.Uid == owner.UID && st.Gid == owner.GID {

@@ -21,7 +21,7 @@ import (
 const maxAnswer = 4 << 20
 
 // getent asks NSS for one entry and returns what it prints, without the last line
-// feed. Unsupported means that there is no getent, or that it lacks the database.
+// feed. Unsupported means that getent not found, or that it lacks the database.
 func (n *source) getent(database, key string) (string, error) {
 	q := question{database, key}
 	if a, ok := n.remembered(q); ok {
@@ -35,16 +35,16 @@ func (n *source) getent(database, key string) (string, error) {
 func (n *source) ask(database, key string) (string, error) {
 	tool := n.tool()
 	if tool == "" {
-		return "", errs.New(errs.Unsupported, "there is no getent")
+		return "", errs.New(errs.Unsupported, "getent not found")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), n.limit)
 	defer cancel()
 	out, err := run(ctx, tool, database, key)
 	switch {
 	case err == nil && database != "ahosts" && strings.Contains(out.kept.String()[:max(0, out.kept.Len()-1)], "\n"):
-		return "", errs.New(errs.Unavailable, "getent %s %s answers with more than one entry", database, key)
+		return "", errs.New(errs.Unavailable, "getent %s %s returned more than one entry", database, key)
 	case out.over:
-		return "", errs.New(errs.Unavailable, "getent %s %s answers more than %d bytes", database, key, maxAnswer)
+		return "", errs.New(errs.Unavailable, "getent %s %s returned more than %d bytes", database, key, maxAnswer)
 	case ctx.Err() != nil:
 		return "", errs.New(errs.Unavailable, "getent %s %s did not answer within %s", database, key, n.limit)
 	case err == nil:
@@ -52,15 +52,15 @@ func (n *source) ask(database, key string) (string, error) {
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		return "", errs.Wrap(err, errs.Unavailable, "ask getent for %s %s", database, key)
+		return "", errs.Wrap(err, errs.Unavailable, "run getent %s %s", database, key)
 	}
 	switch exit.ExitCode() {
 	case 1: // "missing arguments, or database unknown"
-		return "", errs.New(errs.Unsupported, "getent does not know %s", database)
+		return "", errs.New(errs.Unsupported, "getent does not support %s", database)
 	case 2:
 		return "", notFound(database, key)
 	}
-	return "", errs.Wrap(err, errs.Unavailable, "ask getent for %s %s", database, key)
+	return "", errs.Wrap(err, errs.Unavailable, "run getent %s %s", database, key)
 }
 
 // run runs getent without our privileges, our environment (least of all a token or

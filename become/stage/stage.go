@@ -199,7 +199,7 @@ func (t Target) become() error {
 		return fmt.Errorf("set the death signal: %w", err)
 	}
 	if os.Getppid() != starter {
-		return errors.New("the starter has exited")
+		return errors.New("the parent process has exited")
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func disinherit(list ...int) error {
 		err = unix.Capset(&header, &data[0])
 	}
 	if err != nil {
-		return fmt.Errorf("disinherit capabilities: %w", err)
+		return fmt.Errorf("clear the inheritable capabilities: %w", err)
 	}
 	return nil
 }

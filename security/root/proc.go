@@ -10,7 +10,7 @@ const proc = "/proc"
 
 // LeaveProc takes the /proc away that Enter mounted, which is of the PID namespace of who did.
 func LeaveProc() error {
-	return errs.Wrap(unix.Unmount(proc, unix.MNT_DETACH), errs.Internal, "leave the machine's /proc")
+	return errs.Wrap(unix.Unmount(proc, unix.MNT_DETACH), errs.Internal, "unmount the machine's /proc")
 }
 
 // MountProc mounts the /proc of the calling process's PID namespace where there is none.
@@ -30,5 +30,5 @@ func mountProc(dir string) (err error) {
 			return nil
 		}
 	}
-	return errs.Wrap(err, errs.Unsupported, "mount a /proc of the workers' own")
+	return errs.Wrap(err, errs.Unsupported, "mount the workers' own /proc")
 }

@@ -78,7 +78,7 @@ const harmless = unix.MS_NOSUID | unix.MS_NODEV
 // of its own. When it fails the thread is where it was.
 func (r *Root) Enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return errs.Wrap(err, errs.Unsupported, "keep mounts from each other")
+		return errs.Wrap(err, errs.Unsupported, "make the mounts private")
 	}
 	dir, err := mountPoint()
 	if err != nil {
@@ -101,7 +101,7 @@ func mountPoint() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", errs.New(errs.Unsupported, "there is no directory to mount on")
+	return "", errs.New(errs.Unsupported, "no directory to mount on")
 }
 
 // furnish puts into dir what a worker opens: itself, what the kernel says about it, and the local time.
@@ -112,14 +112,14 @@ func (r *Root) furnish(dir string) error {
 		}
 	}
 	if err := errors.Join(os.Mkdir(dir+"/proc", 0o555), os.Mkdir(dir+"/etc", 0o755)); err != nil {
-		return errs.Wrap(err, errs.Internal, "make the workers' root")
+		return errs.Wrap(err, errs.Internal, "create the workers' root")
 	}
 	if err := mountProc(dir + "/proc"); err != nil { // of who makes this; and a proof that it can be mounted here
 		return err
 	}
 	if zone, err := os.ReadFile("/etc/localtime"); err == nil {
 		if err := os.WriteFile(dir+"/etc/localtime", zone, 0o444); err != nil {
-			return errs.Wrap(err, errs.Internal, "give workers the local time")
+			return errs.Wrap(err, errs.Internal, "copy /etc/localtime")
 		}
 	}
 	err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|harmless, "")
@@ -164,7 +164,7 @@ func pivot(dir string) error {
 		return errs.Wrap(err, errs.Unsupported, "change the workers' root")
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return errs.Wrap(err, errs.Internal, "leave the machine's file system")
+		return errs.Wrap(err, errs.Internal, "unmount the machine's file system")
 	}
 	return errs.Wrap(unix.Chdir("/"), errs.Internal, "enter the workers' root")
 }

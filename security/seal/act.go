@@ -233,10 +233,10 @@ func Acts() []string {
 func Commit(name string) error {
 	for _, a := range acts {
 		if a.name == name {
-			return fmt.Errorf("%s was answered (%w), and should have killed", a.name, a.do())
+			return fmt.Errorf("%s returned (%w) instead of killing the process", a.name, a.do())
 		}
 	}
-	return fmt.Errorf("no act is called %q", name)
+	return fmt.Errorf("no death test is named %q", name)
 }
 
 func (a act) do() error {

@@ -77,7 +77,7 @@ func (a *assembler) end(verdict uint32) {
 func (a *assembler) link() ([]unix.SockFilter, error) {
 	const most = 4096 // BPF_MAXINSNS
 	if len(a.list) > most {
-		return nil, fmt.Errorf("a filter of %d instructions: the kernel takes %d", len(a.list), most)
+		return nil, fmt.Errorf("a filter of %d instructions: the kernel accepts %d", len(a.list), most)
 	}
 	program := make([]unix.SockFilter, len(a.list))
 	for at, i := range a.list {
@@ -89,7 +89,7 @@ func (a *assembler) link() ([]unix.SockFilter, error) {
 		case i.code == unix.BPF_JMP|unix.BPF_JA:
 			out.K = uint32(yes)
 		case yes > 255 || no > 255:
-			return nil, fmt.Errorf("instruction %d jumps %d and %d far: 255 is the most", at, yes, no)
+			return nil, fmt.Errorf("instruction %d jumps %d and %d far: the maximum is 255", at, yes, no)
 		default:
 			out.Jt, out.Jf = uint8(yes), uint8(no)
 		}

@@ -30,14 +30,14 @@ func Close(o Options, all bool) (sealed security.Sealed, err error) {
 
 // complete says what is missing of what a worker's cage can't do without.
 func complete(o Options, s security.Sealed) error {
-	const required = ", and all of the confinement is required (require_confinement)"
+	const required = ", and require_confinement is set"
 	switch {
 	case s.Landlock == 0:
 		return errs.New(errs.Unsupported, "this kernel has no Landlock"+required).
-			WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or serve without require_confinement")
+			WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or remove require_confinement")
 	case dials(o) && s.Denies&security.DeniesTCP == 0:
-		return errs.New(errs.Unsupported, "this kernel's Landlock does not keep a worker that connects UNIX sockets from making its TCP connections anew, to elsewhere"+required).
-			WithHint("Linux 6.7 or later; or serve tokens alone (-a rest_auth/jwt), for which no worker connects")
+		return errs.New(errs.Unsupported, "this kernel's Landlock cannot keep a worker that may connect to UNIX sockets from reconnecting its TCP connections elsewhere"+required).
+			WithHint("use Linux 6.7 or later, or accept only tokens (-a rest_auth/jwt), so that no worker connects to UNIX sockets")
 	}
 	return nil
 }

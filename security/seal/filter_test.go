@@ -153,7 +153,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"an argument that calls don't have", []row{{call: sys("x", 1), when: []test{is(6, 1)}}}, "argument 6"},
 		{"a value that the mask hides", []row{{call: sys("x", 1), when: []test{{arg: 0, mask: 1, any: []uint64{2}}}}}, "within the mask"},
 		{"upper halves that differ", []row{{call: sys("x", 1), when: []test{is(0, 1, 1<<32)}}}, "upper halves"},
-		{"too far a jump", []row{{call: sys("x", 1), when: []test{is(0, long...)}}}, "255 is the most"},
+		{"too far a jump", []row{{call: sys("x", 1), when: []test{is(0, long...)}}}, "the maximum is 255"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

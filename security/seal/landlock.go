@@ -60,7 +60,7 @@ func denyFiles(o Options) (security.Sealed, error) {
 func makeRuleset(attr unix.LandlockRulesetAttr, version int) (int, error) {
 	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size(version), 0)
 	if e != 0 {
-		return -1, fmt.Errorf("make a Landlock ruleset of version %d: %w", version, e)
+		return -1, fmt.Errorf("create a Landlock ruleset of version %d: %w", version, e)
 	}
 	return int(set), nil
 }
@@ -74,7 +74,7 @@ func enterRuleset(set, version int) error {
 		_, _, e = syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0)
 	}
 	if errors.Is(e, syscall.ENOTSUP) {
-		return errors.New("enter a Landlock domain: this program was built with cgo, and can't do that on all threads")
+		return errors.New("enter a Landlock domain: this program was built with cgo, which cannot do it on all threads")
 	}
 	if e != 0 {
 		return fmt.Errorf("enter a Landlock domain: %w", e)
@@ -89,7 +89,7 @@ func prove(denies uint8) error {
 		_ = unix.Close(fd)
 	}
 	if err != unix.EACCES {
-		return fmt.Errorf("there is Landlock, and to open / was answered with %w", orNothing(err))
+		return fmt.Errorf("Landlock is active, but opening / returned %w", orNothing(err))
 	}
 	if denies&security.DeniesTCP == 0 {
 		return nil
@@ -100,7 +100,7 @@ func prove(denies uint8) error {
 	}
 	defer unix.Close(fd)
 	if err := unix.Bind(fd, &unix.SockaddrInet4{}); err != unix.EACCES {
-		return fmt.Errorf("there is Landlock, and to bind a TCP socket was answered with %w", orNothing(err))
+		return fmt.Errorf("Landlock is active, but binding a TCP socket returned %w", orNothing(err))
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func landlockVersion() (int, error) {
 	case unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM: // not built, switched off, or a container's filter
 		return 0, nil
 	}
-	return 0, fmt.Errorf("ask for Landlock's version: %w", e)
+	return 0, fmt.Errorf("query Landlock's version: %w", e)
 }
 
 func size(version int) uintptr {

@@ -105,7 +105,7 @@ func try(o Options) error {
 		switch {
 		case e == want:
 		case e != 0:
-			wrong = append(wrong, fmt.Sprintf("%s (answered %s, not %s)", p.name, unix.ErrnoName(e), unix.ErrnoName(want)))
+			wrong = append(wrong, fmt.Sprintf("%s (returned %s, not %s)", p.name, unix.ErrnoName(e), unix.ErrnoName(want)))
 		default:
 			if p.undo != nil {
 				p.undo(got)
@@ -114,7 +114,7 @@ func try(o Options) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return errs.New(errs.Denied, "%d of the things that this process must not be able to do are not forbidden: %s", len(wrong), strings.Join(wrong, "; "))
+		return errs.New(errs.Denied, "%d operations that the sandbox must forbid are allowed: %s", len(wrong), strings.Join(wrong, "; "))
 	}
 	return nil
 }

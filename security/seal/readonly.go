@@ -38,8 +38,8 @@ func ReadOnly(all bool) (sealed security.Sealed, err error) {
 	}
 	if version == 0 {
 		if all {
-			return sealed, errs.New(errs.Unsupported, "this kernel has no Landlock, and all of the confinement is required (require_confinement)").
-				WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or serve without require_confinement")
+			return sealed, errs.New(errs.Unsupported, "this kernel has no Landlock, and require_confinement is set").
+				WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or remove require_confinement")
 		}
 		return sealed, nil
 	}
@@ -92,5 +92,5 @@ func proveReadOnly() error {
 	if err == unix.EACCES || err == unix.ENOENT {
 		return nil
 	}
-	return fmt.Errorf("there is Landlock, and to open a file for writing was answered with %w", orNothing(err))
+	return fmt.Errorf("Landlock is active, but opening a file for writing returned %w", orNothing(err))
 }

@@ -146,12 +146,12 @@ func (a *assembler) judge(rows []row, audit bool) error {
 // test goes on with the next instruction when t holds, else at differs.
 func (a *assembler) test(t test, differs label) error {
 	if len(t.any) == 0 || t.arg < 0 || t.arg > 5 {
-		return fmt.Errorf("a test of argument %d for %d values", t.arg, len(t.any))
+		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.any))
 	}
 	upper := uint32(t.any[0] >> 32)
 	for _, v := range t.any {
 		if uint32(v>>32) != upper || v&^t.mask != 0 {
-			return fmt.Errorf("value %#x of argument %d: upper halves have to be the same, and within the mask", v, t.arg)
+			return fmt.Errorf("value %#x of argument %d: upper halves must be equal and within the mask", v, t.arg)
 		}
 	}
 	at := uint32(atArgs + 8*t.arg)

@@ -245,7 +245,7 @@ func TestActsInAudit(t *testing.T) {
 		out, status := child(t, "acts in audit", Options{Audit: true}, as)
 		lived(t, out, status)
 		for _, name := range Acts() {
-			if !strings.Contains(name, "x32") && !strings.Contains(out, name+" was answered") {
+			if !strings.Contains(name, "x32") && !strings.Contains(out, name+" returned") {
 				t.Errorf("%s: no answer", name)
 			}
 		}
@@ -257,7 +257,7 @@ func TestDivided(t *testing.T) {
 	out, status := child(t, "divided", Options{}, nil)
 	lived(t, out, status)
 	var thread int
-	if _, err := fmt.Sscanf(out, "install the system call filter: thread %d has one of its own", &thread); err != nil || thread == 0 {
+	if _, err := fmt.Sscanf(out, "install the system call filter: thread %d already has another filter", &thread); err != nil || thread == 0 {
 		t.Errorf("got %q", out)
 	}
 }

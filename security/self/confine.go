@@ -67,7 +67,7 @@ func LimitTasks(most uint64) error {
 func noNewPrivsProcess() error {
 	on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	if err != nil {
-		return fmt.Errorf("ask for no_new_privs: %w", err)
+		return fmt.Errorf("query no_new_privs: %w", err)
 	}
 	if on == 1 {
 		return nil

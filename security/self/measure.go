@@ -58,12 +58,12 @@ func measureThreads(p security.Posture) error {
 func measureProcess(p security.Posture) error {
 	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil {
-		return fmt.Errorf("ask whether the process is dumpable: %w", err)
+		return fmt.Errorf("query the dumpable flag: %w", err)
 	}
 	p["dumpable"] = strconv.Itoa(dumpable)
 	session, err := unix.Getsid(0)
 	if err != nil {
-		return fmt.Errorf("ask for the session: %w", err)
+		return fmt.Errorf("get the session id: %w", err)
 	}
 	p["session"] = strconv.Itoa(session)
 	if session == os.Getpid() {

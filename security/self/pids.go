@@ -26,11 +26,11 @@ func LimitPIDs(most int) error {
 	defer unix.Close(at)
 	fd, err := unix.Openat(at, "sys/kernel/pid_max", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("bound the PID namespace: %w", err)
+		return fmt.Errorf("limit the PID namespace: %w", err)
 	}
 	defer unix.Close(fd)
 	if _, err := unix.Write(fd, strconv.AppendInt(nil, int64(ReservedPIDs+most), 10)); err != nil {
-		return fmt.Errorf("bound the PID namespace: %w", err)
+		return fmt.Errorf("limit the PID namespace: %w", err)
 	}
 	return nil
 }
@@ -39,15 +39,15 @@ func LimitPIDs(most int) error {
 func ownProc() (int, error) {
 	made, err := unix.Fsopen("proc", unix.FSOPEN_CLOEXEC)
 	if err != nil {
-		return -1, fmt.Errorf("make a /proc: %w", err)
+		return -1, fmt.Errorf("create a /proc: %w", err)
 	}
 	defer unix.Close(made)
 	if err := unix.FsconfigCreate(made); err != nil {
-		return -1, fmt.Errorf("make a /proc: %w", err)
+		return -1, fmt.Errorf("create a /proc: %w", err)
 	}
 	at, err := unix.Fsmount(made, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
-		return -1, fmt.Errorf("make a /proc: %w", err)
+		return -1, fmt.Errorf("create a /proc: %w", err)
 	}
 	return at, nil
 }

@@ -19,7 +19,7 @@ func Prove(want security.Posture) error {
 		return err
 	}
 	if list := compare(want, got); len(list) > 0 {
-		return errs.New(errs.Denied, "%d of %d facts about this process are not as expected: %v", len(list), len(want), list)
+		return errs.New(errs.Denied, "%d of %d process attributes are not as expected: %v", len(list), len(want), list)
 	}
 	return nil
 }
@@ -35,7 +35,7 @@ func compare(want, got security.Posture) []string {
 		g, measured := got[name]
 		switch {
 		case !wanted:
-			list = append(list, fmt.Sprintf("%s is %q and nothing was expected", name, g))
+			list = append(list, fmt.Sprintf("%s is %q, expected nothing", name, g))
 		case !measured:
 			list = append(list, fmt.Sprintf("%s could not be measured, expected %q", name, w))
 		case !agree(w, g):

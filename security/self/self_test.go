@@ -35,7 +35,7 @@ func TestCompare(t *testing.T) {
 	got := security.Posture{"uid": "9 9 9 9", "dumpable": "1", "extra": "x", "ns_ipc": "ipc:[1]", "ns_user": "user:[2]"}
 	list := []string{
 		`dumpable is "1", expected "0"`,
-		`extra is "x" and nothing was expected`,
+		`extra is "x", expected nothing`,
 		`ns_ipc is "ipc:[1]", expected "other than ipc:[1]"`,
 		`ns_net could not be measured, expected "net:[1]"`,
 	}
