@@ -13,31 +13,33 @@ import (
 	"schedrestd/ipc"
 )
 
-// Errands is what a worker has others do, since its sandbox denies it: the parent opens ways to the daemons, and the
-// resolver finds names.
+// Errands sends requests to processes that can do what the worker's sandbox
+// forbids: the parent dials daemons, and the resolver looks up names.
 type Errands struct {
 	send func(ipc.Message, ...int) error
-	free chan struct{} // has an element for each errand that is out
+	free chan struct{} // has an element for each pending request to the parent
 
-	changes *changes // to be recorded
-	stock   stock    // for connections to come
+	changes *changes // records changes
+	stock   stock    // sockets for connections to come
 
 	resolver *remoteService
-	asking   chan struct{} // has an element for each name that is asked for
+	asking   chan struct{} // has an element for each pending look-up
 
 	asked asked[ipc.Received]
 }
 
-// mostOut is how many errands are out at a time, and how many names are asked for; the resolver takes no
-// more, and the channels have room for them.
+// mostOut limits pending requests to the parent, and pending look-ups. The
+// resolver accepts no more, and the channels have room for them.
 const mostOut = 48
 
-// NewErrands sends by send, which must not wait for room for ever.
+// NewErrands returns Errands that send with send, which must not wait for room
+// indefinitely.
 func NewErrands(send func(ipc.Message, ...int) error) *Errands {
 	return &Errands{send: send, free: make(chan struct{}, mostOut), changes: newChanges(), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
 }
 
-// do has one errand done; question makes it of its number. Descriptors that come are the caller's.
+// do sends one request to the parent and waits for the answer. question makes
+// the message from its number. The caller owns the descriptors of the answer.
 func (e *Errands) do(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
 	select {
 	case e.free <- struct{}{}:
@@ -60,14 +62,14 @@ func (e *Errands) do(ctx context.Context, question func(id uint64) ipc.Message) 
 	}
 }
 
-// hear takes an answer to who waits for it; nobody may.
+// hear passes an answer to the goroutine that waits for it, if there is one.
 func (e *Errands) hear(r ipc.Received) {
 	if !e.asked.answer(errandID(r.Message), r) {
 		closeAll(r.FDs)
 	}
 }
 
-// closeAll closes descriptors that nobody waits for any more.
+// closeAll closes descriptors of an answer that is no longer wanted.
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		_ = unix.Close(fd)
@@ -84,7 +86,7 @@ func errandID(m ipc.Message) uint64 {
 	return 0
 }
 
-// nameLimit is longer than a directory service is asked.
+// nameLimit is longer than the resolver waits for a directory service.
 const nameLimit = 10 * time.Second
 
 var errUnnamed = errors.New("the user database is unavailable")
@@ -118,7 +120,8 @@ func (e *Errands) number(ctx context.Context, group bool, name string) (uint32, 
 	return known.Number, nil
 }
 
-// ask has the resolver answer a question about a user or group.
+// ask sends the resolver a question about a user or group, and waits for the
+// answer.
 func (e *Errands) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
 	select {
 	case e.asking <- struct{}{}:
@@ -140,8 +143,8 @@ func (e *Errands) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
 	return known, nil
 }
 
-// ownName returns a function that returns the name of uid, the worker's own; "" when it has none or the user
-// database is unavailable.
+// ownName returns a function that returns the name of uid, the worker's own.
+// The name is "" when the uid has none or the user database is unavailable.
 func (e *Errands) ownName(uid uint32) func() string {
 	var last atomic.Pointer[name]
 	return func() string {

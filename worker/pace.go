@@ -8,53 +8,54 @@ import (
 	"time"
 )
 
-// A client decides how fast it sends a body and takes an answer, and as long as there is room
-// nobody minds. When somebody waits for the slot or the place that it has, it must get on: a
-// portion in each time of hurried. Else a few clients that do next to nothing, of HTTP/2 even one,
-// would keep everybody out for as long as they like.
+// A client decides how fast it sends a body and reads an answer, which is fine
+// as long as there is room. When others wait for its slot or its place, it must
+// make progress: one portion in each period of length hurried. Otherwise a few
+// clients that do next to nothing, with HTTP/2 even one, could keep all others
+// out indefinitely.
 const (
 	portion = 64 << 10 // bytes
 	hurried = 5 * time.Second
 )
 
-// A client of HTTP/2 that gives a stream no window reads nothing at all, on a
-// connection that is never full. An answer is written in chunks, to know such
-// a stream from one that is read slowly: at the pace of a portion in the time
-// of hurried, a chunk takes stalled at most. That is also longer than a
-// window's update is on its way.
+// An HTTP/2 client that gives a stream no window reads nothing at all, on a
+// connection that is never full. An answer is written in chunks to distinguish
+// such a stream from one that is read slowly: at the pace of one portion per
+// hurried, a chunk takes stalled at most. That is also longer than a window
+// update takes to arrive.
 const (
 	chunk   = portion / 4
 	stalled = hurried / 4
 )
 
-// leftover is how long the rest of a body is listened to that no handler has read: its client may
-// still be sending, and take the answer afterwards.
+// leftover is how long the server reads the rest of a body that no handler has
+// read. The client may still be sending, and read the answer afterwards.
 const leftover = time.Second
 
-// pace is one request while it is being answered.
+// pace is the slow-client deadline of one request that is being answered.
 type pace struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	course  *course
-	seat    *seat // nil: it needs none
+	seat    *seat // nil: the request needs none
 	begun   time.Time
-	conn    *conn      // nil: the parent did not hand it over
-	body    *pacedBody // nil: the request has none
-	status  int        // of the answer; 0: none was begun
-	http2   bool       // a stream has limits of its own: that it waits for its client is no Write on the connection
-	offend  func()     // called when its stream was stalled while others waited
+	conn    *conn      // nil: the parent did not pass it
+	body    *pacedBody // nil: the request has no body
+	status  int        // of the answer; 0: none has begun
+	http2   bool       // a stream has its own limits: its wait for the client is not a Write on the connection
+	offend  func()     // called when the stream was stalled while others waited
 
 	mu      sync.Mutex
 	stall   time.Duration
-	reading time.Time // until when the next of the body has to come; zero: nobody waits for it
-	writing time.Time // since when a write waits for the client; zero: none does
-	judged  time.Time // the value of writing for which dropStalled is called
-	last    time.Time // until when the next piece of the body has to be there; zero: there is no hurry
+	reading time.Time // when the next piece of the body is due; zero: the handler does not wait for it
+	writing time.Time // since when a write has been waiting for the client; zero: none is
+	judged  time.Time // the value of writing for which dropStalled was scheduled
+	last    time.Time // when the next piece of the body is due while others wait; zero: there is no hurry
 	over    bool
-	cut     bool // it has no more time
+	cut     bool // the client's time is over
 }
 
-// newPace is the pace of r; r's body is to be read through it.
+// newPace returns the pace of r, and has r's body read through it.
 func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *course) *pace {
 	p := &pace{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now(),
 		offend: func() {}}
@@ -74,8 +75,8 @@ func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *course) *pace 
 	return p
 }
 
-// leave is called when the handler is done, whatever became of it: the http.ResponseWriter is not to be
-// used from then on.
+// leave is called when the handler returns. The http.ResponseWriter must not be
+// used afterwards.
 func (g *gate) leave(p *pace) {
 	g.mu.Lock()
 	delete(g.inside, p)
@@ -88,14 +89,16 @@ func (g *gate) leave(p *pace) {
 	}
 }
 
-// dropRest bounds the time for a body that nobody reads. net/http reads on in it once the handler is
-// done, before it closes the connection, and by itself without a limit: whoever sends the half
-// of a body, with a token or without, would keep his slot for good.
+// dropRest limits the time for a body that no handler reads. When a handler
+// returns, net/http reads on in the body before it closes the connection, by
+// itself without a limit. A client that sends half a body, with a token or
+// without, would keep its slot permanently.
 func dropRest(control *http.ResponseController) {
 	_ = control.SetReadDeadline(time.Now().Add(leftover))
 }
 
-// hurry hurries the requests of c, or all of them.
+// hurry shortens the deadlines of the requests of c, or of all requests when c
+// is nil.
 func (g *gate) hurry(c *course) {
 	var list []*pace
 	g.mu.Lock()
@@ -113,7 +116,8 @@ func (g *gate) hurry(c *course) {
 	}
 }
 
-// isPressed notes that somebody waits for a slot, and tells whether that has been so for a while.
+// isPressed notes that a connection waits for a slot, and reports whether that
+// has been so for a while.
 func (g *gate) isPressed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -125,8 +129,9 @@ func (g *gate) isPressed() bool {
 	return now.Sub(g.pressed) >= hurried
 }
 
-// thin ends one of list whose identity has more than its share, when its client has had it for a while: with many
-// that send and take as slowly as they may, one user would have all slots for good.
+// thin ends one request in list whose identity has more than its share, when
+// its client has had it for a while. Otherwise a user with many requests that
+// are as slow as allowed could hold all slots permanently.
 func thin(list []*pace) {
 	for _, p := range list {
 		if p.seat != nil && time.Since(p.begun) >= hurried && p.seat.IsOver() {
@@ -136,7 +141,7 @@ func thin(list []*pace) {
 	}
 }
 
-// end gives a client no more time to send or to take anything.
+// end gives a client no more time to send or to read anything.
 func (p *pace) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +154,7 @@ func (p *pace) end() {
 		_ = p.control.SetReadDeadline(now)
 		return
 	}
-	_ = p.control.SetWriteDeadline(now) // who takes an answer slowly is waited for right now
+	_ = p.control.SetWriteDeadline(now) // a client that reads slowly is being waited for right now
 }
 
 func (p *pace) hurry() {
@@ -180,7 +185,7 @@ func (p *pace) hurry() {
 
 // dropStalled resets the stream when the write that began to wait at since
 // still waits for the client's window. It does not when the connection itself
-// is full, or has something for us to read: that may be the window.
+// is full, or has unread input, which may be the window update.
 func (p *pace) dropStalled(since time.Time) {
 	p.mu.Lock()
 	drop := !p.over && !p.cut && p.writing.Equal(since) && !(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
@@ -189,8 +194,8 @@ func (p *pace) dropStalled(since time.Time) {
 	if !drop {
 		return
 	}
-	// When the client has to wait for this, that is known before its next
-	// request gets the seat.
+	// A pause for the offence must be known before the client's next request
+	// gets the place.
 	p.offend()
 	time.AfterFunc(verdict, p.end)
 }
@@ -205,7 +210,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// SetReadDeadline is for http.ResponseController: the handler's limit for the next of the body.
+// SetReadDeadline implements http.ResponseController's method: the handler's
+// deadline for the next piece of the body.
 func (p *pace) SetReadDeadline(t time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +222,7 @@ func (p *pace) SetReadDeadline(t time.Time) error {
 	return p.control.SetReadDeadline(t)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the wrapped writer to http.ResponseController.
 func (p *pace) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
 // WriteHeader notes the status.
@@ -227,7 +233,7 @@ func (p *pace) WriteHeader(status int) {
 	p.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes in pieces of which each has its own time.
+// Write writes in pieces, each with its own deadline.
 func (p *pace) Write(b []byte) (n int, err error) {
 	if !p.http2 {
 		return p.ResponseWriter.Write(b)
@@ -243,7 +249,8 @@ func (p *pace) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// flush has the client take the end of an HTTP/2 answer before its place is free.
+// flush waits until the client has the end of an HTTP/2 answer, before the
+// place is free.
 func (p *pace) flush() {
 	if p.http2 {
 		_ = p.timed(p.control.Flush)
@@ -251,7 +258,7 @@ func (p *pace) flush() {
 }
 
 // writeChunks writes b, and notes when the client's window had room for each
-// chunk of it.
+// chunk.
 func (p *pace) writeChunks(b []byte) (n int, err error) {
 	for err == nil && len(b) > 0 {
 		var m int
@@ -262,7 +269,7 @@ func (p *pace) writeChunks(b []byte) (n int, err error) {
 	return n, err
 }
 
-// timed bounds a write to a stream.
+// timed sets the time limit of a write to a stream.
 func (p *pace) timed(write func() error) error {
 	now := time.Now()
 	p.mu.Lock()
@@ -274,26 +281,26 @@ func (p *pace) timed(write func() error) error {
 	return err
 }
 
-// waits notes since when a write waits for the client.
+// waits notes since when a write has been waiting for the client.
 func (p *pace) waits(since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writing = since
 }
 
-// pacedBody counts what comes of a body.
+// pacedBody counts the bytes of a body that arrive.
 type pacedBody struct {
 	io.ReadCloser
 	pace  *pace
-	conn  *http1Conn // nil: it is HTTP/2's
+	conn  *http1Conn // nil for HTTP/2
 	ended bool       // all of it was read; guarded by pace.mu
 }
 
-// Read reads, and gives time for the next piece in proportion.
+// Read reads, and extends the deadline in proportion to what arrived.
 func (b *pacedBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
 	if err != nil && err != io.EOF && b.conn != nil {
-		err = cmp.Or(b.conn.brokenBody(), err) // http.Server keeps some errors to itself
+		err = cmp.Or(b.conn.brokenBody(), err) // http.Server does not return some errors
 	}
 	b.pace.mu.Lock()
 	defer b.pace.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"schedrestd/semaphore"
 )
 
-// places returns the places for requests that are being answered. A request
-// takes one before its user is known, and claims it for the user then: nobody
-// keeps more than half of them while others wait.
+// places returns the limit of concurrent requests. A request takes a place
+// before its user is known and claims it for the user afterwards. No user keeps
+// more than half of the places while others wait.
 func places(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
 	n := int(requests)
 	if n == 0 {
@@ -19,7 +19,7 @@ func places(requests uint32, patience time.Duration) *semaphore.Semaphore[string
 	return semaphore.NewLending[string](n, max(1, n/2), patience)
 }
 
-// seat is the place of one request.
+// seat is the place of one request among the concurrent ones.
 type seat struct {
 	*semaphore.Place[string]
 	gate    *gate
@@ -33,12 +33,12 @@ var (
 	errShare = errs.New(errs.TooMany, "server busy: concurrency limit of this user reached")
 )
 
-// admit is for handlers.Config: it admits a request of a user whose credential
-// is good, unless the user asks too often or for too much at a time.
+// admit implements handlers.Config.Admit: it admits an authenticated request,
+// unless its user exceeds the rate limit or the concurrency limit.
 func admit(ctx context.Context, user string) error {
 	p, ok := ctx.Value(seatKey{}).(*seat)
 	if !ok || p.claimed {
-		return nil // of a page that needs no place, or of a test
+		return nil // a page that needs no place, or a test
 	}
 	if wait := p.gate.rates.take(time.Now(), user); wait > 0 {
 		p.gate.server.counts.limited.Add(1)
@@ -54,5 +54,5 @@ func admit(ctx context.Context, user string) error {
 	return nil
 }
 
-// retrySoon is when a client that found no place is asked to come back.
+// retrySoon is the Retry-After of a client that got no place.
 const retrySoon = 2 * time.Second

@@ -20,7 +20,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// server is a worker that serves: the channel on one side, http.Server on the other.
+// server is a worker that serves: the channel to the parent on one side,
+// http.Server on the other.
 type server struct {
 	channel *ipc.Channel
 	http    *http.Server // of connections with HTTP/1
@@ -39,14 +40,14 @@ type server struct {
 	retired  atomic.Bool
 	stall    time.Duration
 	drain    time.Duration
-	settle   time.Duration // of it for a request that is on its way
+	settle   time.Duration // the part of drain for a request that is arriving
 	inetd    bool
 	only     atomic.Pointer[http1Conn] // the one connection of an inetd run
-	held     sync.WaitGroup            // connections that were taken and not closed
-	refused  atomic.Int32              // connections that are turned away and not closed
+	held     sync.WaitGroup            // connections that were accepted and not closed
+	refused  atomic.Int32              // connections that are being refused and are not closed
 	exit     chan int
 
-	shaking  context.Context // of handshakes: no request has come yet, and a drain ends them
+	shaking  context.Context // context of handshakes, in which no request has arrived yet; a drain cancels it
 	endShake context.CancelFunc
 }
 
@@ -79,11 +80,11 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 	all := announced(s.gate)
 	s.http, s.http2 = s.serving(&l, all), s.serving(&l, all)
 	s.http2.HTTP2, s.http2.Protocols = http2(setup.Requests), new(http.Protocols)
-	s.http2.Protocols.SetUnencryptedHTTP2(true) // as far as it knows
+	s.http2.Protocols.SetUnencryptedHTTP2(true) // http.Server does not see the TLS below
 	return s
 }
 
-// serving is a http.Server of this worker.
+// serving returns an http.Server of this worker.
 func (s *server) serving(l *ipc.Limits, all http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           all,
@@ -94,13 +95,14 @@ func (s *server) serving(l *ipc.Limits, all http.Handler) *http.Server {
 		ConnContext:       s.context,
 		ConnState:         s.turned,
 
-		DisableGeneralOptionsHandler: true, // "OPTIONS *" has its answer from the handlers, too
+		DisableGeneralOptionsHandler: true, // the handlers answer "OPTIONS *", too
 	}
 }
 
-// withPeer puts the kernel's word about the connection into the context of its requests.
-// Every connection of a worker is a conn, and perhaps wrapped: another kind would be a fault
-// of ours, and must not pass for a connection without a peer.
+// withPeer puts what the kernel reports about the peer into the context of the
+// connection's requests. Every connection of a worker is a conn, possibly
+// wrapped. Any other type would be a bug, and must not pass for a connection
+// without a peer.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch is := c.(type) {
@@ -116,7 +118,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// run serves until the parent says Drain or is gone, and gives the exit status.
+// run serves until the parent sends Drain or exits, and returns the exit
+// status.
 func (s *server) run() int {
 	go s.hear()
 	go s.serve(s.http, s.queue)
@@ -131,8 +134,9 @@ func (s *server) serve(by *http.Server, from *queue) {
 	}
 }
 
-// hear does what the parent says until the channel closes. Connections come in order,
-// so that all that were handed over before a Drain are served by it.
+// hear handles messages from the parent until the channel closes. Messages are
+// handled in order, so every connection that was passed before a Drain is
+// served.
 func (s *server) hear() {
 	for {
 		m, err := s.channel.Receive()
@@ -195,7 +199,7 @@ func (s *server) connect(service ipc.Role, fd int) error {
 	return fmt.Errorf("channel to an unknown service: %s", service)
 }
 
-// use takes the public keys of this worker's generation.
+// use installs the public keys of this worker's generation.
 func (s *server) use(m *ipc.Keys, fds []int) {
 	var files []*os.File
 	for _, fd := range fds {
@@ -207,7 +211,7 @@ func (s *server) use(m *ipc.Keys, fds []int) {
 	s.tokens.use(files[2], m.Followed)
 }
 
-// take puts a handed connection where http.Server accepts it.
+// take queues a connection that the parent passed for http.Server.
 func (s *server) take(fd int, m *ipc.Connection) {
 	s.held.Add(1)
 	s.watch.take(m.ID)
@@ -231,14 +235,16 @@ func (s *server) take(fd int, m *ipc.Connection) {
 	go s.shake(c, secured, s.http.ReadHeaderTimeout)
 }
 
-// settling is how long a request that is on its way may take to come, when the worker ends. From Shutdown on http.Server
-// drops what it has just read, and who sent it would be told to come again.
+// settling is how long a worker that drains waits for a request that is
+// arriving. From Shutdown on, http.Server drops what it has just read, and the
+// client would have to retry.
 const settling = 500 * time.Millisecond
 
-// finish answers what is being answered, closes what is idle, and ends the worker.
+// finish answers the requests that are being handled, closes idle connections,
+// and ends the worker.
 func (s *server) finish() {
 	leaving.Store(true)
-	s.endShake() // http.Server does not know them, and their clients may say nothing
+	s.endShake() // http.Server does not know these connections, and their clients may send nothing
 	only := s.only.Load()
 	if only != nil {
 		only.closeUnused()
@@ -248,8 +254,8 @@ func (s *server) finish() {
 	other := make(chan error, 1)
 	go func() { other <- s.http2.Shutdown(ctx) }()
 	closed := make(chan struct{})
-	go func() { s.held.Wait(); close(closed) }() // Shutdown does not know one that was accepted this very moment
-	s.http.SetKeepAlivesEnabled(false)           // closes who rests, and each answer is the last
+	go func() { s.held.Wait(); close(closed) }() // Shutdown does not know a connection that is being accepted right now
+	s.http.SetKeepAlivesEnabled(false)           // closes idle connections, and makes each answer the last
 	select {
 	case <-closed:
 	case <-time.After(s.settle):

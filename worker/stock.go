@@ -15,20 +15,21 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// stock is the sockets that the parent has readied for connections to come.
+// stock is the pool of TCP sockets that the parent has prepared for connections
+// to come.
 type stock struct {
 	mu      sync.Mutex
 	shelves map[ipc.Stock]*shelf
 }
 
-// shelf is the sockets for one way.
+// shelf is the sockets for one upstream.
 type shelf struct {
 	mu      sync.Mutex
 	spares  []spare   // the oldest first
-	ordered time.Time // when more were last asked for
-	began   time.Time // of the second in which connections are counted
+	ordered time.Time // when more were last requested
+	began   time.Time // start of the second in which connections are counted
 	count   int
-	useless bool // this kernel's don't begin
+	useless bool // on this kernel they do not connect with the first write
 }
 
 // spare is a socket that connects with its first write.
@@ -38,17 +39,18 @@ type spare struct {
 }
 
 const (
-	// busy is how many connections in a second are worth a stock.
+	// busy is how many connections per second make a pool worthwhile.
 	busy = 32
-	// low is how few spares are left when more are asked for.
+	// low is how few sockets are left when more are requested.
 	low = ipc.SpareCount / 2
-	// fresh is how long one may stand: it has a port of this machine's, and knows the routes of when it was made.
+	// fresh is how long a socket may wait: it occupies a local port, and its
+	// route dates from when it was made.
 	fresh = 2 * time.Second
-	// overdue is when more are asked for again, since none came.
+	// overdue is when more are requested again because none arrived.
 	overdue = 50 * time.Millisecond
 )
 
-// shelf is the one for a way; it may be empty.
+// shelf returns the sockets for one upstream; there may be none.
 func (s *stock) shelf(way ipc.Stock) *shelf {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +65,7 @@ func (s *stock) shelf(way ipc.Stock) *shelf {
 	return h
 }
 
-// put takes what came from the parent.
+// put adds sockets that came from the parent.
 func (h *shelf) put(fds []int, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +76,7 @@ func (h *shelf) put(fds []int, now time.Time) {
 	time.AfterFunc(fresh, func() { h.clear(now) })
 }
 
-// clear closes those that have stood since then or longer.
+// clear closes the sockets that came at then or before.
 func (h *shelf) clear(then time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +86,7 @@ func (h *shelf) clear(then time.Time) {
 	}
 }
 
-// take is a spare, if there is one, and whether more are to be asked for.
+// take returns a socket, if there is one, and whether to request more.
 func (h *shelf) take(now time.Time) (fd int, ok, more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +104,7 @@ func (h *shelf) take(now time.Time) (fd int, ok, more bool) {
 	return fd, ok, more
 }
 
-// giveUp has none asked for any more.
+// giveUp stops requesting sockets.
 func (h *shelf) giveUp() {
 	h.mu.Lock()
 	h.useless = true
@@ -110,12 +112,13 @@ func (h *shelf) giveUp() {
 	h.clear(time.Now())
 }
 
-// spare is a connection to a of a socket of the stock; nil when there is none.
+// spare returns a connection to a over a socket of the pool; nil when there is
+// none.
 func (e *Errands) spare(ctx context.Context, way ipc.Stock, a client.Address) (net.Conn, error) {
 	h := e.stock.shelf(way)
 	fd, ok, more := h.take(time.Now())
 	if more {
-		_ = e.send(&way) // who gets none asks for each
+		_ = e.send(&way) // workers that get none send a Dial for each connection
 	}
 	if !ok {
 		return nil, nil
@@ -128,13 +131,14 @@ func (e *Errands) spare(ctx context.Context, way ipc.Stock, a client.Address) (n
 	return nc, err
 }
 
-// errIdle says that a socket's first write did not begin its connection.
+// errIdle reports that a socket's first write did not start its connection.
 var errIdle = errors.New("the socket did not start to connect")
 
-// start has a socket of the stock connect: its first write begins the handshake, and one of no bytes is nothing else.
+// start connects a socket of the pool: its first write starts the handshake,
+// and a write of no bytes does nothing else.
 func start(ctx context.Context, fd int, a client.Address) (net.Conn, error) {
 	_, err := unix.Write(fd, nil)
-	if err == nil { // it was there in no time, or nothing happened
+	if err == nil { // connected at once, or nothing happened
 		if _, err := syscall.Getpeername(fd); err != nil {
 			unix.Close(fd)
 			return nil, errIdle

@@ -8,47 +8,48 @@ import (
 	"schedrestd/ipc"
 )
 
-// watch follows how far each connection has come, tells the parent of what lasts, and ends those
-// that should give way. What is over in a moment is not mentioned, so that a client that keeps its
-// connection busy costs no message.
+// watch tracks the state of each connection, tells the parent about states that
+// last, and closes connections whose slots others wait for. Short states are
+// not reported, so that a busy connection costs no messages.
 type watch struct {
 	tell  func(ipc.Message) error
-	hurry func(*course) // its requests have to get on; may be nil
+	hurry func(*course) // shortens the deadlines of a connection's requests; may be nil
 
-	saying sync.Mutex // over a look and the message about it: nothing is said of a connection after Done
+	saying sync.Mutex // held while a state is read and reported: nothing is reported about a connection after Done
 
 	mu      sync.Mutex
 	list    map[uint64]*course
-	changed []*course           // those whose stage may have to be told
-	armed   bool                // the next look is on its way
-	parting map[uint64]struct{} // asked to end, and not closed yet
+	changed []*course           // connections whose stage may have to be reported
+	armed   bool                // the next look is scheduled
+	parting map[uint64]struct{} // asked to close, and not closed yet
 }
 
-// course is one connection, as far as it has come.
+// course is the state of one connection.
 type course struct {
 	id     uint64
 	stage  ipc.Stage
 	since  time.Time
-	said   ipc.Stage // what the parent takes it for
-	listed bool      // among changed
-	asked  bool      // to give way: it ends with its next answer
+	said   ipc.Stage // the stage that was reported to the parent
+	listed bool      // it is in changed
+	asked  bool      // to close: it ends with its next answer
 
-	pausedUntil time.Time // its client is told to come back later
+	pausedUntil time.Time // until when its client is blocked
 
-	requests int  // that are being answered
+	requests int  // requests that are being answered
 	over     bool // the connection is closed
 
-	top   net.Conn // what http.Server reads from; nil until it does
-	below net.Conn // the connection itself; nil until it is made
+	top   net.Conn // what http.Server reads from; nil before it does
+	below net.Conn // the connection itself; nil before it is made
 }
 
 const (
-	lasting = 40 * time.Millisecond // how long a stage lasts before it is told
-	silence = time.Second           // … when the client has connected and said nothing yet: it may be slow, or many
-	look    = 20 * time.Millisecond // how often one looks, while something changes
+	lasting = 40 * time.Millisecond // how long a stage lasts before it is reported
+	silence = time.Second           // … when the client has connected and sent nothing yet: it may be slow, or there may be many
+	look    = 20 * time.Millisecond // how often stages are looked at while some change
 )
 
-// isLasting tells whether c's stage has lasted, so that c may be asked to give way.
+// isLasting reports whether c's stage has lasted long enough for c to be
+// closed.
 func (c *course) isLasting(now time.Time) bool {
 	limit := lasting
 	if h, ok := c.top.(*http1Conn); c.stage == ipc.Waiting && !(ok && h.begins.Load()) {
@@ -61,7 +62,7 @@ func newWatch(tell func(ipc.Message) error) *watch {
 	return &watch{tell: tell, list: map[uint64]*course{}, parting: map[uint64]struct{}{}}
 }
 
-// take says Taken of connection id, and follows it.
+// take reports Taken of connection id, and tracks it.
 func (w *watch) take(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -73,8 +74,10 @@ func (w *watch) take(id uint64) {
 	_ = w.tell(&ipc.Taken{ID: id}) // a failure means that the parent is gone
 }
 
-// end is called when connection id is closed. With HTTP/2 its requests may still be answered, for nobody. It counts as long as they are:
-// its client can't go before it is told what he did, nor have more requests by coming anew.
+// end notes that connection id is closed. With HTTP/2 its requests may still be
+// running. The connection counts until they end: otherwise a client could
+// reconnect before its offences are reported, or exceed its limit of requests
+// by reconnecting.
 func (w *watch) end(id uint64) {
 	w.mu.Lock()
 	delete(w.parting, id)
@@ -97,7 +100,7 @@ func (w *watch) begin(c *course) {
 	w.turn(c, ipc.Answering)
 }
 
-// finish notes that one of them is not any more.
+// finish notes that one request of c was answered.
 func (w *watch) finish(c *course) {
 	w.mu.Lock()
 	c.requests--
@@ -108,7 +111,7 @@ func (w *watch) finish(c *course) {
 	}
 }
 
-// free says Done of connection id, once.
+// free reports Done of connection id, once.
 func (w *watch) free(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -121,14 +124,14 @@ func (w *watch) free(id uint64) {
 	}
 }
 
-// of is the course of connection id; nil when it is not followed.
+// of returns the state of connection id; nil when it is not tracked.
 func (w *watch) of(id uint64) *course {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.list[id]
 }
 
-// enter notes that c is in stage from now on.
+// enter notes that c enters stage.
 func (w *watch) enter(c *course, stage ipc.Stage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +152,8 @@ func (w *watch) turn(c *course, stage ipc.Stage) {
 	}
 }
 
-// look tells what has lasted, and comes again while there is something that may.
+// look reports the stages that have lasted, and schedules itself again while
+// some may still.
 func (w *watch) look() {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -183,8 +187,9 @@ func (w *watch) news(now time.Time) (list []*ipc.Progress) {
 	return list
 }
 
-// yield ends connection id, for whose slot somebody waits, unless a request on it is being
-// answered: then it stays, ends with its next answer, and the parent is told.
+// yield closes connection id, whose slot another connection waits for. When a
+// request on it is being answered, it closes the connection after the answer
+// instead, and tells the parent.
 func (w *watch) yield(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -195,9 +200,10 @@ func (w *watch) yield(id uint64) {
 		return
 	}
 	answering, young, top, below := c.stage == ipc.Answering, !c.isLasting(time.Now()), c.top, c.below
-	// One that has just come, or just been answered, is asked because no other is left. It
-	// ends with its next answer: a client that sends a request every few milliseconds would
-	// otherwise keep its connection for as long as it likes.
+	// A connection that has just been accepted, or just been answered, is
+	// chosen because no other is left. It ends with its next answer. Otherwise
+	// a client that sends a request every few milliseconds could keep its
+	// connection indefinitely.
 	c.asked = c.asked || young
 	w.mu.Unlock()
 	if answering {
@@ -207,18 +213,19 @@ func (w *watch) yield(id uint64) {
 	if young {
 		return
 	}
-	// Done needs what this holds.
+	// dismiss reports Done, which needs the lock that is held here.
 	go w.dismiss(c, top, below)
 }
 
-// stay has c end with its next answer, and tells the parent that it can't now; w.saying is held.
+// stay makes the next answer the last one of c, and tells the parent that c
+// can't close now. w.saying is held.
 func (w *watch) stay(c *course) {
 	w.mu.Lock()
 	told := w.list[c.id] != c || c.said == ipc.Answering
 	c.asked, c.said = true, ipc.Answering
 	delete(w.parting, c.id)
 	if c.stage != ipc.Answering {
-		w.turn(c, c.stage) // to be told again if it lasts
+		w.turn(c, c.stage) // reported again if it lasts
 	}
 	w.mu.Unlock()
 	if w.hurry != nil {
@@ -229,20 +236,20 @@ func (w *watch) stay(c *course) {
 	}
 }
 
-// dismiss ends a connection on which nothing is being answered. One that was begun is told why, and
-// its client may take a moment to read that. Nobody waits for it, unless it were many: the slot
-// is free before.
+// dismiss closes a connection on which no request is being answered. A client
+// that has begun a request is told why, and gets a moment to read that. Unless
+// there are many such connections, the slot is freed before.
 func (w *watch) dismiss(c *course, top, below net.Conn) {
 	h, is1 := top.(*http1Conn)
 	raw := connOf(below)
 	switch {
-	case raw != nil && raw.hasUnread(): // a request came just now
+	case raw != nil && raw.hasUnread(): // a request has just arrived
 		w.saying.Lock()
 		w.stay(c)
 		w.saying.Unlock()
 	case is1:
 		soon := w.part(c.id)
-		if !h.giveWay() { // a request came just now
+		if !h.giveWay() { // a request has just arrived
 			w.saying.Lock()
 			w.stay(c)
 			w.saying.Unlock()
@@ -256,8 +263,8 @@ func (w *watch) dismiss(c *course, top, below net.Conn) {
 	}
 }
 
-// part counts connection id among those that are there beside the ones that have a slot. It reports
-// false when there are too many.
+// part counts connection id as one that stays open for a moment without a slot.
+// It reports false when there are too many.
 func (w *watch) part(id uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -268,24 +275,24 @@ func (w *watch) part(id uint64) bool {
 	return true
 }
 
-// mostParting leaves each connection that has a slot the descriptors that it may need.
+// mostParting leaves enough descriptors for each connection that has a slot.
 const mostParting = 64
 
-// rawOf is the connection of c as the parent handed it over.
+// rawOf returns the connection of c as the parent passed it.
 func (w *watch) rawOf(c *course) *conn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return connOf(c.below)
 }
 
-// isAsked tells whether c should end with its next answer.
+// isAsked reports whether c should end with its next answer.
 func (w *watch) isAsked(c *course) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return c.asked
 }
 
-// made notes the connection itself, and what http.Server has of it.
+// made notes the connection itself, and what http.Server reads from.
 func (w *watch) made(id uint64, below, top net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -294,6 +301,6 @@ func (w *watch) made(id uint64, below, top net.Conn) {
 		return
 	}
 	if c.below, c.top = below, top; top != nil {
-		w.turn(c, ipc.Waiting) // after a handshake its time begins anew
+		w.turn(c, ipc.Waiting) // the time begins again after a handshake
 	}
 }
