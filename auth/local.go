@@ -2,10 +2,11 @@ package auth
 
 import "net/http"
 
-// local is rest_auth/local: the client at the other end of a UNIX socket, or of the pipe,
-// file or terminal of an inetd run that nobody else may open, is this process's own user. The
-// daemons behind see this process's uid, so that to serve anybody else (root too) would be to
-// lend them an identity that is not theirs.
+// local implements rest_auth/local: the client must run as this process's own
+// user. It is at the other end of a UNIX socket, or of the pipe, file or
+// terminal of an inetd run that no other user may open. The daemons see this
+// process's uid, so serving any other user, even root, would give that user
+// another identity.
 func local(r *http.Request, name string, opt Options) (Credential, error) {
 	peer, ok := PeerFrom(r.Context())
 	switch {

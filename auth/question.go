@@ -7,27 +7,30 @@ import (
 	"schedrestd/errs"
 )
 
-// mostAsked is how many questions one daemon is asked at a time: who sends tokens that nobody has seen
-// before makes a worker keep that many connections to it, and no more.
+// mostAsked limits concurrent questions to one daemon. A client that sends
+// tokens that were never seen before makes a worker keep at most this many
+// connections to it.
 const mostAsked = 64
 
-// questions is what daemons are being asked at this moment. The zero questions is none.
+// questions holds the questions that daemons are being asked. The zero value
+// has none.
 type questions struct {
 	mu    sync.Mutex
 	asked map[vouched]*question
-	room  map[string]chan struct{} // by daemon: one that is slow does not keep the other from being asked
+	room  map[string]chan struct{} // by daemon, so that a slow one does not delay questions to the other
 }
 
-// question is one that is being asked.
+// question is one pending question.
 type question struct {
-	answered chan struct{} // closed when it is, or given up
-	given    bool          // an answer is there
+	answered chan struct{} // closed when it is answered or given up
+	given    bool          // there is an answer
 	err      error         // the answer
 }
 
-// once asks, unless just that is being asked already: then it waits for the other's answer. Whoever
-// sends one new token many times at once costs its daemon one question. An answer is a yes or a
-// refusal; where the other's client went away there is none, and the next of those who wait asks.
+// once asks, or waits for the answer when the same question is pending. A
+// client that sends one new token many times concurrently costs its daemon one
+// question. An acceptance or a rejection is an answer. When the asking client
+// disconnects there is none, and another waiting request asks.
 func (q *questions) once(ctx context.Context, of vouched, ask func(context.Context) error) error {
 	for {
 		one, mine := q.join(of)
@@ -45,7 +48,8 @@ func (q *questions) once(ctx context.Context, of vouched, ask func(context.Conte
 	}
 }
 
-// join is the question of that; mine tells that the caller is the one to ask it.
+// join returns the pending question, or registers it. mine reports whether the
+// caller must ask it.
 func (q *questions) join(of vouched) (one *question, mine bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,9 +64,9 @@ func (q *questions) join(of vouched) (one *question, mine bool) {
 	return one, true
 }
 
-// ask asks for all who wait.
+// ask asks for all requests that wait.
 func (q *questions) ask(ctx context.Context, of vouched, one *question, ask func(context.Context) error) error {
-	defer func() { // whatever happens: nobody must wait for good
+	defer func() { // in any case: no request must wait indefinitely
 		q.mu.Lock()
 		if q.asked[of] == one {
 			delete(q.asked, of)
@@ -94,7 +98,8 @@ func (q *questions) roomOf(daemon string) chan struct{} {
 	return q.room[daemon]
 }
 
-// forget lets nobody join what is being asked: the answer may be of the keys of before.
+// forget keeps new requests from joining the pending questions: the answers may
+// be based on the previous keys.
 func (q *questions) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -44,11 +44,12 @@ type Place[K comparable] struct {
 	of    *Semaphore[K]
 	key   K
 	has   bool          // it is taken
-	start chan struct{} // closed when it is; nil: nobody waits
+	start chan struct{} // closed when it is taken; nil before the wait
 }
 
 // Acquire waits for a place, which key holds until it is released. The wait
-// ends with errs.TooMany when ctx ends, as when the client closes its connection.
+// ends with errs.TooMany when ctx ends, as when the client closes its
+// connection.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	p := &Place[K]{of: s, key: key}
 	s.mu.Lock()
@@ -144,8 +145,9 @@ func (s *Semaphore[K]) count(key K, n int) {
 
 // startNext gives free places to those that wait: first to keys that hold less
 // than their share, the one with the fewest before the others; then to callers
-// without a key; and if places are lent, then to keys that hold their share. The
-// others of that key then wait behind those of all other keys. s.mu is held.
+// without a key; and if places are lent, then to keys that hold their share.
+// The others of that key then wait behind those of all other keys. s.mu is
+// held.
 func (s *Semaphore[K]) startNext() {
 	for s.taken < s.total {
 		best, least := -1, 0
