@@ -17,8 +17,8 @@ import (
 )
 
 // Bounds of a key set. A token without a kid is tried with every key, so their
-// number bounds what one forged token costs; an identity provider publishes two
-// or three.
+// number limits what one forged token costs. Identity providers publish two or
+// three.
 const (
 	MaxKeySet = 1 << 20 // bytes of the file
 	maxKeys   = 32

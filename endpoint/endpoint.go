@@ -1,5 +1,6 @@
-// Package endpoint reads the addresses that the gateway listens on and the names of
-// network namespaces, as an administrator writes them. It opens nothing.
+// Package endpoint parses the addresses that the gateway listens on and the
+// names of network namespaces, as an administrator writes them. It opens
+// nothing.
 package endpoint
 
 import (
@@ -29,8 +30,9 @@ type Endpoint struct {
 
 const listenHint = "an address is [host]:port, https://[host]:port or unix:/path/to/socket; an IPv6 address goes in brackets"
 
-// Check tells what is wrong with LISTEN arguments. It resolves no name and opens nothing: a
-// command can refuse its line before it does any work.
+// Check returns what is wrong with LISTEN arguments. It resolves no name and
+// opens nothing, so that a command can reject its arguments before it does any
+// work.
 func Check(list []string) error {
 	for _, text := range list {
 		if _, err := Parse(text); err != nil {
@@ -40,7 +42,7 @@ func Check(list []string) error {
 	return nil
 }
 
-// Parse reads one LISTEN argument.
+// Parse parses one LISTEN argument.
 func Parse(text string) (Endpoint, error) {
 	e := Endpoint{Text: text, Network: ipc.TCP}
 	bad := func(why string) (Endpoint, error) {
@@ -79,8 +81,8 @@ func Parse(text string) (Endpoint, error) {
 	return e, nil
 }
 
-// Addresses are what to bind for e: the name is looked up now, once, in a process
-// without privileges.
+// Addresses returns the addresses to bind for e. The name is looked up once, in
+// a process without privileges.
 func (e Endpoint) Addresses() ([]netip.AddrPort, error) {
 	if e.Host == "" {
 		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), e.Port)}, nil

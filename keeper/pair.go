@@ -18,25 +18,26 @@ import (
 	"time"
 )
 
-// pair is a private key with the certificate that it belongs to.
+// pair is a private key with its certificate.
 type pair struct {
-	tls12  bool // TLS 1.2's message is signed as well
+	tls12  bool // sign messages of TLS 1.2, too
 	signer crypto.Signer
 	leaf   *x509.Certificate
 }
 
-// maxPEM is how long a file may be, in bytes.
+// maxPEM limits the size of a file, in bytes.
 const maxPEM = 1 << 20
 
-// Bounds of an RSA key in bits. A longer signature than the largest makes would not fit
-// the book.
+// Bounds of an RSA key in bits. A signature by a longer key would exceed the
+// protocol's limit.
 const (
 	leastRSA = 2048
 	mostRSA  = 8192
 )
 
-// readPair reads a key and its certificates, the server's own first, and refuses a key that does
-// not belong to that one: workers would offer what nobody can sign for.
+// readPair reads a key and its certificates, the server's own first. It refuses
+// a key that does not belong to that certificate: workers would offer a
+// certificate that the keeper can't sign for.
 func readPair(key, certificates *os.File) (*pair, error) {
 	signer, err := readKey(key)
 	if err != nil {
@@ -53,7 +54,8 @@ func readPair(key, certificates *os.File) (*pair, error) {
 	return &pair{signer: signer, leaf: leaf}, nil
 }
 
-// content is the whole of f, whatever others read from the same open file.
+// content returns the whole of f, whatever other processes read from the same
+// open file.
 func content(f *os.File) ([]byte, error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPEM+1))
 	switch {
@@ -65,8 +67,8 @@ func content(f *os.File) ([]byte, error) {
 	return text, nil
 }
 
-// readKey finds the one private key in f. Other blocks, as the parameters of a curve or
-// certificates, may stand beside it.
+// readKey returns the one private key in f. Other blocks, such as the
+// parameters of a curve or certificates, are ignored.
 func readKey(f *os.File) (signer crypto.Signer, err error) {
 	text, err := content(f)
 	if err != nil {
@@ -92,8 +94,8 @@ func readKey(f *os.File) (signer crypto.Signer, err error) {
 	return signer, nil
 }
 
-// parseKey is the private key in block, nil when it holds something else. Errors of the parsers
-// are left out: what is told of a key goes into a log.
+// parseKey returns the private key in block, or nil when block holds something
+// else. It hides the errors of the parsers, since its errors are logged.
 func parseKey(block *pem.Block) (crypto.Signer, error) {
 	var key any
 	var err error
@@ -133,8 +135,8 @@ func checkKey(key any) (crypto.Signer, error) {
 	return nil, errors.New("unsupported key type; must be RSA, ECDSA or Ed25519")
 }
 
-// readLeaf is the first certificate in f. Those behind it must be certificates as well: a
-// client would be shown them.
+// readLeaf returns the first certificate in f. The others must be valid
+// certificates too, since clients get them.
 func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 	text, err := content(f)
 	if err != nil {
@@ -143,8 +145,8 @@ func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 	return leafOf(text)
 }
 
-// checkAuthorities refuses a file of clients' authorities that workers could not use: they would
-// let nobody in. An empty one stands for none.
+// checkAuthorities refuses a file of client CAs that workers could not use,
+// because they would admit no client. An empty file means that there is none.
 func checkAuthorities(f *os.File) error {
 	text, err := content(f)
 	if err == nil && len(text) > 0 {
@@ -157,7 +159,7 @@ func checkAuthorities(f *os.File) error {
 }
 
 func leafOf(text []byte) (leaf *x509.Certificate, err error) {
-	// Whatever else can be read of it: a worker would have it all in its memory.
+	// Even when the rest is usable: a worker would have the key in its memory.
 	if bytes.Contains(text, []byte("PRIVATE KEY-----")) {
 		return nil, errors.New("contains a private key, but workers receive the whole file; keep the key in its own file")
 	}
@@ -179,8 +181,8 @@ func leafOf(text []byte) (leaf *x509.Certificate, err error) {
 	return leaf, nil
 }
 
-// warn says what clients will say of the certificate. It is used all the same: a client that
-// looks the other way is better served than nobody.
+// warn logs what clients will reject about the certificate. It is still used: a
+// client that ignores the problem is better served than none.
 func (p *pair) warn() {
 	now := time.Now()
 	switch {

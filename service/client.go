@@ -15,7 +15,8 @@ type Client struct {
 	parent     *ipc.Channel
 }
 
-// NewClient returns the client at the other end of channel, without a parent to report it to.
+// NewClient returns the client at the other end of channel, without a parent to
+// report it to.
 func NewClient(about ipc.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: about, channel: channel}
 }
@@ -34,9 +35,9 @@ func admit(role ipc.Role, fd int, about *ipc.Client, parent *ipc.Channel, s Serv
 	return nil
 }
 
-// Each calls handle with each message of the worker, until the channel closes or handle returns
-// an error, which reports the worker to the parent. done is false for a message that the service
-// does not handle.
+// Each calls handle with each message of the worker, until the channel closes
+// or handle returns an error, which reports the worker to the parent. done is
+// false for a message that the service does not handle.
 func (c *Client) Each(handle func(ipc.Message) (done bool, err error)) {
 	for {
 		m, err := c.channel.Receive()
@@ -61,7 +62,8 @@ func (c *Client) Each(handle func(ipc.Message) (done bool, err error)) {
 	}
 }
 
-// Answer sends m if the channel has room. A worker that does not read its channel gets no answer.
+// Answer sends m if the channel has room. A worker that does not read its
+// channel gets no answer.
 func (c *Client) Answer(m ipc.Message) {
 	if err := c.channel.TrySend(m); err != nil && !errors.Is(err, ipc.ErrFull) {
 		slog.Debug("answer not sent", "client", c.Number, "error", err)
