@@ -13,17 +13,19 @@ import (
 	"schedrestd/ipc"
 )
 
-// usualAdmission is who has to wait when nobody says otherwise: who offends thirty times at once, or more than once a
-// second for longer, for a second, and if he goes on ten times as long at the most; and who was being
-// answered by three workers that died.
+// usualAdmission returns the default penalties. A source is blocked after
+// thirty offences at once, or after more than one per second for a longer time:
+// for a second, and for ten seconds at most if it goes on. It is also blocked
+// after three workers crashed while answering it.
 func usualAdmission() ipc.Admission {
 	return ipc.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
 }
 
-// mostPenalty is more than anybody should wait for ten times.
+// mostPenalty limits a penalty's time; a pause can be ten times as long.
 const mostPenalty = time.Hour
 
-// setPenalties takes what offences cost: "off", or words as auth:1s. What is not named is as usual.
+// setPenalties parses the cost of offences: "off", or words such as auth:1s.
+// Penalties that are not named keep their defaults.
 func setPenalties(o *options, v string) error {
 	a := &o.admission
 	if v == "off" {
@@ -58,8 +60,9 @@ func setPenalties(o *options, v string) error {
 	return nil
 }
 
-// setProxies takes who speaks for others. Over a UNIX socket that is a user, as the kernel tells: "whoever may connect"
-// would be everybody on this machine.
+// setProxies parses the trusted proxies. Over a UNIX socket a proxy is
+// identified by its uid: otherwise every local user who can connect would be
+// trusted.
 func setProxies(o *options, v string) (err error) {
 	words, rest := listed(v), []string{}
 	for _, word := range words {
@@ -78,7 +81,7 @@ func setProxies(o *options, v string) (err error) {
 	return err
 }
 
-// peer is the uid of a proxy that connects to a UNIX socket.
+// peer returns the uid of a proxy that connects to a UNIX socket.
 func peer(name string) (uint32, error) {
 	const hint = "name the user that only the proxy runs as, by name or uid, such as unix:haproxy"
 	if name == "" {
@@ -94,14 +97,14 @@ func peer(name string) (uint32, error) {
 	return u.UID, nil
 }
 
-// setExempt takes who has no penalties.
+// setExempt parses the sources without penalties.
 func setExempt(o *options, v string) (err error) {
 	words := listed(v)
 	o.admission.Exempt, err = networks("SCHEDRESTD_EXEMPT", v, words, len(words), "")
 	return err
 }
 
-// networks reads addresses and networks; n is how many words there were at first.
+// networks parses addresses and networks. n is how many words the value had.
 func networks(name, value string, words []string, n int, or string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).
@@ -129,7 +132,8 @@ func networks(name, value string, words []string, n int, or string) (list []neti
 // mostRate is more than a worker can answer.
 const mostRate = 1_000_000
 
-// setRate takes how often one identity may ask: requests a second, and after a colon how many at once.
+// setRate parses the rate limit of an identity: requests per second, and after
+// a colon the burst.
 func setRate(o *options, v string) error {
 	rate, burst, both := strings.Cut(v, ":")
 	r, err := strconv.ParseUint(rate, 10, 32)

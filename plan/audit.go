@@ -7,7 +7,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// setAudit takes where changes are recorded. Whether it can be used is judged when it is opened.
+// setAudit sets where changes are recorded. Whether it is usable is checked
+// when it is opened.
 func setAudit(o *options, v string) error {
 	if v != ipc.AuditStderr && !filepath.IsAbs(v) {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_LOG=%s is neither an absolute path nor stderr", v).
@@ -17,7 +18,7 @@ func setAudit(o *options, v string) error {
 	return nil
 }
 
-// setAuditWord takes how the audit log is written.
+// setAuditWord returns a function that sets an option of the audit log.
 func setAuditWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
 	set := setWord(of, name, yes, no)
 	return func(o *options, v string) error {
@@ -26,7 +27,8 @@ func setAuditWord(of func(*options) *bool, name, yes, no string) func(*options, 
 	}
 }
 
-// checkAudit refuses how an audit log is to be written where there is none: who has said that counts on one.
+// checkAudit refuses options of an audit log that is not configured: an
+// administrator who sets them relies on one.
 func (o *options) checkAudit() error {
 	switch {
 	case o.audit.Path == "" && o.auditWord != "":
@@ -39,7 +41,8 @@ func (o *options) checkAudit() error {
 	return nil
 }
 
-// setWord takes one of two words, the first of which stands for true.
+// setWord returns a function that accepts one of two words, of which the first
+// means true.
 func setWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
 	return func(o *options, v string) error {
 		if v != yes && v != no {

@@ -12,7 +12,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// options is what the command line and the environment ask for.
+// options holds what the command line and the environment set.
 type options struct {
 	host  host
 	start ipc.ConfigSetup
@@ -37,11 +37,11 @@ type options struct {
 	// From the environment alone.
 	switches   switches
 	names      string    // SCHEDRESTD_NAMES
-	jwt        string    // SCHED_JWT; only "daemon" is ever shown
+	jwt        string    // SCHED_JWT; only "daemon" is ever printed
 	debug      level     // SCHEDRESTD_DEBUG
 	answers    size      // SCHEDRESTD_ANSWER_MEMORY
 	audit      ipc.Audit // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC
-	auditWord  string    // … as it was written, of the last two of these
+	auditWord  string    // … the last two as written
 	debugFlags []string  // SCHED_DEBUG_FLAGS; nil: the configuration's
 	json, yaml ipc.Layout
 	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES
@@ -51,11 +51,11 @@ type options struct {
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }
 
-// reader reads configuration files, which the parent opens.
+// reader returns a reader of configuration files, which the parent opens.
 func (o *options) reader() conf.Reader { return conf.Reader{Files: o.host} }
 
 func (o *options) flags(f *pflag.FlagSet) {
-	o.yaml = ipc.NoTag // unless the environment says otherwise: what people expect of YAML
+	o.yaml = ipc.NoTag // the default, which users of YAML expect
 	o.admission = usualAdmission()
 	f.SortFlags = false
 	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
@@ -79,8 +79,8 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.BoolP("help", "h", false, "print this help and exit")
 }
 
-// check refuses what was given to no effect: an empty value is a variable of a script that
-// was not set, and what comes of it must not be the default.
+// check refuses empty values: an empty value comes from an unset variable in a
+// script, and must not select the default.
 func (o *options) check(f *pflag.FlagSet) (err error) {
 	f.Visit(func(flag *pflag.Flag) {
 		if flag.Value.String() == "" && err == nil {
@@ -90,7 +90,7 @@ func (o *options) check(f *pflag.FlagSet) (err error) {
 	return err
 }
 
-// written is a flag as a person writes it.
+// written returns a flag as a person writes it.
 func written(f *pflag.Flag) string {
 	if f.Shorthand != "" {
 		return "-" + f.Shorthand
@@ -98,14 +98,14 @@ func written(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// asked is a list of names that was asked for, and where: the flag, repeated or not, or else the
-// environment.
+// asked is a list of names that was requested, and its origin: the flag, or
+// otherwise the environment.
 type asked struct {
-	from  string // "" when nobody did
+	from  string // "" when none was requested
 	value string
 }
 
-// Set adds to what was asked for: a list that is given twice is one list.
+// Set adds to the list: a flag that is given twice makes one list.
 func (a *asked) Set(v string) error {
 	if a.value != "" {
 		v = a.value + "," + v
@@ -116,18 +116,17 @@ func (a *asked) Set(v string) error {
 
 func (a *asked) String() string { return a.value }
 
-// Type is for help.
 func (a *asked) Type() string { return "LIST" }
 
-// fromFlag notes which flag gave a, if it did.
+// fromFlag sets the origin of a to the flag, if the flag was given.
 func (a *asked) fromFlag(f *pflag.Flag) {
 	if f.Changed {
 		a.from = written(f)
 	}
 }
 
-// mostThreads is what no machine has cpus for, and a worker still starts with: each thread that may
-// run has its own memory.
+// mostThreads is more than any machine has CPUs, and a worker can still start
+// with it: each running thread uses memory.
 const mostThreads = 4096
 
 // number is a flag's value from least to most.
@@ -136,7 +135,7 @@ type number struct {
 	least, most int
 }
 
-// Set reads one.
+// Set parses a number.
 func (n number) Set(v string) error {
 	i, err := strconv.ParseUint(v, 10, 31)
 	if err != nil || int(i) < n.least || int(i) > n.most {
@@ -164,7 +163,7 @@ const (
 	mostVee = 6
 )
 
-// Set counts one more, or takes a number.
+// Set counts one more, or sets a number.
 func (n *verbosity) Set(v string) error {
 	if v == more {
 		*n++
@@ -186,9 +185,9 @@ func (*verbosity) Type() string { return "count" }
 // size is a number of bytes.
 type size uint32
 
-const mostBody = 1 << 30 // a worker may hold several at one time
+const mostBody = 1 << 30 // a worker may hold several concurrently
 
-// Set reads a number of bytes, with K, M or G after it or not.
+// Set parses a number of bytes with an optional K, M or G after it.
 func (s *size) Set(v string) error {
 	digits, shift := v, 0
 	for i, unit := range []string{"K", "M", "G"} {
@@ -209,7 +208,7 @@ func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
 // Type is for help.
 func (*size) Type() string { return "SIZE" }
 
-// mode is --socket-mode; 0 leaves it to privsep.
+// mode returns --socket-mode; 0 leaves the decision to privsep.
 func (o *options) mode() (fs.FileMode, error) {
 	if o.socketMode == "" {
 		return 0, nil
@@ -222,8 +221,8 @@ func (o *options) mode() (fs.FileMode, error) {
 	return fs.FileMode(n), nil
 }
 
-// spelling is which names are served: SCHEDRESTD_NAMES, else both for a site that writes
-// its configuration in Slurm's keys.
+// spelling returns which names are served: SCHEDRESTD_NAMES, otherwise both for
+// a site whose configuration uses Slurm's keys.
 func (o *options) spelling(c *conf.Cluster) (ipc.Names, error) {
 	switch o.names {
 	case "sched":

@@ -13,12 +13,12 @@ import (
 	"schedrestd/loglevel"
 )
 
-// planner makes a Plan of what was asked for and of the configuration.
+// planner makes a Plan of the options and the configuration.
 type planner struct {
 	o     options
 	path  string
 	mode  mode
-	usual slog.Level // when nobody says how much to log
+	usual slog.Level // the default log level
 	level slog.LevelVar
 	log   *slog.Logger
 }
@@ -44,7 +44,7 @@ func (p *planner) plan() (*ipc.WholePlan, error) {
 	}
 	plan, idle, err := p.read()
 	if errs.KindOf(err) == errs.Denied && p.o.start.Root && p.o.start.Again {
-		// CAP_DAC_OVERRIDE went when the listeners were open.
+		// CAP_DAC_OVERRIDE was dropped after the listeners were opened.
 		return nil, &errs.Error{Kind: errs.Denied, Err: err,
 			Message: "the running parent can only reread files that root may read without privileges",
 			Hint:    "make root the owner of the file, or restart the gateway"}
@@ -63,7 +63,8 @@ func (p *planner) plan() (*ipc.WholePlan, error) {
 	return plan, nil
 }
 
-// read makes a Plan of the files as they are now; idle is the debug flags that do nothing here.
+// read makes a Plan of the current files. idle lists the debug flags that do
+// nothing here.
 func (p *planner) read() (plan *ipc.WholePlan, idle []string, err error) {
 	cluster, err := p.configuration()
 	if err != nil {
@@ -77,7 +78,7 @@ func (p *planner) read() (plan *ipc.WholePlan, idle []string, err error) {
 	return plan, withoutEffect(p.o.flagsOf(cluster)), nil
 }
 
-// configuration reads the cluster's configuration and logs what is odd in it.
+// configuration reads the cluster's configuration and logs its warnings.
 func (p *planner) configuration() (*conf.Cluster, error) {
 	cluster, warnings, err := p.o.reader().Read(p.path)
 	for _, w := range warnings {
