@@ -2,5 +2,6 @@
 
 package security
 
-// Caged tells whether this build confines its workers. Only one that is made to measure what that costs does not.
+// Caged reports whether this build confines its workers. Only a build for
+// measuring the cost of the confinement does not.
 const Caged = true

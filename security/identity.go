@@ -7,7 +7,7 @@ import (
 	"schedrestd/errs"
 )
 
-// Identity is who a worker runs as.
+// Identity is the user and groups that a worker runs as.
 type Identity struct {
 	Name   string // for messages: a user name, or "uid 1234"
 	UID    uint32
@@ -15,16 +15,16 @@ type Identity struct {
 	Groups []uint32 // supplementary groups that it will have; none after a start as root
 }
 
-// Account is one whose authority a worker must not have.
+// Account is an account whose authority a worker must not have.
 type Account struct {
 	What   string // for messages: "root", "SchedUser sched"
 	UID    uint32
 	Groups []uint32 // every group it belongs to, the primary one too
 }
 
-// CheckIdentity refuses to serve as one of the accounts, or with a group that one of
-// them is in. Such a worker could read the controller's key or signal its
-// daemons, and whoever captures it would own the cluster.
+// CheckIdentity refuses to serve as one of the accounts, or with a group that
+// one of them is in. Such a worker could read the controller's key or signal
+// its daemons, and an attacker who captures it would control the cluster.
 func CheckIdentity(who Identity, accounts ...Account) error {
 	for _, a := range accounts {
 		if who.UID == a.UID {
@@ -47,7 +47,8 @@ func CheckIdentity(who Identity, accounts ...Account) error {
 
 const switchHint = "with SCHEDRESTD_SECURITY=disable_user_check it starts anyway, and an attacker who captures a worker can act as that account"
 
-// RefuseSetuid refuses a start by another user than the one of this process.
+// RefuseSetuid returns an error when the program was started through a setuid
+// or setgid bit.
 func RefuseSetuid() error {
 	if os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() {
 		return errs.New(errs.Denied, "refusing to start: this program is installed setuid or setgid").

@@ -2,5 +2,6 @@
 
 package security
 
-// Caged tells that this build confines no worker: it is for measuring what that costs, and for nothing else.
+// Caged is false: this build confines no worker. It is only for measuring the
+// cost of the confinement.
 const Caged = false

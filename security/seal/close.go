@@ -7,11 +7,14 @@ import (
 	"schedrestd/security"
 )
 
-// Close takes the three steps, and returns what the kernel has of them. With all it refuses where something is missing.
+// Close takes the three steps, and returns what the kernel enforces. If all is
+// set, it fails when a part is missing.
 func Close(o Options, all bool) (sealed security.Sealed, err error) {
 	if !security.Caged {
 		return sealed, nil
 	}
+	// the file with the time zone is read once, now, since it can't be read
+	// later
 	//lint:ignore SA4017 the file with the local time is read once, now, and can't be later
 	time.Now().Zone()
 	sealed, err = denyFiles(o)
@@ -28,7 +31,7 @@ func Close(o Options, all bool) (sealed security.Sealed, err error) {
 	return sealed, try(o)
 }
 
-// complete says what is missing of what a worker's cage can't do without.
+// complete returns an error when a part is missing that confines a worker.
 func complete(o Options, s security.Sealed) error {
 	const required = ", and require_confinement is set"
 	switch {

@@ -9,8 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// install takes from every thread of the process, and those to come, each system call that the table of o
-// does not have. It can't be undone. The process has no_new_privs already.
+// install forbids every thread of the process, and future threads, each system
+// call that is not in the table of o. It is permanent. The process must have
+// no_new_privs already.
 func install(o Options) error {
 	program, err := compile(table(o, unix.Getpid()), o.Audit)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 
 func sys(name string, number uintptr) call { return call{name, number} }
 
-// goThread is runtime/os_linux.go's cloneFlags, as far as architectures agree.
+// goThread has the flags of runtime/os_linux.go's cloneFlags that all
+// architectures share.
 const goThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 
 // The two operations of runtime/os_linux.go, within one process.
@@ -17,10 +18,12 @@ const (
 	futexWake = 1 | 128
 )
 
-// looks is why calls that look at a file are answered: nothing needs them, but libraries do it in passing.
+// looks is the reason why calls that look at a file return an error: nothing
+// needs them, but libraries make them.
 const looks = "Go's libraries look at files in passing (resolver, time zones) and do without"
 
-// table is everything that is allowed or answered. pid is the process that it is for.
+// table returns the rows for the process pid: everything that is allowed or
+// returns an error.
 func table(o Options, pid int) []row {
 	t := runtimeRows(pid)
 	t = append(t, memory...)
@@ -42,7 +45,8 @@ func table(o Options, pid int) []row {
 	return append(t, only(o)...)
 }
 
-// runtimeRows are threads, signals and clocks: what Go's runtime needs to run anything.
+// runtimeRows returns the rows for threads, signals and clocks: what Go's
+// runtime needs to run anything.
 func runtimeRows(pid int) []row {
 	own := is(0, uint64(pid)).called("the own process")
 	return []row{
@@ -73,7 +77,8 @@ func runtimeRows(pid int) []row {
 	}
 }
 
-// memory is anonymous and never executable: what is written there can't be run.
+// memory allows anonymous memory that is never executable: written data can't
+// be run.
 var memory = []row{
 	{sys("mmap", unix.SYS_MMAP), allow, []test{
 		without(2, unix.PROT_EXEC).called("not executable"),
@@ -90,12 +95,13 @@ var memory = []row{
 	}, "the scavenger gives memory back"},
 }
 
-// executable is every protection that has PROT_EXEC.
+// executable lists every protection that includes PROT_EXEC.
 var executable = []uint64{
 	unix.PROT_EXEC, unix.PROT_EXEC | unix.PROT_READ, unix.PROT_EXEC | unix.PROT_WRITE, unix.PROT_EXEC | unix.PROT_READ | unix.PROT_WRITE,
 }
 
-// descriptors is what is done with those that a process has or is given.
+// descriptors allows what a process does with descriptors that it has or is
+// given.
 var descriptors = []row{
 	{sys("read", unix.SYS_READ), allow, nil, "connections, open files that were given, the runtime's eventfd"},
 	{sys("write", unix.SYS_WRITE), allow, nil, "connections, the log, the runtime's eventfd"},
@@ -117,8 +123,9 @@ var descriptors = []row{
 	{sys("eventfd2", unix.SYS_EVENTFD2), allow, nil, "the runtime's poller, at its first use"},
 }
 
-// appending is descriptors for a process that has a log open for appending: it can't move in the file, read it, or
-// have writes go elsewhere than to its end (F_SETFL).
+// appending returns descriptors for a process that has a log open for
+// appending: it can't seek in the file, read it, or write anywhere but at its
+// end (F_SETFL).
 func appending() []row {
 	list := slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
 		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.when[0].name == "SETFL"
@@ -126,8 +133,9 @@ func appending() []row {
 	return append(list, row{sys("fdatasync", unix.SYS_FDATASYNC), allow, nil, "a line counts as written when it is on the disk (SCHEDRESTD_AUDIT_SYNC)"})
 }
 
-// connections is what a worker does with those that it is given. No call is there that sends a descriptor: over a UNIX
-// connection it would leave the cage.
+// connections allows what a worker does with the connections that it is given.
+// No call can send a descriptor: over a UNIX connection it would leave the
+// sandbox.
 var connections = []row{
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, []test{is(0, Channel).called("the channel to the parent")}, "descriptors come from the parent, and from no client"},
 	{sys("recvfrom", unix.SYS_RECVFROM), allow, nil, "is somebody still there? (MSG_PEEK)"},
@@ -148,15 +156,17 @@ var connections = []row{
 	{sys("pipe2", unix.SYS_PIPE2), enosys, nil, "io.Copy between connections, for splice"},
 }
 
-// keeperRows: it has channels and open files only.
+// keeperRows allows receiving: the keeper has only channels and open files.
 var keeperRows = []row{
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the book's channels; a worker that sends descriptors is found out"},
 }
 
-// dialRows let a worker be asked for its own uid by who it connects to. A filter sees no address. Which UNIX sockets
-// there are is the mount namespace's to say. A TCP connection that it was given belongs to the network
-// namespace of who gave it, and connect(2) can undo it (AF_UNSPEC) and make it anew to anywhere: that is
-// for Landlock to deny (version 4), which knows TCP and not Multipath TCP. Without both, an escape remains.
+// dialRows allow a worker to connect to daemons that need its own uid. A filter
+// sees no address: the mount namespace decides which UNIX sockets exist. A TCP
+// connection that the worker was given belongs to the network namespace of the
+// process that opened it. connect(2) can disconnect it (AF_UNSPEC) and connect
+// it to another address. Landlock (version 4) must deny that; it covers TCP,
+// but not Multipath TCP. Without both, an escape remains.
 var dialRows = []row{
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
 		is(0, unix.AF_UNIX).called("AF_UNIX"),
@@ -168,7 +178,7 @@ var dialRows = []row{
 	{sys("newfstatat", unix.SYS_NEWFSTATAT), allow, nil, "whose is the directory of munged's socket?"},
 }
 
-// answered is what says no instead of killing.
+// answered returns the rows of calls that return an error instead of killing.
 func answered(o Options) []row {
 	t := []row{
 		{sys("openat", unix.SYS_OPENAT), eperm, nil, "probe: no file"},

@@ -12,9 +12,10 @@ import (
 	"schedrestd/security"
 )
 
-// Measure asks the kernel about the calling process. What belongs to threads is read of
-// every thread, and must be the same for all: one thread that kept a capability is a
-// process that has it. Call it before the files of /proc are closed to the process.
+// Measure asks the kernel about the calling process. It reads attributes of
+// threads from every thread, and they must be equal: if one thread kept a
+// capability, the process has it. Call it while the process can still read
+// /proc.
 func Measure() (security.Posture, error) {
 	p := security.Posture{}
 	if err := measureThreads(p); err != nil {
@@ -82,8 +83,8 @@ func measureProcess(p security.Posture) error {
 	return nil
 }
 
-// openDescriptors lists what the process has open, without the Go runtime's own
-// (its poller) and the directory that is being read.
+// openDescriptors lists the open descriptors, without the Go runtime's own (its
+// poller) and the directory that is being read.
 func openDescriptors() (string, error) {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

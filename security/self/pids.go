@@ -10,11 +10,13 @@ import (
 	"schedrestd/security"
 )
 
-// ReservedPIDs is how many numbers of a PID namespace the kernel gives away once only.
+// ReservedPIDs is how many numbers of a PID namespace the kernel assigns only
+// once.
 const ReservedPIDs = 300
 
-// LimitPIDs bounds how many processes and threads there are in the calling process's PID namespace, of all users together. It must be
-// another one than the machine's; before Linux 6.14 there was one bound for all, which is left alone.
+// LimitPIDs limits the processes and threads in the calling process's PID
+// namespace, of all users together. It must not be the machine's namespace.
+// Before Linux 6.14 all namespaces shared one limit, which is left alone.
 func LimitPIDs(most int) error {
 	if !security.KernelSince(6, 14) {
 		return errors.ErrUnsupported
@@ -35,7 +37,8 @@ func LimitPIDs(most int) error {
 	return nil
 }
 
-// ownProc is a /proc of the calling process's PID namespace, mounted nowhere.
+// ownProc returns a descriptor of a /proc of the calling process's PID
+// namespace that is mounted nowhere.
 func ownProc() (int, error) {
 	made, err := unix.Fsopen("proc", unix.FSOPEN_CLOEXEC)
 	if err != nil {

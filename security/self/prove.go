@@ -10,9 +10,9 @@ import (
 	"schedrestd/security"
 )
 
-// Prove compares what the kernel says about the calling process with what was promised. Any
-// difference is one too many: it means that something, somewhere, did not do what it was
-// asked to.
+// Prove compares the attributes that the kernel reports for the calling process
+// with the expected ones. Any difference is an error: it means that something
+// did not do what it was asked to.
 func Prove(want security.Posture) error {
 	got, err := Measure()
 	if err != nil {
@@ -24,8 +24,8 @@ func Prove(want security.Posture) error {
 	return nil
 }
 
-// compare lists how got differs from want, one sentence each, in order; a name that only one
-// of them has is a difference too. Nothing listed means that all is as promised.
+// compare lists how got differs from want, one sentence each, in order. A name
+// that only one of them has is a difference too.
 func compare(want, got security.Posture) []string {
 	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
 	slices.Sort(names)

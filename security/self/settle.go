@@ -8,8 +8,10 @@ import (
 	"schedrestd/security/root"
 )
 
-// Settle is what such a process does first of all: it makes its root, leaves the machine's file system, and gives up every
-// capability and its bounding set, on all threads. To any other it does nothing.
+// Settle is the first step of a process that starts in its own namespaces: it
+// creates its root, leaves the machine's file system, and drops every
+// capability and its bounding set, on all threads. It does nothing in any other
+// process.
 func Settle() error {
 	switch v := os.Getenv(root.Variable); v {
 	case "":
