@@ -214,7 +214,7 @@ var acts = append([]act{
 	{"clock_settime", unix.SYS_CLOCK_SETTIME, [6]uintptr{none, none}},
 	{"adjtimex", unix.SYS_ADJTIMEX, [6]uintptr{none}},
 	{"sysinfo", unix.SYS_SYSINFO, [6]uintptr{none}},
-	{"a call of the far future", 1000, [6]uintptr{}},
+	{"a system call number of the future", 1000, [6]uintptr{}},
 }, onlyActs...)
 
 // bornOf is the parent's pid, read while that is allowed.

@@ -25,8 +25,8 @@ func only(Options) []row {
 
 // onlyProbes lists the probes of calls that exist only on this architecture.
 var onlyProbes = []probe{
-	{name: "open / the old way", number: unix.SYS_OPEN, args: [6]uintptr{addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt},
-	{name: "create / the old way", number: unix.SYS_CREAT, args: [6]uintptr{addressOf(&slash[0])}, undo: closeIt},
+	{name: "open / with open(2)", number: unix.SYS_OPEN, args: [6]uintptr{addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt},
+	{name: "create / with creat(2)", number: unix.SYS_CREAT, args: [6]uintptr{addressOf(&slash[0])}, undo: closeIt},
 }
 
 // onlyActs lists the death tests of calls that exist only on this architecture.
