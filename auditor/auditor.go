@@ -189,7 +189,7 @@ func (a *auditor) Serve(c *service.Client) {
 	c.Each(w.hear)
 }
 
-// bury notes that a worker has exited. What it sent before is handled first.
+// bury notes that a worker has exited. Its earlier messages are handled first.
 func (a *auditor) bury(m *ipc.Exited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]

@@ -20,18 +20,18 @@ type client struct {
 	audit *journal
 	most  int // concurrent changes: more than the requests that it answers
 	// holds returns what the parent reported about a connection of this worker.
-	// It returns nil for one that the worker no longer has; an error means that
-	// the worker lies.
+	// It returns nil for one that the worker no longer has, and an error for
+	// one that it never had.
 	holds func(id uint64) (*ipc.Connection, error)
 	ended chan struct{} // closed when all its messages were handled
 
 	mu     sync.Mutex
 	asked  *rate.Bucket
-	later  *rate.Bucket         // how often it may be told to retry later
+	later  *rate.Bucket         // how many Later answers it may get
 	under  map[uint64]*underway // by the worker's number of the change
 	buried bool
 
-	unfair uint // how often it was told to retry later because others need room
+	unfair uint // how many Later answers it got because others need room
 }
 
 // underway is a change between its intent and its outcome.
@@ -41,7 +41,7 @@ type underway struct {
 }
 
 // A daemon limits how fast an honest worker makes changes. A worker that asks
-// for more would fill the disk with false lines, and is told to retry later.
+// for more would fill the disk with false lines, and gets the answer Later.
 const (
 	changeBurst = 2000
 	changeRate  = 1000   // a second
@@ -116,8 +116,8 @@ func (a *client) intend(m *query.Intent) error {
 	return nil
 }
 
-// answer tells the worker whether it may make the change. The journal's
-// goroutine or a timer calls it.
+// answer sends the worker permission or a refusal. The journal's goroutine or a
+// timer calls it.
 func (a *client) answer(id uint64, u *underway, granted bool) {
 	a.mu.Lock()
 	leave := query.Withheld

@@ -186,8 +186,8 @@ func (a *journal) close() {
 	}
 }
 
-// write is the goroutine that writes. A file that hangs, as one on a network
-// can, delays only this goroutine.
+// write writes the queue, in a goroutine of its own. A file that hangs, as one
+// on a network can, delays only this goroutine.
 func (a *journal) write(to sink) {
 	defer close(a.gone)
 	retry := time.NewTimer(0)
@@ -266,7 +266,7 @@ func (a *journal) put(to sink, batch []record) (whole int, err error) {
 	return len(batch), nil
 }
 
-// judge answers a batch, for what is written and for what is not.
+// judge answers a batch: the lines that were written, and the rest.
 func (a *journal) judge(written, rest []record, err error) {
 	a.sayHealth(err)
 	a.counts.lines.add(len(written))

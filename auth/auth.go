@@ -4,10 +4,10 @@
 //
 // The gateway checks a token in two steps. Inspect checks its form, dates and
 // claims, which keeps malformed tokens away from the daemons. Only Verify, with
-// the key, can tell whether the token is genuine; a gateway without the key
-// asks the daemon that will serve the request. Until then the name in a token
-// must not be used: if a pool, cache, limit or log identity depended on it, a
-// forged token would share its victim's.
+// the key, can show that the token is genuine; a gateway without the key asks
+// the daemon that will serve the request. Until then the name in a token must
+// not be used: if a pool, cache, limit or log identity depended on it, a forged
+// token would share its victim's.
 //
 // HS256 signatures are verified in two places, on purpose: by Verifier in the
 // daemons, and by package keeper at the gateway, with a few lines of its own.
@@ -27,7 +27,7 @@ import (
 	"schedrestd/errs"
 )
 
-// Refused is all that a client is told about a missing or invalid credential.
+// Refused is the whole public answer to a missing or invalid credential.
 const Refused = "no valid credential was sent"
 
 // Options is what FromRequest and Inspect need to know of the gateway.

@@ -14,8 +14,8 @@ import (
 // that will serve the request, and remembers a positive answer for a minute at
 // most: for that daemon, that very token and that name to act as. Only the
 // daemon decides whether a token's user may act for another. The daemon also
-// verifies every request itself. What is decided here avoids work for
-// attackers, and grants nothing.
+// verifies every request itself. The judge only avoids work for attackers, and
+// grants nothing.
 //
 // The zero Judge has no key. It is safe for concurrent use.
 type Judge struct {

@@ -56,7 +56,7 @@ func parseKey(data []byte) (key rsaKey, useless string, err error) {
 	return key, "", err
 }
 
-// useless says why a key can't verify RS256 signatures; "" when it can.
+// useless returns why a key can't verify RS256 signatures; "" when it can.
 func (o object) useless() (why string, err error) {
 	for _, member := range []struct{ name, want string }{{"kty", "RSA"}, {"use", "sig"}, {"alg", rs256}} {
 		value, ok, err := o.text(member.name)

@@ -55,7 +55,7 @@ func LoadKey(path string, trust guard.Trust) (Key, error) {
 		unlock:  fmt.Sprintf("chown %d %%[1]s && chmod 0600 %%[1]s", reader),
 		secret:  fmt.Sprint(reader),
 	}
-	if reader != 0 { // whoever runs the command
+	if reader != 0 { // the user who runs the command
 		anew.rights = fmt.Sprintf(" && chown %d %%[1]s", reader)
 		anew.room += anew.rights
 	}

@@ -14,7 +14,7 @@ import (
 const MaxToken = 8 << 10
 
 // The algorithms of RFC 7518 that are accepted. As RFC 8725 section 3.1 asks,
-// this is a list of what is allowed: "none" in any spelling is not in it.
+// this is a list of allowed values: "none" in any spelling is not in it.
 const (
 	hs256 = "HS256"
 	rs256 = "RS256"
@@ -38,7 +38,8 @@ func Inspect(token string, opt Options) (Claims, error) {
 	return claims, err
 }
 
-// inspect is Inspect, and also returns what is needed to verify the signature.
+// inspect returns the claims as Inspect does, and the proof that remains to be
+// verified.
 func inspect(token string, opt Options) (Claims, *proof, error) {
 	p, err := parse(token)
 	if err != nil {

@@ -9,8 +9,8 @@
 // another file, relative to the first file's directory, or within an included
 // slurm.conf to that file's directory. All problems are reported at once, each
 // with its line. Keys that Slurm has and nothing here needs are ignored; other
-// unknown keys cause a warning. What Slurm's daemons can read is read as they
-// read it (docs/SLURM.md).
+// unknown keys cause a warning. Everything that Slurm's daemons can read is
+// parsed as they do (docs/SLURM.md).
 //
 // It resolves no name and dials nothing. It prints no value of an unknown key,
 // which might be a password.

@@ -46,13 +46,15 @@ func (disk) Exists(path string) bool {
 	return err == nil
 }
 
-// Read is the function Read with the files of r.
+// Read reads the cluster's configuration, as the function Read, from the files
+// of r.
 func (r Reader) Read(path string) (*Cluster, []Warning, error) {
 	c, warnings, err := readCluster(path, from(r.Files))
 	return c, warnings, r.hinted(path, err)
 }
 
-// Find is the function Find with the files of r.
+// Find finds the cluster's configuration, as the function Find, among the files
+// of r.
 func (r Reader) Find(flag string) (string, error) {
 	if flag != "" {
 		return flag, nil

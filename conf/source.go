@@ -13,8 +13,8 @@ import (
 	"schedrestd/guard/content"
 )
 
-// Bounds on what is read. A site with 20 000 nodes needs about a megabyte, and
-// a wrong file must not fill the memory of a process that runs as root.
+// Limits of the input. A site with 20 000 nodes needs about a megabyte, and a
+// wrong file must not fill the memory of a process that runs as root.
 const (
 	maxBytes   = 8 << 20 // bytes in all
 	maxLine    = 1 << 20 // bytes of one line, continuations joined

@@ -1,5 +1,5 @@
 // Package errs defines the kinds of failure that this project distinguishes. A
-// kind determines what a client is told (handlers maps it to an HTTP status,
+// kind determines the answer to the client (handlers maps it to an HTTP status,
 // rpc/server to a Slurm error number) and whether retrying can help.
 //
 // An Error has two texts: Message is for the client and may be sent to it; the
@@ -56,7 +56,7 @@ type Error struct {
 	Hint    string // how to fix it; may be empty
 	Code    string // stable word for programs; empty means the name of Kind
 	Source  string // where in the request, as "#/job/tasks"; may be empty
-	Number  int    // Slurm's error number when a daemon gave one, else 0
+	Number  int    // Slurm's error number from a daemon, or 0
 	Detail  string // the daemon's own text, at the end of Message; may be empty
 	Err     error  // the cause, for the log
 }

@@ -84,8 +84,8 @@ func Parent(path string, rule Rule) (dir *os.File, real, name string, err error)
 	return dir, real, name, nil
 }
 
-// Configuration is the rule for configuration files. Who may own them is
-// checked later, because their content decides.
+// Configuration is the rule for configuration files. Their owner is checked
+// later, because their content decides who may own them.
 var Configuration = Rule{What: "configuration", Links: true}
 
 // Accounts is the rule for lists of uids, which only root may change.

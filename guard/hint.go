@@ -9,7 +9,7 @@ import (
 )
 
 // Hints are commands that can be pasted as a whole and fix the error they come
-// with. What is to be read follows a "#".
+// with. Explanations follow a "#".
 
 // Enter returns the start of a command that lets all users enter each directory
 // on the absolute path; "" when this process can enter them. Below the first
@@ -30,9 +30,10 @@ func Enter(path string) string {
 	return "chmod a+x" + closed + " && "
 }
 
-// EnterSecret is Enter for the path of a secret. The directory that holds the
-// secret is opened only to owner ("user:group" as for chown; an empty user
-// stays) and its group, the directories above to all users.
+// EnterSecret returns the start of a command as Enter does, for the path of a
+// secret. The directory that holds the secret is opened only to owner
+// ("user:group" as for chown; an empty user stays) and its group, the
+// directories above to all users.
 func EnterSecret(path, owner string) string {
 	if Enter(path) == "" {
 		return ""

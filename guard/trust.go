@@ -17,7 +17,7 @@ type Trust struct {
 	Owners  []uint32                       // root is always one of them; nil: anyone except Never
 	Never   []uint32                       // the users that serve requests, who must own nothing on the path
 	Private func(owner, group uint32) bool // whether group belongs only to owner; nil: only root's does
-	Groups  []uint32                       // groups that may change it, whoever is in them
+	Groups  []uint32                       // groups that may change it, whatever users are in them
 	Holders []uint32                       // may own the directory that Parent opens, but none above it
 }
 

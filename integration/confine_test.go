@@ -24,7 +24,7 @@ func TestCheckConfinement(t *testing.T) {
 		return string(out), cmd.ProcessState.ExitCode()
 	}
 	out, status := check()
-	if strings.Contains(out, "These were not killed:") || !strings.Contains(out, "What an attacker who captures a worker can still use:") ||
+	if strings.Contains(out, "These were not killed:") || !strings.Contains(out, "Left to an attacker who captures a worker:") ||
 		(status == 0) != strings.Contains(out, "\nAll confinement that a start ") || (status == 0) == strings.Contains(out, "error: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}

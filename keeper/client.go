@@ -34,8 +34,8 @@ func (k *keeper) admit(fd int, number uint32) error {
 
 // serve answers one question after the other. The kernel limits how many wait
 // in the channel: a worker that asks for more fills its own channel and delays
-// no other. A worker that breaks the protocol gets no further answer, and the
-// parent is told.
+// no other. A worker that breaks the protocol gets no further answer and is
+// reported to the parent.
 func (c *client) serve() {
 	defer c.channel.Close()
 	counts := &c.keeper.counts

@@ -10,7 +10,7 @@ import (
 	"schedrestd/plugin"
 )
 
-// list is the value of an option that asks for what is available.
+// list is the value of an option that asks for the available names.
 const list = "list"
 
 // listAsked reports whether -a, -d or -s asks for a list.
@@ -22,8 +22,8 @@ func (o *options) listAsked() bool {
 func asksParsers(v string) bool { return v == list || strings.HasPrefix(v, list+"+") }
 
 // list prints what can be loaded, one plugin per line: its name, then a
-// description. When the configuration is readable it says what is unavailable
-// with it.
+// description. When the configuration is readable, the description includes why
+// a plugin is unavailable with it.
 func (o *options) list(out io.Writer) error {
 	var c *conf.Cluster
 	if path, err := o.reader().Find(o.conf); err == nil && path != null {

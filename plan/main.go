@@ -56,7 +56,7 @@ func Main() int {
 	return run(&p, p.start, os.Args[1:], os.Stdout, os.Stderr)
 }
 
-// run is Main without the process: arguments in, exit status out.
+// run runs the command with args and returns its exit status.
 func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) int {
 	cmd := command(h, start, errOut)
 	cmd.SetArgs(args)
@@ -128,7 +128,7 @@ func (o *options) read(f *pflag.FlagSet, args []string) error {
 // sendPlan checks the options against the configuration and sends the Plan to
 // the parent.
 func (o *options) sendPlan(errOut io.Writer) error {
-	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before it is told that the gateway serves
+	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway serves
 	if err := o.sound(); err != nil {
 		return err
 	}

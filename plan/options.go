@@ -152,7 +152,6 @@ func (n number) String() string {
 	return strconv.Itoa(*n.to)
 }
 
-// Type is for help.
 func (number) Type() string { return "N" }
 
 // verbosity counts -v.
@@ -179,7 +178,6 @@ func (n *verbosity) Set(v string) error {
 
 func (n *verbosity) String() string { return strconv.Itoa(int(*n)) }
 
-// Type is for help: the letter is repeated and takes no value.
 func (*verbosity) Type() string { return "count" }
 
 // size is a number of bytes.

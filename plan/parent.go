@@ -94,16 +94,16 @@ func (p *parent) open(what ipc.Opening, path string) (*os.File, error) {
 	return f, err
 }
 
-// Open has a configuration file opened.
+// Open implements host.
 func (p *parent) Open(path string) (*os.File, error) { return p.open(ipc.OpenConfiguration, path) }
 
-// Exists has the parent look: its user may see more than this one.
+// Exists implements host. The parent's user may see more than this one.
 func (p *parent) Exists(path string) bool {
 	_, err := p.ask(&ipc.OpenFile{What: ipc.OpenNothing, Path: path})
 	return err == nil
 }
 
-// OpenAccounts has a list of uids opened.
+// OpenAccounts implements host.
 func (p *parent) OpenAccounts(path string) (*os.File, error) { return p.open(ipc.OpenAccounts, path) }
 
 // OpenWorker implements host.

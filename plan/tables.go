@@ -68,7 +68,7 @@ func (c *copied) Write(p []byte) (n int, err error) {
 
 const mostComplaint = 4 << 10
 
-// limited keeps the beginning of what is written to it.
+// limited keeps the beginning of its input.
 type limited struct{ bytes.Buffer }
 
 // Write keeps what fits, and discards the rest.

@@ -161,7 +161,7 @@ func TestCheckRequires(t *testing.T) {
 		some.Service = identityOf("nobody", "nogroup", "")
 	}
 	out, status := inspect(t, nil, some)
-	if status != 1 || !strings.Contains(out, "such a start fails") || !strings.Contains(out, "error: "+ends) || !strings.Contains(out, "What an attacker who captures a worker") {
+	if status != 1 || !strings.Contains(out, "such a start fails") || !strings.Contains(out, "error: "+ends) || !strings.Contains(out, "Left to an attacker") {
 		t.Errorf("without a part: exit status %d:\n%s", status, out)
 	}
 	said := out[strings.Index(out, ends):]

@@ -69,7 +69,7 @@ func (p *page) list(heading string, lines []string) {
 func (p *page) write(run func(cases []string) ([]string, error)) error {
 	p.table()
 	if p.has(ipc.FactFailed) {
-		return nil // the parent says why
+		return nil // the parent prints the reason
 	}
 	p.say("\nA worker was started. Its ids, groups, thread capabilities, namespaces, limits and descriptors in /proc are as expected.\n")
 	if p.has(ipc.FactKeeper) {
@@ -80,7 +80,7 @@ func (p *page) write(run func(cases []string) ([]string, error)) error {
 	if err := p.die(run); err != nil {
 		return err
 	}
-	p.list("What an attacker who captures a worker can still use:", p.escapes())
+	p.list("Left to an attacker who captures a worker:", p.escapes())
 	return p.verdict()
 }
 
@@ -114,7 +114,7 @@ func (p *page) table() {
 	}
 }
 
-// die has a process do each case, and writes which were not killed.
+// die runs the death tests, and writes which processes were not killed.
 func (p *page) die(run func([]string) ([]string, error)) error {
 	cases := seal.Acts()
 	if p.how&ipc.SealAudit != 0 {
@@ -267,8 +267,9 @@ func (p *page) remedy() string {
 	return "start as root with -u USER; or " + strings.Join(list, ", and ")
 }
 
-// permits returns what lets ordinary users have user namespaces and mounts in them,
-// by what the kernel says to a process that may not; "": it has the namespace.
+// permits returns a remedy that lets unprivileged users create user namespaces
+// and mount in them. why is the kernel's error for a process that may not; ""
+// when it has the namespace.
 func permits(why string) string {
 	is := func(list ...unix.Errno) bool {
 		return slices.ContainsFunc(list, func(e unix.Errno) bool { return e.Error() == why })

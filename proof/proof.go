@@ -121,8 +121,8 @@ func prove(prefix []string, how, what, limit string, facts []string) error {
 	return err
 }
 
-// run has a process do each of the cases, a few at a time, and returns those that
-// did not kill. Without cases one process closes the sandbox and does nothing.
+// run runs the cases, a few at a time, and returns those that did not kill.
+// Without cases one process closes the sandbox and does nothing.
 func (p *prover) run(cases []string) (wrong []string, err error) {
 	if len(cases) == 0 {
 		cases = []string{""}

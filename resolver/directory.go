@@ -91,10 +91,10 @@ type inquirer struct {
 }
 
 const (
-	askBurst = 2000 // of what is not known: a cluster's users, once
+	askBurst = 2000 // of unknown names: a cluster's users, once
 	askRate  = 100  // a second
 
-	knownBurst = 20_000 // of what is known; a worker that is asked for that many remembers them itself
+	knownBurst = 20_000 // of known names; a worker that is asked for that many remembers them itself
 	knownRate  = 5000
 )
 

@@ -1,6 +1,6 @@
 // Package resolver is the process that looks up names of users and groups for
 // the parent and the workers. Names come from the files of /etc and from
-// getent, which may ask a directory service. What such a service sends should
+// getent, which may ask a directory service. Answers of such a service should
 // be parsed neither by a worker, which can open no file, nor by the parent,
 // which may be root.
 //
@@ -8,7 +8,7 @@
 // the machine's file system and network, since getent needs them, and can't
 // write any file. It refuses a worker with too many pending questions, and
 // keeps one worker from using up the look-ups of the others. A captured
-// resolver can lie about names: docs/TRUST.md describes the consequences.
+// resolver can report false names: docs/TRUST.md describes the consequences.
 //
 // Start with Main.
 package resolver

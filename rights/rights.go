@@ -21,9 +21,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refuse tells the kernel to reject descriptors that are sent to fd, with EPERM
-// at the sender. fd is a UNIX socket that listens or is new; connections
-// accepted from it reject them too. It does nothing before Linux 6.16.
+// Refuse makes the kernel reject descriptors that are sent to fd, with EPERM at
+// the sender. fd is a UNIX socket that listens or is new; connections accepted
+// from it reject them too. It does nothing before Linux 6.16.
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }
 
 const (

@@ -14,7 +14,7 @@ type Sealed struct {
 	Denies   uint8 // by Landlock
 }
 
-// What Landlock denies, joined with |.
+// The denials of Landlock, joined with |.
 const (
 	DeniesFiles uint8 = 1 << iota
 	DeniesTCP

@@ -31,8 +31,8 @@ func New[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	return &Semaphore[K]{total: total, each: each, patience: patience, held: map[K]int{}}
 }
 
-// NewLending is like New, but one key can hold every place while no other
-// caller waits. It gets no more than each while others do.
+// NewLending returns a Semaphore like New's, but one key can hold every place
+// while no other caller waits. It gets no more than each while others do.
 func NewLending[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	s := New[K](total, each, patience)
 	s.lend = true

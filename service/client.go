@@ -21,7 +21,7 @@ func NewClient(about ipc.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: about, channel: channel}
 }
 
-// admit has s serve the worker at the other end of fd from now on.
+// admit serves the worker at the other end of fd with s from now on.
 func admit(role ipc.Role, fd int, about *ipc.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Client) Answer(m ipc.Message) {
 	}
 }
 
-// report has the parent kill the worker.
+// report asks the parent to kill the worker.
 func (c *Client) report(why error) {
 	slog.Error("worker broke the protocol and is no longer served", "client", c.Number, "because", why)
 	if err := c.parent.Send(&ipc.Breach{Number: c.Number, Reason: ipc.Refuse(why.Error()).Reason}); err != nil {

@@ -5,7 +5,7 @@
 //
 // A service proves its process attributes before it sends Ready, as a worker
 // does. It exits when the channel to the parent closes. A worker that breaks
-// the protocol gets no answer; the parent is told, and kills it.
+// the protocol gets no answer; it is reported to the parent, which kills it.
 //
 // Start with Main.
 package service

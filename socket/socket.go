@@ -35,7 +35,7 @@ type Options struct {
 	Mode    fs.FileMode                    // users who may write the socket may connect
 	Owner   *Owner                         // owner to set; nil: this process
 	Private func(owner, group uint32) bool // see guard.Trust
-	Holder  uint32                         // may own the directory, besides root and this process's user
+	Holder  uint32                         // may own the directory, as root and this process's user may
 }
 
 // Owner is a uid and a gid.
@@ -134,8 +134,9 @@ func (s *Socket) away(suffix string) string {
 	return "ls -ld " + guard.Quote(s.path+suffix) + "  # move it away, or use another path"
 }
 
-// takeLock holds PATH.lock for the lifetime of the socket. Of two processes
-// that start, one gets an error, instead of each unlinking the other's socket.
+// takeLock holds PATH.lock for the lifetime of the socket. When two processes
+// start, the second gets an error, instead of each unlinking the other's
+// socket.
 func (s *Socket) takeLock() error {
 	name := s.name + ".lock"
 	for {

@@ -3,8 +3,8 @@ package worker
 import "sync"
 
 // asked keeps pending questions by number. Each answer goes to the goroutine
-// that asked; an answer that nobody waits for any longer is returned to its
-// sender, so that none is lost. The zero value has no questions.
+// that asked; an answer that arrives too late is returned to its sender, so
+// that none is lost. The zero value has no questions.
 type asked[T any] struct {
 	mu      sync.Mutex
 	last    uint64

@@ -144,7 +144,7 @@ func (c *http1Conn) failed(err error) error {
 	return err
 }
 
-// pass copies as much as fits of what is ready into p. c.mu is held.
+// pass copies as many of the ready bytes as fit into p. c.mu is held.
 func (c *http1Conn) pass(p []byte) int {
 	n := copy(p, c.in[:c.ready])
 	c.in, c.ready = c.in[n:], c.ready-n
@@ -198,7 +198,7 @@ func (c *http1Conn) begin() {
 	c.handled = true
 }
 
-// rest notes that an answer was sent. The next Read looks at what has arrived
+// rest notes that an answer was sent. The next Read processes what has arrived
 // of the next request.
 func (c *http1Conn) rest() {
 	c.mu.Lock()

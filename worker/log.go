@@ -85,7 +85,8 @@ func (l *lines) flush() {
 	l.send()
 }
 
-// send is flush with the lock held. A failure can't be reported anywhere.
+// send writes what is buffered, with the lock held. A failure can't be reported
+// anywhere.
 func (l *lines) send() {
 	if len(l.buf) > 0 {
 		_, _ = l.out.Write(l.buf)

@@ -75,8 +75,8 @@ func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *course) *pace 
 	return p
 }
 
-// leave is called when the handler returns. The http.ResponseWriter must not be
-// used afterwards.
+// leave ends a request when its handler returns. The http.ResponseWriter must
+// not be used afterwards.
 func (g *gate) leave(p *pace) {
 	g.mu.Lock()
 	delete(g.inside, p)

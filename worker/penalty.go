@@ -46,7 +46,7 @@ const (
 	reportRate  = 100
 )
 
-// Bounds of what is remembered about offences.
+// Limits of the memory of offences.
 const (
 	mostForwarded = 10_000 // sources behind proxies
 	mostRejected  = 16_384 // credentials; 20 bytes each
@@ -202,9 +202,9 @@ func (o *offences) named(r *http.Request) *http.Request {
 }
 
 // forwardedFor returns the client that a trusted proxy names: the last address
-// of X-Forwarded-For that is not a proxy's. Addresses before it could be forged
-// by anyone. The result is invalid when r does not come from a proxy, or the
-// proxy names none.
+// of X-Forwarded-For that does not belong to a proxy. Addresses before it could
+// be forged by anyone. The result is invalid when r does not come from a proxy,
+// or the proxy names none.
 func (o *offences) forwardedFor(r *http.Request) netip.Addr {
 	lines := r.Header.Values("X-Forwarded-For")
 	if len(lines) == 0 || !o.speaks(r) {
@@ -246,8 +246,8 @@ var errPaused = errs.New(errs.TooMany, "too many failed requests from this addre
 // late returns err for a client that may retry after wait.
 func late(err error, wait time.Duration) error { return &handlers.Later{Err: err, After: wait} }
 
-// report sends an offence of a connection, unless the parent was told that the
-// connection is closed.
+// report sends an offence of a connection, unless the connection was already
+// reported as closed.
 func (w *watch) report(m *ipc.Offence) {
 	w.saying.Lock()
 	defer w.saying.Unlock()

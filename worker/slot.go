@@ -137,7 +137,8 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 // http1Key is the context key of a request's http1Conn.
 type http1Key struct{}
 
-// announced tells the connection of a request that its handler is called.
+// announced wraps a handler, and notifies the connection of each request before
+// it calls the handler.
 func announced(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(http1Key{}).(*http1Conn); ok {

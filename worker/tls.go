@@ -134,8 +134,8 @@ type remoteKey struct {
 // Public returns the certificate's key.
 func (k remoteKey) Public() crypto.PublicKey { return k.public }
 
-// Sign implements crypto.Signer by refusing: the keeper could not tell what a
-// digest stands for.
+// Sign implements crypto.Signer by refusing: the keeper could not know the
+// meaning of a digest.
 func (k remoteKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return nil, errors.New("the keeper does not sign digests")
 }

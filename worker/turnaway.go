@@ -12,7 +12,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// refusedText is what clients of refused connections are told.
+// refusedText has the errors that clients of refused connections get.
 var refusedText = map[int]struct {
 	kind      errs.Kind
 	retryable bool

@@ -138,7 +138,7 @@ func (w *watch) enter(c *course, stage ipc.Stage) {
 	w.turn(c, stage)
 }
 
-// turn is enter with w.mu held.
+// turn makes stage the stage of c. w.mu is held.
 func (w *watch) turn(c *course, stage ipc.Stage) {
 	c.stage, c.since = stage, time.Now()
 	if c.listed {
@@ -237,8 +237,8 @@ func (w *watch) stay(c *course) {
 }
 
 // dismiss closes a connection on which no request is being answered. A client
-// that has begun a request is told why, and gets a moment to read that. Unless
-// there are many such connections, the slot is freed before.
+// that has begun a request gets an answer with the reason, and a moment to read
+// it. Unless there are many such connections, the slot is freed before.
 func (w *watch) dismiss(c *course, top, below net.Conn) {
 	h, is1 := top.(*http1Conn)
 	raw := connOf(below)

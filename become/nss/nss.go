@@ -1,10 +1,10 @@
 // Package nss looks up users, groups and hosts.
 //
 // Users live in NSS (files, LDAP, sssd), which a static Go program can't load.
-// So the package reads the files, and runs getent for what they do not have: by
-// a fixed path, with a time limit and a clean environment. When this process is
-// root, getent runs under an unused id, because an NSS module parses what comes
-// over the network. Results are cached for a few seconds.
+// So the package reads the files, and runs getent for entries that are not in
+// them: by a fixed path, with a time limit and a clean environment. When this
+// process is root, getent runs under an unused id, because an NSS module parses
+// what comes over the network. Results are cached for a few seconds.
 //
 // It refuses names that getent could treat as an option or a number, and ids
 // that the kernel uses for unknown users. Errors are *errs.Error: NotFound when

@@ -64,7 +64,7 @@ func run(errOut *os.File) (status int, err error) {
 	if unusable != nil {
 		return 1, unusable
 	}
-	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before it is told that the gateway serves
+	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway serves
 	level := new(slog.LevelVar)
 	level.Set(slog.Level(plan.LogLevel))
 	c := config(plan, loglevel.New(writer(errOut), level))

@@ -61,9 +61,9 @@ var probes = append([]probe{
 	unlessDials(socketProbe("UNIX", unix.AF_UNIX, unix.SOCK_STREAM)),
 	{name: "make a pair of sockets", number: unix.SYS_SOCKETPAIR, args: [6]uintptr{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0, uintptr(unsafe.Pointer(&twoFDs))}, undo: closeTwo},
 	{name: "become uid 0", number: unix.SYS_SETUID, args: [6]uintptr{0}},
-	{name: "set the three uids to what they are", number: unix.SYS_SETRESUID, args: [6]uintptr{none, none, none}}, // every process may, unless it is forbidden
+	{name: "set the three uids to their present values", number: unix.SYS_SETRESUID, args: [6]uintptr{none, none, none}}, // every process may, unless it is forbidden
 	{name: "become gid 0", number: unix.SYS_SETGID, args: [6]uintptr{0}},
-	{name: "set the three gids to what they are", number: unix.SYS_SETRESGID, args: [6]uintptr{none, none, none}},
+	{name: "set the three gids to their present values", number: unix.SYS_SETRESGID, args: [6]uintptr{none, none, none}},
 	{name: "set supplementary groups", number: unix.SYS_SETGROUPS, args: [6]uintptr{none}},
 	{name: "debug a process", number: unix.SYS_PTRACE, args: [6]uintptr{unix.PTRACE_PEEKTEXT, 0}}, // not TRACEME: if it were allowed, the process would stop indefinitely
 	{name: "map memory that can be written and executed", number: unix.SYS_MMAP, args: [6]uintptr{0, 4096, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC, unix.MAP_PRIVATE | unix.MAP_ANON, none}, undo: unmap},

@@ -24,8 +24,8 @@ var writing = []struct {
 	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 }
 
-// ReadOnly confines a process that must start programs of the machine, for
-// whose various needs no filter of system calls is suitable. It denies every
+// ReadOnly confines a process that must start programs of the machine. Their
+// needs differ, so no filter of system calls suits all of them. It denies every
 // change of a file, except writing to /dev/null, and signals to processes
 // outside. Programs that the process starts inherit both. If all is set, it
 // fails where the kernel has no Landlock.

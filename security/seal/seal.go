@@ -14,16 +14,16 @@
 // worker can prove them. That all others kill is proven by death tests:
 // processes that make one call of Acts each, with Commit.
 //
-// What is allowed is a table (table.go), one row for each call with its
+// The allowed calls are a table (table.go), one row for each call with its
 // arguments and its reason. It follows from what the worker and Go's runtime
 // do; testdata/*.filter shows it. The filter checks arguments: signals reach
 // only the process itself, clone creates only threads, and memory is never
 // executable.
 //
 // It can't be undone, and nothing but the few Options can allow more. It does
-// not guess: when a new version of Go needs another call, the tests die of
-// SIGSYS and a person writes the row. Options.Audit logs instead of killing,
-// for kernels and versions that were not tried yet.
+// not guess: when a new version of Go needs another call, SIGSYS kills the
+// tests and a person writes the row. Options.Audit logs instead of killing, for
+// kernels and versions that were not tried yet.
 //
 // The parent does not link this package, because it can't run in that sandbox.
 package seal

@@ -37,8 +37,9 @@ func Confine(files uint64, writes bool) error {
 	return noNewPrivsProcess()
 }
 
-// ConfineReader is Confine for a process that writes to inherited standard
-// output, which may be a file, and that starts other programs.
+// ConfineReader confines a process that writes to inherited standard output,
+// which may be a file, and that starts other programs. Otherwise it does the
+// same as Confine.
 func ConfineReader() error {
 	if err := security.CloseInherited(); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 
 // Rename sets the process name that ps and top show, of which the kernel keeps
 // 15 bytes. A process executed by its descriptor would otherwise be called
-// "32". Call it from an init function: Go runs those on the first thread, whose
-// name is the process's.
+// "32". Call it from an init function: Go runs those on the first thread, which
+// gives the process its name.
 func Rename(name string) {
 	text, err := unix.BytePtrFromString(name)
 	if err == nil {

@@ -8,8 +8,8 @@ import (
 	"schedrestd/security/root"
 )
 
-// Settle is the first step of a process that starts in its own namespaces: it
-// creates its root, leaves the machine's file system, and drops every
+// Settle prepares a process that starts in its own namespaces, as its first
+// step: it creates its root, leaves the machine's file system, and drops every
 // capability and its bounding set, on all threads. It does nothing in any other
 // process.
 func Settle() error {
