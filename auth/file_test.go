@@ -13,7 +13,7 @@ import (
 	"schedrestd/guard"
 )
 
-// refusal is what is wrong with the key, or key set, in the file path.
+// refusal returns the error of loading the key or key set in the file path.
 func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	if secret {
 		_, err = LoadKey(path, trust)
@@ -23,7 +23,8 @@ func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	return err
 }
 
-// paste runs a hint as it stands, in the shell of a careful administrator. Where it asks for a URL, set is there.
+// paste runs a hint unchanged in the shell of a careful administrator. Where it
+// asks for a URL, set is served.
 func paste(t *testing.T, hint, set string) {
 	t.Helper()
 	hint = strings.ReplaceAll(hint, " URL ", " file://"+set+" ")
@@ -32,8 +33,9 @@ func paste(t *testing.T, hint, set string) {
 	}
 }
 
-// TestHintsMend pastes hints into a shell, of root where it is one and others are to have the file, one after the other until
-// there is nothing to refuse: then who has to read the file can.
+// TestHintsMend runs hints in a shell, as root when other users need the file,
+// one after the other until there is no error. Then the process that needs the
+// file can read it.
 func TestHintsMend(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
@@ -112,7 +114,8 @@ func TestHintsMend(t *testing.T) {
 	}
 }
 
-// asked is the hint that comes when the process of uid reads the file path; "" when it can.
+// asked returns the hint for a process of uid that reads the file path; "" when
+// it can.
 func asked(t *testing.T, uid int, of, path string) string {
 	t.Helper()
 	self, err := os.Open("/proc/self/exe") // which its user may not be able to reach
@@ -145,7 +148,7 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-// TestHintsAreSafe: no hint writes over a file that was named by a slip.
+// TestHintsAreSafe: no hint overwrites a file that was named by mistake.
 func TestHintsAreSafe(t *testing.T) {
 	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ\n-----END CERTIFICATE-----\n"
 	path := filepath.Join(t.TempDir(), "a key")
@@ -169,7 +172,8 @@ func TestHintsAreSafe(t *testing.T) {
 	}
 }
 
-// TestDirectoriesOfKeys: who owns a directory above, or may write it, could put a key of his own there.
+// TestDirectoriesOfKeys: a user who owns or may write a directory above could
+// put another key there.
 func TestDirectoriesOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a directory away")

@@ -11,7 +11,7 @@ import (
 	"schedrestd/errs"
 )
 
-// followed is a key set that is followed, and what was told of it.
+// followed is a followed key set, with the reports about it.
 type followed struct {
 	*Followed
 	path string
@@ -28,13 +28,15 @@ func follow(t *testing.T, set string) *followed {
 	return f
 }
 
-// ids looks, as if a second had passed, and is the kids of the keys in use.
+// ids checks the file as if a second had passed, and returns the kids of the
+// current keys.
 func (f *followed) ids() string {
 	f.looked = time.Now().Add(-lookEvery)
 	return f.KeySet().String()
 }
 
-// wants says which key is in use, and what was told since it was asked last: "" is the nil of a new set.
+// wants checks which key is in use, and the reports since the last call: "" is
+// the nil of a new set.
 func (f *followed) wants(t *testing.T, ids string, told ...string) {
 	t.Helper()
 	if got := f.ids(); got != ids {
@@ -138,7 +140,8 @@ func TestFollowKeySetLooksOnceASecond(t *testing.T) {
 	f.wants(t, `kid "1"`, "no such file")
 }
 
-// Who asks while another reads a slow file takes what there is, and so does who is told.
+// A caller gets the current set while another one reads a slow file, and so
+// does told.
 func TestFollowKeySetWaitsForNobody(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	var meanwhile *KeySet
@@ -157,7 +160,8 @@ func TestFollowKeySetWaitsForNobody(t *testing.T) {
 	}
 }
 
-// Meant for the race detector: one file, one who changes it, many who ask.
+// For the race detector: one file, one goroutine that changes it, many that use
+// it.
 func TestFollowKeySetTogether(t *testing.T) {
 	public := &providerKey().PublicKey
 	path := filepath.Join(t.TempDir(), "set")

@@ -22,7 +22,8 @@ var (
 	otherKey    = sync.OnceValue(func() *rsa.PrivateKey { return newRSA("somebody else", 2048) })
 )
 
-// newRSA makes the same key of the same seed, so that what a fuzzer finds stays found.
+// newRSA returns the same key for the same seed, so that a finding of the
+// fuzzer can be repeated.
 func newRSA(seed string, bits int) *rsa.PrivateKey {
 	p, q := newPrime(seed+", p", bits/2), newPrime(seed+", q", bits/2)
 	one := big.NewInt(1)
@@ -35,7 +36,8 @@ func newRSA(seed string, bits int) *rsa.PrivateKey {
 	return key
 }
 
-// newPrime is a prime of so many bits, a multiple of 256, the two highest set.
+// newPrime returns a prime of that many bits, a multiple of 256, with the two
+// highest bits set.
 func newPrime(seed string, bits int) *big.Int {
 	var raw []byte
 	for i := range bits / 256 {
@@ -49,7 +51,7 @@ func newPrime(seed string, bits int) *big.Int {
 	return p
 }
 
-// jwk is the key as a provider publishes it, with further members.
+// jwk returns the key as a provider publishes it, with further members.
 func jwk(key *rsa.PublicKey, members string) string {
 	return fmt.Sprintf(`{"kty":"RSA","n":"%s","e":"%s"%s}`, number(key.N), number(big.NewInt(int64(key.E))), members)
 }
@@ -65,13 +67,14 @@ func parsedSet(t testing.TB, keys ...string) *KeySet {
 	return set
 }
 
-// odd is a modulus of that many bits that nobody has the factors of.
+// odd returns a modulus of that many bits whose factors are unknown.
 func odd(bits uint) *big.Int {
 	n := new(big.Int).Lsh(big.NewInt(1), bits-1)
 	return n.Add(n, big.NewInt(1))
 }
 
-// rocaLike is a modulus of 2048 bits with the mark of the faulty chips.
+// rocaLike returns a modulus of 2048 bits with the mark of the vulnerable
+// chips.
 func rocaLike() *big.Int {
 	product := big.NewInt(2)
 	for _, p := range rocaPrimes {
@@ -83,7 +86,8 @@ func rocaLike() *big.Int {
 
 const ec = `{"kty":"EC","kid":"ec","use":"sig","alg":"ES256","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}`
 
-// Sets as known providers publish them, and what else is good. Each has the provider's key.
+// Sets as known providers publish them, and other valid ones. Each has the
+// provider's key.
 func TestKeySetAccepted(t *testing.T) {
 	public := &providerKey().PublicKey
 	n := number(public.N)
@@ -129,7 +133,7 @@ func TestKeySetAccepted(t *testing.T) {
 	}
 }
 
-// refusedSets are refused whole.
+// refusedSets returns sets that are refused.
 func refusedSets() []struct{ name, set, why string } {
 	public := &providerKey().PublicKey
 	good := jwk(public, ``)
@@ -249,7 +253,7 @@ func TestLoadKeySet(t *testing.T) {
 	})
 }
 
-// A kid chooses; what has none may be meant by any.
+// A kid selects a key; a key without one may match any token.
 func TestKeySetKid(t *testing.T) {
 	a, b := &providerKey().PublicKey, &otherKey().PublicKey
 	signed := b64("{}") + "." + b64("{}")
@@ -290,8 +294,8 @@ func TestKeySetKid(t *testing.T) {
 	}
 }
 
-// FuzzKeySet: nothing makes the parser panic, no text is taken for a set that is none, and
-// whatever is accepted has only keys that pass the rules and can be verified with.
+// FuzzKeySet: nothing makes the parser panic, and an accepted set has only
+// valid keys that can verify.
 func FuzzKeySet(f *testing.F) {
 	public := &providerKey().PublicKey
 	f.Add([]byte(keySet(jwk(public, `,"kid":"a","use":"sig","alg":"RS256","key_ops":["verify"],"x5c":null`), ec)))
@@ -322,7 +326,8 @@ func FuzzKeySet(f *testing.F) {
 			ours = ours || public.Equal(key.public)
 			again = append(again, jwk(key.public, ``))
 		}
-		// Written anew it is the same set: it verifies what the provider signed just when it has his key.
+		// A set that is written and parsed again is the same: it verifies the
+		// provider's signatures if it has the provider's key.
 		for _, s := range []*KeySet{set, parsedSet(t, again...)} {
 			if (s.verify("", signed, signature) == nil) != ours {
 				t.Errorf("the provider's key is in it: %v; verified otherwise", ours)

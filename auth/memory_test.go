@@ -62,7 +62,8 @@ func TestMemoryTellsApart(t *testing.T) {
 	new(memory[vouched]).drop(it)
 }
 
-// What was asked before anything was taken back is not remembered after: it may be of the keys of before.
+// An answer to a question from before an entry was dropped is not remembered:
+// it may be based on the previous keys.
 func TestMemoryTakenBackMeanwhile(t *testing.T) {
 	it, other := vouched{"controller", hashOf("token"), "bob"}, vouched{"accounting", hashOf("another"), ""}
 	for name, takeBack := range map[string]func(*memory[vouched]){
@@ -83,7 +84,8 @@ func TestMemoryTakenBackMeanwhile(t *testing.T) {
 	}
 }
 
-// A clock that is set back makes nothing last longer: how long is counted by the clock that only runs.
+// Setting the clock back does not extend entries, which use the monotonic
+// clock.
 func TestMemoryAndTheClock(t *testing.T) {
 	var m memory[vouched]
 	it, now := vouched{"controller", hashOf("token"), "bob"}, time.Now()
@@ -100,8 +102,8 @@ func TestMemoryAndTheClock(t *testing.T) {
 	}
 }
 
-// However many tokens are sent, the table has its bound; the newest is always in it, and what
-// counts no more goes first.
+// The memory stays bounded; it always has the newest token, and expired ones
+// are dropped first.
 func TestMemoryIsBounded(t *testing.T) {
 	var m memory[vouched]
 	one := func(i int) vouched { return vouched{"controller", hashOf(fmt.Sprint(i)), ""} }

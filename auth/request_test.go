@@ -20,7 +20,7 @@ var (
 	unix = Peer{Network: "unix", UID: 1000, GID: 1000, PID: 7, Vouched: true}
 )
 
-// request reads the header as the server would, repeats and all.
+// request parses the header as the server does, including repeated fields.
 func request(t testing.TB, peer *Peer, header string) *http.Request {
 	t.Helper()
 	text := "GET / HTTP/1.1\r\nHost: x\r\n" + strings.ReplaceAll(header, "\n", "\r\n") + "\r\n\r\n"
@@ -171,7 +171,8 @@ func TestCredentialUser(t *testing.T) {
 	}
 }
 
-// FuzzFromRequest looks for a header that gets a local client served as anything but itself.
+// FuzzFromRequest looks for a header with which a local client is served as
+// another user.
 func FuzzFromRequest(f *testing.F) {
 	good := sign(goodHeader, goodClaims)
 	f.Add("X-SCHED-USER-TOKEN: " + good + "\nConnection: X-SCHED-USER-NAME")

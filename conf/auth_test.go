@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestAltParameters: what AuthAltParameters may look like, read alike from both files.
+// TestAltParameters: what AuthAltParameters may look like, read alike from both
+// files.
 func TestAltParameters(t *testing.T) {
 	both := func(key, set string) Auth { return Auth{JWTKey: key, JWKS: set} }
 	const year = 366 * 24 * time.Hour
@@ -97,8 +98,8 @@ func TestAltParameters(t *testing.T) {
 	}
 }
 
-// A blank ends the value: what comes behind it would be a key of its own, and not known. A restriction
-// that is lost like that must not pass with a warning.
+// A blank ends the value: what comes behind it would be a key of its own, and
+// not known. A restriction that is lost like that must not pass with a warning.
 func TestParametersBehindABlank(t *testing.T) {
 	for line, want := range map[string]string{
 		"AuthAltParameters=jwt_key=/k, jwks=/j":               "/f:3: jwks: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",

@@ -209,7 +209,8 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// A file of ours may include a whole slurm.conf, whose own Includes lead to where Slurm reads them.
+// A file of ours may include a whole slurm.conf, whose own Includes lead to
+// where Slurm reads them.
 func TestIncludeSlurmConf(t *testing.T) {
 	f := files{
 		"/etc/sched/sched.conf": "Include /etc/slurm/slurm.conf\nInclude ours.conf\nTLSParameters=restd_cert_file=/c",
@@ -231,8 +232,8 @@ func TestIncludeSlurmConf(t *testing.T) {
 	}
 }
 
-// A line added to a sched.conf that was not there hides slurm.conf: the refusal names it, and the line
-// that it proposes works.
+// A line added to a sched.conf that was not there hides slurm.conf: the refusal
+// names it, and the line that it proposes works.
 func TestShadowed(t *testing.T) {
 	kept := DefaultPaths
 	defer func() { DefaultPaths = kept }()
@@ -287,7 +288,8 @@ func TestReadDbd(t *testing.T) {
 	}
 }
 
-// /dev/null is the configuration of what needs none: every default, no complaint.
+// /dev/null is the configuration of what needs none: every default, no
+// complaint.
 func TestEmpty(t *testing.T) {
 	c, warnings, err := Read("/dev/null")
 	want := &Cluster{Path: "/dev/null", ControllerPort: 6817, MessageTimeout: 10 * time.Second, Auth: Auth{AuthType: "auth/cred"}}
@@ -322,7 +324,8 @@ func TestReadFromDisk(t *testing.T) {
 	}
 }
 
-// TestJudge: what root obeys belongs to root or SchedUser, and nobody else can change it.
+// TestJudge: what root obeys belongs to root or SchedUser, and nobody else can
+// change it.
 func TestJudge(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSite: what Slurm takes is taken from a file that Slurm's daemons read, with a warning, and refused in one
-// that is written for ours.
+// TestSite: what Slurm takes is taken from a file that Slurm's daemons read,
+// with a warning, and refused in one that is written for ours.
 func TestSite(t *testing.T) {
 	const key = "AuthAltTypes=auth/jwt\nAuthAltParameters="
 	tests := []struct {

@@ -48,7 +48,8 @@ func TestSlurmSyntax(t *testing.T) {
 			}
 			c, _, err := readCluster("/c", files{"/c": minimal + "NodeName=n " + tt.line}.open)
 			if tt.problem != "" {
-				// The column counts from the line's begin, where the node's name is.
+				// The column counts from the line's begin, where the node's
+				// name is.
 				_, err := pairs(tt.line)
 				if err == nil || err.Error() != tt.problem {
 					t.Errorf("got %v, want %s", err, tt.problem)
@@ -65,7 +66,8 @@ func TestSlurmSyntax(t *testing.T) {
 	}
 }
 
-// TestControllers: who the controllers are, in order, in the new keys and the old ones.
+// TestControllers: who the controllers are, in order, in the new keys and the
+// old ones.
 func TestControllers(t *testing.T) {
 	const beside = "/c: ControlMachine and BackupController are ignored because SlurmctldHost is set"
 	tests := []struct {
@@ -112,7 +114,8 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// TestEmptySlurmConf: of an empty file its name alone tells whose keys it lacks.
+// TestEmptySlurmConf: of an empty file its name alone tells whose keys it
+// lacks.
 func TestEmptySlurmConf(t *testing.T) {
 	_, _, err := readCluster("/etc/slurm.conf", files{"/etc/slurm.conf": ""}.open)
 	const want = "/etc/slurm.conf: the file is empty\n/etc/slurm.conf: ClusterName is missing\n/etc/slurm.conf: SlurmctldHost is missing"
@@ -166,7 +169,8 @@ func TestMunge(t *testing.T) {
 	}
 }
 
-// TestTLSType: what would have to be spoken inside TLS is refused, in both files.
+// TestTLSType: what would have to be spoken inside TLS is refused, in both
+// files.
 func TestTLSType(t *testing.T) {
 	for value, ok := range map[string]bool{"tls/none": true, "none": true, "TLS/None": true, "tls/s2n": false, "s2n": false, "tls/openssl": false} {
 		_, _, err := readCluster("/c", files{"/c": minimal + "TLSType=" + value}.open)
@@ -228,7 +232,8 @@ func TestIncludeNames(t *testing.T) {
 	}
 }
 
-// TestPassedLines: what is in a line that nobody here needs is nobody's business.
+// TestPassedLines: what is in a line that nobody here needs is nobody's
+// business.
 func TestPassedLines(t *testing.T) {
 	for _, line := range []string{"NodeSet=a Nodes=", "DownNodes=a word", "FrontendName=a FrontendAddr", "SwitchName=s Switches=a, b", "BlockName=b Nodes="} {
 		c, warnings, err := readCluster("/c", files{"/c": minimal + line}.open)

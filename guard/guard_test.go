@@ -14,8 +14,8 @@ import (
 	"schedrestd/errs"
 )
 
-// The pages of this table make their file below a directory of mode 0700 and
-// name it; what is asked is the verdict, and that the refusal says why.
+// Each case makes its file below a directory of mode 0700 and opens it. The
+// test checks the result, and that a refusal gives the reason.
 func TestOpen(t *testing.T) {
 	self := uint32(os.Geteuid())
 	key := Rule{What: "key file", Owners: []uint32{self}, Secret: true}
@@ -103,8 +103,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A link that another user left in a sticky directory is the classic way to have
-// root read what that user chose.
+// A link that another user left in a sticky directory is the classic way to
+// have root read what that user chose.
 func TestLinkOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make another user's link")
@@ -203,7 +203,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestRests: a time that lies in the future far off is somebody's choice; one that is near is a fast clock's.
+// TestRests: a time far in the future was set on purpose; one in the near
+// future comes from a fast clock.
 func TestRests(t *testing.T) {
 	path := t.TempDir() + "/file"
 	if !Rests(path, time.Hour) {

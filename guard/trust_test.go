@@ -12,8 +12,8 @@ import (
 	"schedrestd/errs"
 )
 
-// Each page makes a directory, d, and names a file in one; what is asked is whether that
-// directory, or as its program the file, is trusted.
+// Each case makes a directory, d, and names a file in one. The test checks
+// whether the directory, or the file as a program, is trusted.
 func TestTrust(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -156,7 +156,8 @@ func TestTrustedFile(t *testing.T) {
 	}
 }
 
-// What a path ends in must be a name, so that a lock or a socket lies where the judged directory is.
+// What a path ends in must be a name, so that a lock or a socket lies where the
+// judged directory is.
 func TestParentNames(t *testing.T) {
 	for _, path := range []string{"", "/", "/tmp/", "/tmp/.", "/tmp/.."} {
 		if dir, _, _, err := Parent(path, Rule{What: "socket"}); err == nil || !strings.Contains(err.Error(), "not the name of a file") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// lexed is what became of one request.
+// lexed is the result of one request.
 type lexed struct {
 	start, end int    // in the text; end is where it broke when err is not nil
 	body       string // without its frames
@@ -18,7 +18,7 @@ func (r lexed) String() string {
 	return fmt.Sprintf("%d-%d %q %t %v", r.start, r.end, r.body, r.done, r.err)
 }
 
-// all follows the requests in text, which arrives in pieces of so many bytes.
+// all lexes the requests in text, which arrives in pieces of that many bytes.
 func all(l *Lexer, text string, piece int) (list []lexed) {
 	b := []byte(text)
 	have := 0
@@ -198,8 +198,8 @@ var accepted = []struct {
 	{"expectation", post + "Expect: 100-Continue\r\nContent-Length: 1\r\n\r\nx", []string{"x"}},
 }
 
-// TestRefused: what is wrong has the status of its kind and a reason that
-// names the fault.
+// TestRefused: a refusal has the right status and a reason that names the
+// fault.
 func TestRefused(t *testing.T) {
 	for _, tt := range refused {
 		for _, piece := range []int{1, 3, len(tt.text)} {
@@ -216,8 +216,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAccepted: requests end where they should, whatever the pieces they
-// arrive in.
+// TestAccepted: requests end where they should, however the bytes are split.
 func TestAccepted(t *testing.T) {
 	for _, tt := range accepted {
 		for _, piece := range []int{1, 2, 7, max(1, len(tt.text))} {
@@ -235,7 +234,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestTyped: a person may leave empty lines between requests, and Host away.
+// TestTyped: a person may leave empty lines between requests, and omit Host.
 func TestTyped(t *testing.T) {
 	text := "\n\n\n\n\n\n" + get + "\n\n\n\n" + get + "\r\n"
 	l := newLexer()

@@ -51,7 +51,7 @@ func pkcs8(key crypto.Signer) string {
 	return block("PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(key)))
 }
 
-// certificate is one of key's own.
+// certificate returns a self-signed certificate of key.
 func certificate(key crypto.Signer, notAfter time.Time) string {
 	t := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway"}, NotAfter: notAfter}
 	return block("CERTIFICATE", must(x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)))
@@ -59,7 +59,7 @@ func certificate(key crypto.Signer, notAfter time.Time) string {
 
 var nextYear = time.Now().AddDate(1, 0, 0)
 
-// file is an open file with that text.
+// file returns an open file with that text.
 func file(t testing.TB, text string) *os.File {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
@@ -104,7 +104,7 @@ func TestReadPair(t *testing.T) {
 		{"P-224", pkcs8(p224), certificate(p224, nextYear), "the curve P-224"},
 		{"short RSA", pkcs8(must(x509.ParsePKCS1PrivateKey(short(t)))), certificate(rsa2(), nextYear), "an RSA key of 1024 bits"},
 		{"no certificate", pkcs8(p256()), "no PEM", "certificate file: no certificate"},
-		// Workers get the certificate file, and none of them may have a key.
+		// Workers get the certificate file, and no worker may have a key.
 		{"one file for both", certificate(p256(), nextYear) + pkcs8(p256()), certificate(p256(), nextYear) + pkcs8(p256()), "the certificate file: has a private key"},
 		{"another key beside the certificate", pkcs8(p256()), certificate(p256(), nextYear) + sec1, "the certificate file: has a private key"},
 		{"a key that is cut off beside it", pkcs8(p256()), certificate(p256(), nextYear) + "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "the certificate file: has a private key"},
@@ -128,7 +128,7 @@ func TestReadPair(t *testing.T) {
 	}
 }
 
-// short is an RSA key that nobody should use any more, which Go makes only when asked twice.
+// short returns an RSA key that is too short, which Go creates only on request.
 func short(t *testing.T) []byte {
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	return x509.MarshalPKCS1PrivateKey(must(rsa.GenerateKey(rand.Reader, 1024)))

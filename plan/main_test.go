@@ -29,7 +29,8 @@ AccountingStorageType=accounting_storage/scheddbd
 AccountingStorageHost=127.0.0.3
 `
 
-// site writes a configuration and clears what the tests' own environment may say.
+// site writes a configuration and clears the variables of the tests' own
+// environment.
 func site(t *testing.T, text string) string {
 	t.Helper()
 	for _, v := range os.Environ() {
@@ -60,7 +61,7 @@ func without(text, key string) string {
 	return b.String()
 }
 
-// TestRefusals: what keeps it from starting is an error line and a way out.
+// TestRefusals: a start fails with an error line and a hint.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -196,7 +197,7 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 	}
 }
 
-// TestNetworks: a network of IPv4 is one however it is written.
+// TestNetworks: an IPv4 network is the same in each notation.
 func TestNetworks(t *testing.T) {
 	var o options
 	if err := setExempt(&o, "::ffff:10.0.0.0/104,192.0.2.7"); err != nil {
@@ -207,7 +208,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestSetup: what a worker gets to see of a configuration.
+// TestSetup: the setup that a worker gets from a configuration.
 func TestSetup(t *testing.T) {
 	path := site(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")

@@ -10,7 +10,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestSubordinates: a uid of a range counts as the user that subuid(5) gives it to, by name or by number.
+// TestSubordinates: a uid of a range counts as the user that subuid(5) gives it
+// to, by name or by number.
 func TestSubordinates(t *testing.T) {
 	dir := t.TempDir()
 	subuid, passwd := filepath.Join(dir, "subuid"), filepath.Join(dir, "passwd")

@@ -10,8 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWrongValues: whatever is misspelled or contradicts itself in a variable that guards something ends the start, with
-// the variable, the word that is wrong, and what to write instead.
+// TestWrongValues: a misspelled or contradictory value of a protective variable
+// fails the start, and names the variable, the wrong word and the allowed
+// values.
 func TestWrongValues(t *testing.T) {
 	long := strings.Repeat("10.0.0.0/8,", 33)
 	tests := map[string][]struct{ value, also, error, hint string }{
@@ -106,7 +107,8 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// TestUnread: a variable that looks like the gateway's and is none is said to be read by nobody, with what was meant.
+// TestUnread: an unknown variable that looks like the gateway's is logged, with
+// the one that was probably meant.
 func TestUnread(t *testing.T) {
 	var log bytes.Buffer
 	warnUnread([]string{

@@ -73,7 +73,7 @@ func TestParseSets(t *testing.T) {
 	}
 }
 
-// said holds an error against what a person should read in it and its hint; "" for no error.
+// said checks the text of an error and its hint; "" for no error.
 func said(t *testing.T, value string, err error, text, hint string) {
 	t.Helper()
 	switch {
@@ -83,7 +83,7 @@ func said(t *testing.T, value string, err error, text, hint string) {
 	}
 }
 
-// What a parser is called is what -d takes.
+// The name of a parser is the one that -d accepts.
 func TestPluginNames(t *testing.T) {
 	for _, p := range Parsers {
 		got, err := ParseParsers("-d", p.Plugin())

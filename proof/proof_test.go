@@ -13,7 +13,7 @@ import (
 	"schedrestd/security/seal"
 )
 
-// TestSmokeSet: what is done at each start is among what there is.
+// TestSmokeSet: the cases of each start exist.
 func TestSmokeSet(t *testing.T) {
 	for _, name := range smokeSet {
 		if !slices.Contains(seal.Acts(), name) {
@@ -39,7 +39,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// parts returns facts about parts that stand so.
+// parts returns facts about parts with that state.
 func parts(is string, why string, names ...string) (facts []string) {
 	for _, name := range names {
 		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + name, is, why}, "\t"))
@@ -47,7 +47,8 @@ func parts(is string, why string, names ...string) (facts []string) {
 	return facts
 }
 
-// TestEscapesOfThePage: docs/TRUST.md and the check tell of the same things that remain.
+// TestEscapesOfThePage: docs/TRUST.md and the check list the same remaining
+// escapes.
 func TestEscapesOfThePage(t *testing.T) {
 	doc, err := os.ReadFile("../docs/TRUST.md")
 	if err != nil {
@@ -82,7 +83,7 @@ func TestEscapesOfThePage(t *testing.T) {
 	}
 }
 
-// TestEscapes: what remains depends on the parts that are on.
+// TestEscapes: the remaining escapes depend on the parts that are on.
 func TestEscapes(t *testing.T) {
 	const (
 		network = "the machine's network, through a hole in the filter:"
@@ -119,7 +120,7 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestRemedy: what helps depends on what the kernel says, and on nothing else.
+// TestRemedy: the remedy depends only on the kernel's error.
 func TestRemedy(t *testing.T) {
 	without := parts(ipc.PartUnpermitted, "without a user namespace", ownRoot)
 	for err, want := range map[error]string{unix.ENOSPC: "user.max_user_namespaces", unix.EACCES: "apparmor", unix.EROFS: "/proc", unix.EPERM: "unprivileged_userns_clone",

@@ -19,7 +19,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// answering is a parent that answers each errand by f.
+// answering returns Errands with a parent that answers with f.
 func answering(f func(ipc.Message) ipc.Received) *Errands {
 	var e *Errands
 	e = NewErrands(func(m ipc.Message, _ ...int) error {
@@ -31,7 +31,7 @@ func answering(f func(ipc.Message) ipc.Received) *Errands {
 	return e
 }
 
-// resolving returns Errands with a resolver that answers each question by f.
+// resolving returns Errands with a resolver that answers with f.
 func resolving(t *testing.T, f func(*ipc.Who) *ipc.Known) *Errands {
 	t.Helper()
 	e := NewErrands(nil)
@@ -53,7 +53,7 @@ func resolving(t *testing.T, f func(*ipc.Who) *ipc.Known) *Errands {
 	return e
 }
 
-// connecting is a socket that was told to connect, as the parent hands it over.
+// connecting returns a socket that is connecting, as the parent passes it.
 func connecting(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
@@ -66,7 +66,8 @@ func connecting(t *testing.T, address string) int {
 	return fd
 }
 
-// TestDialTCP: what the parent hands over becomes a connection, also after it was told to come again.
+// TestDialTCP: the socket from the parent becomes a connection, also after the
+// parent postponed the dial.
 func TestDialTCP(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -110,8 +111,8 @@ func TestDialTCP(t *testing.T) {
 	}
 }
 
-// TestDialFails: a refusal has the kernel's number, before and after the descriptor came; one that is not
-// there in time is closed when it comes.
+// TestDialFails: a failure has the kernel's error number, before and after the
+// descriptor arrives; a descriptor that arrives too late is closed.
 func TestDialFails(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -145,7 +146,8 @@ func TestDialFails(t *testing.T) {
 	}
 }
 
-// TestDialUnix: through an inode the worker itself connects, to what is behind it and to nothing else.
+// TestDialUnix: the worker itself connects through an inode, and only to the
+// socket behind it.
 func TestDialUnix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
@@ -172,7 +174,7 @@ func TestDialUnix(t *testing.T) {
 	}
 }
 
-// TestErrandNames: a name comes, or none, or that nobody can say.
+// TestErrandNames: an id has a name, or none, or can't be looked up.
 func TestErrandNames(t *testing.T) {
 	e := resolving(t, func(q *ipc.Who) *ipc.Known {
 		switch {
@@ -198,8 +200,8 @@ func TestErrandNames(t *testing.T) {
 	}
 }
 
-// TestErrandNumbers: a name has a number, or none, or it can't be found out now.
-// A name that the resolver would not take is not sent to it.
+// TestErrandNumbers: a name has a number, or none, or can't be looked up now. A
+// name that the resolver would not accept is not sent.
 func TestErrandNumbers(t *testing.T) {
 	u := newUsers(resolving(t, func(q *ipc.Who) *ipc.Known {
 		switch {
@@ -237,7 +239,8 @@ func TestErrandNumbers(t *testing.T) {
 	}
 }
 
-// TestOwnName: the name of the worker's user is asked for when it is needed, and again while it is unknown.
+// TestOwnName: the name of the worker's user is looked up when it is needed,
+// and again while it is unknown.
 func TestOwnName(t *testing.T) {
 	var asked atomic.Int32
 	name := resolving(t, func(q *ipc.Who) *ipc.Known {

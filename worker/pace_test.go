@@ -17,7 +17,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// reading is a handler that takes whatever time the client takes for its body, and says how that ended.
+// reading returns a handler that reads the body for as long as the client
+// takes, and reports how that ended.
 func reading(ended chan<- error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "POST" {
@@ -37,8 +38,8 @@ func shortStall() ipc.Limits {
 	return limits
 }
 
-// TestSlowBodyMakesRoom: who sends the half of a body and then nothing keeps his place until
-// somebody else wants it, and not from him.
+// TestSlowBodyMakesRoom: a client that sends half a body keeps its place until
+// another client wants it.
 func TestSlowBodyMakesRoom(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newStage(t, ipc.Setup{Requests: 1, Limits: shortStall()}, reading(ended))
@@ -63,8 +64,8 @@ func TestSlowBodyMakesRoom(t *testing.T) {
 	}
 }
 
-// TestSlowBodyYields: asked for its slot, a request whose body does not come is answered that it took too
-// long.
+// TestSlowBodyYields: when its slot is needed, a request whose body does not
+// arrive is answered 408.
 func TestSlowBodyYields(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newStage(t, ipc.Setup{Limits: shortStall()}, reading(ended))
@@ -82,8 +83,9 @@ func TestSlowBodyYields(t *testing.T) {
 	}
 }
 
-// TestYoungYields: asked for its slot, a connection that has just come, or has just been answered, ends with its next answer:
-// a client that asks again at once would keep it for ever.
+// TestYoungYields: when its slot is needed, a connection that was just accepted
+// or answered ends with its next answer. Otherwise a client that sends requests
+// continuously would keep it.
 func TestYoungYields(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	st.watch.tell = func(ipc.Message) error { return nil }
@@ -100,8 +102,9 @@ func TestYoungYields(t *testing.T) {
 	}
 }
 
-// TestUnreadBodyEnds: a connection whose request was answered without its body ends, and does not wait
-// for a body that never comes: refused strangers would keep everybody out.
+// TestUnreadBodyEnds: a connection whose request was answered without its body
+// ends, and does not wait for a body that never arrives. Otherwise refused
+// clients could keep all others out.
 func TestUnreadBodyEnds(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -136,7 +139,8 @@ func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
 	return resp
 }
 
-// TestBodyThatGetsOn: a body whose client sends is given more time, in proportion.
+// TestBodyThatGetsOn: a client that goes on sending a body gets more time, in
+// proportion.
 func TestBodyThatGetsOn(t *testing.T) {
 	setup := ipc.Setup{Limits: raw}
 	g := newGate(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
@@ -158,8 +162,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestHurriedReader: a Write that waits for its reader when others come to wait has less time than it
-// began with, and the next one too.
+// TestHurriedReader: a Write that waits for its reader has less time once
+// others wait, and so has the next one.
 func TestHurriedReader(t *testing.T) {
 	c, _ := handed(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
 	c.short = 20 * time.Millisecond
@@ -185,8 +189,9 @@ func TestHurriedReader(t *testing.T) {
 	}
 }
 
-// TestStalledOrSlow: a stream is dropped when its client gives it no window. It is not when the connection is full, when the
-// write has got on, or when the window may be on its way.
+// TestStalledOrSlow: a stream is dropped when its client gives it no window. It
+// is not when the connection is full, the write has progressed, or a window
+// update may be arriving.
 func TestStalledOrSlow(t *testing.T) {
 	begun := time.Unix(1_700_000_000, 0)
 	for _, tt := range []struct {
@@ -219,7 +224,7 @@ func TestStalledOrSlow(t *testing.T) {
 	}
 }
 
-// eventually waits until is reports true.
+// eventually waits until is returns true.
 func eventually(t *testing.T, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
@@ -229,8 +234,9 @@ func eventually(t *testing.T, is func() bool) {
 	}
 }
 
-// TestWholeHeaderStays: who has sent all of a header keeps his connection, in however many pieces it came, also before its handler is called; who
-// has sent a part does not.
+// TestWholeHeaderStays: a client that has sent a complete header keeps its
+// connection, however the header was split, also before its handler is called;
+// one that has sent a part does not.
 func TestWholeHeaderStays(t *testing.T) {
 	const most = "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n"
 	for text, whole := range map[string]bool{

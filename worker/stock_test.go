@@ -15,7 +15,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// deferred is a socket that connects to address with its first write, as the parent hands them over.
+// deferred returns a socket that connects to address with its first write, as
+// the parent passes them.
 func deferred(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
@@ -28,7 +29,8 @@ func deferred(t *testing.T, address string) int {
 	return fd
 }
 
-// stocked is a worker whose parent fills its stock whenever that is asked for, by make.
+// stocked returns a worker whose parent fills its socket pool on request with
+// make.
 func stocked(t *testing.T, address string, make func() int) (e *Errands, dials, orders *atomic.Int32) {
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
 	e = NewErrands(func(m ipc.Message, _ ...int) error {
@@ -49,7 +51,7 @@ func stocked(t *testing.T, address string, make func() int) (e *Errands, dials, 
 	return e, dials, orders
 }
 
-// echo answers whoever connects.
+// echo serves connections that echo their input.
 func echo(t *testing.T) string {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -66,7 +68,7 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// said sends hello over a new connection, and wants it back.
+// said sends hello over a new connection and expects it back.
 func said(t *testing.T, e *Errands, address string) {
 	t.Helper()
 	nc, _, err := e.open(context.Background(), ipc.WayController, 0, client.Address{Network: "tcp", Address: address})
@@ -80,7 +82,8 @@ func said(t *testing.T, e *Errands, address string) {
 	}
 }
 
-// TestStock: who connects often asks the parent for few of its connections, and who does not has nothing standing by.
+// TestStock: a worker that connects often sends few Dial messages, and one that
+// does not has no sockets in its pool.
 func TestStock(t *testing.T) {
 	address := echo(t)
 	e, dials, orders := stocked(t, address, func() int { return deferred(t, address) })
@@ -107,7 +110,7 @@ func TestStock(t *testing.T) {
 	}
 }
 
-// TestStockClears: what stood too long is closed, what came since is not.
+// TestStockClears: sockets that waited too long are closed, newer ones are not.
 func TestStockClears(t *testing.T) {
 	var h shelf
 	now := time.Now()
@@ -132,7 +135,8 @@ func TestStockClears(t *testing.T) {
 	unix.Close(fds[1])
 }
 
-// TestStockUseless: sockets that don't begin with their first write are none, and no more are asked for.
+// TestStockUseless: sockets that do not connect with their first write are
+// discarded, and no more are requested.
 func TestStockUseless(t *testing.T) {
 	address := echo(t)
 	e, dials, orders := stocked(t, address, func() int {
@@ -148,7 +152,7 @@ func TestStockUseless(t *testing.T) {
 	}
 }
 
-// TestStockRefused: nobody at the other end is the same error as ever.
+// TestStockRefused: a refused connection is the usual error.
 func TestStockRefused(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)

@@ -17,7 +17,7 @@ import (
 	"schedrestd/security"
 )
 
-// TestMain plays the child in tests that need a process of their own.
+// TestMain runs the child in tests that need their own process.
 func TestMain(m *testing.M) {
 	if os.Getenv("SECURITY_TEST_ROLE") == "" {
 		if err := security.CloseInherited(); err != nil { // the process that started the tests may have left something open
@@ -49,8 +49,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestConfineShows: a process that confines itself must measure what Expect says, but
-// for what only its birth can give.
+// TestConfineShows: a process that confines itself measures the attributes that
+// Expect returns, except those that only its start can set.
 func TestConfineShows(t *testing.T) {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	who := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
