@@ -115,8 +115,8 @@ func (c *http2Conn) offend() {
 
 // isPaused reports whether the client has to wait for its offences.
 func (c *http2Conn) isPaused() bool {
-	course := c.offences.watch.of(c.raw.id)
-	return course != nil && c.offences.watch.paused(course) > 0
+	course := c.offences.tracker.of(c.raw.id)
+	return course != nil && c.offences.tracker.paused(course) > 0
 }
 
 // isOffence reports whether an error code is sent only to clients that break

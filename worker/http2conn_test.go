@@ -27,7 +27,7 @@ func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act fun
 	limits.ReadHeader = patience
 	st := newStage(t, ipc.Setup{Limits: limits, Admission: penal}, nil)
 	all, closed := make(chan ipc.Wrong, 1000), make(chan struct{})
-	st.watch.tell = func(m ipc.Message) error {
+	st.tracker.tell = func(m ipc.Message) error {
 		if o, ok := m.(*ipc.Offence); ok {
 			all <- o.What
 		}
@@ -35,11 +35,11 @@ func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act fun
 	}
 	client, c := st.pair()
 	c.id, c.done = 1, func() { close(closed) }
-	st.watch.take(1)
+	st.tracker.track(1)
 	if config == nil {
 		st.queue.put(st.own.wrap(c, c.peer))
 	} else {
-		st.watch.made(1, c, nil)
+		st.tracker.made(1, c, nil)
 		go st.shake(c, tls.Server(c, config), st.http.ReadHeaderTimeout)
 	}
 	act(client)
@@ -204,7 +204,7 @@ func TestWrongToNetHTTP(t *testing.T) {
 	st := newStage(t, ipc.Setup{Admission: penal}, nil)
 	st.http.MaxHeaderBytes = 1 // and 4096 of its own
 	told, closed := make(chan ipc.Wrong, 10), make(chan bool)
-	st.watch.tell = func(m ipc.Message) error {
+	st.tracker.tell = func(m ipc.Message) error {
 		if o, ok := m.(*ipc.Offence); ok {
 			told <- o.What
 		}
@@ -213,7 +213,7 @@ func TestWrongToNetHTTP(t *testing.T) {
 	client, c := st.pair()
 	st.held.Add(1)
 	c.id, c.done = 1, func() { st.ended(1)(); close(closed) } // what is told later is not taken
-	st.watch.take(1)
+	st.tracker.track(1)
 	go st.queue.put(st.own.wrap(c, c.peer))
 	sends("GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 6<<10)+"\r\n\r\n", "")(client)
 	<-closed
@@ -263,8 +263,8 @@ func TestFloods(t *testing.T) {
 // loses it when its source is blocked.
 func TestPausedFrames(t *testing.T) {
 	st := newStage(t, ipc.Setup{Admission: penal}, nil)
-	st.watch.tell = func(ipc.Message) error { return nil }
-	st.watch.take(1)
+	st.tracker.tell = func(ipc.Message) error { return nil }
+	st.tracker.track(1)
 	client, c := st.pair()
 	c.id = 1
 	f := newHTTP2Conn(c, st.offences)
@@ -272,9 +272,9 @@ func TestPausedFrames(t *testing.T) {
 	read := func() error { _, err := f.Read(make([]byte, 10)); return err }
 	for _, tt := range []struct{ offended, paused, want bool }{{false, false, false}, {false, true, false}, {true, false, false}, {true, true, true}} {
 		f.offended.Store(tt.offended)
-		st.watch.pause(1, 0)
+		st.tracker.pause(1, 0)
 		if tt.paused {
-			st.watch.pause(1, time.Hour)
+			st.tracker.pause(1, time.Hour)
 		}
 		if err := read(); (err != nil) != tt.want {
 			t.Errorf("offended %t, paused %t: %v", tt.offended, tt.paused, err)

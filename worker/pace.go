@@ -36,7 +36,7 @@ const leftover = time.Second
 type pace struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	course  *course
+	course  *connState
 	seat    *seat // nil: the request needs none
 	begun   time.Time
 	conn    *conn      // nil: the parent did not pass it
@@ -56,12 +56,12 @@ type pace struct {
 }
 
 // newPace returns the pace of r, and has r's body read through it.
-func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *course) *pace {
+func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *connState) *pace {
 	p := &pace{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now(),
 		offend: func() {}}
 	p.seat, _ = r.Context().Value(seatKey{}).(*seat)
 	if c != nil {
-		p.conn = g.server.watch.rawOf(c)
+		p.conn = g.server.tracker.rawOf(c)
 		p.offend = func() { g.server.offences.stalled(c.id) }
 	}
 	if r.Body != nil && r.Body != http.NoBody {
@@ -99,7 +99,7 @@ func dropRest(control *http.ResponseController) {
 
 // hurry shortens the deadlines of the requests of c, or of all requests when c
 // is nil.
-func (g *gate) hurry(c *course) {
+func (g *gate) hurry(c *connState) {
 	var list []*pace
 	g.mu.Lock()
 	for p := range g.inside {

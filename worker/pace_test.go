@@ -69,8 +69,8 @@ func TestSlowBodyMakesRoom(t *testing.T) {
 func TestSlowBodyYields(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newStage(t, ipc.Setup{Limits: shortStall()}, reading(ended))
-	st.watch.tell = func(ipc.Message) error { return nil }
-	st.watch.take(0) // the number of a connection that no parent handed over
+	st.tracker.tell = func(ipc.Message) error { return nil }
+	st.tracker.track(0) // the number of a connection that no parent handed over
 	slow := st.connect()
 	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
 	<-ended
@@ -88,12 +88,12 @@ func TestSlowBodyYields(t *testing.T) {
 // continuously would keep it.
 func TestYoungYields(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	st.watch.tell = func(ipc.Message) error { return nil }
-	st.watch.take(0)
-	c := st.watch.of(0)
-	st.watch.mu.Lock()
+	st.tracker.tell = func(ipc.Message) error { return nil }
+	st.tracker.track(0)
+	c := st.tracker.of(0)
+	st.tracker.mu.Lock()
 	c.since = time.Now().Add(time.Hour) // on a slow machine, too
-	st.watch.mu.Unlock()
+	st.tracker.mu.Unlock()
 	st.yield(0)
 	client := st.connect()
 	fmt.Fprint(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -25,7 +25,7 @@ import (
 // this worker decides by itself: a process that may be root must not interpret
 // a header.
 type offences struct {
-	watch     *watch
+	tracker   *connTracker
 	admission ipc.Admission
 	counts    *counters
 	outOfDate func(context.Context, auth.Rejection) bool // reports whether a token is merely out of date; may be nil
@@ -52,9 +52,9 @@ const (
 	mostRejected  = 16_384 // credentials; 20 bytes each
 )
 
-func newOffences(a ipc.Admission, w *watch, counts *counters) *offences {
+func newOffences(a ipc.Admission, w *connTracker, counts *counters) *offences {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
-	return &offences{watch: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
+	return &offences{tracker: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
 		rejected: penalty.NewMemory(mostRejected),
 		reports:  rate.New(reportBurst, reportRate, time.Now()), lines: rate.New(50, 5, time.Now())}
 }
@@ -99,16 +99,16 @@ func (o *offences) report(m *ipc.Offence) {
 		return
 	}
 	o.counts.told.Add(1)
-	o.watch.report(m)
+	o.tracker.report(m)
 }
 
 // wait returns how long the client of r is still blocked; 0 when it is not.
-func (o *offences) wait(r *http.Request, c *course) time.Duration {
+func (o *offences) wait(r *http.Request, c *connState) time.Duration {
 	if o.admission.Threshold == 0 {
 		return 0
 	}
 	if c != nil {
-		if wait := o.watch.paused(c); wait > 0 {
+		if wait := o.tracker.paused(c); wait > 0 {
 			return wait
 		}
 	}
@@ -123,7 +123,7 @@ func (o *offences) wait(r *http.Request, c *course) time.Duration {
 // unauthenticated notes that r was answered 401. A client that repeats a
 // rejected credential pays nothing for it, nor does one whose token is merely
 // out of date: neither is guessing.
-func (o *offences) unauthenticated(r *http.Request, c *course) {
+func (o *offences) unauthenticated(r *http.Request, c *connState) {
 	if o.admission.Threshold == 0 {
 		return
 	}
@@ -248,7 +248,7 @@ func late(err error, wait time.Duration) error { return &handlers.Later{Err: err
 
 // report sends an offence of a connection, unless the connection was already
 // reported as closed.
-func (w *watch) report(m *ipc.Offence) {
+func (w *connTracker) report(m *ipc.Offence) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
 	if w.of(m.ID) != nil {
@@ -257,7 +257,7 @@ func (w *watch) report(m *ipc.Offence) {
 }
 
 // pause blocks the client of connection id.
-func (w *watch) pause(id uint64, d time.Duration) {
+func (w *connTracker) pause(id uint64, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c := w.list[id]; c != nil {
@@ -266,7 +266,7 @@ func (w *watch) pause(id uint64, d time.Duration) {
 }
 
 // paused returns how long c's client is still blocked.
-func (w *watch) paused(c *course) time.Duration {
+func (w *connTracker) paused(c *connState) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(0, time.Until(c.pausedUntil))

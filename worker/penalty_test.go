@@ -54,7 +54,7 @@ func guessing(r *http.Request) *http.Request {
 // TestBehind: the client of a trusted proxy is the last address that is not a
 // proxy's. Other senders of the header are ignored.
 func TestBehind(t *testing.T) {
-	o := newOffences(penal, newWatch(nil), new(counters))
+	o := newOffences(penal, newConnTracker(nil), new(counters))
 	for _, tt := range []struct {
 		name, addr string
 		forwarded  []string
@@ -112,20 +112,20 @@ func TestForwardedPenalties(t *testing.T) {
 func TestPausedConnectionEnds(t *testing.T) {
 	setup := ipc.Setup{Requests: 4, Limits: raw, Admission: penal}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
-	s.watch.tell = func(ipc.Message) error { return nil }
+	s.tracker.tell = func(ipc.Message) error { return nil }
 	ask := func(id uint64, addr, path string, forwarded ...string) (int, string) {
 		r := guessing(from(addr, forwarded...))
 		r.URL.Path = path
 		w := httptest.NewRecorder()
-		s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.watch.of(id))))
+		s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.tracker.of(id))))
 		return w.Code, w.Header().Get("Connection")
 	}
-	s.watch.take(1)
-	s.watch.take(2)
+	s.tracker.track(1)
+	s.tracker.track(2)
 	if status, ends := ask(1, "203.0.113.9:5", "/"); status != http.StatusUnauthorized || ends != "" {
 		t.Errorf("before: %d, Connection: %s", status, ends)
 	}
-	s.watch.pause(1, time.Minute)
+	s.tracker.pause(1, time.Minute)
 	if status, ends := ask(1, "203.0.113.9:5", "/"); status != http.StatusTooManyRequests || ends != "close" {
 		t.Errorf("in the pause: %d, Connection: %s", status, ends)
 	}
@@ -150,18 +150,18 @@ func TestPausedInTheQueue(t *testing.T) {
 			served++
 			<-leave
 		}), NewTokens(), nil)
-		s.watch.tell = func(ipc.Message) error { return nil }
+		s.tracker.tell = func(ipc.Message) error { return nil }
 		answers := make(chan *httptest.ResponseRecorder, 2)
 		for id := range uint64(2) {
-			s.watch.take(id)
+			s.tracker.track(id)
 			go func() {
 				r, w := from("203.0.113.9:5"), httptest.NewRecorder()
-				s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.watch.of(id))))
+				s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.tracker.of(id))))
 				answers <- w
 			}()
 			synctest.Wait()
 		}
-		s.watch.pause(1, time.Hour)
+		s.tracker.pause(1, time.Hour)
 		leave <- true
 		if w := <-answers; w.Code != http.StatusOK {
 			t.Errorf("the first: %d", w.Code)
@@ -182,13 +182,13 @@ func TestPausedInTheQueue(t *testing.T) {
 func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
-		w := newWatch(func(m ipc.Message) error {
+		w := newConnTracker(func(m ipc.Message) error {
 			if ipc.KindOf(m) == ipc.KindOf(new(ipc.Offence)) {
 				told++
 			}
 			return nil
 		})
-		w.take(1)
+		w.track(1)
 		o := newOffences(penal, w, new(counters))
 		want := func(what string, n int) {
 			t.Helper()
@@ -246,13 +246,13 @@ func TestRejectedCredentials(t *testing.T) {
 		{"expired and forged", []string{token("other"), token("other")}, 1},
 	} {
 		var told []uint64
-		w := newWatch(func(m ipc.Message) error {
+		w := newConnTracker(func(m ipc.Message) error {
 			if o, ok := m.(*ipc.Offence); ok {
 				told = append(told, o.Credential)
 			}
 			return nil
 		})
-		w.take(1)
+		w.track(1)
 		o := newOffences(penal, w, new(counters))
 		o.outOfDate = lapsed
 		for _, token := range tt.tokens {
@@ -273,13 +273,13 @@ func TestRejectedCredentials(t *testing.T) {
 // offence; a malformed handshake always is one.
 func TestRejectedCertificates(t *testing.T) {
 	told := 0
-	w := newWatch(func(m ipc.Message) error {
+	w := newConnTracker(func(m ipc.Message) error {
 		if ipc.KindOf(m) == ipc.KindOf(new(ipc.Offence)) {
 			told++
 		}
 		return nil
 	})
-	w.take(1)
+	w.track(1)
 	o := newOffences(penal, w, new(counters))
 	of := func(raw string) error {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: []*x509.Certificate{{Raw: []byte(raw)}}}
@@ -300,11 +300,11 @@ func TestRejectedCertificates(t *testing.T) {
 func TestClosedWhileAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []ipc.Kind
-		w := newWatch(func(m ipc.Message) error {
+		w := newConnTracker(func(m ipc.Message) error {
 			told = append(told, ipc.KindOf(m))
 			return nil
 		})
-		w.take(1)
+		w.track(1)
 		c := w.of(1)
 		w.begin(c)
 		w.begin(c)

@@ -32,7 +32,7 @@ type server struct {
 	secure  secure
 	tokens  *Tokens
 	errands *Errands
-	watch   *watch
+	tracker *connTracker
 
 	gate     *gate
 	offences *offences
@@ -69,8 +69,8 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 		exit:    make(chan int, 2),
 	}
 	s.shaking, s.endShake = context.WithCancel(context.Background())
-	s.watch = newWatch(func(m ipc.Message) error { return channel.Send(m) })
-	s.offences = newOffences(setup.Admission, s.watch, s.counts)
+	s.tracker = newConnTracker(func(m ipc.Message) error { return channel.Send(m) })
+	s.offences = newOffences(setup.Admission, s.tracker, s.counts)
 	s.offences.outOfDate, s.offences.userClaim = tokens.judge.OutOfDate, setup.UserClaim
 	if errands != nil {
 		errands.changes.counts = s.counts
@@ -165,7 +165,7 @@ func (s *server) hear() {
 		case *ipc.Keys:
 			s.use(msg, m.FDs)
 		case *ipc.Pause:
-			s.watch.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
+			s.tracker.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
 		case *ipc.Yield:
 			s.yield(msg.ID)
 		case *ipc.Retire:
@@ -214,7 +214,7 @@ func (s *server) use(m *ipc.Keys, fds []int) {
 // take queues a connection that the parent passed for http.Server.
 func (s *server) take(fd int, m *ipc.Connection) {
 	s.held.Add(1)
-	s.watch.take(m.ID)
+	s.tracker.track(m.ID)
 	c, err := newConn(fd, m, s.stall, s.ended(m.ID))
 	if err != nil {
 		slog.Warn("connection not usable", "error", err)
@@ -231,7 +231,7 @@ func (s *server) take(fd int, m *ipc.Connection) {
 		_ = c.Close()
 		return
 	}
-	s.watch.made(m.ID, c, nil)
+	s.tracker.made(m.ID, c, nil)
 	go s.shake(c, secured, s.http.ReadHeaderTimeout)
 }
 

@@ -28,7 +28,7 @@ type gate struct {
 func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
 	g := &gate{server: s, handlers: handlers, places: places(setup.Requests, setup.Limits.Call),
 		rates: newRates(setup.Admission), inside: map[*pace]struct{}{}}
-	s.watch.hurry = g.hurry
+	s.tracker.hurry = g.hurry
 	return g
 }
 
@@ -36,14 +36,14 @@ func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.server.counts.requests.Add(1)
 	r = g.server.offences.named(r)
-	c, ok := r.Context().Value(courseKey{}).(*course)
+	c, ok := r.Context().Value(courseKey{}).(*connState)
 	if ok {
-		g.server.watch.begin(c)
-		defer g.server.watch.finish(c)
+		g.server.tracker.begin(c)
+		defer g.server.tracker.finish(c)
 		// HTTP/2 sends GOAWAY for it. A blocked client waits outside, where the
 		// parent refuses it. Here each of its requests would be answered and
 		// logged.
-		if g.server.retired.Load() || g.server.watch.isAsked(c) || g.server.watch.paused(c) > 0 {
+		if g.server.retired.Load() || g.server.tracker.isAsked(c) || g.server.tracker.paused(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 	}
@@ -68,7 +68,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// released first, because the client may not read the answer.
 	if wait := g.server.offences.wait(r, c); wait > 0 {
 		place.Release()
-		if ok && g.server.watch.paused(c) > 0 {
+		if ok && g.server.tracker.paused(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 		g.refusePaused(w, r, wait)
@@ -91,7 +91,7 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why error) {
 	}
 }
 
-func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *course) {
+func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *connState) {
 	p := g.newPace(w, r, c)
 	defer g.leave(p)
 	g.handlers.ServeHTTP(p, r)
@@ -110,7 +110,7 @@ type courseKey struct{}
 
 // context implements http.Server.ConnContext.
 func (s *server) context(ctx context.Context, top net.Conn) context.Context {
-	if c := s.watch.of(idOf(top)); c != nil {
+	if c := s.tracker.of(idOf(top)); c != nil {
 		ctx = context.WithValue(ctx, courseKey{}, c)
 	}
 	return withPeer(ctx, top)
@@ -120,7 +120,7 @@ func (s *server) context(ctx context.Context, top net.Conn) context.Context {
 func (s *server) turned(top net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		s.watch.made(idOf(top), top, top)
+		s.tracker.made(idOf(top), top, top)
 	case http.StateIdle:
 		if h, ok := top.(*http1Conn); ok {
 			h.rest()
@@ -128,8 +128,8 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 		if raw := connOf(top); raw != nil {
 			raw.relax()
 		}
-		if c := s.watch.of(idOf(top)); c != nil {
-			s.watch.enter(c, ipc.Resting)
+		if c := s.tracker.of(idOf(top)); c != nil {
+			s.tracker.enter(c, ipc.Resting)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func connOf(c net.Conn) *conn {
 }
 
 // yield closes a connection whose slot others wait for.
-func (s *server) yield(id uint64) { s.watch.yield(id) }
+func (s *server) yield(id uint64) { s.tracker.yield(id) }
 
 // retire makes each answer the last of its connection, so that connections
 // close as they are used.

@@ -94,18 +94,18 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// TestWatchTellsWhatLasts: a short state is not reported, a lasting change is
+// TestTrackerReportsWhatLasts: a short state is not reported, a lasting change is
 // reported once, and nothing is reported after Done.
-func TestWatchTellsWhatLasts(t *testing.T) {
+func TestTrackerReportsWhatLasts(t *testing.T) {
 	var mu sync.Mutex
 	var told []ipc.Message
-	w := newWatch(func(m ipc.Message) error {
+	w := newConnTracker(func(m ipc.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, m)
 		return nil
 	})
-	w.take(1)
+	w.track(1)
 	c := w.of(1)
 	at := time.Now()
 	expect := func(after time.Duration, want ...ipc.Stage) {
@@ -122,7 +122,7 @@ func TestWatchTellsWhatLasts(t *testing.T) {
 	stage := func(s ipc.Stage) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.turn(c, s)
+		w.setStage(c, s)
 		c.since = at
 	}
 	w.mu.Lock()

@@ -57,7 +57,7 @@ func TestBrokenStream(t *testing.T) {
 func TestClosedWindow(t *testing.T) {
 	st := newStage(t, ipc.Setup{Limits: raw, Requests: 1, Admission: penal}, nil)
 	told := make(chan ipc.Wrong, 10)
-	st.watch.tell = func(m ipc.Message) error {
+	st.tracker.tell = func(m ipc.Message) error {
 		if o, ok := m.(*ipc.Offence); ok {
 			told <- o.What
 		}
@@ -92,8 +92,8 @@ func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	leaf, _ := selfSigned(t, key)
 	near, far := st.pair()
 	far.id = id
-	st.watch.take(id)
-	st.watch.made(id, far, nil)
+	st.tracker.track(id)
+	st.tracker.made(id, far, nil)
 	go st.shake(far, tls.Server(far, &tls.Config{NextProtos: []string{"h2"}, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}), time.Minute)
 	c := tls.Client(near, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	must(t, c.Handshake())

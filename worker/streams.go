@@ -18,11 +18,11 @@ import (
 // connection.
 func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	s.held.Add(1)
-	s.watch.take(m.ID)
+	s.tracker.track(m.ID)
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener, UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
 	client := newStreams(in, out)
 	s.present(&conn{Conn: client, only: m.ID, peer: p, stall: s.stall, done: func() {
-		s.watch.end(m.ID)
+		s.tracker.end(m.ID)
 		s.held.Done()
 		s.exit <- client.status()
 	}})
@@ -32,7 +32,7 @@ func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 // and ends an inetd run.
 func (s *server) ended(id uint64) func() {
 	return func() {
-		s.watch.end(id)
+		s.tracker.end(id)
 		s.held.Done()
 		if s.inetd {
 			s.exit <- 0

@@ -8,24 +8,24 @@ import (
 	"schedrestd/ipc"
 )
 
-// watch tracks the state of each connection, tells the parent about states that
+// connTracker tracks the state of each connection, tells the parent about states that
 // last, and closes connections whose slots others wait for. Short states are
 // not reported, so that a busy connection costs no messages.
-type watch struct {
+type connTracker struct {
 	tell  func(ipc.Message) error
-	hurry func(*course) // shortens the deadlines of a connection's requests; may be nil
+	hurry func(*connState) // shortens the deadlines of a connection's requests; may be nil
 
 	saying sync.Mutex // held while a state is read and reported: nothing is reported about a connection after Done
 
 	mu      sync.Mutex
-	list    map[uint64]*course
-	changed []*course           // connections whose stage may have to be reported
+	list    map[uint64]*connState
+	changed []*connState        // connections whose stage may have to be reported
 	armed   bool                // the next look is scheduled
 	parting map[uint64]struct{} // asked to close, and not closed yet
 }
 
-// course is the state of one connection.
-type course struct {
+// connState is the state of one connection.
+type connState struct {
 	id     uint64
 	stage  ipc.Stage
 	since  time.Time
@@ -50,7 +50,7 @@ const (
 
 // isLasting reports whether c's stage has lasted long enough for c to be
 // closed.
-func (c *course) isLasting(now time.Time) bool {
+func (c *connState) isLasting(now time.Time) bool {
 	limit := lasting
 	if h, ok := c.top.(*http1Conn); c.stage == ipc.Waiting && !(ok && h.begins.Load()) {
 		limit = silence
@@ -58,18 +58,18 @@ func (c *course) isLasting(now time.Time) bool {
 	return now.Sub(c.since) >= limit
 }
 
-func newWatch(tell func(ipc.Message) error) *watch {
-	return &watch{tell: tell, list: map[uint64]*course{}, parting: map[uint64]struct{}{}}
+func newConnTracker(tell func(ipc.Message) error) *connTracker {
+	return &connTracker{tell: tell, list: map[uint64]*connState{}, parting: map[uint64]struct{}{}}
 }
 
-// take reports Taken of connection id, and tracks it.
-func (w *watch) take(id uint64) {
+// track reports Taken of connection id, and tracks it.
+func (w *connTracker) track(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
 	w.mu.Lock()
-	c := &course{id: id, said: ipc.Answering}
+	c := &connState{id: id, said: ipc.Answering}
 	w.list[id] = c
-	w.turn(c, ipc.Waiting)
+	w.setStage(c, ipc.Waiting)
 	w.mu.Unlock()
 	_ = w.tell(&ipc.Taken{ID: id}) // a failure means that the parent is gone
 }
@@ -78,7 +78,7 @@ func (w *watch) take(id uint64) {
 // running. The connection counts until they end: otherwise a client could
 // reconnect before its offences are reported, or exceed its limit of requests
 // by reconnecting.
-func (w *watch) end(id uint64) {
+func (w *connTracker) end(id uint64) {
 	w.mu.Lock()
 	delete(w.parting, id)
 	c := w.list[id]
@@ -93,15 +93,15 @@ func (w *watch) end(id uint64) {
 }
 
 // begin notes that one more request of c is being answered.
-func (w *watch) begin(c *course) {
+func (w *connTracker) begin(c *connState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c.requests++
-	w.turn(c, ipc.Answering)
+	w.setStage(c, ipc.Answering)
 }
 
 // finish notes that one request of c was answered.
-func (w *watch) finish(c *course) {
+func (w *connTracker) finish(c *connState) {
 	w.mu.Lock()
 	c.requests--
 	last := c.requests == 0 && c.over
@@ -112,7 +112,7 @@ func (w *watch) finish(c *course) {
 }
 
 // free reports Done of connection id, once.
-func (w *watch) free(id uint64) {
+func (w *connTracker) free(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
 	w.mu.Lock()
@@ -125,21 +125,21 @@ func (w *watch) free(id uint64) {
 }
 
 // of returns the state of connection id; nil when it is not tracked.
-func (w *watch) of(id uint64) *course {
+func (w *connTracker) of(id uint64) *connState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.list[id]
 }
 
 // enter notes that c enters stage.
-func (w *watch) enter(c *course, stage ipc.Stage) {
+func (w *connTracker) enter(c *connState, stage ipc.Stage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.turn(c, stage)
+	w.setStage(c, stage)
 }
 
-// turn makes stage the stage of c. w.mu is held.
-func (w *watch) turn(c *course, stage ipc.Stage) {
+// setStage makes stage the stage of c. w.mu is held.
+func (w *connTracker) setStage(c *connState, stage ipc.Stage) {
 	c.stage, c.since = stage, time.Now()
 	if c.listed {
 		return
@@ -154,7 +154,7 @@ func (w *watch) turn(c *course, stage ipc.Stage) {
 
 // look reports the stages that have lasted, and schedules itself again while
 // some may still.
-func (w *watch) look() {
+func (w *connTracker) look() {
 	w.saying.Lock()
 	defer w.saying.Unlock()
 	for _, m := range w.news(time.Now()) {
@@ -162,7 +162,7 @@ func (w *watch) look() {
 	}
 }
 
-func (w *watch) news(now time.Time) (list []*ipc.Progress) {
+func (w *connTracker) news(now time.Time) (list []*ipc.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	left := w.changed[:0]
@@ -190,7 +190,7 @@ func (w *watch) news(now time.Time) (list []*ipc.Progress) {
 // yield closes connection id, whose slot another connection waits for. When a
 // request on it is being answered, it closes the connection after the answer
 // instead, and tells the parent.
-func (w *watch) yield(id uint64) {
+func (w *connTracker) yield(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
 	w.mu.Lock()
@@ -219,13 +219,13 @@ func (w *watch) yield(id uint64) {
 
 // stay makes the next answer the last one of c, and tells the parent that c
 // can't close now. w.saying is held.
-func (w *watch) stay(c *course) {
+func (w *connTracker) stay(c *connState) {
 	w.mu.Lock()
 	told := w.list[c.id] != c || c.said == ipc.Answering
 	c.asked, c.said = true, ipc.Answering
 	delete(w.parting, c.id)
 	if c.stage != ipc.Answering {
-		w.turn(c, c.stage) // reported again if it lasts
+		w.setStage(c, c.stage) // reported again if it lasts
 	}
 	w.mu.Unlock()
 	if w.hurry != nil {
@@ -239,7 +239,7 @@ func (w *watch) stay(c *course) {
 // dismiss closes a connection on which no request is being answered. A client
 // that has begun a request gets an answer with the reason, and a moment to read
 // it. Unless there are many such connections, the slot is freed before.
-func (w *watch) dismiss(c *course, top, below net.Conn) {
+func (w *connTracker) dismiss(c *connState, top, below net.Conn) {
 	h, is1 := top.(*http1Conn)
 	raw := connOf(below)
 	switch {
@@ -265,7 +265,7 @@ func (w *watch) dismiss(c *course, top, below net.Conn) {
 
 // part counts connection id as one that stays open for a moment without a slot.
 // It reports false when there are too many.
-func (w *watch) part(id uint64) bool {
+func (w *connTracker) part(id uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.list[id] == nil || len(w.parting) >= mostParting {
@@ -279,21 +279,21 @@ func (w *watch) part(id uint64) bool {
 const mostParting = 64
 
 // rawOf returns the connection of c as the parent passed it.
-func (w *watch) rawOf(c *course) *conn {
+func (w *connTracker) rawOf(c *connState) *conn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return connOf(c.below)
 }
 
 // isAsked reports whether c should end with its next answer.
-func (w *watch) isAsked(c *course) bool {
+func (w *connTracker) isAsked(c *connState) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return c.asked
 }
 
 // made notes the connection itself, and what http.Server reads from.
-func (w *watch) made(id uint64, below, top net.Conn) {
+func (w *connTracker) made(id uint64, below, top net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.list[id]
@@ -301,6 +301,6 @@ func (w *watch) made(id uint64, below, top net.Conn) {
 		return
 	}
 	if c.below, c.top = below, top; top != nil {
-		w.turn(c, ipc.Waiting) // the time begins again after a handshake
+		w.setStage(c, ipc.Waiting) // the time begins again after a handshake
 	}
 }
