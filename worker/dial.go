@@ -58,7 +58,7 @@ const crowded = 50 * time.Millisecond
 // is the owner of the directory of a UNIX socket.
 func (e *Errands) open(ctx context.Context, way ipc.Way, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
 	if a.Network == "tcp" {
-		nc, err := e.spare(ctx, ipc.Stock{Way: way, Index: index}, a)
+		nc, err := e.pooledConn(ctx, ipc.Stock{Way: way, Index: index}, a)
 		if nc != nil || err != nil {
 			return nc, ipc.NoID, err
 		}
@@ -71,7 +71,7 @@ func (e *Errands) open(ctx context.Context, way ipc.Way, index uint8, a client.A
 		switch m := r.Message.(type) {
 		case *ipc.Dialed:
 			if a.Network == "tcp" && m.Server != ipc.NoID {
-				e.stock.shelf(ipc.Stock{Way: way, Index: index}).giveUp() // the parent checks each connection on this machine
+				e.pool.upstream(ipc.Stock{Way: way, Index: index}).giveUp() // the parent checks each connection on this machine
 			}
 			nc, err := complete(ctx, r.FDs[0], m.Server, a)
 			return nc, m.Owner, err

@@ -19,8 +19,8 @@ type Errands struct {
 	send func(ipc.Message, ...int) error
 	free chan struct{} // has an element for each pending request to the parent
 
-	changes *changes // records changes
-	stock   stock    // sockets for connections to come
+	changes *changes   // records changes
+	pool    socketPool // sockets for connections to come
 
 	resolver *remoteService
 	asking   chan struct{} // has an element for each pending look-up

@@ -159,7 +159,7 @@ func (s *server) hear() {
 		case *ipc.Dialed, *ipc.Undialed:
 			s.errands.hear(m)
 		case *ipc.Spares:
-			s.errands.stock.shelf(msg.Stock).put(m.FDs, time.Now())
+			s.errands.pool.upstream(msg.Stock).put(m.FDs, time.Now())
 		case *ipc.ServiceFD:
 			err = s.connect(msg.Service, m.FDs[0])
 		case *ipc.Keys:

@@ -15,25 +15,25 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// stock is the pool of TCP sockets that the parent has prepared for connections
+// socketPool is the pool of TCP sockets that the parent has prepared for connections
 // to come.
-type stock struct {
-	mu      sync.Mutex
-	shelves map[ipc.Stock]*shelf
+type socketPool struct {
+	mu        sync.Mutex
+	upstreams map[ipc.Stock]*upstreamPool
 }
 
-// shelf is the sockets for one upstream.
-type shelf struct {
+// upstreamPool is the sockets for one upstream.
+type upstreamPool struct {
 	mu      sync.Mutex
-	spares  []spare   // the oldest first
-	ordered time.Time // when more were last requested
-	began   time.Time // start of the second in which connections are counted
+	sockets []pooledSocket // the oldest first
+	ordered time.Time      // when more were last requested
+	began   time.Time      // start of the second in which connections are counted
 	count   int
 	useless bool // on this kernel they do not connect with the first write
 }
 
-// spare is a socket that connects with its first write.
-type spare struct {
+// pooledSocket is a socket that connects with its first write.
+type pooledSocket struct {
 	fd   int
 	came time.Time
 }
@@ -50,72 +50,72 @@ const (
 	overdue = 50 * time.Millisecond
 )
 
-// shelf returns the sockets for one upstream; there may be none.
-func (s *stock) shelf(way ipc.Stock) *shelf {
+// upstream returns the sockets for one upstream; there may be none.
+func (s *socketPool) upstream(way ipc.Stock) *upstreamPool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.shelves[way]
+	h := s.upstreams[way]
 	if h == nil {
-		if s.shelves == nil {
-			s.shelves = map[ipc.Stock]*shelf{}
+		if s.upstreams == nil {
+			s.upstreams = map[ipc.Stock]*upstreamPool{}
 		}
-		h = new(shelf)
-		s.shelves[way] = h
+		h = new(upstreamPool)
+		s.upstreams[way] = h
 	}
 	return h
 }
 
 // put adds sockets that came from the parent.
-func (h *shelf) put(fds []int, now time.Time) {
+func (h *upstreamPool) put(fds []int, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, fd := range fds {
-		h.spares = append(h.spares, spare{fd, now})
+		h.sockets = append(h.sockets, pooledSocket{fd, now})
 	}
 	h.ordered = time.Time{}
 	time.AfterFunc(fresh, func() { h.clear(now) })
 }
 
 // clear closes the sockets that came at then or before.
-func (h *shelf) clear(then time.Time) {
+func (h *upstreamPool) clear(then time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for len(h.spares) > 0 && !h.spares[0].came.After(then) {
-		unix.Close(h.spares[0].fd)
-		h.spares = h.spares[1:]
+	for len(h.sockets) > 0 && !h.sockets[0].came.After(then) {
+		unix.Close(h.sockets[0].fd)
+		h.sockets = h.sockets[1:]
 	}
 }
 
 // take returns a socket, if there is one, and whether to request more.
-func (h *shelf) take(now time.Time) (fd int, ok, more bool) {
+func (h *upstreamPool) take(now time.Time) (fd int, ok, more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now.Sub(h.began) > time.Second {
 		h.began, h.count = now, 0
 	}
 	h.count++
-	if len(h.spares) > 0 {
-		fd, ok = h.spares[0].fd, true
-		h.spares = h.spares[1:]
+	if len(h.sockets) > 0 {
+		fd, ok = h.sockets[0].fd, true
+		h.sockets = h.sockets[1:]
 	}
-	if more = !h.useless && h.count >= busy && len(h.spares) <= low && now.Sub(h.ordered) > overdue; more {
+	if more = !h.useless && h.count >= busy && len(h.sockets) <= low && now.Sub(h.ordered) > overdue; more {
 		h.ordered = now
 	}
 	return fd, ok, more
 }
 
 // giveUp stops requesting sockets.
-func (h *shelf) giveUp() {
+func (h *upstreamPool) giveUp() {
 	h.mu.Lock()
 	h.useless = true
 	h.mu.Unlock()
 	h.clear(time.Now())
 }
 
-// spare returns a connection to a over a socket of the pool; nil when there is
+// pooledConn returns a connection to a over a socket of the pool; nil when there is
 // none.
-func (e *Errands) spare(ctx context.Context, way ipc.Stock, a client.Address) (net.Conn, error) {
-	h := e.stock.shelf(way)
+func (e *Errands) pooledConn(ctx context.Context, way ipc.Stock, a client.Address) (net.Conn, error) {
+	h := e.pool.upstream(way)
 	fd, ok, more := h.take(time.Now())
 	if more {
 		_ = e.send(&way) // workers that get none send a Dial for each connection
