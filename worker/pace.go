@@ -35,15 +35,15 @@ const leftover = time.Second
 // pace is the slow-client deadline of one request that is being answered.
 type pace struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	course  *connState
-	seat    *seat // nil: the request needs none
-	begun   time.Time
-	conn    *conn      // nil: the parent did not pass it
-	body    *pacedBody // nil: the request has no body
-	status  int        // of the answer; 0: none has begun
-	http2   bool       // a stream has its own limits: its wait for the client is not a Write on the connection
-	offend  func()     // called when the stream was stalled while others waited
+	control  *http.ResponseController
+	course   *connState
+	inflight *inflight // nil: the request needs none
+	begun    time.Time
+	conn     *conn      // nil: the parent did not pass it
+	body     *pacedBody // nil: the request has no body
+	status   int        // of the answer; 0: none has begun
+	http2    bool       // a stream has its own limits: its wait for the client is not a Write on the connection
+	offend   func()     // called when the stream was stalled while others waited
 
 	mu      sync.Mutex
 	stall   time.Duration
@@ -59,7 +59,7 @@ type pace struct {
 func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *connState) *pace {
 	p := &pace{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now(),
 		offend: func() {}}
-	p.seat, _ = r.Context().Value(seatKey{}).(*seat)
+	p.inflight, _ = r.Context().Value(inflightKey{}).(*inflight)
 	if c != nil {
 		p.conn = g.server.tracker.rawOf(c)
 		p.offend = func() { g.server.offences.stalled(c.id) }
@@ -134,7 +134,7 @@ func (g *gate) isPressed() bool {
 // are as slow as allowed could hold all slots permanently.
 func thin(list []*pace) {
 	for _, p := range list {
-		if p.seat != nil && time.Since(p.begun) >= hurried && p.seat.IsOver() {
+		if p.inflight != nil && time.Since(p.begun) >= hurried && p.inflight.IsOver() {
 			p.end()
 			return
 		}

@@ -74,7 +74,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refusePaused(w, r, wait)
 		return
 	}
-	g.serve(w, r.WithContext(context.WithValue(r.Context(), seatKey{}, &seat{Place: place, gate: g})), c)
+	g.serve(w, r.WithContext(context.WithValue(r.Context(), inflightKey{}, &inflight{Place: place, gate: g})), c)
 }
 
 // refusePaused answers a request of a blocked client.

@@ -19,14 +19,14 @@ func places(requests uint32, patience time.Duration) *semaphore.Semaphore[string
 	return semaphore.NewLending[string](n, max(1, n/2), patience)
 }
 
-// seat is the place of one request among the concurrent ones.
-type seat struct {
+// inflight is the place of one request among the concurrent ones.
+type inflight struct {
 	*semaphore.Place[string]
 	gate    *gate
 	claimed bool
 }
 
-type seatKey struct{}
+type inflightKey struct{}
 
 var (
 	errRate  = errs.New(errs.TooMany, "rate limit of this user exceeded")
@@ -36,7 +36,7 @@ var (
 // admit implements handlers.Config.Admit: it admits an authenticated request,
 // unless its user exceeds the rate limit or the concurrency limit.
 func admit(ctx context.Context, user string) error {
-	p, ok := ctx.Value(seatKey{}).(*seat)
+	p, ok := ctx.Value(inflightKey{}).(*inflight)
 	if !ok || p.claimed {
 		return nil // a page that needs no place, or a test
 	}
