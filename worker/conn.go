@@ -27,10 +27,10 @@ type conn struct {
 	once  sync.Once
 	err   error
 
-	mu       sync.Mutex
-	short    time.Duration // the stall limit while others wait
-	hurries  bool          // others wait: each piece of an answer has less time
-	writings int
+	mu        sync.Mutex
+	short     time.Duration // the stall limit while others wait
+	shortened bool          // others wait: each piece of an answer has less time
+	writings  int
 }
 
 // newConn takes over descriptor fd; done is called after the connection is
@@ -49,7 +49,7 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 	}
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
 		UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
-	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, short: min(stall, hurried), done: done}, nil
+	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, short: min(stall, portionTime), done: done}, nil
 }
 
 // Write gives each piece of an answer its own deadline. A long list can be sent
@@ -81,21 +81,21 @@ func (c *conn) Write(p []byte) (n int, err error) {
 
 // limit returns how long a piece may take. c.mu is held.
 func (c *conn) limit() time.Duration {
-	if c.hurries {
+	if c.shortened {
 		return c.short
 	}
 	return c.stall
 }
 
-// hurry shortens the time for each piece of the answer, since others wait.
+// shorten shortens the time for each piece of the answer, since others wait.
 // relax undoes that.
-func (c *conn) hurry() {
+func (c *conn) shorten() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.hurries && c.writings > 0 {
+	if !c.shortened && c.writings > 0 {
 		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.short))
 	}
-	c.hurries = true
+	c.shortened = true
 }
 
 // isWriting reports whether a Write has not ended yet.
@@ -105,10 +105,10 @@ func (c *conn) isWriting() bool {
 	return c.writings > 0
 }
 
-func (c *conn) relax() {
+func (c *conn) restore() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hurries = false
+	c.shortened = false
 }
 
 // hasUnread reports whether the client has sent bytes that were not read yet.

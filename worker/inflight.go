@@ -44,7 +44,7 @@ func admit(ctx context.Context, user string) error {
 		p.gate.server.counts.limited.Add(1)
 		return late(errRate, wait)
 	}
-	soon := time.AfterFunc(crowding, func() { p.gate.hurry(nil) })
+	soon := time.AfterFunc(crowding, func() { p.gate.shortenDeadlines(nil) })
 	defer soon.Stop()
 	if p.Claim(ctx, user) != nil {
 		p.gate.server.counts.share.Add(1)

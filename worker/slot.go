@@ -20,15 +20,15 @@ type gate struct {
 	rates    *rates
 
 	mu      sync.Mutex
-	inside  map[*pace]struct{} // the requests that are being answered
-	pressed time.Time          // since when a connection has been waiting for a slot, as far as is known
-	last    time.Time          // when that was last known
+	inside  map[*slowClient]struct{} // the requests that are being answered
+	pressed time.Time                // since when a connection has been waiting for a slot, as far as is known
+	last    time.Time                // when that was last known
 }
 
 func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
 	g := &gate{server: s, handlers: handlers, places: places(setup.Requests, setup.Limits.Call),
-		rates: newRates(setup.Admission), inside: map[*pace]struct{}{}}
-	s.tracker.hurry = g.hurry
+		rates: newRates(setup.Admission), inside: map[*slowClient]struct{}{}}
+	s.tracker.shorten = g.shortenDeadlines
 	return g
 }
 
@@ -55,7 +55,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refusePaused(w, r, wait)
 		return
 	}
-	soon := time.AfterFunc(crowding, func() { g.hurry(nil) })
+	soon := time.AfterFunc(crowding, func() { g.shortenDeadlines(nil) })
 	place, err := g.places.Acquire(r.Context(), "")
 	soon.Stop()
 	if err != nil {
@@ -92,7 +92,7 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why error) {
 }
 
 func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *connState) {
-	p := g.newPace(w, r, c)
+	p := g.newSlowClient(w, r, c)
 	defer g.leave(p)
 	g.handlers.ServeHTTP(p, r)
 	if p.status == http.StatusUnauthorized { // before the answer: the parent accepts no offence of a closed connection
@@ -126,7 +126,7 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 			h.rest()
 		}
 		if raw := connOf(top); raw != nil {
-			raw.relax()
+			raw.restore()
 		}
 		if c := s.tracker.of(idOf(top)); c != nil {
 			s.tracker.enter(c, ipc.Resting)

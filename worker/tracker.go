@@ -12,8 +12,8 @@ import (
 // last, and closes connections whose slots others wait for. Short states are
 // not reported, so that a busy connection costs no messages.
 type connTracker struct {
-	tell  func(ipc.Message) error
-	hurry func(*connState) // shortens the deadlines of a connection's requests; may be nil
+	tell    func(ipc.Message) error
+	shorten func(*connState) // shortens the deadlines of a connection's requests; may be nil
 
 	saying sync.Mutex // held while a state is read and reported: nothing is reported about a connection after Done
 
@@ -228,8 +228,8 @@ func (w *connTracker) stay(c *connState) {
 		w.setStage(c, c.stage) // reported again if it lasts
 	}
 	w.mu.Unlock()
-	if w.hurry != nil {
-		go w.hurry(c)
+	if w.shorten != nil {
+		go w.shorten(c)
 	}
 	if !told {
 		_ = w.tell(&ipc.Progress{ID: c.id, Stage: ipc.Answering})

@@ -14,8 +14,8 @@ import (
 // clients that do next to nothing, with HTTP/2 even one, could keep all others
 // out indefinitely.
 const (
-	portion = 64 << 10 // bytes
-	hurried = 5 * time.Second
+	portion     = 64 << 10 // bytes
+	portionTime = 5 * time.Second
 )
 
 // An HTTP/2 client that gives a stream no window reads nothing at all, on a
@@ -25,25 +25,25 @@ const (
 // update takes to arrive.
 const (
 	chunk   = portion / 4
-	stalled = hurried / 4
+	stalled = portionTime / 4
 )
 
 // leftover is how long the server reads the rest of a body that no handler has
 // read. The client may still be sending, and read the answer afterwards.
 const leftover = time.Second
 
-// pace is the slow-client deadline of one request that is being answered.
-type pace struct {
+// slowClient is the slow-client deadline of one request that is being answered.
+type slowClient struct {
 	http.ResponseWriter
 	control  *http.ResponseController
 	course   *connState
 	inflight *inflight // nil: the request needs none
 	begun    time.Time
-	conn     *conn      // nil: the parent did not pass it
-	body     *pacedBody // nil: the request has no body
-	status   int        // of the answer; 0: none has begun
-	http2    bool       // a stream has its own limits: its wait for the client is not a Write on the connection
-	offend   func()     // called when the stream was stalled while others waited
+	conn     *conn     // nil: the parent did not pass it
+	body     *slowBody // nil: the request has no body
+	status   int       // of the answer; 0: none has begun
+	http2    bool      // a stream has its own limits: its wait for the client is not a Write on the connection
+	offend   func()    // called when the stream was stalled while others waited
 
 	mu      sync.Mutex
 	stall   time.Duration
@@ -55,9 +55,9 @@ type pace struct {
 	cut     bool // the client's time is over
 }
 
-// newPace returns the pace of r, and has r's body read through it.
-func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *connState) *pace {
-	p := &pace{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now(),
+// newSlowClient returns the pace of r, and has r's body read through it.
+func (g *gate) newSlowClient(w http.ResponseWriter, r *http.Request, c *connState) *slowClient {
+	p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now(),
 		offend: func() {}}
 	p.inflight, _ = r.Context().Value(inflightKey{}).(*inflight)
 	if c != nil {
@@ -65,7 +65,7 @@ func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *connState) *pa
 		p.offend = func() { g.server.offences.stalled(c.id) }
 	}
 	if r.Body != nil && r.Body != http.NoBody {
-		p.body = &pacedBody{ReadCloser: r.Body, pace: p}
+		p.body = &slowBody{ReadCloser: r.Body, client: p}
 		p.body.conn, _ = r.Context().Value(http1Key{}).(*http1Conn)
 		r.Body = p.body
 	}
@@ -77,7 +77,7 @@ func (g *gate) newPace(w http.ResponseWriter, r *http.Request, c *connState) *pa
 
 // leave ends a request when its handler returns. The http.ResponseWriter must
 // not be used afterwards.
-func (g *gate) leave(p *pace) {
+func (g *gate) leave(p *slowClient) {
 	g.mu.Lock()
 	delete(g.inside, p)
 	g.mu.Unlock()
@@ -97,10 +97,10 @@ func dropRest(control *http.ResponseController) {
 	_ = control.SetReadDeadline(time.Now().Add(leftover))
 }
 
-// hurry shortens the deadlines of the requests of c, or of all requests when c
+// shortenDeadlines shortens the deadlines of the requests of c, or of all requests when c
 // is nil.
-func (g *gate) hurry(c *connState) {
-	var list []*pace
+func (g *gate) shortenDeadlines(c *connState) {
+	var list []*slowClient
 	g.mu.Lock()
 	for p := range g.inside {
 		if c == nil || p.course == c {
@@ -109,7 +109,7 @@ func (g *gate) hurry(c *connState) {
 	}
 	g.mu.Unlock()
 	for _, p := range list {
-		p.hurry()
+		p.shorten()
 	}
 	if c != nil && g.isPressed() {
 		thin(list)
@@ -122,19 +122,19 @@ func (g *gate) isPressed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	if now.Sub(g.last) > hurried {
+	if now.Sub(g.last) > portionTime {
 		g.pressed = now
 	}
 	g.last = now
-	return now.Sub(g.pressed) >= hurried
+	return now.Sub(g.pressed) >= portionTime
 }
 
 // thin ends one request in list whose identity has more than its share, when
 // its client has had it for a while. Otherwise a user with many requests that
 // are as slow as allowed could hold all slots permanently.
-func thin(list []*pace) {
+func thin(list []*slowClient) {
 	for _, p := range list {
-		if p.inflight != nil && time.Since(p.begun) >= hurried && p.inflight.IsOver() {
+		if p.inflight != nil && time.Since(p.begun) >= portionTime && p.inflight.IsOver() {
 			p.end()
 			return
 		}
@@ -142,7 +142,7 @@ func thin(list []*pace) {
 }
 
 // end gives a client no more time to send or to read anything.
-func (p *pace) end() {
+func (p *slowClient) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
@@ -157,9 +157,9 @@ func (p *pace) end() {
 	_ = p.control.SetWriteDeadline(now) // a client that reads slowly is being waited for right now
 }
 
-func (p *pace) hurry() {
+func (p *slowClient) shorten() {
 	if p.conn != nil {
-		p.conn.hurry()
+		p.conn.shorten()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +173,7 @@ func (p *pace) hurry() {
 	if !p.last.IsZero() {
 		return
 	}
-	p.stall = min(p.stall, hurried)
+	p.stall = min(p.stall, portionTime)
 	p.last = time.Now().Add(p.stall)
 	if !p.reading.IsZero() {
 		_ = p.control.SetReadDeadline(earlier(p.reading, p.last))
@@ -186,7 +186,7 @@ func (p *pace) hurry() {
 // dropStalled resets the stream when the write that began to wait at since
 // still waits for the client's window. It does not when the connection itself
 // is full, or has unread input, which may be the window update.
-func (p *pace) dropStalled(since time.Time) {
+func (p *slowClient) dropStalled(since time.Time) {
 	p.mu.Lock()
 	drop := !p.over && !p.cut && p.writing.Equal(since) && !(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
 	p.cut = p.cut || drop
@@ -212,7 +212,7 @@ func earlier(a, b time.Time) time.Time {
 
 // SetReadDeadline implements http.ResponseController's method: the handler's
 // deadline for the next piece of the body.
-func (p *pace) SetReadDeadline(t time.Time) error {
+func (p *slowClient) SetReadDeadline(t time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reading = t
@@ -223,10 +223,10 @@ func (p *pace) SetReadDeadline(t time.Time) error {
 }
 
 // Unwrap returns the wrapped writer to http.ResponseController.
-func (p *pace) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+func (p *slowClient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
 // WriteHeader notes the status.
-func (p *pace) WriteHeader(status int) {
+func (p *slowClient) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		p.status = status
 	}
@@ -234,7 +234,7 @@ func (p *pace) WriteHeader(status int) {
 }
 
 // Write writes in pieces, each with its own deadline.
-func (p *pace) Write(b []byte) (n int, err error) {
+func (p *slowClient) Write(b []byte) (n int, err error) {
 	if !p.http2 {
 		return p.ResponseWriter.Write(b)
 	}
@@ -251,7 +251,7 @@ func (p *pace) Write(b []byte) (n int, err error) {
 
 // flush waits until the client has the end of an HTTP/2 answer, before the
 // place is free.
-func (p *pace) flush() {
+func (p *slowClient) flush() {
 	if p.http2 {
 		_ = p.timed(p.control.Flush)
 	}
@@ -259,7 +259,7 @@ func (p *pace) flush() {
 
 // writeChunks writes b, and notes when the client's window had room for each
 // chunk.
-func (p *pace) writeChunks(b []byte) (n int, err error) {
+func (p *slowClient) writeChunks(b []byte) (n int, err error) {
 	for err == nil && len(b) > 0 {
 		var m int
 		m, err = p.ResponseWriter.Write(b[:min(len(b), chunk)])
@@ -270,7 +270,7 @@ func (p *pace) writeChunks(b []byte) (n int, err error) {
 }
 
 // timed sets the time limit of a write to a stream.
-func (p *pace) timed(write func() error) error {
+func (p *slowClient) timed(write func() error) error {
 	now := time.Now()
 	p.mu.Lock()
 	p.writing = now
@@ -282,31 +282,31 @@ func (p *pace) timed(write func() error) error {
 }
 
 // waits notes since when a write has been waiting for the client.
-func (p *pace) waits(since time.Time) {
+func (p *slowClient) waits(since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writing = since
 }
 
-// pacedBody counts the bytes of a body that arrive.
-type pacedBody struct {
+// slowBody counts the bytes of a body that arrive.
+type slowBody struct {
 	io.ReadCloser
-	pace  *pace
-	conn  *http1Conn // nil for HTTP/2
-	ended bool       // all of it was read; guarded by pace.mu
+	client *slowClient
+	conn   *http1Conn // nil for HTTP/2
+	ended  bool       // all of it was read; guarded by pace.mu
 }
 
 // Read reads, and extends the deadline in proportion to what arrived.
-func (b *pacedBody) Read(buf []byte) (int, error) {
+func (b *slowBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
 	if err != nil && err != io.EOF && b.conn != nil {
 		err = cmp.Or(b.conn.brokenBody(), err) // http.Server does not return some errors
 	}
-	b.pace.mu.Lock()
-	defer b.pace.mu.Unlock()
+	b.client.mu.Lock()
+	defer b.client.mu.Unlock()
 	b.ended = b.ended || err == io.EOF
-	if !b.pace.last.IsZero() && !b.pace.cut {
-		b.pace.last = b.pace.last.Add(hurried * time.Duration(n) / portion)
+	if !b.client.last.IsZero() && !b.client.cut {
+		b.client.last = b.client.last.Add(portionTime * time.Duration(n) / portion)
 	}
 	return n, err
 }

@@ -145,17 +145,17 @@ func TestBodyThatGetsOn(t *testing.T) {
 	setup := ipc.Setup{Limits: raw}
 	g := newGate(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
 	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*portion))
-	p := g.newPace(httptest.NewRecorder(), r, nil)
-	g.hurry(nil)
+	p := g.newSlowClient(httptest.NewRecorder(), r, nil)
+	g.shortenDeadlines(nil)
 	begun := p.last
 	if n, err := io.Copy(io.Discard, r.Body); n != 10*portion || err != nil {
 		t.Fatal(n, err)
 	}
-	if got := p.last.Sub(begun); got < 9*hurried || got > 10*hurried {
+	if got := p.last.Sub(begun); got < 9*portionTime || got > 10*portionTime {
 		t.Errorf("for ten portions it got %s", got)
 	}
 	g.leave(p)
-	g.hurry(nil) // it has nothing to hurry any more
+	g.shortenDeadlines(nil) // it has nothing to hurry any more
 }
 
 type zeros struct{}
@@ -177,13 +177,13 @@ func TestHurriedReader(t *testing.T) {
 	for !c.isWriting() {
 		time.Sleep(time.Millisecond)
 	}
-	c.hurry()
+	c.shorten()
 	for range 2 {
 		if err := <-ended; !os.IsTimeout(err) {
 			t.Errorf("got %v, want a timeout", err)
 		}
 	}
-	c.relax()
+	c.restore()
 	if c.limit() != time.Hour {
 		t.Error("it is hurried for ever")
 	}
@@ -196,26 +196,26 @@ func TestStalledOrSlow(t *testing.T) {
 	begun := time.Unix(1_700_000_000, 0)
 	for _, tt := range []struct {
 		name   string
-		change func(*testing.T, *pace, net.Conn)
+		change func(*testing.T, *slowClient, net.Conn)
 		want   bool
 	}{
-		{"no window", func(*testing.T, *pace, net.Conn) {}, true},
-		{"the connection is full", func(t *testing.T, p *pace, _ net.Conn) {
+		{"no window", func(*testing.T, *slowClient, net.Conn) {}, true},
+		{"the connection is full", func(t *testing.T, p *slowClient, _ net.Conn) {
 			go p.conn.Write(make([]byte, 16<<20))
 			eventually(t, p.conn.isWriting)
 		}, false},
-		{"something is to be read", func(t *testing.T, p *pace, far net.Conn) {
+		{"something is to be read", func(t *testing.T, p *slowClient, far net.Conn) {
 			io.WriteString(far, "WINDOW_UPDATE")
 			eventually(t, p.conn.hasUnread)
 		}, false},
-		{"it got on", func(_ *testing.T, p *pace, _ net.Conn) { p.waits(begun.Add(time.Second)) }, false},
-		{"it writes nothing", func(_ *testing.T, p *pace, _ net.Conn) { p.waits(time.Time{}) }, false},
-		{"it is over", func(_ *testing.T, p *pace, _ net.Conn) { p.over = true }, false},
+		{"it got on", func(_ *testing.T, p *slowClient, _ net.Conn) { p.waits(begun.Add(time.Second)) }, false},
+		{"it writes nothing", func(_ *testing.T, p *slowClient, _ net.Conn) { p.waits(time.Time{}) }, false},
+		{"it is over", func(_ *testing.T, p *slowClient, _ net.Conn) { p.over = true }, false},
 	} {
 		c, far := handed(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
 		offences := 0
 		w := httptest.NewRecorder()
-		p := &pace{ResponseWriter: w, control: http.NewResponseController(w), http2: true, conn: c, offend: func() { offences++ }, writing: begun}
+		p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), http2: true, conn: c, offend: func() { offences++ }, writing: begun}
 		tt.change(t, p, far)
 		p.dropStalled(begun)
 		if offences > 0 != tt.want {
