@@ -21,15 +21,15 @@ import (
 // dialer dials the daemons of one list of the Setup, or the socket of
 // AuthSocket.
 type dialer struct {
-	*Errands
+	*Broker
 	way    ipc.Way
 	list   []ipc.Address
 	socket string // another way to reach the first daemon; "" when there is none
 }
 
 // dialer returns a function that dials the daemons of a list. It is nil without
-// errands, or when the process may dial by itself.
-func (e *Errands) dialer(way ipc.Way, list []ipc.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
+// a broker, or when the process may dial by itself.
+func (e *Broker) dialer(way ipc.Way, list []ipc.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
 	if e == nil || !security.Caged {
 		return nil
 	}
@@ -56,7 +56,7 @@ const crowded = 50 * time.Millisecond
 
 // open asks the parent to dial an upstream and completes the connection. owner
 // is the owner of the directory of a UNIX socket.
-func (e *Errands) open(ctx context.Context, way ipc.Way, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
+func (e *Broker) open(ctx context.Context, way ipc.Way, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
 	if a.Network == "tcp" {
 		nc, err := e.pooledConn(ctx, ipc.Stock{Way: way, Index: index}, a)
 		if nc != nil || err != nil {

@@ -25,9 +25,9 @@ import (
 
 // Join builds the handlers of a real worker from its Setup, with a client of
 // the site's daemons. It is the one place where those parts meet. Without
-// errands the process dials by itself and looks up no names: that is for
+// a broker the process dials by itself and looks up no names: that is for
 // benchmarks, which have no parent and no sandbox.
-func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, error) {
+func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
 		Accounting:     addresses(setup.Accounting),
@@ -37,19 +37,19 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 		Stall:          setup.Limits.Stall,
 		Answers:        client.NewBudget(int(setup.Limits.Answers)),
 		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
-		Munge:          errands.munged(setup.Munge, ipc.WayMunge, setup.Munge.Socket),
-		Dial:           errands.dialer(ipc.WayController, setup.Controllers, setup.AuthSocket),
+		Munge:          broker.munged(setup.Munge, ipc.WayMunge, setup.Munge.Socket),
+		Dial:           broker.dialer(ipc.WayController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
 		Log:            slog.Default(),
 	}
 	cfg := answers(setup)
-	asked := controller(setup, daemons, errands)
+	asked := controller(setup, daemons, broker)
 	cfg.Controller = asked
 	cfg.Auth = auth.Options{
 		JWT:            setup.JWT,
 		Local:          setup.Local,
 		UID:            uint32(os.Getuid()),
-		User:           errands.ownName(uint32(os.Getuid())),
+		User:           broker.ownName(uint32(os.Getuid())),
 		UserClaimField: setup.UserClaim,
 	}
 	cfg.Memory = daemons.Answers
@@ -60,19 +60,19 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 	if cfg.Content != 0 && cfg.Content&plugin.Controller == 0 {
 		cfg.Ready = readiness(nil)
 	}
-	users := newUsers(errands)
+	users := newUsers(broker)
 	cfg.Users, cfg.Resolver = users, users
-	if setup.Audit && errands != nil {
-		cfg.Audit = errands.changes
+	if setup.Audit && broker != nil {
+		cfg.Audit = broker.changes
 	}
 	if setup.RequireUserName {
 		cfg.Auth.Privileged = func(user string) bool { return slices.Contains(setup.Privileged, user) }
 	}
 	if len(setup.Accounting) > 0 {
 		if socket := setup.Munge.Accounting; socket != "" {
-			daemons.Munge = errands.munged(setup.Munge, ipc.WayAccountingMunge, socket)
+			daemons.Munge = broker.munged(setup.Munge, ipc.WayAccountingMunge, socket)
 		}
-		daemons.Dial = errands.dialer(ipc.WayAccounting, setup.Accounting, "")
+		daemons.Dial = broker.dialer(ipc.WayAccounting, setup.Accounting, "")
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
@@ -80,7 +80,7 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 
 // munged returns the MUNGE client, or nil when MUNGE is not configured. Its
 // server must run as root or as the owner of the directory of the socket.
-func (e *Errands) munged(m ipc.Munge, way ipc.Way, socket string) *munge.Client {
+func (e *Broker) munged(m ipc.Munge, way ipc.Way, socket string) *munge.Client {
 	if m.Socket == "" || e == nil {
 		return nil
 	}
@@ -131,14 +131,14 @@ type unasked struct{ handlers.Accounting }
 // controllers in order, or only the shared address where the configuration has
 // one, as Slurm's commands do. A ping always asks each controller at its own
 // address.
-func controller(setup ipc.Setup, daemons client.Config, errands *Errands) reachableController {
+func controller(setup ipc.Setup, daemons client.Config, broker *Broker) reachableController {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {
 		return each
 	}
 	daemons.Controllers = withSocket(setup, addresses(setup.Front))
-	if errands != nil {
-		daemons.Dial = errands.dialer(ipc.WayFront, setup.Front, setup.AuthSocket)
+	if broker != nil {
+		daemons.Dial = broker.dialer(ipc.WayFront, setup.Front, setup.AuthSocket)
 	}
 	return fronted{client.New(daemons), each}
 }

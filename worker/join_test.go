@@ -101,10 +101,10 @@ func TestControllers(t *testing.T) {
 	if diff := cmp.Diff(append([]client.Address{{Name: "b", Network: "unix", Address: "/s"}}, all...), controllers(setup)); diff != "" {
 		t.Errorf("with a socket of the primary's: (-want +got):\n%s", diff)
 	}
-	if got := NewErrands(nil).munged(ipc.Munge{}, ipc.WayMunge, ""); got != nil {
+	if got := NewBroker(nil).munged(ipc.Munge{}, ipc.WayMunge, ""); got != nil {
 		t.Errorf("nobody vouches, and %+v is asked", got)
 	}
-	got := NewErrands(nil).munged(ipc.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, ipc.WayAccountingMunge, "/other")
+	got := NewBroker(nil).munged(ipc.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, ipc.WayAccountingMunge, "/other")
 	if got == nil || got.Socket != "/other" || got.TTL != time.Minute {
 		t.Errorf("munged: %+v", got)
 	}

@@ -29,10 +29,10 @@ import (
 )
 
 // Build makes the handler that the worker serves, from its Setup, with Tokens
-// to verify tokens and Errands for what the sandbox forbids. It runs in the
+// to verify tokens and a Broker for what the sandbox forbids. It runs in the
 // sandbox, so it can open only what the serving user may open. It logs to
 // slog.Default.
-type Build func(ipc.Setup, *Tokens, *Errands) (http.Handler, error)
+type Build func(ipc.Setup, *Tokens, *Broker) (http.Handler, error)
 
 // Rename gives the process a name that says what it does. Call it from an init
 // function.
@@ -102,8 +102,8 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Prove(expect); err != nil {
 		return nil, err
 	}
-	tokens, errands := NewTokens(), NewErrands(channel.Send)
-	handler, err := build(*setup, tokens, errands)
+	tokens, broker := NewTokens(), NewBroker(channel.Send)
+	handler, err := build(*setup, tokens, broker)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := channel.Send((*ipc.Ready)(&sealed)); err != nil {
 		return nil, err
 	}
-	return newServer(channel, setup, handler, tokens, errands), nil
+	return newServer(channel, setup, handler, tokens, broker), nil
 }
 
 // The sandbox knows the channel by its number; this fails to compile when the

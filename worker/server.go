@@ -31,7 +31,7 @@ type server struct {
 	own     *badRequests
 	secure  secure
 	tokens  *Tokens
-	errands *Errands
+	broker *Broker
 	tracker *connTracker
 
 	gate     *gate
@@ -51,7 +51,7 @@ type server struct {
 	endShake context.CancelFunc
 }
 
-func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tokens *Tokens, errands *Errands) *server {
+func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tokens *Tokens, broker *Broker) *server {
 	l := setup.Limits
 	s := &server{
 		channel: channel,
@@ -59,7 +59,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 		queue2:  newQueue(),
 		own:     newBadRequests(setup),
 		tokens:  tokens,
-		errands: errands,
+		broker: broker,
 		secure:  secure{remote: tokens.keeper},
 		inetd:   setup.Inetd,
 		stall:   l.Stall,
@@ -72,8 +72,8 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 	s.tracker = newConnTracker(func(m ipc.Message) error { return channel.Send(m) })
 	s.offences = newOffences(setup.Admission, s.tracker, s.counts)
 	s.offences.outOfDate, s.offences.userClaim = tokens.judge.OutOfDate, setup.UserClaim
-	if errands != nil {
-		errands.changes.counts = s.counts
+	if broker != nil {
+		broker.changes.counts = s.counts
 	}
 	s.own.offences = s.offences
 	s.gate = newGate(s, setup, handler)
@@ -157,9 +157,9 @@ func (s *server) hear() {
 		case *ipc.Streams:
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
 		case *ipc.Dialed, *ipc.Undialed:
-			s.errands.hear(m)
+			s.broker.hear(m)
 		case *ipc.Spares:
-			s.errands.pool.upstream(msg.Stock).put(m.FDs, time.Now())
+			s.broker.pool.upstream(msg.Stock).put(m.FDs, time.Now())
 		case *ipc.ServiceFD:
 			err = s.connect(msg.Service, m.FDs[0])
 		case *ipc.Keys:
@@ -191,9 +191,9 @@ func (s *server) connect(service ipc.Role, fd int) error {
 	case ipc.Keeper:
 		return s.tokens.keeper.connect(fd)
 	case ipc.Resolver:
-		return s.errands.resolver.connect(fd)
+		return s.broker.resolver.connect(fd)
 	case ipc.Auditor:
-		return s.errands.changes.connect(fd)
+		return s.broker.changes.connect(fd)
 	}
 	_ = unix.Close(fd)
 	return fmt.Errorf("channel to an unknown service: %s", service)

@@ -10,7 +10,7 @@ import (
 
 // A client decides how fast it sends a body and reads an answer, which is fine
 // as long as there is room. When others wait for its slot or its place, it must
-// make progress: one portion in each period of length hurried. Otherwise a few
+// make progress: one portion in each portionTime. Otherwise a few
 // clients that do next to nothing, with HTTP/2 even one, could keep all others
 // out indefinitely.
 const (
@@ -21,7 +21,7 @@ const (
 // An HTTP/2 client that gives a stream no window reads nothing at all, on a
 // connection that is never full. An answer is written in chunks to distinguish
 // such a stream from one that is read slowly: at the pace of one portion per
-// hurried, a chunk takes stalled at most. That is also longer than a window
+// portionTime, a chunk takes stalled at most. That is also longer than a window
 // update takes to arrive.
 const (
 	chunk   = portion / 4
@@ -97,8 +97,8 @@ func dropRest(control *http.ResponseController) {
 	_ = control.SetReadDeadline(time.Now().Add(leftover))
 }
 
-// shortenDeadlines shortens the deadlines of the requests of c, or of all requests when c
-// is nil.
+// shortenDeadlines shortens the deadlines of the requests of c, or of all
+// requests when c is nil.
 func (g *gate) shortenDeadlines(c *connState) {
 	var list []*slowClient
 	g.mu.Lock()

@@ -185,7 +185,7 @@ func TestHurriedReader(t *testing.T) {
 	}
 	c.restore()
 	if c.limit() != time.Hour {
-		t.Error("it is hurried for ever")
+		t.Error("its deadline stays short")
 	}
 }
 

@@ -114,7 +114,7 @@ func (h *upstreamPool) giveUp() {
 
 // pooledConn returns a connection to a over a socket of the pool; nil when there is
 // none.
-func (e *Errands) pooledConn(ctx context.Context, way ipc.Stock, a client.Address) (net.Conn, error) {
+func (e *Broker) pooledConn(ctx context.Context, way ipc.Stock, a client.Address) (net.Conn, error) {
 	h := e.pool.upstream(way)
 	fd, ok, more := h.take(time.Now())
 	if more {

@@ -31,9 +31,9 @@ func deferred(t *testing.T, address string) int {
 
 // withPool returns a worker whose parent fills its socket pool on request with
 // make.
-func withPool(t *testing.T, address string, make func() int) (e *Errands, dials, orders *atomic.Int32) {
+func withPool(t *testing.T, address string, make func() int) (e *Broker, dials, orders *atomic.Int32) {
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
-	e = NewErrands(func(m ipc.Message, _ ...int) error {
+	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		switch m := m.(type) {
 		case *ipc.Stock:
 			orders.Add(1)
@@ -69,7 +69,7 @@ func echo(t *testing.T) string {
 }
 
 // said sends hello over a new connection and expects it back.
-func said(t *testing.T, e *Errands, address string) {
+func said(t *testing.T, e *Broker, address string) {
 	t.Helper()
 	nc, _, err := e.open(context.Background(), ipc.WayController, 0, client.Address{Network: "tcp", Address: address})
 	must(t, err)
@@ -158,7 +158,7 @@ func TestPoolRefused(t *testing.T) {
 	must(t, err)
 	nobody := l.Addr().String()
 	l.Close()
-	e := NewErrands(func(ipc.Message, ...int) error { t.Error("the parent was asked"); return nil })
+	e := NewBroker(func(ipc.Message, ...int) error { t.Error("the parent was asked"); return nil })
 	e.pool.upstream(ipc.Stock{}).put([]int{deferred(t, nobody)}, time.Now())
 	_, _, err = e.open(context.Background(), ipc.WayController, 0, client.Address{Network: "tcp", Address: nobody})
 	if op := (*net.OpError)(nil); !errors.Is(err, unix.ECONNREFUSED) || !errors.As(err, &op) || op.Op != "dial" {

@@ -43,7 +43,7 @@ const (
 	maxNames  = 10_000 // past it the cache is cleared
 )
 
-func newUsers(e *Errands) *users {
+func newUsers(e *Broker) *users {
 	return &users{
 		number:    e.number,
 		resolving: make(chan struct{}, 1),

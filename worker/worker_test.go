@@ -152,7 +152,7 @@ func TestStartedByHand(t *testing.T) {
 		t.Skip("descriptor 3 of the tests is a socket")
 	}
 	built := false
-	if status := Main(func(ipc.Setup, *Tokens, *Errands) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
+	if status := Main(func(ipc.Setup, *Tokens, *Broker) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
 		t.Errorf("status %d, built %v", status, built)
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// answering returns Errands with a parent that answers with f.
-func answering(f func(ipc.Message) ipc.Received) *Errands {
-	var e *Errands
-	e = NewErrands(func(m ipc.Message, _ ...int) error {
+// answering returns a Broker with a parent that answers with f.
+func answering(f func(ipc.Message) ipc.Received) *Broker {
+	var e *Broker
+	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		if r := f(m); r.Message != nil {
 			go e.hear(r)
 		}
@@ -31,10 +31,10 @@ func answering(f func(ipc.Message) ipc.Received) *Errands {
 	return e
 }
 
-// resolving returns Errands with a resolver that answers with f.
-func resolving(t *testing.T, f func(*ipc.Who) *ipc.Known) *Errands {
+// resolving returns a Broker with a resolver that answers with f.
+func resolving(t *testing.T, f func(*ipc.Who) *ipc.Known) *Broker {
 	t.Helper()
-	e := NewErrands(nil)
+	e := NewBroker(nil)
 	resolver, fd, err := ipc.Pair(ipc.Resolver, ipc.Worker)
 	must(t, err)
 	t.Cleanup(func() { resolver.Close() })
@@ -129,7 +129,7 @@ func TestDialFails(t *testing.T) {
 	}
 
 	var held ipc.Received
-	e = NewErrands(func(m ipc.Message, _ ...int) error {
+	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 		must(t, err)
 		held = ipc.Received{Message: &ipc.Dialed{ID: m.(*ipc.Dial).ID}, FDs: []int{fd}}
@@ -174,8 +174,8 @@ func TestDialUnix(t *testing.T) {
 	}
 }
 
-// TestErrandNames: an id has a name, or none, or can't be looked up.
-func TestErrandNames(t *testing.T) {
+// TestBrokerNames: an id has a name, or none, or can't be looked up.
+func TestBrokerNames(t *testing.T) {
 	e := resolving(t, func(q *ipc.Who) *ipc.Known {
 		switch {
 		case q.Number == 1 && !q.Group:
@@ -200,9 +200,9 @@ func TestErrandNames(t *testing.T) {
 	}
 }
 
-// TestErrandNumbers: a name has a number, or none, or can't be looked up now. A
+// TestBrokerNumbers: a name has a number, or none, or can't be looked up now. A
 // name that the resolver would not accept is not sent.
-func TestErrandNumbers(t *testing.T) {
+func TestBrokerNumbers(t *testing.T) {
 	u := newUsers(resolving(t, func(q *ipc.Who) *ipc.Known {
 		switch {
 		case q.Name == "alice" && !q.Group:

@@ -13,9 +13,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// Errands sends requests to processes that can do what the worker's sandbox
+// A Broker sends requests to processes that can do what the worker's sandbox
 // forbids: the parent dials daemons, and the resolver looks up names.
-type Errands struct {
+type Broker struct {
 	send func(ipc.Message, ...int) error
 	free chan struct{} // has an element for each pending request to the parent
 
@@ -32,15 +32,15 @@ type Errands struct {
 // resolver accepts no more, and the channels have room for them.
 const mostOut = 48
 
-// NewErrands returns Errands that send with send, which must not wait for room
+// NewBroker returns a Broker that sends with send, which must not wait for room
 // indefinitely.
-func NewErrands(send func(ipc.Message, ...int) error) *Errands {
-	return &Errands{send: send, free: make(chan struct{}, mostOut), changes: newChanges(), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
+func NewBroker(send func(ipc.Message, ...int) error) *Broker {
+	return &Broker{send: send, free: make(chan struct{}, mostOut), changes: newChanges(), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
 }
 
 // do sends one request to the parent and waits for the answer. question makes
 // the message from its number. The caller owns the descriptors of the answer.
-func (e *Errands) do(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
+func (e *Broker) do(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
 	select {
 	case e.free <- struct{}{}:
 		defer func() { <-e.free }()
@@ -63,8 +63,8 @@ func (e *Errands) do(ctx context.Context, question func(id uint64) ipc.Message) 
 }
 
 // hear passes an answer to the goroutine that waits for it, if there is one.
-func (e *Errands) hear(r ipc.Received) {
-	if !e.asked.answer(errandID(r.Message), r) {
+func (e *Broker) hear(r ipc.Received) {
+	if !e.asked.answer(answeredID(r.Message), r) {
 		closeAll(r.FDs)
 	}
 }
@@ -76,7 +76,7 @@ func closeAll(fds []int) {
 	}
 }
 
-func errandID(m ipc.Message) uint64 {
+func answeredID(m ipc.Message) uint64 {
 	switch m := m.(type) {
 	case *ipc.Dialed:
 		return m.ID
@@ -92,7 +92,7 @@ const nameLimit = 10 * time.Second
 var errUnnamed = errors.New("the user database is unavailable")
 
 // Name returns the name of a user or group, "" when it has none.
-func (e *Errands) Name(group bool, number uint32) (string, error) {
+func (e *Broker) Name(group bool, number uint32) (string, error) {
 	if e == nil {
 		return "", errUnnamed
 	}
@@ -107,7 +107,7 @@ func (e *Errands) Name(group bool, number uint32) (string, error) {
 
 // number returns the number of a user or group; ipc.NoID when there is none of
 // that name.
-func (e *Errands) number(ctx context.Context, group bool, name string) (uint32, error) {
+func (e *Broker) number(ctx context.Context, group bool, name string) (uint32, error) {
 	if e == nil {
 		return 0, errUnnamed
 	}
@@ -122,7 +122,7 @@ func (e *Errands) number(ctx context.Context, group bool, name string) (uint32, 
 
 // ask sends the resolver a question about a user or group, and waits for the
 // answer.
-func (e *Errands) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
+func (e *Broker) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
 	select {
 	case e.asking <- struct{}{}:
 		defer func() { <-e.asking }()
@@ -145,7 +145,7 @@ func (e *Errands) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
 
 // ownName returns a function that returns the name of uid, the worker's own.
 // The name is "" when the uid has none or the user database is unavailable.
-func (e *Errands) ownName(uid uint32) func() string {
+func (e *Broker) ownName(uid uint32) func() string {
 	var last atomic.Pointer[name]
 	return func() string {
 		if n := last.Load(); n != nil && time.Now().Before(n.until) {
