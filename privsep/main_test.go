@@ -41,8 +41,8 @@ var binary string
 func TestMain(m *testing.M) {
 	switch {
 	case os.Args[0] == spawn.WorkerName && os.Args[len(os.Args)-1] == ipc.AnchorMode:
-		how, _ := program.AnchorArg(os.Args)
-		os.Exit(program.Anchor(how))
+		how, _ := program.NamespaceInitArg(os.Args)
+		os.Exit(program.NamespaceInit(how))
 	case os.Args[0] == spawn.WorkerName && proof.Asked(os.Args):
 		os.Exit(playProof())
 	case os.Args[0] == spawn.WorkerName:

@@ -38,7 +38,7 @@ type Build func(ipc.Setup, *Tokens, *Broker) (http.Handler, error)
 // function.
 func Rename() {
 	name := "schedrestd-work"
-	if _, ok := AnchorArg(os.Args); ok {
+	if _, ok := NamespaceInitArg(os.Args); ok {
 		name = "schedrestd-anch"
 	}
 	self.Rename(name)

@@ -34,8 +34,8 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == plugin.TablesMode {
 		os.Exit(tables(os.Args[2:]))
 	}
-	if how, ok := worker.AnchorArg(os.Args); ok {
-		os.Exit(worker.Anchor(how))
+	if how, ok := worker.NamespaceInitArg(os.Args); ok {
+		os.Exit(worker.NamespaceInit(how))
 	}
 	if status, ok := proof.Main(os.Args, worker.CloseSandbox); ok {
 		os.Exit(status)

@@ -19,27 +19,27 @@ import (
 	"schedrestd/security/self"
 )
 
-// AnchorArg returns how to close the sandbox and how many processes the
+// NamespaceInitArg returns how to close the sandbox and how many processes the
 // namespace may have. ok is false unless the program was started as a namespace
 // init.
-func AnchorArg(args []string) (how string, ok bool) {
+func NamespaceInitArg(args []string) (how string, ok bool) {
 	if len(args) < 3 || args[len(args)-1] != ipc.AnchorMode {
 		return "", false
 	}
 	return args[len(args)-2], true
 }
 
-// anchorFiles limits the open descriptors of a namespace init: its own and the
+// initFiles limits the open descriptors of a namespace init: its own and the
 // runtime's.
-const anchorFiles = 16
+const initFiles = 16
 
-// Anchor runs the init process of the PID namespace that workers and the keeper
+// NamespaceInit runs the init process of the PID namespace that workers and the keeper
 // live in, and returns its exit status. It mounts the /proc that they see,
 // which only a process inside the namespace can do, switches to an unused id,
 // closes its sandbox and reports that. Then it waits until the parent exits or
 // closes the channel. When it exits, the kernel kills every process of the
 // namespace.
-func Anchor(how string) int {
+func NamespaceInit(how string) int {
 	signal.Ignore() // SIGCHLD too: the kernel then reaps orphans
 	line := os.NewFile(ipc.WorkerFD, "line to the parent")
 	said := ipc.AnchorHolds
@@ -73,7 +73,7 @@ func hold(how string) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("set the death signal: %w", err)
 	}
-	if err := self.Confine(anchorFiles, false); err != nil {
+	if err := self.Confine(initFiles, false); err != nil {
 		return err
 	}
 	_, err = seal.Close(seal.Options{Keeper: true, Audit: ipc.Seal(s)&ipc.SealAudit != 0}, ipc.Seal(s)&ipc.SealRequire != 0)
