@@ -62,8 +62,8 @@ func (e *Broker) do(ctx context.Context, question func(id uint64) ipc.Message) (
 	}
 }
 
-// hear passes an answer to the goroutine that waits for it, if there is one.
-func (e *Broker) hear(r ipc.Received) {
+// deliver passes an answer to the goroutine that waits for it, if there is one.
+func (e *Broker) deliver(r ipc.Received) {
 	if !e.asked.answer(answeredID(r.Message), r) {
 		closeAll(r.FDs)
 	}

@@ -24,7 +24,7 @@ func answering(f func(ipc.Message) ipc.Received) *Broker {
 	var e *Broker
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		if r := f(m); r.Message != nil {
-			go e.hear(r)
+			go e.deliver(r)
 		}
 		return nil
 	})
@@ -140,7 +140,7 @@ func TestDialFails(t *testing.T) {
 	if _, err := e.dialer(ipc.WayController, list, "")(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without an answer: %v", err)
 	}
-	e.hear(held)
+	e.deliver(held)
 	if _, err := unix.FcntlInt(uintptr(held.FDs[0]), unix.F_GETFD, 0); err != unix.EBADF {
 		t.Errorf("a descriptor that came late is open: %v", err)
 	}

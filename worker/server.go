@@ -31,7 +31,7 @@ type server struct {
 	own     *badRequests
 	secure  secure
 	tokens  *Tokens
-	broker *Broker
+	broker  *Broker
 	tracker *connTracker
 
 	gate     *gate
@@ -59,7 +59,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 		queue2:  newQueue(),
 		own:     newBadRequests(setup),
 		tokens:  tokens,
-		broker: broker,
+		broker:  broker,
 		secure:  secure{remote: tokens.keeper},
 		inetd:   setup.Inetd,
 		stall:   l.Stall,
@@ -121,7 +121,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 // run serves until the parent sends Drain or exits, and returns the exit
 // status.
 func (s *server) run() int {
-	go s.hear()
+	go s.handleMessages()
 	go s.serve(s.http, s.queue)
 	go s.serve(s.http2, s.queue2)
 	return <-s.exit
@@ -134,10 +134,10 @@ func (s *server) serve(by *http.Server, from *queue) {
 	}
 }
 
-// hear handles messages from the parent until the channel closes. Messages are
+// handleMessages handles messages from the parent until the channel closes. Messages are
 // handled in order, so every connection that was passed before a Drain is
 // served.
-func (s *server) hear() {
+func (s *server) handleMessages() {
 	for {
 		m, err := s.channel.Receive()
 		if err != nil {
@@ -157,7 +157,7 @@ func (s *server) hear() {
 		case *ipc.Streams:
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
 		case *ipc.Dialed, *ipc.Undialed:
-			s.broker.hear(m)
+			s.broker.deliver(m)
 		case *ipc.Spares:
 			s.broker.pool.upstream(msg.Stock).put(m.FDs, time.Now())
 		case *ipc.ServiceFD:

@@ -44,7 +44,7 @@ func withPool(t *testing.T, address string, make func() int) (e *Broker, dials, 
 			e.pool.upstream(*m).put(fds, time.Now())
 		case *ipc.Dial:
 			dials.Add(1)
-			go e.hear(ipc.Received{Message: &ipc.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, address)}})
+			go e.deliver(ipc.Received{Message: &ipc.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, address)}})
 		}
 		return nil
 	})

@@ -136,7 +136,7 @@ func (s *streams) Write(p []byte) (n int, err error) {
 		}
 	}()
 	for len(p) > 0 {
-		if err := s.room(); err != nil {
+		if err := s.waitWritable(); err != nil {
 			return n, err
 		}
 		m, err := unix.Write(s.out, p[:min(len(p), piece)])
@@ -151,8 +151,8 @@ func (s *streams) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// room waits until something can be written, or the reader is gone.
-func (s *streams) room() error {
+// waitWritable waits until something can be written, or the reader is gone.
+func (s *streams) waitWritable() error {
 	for {
 		s.mu.Lock()
 		until, over := s.until, s.over
