@@ -60,8 +60,8 @@ func newAuditor(parent *ipc.Channel) *auditor {
 	return a
 }
 
-// Hear handles a message from the parent.
-func (a *auditor) Hear(m ipc.Received) (done bool, err error) {
+// Handle handles a message from the parent.
+func (a *auditor) Handle(m ipc.Received) (done bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.LogFD:
 		return true, a.open(m.FDs[0], msg)
@@ -186,7 +186,7 @@ func (a *auditor) Serve(c *service.Client) {
 	a.clients[c.Number] = w
 	a.mu.Unlock()
 	defer close(w.ended)
-	c.Each(w.hear)
+	c.Each(w.handle)
 }
 
 // bury notes that a worker has exited. Its earlier messages are handled first.

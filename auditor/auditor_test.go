@@ -282,7 +282,7 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	var err error
 	for err == nil {
 		said++
-		_, err = a.hear(&query.Intent{ID: uint64(said)})
+		_, err = a.handle(&query.Intent{ID: uint64(said)})
 	}
 	most := laterRate * (1 + time.Since(begun).Seconds())
 	if later := a.audit.counts.later.n.Load(); said <= laterRate || float64(said) > most+1 || int(later) != said-1 {
@@ -302,7 +302,7 @@ func TestChangesNeverEnded(t *testing.T) {
 	changes := func(a *client, most int) int {
 		for range most {
 			id++
-			done, err := a.hear(&query.Intent{ID: id})
+			done, err := a.handle(&query.Intent{ID: id})
 			if !done || err != nil {
 				t.Fatal(done, err)
 			}

@@ -53,9 +53,9 @@ func newClient(a *journal, c *service.Client, holds func(uint64) (*ipc.Connectio
 		asked: rate.New(changeBurst, changeRate, time.Now()), later: rate.New(laterRate, laterRate, time.Now()), under: map[uint64]*underway{}}
 }
 
-// hear handles messages about changes. It never waits for the log. done is
+// handle handles messages about changes. It never waits for the log. done is
 // false for any other message.
-func (a *client) hear(m ipc.Message) (done bool, err error) {
+func (a *client) handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *query.Intent:
 		return true, a.intend(m)

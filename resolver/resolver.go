@@ -49,8 +49,8 @@ func (r *resolver) Counters() []any {
 	return []any{"names", slog.GroupValue(slog.Uint64("asked", r.asked.Load()), slog.Uint64("looked_up", r.names.lookedUp.Load()))}
 }
 
-// Hear answers questions of the parent as their answers become known.
-func (r *resolver) Hear(m ipc.Received) (done bool, err error) {
+// Handle answers questions of the parent as their answers become known.
+func (r *resolver) Handle(m ipc.Received) (done bool, err error) {
 	switch q := m.Message.(type) {
 	case *ipc.Who:
 		r.asked.Add(1)

@@ -29,7 +29,7 @@ import (
 type Service interface {
 	// Hear handles a message from the parent that not every service gets; done
 	// is false for any other.
-	Hear(m ipc.Received) (done bool, err error)
+	Handle(m ipc.Received) (done bool, err error)
 
 	// Serve answers one worker until its channel closes.
 	Serve(c *Client)
@@ -116,7 +116,7 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 			err = admit(role, m.FDs[0], msg, parent, s)
 		default:
 			var done bool
-			if done, err = s.Hear(m); !done {
+			if done, err = s.Handle(m); !done {
 				err = ipc.Unheard(msg)
 			}
 		}
