@@ -47,7 +47,7 @@ func Main() int {
 	p := parent{channel: channel}
 	err = self.ConfineReader()
 	if err == nil {
-		err = p.hear()
+		err = p.receiveSetup()
 	}
 	if err != nil {
 		complain(os.Stderr, err)

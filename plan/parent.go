@@ -36,8 +36,8 @@ type parent struct {
 	start   ipc.ConfigSetup
 }
 
-// hear receives what the parent knows of the start, and its environment.
-func (p *parent) hear() error {
+// receiveSetup receives what the parent knows of the start, and its environment.
+func (p *parent) receiveSetup() error {
 	left := 1
 	for told := false; left > 0; left-- {
 		m, err := p.channel.Receive()
