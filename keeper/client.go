@@ -44,7 +44,7 @@ func (c *client) serve() {
 	for {
 		m, err := c.channel.Receive()
 		if _, bad := errors.AsType[*ipc.Violation](err); bad {
-			c.accuse(err.Error())
+			c.report(err.Error())
 			return
 		}
 		if err != nil {
@@ -63,7 +63,7 @@ func (c *client) serve() {
 			c.slow(verifying)
 			answer = counts.judged(c.keeper.judge(want))
 		default:
-			c.accuse(ipc.Unheard(m).Error())
+			c.report(ipc.Unheard(m).Error())
 			return
 		}
 		if err := c.channel.Send(answer); err != nil {
@@ -80,8 +80,8 @@ func (c *client) slow(cost float64) {
 	}
 }
 
-// accuse asks the parent to kill the worker.
-func (c *client) accuse(why string) {
+// report asks the parent to kill the worker.
+func (c *client) report(why string) {
 	c.keeper.counts.breaches.Add(1)
 	slog.Error("worker broke the protocol and is no longer served", "client", c.number, "because", why)
 	if err := c.keeper.channel.Send(&ipc.Breach{Number: c.number, Reason: ipc.Refuse(why).Reason}); err != nil {

@@ -9,9 +9,9 @@ import (
 	"schedrestd/rate"
 )
 
-// TestPace: the questions of one second are answered at once, further ones at
+// TestCost: the questions of one second are answered at once, further ones at
 // the allowed rate.
-func TestPace(t *testing.T) {
+func TestCost(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		cost float64
