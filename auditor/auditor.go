@@ -42,7 +42,7 @@ type auditor struct {
 	parent   *ipc.Channel
 	file     *file
 	followed chan string // gets the answer to a Follow
-	burying  sync.WaitGroup
+	exiting  sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
 	journal *journal   // nil until there is a file
@@ -70,7 +70,7 @@ func (a *auditor) Handle(m ipc.Received) (done bool, err error) {
 	case *ipc.Gone:
 		a.drop(msg.ID)
 	case *ipc.Exited:
-		a.bury(msg)
+		a.workerExited(msg)
 	case *ipc.Followed:
 		select {
 		case a.followed <- msg.Reason:
@@ -189,8 +189,8 @@ func (a *auditor) Serve(c *service.Client) {
 	c.Each(w.handle)
 }
 
-// bury notes that a worker has exited. Its earlier messages are handled first.
-func (a *auditor) bury(m *ipc.Exited) {
+// workerExited notes that a worker has exited. Its earlier messages are handled first.
+func (a *auditor) workerExited(m *ipc.Exited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]
 	delete(a.clients, m.Worker)
@@ -202,18 +202,18 @@ func (a *auditor) bury(m *ipc.Exited) {
 	if w == nil {
 		return
 	}
-	a.burying.Go(func() {
+	a.exiting.Go(func() {
 		select {
 		case <-w.ended:
 		case <-time.After(writeLimit): // another process still holds its channel
 		}
-		w.bury(m.Status)
+		w.exited(m.Status)
 	})
 }
 
 // Close writes what is queued, and returns when that is done or impossible.
 func (a *auditor) Close() {
-	a.burying.Wait()
+	a.exiting.Wait()
 	a.mu.Lock()
 	j := a.journal
 	a.mu.Unlock()

@@ -381,7 +381,7 @@ func TestHolds(t *testing.T) {
 	if facts, err := a.holds(1, 9); err != nil || facts.Addr != "late" {
 		t.Errorf("a connection that is heard of a moment later: %+v, %v", facts, err)
 	}
-	a.bury(&ipc.Exited{Worker: 1})
+	a.workerExited(&ipc.Exited{Worker: 1})
 	if len(a.held) != 1 || len(a.owner) != 1 {
 		t.Errorf("%v, %v are left", a.held, a.owner)
 	}

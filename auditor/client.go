@@ -25,11 +25,11 @@ type client struct {
 	holds func(id uint64) (*ipc.Connection, error)
 	ended chan struct{} // closed when all its messages were handled
 
-	mu     sync.Mutex
-	asked  *rate.Bucket
-	later  *rate.Bucket         // how many Later answers it may get
-	under  map[uint64]*underway // by the worker's number of the change
-	buried bool
+	mu        sync.Mutex
+	asked     *rate.Bucket
+	later     *rate.Bucket         // how many Later answers it may get
+	under     map[uint64]*underway // by the worker's number of the change
+	hasExited bool
 
 	unfair uint // how many Later answers it got because others need room
 }
@@ -125,7 +125,7 @@ func (a *client) answer(id uint64, u *underway, granted bool) {
 	case !granted:
 		a.audit.counts.refused.add(1)
 		delete(a.under, id)
-	case a.buried: // the worker never got the answer
+	case a.hasExited: // the worker never got the answer
 		a.audit.settle(u.change.outcome(a.audit.now(), endNotMade, "its worker exited before it was granted", nil))
 	default:
 		a.audit.counts.granted.add(1)
@@ -151,11 +151,11 @@ func (a *client) outcome(m *query.Outcome) error {
 	return nil
 }
 
-// bury ends the changes that the worker left open. Their outcome is unknown.
-func (a *client) bury(why string) {
+// exited ends the changes that the worker left open. Their outcome is unknown.
+func (a *client) exited(why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.buried = true
+	a.hasExited = true
 	for id, u := range a.under {
 		if u.granted {
 			a.audit.settle(u.change.outcome(a.audit.now(), endUnknown, why, nil))
