@@ -60,7 +60,7 @@ func BenchmarkInspect(b *testing.B) {
 func BenchmarkGenuineRemembered(b *testing.B) {
 	j := Judge{Now: clock}
 	for i := range mostRemember - 1 {
-		j.vouched.add(vouched{controller, hashOf(fmt.Sprint(i)), ""}, now.Add(time.Hour), now, 0)
+		j.accepted.add(acceptance{controller, hashOf(fmt.Sprint(i)), ""}, now.Add(time.Hour), now, 0)
 	}
 	c, asked := credentialOf(b, sign(goodHeader, goodClaims), "bob"), 0
 	ask := func(context.Context) error { asked++; return nil }

@@ -30,23 +30,23 @@ func rule(what string, trust guard.Trust) guard.Rule {
 
 // recipe holds the parts of a command that creates a key file.
 type recipe struct {
-	option  string // names it in the configuration
-	command string // %s is the file to write to
-	rights  string // gives the file to the user that reads it; %[1]s is the file; "" is nothing
-	room    string // creates the directory; %[1]s is the directory
-	unlock  string // makes an unreadable file readable; %[1]s is the file
-	secret  string // owner for chown who alone may enter the directory; "" opens it to all users
-	remark  string // what to fill in, and what to know
+	option    string // names it in the configuration
+	command   string // %s is the file to write to
+	owner     string // gives the file to the user that reads it; %[1]s is the file; "" is nothing
+	directory string // creates the directory; %[1]s is the directory
+	unlock    string // makes an unreadable file readable; %[1]s is the file
+	secret    string // owner for chown who alone may enter the directory; "" opens it to all users
+	remark    string // what to fill in, and what to know
 }
 
-// mend adds to err, about the file path, the command that fixes it, unless err
+// withHint adds to err, about the file path, the command that fixes it, unless err
 // has one. When it is run as a whole, also by root, the file can be read by the
 // process that needs it. It does not overwrite a file that may be needed
 // elsewhere and was named by mistake; it creates another file beside it. A
 // worthless file is replaced. A program that reads path never sees half a file
 // there. When something else is at path, only an administrator can decide, and
 // the command shows what is there.
-func (r recipe) mend(err error, path string, worthless bool) error {
+func (r recipe) withHint(err error, path string, worthless bool) error {
 	if errs.HintOf(err) != "" {
 		return err
 	}
@@ -56,10 +56,10 @@ func (r recipe) mend(err error, path string, worthless bool) error {
 	regular := missing == nil && info.Mode().IsRegular()
 	switch {
 	case errors.Is(missing, fs.ErrNotExist):
-		hint, remark = guard.Anew(path, r.command+r.rights), r.remark
+		hint, remark = guard.Anew(path, r.command+r.owner), r.remark
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			hint = fmt.Sprintf(r.room, guard.Quote(dir)) + " && " + hint
+			hint = fmt.Sprintf(r.directory, guard.Quote(dir)) + " && " + hint
 		}
 	case kind == errs.Denied:
 		enter := guard.Enter(path)
@@ -71,7 +71,7 @@ func (r recipe) mend(err error, path string, worthless bool) error {
 		hint, remark = guard.Anew(path, r.command), r.remark
 	case regular:
 		next := guard.Quote(path + ".new")
-		hint, remark = fmt.Sprintf(r.command+r.rights, next), strings.TrimPrefix(r.remark+"; then "+r.option+"="+next, "; ")
+		hint, remark = fmt.Sprintf(r.command+r.owner, next), strings.TrimPrefix(r.remark+"; then "+r.option+"="+next, "; ")
 	}
 	if remark != "" {
 		hint += "  # " + remark

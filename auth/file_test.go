@@ -33,10 +33,10 @@ func paste(t *testing.T, hint, set string) {
 	}
 }
 
-// TestHintsMend runs hints in a shell, as root when other users need the file,
+// TestHintsFix runs hints in a shell, as root when other users need the file,
 // one after the other until there is no error. Then the process that needs the
 // file can read it.
-func TestHintsMend(t *testing.T) {
+func TestHintsFix(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
 	}

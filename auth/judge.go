@@ -23,15 +23,15 @@ type Judge struct {
 	RS256 func(context.Context, Signature) Answer // nil: there is no key set here
 	Now   func() time.Time                        // nil: time.Now
 
-	genuine memory[hash]    // tokens whose signature was verified
-	vouched memory[vouched] // what daemons accepted
-	refused memory[vouched] // … and rejected, a moment ago
-	asking  questions
+	genuine  memory[hash]       // tokens whose signature was verified
+	accepted memory[acceptance] // what daemons accepted
+	refused  memory[acceptance] // … and rejected, a moment ago
+	asking   questions
 }
 
-// vouched identifies what a daemon accepted: a token that acts as a name. The
+// acceptance identifies what a daemon accepted: a token that acts as a name. The
 // token itself is not kept.
-type vouched struct {
+type acceptance struct {
 	daemon string
 	token  hash
 	actAs  string
@@ -68,8 +68,8 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 		return err
 	}
 	now := timeOf(j.Now)
-	yes := vouched{daemon, p.hash, c.ActAs}
-	if j.vouched.has(yes, now) {
+	yes := acceptance{daemon, p.hash, c.ActAs}
+	if j.accepted.has(yes, now) {
 		return nil
 	}
 	if j.refused.has(yes, now) {
@@ -80,17 +80,17 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 		return err
 	}
 	return j.asking.once(ctx, yes, func(ctx context.Context) error {
-		if j.vouched.has(yes, now) { // another request has just been answered
+		if j.accepted.has(yes, now) { // another request has just been answered
 			return nil
 		}
-		asked, refused := j.vouched.asking(), j.refused.asking()
+		asked, refused := j.accepted.asking(), j.refused.asking()
 		if err := ask(ctx); err != nil {
 			if errs.KindOf(err) == errs.Unauthenticated {
 				j.refused.add(yes, now.Add(refusedFor), now, refused)
 			}
 			return err
 		}
-		j.vouched.add(yes, c.Claims.Expires, now, asked)
+		j.accepted.add(yes, c.Claims.Expires, now, asked)
 		return nil
 	})
 }
@@ -121,7 +121,7 @@ func (j *Judge) Forget(c Credential, daemon string) {
 		return
 	}
 	j.genuine.drop(p.hash)
-	j.vouched.drop(vouched{daemon, p.hash, c.ActAs})
+	j.accepted.drop(acceptance{daemon, p.hash, c.ActAs})
 	j.asking.forget()
 }
 

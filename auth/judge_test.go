@@ -299,7 +299,7 @@ func TestJudgeCancelled(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if len(j.vouched.until) > 0 {
+	if len(j.accepted.until) > 0 {
 		t.Error("something is remembered")
 	}
 }

@@ -39,17 +39,17 @@ type KeySet struct {
 func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 	trust = orSelf(trust)
 	anew := recipe{
-		option: "jwks", command: "curl --fail --output %s URL", rights: " && chmod 0444 %[1]s",
-		room: "(umask 022; mkdir -p %[1]s)", unlock: "chmod a+r %[1]s",
+		option: "jwks", command: "curl --fail --output %s URL", owner: " && chmod 0444 %[1]s",
+		directory: "(umask 022; mkdir -p %[1]s)", unlock: "chmod a+r %[1]s",
 		remark: fmt.Sprintf("URL is the identity provider's jwks_uri; RS256 keys must have at least %d bits", minRSA),
 	}
 	data, facts, err := content.Read(path, rule("key set", trust), MaxKeySet)
 	if err != nil {
-		return nil, anew.mend(err, path, false)
+		return nil, anew.withHint(err, path, false)
 	}
 	set, err := ParseKeySet(data)
 	if err != nil {
-		return nil, anew.mend(errs.Wrap(err, errs.Invalid, "key set %s", path), path, badDownload(data))
+		return nil, anew.withHint(errs.Wrap(err, errs.Invalid, "key set %s", path), path, badDownload(data))
 	}
 	set.warnings = facts.Warnings
 	return set, nil

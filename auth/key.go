@@ -49,25 +49,25 @@ func LoadKey(path string, trust guard.Trust) (Key, error) {
 	trust = orSelf(trust)
 	reader := trust.Owners[0]
 	anew := recipe{
-		option:  "jwt_key",
-		command: fmt.Sprintf("(umask 077; head -c %d /dev/urandom >%%s)", minKey),
-		room:    "(umask 022; mkdir -p -m 0700 %[1]s)",
-		unlock:  fmt.Sprintf("chown %d %%[1]s && chmod 0600 %%[1]s", reader),
-		secret:  fmt.Sprint(reader),
+		option:    "jwt_key",
+		command:   fmt.Sprintf("(umask 077; head -c %d /dev/urandom >%%s)", minKey),
+		directory: "(umask 022; mkdir -p -m 0700 %[1]s)",
+		unlock:    fmt.Sprintf("chown %d %%[1]s && chmod 0600 %%[1]s", reader),
+		secret:    fmt.Sprint(reader),
 	}
 	if reader != 0 { // the user who runs the command
-		anew.rights = fmt.Sprintf(" && chown %d %%[1]s", reader)
-		anew.room += anew.rights
+		anew.owner = fmt.Sprintf(" && chown %d %%[1]s", reader)
+		anew.directory += anew.owner
 	}
 	r := rule("key file", trust)
 	r.Secret = true
 	data, facts, err := content.Read(path, r, maxKey)
 	if err != nil {
-		return Key{}, anew.mend(err, path, false)
+		return Key{}, anew.withHint(err, path, false)
 	}
 	if err := hmackey.Check(data); err != nil {
 		worthless := len(data) < minKey || bytes.Count(data, data[:1]) == len(data)
-		return Key{}, anew.mend(errs.Wrap(err, errs.Invalid, "key file %s", path), path, worthless)
+		return Key{}, anew.withHint(errs.Wrap(err, errs.Invalid, "key file %s", path), path, worthless)
 	}
 	key, err := NewKey(data)
 	if err != nil {

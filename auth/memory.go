@@ -48,14 +48,14 @@ func (m *memory[Of]) add(it Of, expires, now time.Time, asked uint64) {
 		m.until = map[Of]time.Time{}
 	}
 	if len(m.until) >= mostRemember {
-		m.makeRoom(now)
+		m.evict(now)
 	}
 	m.until[it] = now.Add(lasts)
 }
 
-// makeRoom removes expired entries, and any others until an eighth is free. It
+// evict removes expired entries, and any others until an eighth is free. It
 // looks at every entry, which must not happen for each add.
-func (m *memory[Of]) makeRoom(now time.Time) {
+func (m *memory[Of]) evict(now time.Time) {
 	maps.DeleteFunc(m.until, func(_ Of, until time.Time) bool { return !now.Before(until) })
 	for it := range m.until {
 		if len(m.until) <= mostRemember*7/8 {

@@ -16,8 +16,8 @@ const mostAsked = 64
 // has none.
 type questions struct {
 	mu    sync.Mutex
-	asked map[vouched]*question
-	room  map[string]chan struct{} // by daemon, so that a slow one does not delay questions to the other
+	asked map[acceptance]*question
+	slots map[string]chan struct{} // by daemon, so that a slow one does not delay questions to the other
 }
 
 // question is one pending question.
@@ -31,7 +31,7 @@ type question struct {
 // client that sends one new token many times concurrently costs its daemon one
 // question. An acceptance or a rejection is an answer. When the asking client
 // disconnects there is none, and another waiting request asks.
-func (q *questions) once(ctx context.Context, of vouched, ask func(context.Context) error) error {
+func (q *questions) once(ctx context.Context, of acceptance, ask func(context.Context) error) error {
 	for {
 		one, mine := q.join(of)
 		if mine {
@@ -50,14 +50,14 @@ func (q *questions) once(ctx context.Context, of vouched, ask func(context.Conte
 
 // join returns the pending question, or registers it. mine reports whether the
 // caller must ask it.
-func (q *questions) join(of vouched) (one *question, mine bool) {
+func (q *questions) join(of acceptance) (one *question, mine bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if one = q.asked[of]; one != nil {
 		return one, false
 	}
 	if q.asked == nil {
-		q.asked = map[vouched]*question{}
+		q.asked = map[acceptance]*question{}
 	}
 	one = &question{answered: make(chan struct{})}
 	q.asked[of] = one
@@ -65,7 +65,7 @@ func (q *questions) join(of vouched) (one *question, mine bool) {
 }
 
 // ask asks for all requests that wait.
-func (q *questions) ask(ctx context.Context, of vouched, one *question, ask func(context.Context) error) error {
+func (q *questions) ask(ctx context.Context, of acceptance, one *question, ask func(context.Context) error) error {
 	defer func() { // in any case: no request must wait indefinitely
 		q.mu.Lock()
 		if q.asked[of] == one {
@@ -74,7 +74,7 @@ func (q *questions) ask(ctx context.Context, of vouched, one *question, ask func
 		q.mu.Unlock()
 		close(one.answered)
 	}()
-	room := q.roomOf(of.daemon)
+	room := q.slotsOf(of.daemon)
 	select {
 	case room <- struct{}{}:
 		defer func() { <-room }()
@@ -86,16 +86,16 @@ func (q *questions) ask(ctx context.Context, of vouched, one *question, ask func
 	return err
 }
 
-func (q *questions) roomOf(daemon string) chan struct{} {
+func (q *questions) slotsOf(daemon string) chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.room == nil {
-		q.room = map[string]chan struct{}{}
+	if q.slots == nil {
+		q.slots = map[string]chan struct{}{}
 	}
-	if q.room[daemon] == nil {
-		q.room[daemon] = make(chan struct{}, mostAsked)
+	if q.slots[daemon] == nil {
+		q.slots[daemon] = make(chan struct{}, mostAsked)
 	}
-	return q.room[daemon]
+	return q.slots[daemon]
 }
 
 // forget keeps new requests from joining the pending questions: the answers may
@@ -106,6 +106,6 @@ func (q *questions) forget() {
 	clear(q.asked)
 }
 
-func gaveUp(ctx context.Context, of vouched) error {
+func gaveUp(ctx context.Context, of acceptance) error {
 	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "token not verified by the %s in time", of.daemon)
 }

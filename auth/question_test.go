@@ -165,7 +165,7 @@ func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
 				if err := errors.Join(before...); err != nil {
 					t.Errorf("before: %v", err)
 				}
-				if j.vouched.has(vouched{controller, hashOf(alice.Token), ""}, now) {
+				if j.accepted.has(acceptance{controller, hashOf(alice.Token), ""}, now) {
 					t.Error("the answer of before is remembered")
 				}
 			})
