@@ -84,7 +84,7 @@ func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, be
 	d := t.list[a]
 	switch {
 	case d == nil:
-		t.room(now)
+		t.evict(now)
 		d = &debt{until: now}
 		t.list[a] = d
 	case now.Before(d.paused):
@@ -136,10 +136,10 @@ func (t *Table[S]) Len() (debts int, evicted uint64) {
 // lot of work.
 const sample = 64
 
-// room drops one of the smallest debts when the table is full. So an attacker
+// evict drops one of the smallest debts when the table is full. So an attacker
 // who uses ever new addresses displaces their own debts, not those of blocked
 // sources.
-func (t *Table[S]) room(now time.Time) {
+func (t *Table[S]) evict(now time.Time) {
 	if len(t.list) < t.size {
 		return
 	}
