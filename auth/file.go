@@ -56,7 +56,7 @@ func (r recipe) withHint(err error, path string, worthless bool) error {
 	regular := missing == nil && info.Mode().IsRegular()
 	switch {
 	case errors.Is(missing, fs.ErrNotExist):
-		hint, remark = guard.Anew(path, r.command+r.owner), r.remark
+		hint, remark = guard.Replace(path, r.command+r.owner), r.remark
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			hint = fmt.Sprintf(r.directory, guard.Quote(dir)) + " && " + hint
@@ -68,7 +68,7 @@ func (r recipe) withHint(err error, path string, worthless bool) error {
 		}
 		hint, remark = enter+fmt.Sprintf(r.unlock, quoted), fmt.Sprintf("this program runs as uid %d, which must be able to read it", os.Geteuid())
 	case regular && worthless:
-		hint, remark = guard.Anew(path, r.command), r.remark
+		hint, remark = guard.Replace(path, r.command), r.remark
 	case regular:
 		next := guard.Quote(path + ".new")
 		hint, remark = fmt.Sprintf(r.command+r.owner, next), strings.TrimPrefix(r.remark+"; then "+r.option+"="+next, "; ")

@@ -42,10 +42,10 @@ func EnterSecret(path, owner string) string {
 	return fmt.Sprintf("%schown %s %s && chmod 0710 %[3]s && ", Enter(dir), owner, Quote(dir))
 }
 
-// Anew returns the command that replaces path with what command writes to its
+// Replace returns the command that replaces path with what command writes to its
 // %s. The file is replaced at once, for programs that follow it, and keeps its
 // owner, group and mode.
-func Anew(path, command string) string {
+func Replace(path, command string) string {
 	return Beside(path, command) + " && mv " + Quote(path+".new") + " " + Quote(path)
 }
 

@@ -101,11 +101,11 @@ func TestTrustedHints(t *testing.T) {
 	}
 }
 
-// TestAnew: the new file has the owner and mode of the old one, and replaces it
+// TestReplace: the new file has the owner and mode of the old one, and replaces it
 // at once.
-func TestAnew(t *testing.T) {
+func TestReplace(t *testing.T) {
 	path := file("a file", 0o640)(t, t.TempDir())
-	hint := Anew(path, "(umask 077; echo next >%s)")
+	hint := Replace(path, "(umask 077; echo next >%s)")
 	if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", hint, err, out)
 	}
