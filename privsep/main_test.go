@@ -184,7 +184,7 @@ func needRoot(t *testing.T) {
 // the race detector, which takes cgo, with which the cage can't be closed.
 func needCage(t *testing.T) {
 	t.Helper()
-	if !security.Caged {
+	if !security.Sandboxed {
 		t.Skip("this test binary confines nobody (-tags uncaged)")
 	}
 }

@@ -30,7 +30,7 @@ type dialer struct {
 // dialer returns a function that dials the daemons of a list. It is nil without
 // a broker, or when the process may dial by itself.
 func (e *Broker) dialer(way ipc.Way, list []ipc.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
-	if e == nil || !security.Caged {
+	if e == nil || !security.Sandboxed {
 		return nil
 	}
 	return dialer{e, way, list, socket}.dial

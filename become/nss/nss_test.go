@@ -140,8 +140,8 @@ func TestWithoutGetent(t *testing.T) {
 	}
 }
 
-// TestGetentIsCaged: getent runs with the expected environment and ids.
-func TestGetentIsCaged(t *testing.T) {
+// TestGetentIsConfined: getent runs with the expected environment and ids.
+func TestGetentIsConfined(t *testing.T) {
 	t.Setenv("SCHED_JWT", "secret")
 	t.Setenv("LD_LIBRARY_PATH", "/tmp/evil")
 	n := site(t, `/usr/bin/env; /usr/bin/id -u; /usr/bin/id -G; pwd`)

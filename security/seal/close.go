@@ -10,7 +10,7 @@ import (
 // Close takes the three steps, and returns what the kernel enforces. If all is
 // set, it fails when a part is missing.
 func Close(o Options, all bool) (sealed security.Sealed, err error) {
-	if !security.Caged {
+	if !security.Sandboxed {
 		return sealed, nil
 	}
 	// the file with the time zone is read once, now, since it can't be read

@@ -30,7 +30,7 @@ var writing = []struct {
 // outside. Programs that the process starts inherit both. If all is set, it
 // fails where the kernel has no Landlock.
 func ReadOnly(all bool) (sealed security.Sealed, err error) {
-	if !security.Caged {
+	if !security.Sandboxed {
 		return sealed, nil
 	}
 	version, err := landlockVersion()

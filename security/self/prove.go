@@ -13,7 +13,7 @@ import (
 // Prove compares the attributes that the kernel reports for the calling process
 // with the expected ones. Any difference is an error: it means that something
 // did not do what it was asked to.
-func Prove(want security.Posture) error {
+func Prove(want security.Attributes) error {
 	got, err := Measure()
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func Prove(want security.Posture) error {
 
 // compare lists how got differs from want, one sentence each, in order. A name
 // that only one of them has is a difference too.
-func compare(want, got security.Posture) []string {
+func compare(want, got security.Attributes) []string {
 	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
 	slices.Sort(names)
 	var list []string

@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 }
 
 func TestCompare(t *testing.T) {
-	want := security.Posture{"uid": "9 9 9 9", "dumpable": "0", "ns_net": "net:[1]", "ns_ipc": security.Not("ipc:[1]"), "ns_user": security.Not("user:[1]")}
-	got := security.Posture{"uid": "9 9 9 9", "dumpable": "1", "extra": "x", "ns_ipc": "ipc:[1]", "ns_user": "user:[2]"}
+	want := security.Attributes{"uid": "9 9 9 9", "dumpable": "0", "ns_net": "net:[1]", "ns_ipc": security.Not("ipc:[1]"), "ns_user": security.Not("user:[1]")}
+	got := security.Attributes{"uid": "9 9 9 9", "dumpable": "1", "extra": "x", "ns_ipc": "ipc:[1]", "ns_user": "user:[2]"}
 	list := []string{
 		`dumpable is "1", expected "0"`,
 		`extra is "x", expected nothing`,
@@ -69,7 +69,7 @@ func TestConfineShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := security.Expect(security.Cage{Identity: who, Inherited: inherited, Files: 512, Tasks: 4096})
+	want := security.Expect(security.Expectation{Identity: who, Inherited: inherited, Files: 512, Tasks: 4096})
 	want["descriptors"] = "0 1 2"
 	got := child(t, attr)
 	if got["errors"] != "<nil> <nil>" {
@@ -78,7 +78,7 @@ func TestConfineShows(t *testing.T) {
 		}
 		t.Fatal(got["errors"])
 	}
-	measured := security.Posture{}
+	measured := security.Attributes{}
 	for name, value := range got["posture"].(map[string]any) {
 		measured[name] = value.(string)
 	}

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cage is what the parent expects of a worker, from what it asked the kernel
+// Expectation is what the parent expects of a worker, from what it asked the kernel
 // for and what it knows about the thread that starts workers.
-type Cage struct {
+type Expectation struct {
 	Identity
 	Inherited Inheritance
 	Files     uint64 // limit of open descriptors
@@ -18,18 +18,18 @@ type Cage struct {
 	Writes    bool   // it keeps its parent's limit of file sizes
 }
 
-// Posture is the set of process attributes that the kernel reports, by name,
+// Attributes is the set of process attributes that the kernel reports, by name,
 // each value as /proc shows it. It includes everything that the confinement
 // promises.
-type Posture map[string]string
+type Attributes map[string]string
 
 // Expect returns the expected attributes of a worker that is confined as c
 // says.
-func Expect(c Cage) Posture {
+func Expect(c Expectation) Attributes {
 	id := func(n uint32) string { return strings.TrimSpace(strings.Repeat(fmt.Sprint(n)+" ", 4)) }
 	groups := slices.Clone(c.Groups)
 	slices.Sort(groups)
-	p := Posture{
+	p := Attributes{
 		"uid":             id(c.UID), // real, effective, saved, file system
 		"gid":             id(c.GID),
 		"groups":          strings.Trim(fmt.Sprint(groups), "[]"),

@@ -1,7 +1,0 @@
-//go:build uncaged
-
-package security
-
-// Caged is false: this build confines no worker. It is only for measuring the
-// cost of the confinement.
-const Caged = false
