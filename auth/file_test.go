@@ -141,7 +141,7 @@ func asked(t *testing.T, uid int, of, path string) string {
 func TestAsks(t *testing.T) {
 	of, path := os.Getenv("ASKS_OF"), os.Getenv("ASKS_FOR")
 	if of == "" {
-		t.Skip("is started by TestHintsMend")
+		t.Skip("is started by TestHintsFix")
 	}
 	if err := refusal(of == "key", path, trusting()); err != nil {
 		fmt.Printf("%v\nhint: %s\n", err, errs.HintOf(err))
