@@ -1,9 +1,12 @@
-// Package auditor is the process that keeps the audit log: a line before each change that a worker makes, and one
-// after it. Workers ask it for leave; the parent gives it the open file and, of each connection, what the kernel says about the client.
-// So a worker can't forge those facts, and the parent, which may be root, formats nothing that a worker sends.
+// Package auditor is the process that keeps the audit log: a line before each
+// change that a worker makes, and one after it. Workers ask it for permission.
+// The parent gives it the open file and, for each connection, what the kernel
+// reports about the client. So a worker can't forge those facts, and the
+// parent, which may be root, formats nothing that a worker sends.
 //
-// It is born as a worker is, with an identity of its own. It can append to the file that it was given, and can neither
-// read, truncate nor open one. docs/AUDIT.md has what it guarantees.
+// It starts as a worker does, with an identity of its own. It can append to the
+// file that it was given, and can't read, truncate or open any file.
+// docs/AUDIT.md says what it guarantees.
 //
 // Start with Main.
 package auditor
@@ -25,7 +28,7 @@ import (
 // Rename gives the process its name. Call it from an init function.
 func Rename() { self.Rename("schedrestd-audi") }
 
-// Main is the whole life of the auditor and returns its exit status.
+// Main runs the auditor and returns its exit status.
 func Main() int {
 	return service.Main(ipc.Auditor, confine, func(parent *ipc.Channel) service.Service { return newAuditor(parent) })
 }
@@ -39,14 +42,14 @@ type auditor struct {
 	parent   *ipc.Channel
 	file     *file
 	followed chan string // gets the answer to a Follow
-	burying  sync.WaitGroup
+	exiting  sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
 	journal *journal   // nil until there is a file
 	held    map[uint32]map[uint64]ipc.Connection
 	owner   map[uint64]uint32 // worker that holds the connection
-	highest uint64            // number of a connection that the parent spoke of
-	more    chan struct{}     // closed when it speaks of another one, and made again
+	highest uint64            // highest connection number that the parent has sent
+	more    chan struct{}     // closed and replaced when the parent sends another one
 	clients map[uint32]*client
 }
 
@@ -57,8 +60,8 @@ func newAuditor(parent *ipc.Channel) *auditor {
 	return a
 }
 
-// Hear takes what the parent says.
-func (a *auditor) Hear(m ipc.Received) (done bool, err error) {
+// Handle handles a message from the parent.
+func (a *auditor) Handle(m ipc.Received) (done bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.LogFD:
 		return true, a.open(m.FDs[0], msg)
@@ -67,11 +70,11 @@ func (a *auditor) Hear(m ipc.Received) (done bool, err error) {
 	case *ipc.Gone:
 		a.drop(msg.ID)
 	case *ipc.Exited:
-		a.bury(msg)
+		a.workerExited(msg)
 	case *ipc.Followed:
 		select {
 		case a.followed <- msg.Reason:
-		default: // nobody waits any longer
+		default: // follow has given up
 		}
 	default:
 		return false, nil
@@ -79,7 +82,7 @@ func (a *auditor) Hear(m ipc.Received) (done bool, err error) {
 	return true, nil
 }
 
-// open has lines go to the file fd from now on.
+// open makes fd the file for lines from now on.
 func (a *auditor) open(fd int, m *ipc.LogFD) error {
 	a.file.use(fd, m)
 	a.mu.Lock()
@@ -94,14 +97,15 @@ func (a *auditor) open(fd int, m *ipc.LogFD) error {
 	return err
 }
 
-// follow asks the parent whether the file still has its name. It sends another one first when not.
+// follow asks the parent whether the file still has its name. If not, the
+// parent sends another file before it answers.
 func (a *auditor) follow() error {
 	select {
-	case <-a.followed: // too late for the question before
+	case <-a.followed: // a late answer to the previous question
 	default:
 	}
 	if err := a.parent.Send(new(ipc.Follow)); err != nil {
-		return nil // the gateway stops: what is left goes to the file that there is
+		return nil // the gateway is shutting down: what is left goes to the current file
 	}
 	select {
 	case reason := <-a.followed:
@@ -114,7 +118,7 @@ func (a *auditor) follow() error {
 	}
 }
 
-// hold notes that a worker is given a connection.
+// hold notes that a worker gets a connection.
 func (a *auditor) hold(m *ipc.Facts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,18 +139,19 @@ func (a *auditor) drop(id uint64) {
 	a.reach(id)
 }
 
-// reach notes that the parent has spoken of a connection; a.mu is held.
+// reach notes that the parent has sent facts about a connection. a.mu is held.
 func (a *auditor) reach(id uint64) {
 	a.highest = max(a.highest, id)
 	close(a.more)
 	a.more = make(chan struct{})
 }
 
-// factsLimit is how long facts may be on their way that the parent has sent.
+// factsLimit is how long facts that the parent has sent may take to arrive.
 const factsLimit = 200 * time.Millisecond
 
-// holds returns what is known of a connection of that worker. The parent says it before the worker gets the
-// connection, but on another channel, so that it may be heard a moment later.
+// holds returns what is known of a connection of that worker. The parent sends
+// the facts before it passes the connection, but over another channel, so they
+// may arrive a moment later.
 func (a *auditor) holds(worker uint32, id uint64) (*ipc.Connection, error) {
 	late := time.NewTimer(factsLimit)
 	defer late.Stop()
@@ -160,7 +165,7 @@ func (a *auditor) holds(worker uint32, id uint64) (*ipc.Connection, error) {
 		case ok:
 			return &c, nil
 		case others:
-			return nil, fmt.Errorf("it said Intent of connection %d, which it does not hold", id)
+			return nil, fmt.Errorf("sent Intent for connection %d, which it does not hold", id)
 		}
 		select {
 		case <-more:
@@ -168,24 +173,24 @@ func (a *auditor) holds(worker uint32, id uint64) (*ipc.Connection, error) {
 		case <-late.C:
 		}
 		if never {
-			return nil, fmt.Errorf("it said Intent for connection %d, which there never was", id)
+			return nil, fmt.Errorf("sent Intent for connection %d, which never existed", id)
 		}
 		return nil, nil
 	}
 }
 
-// Serve hears one worker.
+// Serve handles the messages of one worker.
 func (a *auditor) Serve(c *service.Client) {
 	a.mu.Lock()
 	w := newClient(a.journal, c, func(id uint64) (*ipc.Connection, error) { return a.holds(c.Number, id) })
 	a.clients[c.Number] = w
 	a.mu.Unlock()
 	defer close(w.ended)
-	c.Each(w.hear)
+	c.Each(w.handle)
 }
 
-// bury notes that a worker has exited. What it had said before is heard first.
-func (a *auditor) bury(m *ipc.Exited) {
+// workerExited notes that a worker has exited. Its earlier messages are handled first.
+func (a *auditor) workerExited(m *ipc.Exited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]
 	delete(a.clients, m.Worker)
@@ -197,18 +202,18 @@ func (a *auditor) bury(m *ipc.Exited) {
 	if w == nil {
 		return
 	}
-	a.burying.Go(func() {
+	a.exiting.Go(func() {
 		select {
 		case <-w.ended:
-		case <-time.After(writeLimit): // another process holds its channel
+		case <-time.After(writeLimit): // another process still holds its channel
 		}
-		w.bury(m.Status)
+		w.exited(m.Status)
 	})
 }
 
-// Close writes what there is, and returns when that is done or can't be.
+// Close writes what is queued, and returns when that is done or impossible.
 func (a *auditor) Close() {
-	a.burying.Wait()
+	a.exiting.Wait()
 	a.mu.Lock()
 	j := a.journal
 	a.mu.Unlock()

@@ -22,7 +22,8 @@ import (
 	"schedrestd/service"
 )
 
-// FuzzAuditLine: whatever a worker says, a line is one line of JSON that says it back, and shows on a terminal as text.
+// FuzzAuditLine: whatever a worker sends, a line is one line of JSON with that
+// text, and safe on a terminal.
 func FuzzAuditLine(f *testing.F) {
 	for _, s := range []string{"", "alice", "a\"b\\c", "\x00\x1f\x7f\n\r\t", "\xff\xc3", "\u2028\u202e\ufeff", "𝄞\U000e0001\U0010ffff", strings.Repeat("é", 600)} {
 		f.Add(s, s)
@@ -98,7 +99,7 @@ func testAudit(t *testing.T, d *disk, failOpen bool, patience time.Duration) *jo
 	return a
 }
 
-// leaveFor intends a change and waits for the answer.
+// leaveFor queues an intent and waits for the answer.
 func leaveFor(a *journal, text string) bool {
 	answer := make(chan bool, 1)
 	a.intend([]byte(text), func() []byte { return []byte("unmade " + text) }, func(granted bool) { answer <- granted })
@@ -114,7 +115,8 @@ func await(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-// TestAuditDiskFull: intents are refused while nothing can be written, outcomes are kept, and written when there is room.
+// TestAuditDiskFull: intents are refused while nothing can be written, outcomes
+// are kept, and written when there is room.
 func TestAuditDiskFull(t *testing.T) {
 	d := &disk{room: 4}
 	a := testAudit(t, d, false, patience)
@@ -137,7 +139,8 @@ func TestAuditDiskFull(t *testing.T) {
 	}
 }
 
-// TestAuditOpen: changes are let through while nothing can be written, when that was asked for; the log stays bounded.
+// TestAuditOpen: with FailOpen, changes are granted while nothing can be
+// written, and the queue stays bounded.
 func TestAuditOpen(t *testing.T) {
 	d := &disk{}
 	a := testAudit(t, d, true, patience)
@@ -153,8 +156,9 @@ func TestAuditOpen(t *testing.T) {
 	a.close()
 }
 
-// TestAuditHangs: a file that hangs has changes refused in time, and keeps nobody else; what was written after all has a line
-// that says that it was not made, and so has what may be on the disk, or not.
+// TestAuditHangs: while the file hangs, intents are refused in time and nothing
+// else is delayed. An intent that was or may have been written later gets a
+// line that says that the change was not made.
 func TestAuditHangs(t *testing.T) {
 	for _, unsure := range []bool{false, true} {
 		d := &disk{room: 1 << 20, hang: make(chan struct{}), unsure: unsure}
@@ -174,8 +178,8 @@ func TestAuditHangs(t *testing.T) {
 	}
 }
 
-// TestTorn: half a line, which a full disk left, is a line of its own when more is written; and lines go to the file that was
-// given last.
+// TestTorn: a partial line from a full disk stays a line of its own, and lines
+// go to the file that was sent last.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	f := new(file)
@@ -204,7 +208,8 @@ func TestTorn(t *testing.T) {
 	}
 }
 
-// TestFollowed: nothing is written when the parent says that the file can't be.
+// TestFollowed: nothing is written when the parent reports that the file can't
+// be used.
 func TestFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	reason := errors.New("its file was removed")
@@ -238,7 +243,8 @@ func (s *small) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestAuditCutOff: wherever a full disk cuts lines off, those that a reader finds whole are those that count as written.
+// TestAuditCutOff: wherever a full disk cuts lines off, the complete lines are
+// those that count as written.
 func TestAuditCutOff(t *testing.T) {
 	const two, third = "{1}\n{2}\n", "{3}\n"
 	for room := range len(two) {
@@ -267,7 +273,8 @@ func TestAuditCutOff(t *testing.T) {
 	}
 }
 
-// TestAsksForLeaveOnAndOn: a worker that asks for leave faster than it gets it is told to come later, and one that asks on without end is ended.
+// TestAsksForLeaveOnAndOn: a worker that asks too fast gets Later, and one that
+// goes on asking is reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	a := newClient(new(journal), someone(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
 	a.asked.Owe(time.Now(), 3600*changeRate)
@@ -275,7 +282,7 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	var err error
 	for err == nil {
 		said++
-		_, err = a.hear(&query.Intent{ID: uint64(said)})
+		_, err = a.handle(&query.Intent{ID: uint64(said)})
 	}
 	most := laterRate * (1 + time.Since(begun).Seconds())
 	if later := a.audit.counts.later.n.Load(); said <= laterRate || float64(said) > most+1 || int(later) != said-1 {
@@ -283,8 +290,9 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	}
 }
 
-// TestChangesNeverEnded: workers that say of no change what became of it have a part of those that can be under way, however many they may have
-// themselves, and leave room for everybody else's. It is told, and also who asks for connections that ended pays for it.
+// TestChangesNeverEnded: workers that complete no change get a part of the
+// room, whatever their own limit, and leave room for all others. That is
+// logged. Intents for closed connections count against the rate, too.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)
@@ -294,7 +302,7 @@ func TestChangesNeverEnded(t *testing.T) {
 	changes := func(a *client, most int) int {
 		for range most {
 			id++
-			done, err := a.hear(&query.Intent{ID: id})
+			done, err := a.handle(&query.Intent{ID: id})
 			if !done || err != nil {
 				t.Fatal(done, err)
 			}
@@ -324,7 +332,7 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 }
 
-// someone is a worker that may answer so many requests.
+// someone returns a worker that may have that many requests.
 func someone(t *testing.T, requests uint32) *service.Client {
 	t.Helper()
 	return service.NewClient(ipc.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
@@ -339,7 +347,7 @@ func pair(t *testing.T, self, peer ipc.Role) *ipc.Channel {
 	return c
 }
 
-// logged has the log written to what it returns.
+// logged returns what is logged during the test.
 func logged(t *testing.T) *bytes.Buffer {
 	t.Helper()
 	text, before := new(bytes.Buffer), slog.Default()
@@ -348,7 +356,8 @@ func logged(t *testing.T) *bytes.Buffer {
 	return text
 }
 
-// TestHolds: a worker makes changes for the connections that it was given, until they end.
+// TestHolds: a worker makes changes for the connections that it was given,
+// until they end.
 func TestHolds(t *testing.T) {
 	a := newAuditor(nil)
 	a.hold(&ipc.Facts{Worker: 1, Connection: ipc.Connection{ID: 1, Addr: "a"}})
@@ -372,7 +381,7 @@ func TestHolds(t *testing.T) {
 	if facts, err := a.holds(1, 9); err != nil || facts.Addr != "late" {
 		t.Errorf("a connection that is heard of a moment later: %+v, %v", facts, err)
 	}
-	a.bury(&ipc.Exited{Worker: 1})
+	a.workerExited(&ipc.Exited{Worker: 1})
 	if len(a.held) != 1 || len(a.owner) != 1 {
 		t.Errorf("%v, %v are left", a.held, a.owner)
 	}
@@ -385,5 +394,5 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits for what must happen.
 const patience = time.Minute

@@ -14,23 +14,24 @@ import (
 	"schedrestd/service"
 )
 
-// client is one worker: what it says of changes.
+// client is one worker and its changes.
 type client struct {
 	*service.Client
 	audit *journal
-	most  int // changes under way at a time: more than it answers requests
-	// holds returns what the parent knows of a connection of this worker. It is nil for one that the worker no longer
-	// has; an error says that the worker lies.
+	most  int // concurrent changes: more than the requests that it answers
+	// holds returns what the parent reported about a connection of this worker.
+	// It returns nil for one that the worker no longer has, and an error for
+	// one that it never had.
 	holds func(id uint64) (*ipc.Connection, error)
-	ended chan struct{} // closed when all that it said was heard
+	ended chan struct{} // closed when all its messages were handled
 
-	mu     sync.Mutex
-	asked  *rate.Bucket
-	later  *rate.Bucket         // how often it may be told to come later
-	under  map[uint64]*underway // by the worker's number
-	buried bool
+	mu        sync.Mutex
+	asked     *rate.Bucket
+	later     *rate.Bucket         // how many Later answers it may get
+	under     map[uint64]*underway // by the worker's number of the change
+	hasExited bool
 
-	unfair uint // how often it was told to come later for the others' sake
+	unfair uint // how many Later answers it got because others need room
 }
 
 // underway is a change between its intent and its outcome.
@@ -39,12 +40,12 @@ type underway struct {
 	granted bool
 }
 
-// An honest worker's changes have a daemon to wait for. What asks for more leave than that fills the disk with
-// lies, and is told to come later.
+// A daemon limits how fast an honest worker makes changes. A worker that asks
+// for more would fill the disk with false lines, and gets the answer Later.
 const (
 	changeBurst = 2000
 	changeRate  = 1000   // a second
-	laterRate   = 20_000 // a second; who does not stop asking is ended
+	laterRate   = 20_000 // a second; a worker that goes on asking is killed
 )
 
 func newClient(a *journal, c *service.Client, holds func(uint64) (*ipc.Connection, error)) *client {
@@ -52,8 +53,9 @@ func newClient(a *journal, c *service.Client, holds func(uint64) (*ipc.Connectio
 		asked: rate.New(changeBurst, changeRate, time.Now()), later: rate.New(laterRate, laterRate, time.Now()), under: map[uint64]*underway{}}
 }
 
-// hear takes what is about changes. It never waits for the log. done is false when the message is none of them.
-func (a *client) hear(m ipc.Message) (done bool, err error) {
+// handle handles messages about changes. It never waits for the log. done is
+// false for any other message.
+func (a *client) handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *query.Intent:
 		return true, a.intend(m)
@@ -63,7 +65,8 @@ func (a *client) hear(m ipc.Message) (done bool, err error) {
 	return false, nil
 }
 
-// intend has the line of an intent written. A connection that ended meanwhile has nobody who waits for the change.
+// intend queues the line of an intent. When the connection has ended meanwhile,
+// the change is refused: its client does not wait for it.
 func (a *client) intend(m *query.Intent) error {
 	facts, err := a.holds(m.Connection)
 	if err != nil {
@@ -85,11 +88,11 @@ func (a *client) intend(m *query.Intent) error {
 	a.mu.Unlock()
 	switch {
 	case twice:
-		return fmt.Errorf("it said Intent %d twice", m.ID)
+		return fmt.Errorf("sent Intent %d twice", m.ID)
 	case full:
-		return fmt.Errorf("it said Intent of more changes than it may answer requests")
+		return fmt.Errorf("sent Intent for more changes than it can have requests")
 	case tooOften:
-		return errors.New("it said Intent too often")
+		return errors.New("sent Intent too often")
 	case !affordable:
 		a.audit.counts.later.add(1)
 		a.say(m.ID, query.Later)
@@ -100,20 +103,21 @@ func (a *client) intend(m *query.Intent) error {
 	case !fair:
 		a.audit.counts.later.add(1)
 		if a.unfair++; bits.OnesCount(a.unfair) == 1 { // the first, the second, the fourth and so on
-			slog.Warn("a worker has more changes under way than the others leave room for: it says of none what became of it",
+			slog.Warn("worker holds too many changes without an outcome",
 				"client", a.Number, "client_pid", a.PID, "client_uid", a.UID, "under_way", under, "told_to_come_later_so_far", a.unfair)
 		}
 		a.say(m.ID, query.Later)
 		return nil
 	}
 	unmade := func() []byte {
-		return u.change.outcome(a.audit.now(), endNotMade, "its intent was not in the log in time", nil)
+		return u.change.outcome(a.audit.now(), endNotMade, "its intent was not written in time", nil)
 	}
 	a.audit.intend(u.intent(a.audit.now()), unmade, func(granted bool) { a.answer(m.ID, u, granted) })
 	return nil
 }
 
-// answer tells the worker whether it may make the change. It is called by the log's goroutine, or a timer's.
+// answer sends the worker permission or a refusal. The journal's goroutine or a
+// timer calls it.
 func (a *client) answer(id uint64, u *underway, granted bool) {
 	a.mu.Lock()
 	leave := query.Withheld
@@ -121,8 +125,8 @@ func (a *client) answer(id uint64, u *underway, granted bool) {
 	case !granted:
 		a.audit.counts.refused.add(1)
 		delete(a.under, id)
-	case a.buried: // it never heard of it
-		a.audit.settle(u.change.outcome(a.audit.now(), endNotMade, "its worker ended before it was let through", nil))
+	case a.hasExited: // the worker never got the answer
+		a.audit.settle(u.change.outcome(a.audit.now(), endNotMade, "its worker exited before it was granted", nil))
 	default:
 		a.audit.counts.granted.add(1)
 		leave, u.granted = query.Granted, true
@@ -131,7 +135,7 @@ func (a *client) answer(id uint64, u *underway, granted bool) {
 	a.say(id, leave)
 }
 
-// outcome is the end of a change that was let through.
+// outcome queues the line of the outcome of a granted change.
 func (a *client) outcome(m *query.Outcome) error {
 	a.mu.Lock()
 	u := a.under[m.ID]
@@ -141,17 +145,17 @@ func (a *client) outcome(m *query.Outcome) error {
 	}
 	a.mu.Unlock()
 	if !ok {
-		return fmt.Errorf("it said Outcome of change %d, which was not let through", m.ID)
+		return fmt.Errorf("sent Outcome for change %d, which was not granted", m.ID)
 	}
 	a.audit.settle(u.change.outcome(a.audit.now(), endReported, "", m))
 	return nil
 }
 
-// bury ends what the worker has left open: nobody knows what became of it.
-func (a *client) bury(why string) {
+// exited ends the changes that the worker left open. Their outcome is unknown.
+func (a *client) exited(why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.buried = true
+	a.hasExited = true
 	for id, u := range a.under {
 		if u.granted {
 			a.audit.settle(u.change.outcome(a.audit.now(), endUnknown, why, nil))

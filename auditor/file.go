@@ -13,21 +13,21 @@ import (
 	"schedrestd/ipc"
 )
 
-// sink is where lines go. One goroutine uses it.
+// sink is what lines are written to. One goroutine uses it.
 type sink interface {
-	// append writes text behind what is there and tells how much of it is in the file.
+	// append writes text at the end, and returns how much of it is in the file.
 	append(text []byte) (int, error)
 }
 
-// errUnsure says that lines may be in the file, or not.
-var errUnsure = errors.New("bring the audit log to the disk")
+// errUnsure reports that lines may or may not be in the file.
+var errUnsure = errors.New("sync the audit log")
 
-// file is the open file that the parent gave last.
+// file is the open file that the parent sent last.
 type file struct {
-	follow func() error // asks the parent whether it still has its name
+	follow func() error // asks the parent whether the file still has its name
 
 	mu     sync.Mutex // guards next
-	next   *opened    // given, and not used yet
+	next   *opened    // received, and not used yet
 	now    *opened
 	looked time.Time // when the parent was asked last
 }
@@ -39,10 +39,11 @@ type opened struct {
 	tail tail
 }
 
-// followPause is how long the parent's answer is good: it is asked for each batch of lines, and not more often.
+// followPause is how long the parent's answer is valid: follow is called for
+// each batch of lines, but not more often.
 const followPause = time.Millisecond
 
-// use has lines go to fd from now on.
+// use makes fd the file for lines from now on.
 func (f *file) use(fd int, m *ipc.LogFD) {
 	to := &opened{File: os.NewFile(uintptr(fd), "audit log"), is: *m}
 	to.tail = tail{to.File, m.Torn}
@@ -67,7 +68,8 @@ func (f *file) current() *opened {
 	return f.now
 }
 
-// append writes at the end of the file. What of it is there is on the disk as well, when that is asked for.
+// append writes at the end of the file. With Sync, what it reports as written
+// is on disk.
 func (f *file) append(text []byte) (int, error) {
 	to := f.current()
 	if now := time.Now(); to.is.Named && now.Sub(f.looked) >= followPause {
@@ -75,12 +77,12 @@ func (f *file) append(text []byte) (int, error) {
 			return 0, err
 		}
 		f.looked = now
-		to = f.current() // the answer may have brought another one
+		to = f.current() // the parent may have sent another file
 	}
 	n, err := to.tail.append(text)
 	if n > 0 && to.is.Sync {
 		if err := unix.Fdatasync(int(to.Fd())); err != nil {
-			// What the kernel could not bring to the disk it may have forgotten.
+			// The kernel may have dropped what it could not write.
 			return 0, fmt.Errorf("%w: %w", errUnsure, err)
 		}
 	}
@@ -90,11 +92,13 @@ func (f *file) append(text []byte) (int, error) {
 // tail is the end of what lines are written to.
 type tail struct {
 	to   io.Writer
-	torn bool // it ends within a line, which a full disk cut off
+	torn bool // it ends within a line that a full disk cut off
 }
 
-// append tells how much of text is there. Half a line that was written before stays alone: what is cut off is no
-// JSON, and nothing of it is taken for the next one's. A line that lacks its end alone is there: whoever reads it has it all.
+// append writes text, and returns how much of it is in the file. A line break
+// separates it from a partial line that was written before, so that no reader
+// takes that for the beginning of the next line. A line that lacks only its
+// line break counts as written.
 func (t *tail) append(text []byte) (int, error) {
 	head := 0
 	if t.torn {

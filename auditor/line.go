@@ -10,8 +10,9 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// Lines of the audit log are JSON. Each has an
-// object with what the parent and the kernel know, and another with what a worker says, which may be captured.
+// A line of the audit log is a JSON object. It has an object with what the
+// parent and the kernel know, and another with what the worker sent, which may
+// be captured.
 
 // events of the audit log.
 const (
@@ -19,17 +20,18 @@ const (
 	eventOutcome = "outcome"
 )
 
-// How a change ended, by the parent's own knowledge.
+// How a change ended, as far as the auditor knows.
 const (
-	endReported = "reported" // the worker said how
-	endUnknown  = "unknown"  // the worker ended before it said so; it may have been made
+	endReported = "reported" // the worker reported the outcome
+	endUnknown  = "unknown"  // the worker exited without reporting; the change may have been made
 	endNotMade  = "not_made" // it was refused after its intent was written
 )
 
-// auditText is how long a text of a worker is in the log, in bytes, at most; the book has less.
+// auditText limits a text of a worker in the log, in bytes; the protocol's
+// limit is lower.
 const auditText = 1024
 
-// auditLine is a JSON object to append to.
+// auditLine is a JSON object that is being written.
 type auditLine struct{ b []byte }
 
 func (l *auditLine) key(name string) {
@@ -69,7 +71,7 @@ type change struct {
 	said   *query.Intent
 }
 
-// intent is the line of what is about to be done.
+// intent returns the line written before the change.
 func (c *change) intent(now time.Time) []byte {
 	l := c.start(now, eventIntent)
 	l.end()
@@ -79,7 +81,8 @@ func (c *change) intent(now time.Time) []byte {
 	return append(l.b, '\n')
 }
 
-// outcome is the line of how it ended; o is the worker's word, nil when there is none.
+// outcome returns the line written after the change. o is what the worker
+// reported, or nil.
 func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome) []byte {
 	l := c.start(now, eventOutcome)
 	l.text("ended", ended)
@@ -103,7 +106,7 @@ func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome)
 	return append(l.b, '\n')
 }
 
-// start has what the parent knows, and leaves its object open.
+// start writes what the parent knows, and leaves that object open.
 func (c *change) start(now time.Time, event string) *auditLine {
 	l := &auditLine{make([]byte, 1, 1024)}
 	l.b[0] = '{'
@@ -132,7 +135,7 @@ func (c *change) start(now time.Time, event string) *auditLine {
 	return l
 }
 
-// words opens the object of what the worker says.
+// words writes what the worker sent, and leaves that object open.
 func (c *change) words(l *auditLine) {
 	l.begin("worker")
 	l.text("request", c.said.Request)
@@ -155,8 +158,10 @@ func (c *change) words(l *auditLine) {
 	}
 }
 
-// appendJSON appends s as a JSON string: what is no UTF-8 is U+FFFD, what can't be printed is escaped, and what is
-// too long ends with "…". So a line is one line, is valid whatever was said, and shows on a terminal what it has.
+// appendJSON appends s as a JSON string. Invalid UTF-8 becomes U+FFFD,
+// characters that can't be printed are escaped, and a text that is too long
+// ends with "…". So a line is one valid line whatever the worker sent, and is
+// safe to show on a terminal.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); {
@@ -177,7 +182,7 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped appends \uXXXX, two of them past U+FFFF.
+// appendEscaped appends \uXXXX, and a pair of them for r past U+FFFF.
 func appendEscaped(b []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	if r > 0xffff {

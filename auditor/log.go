@@ -11,48 +11,49 @@ import (
 	"time"
 )
 
-// journal is the audit log: one goroutine that writes, and a queue that nobody waits at. docs/AUDIT.md has the
-// format.
+// journal is the audit log: one goroutine that writes, and a queue that never
+// blocks. docs/AUDIT.md has the format.
 type journal struct {
-	failOpen bool   // changes are made though nothing can be written
-	run      string // of this process, the first part of each change's id
+	failOpen bool   // make changes even when nothing can be written
+	run      string // id of this process: the first part of each change's id
 	now      func() time.Time
 	last     atomic.Uint64
-	patience time.Duration // an intent that is not written by then is refused
+	patience time.Duration // time limit for writing an intent; after it the intent is refused
 	counts   journalCounts
 
 	mu    sync.Mutex
 	queue []record
-	owed  int  // outcomes that are to come, or in the queue
-	lost  int  // lines that were given up since it could be written
+	owed  int  // outcomes that are expected or queued
+	lost  int  // lines dropped since the last successful write
 	ill   bool // the last write failed
 	over  bool
-	wake  chan struct{} // gets a token when there is something to do
-	gone  chan struct{} // closed when the goroutine has ended
+	wake  chan struct{} // signals that there is something to do
+	gone  chan struct{} // closed when the goroutine has returned
 }
 
-// journalCounts is what happened to it since the start.
+// journalCounts counts what happened since the start.
 type journalCounts struct {
-	lines, failed           count // written, whole; writes that failed
-	granted, refused, later count // intents, by their answer
-	lost                    count // lines that were given up
+	lines, failed           count // lines written completely; failed writes
+	granted, refused, later count // intents by answer
+	lost                    count // dropped lines
 }
 
-// record is one line, on its way.
+// record is one queued line.
 type record struct {
 	text   []byte
-	intent *intent // that waits for it; nil: an outcome, which is tried until it is written
+	intent *intent // nil: an outcome, which is retried until it is written
 }
 
-// intent is a change that waits for its line. Who is first, its writer or the end of its time, answers.
+// intent is a change that waits for its line. Its writer or its timer answers
+// it, whichever is first.
 type intent struct {
 	answered atomic.Bool
 	answer   func(granted bool)
 	late     *time.Timer
-	unmade   func() []byte // the line that says that it was not made after all
+	unmade   func() []byte // returns the line that says that the change was not made
 }
 
-// done answers, once. It reports false when that was done before.
+// done answers once. It reports false when the intent was already answered.
 func (i *intent) done(granted bool) bool {
 	if !i.answered.CompareAndSwap(false, true) {
 		return false
@@ -63,35 +64,38 @@ func (i *intent) done(granted bool) bool {
 }
 
 const (
-	mostOwed   = 8192            // changes under way at one time, over all workers; past it, they are refused
+	mostOwed   = 8192            // concurrent changes of all workers; beyond it they are refused
 	writeLimit = 5 * time.Second // for an intent's line
-	retryPause = time.Second     // between two tries to write what is owed
-	batchSize  = 256 << 10       // bytes that are written at once
-	partialEnd = "\n"            // begins what follows half a line
+	retryPause = time.Second     // between two attempts to write outcomes
+	batchSize  = 256 << 10       // bytes written at once
+	partialEnd = "\n"            // separates a partial line from the next one
 )
 
 func newJournal(failOpen bool) (*journal, error) {
 	var run [8]byte
 	if _, err := rand.Read(run[:]); err != nil {
-		return nil, fmt.Errorf("name this run in the audit log: %w", err)
+		return nil, fmt.Errorf("create an id for this run of the audit log: %w", err)
 	}
 	return &journal{failOpen: failOpen, run: hex.EncodeToString(run[:]), now: time.Now, patience: writeLimit,
 		wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
 }
 
-// name is the id of one more change: no two of any run have the same.
+// name returns the id of one more change, unique over all runs.
 func (a *journal) name() string { return fmt.Sprintf("%s-%d", a.run, a.last.Add(1)) }
 
-// isFair tells whether one worker, of which so many changes are under way, may have one more: as long as there is room for as many
-// again. A captured one that ends none so has half of it all, another one half of the rest, and everybody else finds room.
+// isFair reports whether a worker with that many open changes may have one
+// more: while there is room for as many again. So a captured worker that
+// completes no change gets half of the room, another one half of the rest, and
+// all others still find room.
 func (a *journal) isFair(under int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return under == 0 || under < mostOwed-a.owed
 }
 
-// intend has the line of a change written and then calls answer, from another goroutine; granted tells whether the
-// change may be made. It never waits. Each that is granted owes an outcome.
+// intend queues the line of a change, and calls answer from another goroutine;
+// granted reports whether the change may be made. It never waits. Each granted
+// change owes an outcome.
 func (a *journal) intend(text []byte, unmade func() []byte, answer func(granted bool)) {
 	i := &intent{answer: answer, unmade: unmade}
 	a.mu.Lock()
@@ -113,7 +117,7 @@ func (a *journal) intend(text []byte, unmade func() []byte, answer func(granted 
 	a.poke()
 }
 
-// expire ends the time of an intent that is not written.
+// expire ends the time of an intent that was not written.
 func (a *journal) expire(i *intent) {
 	a.mu.Lock()
 	//lint:ignore SA2001 it waits until intend has set the timer
@@ -129,11 +133,12 @@ func (a *journal) expire(i *intent) {
 	a.ill = true
 	a.mu.Unlock()
 	if first {
-		a.complain(fmt.Errorf("nothing was written for %s", a.patience))
+		a.complain(fmt.Errorf("no line was written for %s", a.patience))
 	}
 }
 
-// settle is the end of a change that was granted, with its line. Nil: none is owed after all.
+// settle ends a granted change with its line. nil means that no line is owed
+// after all.
 func (a *journal) settle(text []byte) {
 	a.mu.Lock()
 	switch {
@@ -149,7 +154,7 @@ func (a *journal) settle(text []byte) {
 	a.poke()
 }
 
-// lose notes that a line is given up; a.mu is held.
+// lose counts a dropped line. a.mu is held.
 func (a *journal) lose() {
 	a.lost++
 	a.counts.lost.add(1)
@@ -162,7 +167,8 @@ func (a *journal) poke() {
 	}
 }
 
-// close has what is in the queue written, and returns when that is done or its time is over.
+// close writes what is queued, and returns when that is done or its time is
+// over.
 func (a *journal) close() {
 	a.mu.Lock()
 	a.over = true
@@ -176,11 +182,12 @@ func (a *journal) close() {
 	left := len(a.queue)
 	a.mu.Unlock()
 	if left > 0 {
-		slog.Error("the audit log can't be written, and lines are lost with this process", "lines", left)
+		slog.Error("audit log not writable; unwritten lines are lost", "lines", left)
 	}
 }
 
-// write is the goroutine that writes. A file that hangs, as one on a network may, holds up nobody else.
+// write writes the queue, in a goroutine of its own. A file that hangs, as one
+// on a network can, delays only this goroutine.
 func (a *journal) write(to sink) {
 	defer close(a.gone)
 	retry := time.NewTimer(0)
@@ -195,7 +202,7 @@ func (a *journal) write(to sink) {
 		idle, over := len(a.queue) == 0, a.over
 		a.mu.Unlock()
 		if over {
-			return // what can't be written now was tried last by turn
+			return // turn has tried the rest a last time
 		}
 		if !idle {
 			retry.Reset(retryPause)
@@ -203,7 +210,8 @@ func (a *journal) write(to sink) {
 	}
 }
 
-// turn writes what there is of the queue. It reports whether there may be more to do at once.
+// turn writes a part of the queue, and reports whether there may be more to do
+// at once.
 func (a *journal) turn(to sink) bool {
 	a.mu.Lock()
 	batch := a.takeBatch()
@@ -216,7 +224,8 @@ func (a *journal) turn(to sink) bool {
 	return err == nil
 }
 
-// takeBatch takes the next lines out of the queue; a.mu is held. Intents whose time is over are dropped.
+// takeBatch removes the next lines from the queue, and drops expired intents.
+// a.mu is held.
 func (a *journal) takeBatch() (batch []record) {
 	size, n := 0, 0
 	for ; n < len(a.queue) && size < batchSize; n++ {
@@ -237,7 +246,8 @@ func (a *journal) takeBatch() (batch []record) {
 	return batch
 }
 
-// put writes a batch at once and tells how many lines of it are in the file, whole.
+// put writes a batch at once, and returns how many of its lines are in the file
+// completely.
 func (a *journal) put(to sink, batch []record) (whole int, err error) {
 	var text []byte
 	for _, r := range batch {
@@ -256,7 +266,7 @@ func (a *journal) put(to sink, batch []record) (whole int, err error) {
 	return len(batch), nil
 }
 
-// judge answers for a batch: what of it is written, and what is not.
+// judge answers a batch: the lines that were written, and the rest.
 func (a *journal) judge(written, rest []record, err error) {
 	a.sayHealth(err)
 	a.counts.lines.add(len(written))
@@ -264,7 +274,7 @@ func (a *journal) judge(written, rest []record, err error) {
 		switch {
 		case r.intent == nil:
 			a.settle(nil)
-		case !r.intent.done(true) && !a.failOpen: // its time was over while it was written
+		case !r.intent.done(true) && !a.failOpen: // it expired while it was written
 			a.disown(r.intent, false)
 		}
 	}
@@ -290,8 +300,9 @@ func (a *journal) judge(written, rest []record, err error) {
 	a.queue = append(back, a.queue...)
 }
 
-// disown has the log say that a change was not made, whose intent is in it, or may be. It is owed once more when
-// expire, which was first then, took it for one without a line.
+// disown writes that a change was not made, although its intent is or may be in
+// the log. When expire came first, it assumed that there is no line, so the
+// outcome is owed again.
 func (a *journal) disown(i *intent, first bool) {
 	if !first {
 		a.mu.Lock()
@@ -301,7 +312,8 @@ func (a *journal) disown(i *intent, first bool) {
 	a.settle(i.unmade())
 }
 
-// sayHealth logs when the log can't be written any more, and when it can again.
+// sayHealth logs when the log can't be written any longer, and when it can
+// again.
 func (a *journal) sayHealth(err error) {
 	a.mu.Lock()
 	was, lost := a.ill, a.lost
@@ -315,14 +327,14 @@ func (a *journal) sayHealth(err error) {
 	case err != nil && !was:
 		a.complain(err)
 	case err == nil && was:
-		slog.Warn("the audit log can be written again", "lines_lost", lost)
+		slog.Warn("audit log writable again", "lines_lost", lost)
 	}
 }
 
 func (a *journal) complain(err error) {
 	if a.failOpen {
-		slog.Error("the audit log can't be written; changes are made all the same, unrecorded (SCHEDRESTD_AUDIT_FAIL=open)", "error", err)
+		slog.Error("audit log not writable; changes are made unrecorded (SCHEDRESTD_AUDIT_FAIL=open)", "error", err)
 		return
 	}
-	slog.Error("the audit log can't be written; changes are refused until it can", "error", err)
+	slog.Error("audit log not writable; changes are refused", "error", err)
 }

@@ -1,19 +1,22 @@
-// Package auth finds out who asks: rest_auth/jwt (a token in a header) and
-// rest_auth/local (the kernel's word on a UNIX socket), and creates and verifies
-// the tokens for the daemons that hold the key.
+// Package auth authenticates clients, by rest_auth/jwt (a token in a header)
+// and rest_auth/local (the peer's uid on a UNIX socket). It also creates
+// tokens, and verifies them for the daemons that hold the key.
 //
-// At the gateway a token is judged in two steps. Inspect looks at its form, dates
-// and claims, which costs no daemon anything and keeps garbage from them. Whether
-// it is genuine only Verify can say, with the key; a gateway without one asks the
-// daemon that will serve. Until then the name in a token is nothing: no pool, cache,
-// limit or log identity may hang on it, or a forged token would share its victim's.
+// The gateway checks a token in two steps. Inspect checks its form, dates and
+// claims, which keeps malformed tokens away from the daemons. Only Verify, with
+// the key, can show that the token is genuine; a gateway without the key asks
+// the daemon that will serve the request. Until then the name in a token must
+// not be used: if a pool, cache, limit or log identity depended on it, a forged
+// token would share its victim's.
 //
-// An HS256 signature is verified in two places, on purpose: by Verifier in the daemons, and by package keeper at
-// the gateway, with a few lines of its own. The keeper holds the key on a machine that faces strangers: this
-// package, which parses what they send, is not to be linked into it.
+// HS256 signatures are verified in two places, on purpose: by Verifier in the
+// daemons, and by package keeper at the gateway, with a few lines of its own.
+// The keeper holds the key on a machine that faces attackers. This package
+// parses what they send, so it must not be linked into the keeper.
 //
-// Every refusal has the one public text Refused, so that a guesser learns nothing;
-// the cause is wrapped for the log and never holds any part of a token.
+// Every refusal has the same public text, Refused, so that an attacker who
+// guesses learns nothing. The cause is wrapped for the log and never contains
+// any part of a token.
 package auth
 
 import (
@@ -24,27 +27,28 @@ import (
 	"schedrestd/errs"
 )
 
-// Refused is all that a client is told about a credential that is missing or not good.
+// Refused is the whole public answer to a missing or invalid credential.
 const Refused = "no valid credential was sent"
 
-// Options is what FromRequest and Inspect need to know of the service.
+// Options is what FromRequest and Inspect need to know of the gateway.
 type Options struct {
 	JWT            bool             // rest_auth/jwt is served
 	Local          bool             // rest_auth/local is served
-	UID            uint32           // of this process, whom local clients must be
+	UID            uint32           // of this process; local clients must have the same
 	User           func() string    // name of UID; "" when it has none
-	UserClaimField string           // claim that may name the user besides sun and username
+	UserClaimField string           // claim that may name the user, apart from sun and username
 	Now            func() time.Time // nil: time.Now
 
-	// Privileged reports whether no token may serve as this user
-	// (require_user_name): neither one of the user's own without a name to act as,
-	// nor one that names the user. nil: there is no such user. A proxy that holds
-	// root's token and forgets the name, has it stripped, or passes on a name that
-	// the client chose, is refused rather than served as root.
+	// Privileged reports whether tokens must not act as this user
+	// (require_user_name): neither the user's own token without a name to act
+	// as, nor a token that names the user. nil: there is no such user. A proxy
+	// that holds root's token may forget the name, have it stripped, or pass on
+	// a name that the client chose. Such a request is refused rather than
+	// served as root.
 	Privileged func(user string) bool
 }
 
-// timeOf asks a clock; nil is this machine's.
+// timeOf returns the time of a clock; nil is this machine's.
 func timeOf(now func() time.Time) time.Time {
 	if now == nil {
 		return time.Now()
@@ -52,19 +56,19 @@ func timeOf(now func() time.Time) time.Time {
 	return now()
 }
 
-// Peer is the other end of a connection as the kernel knows it.
+// Peer is the other end of a connection, as the kernel reports it.
 type Peer struct {
 	Network  string // "unix", "tcp", or "stdio" of an inetd run
 	UID, GID uint32 // SO_PEERCRED on "unix"; on "stdio" the owner of standard input
 	PID      int32
-	Vouched  bool   // UID and GID may stand for a user: become.Ucred.Vouch has judged them, where they were read
+	Vouched  bool   // UID and GID belong to a user: become.Ucred.Vouch checked them where they were read
 	Addr     string // remote address on "tcp"
 	Listener string // address it was accepted on
 
-	Forwarded string // for whom a trusted proxy says that it asks, an address; "": it does not say, or is none
+	Forwarded string // client address that a trusted proxy sent; "" when there is none
 }
 
-// String names the peer for a log: its address, or who it is.
+// String returns the peer's address or uid, for a log.
 func (p Peer) String() string {
 	if p.Network == "unix" || p.Network == "stdio" {
 		return fmt.Sprintf("uid %d", p.UID)
@@ -79,24 +83,25 @@ func WithPeer(ctx context.Context, p Peer) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
-// PeerFrom is the peer that WithPeer put into ctx; ok is false when there is none.
+// PeerFrom returns the peer that WithPeer put into ctx; ok is false when there
+// is none.
 func PeerFrom(ctx context.Context) (p Peer, ok bool) {
 	p, ok = ctx.Value(peerKey{}).(Peer)
 	return p, ok
 }
 
-// Credential is who a request is made as: a token, or a local user.
+// Credential identifies the client of a request: a token, or a local user.
 type Credential struct {
 	Token    string // as sent; "" when Local
 	ActAs    string // name sent beside a token; "": the token's own user
 	Claims   Claims // of Token, not verified
-	Local    bool   // vouched for by the kernel as UID and GID
+	Local    bool   // the kernel reported UID and GID
 	UID, GID uint32
 
-	proof *proof // of Token; nil when nobody has taken it apart yet
+	proof *proof // of Token; nil before it is parsed
 }
 
-// takenApart is what c's token is judged by.
+// takenApart returns the parsed form of c's token.
 func (c Credential) takenApart() (*proof, error) {
 	if c.proof != nil {
 		return c.proof, nil
@@ -108,7 +113,8 @@ func (c Credential) takenApart() (*proof, error) {
 	return p.proof(c.Token), nil
 }
 
-// User is whom the credential claims to be, for logs alone: it may be a lie.
+// User returns whom the credential claims to be, for logs only: it may be
+// forged.
 func (c Credential) User() string {
 	switch {
 	case c.Local:
@@ -121,14 +127,14 @@ func (c Credential) User() string {
 	return c.Claims.User
 }
 
-// String shows no token, for whoever prints a Credential.
+// String returns User, so that printing a Credential shows no token.
 func (c Credential) String() string { return c.User() }
 
-// GoString is String: %#v must not show the token either.
+// GoString returns String: %#v must not show the token either.
 func (c Credential) GoString() string { return c.String() }
 
-// refuse is the error of every credential that is not good. What it is given must
-// be our own words and numbers, not the client's bytes.
+// refuse returns the error of an invalid credential. The arguments must be our
+// own words and numbers, not bytes of the client.
 func refuse(format string, args ...any) error {
 	return &errs.Error{Kind: errs.Unauthenticated, Message: Refused, Err: fmt.Errorf(format, args...)}
 }

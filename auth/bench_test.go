@@ -31,7 +31,8 @@ func BenchmarkVerifyRS256(b *testing.B) {
 	}
 }
 
-// The most that one forged token can cost: no kid, as many keys as are taken, none of them the one.
+// The highest cost of one forged token: no kid, the maximum of keys, none of
+// them right.
 func BenchmarkRefuseRS256(b *testing.B) {
 	keys := make([]string, maxKeys)
 	for i := range keys {
@@ -55,11 +56,11 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
-// A token that was vouched for, among as many others as are remembered.
+// A token that a daemon accepted, among the maximum of remembered ones.
 func BenchmarkGenuineRemembered(b *testing.B) {
 	j := Judge{Now: clock}
 	for i := range mostRemember - 1 {
-		j.vouched.add(vouched{controller, hashOf(fmt.Sprint(i)), ""}, now.Add(time.Hour), now, 0)
+		j.accepted.add(acceptance{controller, hashOf(fmt.Sprint(i)), ""}, now.Add(time.Hour), now, 0)
 	}
 	c, asked := credentialOf(b, sign(goodHeader, goodClaims), "bob"), 0
 	ask := func(context.Context) error { asked++; return nil }

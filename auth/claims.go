@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// Leeway is how far the clocks of this machine and of a token's maker may be
-// apart: for so long a token counts before iat and nbf and, to the daemons, after exp.
+// Leeway is how far the clocks of this machine and of a token's issuer may
+// differ. A token is accepted this long before iat and nbf, and by the daemons
+// this long after exp.
 const Leeway = 5 * time.Second
 
-// Claims is what a token says.
+// Claims is the content of a token.
 type Claims struct {
-	User      string // whom it is for
+	User      string // the user it is for
 	IssuedAt  time.Time
 	Expires   time.Time
 	NotBefore time.Time // zero when the token does not say
@@ -20,7 +21,8 @@ type Claims struct {
 	KeyID     string    // kid of its header, "" when it has none
 }
 
-// read judges the claims at the time now. field is one more claim that may name the user.
+// read checks the claims at the time now. field is one more claim that may name
+// the user.
 func (o object) read(field string, now time.Time) (Claims, error) {
 	var c Claims
 	for _, date := range []struct {
@@ -56,8 +58,9 @@ type outOfDate string
 
 func (e outOfDate) Error() string { return string(e) }
 
-// user is the token's user: sun, else username, else the claim that the site
-// named. The first that is there counts; when it is no user name, no other is tried.
+// user returns the token's user: sun, otherwise username, otherwise the claim
+// that the site configured. The first that is present decides, even when it is
+// not a user name.
 func (o object) user(field string) (string, error) {
 	for _, name := range []string{"sun", "username", field} {
 		value, ok, err := o.text(name)
@@ -72,12 +75,13 @@ func (o object) user(field string) (string, error) {
 	return "", errors.New("no claim names the user")
 }
 
-// maxName is longer than any user's name that tools make (32), and shorter than any token.
+// maxName is longer than any user name that tools create (32), and shorter than
+// any token.
 const maxName = 64
 
-// PosixName says whether name is a user name of POSIX.1-2017 (3.437): letters,
-// digits, period, underscore and hyphen, which does not come first. "0" is one:
-// who looks such a name up must never take it for a number.
+// PosixName reports whether name is a user name by POSIX.1-2017 (3.437):
+// letters, digits, period, underscore, and hyphen except at the start. "0" is
+// one, so a look-up of such a name must never treat it as a number.
 func PosixName(name string) bool {
 	if name == "" || len(name) > maxName || name[0] == '-' {
 		return false

@@ -8,14 +8,15 @@ import (
 	"schedrestd/errs"
 )
 
-// How long a created token is good for.
+// How long a created token is valid.
 const (
 	DefaultLifespan = 1800 * time.Second
 	MaxLifespan     = 366 * 24 * time.Hour // longer is an account without a password
 )
 
-// Create makes a token for user that is valid for lifespan, whole seconds, from
-// now. Who may have one for whom is the caller's to decide. An error is errs.Invalid.
+// Create returns a token for user that is valid for lifespan, in whole seconds,
+// from now. The caller decides who may have a token for whom. Errors are
+// errs.Invalid.
 func Create(key Key, user string, lifespan time.Duration, now time.Time) (string, error) {
 	switch {
 	case len(key.secret()) < minKey:

@@ -13,7 +13,7 @@ import (
 	"schedrestd/guard"
 )
 
-// refusal is what is wrong with the key, or key set, in the file path.
+// refusal returns the error of loading the key or key set in the file path.
 func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	if secret {
 		_, err = LoadKey(path, trust)
@@ -23,7 +23,8 @@ func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	return err
 }
 
-// paste runs a hint as it stands, in the shell of a careful administrator. Where it asks for a URL, set is there.
+// paste runs a hint unchanged in the shell of a careful administrator. Where it
+// asks for a URL, set is served.
 func paste(t *testing.T, hint, set string) {
 	t.Helper()
 	hint = strings.ReplaceAll(hint, " URL ", " file://"+set+" ")
@@ -32,9 +33,10 @@ func paste(t *testing.T, hint, set string) {
 	}
 }
 
-// TestHintsMend pastes hints into a shell, of root where it is one and others are to have the file, one after the other until
-// there is nothing to refuse: then who has to read the file can.
-func TestHintsMend(t *testing.T) {
+// TestHintsFix runs hints in a shell, as root when other users need the file,
+// one after the other until there is no error. Then the process that needs the
+// file can read it.
+func TestHintsFix(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
 	}
@@ -112,7 +114,8 @@ func TestHintsMend(t *testing.T) {
 	}
 }
 
-// asked is the hint that comes when the process of uid reads the file path; "" when it can.
+// asked returns the hint for a process of uid that reads the file path; "" when
+// it can.
 func asked(t *testing.T, uid int, of, path string) string {
 	t.Helper()
 	self, err := os.Open("/proc/self/exe") // which its user may not be able to reach
@@ -138,14 +141,14 @@ func asked(t *testing.T, uid int, of, path string) string {
 func TestAsks(t *testing.T) {
 	of, path := os.Getenv("ASKS_OF"), os.Getenv("ASKS_FOR")
 	if of == "" {
-		t.Skip("is started by TestHintsMend")
+		t.Skip("is started by TestHintsFix")
 	}
 	if err := refusal(of == "key", path, trusting()); err != nil {
 		fmt.Printf("%v\nhint: %s\n", err, errs.HintOf(err))
 	}
 }
 
-// TestHintsAreSafe: no hint writes over a file that was named by a slip.
+// TestHintsAreSafe: no hint overwrites a file that was named by mistake.
 func TestHintsAreSafe(t *testing.T) {
 	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ\n-----END CERTIFICATE-----\n"
 	path := filepath.Join(t.TempDir(), "a key")
@@ -169,7 +172,8 @@ func TestHintsAreSafe(t *testing.T) {
 	}
 }
 
-// TestDirectoriesOfKeys: who owns a directory above, or may write it, could put a key of his own there.
+// TestDirectoriesOfKeys: a user who owns or may write a directory above could
+// put another key there.
 func TestDirectoriesOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a directory away")
@@ -188,8 +192,8 @@ func TestDirectoriesOfKeys(t *testing.T) {
 		{sched, sched, 0o775, ""}, // a group of his own
 		{alice, alice, 0o700, "belongs to uid 31237, must belong to uid 0 or 31234"},
 		{alice, alice, 0o755, "belongs to uid 31237"},
-		{0, users, 0o770, "can be written by group 31238"},
-		{sched, users, 0o770, "can be written by group 31238"},
+		{0, users, 0o770, "is writable by group 31238"},
+		{sched, users, 0o770, "is writable by group 31238"},
 	} {
 		for _, above := range []bool{false, true} {
 			for _, of := range []string{"key", "set"} {

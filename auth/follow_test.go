@@ -11,7 +11,7 @@ import (
 	"schedrestd/errs"
 )
 
-// followed is a key set that is followed, and what was told of it.
+// followed is a followed key set, with the reports about it.
 type followed struct {
 	*Followed
 	path string
@@ -28,13 +28,15 @@ func follow(t *testing.T, set string) *followed {
 	return f
 }
 
-// ids looks, as if a second had passed, and is the kids of the keys in use.
+// ids checks the file as if a second had passed, and returns the kids of the
+// current keys.
 func (f *followed) ids() string {
 	f.looked = time.Now().Add(-lookEvery)
 	return f.KeySet().String()
 }
 
-// wants says which key is in use, and what was told since it was asked last: "" is the nil of a new set.
+// wants checks which key is in use, and the reports since the last call: "" is
+// the nil of a new set.
 func (f *followed) wants(t *testing.T, ids string, told ...string) {
 	t.Helper()
 	if got := f.ids(); got != ids {
@@ -49,7 +51,7 @@ func (f *followed) wants(t *testing.T, ids string, told ...string) {
 		switch {
 		case why == "" && err != nil, why != "" && (err == nil || !strings.Contains(err.Error(), why)):
 			t.Errorf("told %v, want %q", err, why)
-		case why != "" && (!strings.Contains(err.Error(), f.path) || !strings.Contains(errs.HintOf(err), "'"+f.path) || !strings.Contains(err.Error(), "the one before stays")):
+		case why != "" && (!strings.Contains(err.Error(), f.path) || !strings.Contains(errs.HintOf(err), "'"+f.path) || !strings.Contains(err.Error(), "keeping the current one")):
 			t.Errorf("told %v, hint %q; want the file, what is in use, and what mends it", err, errs.HintOf(err))
 		}
 	}
@@ -86,7 +88,7 @@ func TestFollowKeySet(t *testing.T) {
 			replace(t, f, two[:40])
 			f.wants(t, first, "not JSON")
 			replace(t, f, keySet(jwk(public, `,"d":"x"`)))
-			f.wants(t, first, "key 1: d is in it")
+			f.wants(t, first, "key 1: contains d")
 			replace(t, f, two)
 			f.wants(t, second, "")
 		}},
@@ -104,7 +106,7 @@ func TestFollowKeySet(t *testing.T) {
 		}},
 		{"others may write it, then not", func(t *testing.T, f *followed) {
 			write(t, f.path, two, 0o646)
-			f.wants(t, first, "mode 0646 lets others write it")
+			f.wants(t, first, "mode 0646 lets other users write it")
 			must(t, os.Chmod(f.path, 0o644))
 			f.wants(t, second, "")
 		}},
@@ -138,7 +140,8 @@ func TestFollowKeySetLooksOnceASecond(t *testing.T) {
 	f.wants(t, `kid "1"`, "no such file")
 }
 
-// Who asks while another reads a slow file takes what there is, and so does who is told.
+// A caller gets the current set while another one reads a slow file, and so
+// does told.
 func TestFollowKeySetWaitsForNobody(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	var meanwhile *KeySet
@@ -157,7 +160,8 @@ func TestFollowKeySetWaitsForNobody(t *testing.T) {
 	}
 }
 
-// Meant for the race detector: one file, one who changes it, many who ask.
+// For the race detector: one file, one goroutine that changes it, many that use
+// it.
 func TestFollowKeySetTogether(t *testing.T) {
 	public := &providerKey().PublicKey
 	path := filepath.Join(t.TempDir(), "set")

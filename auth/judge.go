@@ -7,54 +7,58 @@ import (
 	"schedrestd/errs"
 )
 
-// Judge says at the gateway whether a credential is genuine, before anything is done for it.
+// Judge decides at the gateway whether a credential is genuine, before anything
+// is done for it.
 //
-// A signature is verified here when there is something to verify it with. Else the daemon that will
-// serve the request vouches, and its yes is remembered: for that daemon, that very token and that
-// name to act as, for a minute at the most. Whether a token's user may act for another is always
-// the daemon's to say. The daemon verifies every request itself, too: what is decided here keeps
-// work from being done for strangers, and gives nobody a right.
+// It verifies a signature when it has the key. Otherwise it asks the daemon
+// that will serve the request, and remembers a positive answer for a minute at
+// most: for that daemon, that very token and that name to act as. Only the
+// daemon decides whether a token's user may act for another. The daemon also
+// verifies every request itself. The judge only avoids work for attackers, and
+// grants nothing.
 //
-// The zero Judge has nothing to verify with. It is safe for concurrent use.
+// The zero Judge has no key. It is safe for concurrent use.
 type Judge struct {
-	HS256 func(context.Context, Signature) Answer // nil: nobody here has the key
-	RS256 func(context.Context, Signature) Answer // nil: no key set is here
+	HS256 func(context.Context, Signature) Answer // nil: the key is not available here
+	RS256 func(context.Context, Signature) Answer // nil: there is no key set here
 	Now   func() time.Time                        // nil: time.Now
 
-	genuine memory[hash]    // tokens that a key said it of
-	vouched memory[vouched] // what daemons said yes to
-	refused memory[vouched] // … and no, a moment ago
-	asking  questions
+	genuine  memory[hash]       // tokens whose signature was verified
+	accepted memory[acceptance] // what daemons accepted
+	refused  memory[acceptance] // … and rejected, a moment ago
+	asking   questions
 }
 
-// vouched is what a daemon vouches for: that token, acting as that name. The token itself is not kept.
-type vouched struct {
+// acceptance identifies what a daemon accepted: a token that acts as a name. The
+// token itself is not kept.
+type acceptance struct {
 	daemon string
 	token  hash
 	actAs  string
 }
 
-// Signature is what a token is verified by.
+// Signature is what is needed to verify a token.
 type Signature struct {
 	KeyID  string // kid of the token's header; "" when it has none
-	Signed string // the text that is signed, header and payload
+	Signed string // the signed text: header and payload
 	Bytes  []byte
 }
 
-// Answer is what can be said of a signature.
+// Answer is the result of verifying a signature.
 type Answer uint8
 
 // The answers.
 const (
-	Unknown Answer = iota // there is nothing here to tell with
+	Unknown Answer = iota // there is no key to verify with
 	Good
 	Bad
 )
 
-// Genuine is nil when c is: by the kernel's word, by a key that is here, or by the word of the
-// daemon of that name. ask asks that one, and costs it as little as can be; for one of several
-// requests with the same credential when they come together.
-// The error is errs.Unauthenticated, or why the daemon could not be asked.
+// Genuine returns nil when c is genuine: by the peer's uid, by a key that is
+// here, or by the answer of the daemon of that name. ask asks that daemon with
+// a request that costs it as little as possible, once for all concurrent
+// requests with the same credential. The error is errs.Unauthenticated, or why
+// the daemon could not be asked.
 func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil
@@ -64,8 +68,8 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 		return err
 	}
 	now := timeOf(j.Now)
-	yes := vouched{daemon, p.hash, c.ActAs}
-	if j.vouched.has(yes, now) {
+	yes := acceptance{daemon, p.hash, c.ActAs}
+	if j.accepted.has(yes, now) {
 		return nil
 	}
 	if j.refused.has(yes, now) {
@@ -76,52 +80,52 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 		return err
 	}
 	return j.asking.once(ctx, yes, func(ctx context.Context) error {
-		if j.vouched.has(yes, now) { // who asked has just been answered
+		if j.accepted.has(yes, now) { // another request has just been answered
 			return nil
 		}
-		asked, refused := j.vouched.asking(), j.refused.asking()
+		asked, refused := j.accepted.asking(), j.refused.asking()
 		if err := ask(ctx); err != nil {
 			if errs.KindOf(err) == errs.Unauthenticated {
 				j.refused.add(yes, now.Add(refusedFor), now, refused)
 			}
 			return err
 		}
-		j.vouched.add(yes, c.Claims.Expires, now, asked)
+		j.accepted.add(yes, c.Claims.Expires, now, asked)
 		return nil
 	})
 }
 
-// refusedFor is how long a daemon's no is remembered. A client that repeats a
-// rejected credential pays nothing for it (package penalty), and must not make
-// the daemon work for each repetition.
+// refusedFor is how long a daemon's rejection is remembered. A client that
+// repeats a rejected credential pays nothing for it (package penalty), and must
+// not make the daemon work for each repetition.
 const refusedFor = time.Second
 
-// OutOfDate reports whether only its dates speak against the rejected token:
-// its user has to fetch a new one, or a clock is wrong. Where a key is here it
-// must verify the signature. Where none can tell, the token is believed:
-// whatever its signature, it was refused without a question to any daemon, so
-// that a guesser learns nothing by sending it.
+// OutOfDate reports whether the rejected token is merely out of date: its user
+// must fetch a new one, or a clock is wrong. Where a key is available it must
+// verify the signature. Otherwise the token is believed: it was refused without
+// asking any daemon, so an attacker who guesses learns nothing by sending it.
 func (j *Judge) OutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false
 	}
 	now := timeOf(j.Now)
-	_, err := j.verified(ctx, r.dated, now, now) // which is not remembered for any time
+	_, err := j.verified(ctx, r.dated, now, now) // a lifetime of 0: the result is not remembered
 	return err == nil
 }
 
-// Forget takes back what was remembered of c: the daemon of that name has just refused it.
+// Forget drops what is remembered of c: the daemon of that name has just
+// refused it.
 func (j *Judge) Forget(c Credential, daemon string) {
 	p, err := c.takenApart()
 	if c.Local || err != nil {
 		return
 	}
 	j.genuine.drop(p.hash)
-	j.vouched.drop(vouched{daemon, p.hash, c.ActAs})
+	j.accepted.drop(acceptance{daemon, p.hash, c.ActAs})
 	j.asking.forget()
 }
 
-// verified tells whether a key that is here says that p's token is genuine.
+// verified reports whether a key that is here verifies p's signature.
 func (j *Judge) verified(ctx context.Context, p *proof, expires, now time.Time) (bool, error) {
 	if j.genuine.has(p.hash, now) {
 		return true, nil

@@ -12,7 +12,7 @@ import (
 	"schedrestd/errs"
 )
 
-// court is a Judge with a clock and daemons that are counted.
+// court is a Judge with a clock and daemons that count their calls.
 type court struct {
 	Judge
 	now    time.Time
@@ -21,7 +21,8 @@ type court struct {
 	looked int            // how often a key that is here was tried
 }
 
-// newCourt has what is here say that, of tokens of both algorithms; nothing is here when says is nil.
+// newCourt returns a court whose keys give that answer for both algorithms;
+// without keys when says is nil.
 func newCourt(says *Answer) *court {
 	b := &court{now: now, asked: map[string]int{}}
 	b.Now = func() time.Time { return b.now }
@@ -39,7 +40,8 @@ func (b *court) genuine(c Credential, daemon string) error {
 	})
 }
 
-// wants has the daemon judge c without an error, and wants him asked, and the key tried, so often since the last time.
+// wants has the judge accept c, and checks how often the daemon and the key
+// were asked since the last call.
 func (b *court) wants(t *testing.T, c Credential, daemon string, asked, looked int) {
 	t.Helper()
 	clear(b.asked)
@@ -49,7 +51,7 @@ func (b *court) wants(t *testing.T, c Credential, daemon string, asked, looked i
 	}
 }
 
-// credentialOf is what FromRequest makes of a token and a name.
+// credentialOf returns FromRequest's credential for a token and a name.
 func credentialOf(t testing.TB, token, actAs string) Credential {
 	t.Helper()
 	claims, proof, err := inspect(token, Options{Now: clock})
@@ -62,7 +64,8 @@ const (
 	accounting = "accounting"
 )
 
-// With no key here the daemon vouches, and his yes counts for him, that token and that name.
+// Without a key the daemon decides, and its acceptance counts for that daemon,
+// token and name.
 func TestJudgeAsksTheDaemon(t *testing.T) {
 	for algorithm, token := range map[string]string{"HS256": sign(goodHeader, goodClaims), "RS256": signRSA(t, providerKey(), `{"alg":"RS256"}`, goodClaims)} {
 		t.Run(algorithm, func(t *testing.T) {
@@ -83,7 +86,8 @@ func TestJudgeAsksTheDaemon(t *testing.T) {
 	}
 }
 
-// What is remembered ends with the token, though tokens are taken for a few seconds more.
+// An answer is forgotten when the token expires, although tokens are accepted a
+// few seconds longer.
 func TestJudgeForgetsAtTheEndOfTheToken(t *testing.T) {
 	good := Good
 	for name, b := range map[string]*court{"asked": newCourt(nil), "verified here": newCourt(&good)} {
@@ -104,7 +108,8 @@ func TestJudgeForgetsAtTheEndOfTheToken(t *testing.T) {
 	}
 }
 
-// A key that is here answers for a token's own user, and no daemon is asked; for another name his daemon is.
+// A key decides about a token's own user, and no daemon is asked; for another
+// name its daemon is.
 func TestJudgeWithKeys(t *testing.T) {
 	good := Good
 	token := sign(goodHeader, goodClaims)
@@ -122,8 +127,8 @@ func TestJudgeWithKeys(t *testing.T) {
 	b.wants(t, alice, controller, 0, 0)
 }
 
-// The question has what is signed, the signature and the kid, as the token has them, and goes to
-// the keys of its algorithm alone.
+// The question has the signed text, the signature and the kid, and goes only to
+// the keys of its algorithm.
 func TestJudgeQuestion(t *testing.T) {
 	for _, test := range []struct{ alg, token, kid string }{
 		{"HS256", sign(`{"alg":"HS256","kid":"h"}`, goodClaims), "h"},
@@ -200,7 +205,8 @@ func TestJudgeRefuses(t *testing.T) {
 	})
 }
 
-// A key that can't tell leaves it to the daemon, and is asked again when his yes is forgotten.
+// When the keys can't decide, the daemon is asked, and again when its answer is
+// forgotten.
 func TestJudgeUnknown(t *testing.T) {
 	says := Unknown
 	b, alice := newCourt(&says), credentialOf(t, sign(goodHeader, goodClaims), "")
@@ -212,7 +218,7 @@ func TestJudgeUnknown(t *testing.T) {
 	b.wants(t, alice, controller, 0, 1)
 }
 
-// The kernel's word costs nobody anything.
+// A local credential needs no look-up.
 func TestJudgeLocal(t *testing.T) {
 	bad := Bad
 	b := newCourt(&bad)
@@ -220,7 +226,8 @@ func TestJudgeLocal(t *testing.T) {
 	b.wants(t, Credential{Local: true, UID: 1000, GID: 1000}, controller, 0, 0)
 }
 
-// Forget is of one credential at one daemon; what keys that are here said of the token goes with it.
+// Forget drops one credential of one daemon, and the result of the keys for
+// that token.
 func TestJudgeForget(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice, bob := credentialOf(t, token, ""), credentialOf(t, token, "bob")
@@ -244,7 +251,8 @@ func TestJudgeForget(t *testing.T) {
 	b.wants(t, bob, controller, 1, 1)
 }
 
-// An answer to what was asked before a daemon refused after all is used for that request alone.
+// An answer to a question that was asked before a refusal is used only for that
+// request.
 func TestJudgeForgetsMeanwhile(t *testing.T) {
 	alice, bob := credentialOf(t, sign(goodHeader, goodClaims), ""), credentialOf(t, sign(goodHeader, goodClaims), "bob")
 	good := Good
@@ -267,7 +275,7 @@ func TestJudgeForgetsMeanwhile(t *testing.T) {
 	}
 }
 
-// A credential that was made by hand, not of a request, is judged like any other.
+// A credential that does not come from a request is judged like any other.
 func TestJudgeOfNoRequest(t *testing.T) {
 	b, c := newCourt(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
 	c.proof = nil
@@ -277,7 +285,8 @@ func TestJudgeOfNoRequest(t *testing.T) {
 	b.wants(t, c, controller, 1, 0)
 }
 
-// Whose client has gone is asked about no further, and nothing is remembered of it.
+// When the client disconnects, no further question is asked and nothing is
+// remembered.
 func TestJudgeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -290,12 +299,12 @@ func TestJudgeCancelled(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if len(j.vouched.until) > 0 {
+	if len(j.accepted.until) > 0 {
 		t.Error("something is remembered")
 	}
 }
 
-// Meant for the race detector: many at once, new keys meanwhile.
+// For the race detector: many goroutines, with new keys meanwhile.
 func TestJudgeTogether(t *testing.T) {
 	set := parsedSet(t, jwk(&providerKey().PublicKey, ``))
 	j := Judge{RS256: func(_ context.Context, s Signature) Answer { return set.Answer(s) }, Now: clock}

@@ -12,26 +12,29 @@ import (
 	"strings"
 )
 
-// Bounds of an RSA key in bits. RFC 7518 3.3 wants 2048 at least; what is longer than the most costs every
-// forged token too much.
+// Bounds of an RSA key in bits. RFC 7518 3.3 requires 2048 at least; verifying
+// forged tokens with a key beyond the upper bound would cost too much.
 const (
 	minRSA = 2048
 	maxRSA = 8192
 )
 
-// rsaKey is one key of a set. Only n and e count of it, besides what says whether it is for signatures at
-// all: certificates (x5c, x5t, x5u) are not looked at, and no chain is followed.
+// rsaKey is one key of a set. Only n and e are used, and the members that say
+// whether the key is for signatures. Certificates (x5c, x5t, x5u) are ignored,
+// and no chain is followed.
 type rsaKey struct {
 	id     string // kid; "" when it has none
 	public *rsa.PublicKey
 }
 
-// private are the members of a JSON Web Key that nobody else may know: RFC 7518, 6.2.2, 6.3.2 and 6.4, and
-// of the key type AKP. Workers are given the key set, and everybody may read it.
+// private lists the secret members of a JSON Web Key: RFC 7518, 6.2.2, 6.3.2
+// and 6.4, and of the key type AKP. Workers get the key set, and every user may
+// read it.
 var private = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"}
 
-// parseKey makes a key of a JSON Web Key (RFC 7517 4). useless says why it is of no use here, err what is
-// wrong with it. A member that is null counts as absent: some providers write all that a key could have.
+// parseKey parses a JSON Web Key (RFC 7517 4). useless says why a valid key
+// can't be used here. A member that is null counts as absent: some providers
+// write every member that a key could have.
 func parseKey(data []byte) (key rsaKey, useless string, err error) {
 	o, err := parseObject(data)
 	if err != nil {
@@ -40,26 +43,26 @@ func parseKey(data []byte) (key rsaKey, useless string, err error) {
 	maps.DeleteFunc(o, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
 	for _, name := range private {
 		if _, ok := o[name]; ok {
-			return key, "", fmt.Errorf("%s is in it, a part of a private or secret key: a key set has public keys alone", name)
+			return key, "", fmt.Errorf("contains %s, part of a private or secret key; a key set must hold only public keys", name)
 		}
 	}
 	if useless, err = o.useless(); useless != "" || err != nil {
 		return key, useless, err
 	}
 	if key.id, _, err = o.text("kid"); err != nil {
-		return key, "", errors.New("kid is not a text")
+		return key, "", errors.New("kid is not a string")
 	}
 	key.public, err = o.rsa()
 	return key, "", err
 }
 
-// useless says why a key is not one for verifying RS256, "" when it is.
+// useless returns why a key can't verify RS256 signatures; "" when it can.
 func (o object) useless() (why string, err error) {
 	for _, member := range []struct{ name, want string }{{"kty", "RSA"}, {"use", "sig"}, {"alg", rs256}} {
 		value, ok, err := o.text(member.name)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("%s is not a text", member.name)
+			return "", fmt.Errorf("%s is not a string", member.name)
 		case value != member.want && (ok || member.name == "kty"):
 			return member.name + " is not " + member.want, nil
 		}
@@ -67,16 +70,16 @@ func (o object) useless() (why string, err error) {
 	if raw, ok := o["key_ops"]; ok {
 		var ops []string
 		if json.Unmarshal(raw, &ops) != nil {
-			return "", errors.New("key_ops is not a list of texts")
+			return "", errors.New("key_ops is not a list of strings")
 		}
 		if !slices.Contains(ops, "verify") {
-			return "key_ops has no verify", nil
+			return "key_ops does not include verify", nil
 		}
 	}
 	return "", nil
 }
 
-// rsa is the public key of n and e.
+// rsa returns the public key of n and e.
 func (o object) rsa() (*rsa.PublicKey, error) {
 	n, err := o.number("n")
 	if err != nil {
@@ -89,23 +92,24 @@ func (o object) rsa() (*rsa.PublicKey, error) {
 	bits := n.BitLen()
 	switch {
 	case bits < minRSA || bits > maxRSA:
-		return nil, fmt.Errorf("an RSA key of %d bits, not of %d to %d", bits, minRSA, maxRSA)
+		return nil, fmt.Errorf("RSA key has %d bits; must have %d to %d", bits, minRSA, maxRSA)
 	case n.Bit(0) == 0:
 		return nil, errors.New("n is even")
 	case e.BitLen() > 31 || e.Int64() < 3 || e.Bit(0) == 0:
-		return nil, errors.New("e is not an odd number from 3 to 2^31-1") // what crypto/rsa takes, without 1: that is no encryption at all
+		return nil, errors.New("e is not an odd number from 3 to 2^31-1") // what crypto/rsa accepts, except 1, which is no encryption at all
 	case roca(n):
-		return nil, errors.New("an RSA key made by a chip with a fault (ROCA, CVE-2017-15361): its private key can be computed")
+		return nil, errors.New("RSA key is vulnerable to ROCA (CVE-2017-15361): its private key can be computed")
 	}
 	return &rsa.PublicKey{N: n, E: int(e.Int64())}, nil
 }
 
-// number is a whole number in base64url, big end first. Zeros in front and padding behind are taken: some
-// providers write them, and a public key has no form that could be walked around.
+// number parses a whole number in base64url, big-endian. Leading zeros and
+// padding are accepted: some providers write them, and a public key has no
+// canonical form that could be evaded.
 func (o object) number(name string) (*big.Int, error) {
 	text, ok, err := o.text(name)
 	if !ok || err != nil {
-		return nil, fmt.Errorf("%s is not a text", name)
+		return nil, fmt.Errorf("%s is not a string", name)
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil {

@@ -16,52 +16,56 @@ import (
 	"schedrestd/guard/content"
 )
 
-// Bounds of a key set. A token without a kid is tried with every key, so their number bounds what
-// one forged token costs; an identity provider publishes two or three.
+// Bounds of a key set. A token without a kid is tried with every key, so their
+// number limits what one forged token costs. Identity providers publish two or
+// three.
 const (
 	MaxKeySet = 1 << 20 // bytes of the file
 	maxKeys   = 32
 )
 
-// KeySet is the RSA keys of a JSON Web Key Set (RFC 7517) with which RS256 tokens are verified.
-// Each may sign for any user. Two may have the same kid: both are tried.
+// KeySet holds the RSA keys of a JSON Web Key Set (RFC 7517) that verify RS256
+// tokens. Each may sign for any user. When two have the same kid, both are
+// tried.
 type KeySet struct {
 	keys     []rsaKey
-	others   map[string]int // how many keys of the set are of no use here, by the reason
+	others   map[string]int // how many keys of the set can't be used, by reason
 	warnings []string
 }
 
-// LoadKeySet reads the key set in the file path and refuses one that others may write or swap. trust
-// is as for LoadKey, and so are the kinds of errors; every one has the command that mends it.
+// LoadKeySet reads the key set in the file path, and refuses a file that other
+// users may write or replace. trust and the kinds of errors are as for LoadKey.
+// Every error has the command that fixes it.
 func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 	trust = orSelf(trust)
 	anew := recipe{
-		option: "jwks", command: "curl --fail --output %s URL", rights: " && chmod 0444 %[1]s",
-		room: "(umask 022; mkdir -p %[1]s)", unlock: "chmod a+r %[1]s",
-		remark: fmt.Sprintf("the identity provider's jwks_uri; its RS256 keys have %d bits or more", minRSA),
+		option: "jwks", command: "curl --fail --output %s URL", owner: " && chmod 0444 %[1]s",
+		directory: "(umask 022; mkdir -p %[1]s)", unlock: "chmod a+r %[1]s",
+		remark: fmt.Sprintf("URL is the identity provider's jwks_uri; RS256 keys must have at least %d bits", minRSA),
 	}
 	data, facts, err := content.Read(path, rule("key set", trust), MaxKeySet)
 	if err != nil {
-		return nil, anew.mend(err, path, false)
+		return nil, anew.withHint(err, path, false)
 	}
 	set, err := ParseKeySet(data)
 	if err != nil {
-		return nil, anew.mend(errs.Wrap(err, errs.Invalid, "key set %s", path), path, badDownload(data))
+		return nil, anew.withHint(errs.Wrap(err, errs.Invalid, "key set %s", path), path, badDownload(data))
 	}
 	set.warnings = facts.Warnings
 	return set, nil
 }
 
-// badDownload tells whether data is what is left of a key set that came by halves, or the page that came in its place.
+// badDownload reports whether data is an incomplete download of a key set, or
+// an HTML page in its place.
 func badDownload(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	return len(text) == 0 || text[0] == '<' || text[0] == '{' && !json.Valid(text)
 }
 
-// ParseKeySet reads a key set. Keys of other kinds and for other purposes are passed over, as an
-// identity provider publishes them too. What would be a risk is an error (errs.Invalid), and the whole
-// set is refused: a private or secret key in it, an RSA key that is weak, no key at all that
-// could be used. No error has a key in it.
+// ParseKeySet parses a key set. Keys of other types and for other purposes are
+// ignored, since identity providers publish them too. The whole set is refused
+// (errs.Invalid) when it has a private or secret key, a weak RSA key, or no
+// usable key. Errors contain no key.
 func ParseKeySet(data []byte) (*KeySet, error) {
 	list, err := keyList(data)
 	if err != nil {
@@ -81,27 +85,28 @@ func ParseKeySet(data []byte) (*KeySet, error) {
 	}
 	switch {
 	case len(set.keys) == 0:
-		return nil, errs.New(errs.Invalid, "no RSA key for signatures with RS256%s", set.passedOver())
+		return nil, errs.New(errs.Invalid, "no RSA key for RS256 signatures%s", set.passedOver())
 	case len(set.keys) > maxKeys:
-		return nil, errs.New(errs.Invalid, "%d keys for RS256, at most %d are taken", len(set.keys), maxKeys)
+		return nil, errs.New(errs.Invalid, "%d RS256 keys; at most %d are supported", len(set.keys), maxKeys)
 	}
 	return set, nil
 }
 
-// keyList is the keys of a set, each not yet parsed.
+// keyList returns the keys of a set, unparsed.
 func keyList(data []byte) (list []json.RawMessage, err error) {
 	top, err := parseObject(data)
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "%v", err)
 	}
 	if raw, ok := top["keys"]; !ok || json.Unmarshal(raw, &list) != nil {
-		return nil, errs.New(errs.Invalid, "no list called keys")
+		return nil, errs.New(errs.Invalid, "no list named keys")
 	}
 	return list, nil
 }
 
-// verify checks an RS256 signature of the text signed. A kid chooses the keys that have the same, and
-// those that have none; without one every key is tried. A nil set has no key.
+// verify checks an RS256 signature of the text signed. A kid selects the keys
+// that have the same kid or none; without a kid every key is tried. A nil set
+// has no key.
 func (s *KeySet) verify(kid, signed string, signature []byte) error {
 	if s == nil {
 		return errNoKey
@@ -117,12 +122,12 @@ func (s *KeySet) verify(kid, signed string, signature []byte) error {
 		}
 	}
 	if !tried {
-		return errors.New("no key has its kid")
+		return errors.New("no key matches its kid")
 	}
 	return errSignature
 }
 
-// Answer is what the set says of a token's signature; a nil set says nothing.
+// Answer returns the result of verifying a signature; Unknown for a nil set.
 func (s *KeySet) Answer(sig Signature) Answer {
 	switch {
 	case s == nil:
@@ -133,14 +138,15 @@ func (s *KeySet) Answer(sig Signature) Answer {
 	return Bad
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (s *KeySet) Len() int { return len(s.keys) }
 
-// Warnings is what an administrator should know of the file that the set came from. That there are
-// keys of no use in it is not among them: every identity provider has some.
+// Warnings returns what an administrator should know about the file of the set.
+// Unusable keys are not among the warnings: every identity provider has some.
 func (s *KeySet) Warnings() []string { return s.warnings }
 
-// String is for a log: the keys that are used, by their kids, and why others are not.
+// String returns the kids of the usable keys and why others are ignored, for a
+// log.
 func (s *KeySet) String() string {
 	ids := make([]string, len(s.keys))
 	for i, key := range s.keys {
@@ -149,10 +155,10 @@ func (s *KeySet) String() string {
 	return fmt.Sprintf("kid %s", strings.Join(ids, ", ")) + s.passedOver()
 }
 
-// passedOver is how many keys are of no use, and why, to follow what is said of those that are.
+// passedOver returns how many keys are ignored, and why, to append to a text.
 func (s *KeySet) passedOver() (text string) {
 	for _, reason := range slices.Sorted(maps.Keys(s.others)) {
-		text += fmt.Sprintf("; %d passed over: %s", s.others[reason], reason)
+		text += fmt.Sprintf("; %d ignored: %s", s.others[reason], reason)
 	}
 	return text
 }

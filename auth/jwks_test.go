@@ -22,7 +22,8 @@ var (
 	otherKey    = sync.OnceValue(func() *rsa.PrivateKey { return newRSA("somebody else", 2048) })
 )
 
-// newRSA makes the same key of the same seed, so that what a fuzzer finds stays found.
+// newRSA returns the same key for the same seed, so that a finding of the
+// fuzzer can be repeated.
 func newRSA(seed string, bits int) *rsa.PrivateKey {
 	p, q := newPrime(seed+", p", bits/2), newPrime(seed+", q", bits/2)
 	one := big.NewInt(1)
@@ -35,7 +36,8 @@ func newRSA(seed string, bits int) *rsa.PrivateKey {
 	return key
 }
 
-// newPrime is a prime of so many bits, a multiple of 256, the two highest set.
+// newPrime returns a prime of that many bits, a multiple of 256, with the two
+// highest bits set.
 func newPrime(seed string, bits int) *big.Int {
 	var raw []byte
 	for i := range bits / 256 {
@@ -49,7 +51,7 @@ func newPrime(seed string, bits int) *big.Int {
 	return p
 }
 
-// jwk is the key as a provider publishes it, with further members.
+// jwk returns the key as a provider publishes it, with further members.
 func jwk(key *rsa.PublicKey, members string) string {
 	return fmt.Sprintf(`{"kty":"RSA","n":"%s","e":"%s"%s}`, number(key.N), number(big.NewInt(int64(key.E))), members)
 }
@@ -65,13 +67,14 @@ func parsedSet(t testing.TB, keys ...string) *KeySet {
 	return set
 }
 
-// odd is a modulus of that many bits that nobody has the factors of.
+// odd returns a modulus of that many bits whose factors are unknown.
 func odd(bits uint) *big.Int {
 	n := new(big.Int).Lsh(big.NewInt(1), bits-1)
 	return n.Add(n, big.NewInt(1))
 }
 
-// rocaLike is a modulus of 2048 bits with the mark of the faulty chips.
+// rocaLike returns a modulus of 2048 bits with the mark of the vulnerable
+// chips.
 func rocaLike() *big.Int {
 	product := big.NewInt(2)
 	for _, p := range rocaPrimes {
@@ -83,7 +86,8 @@ func rocaLike() *big.Int {
 
 const ec = `{"kty":"EC","kid":"ec","use":"sig","alg":"ES256","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}`
 
-// Sets as known providers publish them, and what else is good. Each has the provider's key.
+// Sets as known providers publish them, and other valid ones. Each has the
+// provider's key.
 func TestKeySetAccepted(t *testing.T) {
 	public := &providerKey().PublicKey
 	n := number(public.N)
@@ -98,14 +102,14 @@ func TestKeySetAccepted(t *testing.T) {
 			jwk(&otherKey().PublicKey, `,"kid":"enc","alg":"RSA-OAEP","use":"enc","x5c":["MIICmz=="],"x5t":"e","x5t#S256":"0"`),
 			jwk(public, `,"kid":"a","alg":"RS256","use":"sig","x5c":["MIICmz=="],"x5t":"e","x5t#S256":"0"`), ec,
 			`{"kid":"o","kty":"OKP","alg":"EdDSA","use":"sig","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`),
-			`kid "a"; 2 passed over: kty is not RSA; 1 passed over: use is not sig`},
+			`kid "a"; 2 ignored: kty is not RSA; 1 ignored: use is not sig`},
 		{"other algorithms of RSA", keySet(jwk(public, `,"alg":"RS256"`), jwk(public, `,"alg":"PS256"`), jwk(public, `,"alg":"RS512"`), jwk(public, `,"alg":"rs256"`)),
-			`kid ""; 3 passed over: alg is not RS256`},
+			`kid ""; 3 ignored: alg is not RS256`},
 		{"key_ops", keySet(jwk(public, `,"key_ops":["verify"]`), jwk(public, `,"key_ops":["encrypt","wrapKey"]`), jwk(public, `,"key_ops":[]`)),
-			`kid ""; 2 passed over: key_ops has no verify`},
-		{"keys of kinds to come", keySet(jwk(public, ``), `{}`, `{"kty":""}`, `{"kty":"rsa"}`, `{"kty":"AKP","pub":"AA"}`), `kid ""; 4 passed over: kty is not RSA`},
-		{"an oct key without its secret", keySet(jwk(public, ``), `{"kty":"oct","kid":"o"}`), `kid ""; 1 passed over: kty is not RSA`},
-		{"a weak key that is not for signatures", keySet(jwk(public, ``), `{"kty":"RSA","use":"enc","n":"AQ","e":"AQ"}`), `kid ""; 1 passed over: use is not sig`},
+			`kid ""; 2 ignored: key_ops does not include verify`},
+		{"keys of kinds to come", keySet(jwk(public, ``), `{}`, `{"kty":""}`, `{"kty":"rsa"}`, `{"kty":"AKP","pub":"AA"}`), `kid ""; 4 ignored: kty is not RSA`},
+		{"an oct key without its secret", keySet(jwk(public, ``), `{"kty":"oct","kid":"o"}`), `kid ""; 1 ignored: kty is not RSA`},
+		{"a weak key that is not for signatures", keySet(jwk(public, ``), `{"kty":"RSA","use":"enc","n":"AQ","e":"AQ"}`), `kid ""; 1 ignored: use is not sig`},
 		{"absent members written as null", keySet(jwk(public, `,"alg":null,"use":null,"d":null,"k":null,"oth":null,"key_ops":null,"kid":null`)), `kid ""`},
 		{"certificates that are none", keySet(jwk(public, `,"x5c":"?","x5t":7,"x5u":{"a":[]}`)), `kid ""`},
 		{"zeros in front, padding behind", keySet(`{"kty":"RSA","n":"` + base64.URLEncoding.EncodeToString(append([]byte{0}, public.N.Bytes()...)) + `","e":"AAEAAQ=="}`), `kid ""`},
@@ -129,7 +133,7 @@ func TestKeySetAccepted(t *testing.T) {
 	}
 }
 
-// refusedSets are refused whole.
+// refusedSets returns sets that are refused.
 func refusedSets() []struct{ name, set, why string } {
 	public := &providerKey().PublicKey
 	good := jwk(public, ``)
@@ -138,27 +142,27 @@ func refusedSets() []struct{ name, set, why string } {
 		{"nothing", "", "not a JSON object"},
 		{"an array", "[" + good + "]", "not a JSON object"},
 		{"breaks off", keySet(good)[:100], "not JSON"},
-		{"text after it", keySet(good) + "x", "text after the object"},
-		{"keys twice", `{"keys":[],"keys":[` + good + `]}`, "a member comes twice"},
+		{"text after it", keySet(good) + "x", "data after the object"},
+		{"keys twice", `{"keys":[],"keys":[` + good + `]}`, "duplicate member"},
 		{"not UTF-8", keySet(good, "{\"kid\":\"\xff\"}"), "not UTF-8"},
-		{"one key alone", good, "no list called keys"},
-		{"keys is no list", `{"keys":` + good + `}`, "no list called keys"},
-		{"no keys", keySet(), "no RSA key for signatures with RS256"},
-		{"keys is null", `{"keys":null}`, "no RSA key for signatures with RS256"},
-		{"none of use", keySet(ec, ec, jwk(public, `,"use":"enc"`)), "no RSA key for signatures with RS256; 2 passed over: kty is not RSA; 1 passed over: use is not sig"},
-		{"too many", keySet(strings.Split(strings.Repeat("|"+good, maxKeys+1)[1:], "|")...), "33 keys for RS256, at most 32"},
+		{"one key alone", good, "no list named keys"},
+		{"keys is no list", `{"keys":` + good + `}`, "no list named keys"},
+		{"no keys", keySet(), "no RSA key for RS256 signatures"},
+		{"keys is null", `{"keys":null}`, "no RSA key for RS256 signatures"},
+		{"none of use", keySet(ec, ec, jwk(public, `,"use":"enc"`)), "no RSA key for RS256 signatures; 2 ignored: kty is not RSA; 1 ignored: use is not sig"},
+		{"too many", keySet(strings.Split(strings.Repeat("|"+good, maxKeys+1)[1:], "|")...), "33 RS256 keys; at most 32"},
 		{"a key that is no object", keySet(good, `"x"`), "key 2: not a JSON object"},
 		{"a key that is null", keySet(good, `null`), "key 2: not a JSON object"},
-		{"a member twice", keySet(`{"kty":"RSA","kty":"EC"}`), "key 1: a member comes twice"},
-		{"a secret key", keySet(good, `{"kty":"oct","kid":"o","alg":"HS256","k":"c2VjcmV0"}`), "key 2: k is in it"},
-		{"a private EC key", keySet(good, `{"kty":"EC","d":"c2VjcmV0"}`), "key 2: d is in it"},
-		{"a private key for encryption", keySet(good, jwk(public, `,"use":"enc","d":"c2VjcmV0"`)), "key 2: d is in it"},
-		{"a private key, empty", keySet(jwk(public, `,"d":""`)), "key 1: d is in it"},
-		{"1024 bits", keySet(good, of(odd(1024), "AQAB")), "key 2: an RSA key of 1024 bits, not of 2048 to 8192"},
-		{"2047 bits", keySet(of(odd(2047), "AQAB")), "an RSA key of 2047 bits"},
-		{"2047 bits, zeros in front", keySet(`{"kty":"RSA","n":"` + base64.RawURLEncoding.EncodeToString(append(make([]byte, 64), odd(2047).Bytes()...)) + `","e":"AQAB"}`), "an RSA key of 2047 bits"},
-		{"8193 bits", keySet(of(odd(8193), "AQAB")), "an RSA key of 8193 bits"},
-		{"no bits", keySet(of(new(big.Int), "AQAB")), "an RSA key of 0 bits"},
+		{"a member twice", keySet(`{"kty":"RSA","kty":"EC"}`), "key 1: duplicate member"},
+		{"a secret key", keySet(good, `{"kty":"oct","kid":"o","alg":"HS256","k":"c2VjcmV0"}`), "key 2: contains k"},
+		{"a private EC key", keySet(good, `{"kty":"EC","d":"c2VjcmV0"}`), "key 2: contains d"},
+		{"a private key for encryption", keySet(good, jwk(public, `,"use":"enc","d":"c2VjcmV0"`)), "key 2: contains d"},
+		{"a private key, empty", keySet(jwk(public, `,"d":""`)), "key 1: contains d"},
+		{"1024 bits", keySet(good, of(odd(1024), "AQAB")), "key 2: RSA key has 1024 bits; must have 2048 to 8192"},
+		{"2047 bits", keySet(of(odd(2047), "AQAB")), "RSA key has 2047 bits"},
+		{"2047 bits, zeros in front", keySet(`{"kty":"RSA","n":"` + base64.RawURLEncoding.EncodeToString(append(make([]byte, 64), odd(2047).Bytes()...)) + `","e":"AQAB"}`), "RSA key has 2047 bits"},
+		{"8193 bits", keySet(of(odd(8193), "AQAB")), "RSA key has 8193 bits"},
+		{"no bits", keySet(of(new(big.Int), "AQAB")), "RSA key has 0 bits"},
 		{"n even", keySet(of(new(big.Int).Add(public.N, big.NewInt(1)), "AQAB")), "n is even"},
 		{"e of 0", keySet(of(public.N, "")), "e is not an odd number"},
 		{"e of 1", keySet(of(public.N, "AQ")), "e is not an odd number"},
@@ -167,19 +171,19 @@ func refusedSets() []struct{ name, set, why string } {
 		{"e of 2^31+1", keySet(of(public.N, "gAAAAQ")), "e is not an odd number"},
 		{"e of 2^64+3", keySet(of(public.N, "AQAAAAAAAAAD")), "e is not an odd number"},
 		{"a faulty chip's", keySet(of(rocaLike(), "AQAB")), "CVE-2017-15361"},
-		{"no n", keySet(`{"kty":"RSA","e":"AQAB"}`), "n is not a text"},
-		{"no e", keySet(`{"kty":"RSA","n":"` + number(public.N) + `"}`), "e is not a text"},
-		{"n a number", keySet(`{"kty":"RSA","n":7,"e":"AQAB"}`), "n is not a text"},
+		{"no n", keySet(`{"kty":"RSA","e":"AQAB"}`), "n is not a string"},
+		{"no e", keySet(`{"kty":"RSA","n":"` + number(public.N) + `"}`), "e is not a string"},
+		{"n a number", keySet(`{"kty":"RSA","n":7,"e":"AQAB"}`), "n is not a string"},
 		{"n in another base64", keySet(`{"kty":"RSA","n":"+/+/","e":"AQAB"}`), "n is not base64url"},
-		{"e as a number", keySet(`{"kty":"RSA","n":"` + number(public.N) + `","e":65537}`), "e is not a text"},
-		{"kty of another type", keySet(`{"kty":["RSA"]}`), "kty is not a text"},
-		{"use of another type", keySet(jwk(public, `,"use":["sig"]`)), "use is not a text"},
-		{"alg of another type", keySet(jwk(public, `,"alg":1`)), "alg is not a text"},
+		{"e as a number", keySet(`{"kty":"RSA","n":"` + number(public.N) + `","e":65537}`), "e is not a string"},
+		{"kty of another type", keySet(`{"kty":["RSA"]}`), "kty is not a string"},
+		{"use of another type", keySet(jwk(public, `,"use":["sig"]`)), "use is not a string"},
+		{"alg of another type", keySet(jwk(public, `,"alg":1`)), "alg is not a string"},
 		{"key_ops of another type", keySet(jwk(public, `,"key_ops":"verify"`)), "key_ops is not a list"},
-		{"kid of another type", keySet(jwk(public, `,"kid":7`)), "kid is not a text"},
+		{"kid of another type", keySet(jwk(public, `,"kid":7`)), "kid is not a string"},
 	}
 	for _, name := range private {
-		sets = append(sets, struct{ name, set, why string }{"with " + name, keySet(good, jwk(public, `,"`+name+`":"c2VjcmV0"`)), "key 2: " + name + " is in it"})
+		sets = append(sets, struct{ name, set, why string }{"with " + name, keySet(good, jwk(public, `,"`+name+`":"c2VjcmV0"`)), "key 2: contains " + name})
 	}
 	return sets
 }
@@ -213,7 +217,7 @@ func TestLoadKeySet(t *testing.T) {
 		{"for its owner alone", good, 0o400, "", ""},
 		{"everybody may read it", good, 0o644, "", ""},
 		{"its group may write it", good, 0o664, "", ""},
-		{"others may write it", good, 0o646, "mode 0646 lets others write it", "chmod o-w "},
+		{"others may write it", good, 0o646, "mode 0646 lets other users write it", "chmod o-w "},
 		{"the longest", good + strings.Repeat(" ", MaxKeySet-len(good)), 0o644, "", ""},
 		{"too long", good + strings.Repeat(" ", MaxKeySet-len(good)+1), 0o644, "longer than", "curl --fail --output "},
 	} {
@@ -249,7 +253,7 @@ func TestLoadKeySet(t *testing.T) {
 	})
 }
 
-// A kid chooses; what has none may be meant by any.
+// A kid selects a key; a key without one may match any token.
 func TestKeySetKid(t *testing.T) {
 	a, b := &providerKey().PublicKey, &otherKey().PublicKey
 	signed := b64("{}") + "." + b64("{}")
@@ -262,9 +266,9 @@ func TestKeySetKid(t *testing.T) {
 	}{
 		{"the same kid", []string{jwk(b, `,"kid":"b"`), jwk(a, `,"kid":"a"`)}, "a", ""},
 		{"another key's kid", []string{jwk(b, `,"kid":"b"`), jwk(a, `,"kid":"a"`)}, "b", errSignature.Error()},
-		{"nobody's kid", []string{jwk(b, `,"kid":"b"`), jwk(a, `,"kid":"a"`)}, "c", "no key has its kid"},
-		{"a kid in other letters", []string{jwk(a, `,"kid":"a"`)}, "A", "no key has its kid"},
-		{"a kid that begins alike", []string{jwk(a, `,"kid":"a"`)}, "a\x00", "no key has its kid"},
+		{"nobody's kid", []string{jwk(b, `,"kid":"b"`), jwk(a, `,"kid":"a"`)}, "c", "no key matches its kid"},
+		{"a kid in other letters", []string{jwk(a, `,"kid":"a"`)}, "A", "no key matches its kid"},
+		{"a kid that begins alike", []string{jwk(a, `,"kid":"a"`)}, "a\x00", "no key matches its kid"},
 		{"none in the token", []string{jwk(b, `,"kid":"b"`), jwk(a, `,"kid":"a"`)}, "", ""},
 		{"none at the key", []string{jwk(b, `,"kid":"b"`), jwk(a, ``)}, "c", ""},
 		{"none at the key, the kid another's", []string{jwk(b, `,"kid":"b"`), jwk(a, ``)}, "b", ""},
@@ -290,8 +294,8 @@ func TestKeySetKid(t *testing.T) {
 	}
 }
 
-// FuzzKeySet: nothing makes the parser panic, no text is taken for a set that is none, and
-// whatever is accepted has only keys that pass the rules and can be verified with.
+// FuzzKeySet: nothing makes the parser panic, and an accepted set has only
+// valid keys that can verify.
 func FuzzKeySet(f *testing.F) {
 	public := &providerKey().PublicKey
 	f.Add([]byte(keySet(jwk(public, `,"kid":"a","use":"sig","alg":"RS256","key_ops":["verify"],"x5c":null`), ec)))
@@ -322,7 +326,8 @@ func FuzzKeySet(f *testing.F) {
 			ours = ours || public.Equal(key.public)
 			again = append(again, jwk(key.public, ``))
 		}
-		// Written anew it is the same set: it verifies what the provider signed just when it has his key.
+		// A set that is written and parsed again is the same: it verifies the
+		// provider's signatures if it has the provider's key.
 		for _, s := range []*KeySet{set, parsedSet(t, again...)} {
 			if (s.verify("", signed, signature) == nil) != ours {
 				t.Errorf("the provider's key is in it: %v; verified otherwise", ours)

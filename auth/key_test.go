@@ -31,7 +31,7 @@ func TestLoadKey(t *testing.T) {
 		{name: "a text with its line end", text: random[:31] + "\n", mode: 0o600},
 		{name: "a private key in PEM", text: "-----BEGIN PRIVATE KEY-----\n" + random[:64] + "\n-----END PRIVATE KEY-----\n", mode: 0o600},
 		{name: "zero bytes within", text: "\x00\x00" + random[:30], mode: 0o600},
-		{name: "31 bytes", text: random[:31], mode: 0o600, want: "31 bytes, HS256 needs at least 32", hint: make32},
+		{name: "31 bytes", text: random[:31], mode: 0o600, want: "31 bytes; HS256 needs at least 32", hint: make32},
 		{name: "empty", mode: 0o600, want: "0 bytes", hint: make32},
 		{name: "too long", text: random[:maxKey+1], mode: 0o600, want: "longer than", hint: make32},
 		{name: "a public key", text: "\n-----BEGIN PUBLIC KEY-----\n" + random[:64], mode: 0o600, want: "no secret", hint: make32},
@@ -101,8 +101,8 @@ func TestLoadKeyUnreadable(t *testing.T) {
 	}
 }
 
-// refusedFile wants a refusal of the file path that says why, and the command that mends it: found
-// through whatever is wrapped around it, and to be pasted, so that its path is quoted.
+// refusedFile checks a refusal of the file path: its reason, and the command
+// that fixes it, which is found through any wrapping and has the path quoted.
 func refusedFile(t *testing.T, err error, kind errs.Kind, path, why, command string) {
 	t.Helper()
 	if errs.KindOf(err) != kind || !strings.Contains(fmt.Sprint(err), why) || !strings.Contains(fmt.Sprint(err), path) {
@@ -117,7 +117,8 @@ func refusedFile(t *testing.T, err error, kind errs.Kind, path, why, command str
 	}
 }
 
-// trusting has owners, and takes this process's group for one user's own, as it is in a home with umask 002.
+// trusting returns a Trust of owners that treats this process's group as
+// private, as in a home with umask 002.
 func trusting(owners ...uint32) guard.Trust {
 	return guard.Trust{Owners: owners, Private: func(_, group uint32) bool { return int(group) == os.Getegid() }}
 }
@@ -129,14 +130,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// write makes the file path of that mode, whatever the umask.
+// write creates the file path with that mode, whatever the umask.
 func write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
 	must(t, os.WriteFile(path, []byte(text), 0o600))
 	must(t, os.Chmod(path, mode))
 }
 
-// A key of somebody else is one that somebody else knows; root is trusted anyway.
+// A key of another user is known to that user; root is always trusted.
 func TestLoadKeyOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a file away")

@@ -2,21 +2,22 @@ package auth
 
 import "net/http"
 
-// local is rest_auth/local: the client at the other end of a UNIX socket, or of the pipe,
-// file or terminal of an inetd run that nobody else may open, is this process's own user. The
-// daemons behind see this process's uid, so that to serve anybody else (root too) would be to
-// lend them an identity that is not theirs.
+// local implements rest_auth/local: the client must run as this process's own
+// user. It is at the other end of a UNIX socket, or of the pipe, file or
+// terminal of an inetd run that no other user may open. The daemons see this
+// process's uid, so serving any other user, even root, would give that user
+// another identity.
 func local(r *http.Request, name string, opt Options) (Credential, error) {
 	peer, ok := PeerFrom(r.Context())
 	switch {
 	case !ok || peer.Network != "unix" && peer.Network != "stdio":
-		return Credential{}, refuse("no token, and not a local connection")
+		return Credential{}, refuse("no token, and the connection is not local")
 	case !peer.Vouched && peer.Network == "stdio":
-		return Credential{}, refuse("standard input is of uid %d and gid %d, and others may open it or they stand for no user", peer.UID, peer.GID)
+		return Credential{}, refuse("standard input of uid %d and gid %d: other users can open it, or the ids belong to no user", peer.UID, peer.GID)
 	case !peer.Vouched:
-		return Credential{}, refuse("the peer's uid %d and gid %d stand for no user", peer.UID, peer.GID)
+		return Credential{}, refuse("the peer's uid %d and gid %d belong to no user", peer.UID, peer.GID)
 	case peer.UID != opt.UID:
-		return Credential{}, refuse("the peer's uid is %d, ours %d", peer.UID, opt.UID)
+		return Credential{}, refuse("the peer's uid is %d, expected %d", peer.UID, opt.UID)
 	case name != "" && (opt.User == nil || name != opt.User()):
 		return Credential{}, refuse("the name header is not the peer's own name")
 	}

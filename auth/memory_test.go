@@ -8,7 +8,7 @@ import (
 
 func TestMemory(t *testing.T) {
 	long := now.Add(time.Hour)
-	it := vouched{"controller", hashOf("token"), "bob"}
+	it := acceptance{"controller", hashOf("token"), "bob"}
 	for _, test := range []struct {
 		name    string
 		expires time.Time
@@ -22,7 +22,7 @@ func TestMemory(t *testing.T) {
 		{"at the token's end", now.Add(10 * time.Second), 10 * time.Second, false},
 		{"a token that is in its leeway", now.Add(-time.Second), 0, false},
 	} {
-		var m memory[vouched]
+		var m memory[acceptance]
 		if m.has(it, now) {
 			t.Errorf("%s: an empty memory has it", test.name)
 		}
@@ -38,10 +38,10 @@ func TestMemory(t *testing.T) {
 
 // Each of the three counts.
 func TestMemoryTellsApart(t *testing.T) {
-	var m memory[vouched]
-	it := vouched{"controller", hashOf("token"), "bob"}
+	var m memory[acceptance]
+	it := acceptance{"controller", hashOf("token"), "bob"}
 	m.add(it, now.Add(time.Hour), now, m.asking())
-	for name, other := range map[string]vouched{
+	for name, other := range map[string]acceptance{
 		"daemon":  {"accounting", it.token, it.actAs},
 		"token":   {it.daemon, hashOf("token "), it.actAs},
 		"act-as":  {it.daemon, it.token, "alice"},
@@ -59,17 +59,18 @@ func TestMemoryTellsApart(t *testing.T) {
 	if m.has(it, now) {
 		t.Error("still there")
 	}
-	new(memory[vouched]).drop(it)
+	new(memory[acceptance]).drop(it)
 }
 
-// What was asked before anything was taken back is not remembered after: it may be of the keys of before.
+// An answer to a question from before an entry was dropped is not remembered:
+// it may be based on the previous keys.
 func TestMemoryTakenBackMeanwhile(t *testing.T) {
-	it, other := vouched{"controller", hashOf("token"), "bob"}, vouched{"accounting", hashOf("another"), ""}
-	for name, takeBack := range map[string]func(*memory[vouched]){
-		"it":        func(m *memory[vouched]) { m.drop(it) },
-		"something": func(m *memory[vouched]) { m.drop(other) },
+	it, other := acceptance{"controller", hashOf("token"), "bob"}, acceptance{"accounting", hashOf("another"), ""}
+	for name, takeBack := range map[string]func(*memory[acceptance]){
+		"it":        func(m *memory[acceptance]) { m.drop(it) },
+		"something": func(m *memory[acceptance]) { m.drop(other) },
 	} {
-		var m memory[vouched]
+		var m memory[acceptance]
 		asked := m.asking()
 		takeBack(&m)
 		m.add(it, now.Add(time.Hour), now, asked)
@@ -83,10 +84,11 @@ func TestMemoryTakenBackMeanwhile(t *testing.T) {
 	}
 }
 
-// A clock that is set back makes nothing last longer: how long is counted by the clock that only runs.
+// Setting the clock back does not extend entries, which use the monotonic
+// clock.
 func TestMemoryAndTheClock(t *testing.T) {
-	var m memory[vouched]
-	it, now := vouched{"controller", hashOf("token"), "bob"}, time.Now()
+	var m memory[acceptance]
+	it, now := acceptance{"controller", hashOf("token"), "bob"}, time.Now()
 	for _, expires := range []time.Time{now.Round(0).Add(30 * time.Second), now.Round(0).Add(time.Hour)} {
 		m.add(it, expires, now, m.asking())
 		if until := m.until[it]; until == until.Round(0) {
@@ -100,11 +102,11 @@ func TestMemoryAndTheClock(t *testing.T) {
 	}
 }
 
-// However many tokens are sent, the table has its bound; the newest is always in it, and what
-// counts no more goes first.
+// The memory stays bounded; it always has the newest token, and expired ones
+// are dropped first.
 func TestMemoryIsBounded(t *testing.T) {
-	var m memory[vouched]
-	one := func(i int) vouched { return vouched{"controller", hashOf(fmt.Sprint(i)), ""} }
+	var m memory[acceptance]
+	one := func(i int) acceptance { return acceptance{"controller", hashOf(fmt.Sprint(i)), ""} }
 	long := now.Add(time.Hour)
 	for i := range mostRemember / 2 {
 		m.add(one(i), long, now, m.asking())

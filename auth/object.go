@@ -11,13 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// object is a JSON object whose members are not parsed further.
+// object is a JSON object with unparsed members.
 type object map[string]json.RawMessage
 
-// parseObject reads one JSON object and nothing after it. A name that comes twice
-// is refused (after unescaping): parsers differ on which of the two counts, and a
-// token must mean the same to the gateway and to the daemon. Names are compared
-// byte by byte, not as encoding/json matches them to struct fields.
+// parseObject parses one JSON object and nothing after it. A name that occurs
+// twice (after unescaping) is refused: parsers differ on which one counts, and
+// a token must mean the same to the gateway and to the daemon. Names are
+// compared byte by byte, not as encoding/json matches them to struct fields.
 func parseObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -37,7 +37,7 @@ func parseObject(data []byte) (object, error) {
 			return nil, errors.New("not JSON")
 		}
 		if _, twice := o[name]; twice {
-			return nil, errors.New("a member comes twice")
+			return nil, errors.New("duplicate member")
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
@@ -49,26 +49,26 @@ func parseObject(data []byte) (object, error) {
 		return nil, errors.New("not JSON")
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("text after the object")
+		return nil, errors.New("data after the object")
 	}
 	return o, nil
 }
 
-// text is the string member name; ok is false when there is none.
+// text returns the string member name; ok is false when there is none.
 func (o object) text(name string) (value string, ok bool, err error) {
 	raw, ok := o[name]
 	if !ok {
 		return "", false, nil
 	}
 	if raw[0] != '"' {
-		return "", true, errors.New("not a text")
+		return "", true, errors.New("not a string")
 	}
 	return value, true, json.Unmarshal(raw, &value)
 }
 
-// seconds is the member name as Unix time; ok is false when there is none. RFC 7519
-// allows any number; here it must be a whole one, from 0 to the end of the year 9999:
-// 1e400 and the like have no meaning that two parsers would agree on.
+// seconds returns the member name as Unix time; ok is false when there is none.
+// RFC 7519 allows any number. Here it must be a whole number from 0 to the end
+// of the year 9999, since parsers would not agree on 1e400 and the like.
 func (o object) seconds(name string) (value int64, ok bool, err error) {
 	raw, ok := o[name]
 	if !ok {
@@ -78,11 +78,12 @@ func (o object) seconds(name string) (value int64, ok bool, err error) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil && n >= 0 && n <= last {
 		return n, true, nil
 	}
-	// Not a digit first: a text, an object, or negative.
+	// No digit first: a string, an object, or a negative number.
 	if raw[0] < '0' || raw[0] > '9' {
 		return 0, true, errors.New("not a time")
 	}
-	// Not by a float, in which a small fraction is lost; and no exponent that makes a number too long to hold.
+	// Not as a float, which loses small fractions, and without an exponent that
+	// makes a number too long to hold.
 	if _, exponent, _ := strings.Cut(strings.ToLower(string(raw)), "e"); exponent != "" {
 		if n, err := strconv.Atoi(exponent); err != nil || n < -20 || n > 20 {
 			return 0, true, errors.New("not a time")

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 )
 
-// For is a key for one purpose, made of k. A token signed with it is good where that purpose
-// is asked for and nowhere else: to whoever judges tokens with k itself, or with the
-// key of another purpose, its signature is wrong.
+// For derives a key for one purpose from k. A token signed with it is valid
+// only for that purpose: verifying it with k itself, or with the key of another
+// purpose, fails.
 func (k Key) For(purpose string) Key {
 	secret := k.secret()
 	if len(secret) < minKey {

@@ -7,28 +7,31 @@ import (
 	"schedrestd/errs"
 )
 
-// mostAsked is how many questions one daemon is asked at a time: who sends tokens that nobody has seen
-// before makes a worker keep that many connections to it, and no more.
+// mostAsked limits concurrent questions to one daemon. A client that sends
+// tokens that were never seen before makes a worker keep at most this many
+// connections to it.
 const mostAsked = 64
 
-// questions is what daemons are being asked at this moment. The zero questions is none.
+// questions holds the questions that daemons are being asked. The zero value
+// has none.
 type questions struct {
 	mu    sync.Mutex
-	asked map[vouched]*question
-	room  map[string]chan struct{} // by daemon: one that is slow does not keep the other from being asked
+	asked map[acceptance]*question
+	slots map[string]chan struct{} // by daemon, so that a slow one does not delay questions to the other
 }
 
-// question is one that is being asked.
+// question is one pending question.
 type question struct {
-	answered chan struct{} // closed when it is, or given up
-	given    bool          // an answer is there
+	answered chan struct{} // closed when it is answered or given up
+	given    bool          // there is an answer
 	err      error         // the answer
 }
 
-// once asks, unless just that is being asked already: then it waits for the other's answer. Whoever
-// sends one new token many times at once costs its daemon one question. An answer is a yes or a
-// refusal; where the other's client went away there is none, and the next of those who wait asks.
-func (q *questions) once(ctx context.Context, of vouched, ask func(context.Context) error) error {
+// once asks, or waits for the answer when the same question is pending. A
+// client that sends one new token many times concurrently costs its daemon one
+// question. An acceptance or a rejection is an answer. When the asking client
+// disconnects there is none, and another waiting request asks.
+func (q *questions) once(ctx context.Context, of acceptance, ask func(context.Context) error) error {
 	for {
 		one, mine := q.join(of)
 		if mine {
@@ -45,24 +48,25 @@ func (q *questions) once(ctx context.Context, of vouched, ask func(context.Conte
 	}
 }
 
-// join is the question of that; mine tells that the caller is the one to ask it.
-func (q *questions) join(of vouched) (one *question, mine bool) {
+// join returns the pending question, or registers it. mine reports whether the
+// caller must ask it.
+func (q *questions) join(of acceptance) (one *question, mine bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if one = q.asked[of]; one != nil {
 		return one, false
 	}
 	if q.asked == nil {
-		q.asked = map[vouched]*question{}
+		q.asked = map[acceptance]*question{}
 	}
 	one = &question{answered: make(chan struct{})}
 	q.asked[of] = one
 	return one, true
 }
 
-// ask asks for all who wait.
-func (q *questions) ask(ctx context.Context, of vouched, one *question, ask func(context.Context) error) error {
-	defer func() { // whatever happens: nobody must wait for good
+// ask asks for all requests that wait.
+func (q *questions) ask(ctx context.Context, of acceptance, one *question, ask func(context.Context) error) error {
+	defer func() { // in any case: no request must wait indefinitely
 		q.mu.Lock()
 		if q.asked[of] == one {
 			delete(q.asked, of)
@@ -70,7 +74,7 @@ func (q *questions) ask(ctx context.Context, of vouched, one *question, ask func
 		q.mu.Unlock()
 		close(one.answered)
 	}()
-	room := q.roomOf(of.daemon)
+	room := q.slotsOf(of.daemon)
 	select {
 	case room <- struct{}{}:
 		defer func() { <-room }()
@@ -82,25 +86,26 @@ func (q *questions) ask(ctx context.Context, of vouched, one *question, ask func
 	return err
 }
 
-func (q *questions) roomOf(daemon string) chan struct{} {
+func (q *questions) slotsOf(daemon string) chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.room == nil {
-		q.room = map[string]chan struct{}{}
+	if q.slots == nil {
+		q.slots = map[string]chan struct{}{}
 	}
-	if q.room[daemon] == nil {
-		q.room[daemon] = make(chan struct{}, mostAsked)
+	if q.slots[daemon] == nil {
+		q.slots[daemon] = make(chan struct{}, mostAsked)
 	}
-	return q.room[daemon]
+	return q.slots[daemon]
 }
 
-// forget lets nobody join what is being asked: the answer may be of the keys of before.
+// forget keeps new requests from joining the pending questions: the answers may
+// be based on the previous keys.
 func (q *questions) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	clear(q.asked)
 }
 
-func gaveUp(ctx context.Context, of vouched) error {
-	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "nobody waits any longer for the word of the %s on a token", of.daemon)
+func gaveUp(ctx context.Context, of acceptance) error {
+	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "token not verified by the %s in time", of.daemon)
 }

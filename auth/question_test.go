@@ -11,7 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// together has n requests ask for c at once; ask answers whoever comes through, when all who can wait do.
+// together has n concurrent requests ask for c. ask is called for the first one
+// when all others wait.
 func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Context) error) (answers []error) {
 	t.Helper()
 	answers = make([]error, n)
@@ -22,8 +23,9 @@ func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Cont
 	return answers
 }
 
-// One new token that comes many times at once costs its daemon one question, whatever the answer. Another name
-// to act as is another question, and so is another token, and another daemon.
+// One new token in many concurrent requests costs its daemon one question,
+// whatever the answer. Another name to act as is another question, and so is
+// another token or daemon.
 func TestOneQuestion(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice := credentialOf(t, token, "")
@@ -62,8 +64,8 @@ func TestOneQuestion(t *testing.T) {
 	}
 }
 
-// Whose client goes away while he asks for all takes nobody with him: another asks. And who only waits
-// waits no longer than his own client does.
+// When the client that asks for all disconnects, another request asks. A
+// request that only waits stops when its own client disconnects.
 func TestAnotherAsks(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +111,7 @@ func TestAnotherAsks(t *testing.T) {
 	})
 }
 
-// Who comes to ask when just that has been answered does not ask again.
+// A request does not ask again when the same question has just been answered.
 func TestJustAnswered(t *testing.T) {
 	b, alice := newCourt(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
 	b.HS256 = func(context.Context, Signature) Answer {
@@ -120,7 +122,7 @@ func TestJustAnswered(t *testing.T) {
 	b.wants(t, alice, controller, 1, 0)
 }
 
-// Who asks and falls over leaves nobody waiting.
+// A panic in ask does not leave others waiting.
 func TestAskerFallsOver(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +165,7 @@ func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
 				if err := errors.Join(before...); err != nil {
 					t.Errorf("before: %v", err)
 				}
-				if j.vouched.has(vouched{controller, hashOf(alice.Token), ""}, now) {
+				if j.accepted.has(acceptance{controller, hashOf(alice.Token), ""}, now) {
 					t.Error("the answer of before is remembered")
 				}
 			})
@@ -171,8 +173,8 @@ func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
 	}
 }
 
-// Of however many tokens that nobody has seen before, so many are asked about at a time, of each daemon; the others wait,
-// as long as their clients do.
+// The questions to each daemon about new tokens are limited; the others wait
+// while their clients do.
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, answer := &Judge{Now: clock}, make(chan struct{})

@@ -38,8 +38,8 @@ func NewRejection(r *http.Request, opt Options) Rejection {
 // CertificateHash returns the Hash of a rejected client certificate.
 func CertificateHash(raw []byte) uint64 { return hashOfParts("certificate", string(raw)) }
 
-// hashOfParts tells any two credentials apart: 64 bits of a hash are enough,
-// since a guesser would have to find two guesses that share all of them.
+// hashOfParts returns a hash that distinguishes credentials. 64 bits are
+// enough, since a guesser would have to find two guesses with the same hash.
 func hashOfParts(parts ...string) uint64 {
 	sum := sha256.New()
 	for _, part := range parts {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// rejected is the Rejection of a request with these headers.
+// rejected returns the Rejection of a request with these headers.
 func rejected(headers ...string) Rejection {
 	r := &http.Request{Header: http.Header{}}
 	for i := 0; i < len(headers); i += 2 {
@@ -16,7 +16,8 @@ func rejected(headers ...string) Rejection {
 	return NewRejection(r, Options{Now: clock, UserClaimField: "uid"})
 }
 
-// TestRejectedUser: the log names the user that a rejected credential claims, when that is a user name.
+// TestRejectedUser: the log names the user that a rejected credential claims,
+// when that is a user name.
 func TestRejectedUser(t *testing.T) {
 	const token, name = "X-SCHED-USER-TOKEN", "X-SCHED-USER-NAME"
 	long := make([]byte, 2000)
@@ -46,7 +47,8 @@ func TestRejectedUser(t *testing.T) {
 	}
 }
 
-// TestRejectionHash: what is judged differently has another hash, and a repetition has the same.
+// TestRejectionHash: different credentials have different hashes, and a
+// repetition has the same.
 func TestRejectionHash(t *testing.T) {
 	const token, name = "X-SCHED-USER-TOKEN", "X-SCHED-USER-NAME"
 	list := [][]string{
@@ -69,7 +71,8 @@ func TestRejectionHash(t *testing.T) {
 	}
 }
 
-// TestOutOfDate: a token that nothing but its dates speaks against, as far as can be told here.
+// TestOutOfDate: a token is out of date when only its dates are invalid, as far
+// as the keys can tell.
 func TestOutOfDate(t *testing.T) {
 	good, bad, unknown := Good, Bad, Unknown
 	for _, tt := range []struct {

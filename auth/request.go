@@ -16,11 +16,11 @@ var (
 
 const authorization = "Authorization"
 
-// FromRequest is the credential of r, or a refusal.
+// FromRequest returns the credential of r, or a refusal.
 //
-// A token that was sent is what counts, also on a local connection: a client that
-// shows one must never be served as somebody else. Whatever could be read in two
-// ways is refused, never resolved, since a proxy before us may have read the other.
+// A token that was sent always counts, also on a local connection: its client
+// must never be served as another user. Whatever can be read in two ways is
+// refused, since a proxy before us may have read it the other way.
 func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	if err := intact(r.Header); err != nil {
 		return Credential{}, err
@@ -35,15 +35,15 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	}
 	switch {
 	case token != "" && !opt.JWT:
-		return Credential{}, refuse("a token, but rest_auth/jwt is not served")
+		return Credential{}, refuse("token sent, but rest_auth/jwt is not enabled")
 	case token != "":
 		claims, proof, err := inspect(token, opt)
 		if err != nil {
 			return Credential{}, err
 		}
 		if !timeOf(opt.Now).Before(claims.Expires) {
-			// The daemons give it the leeway after its end: what they are asked for a request that was
-			// let in before is still answered, also when that takes several questions.
+			// The daemons accept it a little longer, so that a request that was
+			// admitted before is still answered when it takes several calls.
 			return Credential{}, refuse("token: expired")
 		}
 		if opt.Privileged != nil && opt.Privileged(cmp.Or(name, claims.User)) {
@@ -56,27 +56,27 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	return Credential{}, refuse("no token")
 }
 
-// intact refuses a request that lists an identity header in Connection, or in what old
-// clients say to proxies, quoted or not: readers differ in what they make of that. Such a
-// header is for the next hop alone, and a proxy strips it: where the proxy holds
-// root's token and adds the user's name, the client could have that name removed
-// and would be served as root.
+// intact refuses a request whose Connection or Proxy-Connection header lists an
+// identity header, quoted or not: readers differ in how they parse that. A
+// listed header is for the next hop only, and a proxy strips it. Where the
+// proxy holds root's token and adds the user's name, the client could have that
+// name removed and would be served as root.
 func intact(h http.Header) error {
 	for _, value := range slices.Concat(h["Connection"], h["Proxy-Connection"]) {
 		for option := range strings.FieldsFuncSeq(value, notInNames) {
 			name := textproto.CanonicalMIMEHeaderKey(option)
 			if name == authorization || slices.Contains(nameHeaders, name) || slices.Contains(tokenHeaders, name) {
-				return refuse("Connection lists %s", name)
+				return refuse("the Connection header lists %s", name)
 			}
 		}
 	}
 	return hyphened(h)
 }
 
-// hyphened refuses an identity header that is written with underscores. To us it would be another
-// header, but whoever stands behind CGI can't tell the two apart: a proxy may have
-// taken it for the user's name, or have been told by mistake to set that one, and
-// then its token counted without a name.
+// hyphened refuses an identity header that is written with underscores. To us
+// it would be another header, but a program behind CGI can't distinguish the
+// two. A proxy may have taken it for the user's name, or may set that one by
+// mistake; its token would then count without a name.
 func hyphened(h http.Header) error {
 	for sent := range h {
 		if !strings.Contains(sent, "_") {
@@ -90,13 +90,13 @@ func hyphened(h http.Header) error {
 	return nil
 }
 
-// notInNames tells what can't be part of one of the identity headers' names, and so parts them
-// from whatever stands around.
+// notInNames reports whether r can't be part of the name of an identity header,
+// and so separates names.
 func notInNames(r rune) bool {
 	return r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
-// userName is the name to act as, "" when none was sent.
+// userName returns the name to act as; "" when none was sent.
 func userName(h http.Header) (string, error) {
 	name, err := only(h, nameHeaders)
 	if err == nil && name != "" && !PosixName(name) {
@@ -105,8 +105,8 @@ func userName(h http.Header) (string, error) {
 	return name, err
 }
 
-// userToken is the token of either spelling or of "Authorization: Bearer", "" when
-// none was sent. Another scheme is not a token of ours: a proxy that asks its
+// userToken returns the token of either spelling or of "Authorization: Bearer";
+// "" when none was sent. Another scheme is ignored: a proxy that asks its
 // clients for a password may pass it on.
 func userToken(h http.Header) (string, error) {
 	token, err := only(h, tokenHeaders)
@@ -123,17 +123,18 @@ func userToken(h http.Header) (string, error) {
 		return token, nil
 	}
 	if bearer == "" {
-		return "", refuse("an empty Bearer token")
+		return "", refuse("empty Bearer token")
 	}
 	if token != "" {
-		return "", refuse("a token header and a Bearer token")
+		return "", refuse("both a token header and a Bearer token")
 	}
 	return bearer, nil
 }
 
-// only is the value of the one header of names that was sent, "" when none was.
-// Sent twice is refused even when both are equal, and so is an empty value: to
-// treat it as absent would turn "act as nobody" into "act as the token's user".
+// only returns the value of the one header of names that was sent; "" when none
+// was. A second header is refused even when both are equal, and so is an empty
+// value: treating it as absent would turn "act as no user" into "act as the
+// token's user".
 func only(h http.Header, names []string) (string, error) {
 	var values []string
 	for _, name := range names {
@@ -143,9 +144,9 @@ func only(h http.Header, names []string) (string, error) {
 	case len(values) == 0:
 		return "", nil
 	case len(values) > 1:
-		return "", refuse("%d headers of the kind %s", len(values), names[0])
+		return "", refuse("%d headers of type %s", len(values), names[0])
 	case values[0] == "":
-		return "", refuse("an empty %s", names[0])
+		return "", refuse("empty %s", names[0])
 	}
 	return values[0], nil
 }

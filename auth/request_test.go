@@ -20,7 +20,7 @@ var (
 	unix = Peer{Network: "unix", UID: 1000, GID: 1000, PID: 7, Vouched: true}
 )
 
-// request reads the header as the server would, repeats and all.
+// request parses the header as the server does, including repeated fields.
 func request(t testing.TB, peer *Peer, header string) *http.Request {
 	t.Helper()
 	text := "GET / HTTP/1.1\r\nHost: x\r\n" + strings.ReplaceAll(header, "\n", "\r\n") + "\r\n\r\n"
@@ -90,7 +90,7 @@ func TestFromRequest(t *testing.T) {
 
 		{"token twice", both, &tcp, T + "\n" + T, nil, "2 headers"},
 		{"token in both spellings", both, &tcp, T + "\nX-SLURM-USER-TOKEN: " + good, nil, "2 headers"},
-		{"token and Bearer", both, &tcp, T + "\nAuthorization: Bearer " + good, nil, "a token header and a Bearer token"},
+		{"token and Bearer", both, &tcp, T + "\nAuthorization: Bearer " + good, nil, "both a token header and a Bearer token"},
 		{"two Bearers", both, &tcp, "Authorization: Bearer " + good + "\nAuthorization: Bearer " + good, nil, "2 headers"},
 		{"Bearer after a password", both, &tcp, "Authorization: Basic YTpi\nAuthorization: Bearer " + good, nil, "2 headers"},
 		{"two Bearers in one", both, &tcp, "Authorization: Bearer " + good + ", Bearer " + good, nil, "token:"},
@@ -103,10 +103,10 @@ func TestFromRequest(t *testing.T) {
 		{"empty Bearer", both, &unix, "Authorization: Bearer", nil, "an empty Bearer"},
 		{"Bearer without a blank", both, &unix, "Authorization: Bearer,", nil, "token:"},
 		{"Bearer and a tab", both, &unix, "Authorization: Bearer\t" + good, nil, "token:"},
-		{"name stripped by Connection", both, &tcp, T + "\nConnection: close, x-sched-user-name", nil, "Connection lists X-Sched-User-Name"},
+		{"name stripped by Connection", both, &tcp, T + "\nConnection: close, x-sched-user-name", nil, "the Connection header lists X-Sched-User-Name"},
 		{"Slurm's name stripped by Connection", both, &unix, "Connection: X-SLURM-USER-NAME", nil, "Connection lists"},
 		{"token stripped by Connection", both, &unix, "Connection: keep-alive\nConnection: X-SCHED-USER-TOKEN", nil, "Connection lists"},
-		{"name stripped by a quoted Connection", both, &tcp, T + "\nConnection: \"x-sched-user-name\"", nil, "Connection lists X-Sched-User-Name"},
+		{"name stripped by a quoted Connection", both, &tcp, T + "\nConnection: \"x-sched-user-name\"", nil, "the Connection header lists X-Sched-User-Name"},
 		{"name stripped after a semicolon", both, &tcp, T + "\nConnection: close; X-Sched-User-Name", nil, "Connection lists"},
 		{"name stripped by Proxy-Connection", both, &tcp, T + "\nProxy-Connection: X-SCHED-USER-NAME", nil, "Connection lists"},
 		{"name with underscores", both, &tcp, T + "\nX_SCHED_USER_NAME: bob", nil, "X-Sched-User-Name is written with underscores"},
@@ -121,7 +121,7 @@ func TestFromRequest(t *testing.T) {
 
 		{"another user", both, &Peer{Network: "unix", UID: 1001, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 1001"},
 		{"root", both, &Peer{Network: "unix", UID: 0, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 0"},
-		{"not vouched for", both, &Peer{Network: "unix", UID: 1000, GID: 1000}, "", nil, "stand for no user"},
+		{"not vouched for", both, &Peer{Network: "unix", UID: 1000, GID: 1000}, "", nil, "belong to no user"},
 		{"a pipe of ours", both, &Peer{Network: "stdio", UID: 1000, GID: 1000, Vouched: true}, "", self, ""},
 		{"a pipe of another", both, &Peer{Network: "stdio", UID: 1001, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 1001"},
 		{"a file that others may open", both, &Peer{Network: "stdio", UID: 1000, GID: 1000}, "", nil, "others may open it"},
@@ -171,7 +171,8 @@ func TestCredentialUser(t *testing.T) {
 	}
 }
 
-// FuzzFromRequest looks for a header that gets a local client served as anything but itself.
+// FuzzFromRequest looks for a header with which a local client is served as
+// another user.
 func FuzzFromRequest(f *testing.F) {
 	good := sign(goodHeader, goodClaims)
 	f.Add("X-SCHED-USER-TOKEN: " + good + "\nConnection: X-SCHED-USER-NAME")

@@ -18,7 +18,7 @@ import (
 	"schedrestd/errs"
 )
 
-// signRSA makes a token with the standard library alone, as sign does.
+// signRSA returns a token made only with the standard library, as sign does.
 func signRSA(t testing.TB, key *rsa.PrivateKey, header, claims string) string {
 	t.Helper()
 	signed := b64(header) + "." + b64(claims)
@@ -33,14 +33,15 @@ func signatureOf(t testing.TB, key *rsa.PrivateKey, signed string) []byte {
 	return signature
 }
 
-// provider verifies with the provider's key alone, of that kid.
+// provider returns a verifier with only the provider's key, with that kid.
 func provider(t testing.TB, kid string) Verifier {
 	t.Helper()
 	set := parsedSet(t, jwk(&providerKey().PublicKey, fmt.Sprintf(`,"kid":%q`, kid)))
 	return Verifier{Keys: func() *KeySet { return set }, Now: clock}
 }
 
-// Tokens that nothing of ours made are good, of both algorithms, and judged by what they say alike.
+// Tokens of other implementations are valid, for both algorithms, and their
+// claims are checked alike.
 func TestOtherMakers(t *testing.T) {
 	v := provider(t, "a")
 	v.Key, v.UserClaimField = testKey(t), "preferred_username"
@@ -66,8 +67,8 @@ func TestOtherMakers(t *testing.T) {
 	}
 }
 
-// The key decides the algorithm (RFC 8725 2.1 and 3.1): whoever has the public key can't sign with it as if
-// it were a secret, in whatever form he takes it, and a secret is no public key.
+// The key decides the algorithm (RFC 8725 2.1 and 3.1): an attacker can't use
+// the public key as a secret in any form, nor is a secret a public key.
 func TestConfusion(t *testing.T) {
 	public := &providerKey().PublicKey
 	pkix, err := x509.MarshalPKIXPublicKey(public)
@@ -114,7 +115,8 @@ func TestConfusion(t *testing.T) {
 	}
 }
 
-// Keys come from the administrator: what a token brings along, or names, finds none (RFC 8725 3.10).
+// Keys come from the administrator: keys in a token, or named by it, are
+// ignored (RFC 8725 3.10).
 func TestKeysOfTheToken(t *testing.T) {
 	stranger := jwk(&otherKey().PublicKey, `,"kid":"a","alg":"RS256","use":"sig"`)
 	for name, member := range map[string]string{
@@ -150,8 +152,9 @@ func TestKeysOfTheToken(t *testing.T) {
 	}
 }
 
-// What a token says is judged after who signed it, and by both algorithms alike: the same dates and users
-// are refused under RS256 as TestAttacks refuses under HS256 (RFC 8725 3.3).
+// Claims are checked after the signature, and for both algorithms alike: dates
+// and users that TestAttacks refuses under HS256 are refused under RS256 (RFC
+// 8725 3.3).
 func TestAttacksSignedByTheProvider(t *testing.T) {
 	v, count := provider(t, "a"), 0
 	for _, test := range attacks {

@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
-// MaxToken is the longest token that is looked at, in bytes. A token of ours has
-// 200; an identity provider's with many claims a few thousand.
+// MaxToken is the longest token that is parsed, in bytes. Our tokens have 200;
+// those of an identity provider with many claims have a few thousand.
 const MaxToken = 8 << 10
 
-// The algorithms of RFC 7518 that a token may have. A list of what is good, as
-// RFC 8725 section 3.1 asks for: "none" in any spelling is simply not on it.
+// The algorithms of RFC 7518 that are accepted. As RFC 8725 section 3.1 asks,
+// this is a list of allowed values: "none" in any spelling is not in it.
 const (
 	hs256 = "HS256"
 	rs256 = "RS256"
 )
 
-// parts is a token taken apart, its signature not yet checked and its payload not yet read.
+// parts is a parsed token, before its signature is checked and its payload
+// read.
 type parts struct {
 	alg       string
 	kid       string // "" when the header has none
@@ -29,14 +30,16 @@ type parts struct {
 	signature []byte
 }
 
-// Inspect judges everything about a token but its signature: size, form,
-// algorithm, header, dates, user. It is a filter before whoever verifies.
+// Inspect checks everything about a token except its signature: size, form,
+// algorithm, header, dates, user. It is a filter before the signature is
+// verified.
 func Inspect(token string, opt Options) (Claims, error) {
 	claims, _, err := inspect(token, opt)
 	return claims, err
 }
 
-// inspect is Inspect, with what is left for whoever verifies.
+// inspect returns the claims as Inspect does, and the proof that remains to be
+// verified.
 func inspect(token string, opt Options) (Claims, *proof, error) {
 	p, err := parse(token)
 	if err != nil {
@@ -46,15 +49,16 @@ func inspect(token string, opt Options) (Claims, *proof, error) {
 	return claims, p.proof(token), err
 }
 
-// proof is what is judged of a token besides its claims, and by what it is known. A token is taken
-// apart once for a request: most of what a request costs would be that otherwise.
+// proof is what is needed to verify a token, apart from its claims. A token is
+// parsed once per request, since parsing is most of what a request costs
+// otherwise.
 type proof struct {
 	Signature
 	alg  string
 	hash hash
 }
 
-// hash is of a whole token. Whoever sees one can't ask for anything with it.
+// hash is the hash of a whole token, which can't be used as a credential.
 type hash [sha256.Size]byte
 
 func hashOf(token string) hash { return sha256.Sum256([]byte(token)) }
@@ -63,7 +67,7 @@ func (p parts) proof(token string) *proof {
 	return &proof{Signature{KeyID: p.kid, Signed: p.signed, Bytes: p.signature}, p.alg, hashOf(token)}
 }
 
-// claims reads the payload and judges what it says at the time now.
+// claims parses the payload and checks the claims at the time now.
 func (p parts) claims(field string, now time.Time) (Claims, error) {
 	o, err := parseObject(p.payload)
 	if err != nil {
@@ -77,8 +81,8 @@ func (p parts) claims(field string, now time.Time) (Claims, error) {
 	return c, nil
 }
 
-// parse takes the compact form of RFC 7515 apart: header, payload and signature,
-// each in base64url. Two segments, or five (an encrypted token), are not that.
+// parse splits the compact form of RFC 7515: header, payload and signature,
+// each in base64url. Two segments, or five (an encrypted token), are refused.
 func parse(token string) (parts, error) {
 	if len(token) > MaxToken {
 		return parts{}, errors.New("too long")
@@ -106,10 +110,10 @@ func parse(token string) (parts, error) {
 	return p, p.header(header)
 }
 
-// decode reads base64url in its one canonical form: no padding, no line ends
+// decode parses base64url in its canonical form only: no padding, no line ends
 // (which Go's decoder skips), no stray bits in the last letter. Otherwise one
 // token would have many texts, and what is remembered or revoked by its text
-// could be walked around.
+// could be evaded.
 func decode(text string) ([]byte, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, errors.New("line end")
@@ -117,8 +121,8 @@ func decode(text string) ([]byte, error) {
 	return base64.RawURLEncoding.Strict().DecodeString(text)
 }
 
-// header judges the JOSE header. What would bring a key along (jwk, jku, x5c, x5u)
-// is not looked at, ever: keys come from the administrator.
+// header checks the JOSE header. Members that would bring a key (jwk, jku, x5c,
+// x5u) are always ignored: keys come from the administrator.
 func (p *parts) header(h object) error {
 	if _, ok := h["crit"]; ok {
 		return errors.New("header: crit") // we know no extension, and RFC 7515 4.1.11 says to refuse
@@ -134,7 +138,7 @@ func (p *parts) header(h object) error {
 	}
 	var err error
 	if p.kid, _, err = h.text("kid"); err != nil {
-		return errors.New("header: kid is not a text")
+		return errors.New("header: kid is not a string")
 	}
 	p.alg, _, _ = h.text("alg")
 	n := len(p.signature)
@@ -147,7 +151,8 @@ func (p *parts) header(h object) error {
 	return nil
 }
 
-// tokenType says whether typ is that of a plain or of an OAuth access token (RFC 9068).
+// tokenType reports whether typ is a plain JWT or an OAuth access token (RFC
+// 9068).
 func tokenType(typ string) bool {
 	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
 	return typ == "jwt" || typ == "at+jwt"

@@ -27,8 +27,8 @@ const (
 	goodClaims = `{"iat":1700000000,"exp":1700001800,"sun":"alice"}`
 )
 
-// sign makes a token with the standard library alone, so that these tests are not
-// the library's opinion of itself.
+// sign returns a token made only with the standard library, so that these tests
+// do not depend on the JWT library.
 func sign(header, claims string) string {
 	signed := b64(header) + "." + b64(claims)
 	mac := hmac.New(sha256.New, secret)
@@ -103,8 +103,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// attacks are refused for their form alone: every one carries a true signature
-// where its form has room for it.
+// attacks are refused only for their form: each has a valid signature where its
+// form has room for one.
 var attacks = []struct{ name, token, why string }{
 	{"nothing", "", "not three segments"},
 	{"two segments", b64(goodHeader) + "." + b64(goodClaims), "not three segments"},
@@ -128,8 +128,8 @@ var attacks = []struct{ name, token, why string }{
 	{"alg hs256", sign(`{"alg":"hs256"}`, goodClaims), "alg is not"},
 	{"alg HS512", sign(`{"alg":"HS512"}`, goodClaims), "alg is not"},
 	{"alg of another type", sign(`{"alg":["HS256"]}`, goodClaims), "alg is not"},
-	{"alg twice", sign(`{"alg":"none","alg":"HS256"}`, goodClaims), "header: a member comes twice"},
-	{"alg twice by escapes", sign(`{"alg":"none","\u0061lg":"HS256"}`, goodClaims), "header: a member comes twice"},
+	{"alg twice", sign(`{"alg":"none","alg":"HS256"}`, goodClaims), "header: duplicate member"},
+	{"alg twice by escapes", sign(`{"alg":"none","\u0061lg":"HS256"}`, goodClaims), "header: duplicate member"},
 	{"RS256 with an HMAC", sign(`{"alg":"RS256"}`, goodClaims), "signature: wrong length"},
 	{"crit", sign(`{"alg":"HS256","crit":["exp"]}`, goodClaims), "crit"},
 	{"crit empty", sign(`{"alg":"HS256","crit":[]}`, goodClaims), "crit"},
@@ -146,8 +146,8 @@ var attacks = []struct{ name, token, why string }{
 	{"text after the payload", sign(goodHeader, goodClaims+"x"), "payload: text after"},
 	{"two payloads", sign(goodHeader, goodClaims+goodClaims), "payload: text after"},
 	{"a comma too many", sign(goodHeader, claim(`"sun":"alice",`)), "payload: not JSON"},
-	{"exp twice", sign(goodHeader, claim(`"exp":1900000000,"sun":"alice"`)), "a member comes twice"},
-	{"sun twice", sign(goodHeader, claim(`"sun":"alice","sun":"root"`)), "a member comes twice"},
+	{"exp twice", sign(goodHeader, claim(`"exp":1900000000,"sun":"alice"`)), "duplicate member"},
+	{"sun twice", sign(goodHeader, claim(`"sun":"alice","sun":"root"`)), "duplicate member"},
 	{"no exp", sign(goodHeader, `{"iat":1700000000,"sun":"alice"}`), "no exp"},
 	{"no iat", sign(goodHeader, `{"exp":1700001800,"sun":"alice"}`), "no iat"},
 	{"exp as text", sign(goodHeader, `{"iat":1700000000,"exp":"1700001800","sun":"alice"}`), "exp: not a time"},
@@ -190,7 +190,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// These have a good form: only the key can tell.
+// These have a valid form: only the key can tell.
 func TestForged(t *testing.T) {
 	good := sign(goodHeader, goodClaims)
 	head, rest, _ := strings.Cut(good, ".")
@@ -216,7 +216,7 @@ func TestForged(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	// A verifier without a key must not accept what is signed with an empty one.
+	// A verifier without a key must not accept a signature by an empty key.
 	mac := hmac.New(sha256.New, nil)
 	mac.Write([]byte(head + "." + payload))
 	empty := head + "." + payload + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
@@ -225,7 +225,8 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// refused wants the one public text, the cause beside it, and none of the token in either.
+// refused checks that err has the public text and the cause, and nothing of the
+// token in either.
 func refused(t *testing.T, err error, why, token string) {
 	t.Helper()
 	if errs.KindOf(err) != errs.Unauthenticated || !strings.Contains(fmt.Sprint(err), why) {
@@ -278,8 +279,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// FuzzToken: what is accepted is what the standard library would have signed, byte by byte, and
-// everything else is refused in the one way.
+// FuzzToken: an accepted token is byte by byte what the standard library would
+// have signed, and all others are refused with the same text.
 func FuzzToken(f *testing.F) {
 	f.Add(sign(goodHeader, goodClaims))
 	f.Add(signRSA(f, providerKey(), `{"alg":"RS256","kid":"a"}`, goodClaims))
@@ -316,7 +317,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// headerOf is what sign needs to make token again.
+// headerOf returns the arguments with which sign makes token again.
 func headerOf(token string) (header, claims string) {
 	parts := strings.Split(token, ".")
 	h, _ := base64.RawURLEncoding.DecodeString(parts[0])
@@ -324,7 +325,8 @@ func headerOf(token string) (header, claims string) {
 	return string(h), string(c)
 }
 
-// FuzzClaims feeds what is inside of a segment, which random base64 seldom reaches.
+// FuzzClaims fuzzes the content of a segment, which random base64 seldom
+// reaches.
 func FuzzClaims(f *testing.F) {
 	f.Add(goodClaims)
 	f.Add(claim(`"nbf":1e3,"username":"b","\u0073un":"a","x":{"y":[1,2,{}]}`))

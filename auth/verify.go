@@ -7,25 +7,26 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Verifier says whether tokens are genuine: what the daemons do with every one, whatever
-// the gateway thought of it.
+// Verifier verifies tokens. The daemons use it for every token, whatever the
+// gateway decided.
 type Verifier struct {
-	Key            Key              // for HS256; the zero Key: such tokens are refused
-	Keys           func() *KeySet   // for RS256, asked each time; nil, or a nil set: such tokens are refused
+	Key            Key              // for HS256; with the zero Key such tokens are refused
+	Keys           func() *KeySet   // for RS256, called each time; without a set such tokens are refused
 	UserClaimField string           // as in Options
 	Now            func() time.Time // nil: time.Now
 }
 
-// Verify judges a token as Inspect does, and its signature with the keys that are here.
-// Which algorithm a signature was made with is the key's matter, never the token's: what the
-// token says only chooses among the keys made for that algorithm, so that no RSA key is ever
-// taken for a secret, nor the reverse.
+// Verify checks a token as Inspect does, and its signature with the keys that
+// are here. The key, never the token, determines the algorithm: what the token
+// says only selects among the keys for that algorithm, so that an RSA key is
+// never used as a secret, or the reverse.
 func (v Verifier) Verify(token string) (Claims, error) {
 	p, err := parse(token)
 	if err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
-	// The signature first: only what the key's holder wrote is worth an opinion.
+	// The signature first: the rest is checked only when the key's holder wrote
+	// it.
 	if err := v.genuine(p); err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
@@ -33,7 +34,7 @@ func (v Verifier) Verify(token string) (Claims, error) {
 }
 
 var (
-	errNoKey     = errors.New("alg is not that of a key that is here")
+	errNoKey     = errors.New("no key for its alg")
 	errSignature = errors.New("wrong signature")
 )
 
@@ -55,7 +56,7 @@ func (v Verifier) genuine(p parts) error {
 // verify checks an HS256 signature of the text signed.
 func (k Key) verify(signed string, signature []byte) error {
 	if len(k.secret()) < minKey {
-		return errNoKey // an empty key would accept what anybody signs
+		return errNoKey // an empty key would accept tokens that any attacker signs
 	}
 	if jwt.SigningMethodHS256.Verify(signed, signature, k.secret()) != nil {
 		return errSignature

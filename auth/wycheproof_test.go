@@ -33,9 +33,9 @@ var stricter = map[string]string{
 	"json_web_key_test.json 2":         "two secret keys in a set: a key set has public keys alone, and HS256 has one key, in a file of its own",
 }
 
-// TestWycheproof holds the check of form and signature to the public vectors. Their payloads are no claims,
-// so that what a token says is not judged here. What is neither HS256 nor RS256 is refused whatever
-// its verdict.
+// TestWycheproof checks form and signature with the public vectors. Their
+// payloads are not claims, so claims are not checked here. Any algorithm but
+// HS256 and RS256 is refused, whatever the vector's result.
 func TestWycheproof(t *testing.T) {
 	dir := os.Getenv("WYCHEPROOF")
 	if dir == "" {
@@ -87,13 +87,13 @@ func TestWycheproof(t *testing.T) {
 	}
 }
 
-// accepts says whether a token is genuine, whatever it says.
+// accepts reports whether a token is genuine, whatever its claims.
 func accepts(v Verifier, token string) bool {
 	p, err := parse(token)
 	return err == nil && v.genuine(p) == nil
 }
 
-// ours says whether a token's header has one of the two algorithms.
+// ours reports whether a token's header has one of the two algorithms.
 func ours(token string) bool {
 	head, _, _ := strings.Cut(token, ".")
 	raw, _ := base64.RawURLEncoding.DecodeString(strings.ReplaceAll(head, "?", ""))
@@ -101,8 +101,9 @@ func ours(token string) bool {
 	return json.Unmarshal(raw, &header) == nil && (header.Alg == "HS256" || header.Alg == "RS256")
 }
 
-// verifierOf has the keys as an administrator would give them to us: one secret key for HS256 as the key
-// file, everything else as a key set. What is refused there is not had.
+// verifierOf returns a verifier with the keys as an administrator would
+// configure them: one secret for HS256 as the key file, all others as a key
+// set. Keys that are refused there are omitted.
 func verifierOf(t *testing.T, public, private json.RawMessage) Verifier {
 	t.Helper()
 	raw := public

@@ -9,31 +9,32 @@ import (
 )
 
 // Ucred is what the kernel recorded about a peer when it connected. uid and gid
-// belong together: under munge the gid becomes the job's group.
+// belong together: under MUNGE the gid becomes the job's group.
 type Ucred struct {
 	UID, GID uint32
-	PID      int32 // 0 when the peer's process is in a PID namespace that can't be seen here
+	PID      int32 // 0 when the peer is in a PID namespace that is not visible here
 }
 
-// PeerFD returns the credentials of the process at the other end of the UNIX socket fd.
+// PeerFD returns the credentials of the process at the other end of the UNIX
+// socket fd.
 func PeerFD(fd int) (Ucred, error) {
 	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return Ucred{}, fmt.Errorf("read peer credentials: %w", err)
 	}
-	if c.Uid == NoID || c.Gid == NoID { // what the kernel gives for a socket without a peer
+	if c.Uid == NoID || c.Gid == NoID { // the kernel's values for a socket without a peer
 		return Ucred{}, errs.New(errs.Denied, "the peer has no credentials")
 	}
 	return Ucred{UID: c.Uid, GID: c.Gid, PID: c.Pid}, nil
 }
 
-// Vouch tells whether the credentials may stand for a user of the cluster: nil, or
-// why not. The overflow ids are every stranger of other user namespaces at
-// once, and a job in group 0 could write what group root may.
+// Vouch returns nil when the credentials can belong to a user of the cluster,
+// or why they can't. The overflow ids are shared by all unknown users of other
+// user namespaces, and a job in group 0 could write what group root may.
 func (u Ucred) Vouch() error {
 	switch {
 	case u.UID == Overflow || u.GID == Overflow:
-		return errs.New(errs.Denied, "uid %d, gid %d: the kernel does not know the peer's own", u.UID, u.GID)
+		return errs.New(errs.Denied, "uid %d, gid %d: the peer's ids are unknown in this user namespace", u.UID, u.GID)
 	case u.UID == NoID || u.GID == NoID:
 		return errs.New(errs.Denied, "the peer has no credentials")
 	case u.GID == 0:

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PrivateGroup reports whether group has its owner's name and no other members, as
-// many systems give each user: only the owner may write what it may write.
+// PrivateGroup reports whether group has its owner's name and no other members,
+// as many systems give each user: only the owner may write what it may write.
 //
 // It reads /etc/passwd and /etc/group alone and knows no groups of a directory
 // service: an answer from the network must not decide what root trusts. Package
@@ -20,7 +20,8 @@ func privateGroup(etc string, owner, group uint32) bool {
 	return ok && ok2 && user[3] == its[2] && user[0] == its[0] && its[3] == ""
 }
 
-// entry returns the fields of the first line of a file of /etc whose number is id.
+// entry returns the fields of the first line of a file of /etc whose number is
+// id.
 func entry(path string, fields int, id uint32) ([]string, bool) {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {

@@ -91,7 +91,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	measure, _ := keeping(b, "measure")
 	text, err := measure.Output()
 	must(b, err)
-	var posture security.Posture
+	var posture security.Attributes
 	must(b, json.Unmarshal(text, &posture))
 	expect := &ipc.Posture{}
 	for name, value := range posture {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// authKeys are the keys that both files share; auth finds where they go.
+// authKeys returns the keys that both files share; auth returns where their
+// values go.
 func authKeys[T any](auth func(*T) *Auth) []key[T] {
 	each := func(name string, set func(*Auth, string) error) key[T] {
 		return key[T]{name: name, set: func(to *T, v string) error { return set(auth(to), v) }}
@@ -35,13 +36,14 @@ func setAuthType(a *Auth, v string) error {
 		a.AuthType = "auth/slurm"
 	default:
 		a.AuthType = "auth/" + name
-		return tolerated{wants("auth/cred, auth/munge or auth/slurm"), "not spoken here: tokens alone are served (AuthAltTypes=auth/jwt)"}
+		return tolerated{wants("auth/cred, auth/munge or auth/slurm"), "not supported here: only tokens are accepted (AuthAltTypes=auth/jwt)"}
 	}
 	return nil
 }
 
-// setAuthInfo takes the socket: munged's under auth/munge, the controller's own under
-// auth/cred; and how long munged's word is good. The other parameters are for Slurm's plugins.
+// setAuthInfo sets the socket (munged's under auth/munge, the controller's own
+// under auth/cred) and the lifetime of MUNGE credentials. The other parameters
+// are for Slurm's plugins.
 func setAuthInfo(a *Auth, v string) error {
 	var n notes
 	for _, p := range commas(v) {
@@ -50,13 +52,14 @@ func setAuthInfo(a *Auth, v string) error {
 				return err
 			}
 		} else if name, value, _ := strings.Cut(p, "="); fold(name) == "ttl" && setSeconds(&a.Munge.TTL, value) != nil {
-			n.add("ttl: want a number of seconds above 0; passed over")
+			n.add("ttl: want a number of seconds above 0, ignored")
 		}
 	}
 	return n.err()
 }
 
-// socket is the path in a parameter "socket=PATH", or PATH alone, as it was once written.
+// socket returns the path in a parameter "socket=PATH", or in the older form
+// PATH.
 func socket(p string) (path string, ok bool) {
 	if strings.HasPrefix(p, "/") && !strings.Contains(p, "=") {
 		return p, true
@@ -65,8 +68,8 @@ func socket(p string) (path string, ok bool) {
 	return path, ok && fold(name) == "socket"
 }
 
-// setAltTypes takes the other ways to authenticate. Those of Slurm's that a gateway has no use for as a second way
-// are passed over.
+// setAltTypes sets the alternative authentication methods. Slurm's methods that
+// a gateway does not need as alternatives are ignored.
 func setAltTypes(a *Auth, v string) error {
 	var n notes
 	for _, t := range commas(v) {
@@ -74,16 +77,17 @@ func setAltTypes(a *Auth, v string) error {
 		case "jwt":
 			a.JWT = true
 		case "munge", "slurm":
-			n.add("auth/" + name + " counts as AuthType alone, passed over here")
+			n.add("auth/" + name + " is supported only as AuthType, ignored")
 		default:
-			n.tolerate(wants("auth/jwt"), strconv.Quote(t)+" is not spoken here, passed over")
+			n.tolerate(wants("auth/jwt"), strconv.Quote(t)+" is not supported, ignored")
 		}
 	}
 	return n.err()
 }
 
-// setAltParameters takes what tokens are made and judged with. A parameter that comes twice is refused: which
-// of two keys counts must not be anybody's guess. Slurm takes the first, and so it is in a site's file.
+// setAltParameters sets the parameters of tokens. A repeated parameter is
+// refused, since it must be clear which of two keys counts. In a site's file
+// the first one is used, as in Slurm.
 func setAltParameters(a *Auth, v string) error {
 	var n notes
 	given := map[string]bool{}
@@ -91,7 +95,7 @@ func setAltParameters(a *Auth, v string) error {
 		name, value, hasValue := strings.Cut(p, "=")
 		name = fold(strings.TrimSpace(name))
 		if given[name] {
-			n.tolerate(fmt.Errorf("%q is given twice", name), name+": given before; the first one counts")
+			n.tolerate(fmt.Errorf("%q is given twice", name), name+": repeated; the first one is used")
 			continue
 		}
 		given[name] = true
@@ -100,14 +104,15 @@ func setAltParameters(a *Auth, v string) error {
 	return n.err()
 }
 
-// setParameter sets one parameter; n is told what the administrator should know.
+// setParameter sets one parameter; n collects what the administrator should
+// know.
 func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 	pass := func(err error, what string) {
 		if err != nil {
 			n.tolerate(fmt.Errorf("%s: %w", name, err), name+": "+what)
 		}
 	}
-	const elsewhere = "not an absolute path, and means another file for each program; passed over here, and the daemons judge its tokens"
+	const elsewhere = "not an absolute path, so each program would read another file; ignored, and the daemons verify tokens"
 	switch name {
 	case "jwt_key":
 		pass(setPath(&a.JWTKey, value), elsewhere)
@@ -116,27 +121,27 @@ func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 		pass(setPath(&a.JWKS, value), elsewhere)
 		a.KeyElsewhere = a.KeyElsewhere || a.JWKS == ""
 	case "userclaimfield":
-		pass(setClaim(&a.UserClaimField, value), "no name of a claim that holds a user, passed over")
+		pass(setClaim(&a.UserClaimField, value), "not the name of a user claim, ignored")
 	case "max_token_lifespan":
-		pass(setSeconds(&a.MaxTokenLifespan, value), "no number of seconds above 0, passed over")
+		pass(setSeconds(&a.MaxTokenLifespan, value), "not a number of seconds above 0, ignored")
 		if a.MaxTokenLifespan > longestTokenLifespan {
 			a.MaxTokenLifespan = longestTokenLifespan
-			n.add(fmt.Sprintf("max_token_lifespan: counts as %d, the most there is", longestTokenLifespan/time.Second))
+			n.add(fmt.Sprintf("max_token_lifespan: reduced to the maximum, %d", longestTokenLifespan/time.Second))
 		}
 	case "disable_token_creation":
 		a.DisableTokenCreation = true
-		if hasValue { // "=no" would be read both ways
-			pass(errors.New("takes no value: it counts when it is there"), "counts, whatever its value")
+		if hasValue { // "=no" could be read both ways
+			pass(errors.New("takes no value"), "enabled; its value is ignored")
 		}
 	case "use_jwt_client_ids": // Slurm's, for its daemons
 	default:
-		n.add(fmt.Sprintf("unknown parameter %q, passed over", name))
+		n.add(fmt.Sprintf("unknown parameter %q, ignored", name))
 	}
 }
 
-// notes collects what is to be said of the parts of one value.
+// notes collects remarks on the parts of one value.
 type notes struct {
-	refusal error // of the first part that ours refuse
+	refusal error // of the first part that our daemons refuse
 	texts   []string
 }
 
@@ -147,7 +152,7 @@ func (n *notes) tolerate(refusal error, text string) {
 	n.add(text)
 }
 
-// err is what a key's function returns.
+// err returns the result of a key's function.
 func (n *notes) err() error {
 	text := strings.Join(n.texts, "; ")
 	switch {
@@ -159,22 +164,25 @@ func (n *notes) err() error {
 	return nil
 }
 
-// lostParameter is the answer to a parameter that is a key: a blank after a comma ended the value
-// that it belongs to, and what it was to restrict would be open.
+// lostParameter refuses a parameter that appears as a key: a space after a
+// comma ended the value that it belongs to, and the restriction that it sets
+// would be lost.
 func lostParameter(*Auth, string) error {
-	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without blanks")
+	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without spaces")
 }
 
-// How long a token that is made here may last.
+// Limits of the lifetime of created tokens.
 const (
 	longestTokenLifespan = 366 * 24 * time.Hour // whatever the configuration says
-	usualTokenLifespan   = 30 * 24 * time.Hour  // what is stolen should be of use for days, not for years
+	usualTokenLifespan   = 30 * 24 * time.Hour  // a stolen token should be usable for days, not for years
 )
 
-// LongestToken is how long a token may last that is made by this configuration.
+// LongestToken returns the longest lifetime of tokens created with this
+// configuration.
 func (a *Auth) LongestToken() time.Duration { return cmp.Or(a.MaxTokenLifespan, usualTokenLifespan) }
 
-// setClaim takes the name of the claim that holds the user. The dates of a token are no names.
+// setClaim sets the name of the claim that holds the user. It can't be one of
+// the token's dates.
 func setClaim(to *string, v string) error {
 	if v == "" || len(v) > 64 || v == "exp" || v == "iat" || v == "nbf" {
 		return wants("the name of a claim")
@@ -183,13 +191,13 @@ func setClaim(to *string, v string) error {
 	return nil
 }
 
-// What is where unless the configuration says otherwise.
+// Default paths.
 const (
 	slurmState   = "/var/spool" // Slurm's StateSaveLocation
 	mungedSocket = "/run/munge/munge.socket.2"
 )
 
-// complete fills in the defaults that hang on other keys.
+// complete sets the defaults that depend on other keys.
 func (a *Auth) complete(slurm bool, state string) {
 	switch {
 	case a.AuthType != "":
@@ -207,9 +215,9 @@ func (a *Auth) complete(slurm bool, state string) {
 		a.AuthSocket, a.Munge = "", Munge{}
 	}
 	if a.JWT && a.JWTKey == "" && a.JWKS == "" && state != "" && !a.KeyElsewhere {
-		a.JWTKey = filepath.Join(state, "jwt_hs256.key") // where Slurm looks, too
+		a.JWTKey = filepath.Join(state, "jwt_hs256.key") // as in Slurm
 	}
 }
 
-// defaultMessageTimeout is how long an answer may take, as Slurm's.
+// defaultMessageTimeout is how long a daemon may take to answer, as in Slurm.
 const defaultMessageTimeout = 10 * time.Second

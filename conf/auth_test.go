@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestAltParameters: what AuthAltParameters may look like, read alike from both files.
+// TestAltParameters: what AuthAltParameters may look like, read alike from both
+// files.
 func TestAltParameters(t *testing.T) {
 	both := func(key, set string) Auth { return Auth{JWTKey: key, JWKS: set} }
 	const year = 366 * 24 * time.Hour
@@ -37,10 +38,10 @@ func TestAltParameters(t *testing.T) {
 		{name: "how long", value: "max_token_lifespan=60", want: Auth{MaxTokenLifespan: time.Minute}},
 		{name: "as long as can be", value: "max_token_lifespan=31622400", want: Auth{MaxTokenLifespan: year}},
 		{name: "longer than that", value: "max_token_lifespan=4294967295", want: Auth{MaxTokenLifespan: year},
-			warns: "max_token_lifespan: counts as 31622400, the most there is"},
-		{name: "one of Slurm's", value: "use_client_ids,jwt_key=/k", want: both("/k", ""), warns: `unknown parameter "use_client_ids", passed over`},
+			warns: "max_token_lifespan: reduced to the maximum, 31622400"},
+		{name: "one of Slurm's", value: "use_client_ids,jwt_key=/k", want: both("/k", ""), warns: `unknown parameter "use_client_ids", ignored`},
 		{name: "several unknown", value: "x=1,jwt_key=/k,y", want: both("/k", ""),
-			warns: `unknown parameter "x", passed over; unknown parameter "y", passed over`},
+			warns: `unknown parameter "x", ignored; unknown parameter "y", ignored`},
 
 		{name: "a relative key", value: "jwt_key=k", fails: "jwt_key: want an absolute path"},
 		{name: "a relative key set", value: "jwks=./j", fails: "jwks: want an absolute path"},
@@ -50,8 +51,8 @@ func TestAltParameters(t *testing.T) {
 		{name: "no time", value: "max_token_lifespan=", fails: "max_token_lifespan: want a number of seconds above 0"},
 		{name: "0", value: "max_token_lifespan=0", fails: "max_token_lifespan: want a number of seconds above 0"},
 		{name: "negative", value: "max_token_lifespan=-1", fails: "max_token_lifespan: want a number of seconds above 0"},
-		{name: "a switch set to no", value: "disable_token_creation=no", fails: "disable_token_creation: takes no value: it counts when it is there"},
-		{name: "a switch set to nothing", value: "disable_token_creation=", fails: "disable_token_creation: takes no value: it counts when it is there"},
+		{name: "a switch set to no", value: "disable_token_creation=no", fails: "disable_token_creation: takes no value"},
+		{name: "a switch set to nothing", value: "disable_token_creation=", fails: "disable_token_creation: takes no value"},
 		{name: "two keys", value: "jwt_key=/k,jwt_key=/l", fails: `"jwt_key" is given twice`},
 		{name: "one key twice", value: "jwt_key=/k,JWT_KEY=/k", fails: `"jwt_key" is given twice`},
 		{name: "two key sets", value: "jwks=/k,jwks=/l", fails: `"jwks" is given twice`},
@@ -97,14 +98,14 @@ func TestAltParameters(t *testing.T) {
 	}
 }
 
-// A blank ends the value: what comes behind it would be a key of its own, and not known. A restriction
-// that is lost like that must not pass with a warning.
+// A blank ends the value: what comes behind it would be a key of its own, and
+// not known. A restriction that is lost like that must not pass with a warning.
 func TestParametersBehindABlank(t *testing.T) {
 	for line, want := range map[string]string{
-		"AuthAltParameters=jwt_key=/k, jwks=/j":               "/f:3: jwks: is a parameter of AuthAltParameters=; write it there, after a comma and without blanks",
-		"AuthAltParameters=jwks=/j, JWT_KEY=/k":               "/f:3: JWT_KEY: is a parameter of AuthAltParameters=; write it there, after a comma and without blanks",
-		"AuthAltParameters=jwks=/j, userclaimfield=mail":      "/f:3: userclaimfield: is a parameter of AuthAltParameters=; write it there, after a comma and without blanks",
-		"AuthAltParameters=jwks=/j, max_token_lifespan=60":    "/f:3: max_token_lifespan: is a parameter of AuthAltParameters=; write it there, after a comma and without blanks",
+		"AuthAltParameters=jwt_key=/k, jwks=/j":               "/f:3: jwks: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",
+		"AuthAltParameters=jwks=/j, JWT_KEY=/k":               "/f:3: JWT_KEY: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",
+		"AuthAltParameters=jwks=/j, userclaimfield=mail":      "/f:3: userclaimfield: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",
+		"AuthAltParameters=jwks=/j, max_token_lifespan=60":    "/f:3: max_token_lifespan: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",
 		"AuthAltParameters=jwt_key=/k disable_token_creation": "/f:3: column 30: want Key=Value",
 	} {
 		_, _, err := readCluster("/f", files{"/f": minimal + line}.open)

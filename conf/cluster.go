@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// clusterDraft is a Cluster being read. The keys of the accounting daemon count
-// only when the type, which may come after them, says that there is one; those of the old
-// pair of controllers when there is no SchedctldHost.
+// clusterDraft is a Cluster that is being read. The keys of the accounting
+// daemon apply only when the type, which may come later, says that there is
+// one. Those of the old pair of controllers apply only without SchedctldHost.
 type clusterDraft struct {
 	Cluster
 	accounted       bool
@@ -48,7 +48,7 @@ var clusterGrammar = grammar[clusterDraft]{
 		"nodeset":       nil,
 		"downnodes":     nil,
 		"frontendname":  nil,
-		"switchname":    nil, // of topology.conf, where it is included
+		"switchname":    nil, // of topology.conf, if it is included
 		"blockname":     nil,
 		"poweraction":   nil,
 	},
@@ -80,20 +80,20 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	return c, warnings, nil
 }
 
-// oldHosts takes the controllers of the old keys, when there are none of the new one: a
-// primary, and a backup or not.
+// oldHosts adds the controllers of the old keys, a primary and an optional
+// backup, unless the new key is used.
 func (c *clusterDraft) oldHosts(r *reading[clusterDraft]) {
 	primary, backup := r.seen["controlmachine"], r.seen["backupcontroller"]
 	switch {
 	case len(c.Controllers) > 0 || r.seen["schedctldhost"]:
 		if primary || backup {
-			r.warnings = append(r.warnings, Warning{c.Path, 0, "ControlMachine and BackupController don't count beside SlurmctldHost"})
+			r.warnings = append(r.warnings, Warning{c.Path, 0, "ControlMachine and BackupController are ignored because SlurmctldHost is set"})
 		}
 		return
 	case !primary:
 		return
 	}
-	r.seen["schedctldhost"] = true // what is wrong with them was said
+	r.seen["schedctldhost"] = true // their errors were reported already
 	for _, h := range []Host{c.primary, c.backup} {
 		if h.Name != "" {
 			c.Controllers = append(c.Controllers, Host{h.Name, cmp.Or(h.Address, h.Name)})
@@ -101,7 +101,8 @@ func (c *clusterDraft) oldHosts(r *reading[clusterDraft]) {
 	}
 }
 
-// setOldHost takes the name of a machine, or several names of the one machine.
+// setOldHost sets the name of a machine, which may be a list of names of the
+// same machine.
 func setOldHost(to *string, v string) error {
 	name, _, _ := strings.Cut(v, ",")
 	return setHost(to, name)
@@ -114,13 +115,14 @@ func setAccounting(c *clusterDraft, v string) error {
 		c.accounted = true
 	default:
 		return tolerated{wants("accounting_storage/scheddbd, accounting_storage/slurmdbd or accounting_storage/none"),
-			"no daemon that could be asked; accounting is not served"}
+			"unsupported type; accounting is not served"}
 	}
 	return nil
 }
 
-// setAccountingMunge takes the socket of a munged with another key, which vouches towards
-// accounting daemons that clusters share. Elsewhere the key is a password, and nobody's business.
+// setAccountingMunge sets the socket of a munged with another key, which issues
+// credentials for accounting daemons that clusters share. Otherwise the value
+// is a password, and is not read.
 func setAccountingMunge(c *clusterDraft, v string) error {
 	for _, p := range commas(v) {
 		if path, ok := socket(p); ok && filepath.IsAbs(path) {
@@ -131,11 +133,11 @@ func setAccountingMunge(c *clusterDraft, v string) error {
 	return nil
 }
 
-// checkTLSType refuses daemons that speak within TLS. To speak to them in the clear could not work, and
-// to listen in the clear is not what was asked for.
+// checkTLSType refuses daemons that use TLS: connecting without it can't work,
+// and listening without it is not what was configured.
 func checkTLSType(v string) error {
 	if name := plugin(v, "tls/"); name != "none" {
-		return errors.New("want tls/none: the daemons' protocol inside TLS (tls/s2n) is not spoken here. " +
+		return errors.New("want tls/none: TLS between daemons (tls/s2n) is not supported. " +
 			"Set TLSType=tls/none for the cluster, or use Slurm's own slurmrestd")
 	}
 	return nil

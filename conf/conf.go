@@ -3,15 +3,17 @@
 // accounting daemon. It also looks up environment variables, which have two
 // spellings as the keys of the files do.
 //
-// A file is lines of Key=Value pairs; keys in any case, each in the Sched… or the
-// Slurm… spelling, values quoted when they have blanks, # to the end of the line
-// is a comment, a backslash at the end continues the line, "Include FILE" reads
-// another, relative to the first file's directory (within an included slurm.conf, to that file's). All problems are reported at once, each with
-// its line. Keys that Slurm has and nothing here needs are passed over; others unknown are warned
-// about. What Slurm's daemons can read is read as they read it (docs/SLURM.md).
+// A file consists of lines of Key=Value pairs. Keys are in any case and in the
+// Sched… or the Slurm… spelling. A value with spaces is quoted. # starts a
+// comment, and a backslash at the end continues the line. "Include FILE" reads
+// another file, relative to the first file's directory, or within an included
+// slurm.conf to that file's directory. All problems are reported at once, each
+// with its line. Keys that Slurm has and nothing here needs are ignored; other
+// unknown keys cause a warning. Everything that Slurm's daemons can read is
+// parsed as they do (docs/SLURM.md).
 //
-// It resolves no name and dials nothing, and prints no value of a key it does not
-// know, which might be a password.
+// It resolves no name and dials nothing. It prints no value of an unknown key,
+// which might be a password.
 package conf
 
 import "time"
@@ -26,13 +28,13 @@ const (
 type Cluster struct {
 	Path      string
 	Files     []string // Path and what it includes; see Judge
-	SlurmKeys bool     // some key is in Slurm's spelling
+	SlurmKeys bool     // a key is in Slurm's spelling
 
 	ClusterName    string
 	Controllers    []Host // primary first
-	Front          string // SchedctldAddr: where whichever controller is in charge is asked; "": each at its own address
+	Front          string // SchedctldAddr: shared address of the active controller; "": use each one's own address
 	ControllerPort int
-	MorePorts      int    // how many ports after it the controllers listen at as well
+	MorePorts      int    // number of further ports that the controllers listen on
 	User           string // SchedUser; "" is root
 	Auth
 	Accounting        *Accounting // nil: the cluster has no accounting daemon
@@ -64,9 +66,9 @@ type Dbd struct {
 	DebugFlags     []string
 }
 
-// Auth is how clients prove who they are, the same in both files.
+// Auth describes how clients authenticate, the same in both files.
 type Auth struct {
-	AuthType             string        // "auth/cred", "auth/munge", "auth/slurm", or in a site's file one not spoken here
+	AuthType             string        // or in a site's file an unsupported one
 	AuthSocket           string        // AuthInfo=socket= under auth/cred: the daemon's own
 	Munge                Munge         // under auth/munge
 	JWT                  bool          // AuthAltTypes has auth/jwt
@@ -75,12 +77,12 @@ type Auth struct {
 	UserClaimField       string        // … userclaimfield=
 	DisableTokenCreation bool          // … disable_token_creation
 	MaxTokenLifespan     time.Duration // … max_token_lifespan=; see LongestToken
-	KeyElsewhere         bool          // a key is named that can't be found from here: none is looked for
+	KeyElsewhere         bool          // a key's path is not usable here: no default is used
 }
 
-// Munge is munged, who vouches for processes under auth/munge.
+// Munge is the munged that issues credentials under auth/munge.
 type Munge struct {
-	Socket string        // AuthInfo=socket=, or where munged listens unless it is told otherwise
+	Socket string        // or munged's default socket
 	TTL    time.Duration // AuthInfo=ttl=; 0: munged's own
 }
 
@@ -90,13 +92,13 @@ type Host struct {
 	Address string // Name when none was given
 }
 
-// Accounting says where the accounting daemon is.
+// Accounting is the address of the accounting daemon.
 type Accounting struct {
 	Host       string
 	BackupHost string
 	Port       int
 	Socket     string // scheddbd's UNIX socket, for the controller's own use; "": by TCP
-	Munge      string // socket of the munged that vouches towards it; "": that of Auth
+	Munge      string // socket of the munged for this daemon; "": that of Auth
 }
 
 // Line is a line that describes one thing in many pairs, such as a node.
@@ -109,7 +111,7 @@ type Line struct {
 // Pair is one Key=Value, the key as written.
 type Pair struct{ Key, Value string }
 
-// Get is the value of key, in any case, the last when it is repeated.
+// Get returns the value of key, in any case; the last one when it is repeated.
 func (l Line) Get(key string) (value string, ok bool) {
 	for _, p := range l.Pairs {
 		if fold(p.Key) == fold(key) {
@@ -119,9 +121,9 @@ func (l Line) Get(key string) (value string, ok bool) {
 	return value, ok
 }
 
-// Read reads the cluster's configuration. The error, when there is one, lists all
-// problems; warnings come with or without it. /dev/null is an empty configuration
-// with every default, for what needs none.
+// Read reads the cluster's configuration. An error lists all problems; warnings
+// are returned with or without an error. /dev/null is an empty configuration
+// with every default, for programs that need none.
 func Read(path string) (*Cluster, []Warning, error) { return own.Read(path) }
 
 // ReadDbd reads the accounting daemon's configuration, as Read does.

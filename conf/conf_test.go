@@ -112,10 +112,10 @@ func TestReadCluster(t *testing.T) {
 		{name: "no accounting daemon", text: minimal + "AccountingStorageType=accounting_storage/none AccountingStorageHost=db", want: base(nil)},
 		{name: "root is the default user", text: minimal + "SchedUser=root", want: base(nil)},
 		{name: "unknown keys", text: minimal + "SchedctlHost=x\nFoo=secret\nAuthAltParameters=disable_creation,jwt_key=/k", want: base(func(c *Cluster) { c.JWTKey = "/k" }),
-			warnings: []string{"/c:3: SchedctlHost: unknown key, passed over", "/c:4: Foo: unknown key, passed over",
-				`/c:5: AuthAltParameters: unknown parameter "disable_creation", passed over`}},
+			warnings: []string{"/c:3: SchedctlHost: unknown key, ignored", "/c:4: Foo: unknown key, ignored",
+				`/c:5: AuthAltParameters: unknown parameter "disable_creation", ignored`}},
 		{name: "repeated", text: minimal + "SchedctldPort=1\nSchedctldPort=2", want: base(func(c *Cluster) { c.ControllerPort = 2 }),
-			warnings: []string{"/c:4: SchedctldPort: given before; the last one counts"}},
+			warnings: []string{"/c:4: SchedctldPort: repeated; the last one is used"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -155,11 +155,11 @@ func TestProblems(t *testing.T) {
 			"/c:4: AuthAltParameters: jwt_key: want an absolute path", "/c:5: TLSParameters: want name=value pairs, separated by commas"}},
 		{"a date as the user", minimal + "AuthAltParameters=userclaimfield=exp", []string{"/c:3: AuthAltParameters: userclaimfield: want the name of a claim"}},
 		{"syntax", minimal + "word\nSchedUser=\nSchedUser=\"s\nSchedUser=\"s\"t\n=x\nStoragePass=a secret", []string{
-			"/c:3: column 1: want Key=Value", "/c:4: SchedUser: no value", "/c:6: SchedUser: a quote that is not closed, or has text behind it", "/c:7: column 1: want Key=Value", "/c:8: column 15: want Key=Value"}},
+			"/c:3: column 1: want Key=Value", "/c:4: SchedUser: no value", "/c:6: SchedUser: an unclosed quote, or text after the closing quote", "/c:7: column 1: want Key=Value", "/c:8: column 15: want Key=Value"}},
 		{"a control character", minimal + "SchedUser=a\x00b", []string{"/c:3: a control character"}},
 		{"line too long", minimal + "Foo=" + strings.Repeat("x", maxLine), []string{"/c:3: line longer than 1048576 bytes"}},
 		{"include", minimal + "Include x\nInclude = x\nInclude\nInclude *.conf", []string{
-			"/c:3: configuration /x: no such file or directory", "/c:5: Include takes the name of one file", "/c:6: Include takes the name of one file, and no pattern"}},
+			"/c:3: configuration /x: no such file or directory", "/c:5: Include takes one file name", "/c:6: Include takes one file name, not a pattern"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestInclude(t *testing.T) {
 	if d := cmp.Diff(want, c.Nodes); d != "" || c.ControllerPort != 99 {
 		t.Errorf("port %d; nodes -want +got\n%s", c.ControllerPort, d)
 	}
-	if d := cmp.Diff([]string{"/site/ports:2: Unknown: unknown key, passed over"}, texts(warnings)); d != "" {
+	if d := cmp.Diff([]string{"/site/ports:2: Unknown: unknown key, ignored"}, texts(warnings)); d != "" {
 		t.Errorf("warnings: -want +got\n%s", d)
 	}
 	f["/etc/more"] = "Include c"
@@ -209,7 +209,8 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// A file of ours may include a whole slurm.conf, whose own Includes lead to where Slurm reads them.
+// A file of ours may include a whole slurm.conf, whose own Includes lead to
+// where Slurm reads them.
 func TestIncludeSlurmConf(t *testing.T) {
 	f := files{
 		"/etc/sched/sched.conf": "Include /etc/slurm/slurm.conf\nInclude ours.conf\nTLSParameters=restd_cert_file=/c",
@@ -231,8 +232,8 @@ func TestIncludeSlurmConf(t *testing.T) {
 	}
 }
 
-// A line added to a sched.conf that was not there hides slurm.conf: the refusal names it, and the line
-// that it proposes works.
+// A line added to a sched.conf that was not there hides slurm.conf: the refusal
+// names it, and the line that it proposes works.
 func TestShadowed(t *testing.T) {
 	kept := DefaultPaths
 	defer func() { DefaultPaths = kept }()
@@ -279,7 +280,7 @@ func TestReadDbd(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	if d := cmp.Diff([]string{"/d:8: ClusterName: unknown key, passed over"}, texts(warnings)); d != "" {
+	if d := cmp.Diff([]string{"/d:8: ClusterName: unknown key, ignored"}, texts(warnings)); d != "" {
 		t.Errorf("warnings: -want +got\n%s", d)
 	}
 	if _, _, err := readDbd("/d", files{"/d": "DbdPort=x"}.open); err == nil || err.Error() != "/d: StorageLoc is missing\n/d:1: DbdPort: want a port from 1 to 65535" {
@@ -287,7 +288,8 @@ func TestReadDbd(t *testing.T) {
 	}
 }
 
-// /dev/null is the configuration of what needs none: every default, no complaint.
+// /dev/null is the configuration of what needs none: every default, no
+// complaint.
 func TestEmpty(t *testing.T) {
 	c, warnings, err := Read("/dev/null")
 	want := &Cluster{Path: "/dev/null", ControllerPort: 6817, MessageTimeout: 10 * time.Second, Auth: Auth{AuthType: "auth/cred"}}
@@ -314,7 +316,7 @@ func TestReadFromDisk(t *testing.T) {
 	if err := os.Chmod(path, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Read(path); err == nil || !strings.Contains(err.Error(), "lets others write it") || errs.HintOf(err) == "" {
+	if _, _, err := Read(path); err == nil || !strings.Contains(err.Error(), "lets other users write it") || errs.HintOf(err) == "" {
 		t.Errorf("writable by others: got %v", err)
 	}
 	if _, _, err := Read(dir + "/none"); errs.KindOf(err) != errs.NotFound {
@@ -322,7 +324,8 @@ func TestReadFromDisk(t *testing.T) {
 	}
 }
 
-// TestJudge: what root obeys belongs to root or SchedUser, and nobody else can change it.
+// TestJudge: what root obeys belongs to root or SchedUser, and nobody else can
+// change it.
 func TestJudge(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
@@ -350,7 +353,7 @@ func TestJudge(t *testing.T) {
 		{"root's", 0, 0, 0o644, 0, ""},
 		{"SchedUser's", schedUser, schedUser, 0o644, 0, ""},
 		{"alice's", alice, alice, 0o644, 0, "belongs to uid 30002"},
-		{"writable by a group", 0, alice, 0o664, 0, "can be written by group 30002"},
+		{"writable by a group", 0, alice, 0o664, 0, "is writable by group 30002"},
 		{"in alice's directory", 0, 0, 0o644, alice, "belongs to uid 30002"},
 	}
 	for _, tt := range tests {

@@ -44,7 +44,7 @@ func TestCorpus(t *testing.T) {
 		})},
 		{file: "oldie.conf", nodes: 1, partitions: 1, want: site(func(c *Cluster) {
 			c.ClusterName, c.User, c.Controllers = "oldie", "", []Host{{"head", "192.168.10.1"}, {"head2", "192.168.10.2"}}
-		}), warnings: []string{"oldie.conf:10: CacheGroups: unknown key, passed over"}},
+		}), warnings: []string{"oldie.conf:10: CacheGroups: unknown key, ignored"}},
 		{file: "site/slurm.conf", nodes: 2, partitions: 2, want: site(func(c *Cluster) {
 			c.ClusterName, c.User, c.StateSaveLocation = "weather", "990", "/gpfs/slurm"
 			c.Controllers, c.Accounting = []Host{{"wx-ctl-a", "wx-ctl-a"}, {"wx-ctl-b", "wx-ctl-b"}}, &Accounting{Host: "wx-dbd", Port: 6819}
@@ -60,7 +60,7 @@ func TestCorpus(t *testing.T) {
 			c.JWT, c.JWKS, c.UserClaimField, c.DisableTokenCreation = true, "/etc/slurm/jwks.json", "preferred_username", true
 			c.Accounting = &Accounting{Host: "localhost", Port: 6819}
 		})},
-		{file: "s2n.conf", problem: []string{"s2n.conf:4: TLSType: want tls/none: the daemons' protocol inside TLS (tls/s2n) is not spoken here. Set TLSType=tls/none for the cluster, or use Slurm's own slurmrestd"}},
+		{file: "s2n.conf", problem: []string{"s2n.conf:4: TLSType: want tls/none: TLS between daemons (tls/s2n) is not supported. Set TLSType=tls/none for the cluster, or use Slurm's own slurmrestd"}},
 		{file: "sack.conf", want: site(func(c *Cluster) {
 			c.ClusterName, c.Controllers = "keyed", []Host{{"ctl1", "ctl1"}, {"ctl2", "ctl2"}}
 			c.Auth = Auth{AuthType: "auth/slurm", JWT: true, JWTKey: "/var/spool/jwt_hs256.key"}
@@ -72,12 +72,12 @@ func TestCorpus(t *testing.T) {
 			c.ClusterName, c.Controllers, c.ControllerPort = "final", []Host{{"ctl1", "ctl1"}, {"ctl2", "ctl2"}}, 7000
 			c.MessageTimeout, c.JWT, c.JWTKey = 30*time.Second, true, "/var/spool/jwt_hs256.key"
 		}), warnings: []string{
-			"repeated.conf: ControlMachine and BackupController don't count beside SlurmctldHost",
-			"repeated.conf:9: ClusterName: given before; the last one counts",
-			"repeated.conf:11: SlurmUser: given before; the last one counts",
-			"repeated.conf:12: MessageTimeout: given before; the last one counts",
-			"repeated.conf:13: AuthAltTypes: given before; the last one counts",
-			"repeated.conf:17: SlurmctldPort: given before; the last one counts",
+			"repeated.conf: ControlMachine and BackupController are ignored because SlurmctldHost is set",
+			"repeated.conf:9: ClusterName: repeated; the last one is used",
+			"repeated.conf:11: SlurmUser: repeated; the last one is used",
+			"repeated.conf:12: MessageTimeout: repeated; the last one is used",
+			"repeated.conf:13: AuthAltTypes: repeated; the last one is used",
+			"repeated.conf:17: SlurmctldPort: repeated; the last one is used",
 		}},
 		{file: "loud.conf", nodes: 1, partitions: 1, want: site(func(c *Cluster) {
 			c.ClusterName, c.Controllers = "loud", []Host{{"CTL1", "CTL1-IB"}, {"ctl2", "ctl2"}}
@@ -88,10 +88,10 @@ func TestCorpus(t *testing.T) {
 			c.JWT, c.JWTKey = true, "/var/spool/jwt_hs256.key"
 			c.Accounting = &Accounting{Host: "shared-dbd", Port: 6819, Munge: "/run/munge-global/munge.socket.2"}
 		}), warnings: []string{
-			"vip.conf:9: AuthAltTypes: auth/slurm counts as AuthType alone, passed over here",
+			"vip.conf:9: AuthAltTypes: auth/slurm is supported only as AuthType, ignored",
 		}},
 		{file: "cut.conf", nodes: 1, want: site(func(c *Cluster) { c.ClusterName, c.StateSaveLocation = "cut", "/var/spool/slurm" }),
-			warnings: []string{"cut.conf:5: the file ends within a continued line; is it whole?"}},
+			warnings: []string{"cut.conf:5: the file ends within a continued line; it may be incomplete"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.file, func(t *testing.T) {

@@ -7,12 +7,13 @@ import (
 	"schedrestd/errs"
 )
 
-// Env is the value of an environment variable that has two spellings: name is
-// ours ("SCHED_CONF", "SCHEDRESTD_LISTEN"), the other begins with SLURM. Set to
-// nothing counts as not set.
+// Env returns the value of an environment variable that has two spellings: name
+// is ours ("SCHED_CONF", "SCHEDRESTD_LISTEN"), the other begins with SLURM. An
+// empty value counts as unset.
 //
-// Both set and different is an error that shows neither value (SCHED_JWT is a
-// token): to pick one could be to pick another person's identity or file.
+// When both are set and differ, it returns an error that shows neither value
+// (SCHED_JWT is a token): choosing one could select another user's identity or
+// file.
 func Env(name string) (string, error) {
 	value := os.Getenv(name)
 	rest, ok := strings.CutPrefix(name, "SCHED")
@@ -30,11 +31,13 @@ func Env(name string) (string, error) {
 		WithHint("unset one of them")
 }
 
-// DefaultPaths are where the cluster's configuration is looked for when neither
-// the command line nor the environment names it. The last is where slurmd and sackd keep what they
-// fetch from the controller, on machines that have no file of their own.
+// DefaultPaths lists where the cluster's configuration is looked for when
+// neither the command line nor the environment names it. In the last, slurmd
+// and sackd keep what they fetch from the controller, on machines without a
+// file of their own.
 var DefaultPaths = []string{"/etc/sched/sched.conf", "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}
 
-// Find is the path of the cluster's configuration: flag when it is not empty, else
-// SCHED_CONF or SLURM_CONF, else the first of DefaultPaths that exists.
+// Find returns the path of the cluster's configuration: flag when it is not
+// empty, otherwise SCHED_CONF or SLURM_CONF, otherwise the first of
+// DefaultPaths that exists.
 func Find(flag string) (string, error) { return own.Find(flag) }

@@ -14,17 +14,17 @@ import (
 type key[T any] struct {
 	name string // in our spelling
 	set  func(to *T, value string) error
-	list bool // every value counts, not the last alone
+	list bool // every value counts, not only the last
 }
 
-// grammar is what a configuration file of one kind may say.
+// grammar is the keys of one kind of configuration file.
 type grammar[T any] struct {
 	keys   []key[T]
-	lines  map[string]func(*T) *[]Line // keys that open a line kept whole; a nil function: passed over whole
-	passed string                      // keys of Slurm that nothing here needs
+	lines  map[string]func(*T) *[]Line // keys that start a line that is kept whole; with a nil function the line is ignored
+	passed string                      // Slurm's keys that are ignored
 }
 
-// given is one pair as it stood in a file.
+// given is one pair as it was in a file.
 type given struct {
 	Pair
 	file  string
@@ -39,11 +39,11 @@ type reading[T any] struct {
 	owner    uint32
 	slurm    bool
 	site     bool // Slurm's daemons read the file; see isSite
-	said     bool // it has a line that is no comment
+	said     bool // it has a line that is not a comment
 	files    []string
-	opened   bool               // path is not the empty configuration, and could be opened
+	opened   bool               // path is not /dev/null, and could be opened
 	failed   error              // why it could not
-	given    map[string][]given // by name; what was applied is taken out
+	given    map[string][]given // by name; applied ones are removed
 	seen     map[string]bool    // names of keys that were applied
 	warnings []Warning
 	problems Problems
@@ -68,8 +68,9 @@ func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
 	return r
 }
 
-// isSite tells a file that a site's Slurm obeys from one of our daemons', which is written for us: ours
-// speak auth/cred alone, and Slurm's daemons do not.
+// isSite reports whether the file is one that a site's Slurm uses, rather than
+// one written for our daemons: ours support only auth/cred, which Slurm's do
+// not.
 func (r *reading[T]) isSite() bool {
 	kind := ""
 	for _, v := range r.given["authtype"] {
@@ -105,13 +106,14 @@ func (r *reading[T]) entry(e entry) {
 	}
 }
 
-// skips tells whether a line that key opens is passed over whole, whatever is in it.
+// skips reports whether a line that starts with key is ignored completely.
 func (g grammar[T]) skips(key string) bool {
 	keep, ok := g.lines[fold(key)]
 	return ok && keep == nil
 }
 
-// apply sets every key that was given, in the grammar's order, then warns about the rest.
+// apply sets every given key, in the grammar's order, and then warns about the
+// rest.
 func (r *reading[T]) apply() {
 	for _, k := range r.grammar.keys {
 		name := fold(k.name)
@@ -140,30 +142,31 @@ func (r *reading[T]) apply() {
 			continue
 		}
 		for _, v := range values {
-			r.warn(v, v.Key+": unknown key, passed over")
+			r.warn(v, v.Key+": unknown key, ignored")
 		}
 	}
 }
 
-// errStrayQuote is for keys that mean something here: whoever quotes half of a value wrote another one than
-// he meant. Slurm takes it with the quote in it.
-var errStrayQuote = errors.New("a quote that is not closed, or has text behind it")
+// errStrayQuote refuses a partly quoted value of a key that is used here: it is
+// probably not the intended value. Slurm accepts it, including the quote.
+var errStrayQuote = errors.New("an unclosed quote, or text after the closing quote")
 
-// passedOver is a value, or a part of one, that is warned about and has no effect.
+// passedOver is an ignored value, or part of one, that causes a warning.
 type passedOver string
 
 func (p passedOver) Error() string { return string(p) }
 
-// tolerated is a value that Slurm takes and ours refuse. In a file that Slurm's daemons read it is
-// warned about, and note says what becomes of it: a gateway that will not read what the whole cluster runs
-// on is of no use to anybody. In a file written for us it is a mistake, and nothing is lost by saying so.
+// tolerated is a value that Slurm accepts and our daemons refuse. In a file
+// that Slurm's daemons read it causes a warning, and note says what happens: a
+// gateway that can't read the cluster's own configuration would be useless. In
+// a file written for us it is an error.
 type tolerated struct {
 	error
 	note string
 }
 
-// choose picks the values that count: all of a list, the last of any other key,
-// and those of one spelling when both were given with the same meaning.
+// choose returns the values that count: all of a list, the last of any other
+// key, and those of one spelling when both were given with the same meaning.
 func (r *reading[T]) choose(k key[T], values []given) []given {
 	var spelled [2][]given
 	for _, v := range values {
@@ -178,7 +181,7 @@ func (r *reading[T]) choose(k key[T], values []given) []given {
 			continue
 		}
 		last := list[len(list)-1]
-		r.warn(last, last.Key+": given before; the last one counts")
+		r.warn(last, last.Key+": repeated; the last one is used")
 		spelled[i] = list[len(list)-1:]
 	}
 	if len(spelled[0]) == 0 {
@@ -196,10 +199,11 @@ func (r *reading[T]) warn(v given, text string) {
 	r.warnings = append(r.warnings, Warning{v.file, v.line, text})
 }
 
-// require reports each of names that the file does not give, in the file's spelling, and a file that gives nothing.
+// require reports each of names that the file does not have, in the file's
+// spelling, and an empty file.
 func (r *reading[T]) require(path string, names ...string) {
 	empty := !r.said && len(r.problems) == 0
-	slurms := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm") // no key tells then whose it is
+	slurms := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm") // there is no key whose spelling could tell
 	if r.opened && empty {
 		r.problems = append(r.problems, Problem{path, 0, "the file is empty"})
 	}
@@ -213,14 +217,15 @@ func (r *reading[T]) require(path string, names ...string) {
 	}
 }
 
-// finish warns about a strange owner and gives all warnings and problems in order.
+// finish warns about an unexpected owner and returns all warnings and problems
+// in order.
 func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	if r.failed != nil {
 		return nil, r.failed
 	}
-	// Where root is concerned Judge refuses; an ordinary user may have his reasons.
+	// For root Judge refuses it; an ordinary user may have reasons.
 	if r.opened && user == "" && r.owner != 0 && int(r.owner) != os.Geteuid() {
-		text := fmt.Sprintf("owned by uid %d, who is neither root nor the user of this process", r.owner)
+		text := fmt.Sprintf("owned by uid %d, which is neither root nor the user of this process", r.owner)
 		r.warnings = append(r.warnings, Warning{path, 0, text})
 	}
 	slices.SortStableFunc(r.problems, func(a, b Problem) int { return before(Warning(a), Warning(b)) })
@@ -228,9 +233,9 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	return r.warnings, r.problems.err("")
 }
 
-// ours is a key's name in our spelling, folded, and whether it was in Slurm's. The
-// word may stand within the key, as in EpilogSlurmctld. Old names of the controllers
-// are Slurm's alone.
+// ours returns a key's name in our spelling, folded, and whether it was in
+// Slurm's. The word may be within the key, as in EpilogSlurmctld. The old names
+// of the controllers are Slurm's only.
 func ours(key string) (name string, slurm bool) {
 	name = fold(key)
 	old := name == "controlmachine" || name == "backupcontroller"

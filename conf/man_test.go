@@ -9,8 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestManual: sched.conf(5) has an entry for each key that means something here, and for no other; the
-// parameters that it lists are those that are known.
+// TestManual: sched.conf(5) has an entry for each key that means something
+// here, and for no other; the parameters that it lists are those that are
+// known.
 func TestManual(t *testing.T) {
 	text, err := os.ReadFile("../docs/man/sched.conf.5")
 	if err != nil {
@@ -42,7 +43,8 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has no entry", key)
 		}
 	}
-	// Parameters that are known as keys, too, so that one that was cut off its list is noticed.
+	// Parameters that are known as keys, too, so that one that was cut off its
+	// list is noticed.
 	known := map[string]bool{"disable_token_creation": true}
 	for name := range want {
 		if name == strings.ToLower(name) {

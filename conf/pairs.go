@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// pairs cuts a logical line into its Key=Value pairs, as Slurm does. Blanks may stand around the
-// "="; a value ends at a blank unless it is in double quotes. A sign of arithmetic before the "=" ("Key+=Value")
-// has no meaning in these files. What is wrong is said by its column, never by its text, which may be part of
-// a password.
+// pairs splits a logical line into its Key=Value pairs, as Slurm does. Spaces
+// may surround the "="; a value ends at a space unless it is in double quotes.
+// An arithmetic sign before the "=" ("Key+=Value") has no meaning in these
+// files. Errors name the column and never the text, which may be part of a
+// password.
 func pairs(line string) ([]Pair, error) {
 	var out []Pair
 	for at := skip(line, 0); at < len(line); at = skip(line, at) {
@@ -33,8 +34,9 @@ func pairs(line string) ([]Pair, error) {
 	return out, nil
 }
 
-// value reads the value that begins at, and says where the next pair may begin. Quotes that
-// don't stand around the whole of it are part of it, and end at a blank like anything else.
+// value parses the value that begins at at, and returns where the next pair may
+// begin. Quotes that do not surround the whole value are part of it, and it
+// ends at a space as usual.
 func value(line string, at int) (text string, next int) {
 	if at < len(line) && line[at] == '"' {
 		length := strings.IndexByte(line[at+1:], '"')
@@ -56,12 +58,12 @@ func skip(line string, at int) int {
 	return at
 }
 
-// blank tells what Slurm takes for white space.
+// blank reports whether Slurm treats c as white space.
 func blank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 func keyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
-// fold is the form of a key in which two spellings of the same case compare equal.
+// fold returns a key in the form in which upper and lower case compare equal.
 func fold(key string) string { return strings.ToLower(key) }

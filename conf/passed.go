@@ -1,8 +1,8 @@
 package conf
 
-// Keys of Slurm's own files that mean something to its daemons and nothing here.
-// They are passed over in silence, so that the warnings about a site's slurm.conf
-// are its mistakes. In our spelling, as the grammars are.
+// Keys of Slurm's files that matter to its daemons and not here. They are
+// ignored silently, so that the warnings about a site's slurm.conf are real
+// mistakes. They are in our spelling, as in the grammars.
 const (
 	passedCluster = `
 AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageLoc

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PrivateData is a set of kinds of information that are hidden from ordinary users. The zero value is that of a
-// configuration without the key.
+// PrivateData is a set of kinds of information that are hidden from ordinary
+// users. The zero value is that of a configuration without the key.
 type PrivateData uint16
 
 // The kinds of information that PrivateData= names.
@@ -22,10 +22,10 @@ const (
 	PrivateUsage
 	PrivateUsers
 
-	PrivateNone // in every set but the zero value: the configuration has the key
+	PrivateNone // set in every value but the zero value: the configuration has the key
 
 	allPrivate   = PrivateNone - 1
-	unsetPrivate = PrivateJobs | PrivateUsers // is hidden without the key; Slurm hides nothing then
+	unsetPrivate = PrivateJobs | PrivateUsers // hidden without the key; Slurm hides nothing then
 )
 
 var privateKinds = map[string]PrivateData{
@@ -41,7 +41,8 @@ func (p PrivateData) Hides(kind PrivateData) bool {
 	return p&kind != 0
 }
 
-// Except returns the names of the kinds that the configuration lists one by one and that are not in kinds.
+// Except returns the names of the kinds that the configuration lists one by one
+// and that are not in kinds.
 func (p PrivateData) Except(kinds PrivateData) (names []string) {
 	if p&allPrivate == allPrivate {
 		return nil
@@ -54,13 +55,13 @@ func (p PrivateData) Except(kinds PrivateData) (names []string) {
 	return names
 }
 
-// setPrivate reads a list of kinds, "all" or "none". A word that is unknown was to hide something, so where it is
-// not an error everything is hidden.
+// setPrivate parses a list of kinds, "all" or "none". An unknown word was meant
+// to hide something, so where it is not an error everything is hidden.
 func setPrivate(to *PrivateData, v string) error {
 	words := commas(fold(v))
 	*to = PrivateNone
 	for _, word := range words {
-		kind := privateKinds[word] | privateKinds[word+"s"] // Slurm takes "job", too
+		kind := privateKinds[word] | privateKinds[word+"s"] // Slurm accepts "job", too
 		switch {
 		case kind != 0:
 			*to |= kind
@@ -69,7 +70,7 @@ func setPrivate(to *PrivateData, v string) error {
 		case word != "none" || len(words) > 1:
 			*to |= allPrivate
 			return tolerated{wants("all, none, or a list of " + strings.Join(slices.Sorted(maps.Keys(privateKinds)), ", ")),
-				"not understood; counts as all"}
+				"unknown word; treated as all"}
 		}
 	}
 	return nil

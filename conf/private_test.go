@@ -2,7 +2,8 @@ package conf
 
 import "testing"
 
-// TestPrivateData: both files take Slurm's words. Without the key jobs and users are private.
+// TestPrivateData: both files take Slurm's words. Without the key jobs and
+// users are private.
 func TestPrivateData(t *testing.T) {
 	tests := []struct {
 		line string

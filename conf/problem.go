@@ -7,17 +7,17 @@ import (
 	"schedrestd/errs"
 )
 
-// maxProblems bounds what one bad file makes the program print.
+// maxProblems limits what one bad file makes the program print.
 const maxProblems = 100
 
-// Warning is something in a configuration file that is passed over.
+// Warning is something in a configuration file that is ignored.
 type Warning struct {
 	File string
 	Line int // 0: about the file as a whole
 	Text string
 }
 
-// String is "file:line: text".
+// String returns "file:line: text".
 func (w Warning) String() string {
 	if w.Line == 0 {
 		return w.File + ": " + w.Text
@@ -25,16 +25,16 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d: %s", w.File, w.Line, w.Text)
 }
 
-// Problem is something that keeps a configuration from being used.
+// Problem is something that makes a configuration unusable.
 type Problem Warning
 
 func (p Problem) Error() string { return Warning(p).String() }
 
-// Problems is everything wrong with a configuration, in the order of its lines:
-// whoever mends one should not have to start again to learn of the next.
+// Problems lists everything wrong with a configuration, in the order of its
+// lines, so that an administrator can fix it all at once.
 type Problems []Problem
 
-// Error lists the problems, one a line.
+// Error lists the problems, one per line.
 func (p Problems) Error() string {
 	lines := make([]string, 0, len(p))
 	for i, problem := range p {
@@ -47,7 +47,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// err is nil when there is no problem.
+// err returns p as an error, or nil when there is no problem.
 func (p Problems) err(hint string) error {
 	if len(p) == 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSite: what Slurm takes is taken from a file that Slurm's daemons read, with a warning, and refused in one
-// that is written for ours.
+// TestSite: what Slurm takes is taken from a file that Slurm's daemons read,
+// with a warning, and refused in one that is written for ours.
 func TestSite(t *testing.T) {
 	const key = "AuthAltTypes=auth/jwt\nAuthAltParameters="
 	tests := []struct {
@@ -19,17 +19,17 @@ func TestSite(t *testing.T) {
 		{"a key beside the daemon's directory", key + "jwt_key=jwt.key", "AuthAltParameters: jwt_key: not an absolute path",
 			func(c *Cluster) bool { return c.JWT && c.JWTKey == "" }},
 		{"a key set likewise", key + "jwks=jwks.json", "AuthAltParameters: jwks: not an absolute path", func(c *Cluster) bool { return c.JWKS == "" && c.JWTKey == "" }},
-		{"a key twice", key + "jwt_key=/a,jwt_key=/b", "AuthAltParameters: jwt_key: given before; the first one counts", func(c *Cluster) bool { return c.JWTKey == "/a" }},
-		{"a value where none is", key + "disable_token_creation=yes", "AuthAltParameters: disable_token_creation: counts, whatever its value", func(c *Cluster) bool { return c.DisableTokenCreation }},
-		{"a date as the user", key + "userclaimfield=exp", "AuthAltParameters: userclaimfield: no name of a claim", func(c *Cluster) bool { return c.UserClaimField == "" }},
-		{"no life", key + "max_token_lifespan=long", "AuthAltParameters: max_token_lifespan: no number", func(c *Cluster) bool { return c.MaxTokenLifespan == 0 }},
-		{"several", key + "jwt_key=k,new,jwks=/j", `AuthAltParameters: jwt_key: not an absolute path, and means another file for each program; ` +
-			`passed over here, and the daemons judge its tokens; unknown parameter "new", passed over`, func(c *Cluster) bool { return c.JWKS == "/j" }},
-		{"another way", "AuthAltTypes=auth/jwt,auth/kerberos", `AuthAltTypes: "auth/kerberos" is not spoken here`, func(c *Cluster) bool { return c.JWT }},
-		{"no proof at all", "AuthType=auth/none", "AuthType: not spoken here: tokens alone", func(c *Cluster) bool { return c.AuthType == "auth/none" && c.Munge.Socket == "" }},
-		{"records in a file", "AccountingStorageType=accounting_storage/filetxt", "AccountingStorageType: no daemon that could be asked", func(c *Cluster) bool { return c.Accounting == nil }},
-		{"no time", "MessageTimeout=0", "MessageTimeout: 0 would be no time at all", func(c *Cluster) bool { return c.MessageTimeout == defaultMessageTimeout }},
-		{"no time to connect", "TCPTimeout=0", "TCPTimeout: 0 would be no time at all", func(c *Cluster) bool { return c.ConnectTimeout == 0 }},
+		{"a key twice", key + "jwt_key=/a,jwt_key=/b", "AuthAltParameters: jwt_key: repeated; the first one is used", func(c *Cluster) bool { return c.JWTKey == "/a" }},
+		{"a value where none is", key + "disable_token_creation=yes", "AuthAltParameters: disable_token_creation: enabled; its value is ignored", func(c *Cluster) bool { return c.DisableTokenCreation }},
+		{"a date as the user", key + "userclaimfield=exp", "AuthAltParameters: userclaimfield: not the name of a user claim", func(c *Cluster) bool { return c.UserClaimField == "" }},
+		{"no life", key + "max_token_lifespan=long", "AuthAltParameters: max_token_lifespan: not a number", func(c *Cluster) bool { return c.MaxTokenLifespan == 0 }},
+		{"several", key + "jwt_key=k,new,jwks=/j", `AuthAltParameters: jwt_key: not an absolute path, so each program would read another file; ` +
+			`ignored, and the daemons verify tokens; unknown parameter "new", ignored`, func(c *Cluster) bool { return c.JWKS == "/j" }},
+		{"another way", "AuthAltTypes=auth/jwt,auth/kerberos", `AuthAltTypes: "auth/kerberos" is not supported`, func(c *Cluster) bool { return c.JWT }},
+		{"no proof at all", "AuthType=auth/none", "AuthType: not supported here: only tokens", func(c *Cluster) bool { return c.AuthType == "auth/none" && c.Munge.Socket == "" }},
+		{"records in a file", "AccountingStorageType=accounting_storage/filetxt", "AccountingStorageType: unsupported type", func(c *Cluster) bool { return c.Accounting == nil }},
+		{"no time", "MessageTimeout=0", "MessageTimeout: 0 is not a timeout", func(c *Cluster) bool { return c.MessageTimeout == defaultMessageTimeout }},
+		{"no time to connect", "TCPTimeout=0", "TCPTimeout: 0 is not a timeout", func(c *Cluster) bool { return c.ConnectTimeout == 0 }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestSite(t *testing.T) {
 
 // TestTimeouts: seconds as Slurm reads them, within bounds.
 func TestTimeouts(t *testing.T) {
-	const most = "MessageTimeout: counts as 3600, the most there is"
+	const most = "MessageTimeout: reduced to the maximum, 3600"
 	tests := []struct {
 		value   string
 		want    time.Duration
@@ -97,8 +97,8 @@ func TestOddFiles(t *testing.T) {
 		{"other ends of lines, other blanks", strings.ReplaceAll(slurm, "\n", " \t\r\n\r\n\v\f\r\n"), ""},
 		{"a mark of UTF-8", "\ufeff" + slurm, ""},
 		{"no end", strings.TrimSuffix(slurm, "\n"), ""},
-		{"a continued line at the end", slurm + "Licenses=a \\", "/c:3: the file ends within a continued line; is it whole?"},
-		{"a continued line and an end", slurm + "Licenses=a \\\n", "/c:3: the file ends within a continued line; is it whole?"},
+		{"a continued line at the end", slurm + "Licenses=a \\", "/c:3: the file ends within a continued line; it may be incomplete"},
+		{"a continued line and an end", slurm + "Licenses=a \\\n", "/c:3: the file ends within a continued line; it may be incomplete"},
 		{"keys twice that mean nothing here", slurm + "Prolog=/a\nProlog=/b\nTaskPlugin=task/cgroup\nTaskPlugin=task/affinity", ""},
 		{"what 26.05 brought", slurm + "PowerAction=off Location=slurmctld Program=/p Args=a,b c", ""},
 	}

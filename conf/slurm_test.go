@@ -48,7 +48,8 @@ func TestSlurmSyntax(t *testing.T) {
 			}
 			c, _, err := readCluster("/c", files{"/c": minimal + "NodeName=n " + tt.line}.open)
 			if tt.problem != "" {
-				// The column counts from the line's begin, where the node's name is.
+				// The column counts from the line's begin, where the node's
+				// name is.
 				_, err := pairs(tt.line)
 				if err == nil || err.Error() != tt.problem {
 					t.Errorf("got %v, want %s", err, tt.problem)
@@ -65,9 +66,10 @@ func TestSlurmSyntax(t *testing.T) {
 	}
 }
 
-// TestControllers: who the controllers are, in order, in the new keys and the old ones.
+// TestControllers: who the controllers are, in order, in the new keys and the
+// old ones.
 func TestControllers(t *testing.T) {
-	const beside = "/c: ControlMachine and BackupController don't count beside SlurmctldHost"
+	const beside = "/c: ControlMachine and BackupController are ignored because SlurmctldHost is set"
 	tests := []struct {
 		name, text string
 		want       []Host
@@ -112,7 +114,8 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// TestEmptySlurmConf: of an empty file its name alone tells whose keys it lacks.
+// TestEmptySlurmConf: of an empty file its name alone tells whose keys it
+// lacks.
 func TestEmptySlurmConf(t *testing.T) {
 	_, _, err := readCluster("/etc/slurm.conf", files{"/etc/slurm.conf": ""}.open)
 	const want = "/etc/slurm.conf: the file is empty\n/etc/slurm.conf: ClusterName is missing\n/etc/slurm.conf: SlurmctldHost is missing"
@@ -135,7 +138,7 @@ func TestMunge(t *testing.T) {
 		{name: "a socket", text: "AuthInfo=socket=/run/m", want: Munge{Socket: "/run/m"}},
 		{name: "the old way", text: "AuthInfo=/run/m", want: Munge{Socket: "/run/m"}},
 		{name: "a time", text: "AuthInfo=cred_expire=600,ttl=60", want: Munge{munged.Munge.Socket, time.Minute}},
-		{name: "no time", text: "AuthInfo=ttl=soon", want: munged.Munge, warning: "/c:4: AuthInfo: ttl: want a number of seconds above 0; passed over"},
+		{name: "no time", text: "AuthInfo=ttl=soon", want: munged.Munge, warning: "/c:4: AuthInfo: ttl: want a number of seconds above 0, ignored"},
 		{name: "not absolute", text: "AuthInfo=socket=m", problem: "/c:4: AuthInfo: want an absolute path"},
 		{name: "another for accounting", text: "AccountingStoragePass=/run/global", want: munged.Munge, accounting: "/run/global"},
 		{name: "another for accounting, by name", text: "AccountingStoragePass=socket=/run/global", want: munged.Munge, accounting: "/run/global"},
@@ -166,7 +169,8 @@ func TestMunge(t *testing.T) {
 	}
 }
 
-// TestTLSType: what would have to be spoken inside TLS is refused, in both files.
+// TestTLSType: what would have to be spoken inside TLS is refused, in both
+// files.
 func TestTLSType(t *testing.T) {
 	for value, ok := range map[string]bool{"tls/none": true, "none": true, "TLS/None": true, "tls/s2n": false, "s2n": false, "tls/openssl": false} {
 		_, _, err := readCluster("/c", files{"/c": minimal + "TLSType=" + value}.open)
@@ -196,7 +200,7 @@ func TestIncludeNames(t *testing.T) {
 		{name: "one file twice", text: "Include a\nInclude a", more: files{"/etc/a": "NodeName=n"}, read: []string{"/etc/a", "/etc/a"}},
 		{name: "signs that are no pattern to Slurm", text: "Include a[1]?", more: files{"/etc/a[1]?": ""}, read: []string{"/etc/a[1]?"}},
 		{name: "a comment behind it, blanks before", text: " \tinclude\ta # b", more: files{"/etc/a": ""}, read: []string{"/etc/a"}},
-		{name: "a pattern", text: "Include conf.d/*", problem: "/etc/c:3: Include takes the name of one file, and no pattern"},
+		{name: "a pattern", text: "Include conf.d/*", problem: "/etc/c:3: Include takes one file name, not a pattern"},
 		{name: "itself", text: "Include c", problem: "/etc/c:3: /etc/c includes itself: /etc/c, /etc/c"},
 		{name: "too deep", text: "Include 0", more: deep, problem: "/etc/15:1: too many files included"},
 		{name: "too many", text: strings.Repeat("Include a\n", maxFiles), more: files{"/etc/a": ""}, problem: "/etc/c:1026: too many files included"},
@@ -223,12 +227,13 @@ func TestIncludeNames(t *testing.T) {
 		})
 	}
 	_, _, err := readCluster("/etc/c", files{"/etc/c": "Include %c\n" + minimal, "/etc/c.conf": ""}.open)
-	if want := "/etc/c:1: %c in the name of a file stands for ClusterName, which is not given before"; err == nil || err.Error() != want {
+	if want := "/etc/c:1: %c in a file name stands for ClusterName, which must be set before"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-// TestPassedLines: what is in a line that nobody here needs is nobody's business.
+// TestPassedLines: what is in a line that nobody here needs is nobody's
+// business.
 func TestPassedLines(t *testing.T) {
 	for _, line := range []string{"NodeSet=a Nodes=", "DownNodes=a word", "FrontendName=a FrontendAddr", "SwitchName=s Switches=a, b", "BlockName=b Nodes="} {
 		c, warnings, err := readCluster("/c", files{"/c": minimal + line}.open)

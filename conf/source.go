@@ -13,8 +13,8 @@ import (
 	"schedrestd/guard/content"
 )
 
-// Bounds on what is read: a site with 20 000 nodes needs about a megabyte, and a
-// file given by mistake must not fill the memory of a process that runs as root.
+// Limits of the input. A site with 20 000 nodes needs about a megabyte, and a
+// wrong file must not fill the memory of a process that runs as root.
 const (
 	maxBytes   = 8 << 20 // bytes in all
 	maxLine    = 1 << 20 // bytes of one line, continuations joined
@@ -22,10 +22,10 @@ const (
 	maxInclude = 16      // how deep Includes may nest
 )
 
-// null is the file that stands for no configuration.
+// null is the path that means no configuration.
 const null = "/dev/null"
 
-// source gives the bytes of a configuration file and the uid that owns it.
+// source returns the bytes of a configuration file and the uid of its owner.
 type source func(path string) (data []byte, owner uint32, err error)
 
 // from returns a source that reads what files opens.
@@ -46,11 +46,11 @@ func from(files Files) source {
 	}
 }
 
-// Judge tells whether files, which were read, are good enough for a process that is root:
-// they, and the directories on the way, belong to root or to one of owners, and nobody else
-// may change them. It comes after reading, because the files themselves name SchedUser,
-// who is one of owners; whoever could have swapped them meanwhile owns a directory that
-// fails here.
+// Judge refuses files, which were read, that a process running as root must not
+// obey. They and the directories on the way must belong to root or to one of
+// owners, and no other user may change them. It runs after reading, because the
+// files themselves name SchedUser, who is one of owners. A user who could have
+// swapped them meanwhile owns a directory that fails here.
 func Judge(files []string, trust guard.Trust) error {
 	return guard.Judge(slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == null }), guard.Configuration, trust)
 }
@@ -65,16 +65,16 @@ type entry struct {
 // loader collects the logical lines of a file and of those it includes.
 type loader struct {
 	open     source
-	top      string   // directory of the main file, which Include paths are relative to, as Slurm's; see include
+	top      string   // directory of the main file, to which Include paths are relative as in Slurm; see include
 	files    []string // read so far
-	within   []string // being read: each includes the next
+	within   []string // files being read: each includes the next
 	bytes    int
 	entries  []entry
 	warnings []Warning
 	problems Problems
 }
 
-// load appends the lines of path and says who owns it.
+// load appends the lines of path and returns its owner.
 func (l *loader) load(path string) (owner uint32, err error) {
 	if slices.Contains(l.within, path) {
 		return 0, errs.New(errs.Invalid, "%s includes itself: %s", path, strings.Join(append(l.within, path), ", "))
@@ -102,8 +102,8 @@ func hint(err error) string {
 	return ""
 }
 
-// split cuts text into logical lines: comments dropped first, as Slurm does, so
-// that a backslash at the end of a comment continues nothing.
+// split splits text into logical lines. Comments are dropped first, as in
+// Slurm, so that a backslash at the end of a comment continues nothing.
 func (l *loader) split(path, text string) {
 	var whole strings.Builder
 	begun, number := 0, 0
@@ -128,7 +128,7 @@ func (l *loader) split(path, text string) {
 		l.line(at)
 	}
 	if begun != 0 {
-		l.warnings = append(l.warnings, Warning{path, begun, "the file ends within a continued line; is it whole?"})
+		l.warnings = append(l.warnings, Warning{path, begun, "the file ends within a continued line; it may be incomplete"})
 		l.line(entry{path, begun, strings.TrimSpace(unescape(whole.String()))})
 	}
 }
@@ -148,28 +148,29 @@ func (l *loader) line(at entry) {
 	}
 }
 
-// include reads the file that at names. Slurm knows one sign in a name, %c, and no patterns.
+// include reads the file that at names. As in Slurm, a name may contain %c, and
+// no patterns.
 func (l *loader) include(at entry, path string) {
 	if strings.Contains(path, "%c") {
 		cluster := l.clusterName()
 		if cluster == "" {
-			l.problem(at, "%%c in the name of a file stands for ClusterName, which is not given before")
+			l.problem(at, "%%c in a file name stands for ClusterName, which must be set before")
 			return
 		}
 		path = strings.ReplaceAll(path, "%c", cluster)
 	}
 	switch {
 	case path == "" || strings.ContainsAny(path, "\" \t"):
-		l.problem(at, "Include takes the name of one file")
+		l.problem(at, "Include takes one file name")
 		return
 	case strings.Contains(path, "*"):
-		l.problem(at, "Include takes the name of one file, and no pattern")
+		l.problem(at, "Include takes one file name, not a pattern")
 		return
 	case !filepath.IsAbs(path):
 		path = filepath.Join(l.top, path)
 	}
-	// A sched.conf may include a whole slurm.conf, which is then the main file of
-	// what it includes itself: its relative paths lead to where Slurm reads them.
+	// A sched.conf may include a whole slurm.conf, whose own Includes are
+	// relative to its directory, as in Slurm.
 	if filepath.Base(path) == "slurm.conf" {
 		defer func(top string) { l.top = top }(l.top)
 		l.top = filepath.Dir(path)
@@ -179,7 +180,8 @@ func (l *loader) include(at entry, path string) {
 	}
 }
 
-// clusterName is the name that was given so far; "" when there is none that can stand in a path.
+// clusterName returns the name that was set so far; "" when there is none that
+// can be part of a path.
 func (l *loader) clusterName() (name string) {
 	for _, e := range l.entries {
 		found, _ := pairs(e.text)
@@ -196,8 +198,8 @@ func (l *loader) problem(at entry, format string, args ...any) {
 	l.problems = append(l.problems, Problem{at.file, at.line, fmt.Sprintf(format, args...)})
 }
 
-// uncomment drops what follows a # that is not escaped. One between the quotes of a value is
-// kept: Slurm ends the line there, and with it the value in its first word.
+// uncomment drops what follows an unescaped #. A # within a quoted value is
+// kept, although Slurm ends the line, and so the value, there.
 func uncomment(line string) string {
 	if !strings.Contains(line, "#") {
 		return line
@@ -224,7 +226,8 @@ func uncomment(line string) string {
 	return line
 }
 
-// continued cuts a backslash at the end of line (blanks after it don't count) and says whether there was one.
+// continued removes a backslash at the end of line, before any spaces, and
+// reports whether there was one.
 func continued(line string) (string, bool) {
 	line = strings.TrimRight(line, " \t\v\f\r\n")
 	cut := strings.TrimRight(line, `\`)
@@ -234,8 +237,8 @@ func continued(line string) (string, bool) {
 	return line[:len(line)-1], true
 }
 
-// unescape drops the backslash before each byte that has one: also before a blank and a
-// quote, which then mean what they mean without it.
+// unescape drops the backslash before any byte. An escaped space or quote then
+// means the same as without the backslash.
 func unescape(line string) string {
 	if !strings.Contains(line, `\`) {
 		return line

@@ -8,18 +8,19 @@ import (
 	"schedrestd/errs"
 )
 
-// TLS is what TLSParameters says of the gateway's https:// listeners. Slurm has the first two
-// names as well.
+// TLS holds the TLSParameters of the gateway's https:// listeners. Slurm has
+// the first two names as well.
 type TLS struct {
 	Certificate string // restd_cert_file: certificates in PEM, the server's own first; "" when there are none
 	Key         string // restd_cert_key_file: its private key in PEM
-	ClientCA    string // restd_ca_file: authorities whose clients may connect; "" lets clients in without a certificate
+	ClientCA    string // CAs of the clients that may connect; "" admits clients
 	TLS12       bool   // restd_min_version=1.2
 }
 
-// Restd is what TLSParameters says of the gateway. One of certificate and key without the other is for
-// who needs both to complain of: Slurm's daemons have a default for each. A name that starts with restd_ and is not known
-// is refused: passed over, a misspelt restd_ca_file would let everybody in.
+// Restd returns the TLSParameters of the gateway. It accepts a certificate
+// without a key and the reverse, since Slurm's daemons have defaults for both;
+// the caller checks that. An unknown name that starts with restd_ is refused:
+// if it were ignored, a misspelled restd_ca_file would admit every client.
 func (c *Cluster) Restd() (t TLS, err error) {
 	paths := map[string]*string{"restd_cert_file": &t.Certificate, "restd_cert_key_file": &t.Key, "restd_ca_file": &t.ClientCA}
 	names := make([]string, 0, len(c.TLS))
@@ -39,7 +40,7 @@ func (c *Cluster) Restd() (t TLS, err error) {
 		case name == "restd_min_version":
 			return TLS{}, c.badTLS("%s: want 1.2 or 1.3", name)
 		case strings.HasPrefix(name, "restd_"):
-			return TLS{}, c.badTLS("%s is not known: restd_ca_file, restd_cert_file, restd_cert_key_file and restd_min_version are", name)
+			return TLS{}, c.badTLS("unknown parameter %s: allowed are restd_ca_file, restd_cert_file, restd_cert_key_file and restd_min_version", name)
 		}
 	}
 	return t, nil

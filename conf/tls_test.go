@@ -23,7 +23,7 @@ func TestRestd(t *testing.T) {
 		{name: "relative", text: "restd_cert_file=c,restd_cert_key_file=/k", problem: "restd_cert_file: want an absolute path"},
 		{name: "no path", text: "restd_ca_file=", problem: "restd_ca_file: want an absolute path"},
 		{name: "old version", text: "restd_min_version=1.1", problem: "restd_min_version: want 1.2 or 1.3"},
-		{name: "misspelt", text: "restd_ca_cert_file=/ca", problem: "restd_ca_cert_file is not known"},
+		{name: "misspelt", text: "restd_ca_cert_file=/ca", problem: "unknown parameter restd_ca_cert_file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

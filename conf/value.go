@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// wants is the error of a value that is not what: the value is not repeated, as
+// wants returns the error for an invalid value. It does not repeat the value:
 // the line that the error names shows it.
 func wants(what string) error { return errors.New("want " + what) }
 
-// commas cuts a comma-separated value; blanks and empty elements are dropped.
+// commas splits a comma-separated value; spaces and empty elements are dropped.
 func commas(v string) []string {
 	var out []string
 	for part := range strings.SplitSeq(v, ",") {
@@ -24,10 +24,10 @@ func commas(v string) []string {
 	return out
 }
 
-// plugin is the name of a plugin without the prefix of its kind, folded.
+// plugin returns the name of a plugin without the prefix of its kind, folded.
 func plugin(v, prefix string) string { return strings.TrimPrefix(fold(v), prefix) }
 
-// setName takes a cluster's name; Slurm folds it to lower case and so it is here.
+// setName sets a cluster's name, in lower case as in Slurm.
 func setName(to *string, v string) error {
 	if v == "" || len(v) > 64 || strings.ContainsFunc(v, func(r rune) bool { return !nameRune(r) }) {
 		return wants("a name of letters, digits, '.', '_' and '-'")
@@ -36,7 +36,7 @@ func setName(to *string, v string) error {
 	return nil
 }
 
-// setUser takes a user's name or number; "root" is the default and stays empty.
+// setUser sets a user's name or uid; "root" is the default and stays empty.
 func setUser(to *string, v string) error {
 	if v == "" || len(v) > 256 || v[0] == '-' || strings.ContainsAny(v, ":/, \t") {
 		return wants("a user name or uid")
@@ -48,14 +48,14 @@ func setUser(to *string, v string) error {
 	return nil
 }
 
-// setPort takes one port, or a range, of which the first is taken.
+// setPort sets a port; of a range it uses the first.
 func setPort(to *int, v string) error {
 	var more int
 	return setPorts(to, &more, v)
 }
 
-// setPorts takes a port, or a range of them. Slurm's controller listens on each, and whoever asks
-// takes any, so that they share more queues.
+// setPorts sets a port or a range. Slurm's controller listens on each, and
+// clients use any of them, so that the connections are spread over more queues.
 func setPorts(first, more *int, v string) error {
 	low, high, ranged := strings.Cut(v, "-")
 	port, err := strconv.ParseUint(low, 10, 16)
@@ -81,31 +81,33 @@ func setSeconds(to *time.Duration, v string) error {
 	return nil
 }
 
-// The longest that a daemon is waited for. Whoever asked is gone by then, and what waits takes the place
-// of others.
+// The longest timeouts for a daemon. After such a time the client is gone, and
+// a waiting request only takes the place of others.
 const (
 	longestMessage = time.Hour
 	longestConnect = 2 * time.Minute // the kernel gives up about then
 )
 
-// setTimeout takes seconds as Slurm does: also in hexadecimal or octal, and for ever, which here is the longest. With 0
-// Slurm's commands would not wait at all; that is nobody's wish, and the default stays.
+// setTimeout sets seconds as Slurm does: also hexadecimal, octal, or
+// "infinite", which here is the maximum. With 0 Slurm's commands would not wait
+// at all, which is never intended, so the default stays.
 func setTimeout(to *time.Duration, v string, longest time.Duration) error {
 	n, err := strconv.ParseUint(v, 0, 64)
 	switch endless := fold(v) == "infinite" || fold(v) == "unlimited"; {
 	case errors.Is(err, strconv.ErrRange), endless, err == nil && n > uint64(longest/time.Second):
 		*to = longest
-		return passedOver(fmt.Sprintf("counts as %d, the most there is", longest/time.Second))
+		return passedOver(fmt.Sprintf("reduced to the maximum, %d", longest/time.Second))
 	case err != nil || strings.Contains(v, "_"):
 		return wants("a number of seconds above 0")
 	case n == 0:
-		return tolerated{wants("a number of seconds above 0"), "0 would be no time at all; the default counts"}
+		return tolerated{wants("a number of seconds above 0"), "0 is not a timeout; the default is used"}
 	}
 	*to = time.Duration(n) * time.Second
 	return nil
 }
 
-// setPath takes an absolute path: a relative one would mean another file for each daemon.
+// setPath sets an absolute path: a relative one would be a different file for
+// each daemon.
 func setPath(to *string, v string) error {
 	if !filepath.IsAbs(v) {
 		return wants("an absolute path")
@@ -114,7 +116,7 @@ func setPath(to *string, v string) error {
 	return nil
 }
 
-// addHost takes "name" or "name(address)".
+// addHost adds "name" or "name(address)".
 func addHost(to *[]Host, v string) error {
 	name, rest, ok := strings.Cut(v, "(")
 	h := Host{name, name}
@@ -134,7 +136,8 @@ func addHost(to *[]Host, v string) error {
 	return nil
 }
 
-// setHost takes the name or the address of a machine; brackets around an IPv6 address are dropped.
+// setHost sets the name or the address of a machine; brackets around an IPv6
+// address are dropped.
 func setHost(to *string, v string) error {
 	if inner, ok := strings.CutPrefix(v, "["); ok {
 		if inner, ok = strings.CutSuffix(inner, "]"); ok && strings.Contains(inner, ":") {

@@ -222,16 +222,16 @@ func TestKeysAreRefused(t *testing.T) {
 		{"absent", "", "no such file", "head -c 32 /dev/urandom"},
 		{"short", "", "31 bytes", "head -c 32 /dev/urandom"},
 		{"empty", "", "0 bytes", "head -c 32 /dev/urandom"},
-		{"open", "", "lets others in", "chmod 0600 "},
+		{"open", "", "lets other users access it", "chmod 0600 "},
 		{"link", "", "symbolic link", "readlink -f "},
 		{"", "absent", "no such file", "curl "},
 		{"", "garbage", "not a JSON object", "curl "},
 		{"", "no keys", "no RSA key", "curl "},
 		{"", "private", "private", "curl "},
 		{"", "small", "bits", "curl "},
-		{"", "writable", "lets others write it", "chmod o-w "},
+		{"", "writable", "lets other users write it", "chmod o-w "},
 		{"key", "garbage", "not a JSON object", "curl "}, // one good key does not make up for the other
-		{"open", "jwks", "lets others in", "chmod 0600 "},
+		{"open", "jwks", "lets other users access it", "chmod 0600 "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.key+" "+tt.jwks, func(t *testing.T) {
@@ -292,7 +292,7 @@ func TestDirectoriesOfKeys(t *testing.T) {
 		{0, 30001, 0o710, ""},
 		{0, 0, 0o775, ""},
 		{30002, 30002, 0o700, "belongs to uid 30002, must belong to uid 0 or 30001"},
-		{0, 30002, 0o770, "can be written by group 30002"},
+		{0, 30002, 0o770, "is writable by group 30002"},
 	} {
 		if err := errors.Join(os.Chown(k.dir, tt.uid, tt.gid), os.Chmod(k.dir, tt.mode)); err != nil {
 			t.Fatal(err)
@@ -401,7 +401,7 @@ func TestKeySetIsFollowed(t *testing.T) {
 
 	// No token is verified now; the broken file must be logged anyway.
 	k.write(t, "jwks", `{"keys":`, 0o644)
-	const stays = "the new key set is not used, the one before stays"
+	const stays = "new key set rejected; keeping the current one"
 	await("the broken file is logged", func() bool { return log.count(stays) > 0 })
 	if log.count("level=ERROR") != 1 || log.count("hint=") != 1 || log.count(k.path("jwks")) < 3 {
 		t.Errorf("logged %s", log.String())

@@ -165,7 +165,7 @@ func TestOpenStoreRefuses(t *testing.T) {
 	}{
 		{name: "relative path", path: "x.sqlite", text: "absolute"},
 		{name: "no directory", path: "/nonexistent/x.sqlite", text: "no such file"},
-		{name: "others may read it", text: "lets others in", make: func(t *testing.T, path string) { os.WriteFile(path, nil, 0o644); os.Chmod(path, 0o644) }},
+		{name: "others may read it", text: "lets other users access it", make: func(t *testing.T, path string) { os.WriteFile(path, nil, 0o644); os.Chmod(path, 0o644) }},
 		{name: "a link", text: "link", make: func(t *testing.T, path string) { os.Symlink("/dev/null", path) }},
 		{name: "another program's", text: "another program", make: func(t *testing.T, path string) { run(t, path, "CREATE TABLE x (y)") }},
 		{name: "another program's, marked", text: "another program", make: func(t *testing.T, path string) { run(t, path, "PRAGMA application_id = 7") }},

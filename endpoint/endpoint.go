@@ -1,5 +1,6 @@
-// Package endpoint reads the addresses that the gateway listens on and the names of
-// network namespaces, as an administrator writes them. It opens nothing.
+// Package endpoint parses the addresses that the gateway listens on and the
+// names of network namespaces, as an administrator writes them. It opens
+// nothing.
 package endpoint
 
 import (
@@ -29,8 +30,9 @@ type Endpoint struct {
 
 const listenHint = "an address is [host]:port, https://[host]:port or unix:/path/to/socket; an IPv6 address goes in brackets"
 
-// Check tells what is wrong with LISTEN arguments. It resolves no name and opens nothing: a
-// command can refuse its line before it does any work.
+// Check returns what is wrong with LISTEN arguments. It resolves no name and
+// opens nothing, so that a command can reject its arguments before it does any
+// work.
 func Check(list []string) error {
 	for _, text := range list {
 		if _, err := Parse(text); err != nil {
@@ -40,7 +42,7 @@ func Check(list []string) error {
 	return nil
 }
 
-// Parse reads one LISTEN argument.
+// Parse parses one LISTEN argument.
 func Parse(text string) (Endpoint, error) {
 	e := Endpoint{Text: text, Network: ipc.TCP}
 	bad := func(why string) (Endpoint, error) {
@@ -51,7 +53,7 @@ func Parse(text string) (Endpoint, error) {
 		switch {
 		case path == "" || path[0] == '@' || strings.ContainsRune(path, 0):
 			// An abstract socket has no owner, no mode and no directory.
-			return bad("it is not the path of a file")
+			return bad("not a file path")
 		case !filepath.IsAbs(path) || strings.HasSuffix(path, "/"):
 			return bad("its path must be absolute and name a file")
 		case len(path) > socket.MaxPath:
@@ -61,15 +63,15 @@ func Parse(text string) (Endpoint, error) {
 	}
 	rest, tls := strings.CutPrefix(text, "https://")
 	if scheme, _, ok := strings.Cut(rest, "://"); ok {
-		return bad("it starts with " + strconv.Quote(scheme) + ", and only https:// may stand there")
+		return bad("its scheme is " + strconv.Quote(scheme) + "; only https:// is allowed")
 	}
 	if strings.Contains(rest, "/") {
-		return bad("there is a path behind the port")
+		return bad("a path follows the port")
 	}
 	e.TLS = tls
 	host, port, err := net.SplitHostPort(rest)
 	if err != nil {
-		return bad("there is no port, or too many colons")
+		return bad("no port, or too many colons")
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
@@ -79,8 +81,8 @@ func Parse(text string) (Endpoint, error) {
 	return e, nil
 }
 
-// Addresses are what to bind for e: the name is looked up now, once, in a process
-// without privileges.
+// Addresses returns the addresses to bind for e. The name is looked up once, in
+// a process without privileges.
 func (e Endpoint) Addresses() ([]netip.AddrPort, error) {
 	if e.Host == "" {
 		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), e.Port)}, nil

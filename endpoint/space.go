@@ -7,11 +7,11 @@ import (
 	"schedrestd/errs"
 )
 
-// CheckSpace refuses what is neither a name nor a path.
+// CheckSpace refuses a text that is neither a name nor a path.
 func CheckSpace(what, text string) error {
 	if strings.ContainsRune(text, 0) || text == "." || text == ".." || !filepath.IsAbs(text) && strings.Contains(text, "/") {
 		return errs.New(errs.Invalid, "%s is neither the name of a network namespace nor an absolute path", what).
-			WithHint("a name that ip netns list shows, or a path as /run/netns/NAME or /proc/PID/ns/net")
+			WithHint("use a name that ip netns list shows, or a path such as /run/netns/NAME or /proc/PID/ns/net")
 	}
 	return nil
 }

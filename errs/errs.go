@@ -1,10 +1,10 @@
-// Package errs has the few kinds of failure that the processes of this project
-// tell apart. A kind decides what a client is told (handlers maps it to an HTTP
-// status, rpc/server to a Slurm error number) and whether trying again can help.
+// Package errs defines the kinds of failure that this project distinguishes. A
+// kind determines the answer to the client (handlers maps it to an HTTP status,
+// rpc/server to a Slurm error number) and whether retrying can help.
 //
-// An Error has two texts: Message is for the person who asked and may be sent to a
-// client; the wrapped cause is for the log alone. Anything that is not an
-// *Error is Internal: its text is logged and never sent.
+// An Error has two texts: Message is for the client and may be sent to it; the
+// wrapped cause is for the log only. An error that is not an *Error is
+// Internal: its text is logged and never sent.
 package errs
 
 import (
@@ -15,28 +15,28 @@ import (
 // Kind is a class of failure.
 type Kind uint8
 
-// The kinds. The zero value is Internal, so that an error nobody classified is
-// treated as our own fault and its text kept from clients.
+// The kinds. The zero value is Internal, so that an unclassified error counts
+// as our own fault and its text is kept from clients.
 const (
-	Internal        Kind = iota // a fault of ours
+	Internal        Kind = iota // our own fault
 	Malformed                   // can't be parsed: syntax, encoding
 	Invalid                     // understood, but not acceptable
-	Unauthenticated             // no credential, or one that is not good
-	Denied                      // known, but not allowed to
+	Unauthenticated             // a missing or invalid credential
+	Denied                      // authenticated, but not allowed
 	NotFound                    // the named thing does not exist
 	Conflict                    // in the wrong state for this
 	TooLarge                    // over a size limit
 	TooMany                     // over a rate or a count limit
-	Unavailable                 // a daemon can't be reached now
+	Unavailable                 // a daemon is unreachable
 	Timeout                     // a daemon does not answer in time
-	BadAnswer                   // a daemon's answer can't be understood
-	Unsupported                 // neither we nor the daemon can do this
+	BadAnswer                   // a daemon's answer is invalid
+	Unsupported                 // neither the gateway nor the daemon supports this
 
-	// Of a request as such, whatever it asks for.
-	MethodNotAllowed // the path exists, and has not that method
-	UnsupportedMedia // a body of a kind that is not read here
+	// Of the request itself, whatever it asks for.
+	MethodNotAllowed // the path exists without that method
+	UnsupportedMedia // an unsupported media type of the body
 	RequestTimeout   // the rest of the request did not come in time
-	NotAcceptable    // no format that the client takes is written here
+	NotAcceptable    // no supported format that the client accepts
 	URITooLong       // the request's line is over its limit
 	HeaderTooLarge   // the request's header is over its limit
 
@@ -45,23 +45,23 @@ const (
 	Unchanged // no failure: what was asked for "if it changed" did not
 )
 
-// OutcomeUnknown is the Code of a change that was sent and not answered: nobody here knows
-// whether it was carried out, and to send it again may do it twice.
+// OutcomeUnknown is the Code of a change that was sent and not answered. It may
+// have been carried out, and a retry may do it twice.
 const OutcomeUnknown = "outcome_unknown"
 
-// Error is a failure with its kind and what the person who asked should read.
+// Error is a failure with its kind and the texts for the client and the log.
 type Error struct {
 	Kind    Kind
-	Message string // for the person who asked: lower case, no full stop
-	Hint    string // what to do about it; may be empty
+	Message string // for the client: lower case, no full stop
+	Hint    string // how to fix it; may be empty
 	Code    string // stable word for programs; empty means the name of Kind
 	Source  string // where in the request, as "#/job/tasks"; may be empty
-	Number  int    // Slurm's error number when a daemon gave one, else 0
-	Detail  string // the daemon's own words, which Message ends with; may be empty
+	Number  int    // Slurm's error number from a daemon, or 0
+	Detail  string // the daemon's own text, at the end of Message; may be empty
 	Err     error  // the cause, for the log
 }
 
-// Error is the text for logs and terminals: message, then cause.
+// Error returns the text for logs and terminals: message, then cause.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Message
@@ -72,16 +72,17 @@ func (e *Error) Error() string {
 	return e.Message + ": " + e.Err.Error()
 }
 
-// Unwrap gives the cause to errors.Is and errors.As.
+// Unwrap returns the cause for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes an Error of kind k without a cause; format and args are as in fmt.Sprintf.
+// New returns an Error of kind k without a cause; format and args are as in
+// fmt.Sprintf.
 func New(k Kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap gives err a kind and a message that hides err's own text from clients.
-// It returns nil when err is nil.
+// Wrap returns err with a kind and with a message that hides err's own text
+// from clients. It returns nil when err is nil.
 func Wrap(err error, k Kind, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -89,19 +90,19 @@ func Wrap(err error, k Kind, format string, args ...any) error {
 	return &Error{Kind: k, Message: fmt.Sprintf(format, args...), Err: err}
 }
 
-// WithHint returns e with what the reader can do about it.
+// WithHint sets the hint of e and returns e.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	e.Hint = fmt.Sprintf(format, args...)
 	return e
 }
 
-// WithSource returns e with the place in the request that it is about.
+// WithSource sets the place in the request that e is about, and returns e.
 func (e *Error) WithSource(source string) *Error {
 	e.Source = source
 	return e
 }
 
-// KindOf is the kind of the first *Error in err's chain, else Internal.
+// KindOf returns the kind of the first *Error in err's chain, or Internal.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -109,7 +110,8 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// HintOf is the hint of the first *Error in err's chain that has one, else "".
+// HintOf returns the hint of the first *Error in err's chain that has one, or
+// "".
 func HintOf(err error) string {
 	for err != nil {
 		e, ok := errors.AsType[*Error](err)

@@ -14,8 +14,8 @@ import (
 	"schedrestd/errs"
 )
 
-// The pages of this table make their file below a directory of mode 0700 and
-// name it; what is asked is the verdict, and that the refusal says why.
+// Each case makes its file below a directory of mode 0700 and opens it. The
+// test checks the result, and that a refusal gives the reason.
 func TestOpen(t *testing.T) {
 	self := uint32(os.Geteuid())
 	key := Rule{What: "key file", Owners: []uint32{self}, Secret: true}
@@ -31,16 +31,16 @@ func TestOpen(t *testing.T) {
 		{name: "key of mode 0600", rule: key, build: file("k", 0o600)},
 		{name: "key of mode 0400", rule: key, build: file("k", 0o400)},
 		{name: "key its group may read", rule: key, build: file("k", 0o640), kind: 0},
-		{name: "key others may read", rule: key, build: file("k", 0o604), kind: errs.Invalid, want: "lets others in", hint: "chmod 0600"},
-		{name: "key its group may write", rule: key, build: file("k", 0o660), kind: errs.Invalid, want: "lets others in", hint: "chmod 0600"},
+		{name: "key others may read", rule: key, build: file("k", 0o604), kind: errs.Invalid, want: "lets other users access it", hint: "chmod 0600"},
+		{name: "key its group may write", rule: key, build: file("k", 0o660), kind: errs.Invalid, want: "lets other users access it", hint: "chmod 0600"},
 		{name: "key of somebody else", rule: Rule{What: "key file", Owners: []uint32{self + 7}, Secret: true}, build: file("k", 0o600),
 			kind: errs.Invalid, want: "owned by uid", hint: "chown"},
 		{name: "an owner is named once", rule: Rule{What: "key file", Owners: []uint32{self + 7, self + 7, self + 8, self + 7}, Secret: true}, build: file("k", 0o600),
 			kind: errs.Invalid, want: fmt.Sprintf("must be owned by uid %d or %d", self+7, self+8)},
 		{name: "key behind a link", rule: key, build: link, kind: errs.Invalid, want: "symbolic link", hint: "readlink -f"},
-		{name: "key in a directory all may write", rule: key, build: inDir(0o777), kind: errs.Invalid, want: "can be written by everybody", hint: "chmod o-w"},
-		{name: "key in a sticky directory", rule: key, build: inDir(0o777 | os.ModeSticky), kind: errs.Invalid, want: "can be written by everybody", hint: "ls -ld"},
-		{name: "directory further up all may write", rule: key, build: deeper(0o777), kind: errs.Invalid, want: "can be written by everybody"},
+		{name: "key in a directory all may write", rule: key, build: inDir(0o777), kind: errs.Invalid, want: "is writable by every user", hint: "chmod o-w"},
+		{name: "key in a sticky directory", rule: key, build: inDir(0o777 | os.ModeSticky), kind: errs.Invalid, want: "is writable by every user", hint: "ls -ld"},
+		{name: "directory further up all may write", rule: key, build: deeper(0o777), kind: errs.Invalid, want: "is writable by every user"},
 		{name: "sticky directory further up", rule: key, build: deeper(0o777 | os.ModeSticky)},
 		{name: "absent", rule: key, build: func(_ *testing.T, dir string) string { return dir + "/none" }, kind: errs.NotFound, want: "no such file"},
 		{name: "absent directory", rule: key, build: func(_ *testing.T, dir string) string { return dir + "/none/k" }, kind: errs.NotFound, want: "no such file"},
@@ -103,8 +103,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A link that another user left in a sticky directory is the classic way to have
-// root read what that user chose.
+// A link that another user left in a sticky directory is the classic way to
+// have root read what that user chose.
 func TestLinkOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make another user's link")
@@ -203,7 +203,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestRests: a time that lies in the future far off is somebody's choice; one that is near is a fast clock's.
+// TestRests: a time far in the future was set on purpose; one in the near
+// future comes from a fast clock.
 func TestRests(t *testing.T) {
 	path := t.TempDir() + "/file"
 	if !Rests(path, time.Hour) {

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hints are commands, to be pasted whole and to mend what they come with; what is to be read stands
-// behind a "#".
+// Hints are commands that can be pasted as a whole and fix the error they come
+// with. Explanations follow a "#".
 
-// Enter is the beginning of a command after which everybody can enter each directory on the absolute way path; ""
-// when this process can. Below the first one that it can't enter it sees none, and takes them all for closed.
+// Enter returns the start of a command that lets all users enter each directory
+// on the absolute path; "" when this process can enter them. Below the first
+// closed directory it can't check any, and treats them all as closed.
 func Enter(path string) string {
 	var closed string
 	at := "/"
@@ -29,8 +30,10 @@ func Enter(path string) string {
 	return "chmod a+x" + closed + " && "
 }
 
-// EnterSecret is Enter on the way to a secret: the directory that has it is opened to owner ("user:group", as chown has
-// it; an empty user stays) and group alone, and the ones above it to everybody.
+// EnterSecret returns the start of a command as Enter does, for the path of a
+// secret. The directory that holds the secret is opened only to owner
+// ("user:group" as for chown; an empty user stays) and its group, the
+// directories above to all users.
 func EnterSecret(path, owner string) string {
 	if Enter(path) == "" {
 		return ""
@@ -39,13 +42,15 @@ func EnterSecret(path, owner string) string {
 	return fmt.Sprintf("%schown %s %s && chmod 0710 %[3]s && ", Enter(dir), owner, Quote(dir))
 }
 
-// Anew is the command that puts what command writes to its %s in the place of path: all at once, for who follows
-// path, and with the owner, group and mode that the file has which is there.
-func Anew(path, command string) string {
+// Replace returns the command that replaces path with what command writes to its
+// %s. The file is replaced at once, for programs that follow it, and keeps its
+// owner, group and mode.
+func Replace(path, command string) string {
 	return Beside(path, command) + " && mv " + Quote(path+".new") + " " + Quote(path)
 }
 
-// Beside is the command that puts what command writes to its %s beside path, as Anew does it.
+// Beside returns the command that puts what command writes to its %s beside
+// path, with the owner, group and mode of path.
 func Beside(path, command string) string {
 	next, same := Quote(path+".new"), ""
 	var st unix.Stat_t

@@ -13,8 +13,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestOwnerHints: a directory that all pass, as the first one on each way, is proposed to nobody but root, and no owner who has no
-// number here is to be overruled.
+// TestOwnerHints: the hint gives a directory that all users can enter only to
+// root, and changes no owner that is unknown here.
 func TestOwnerHints(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -45,8 +45,9 @@ func TestOwnerHints(t *testing.T) {
 	}
 }
 
-// TestTrustedHints: pasted one after the other, until there is none, the hints make a file good that others had
-// in their hands by its mode, its directory and the one above.
+// TestTrustedHints: hints that are run one after the other, until there is
+// none, secure a file that other users could change by its mode, its directory
+// or the one above.
 func TestTrustedHints(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -100,10 +101,11 @@ func TestTrustedHints(t *testing.T) {
 	}
 }
 
-// TestAnew: the new file has the rights of the one before, and is there at once.
-func TestAnew(t *testing.T) {
+// TestReplace: the new file has the owner and mode of the old one, and replaces it
+// at once.
+func TestReplace(t *testing.T) {
 	path := file("a file", 0o640)(t, t.TempDir())
-	hint := Anew(path, "(umask 077; echo next >%s)")
+	hint := Replace(path, "(umask 077; echo next >%s)")
 	if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", hint, err, out)
 	}
@@ -117,7 +119,8 @@ func TestAnew(t *testing.T) {
 	}
 }
 
-// TestEnter names the directory that keeps this process out and those below, and no other, and opens them.
+// TestEnter: the command opens the directory that this process can't enter and
+// those below, and no other.
 func TestEnter(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root enters everything")

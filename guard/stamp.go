@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stamp tells one state of the files at paths from another: what it returns changes when one of them is
-// written, replaced, or has other rights, and when it can no longer be looked at. "" is no path.
+// Stamp returns a text that identifies the state of the files at paths: it
+// changes when one of them is written, replaced, gets another mode or owner, or
+// becomes inaccessible. An empty path is ignored.
 func Stamp(paths ...string) string {
 	var b strings.Builder
 	for _, path := range paths {
@@ -26,8 +27,9 @@ func Stamp(paths ...string) string {
 	return b.String()
 }
 
-// Rests tells whether nobody has written the file at path for long, so that it is likely whole. One that is not there
-// rests. A time that is as near in the future is one of a file server whose clock is fast.
+// Rests reports whether the file at path was not written for that long, so that
+// it is probably complete. A missing file rests. A time in the near future
+// counts too: it comes from a file server whose clock is fast.
 func Rests(path string, long time.Duration) bool {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {

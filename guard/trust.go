@@ -11,67 +11,68 @@ import (
 	"schedrestd/errs"
 )
 
-// Trust says whose files and directories are good enough where everybody's are not: for a
-// program that root executes, or a socket that clients rely on.
+// Trust says who may own files and directories where not every owner is
+// trusted: for a program that root executes, or a socket that clients rely on.
 type Trust struct {
-	Owners  []uint32                       // root is always among them; nil: anybody but Never
-	Never   []uint32                       // those who will serve, and must own nothing on the way
-	Private func(owner, group uint32) bool // is group the owner's alone? nil: none but root's is
-	Groups  []uint32                       // may change it as well, whoever is in them
+	Owners  []uint32                       // root is always one of them; nil: anyone except Never
+	Never   []uint32                       // the users that serve requests, who must own nothing on the path
+	Private func(owner, group uint32) bool // whether group belongs only to owner; nil: only root's does
+	Groups  []uint32                       // groups that may change it, whatever users are in them
 	Holders []uint32                       // may own the directory that Parent opens, but none above it
 }
 
-// check refuses what a stranger owns or may change; what names it in the message, path
-// in the command that mends it. In a sticky directory, such as /tmp, others can add
-// entries but not touch ours.
+// check refuses what another user owns or may change. what names it in the
+// message, path in the command that fixes it. In a sticky directory, such as
+// /tmp, others can add entries but not touch ours.
 //
 // holders may own it as well.
 func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ...uint32) error {
 	t, mode := w.rule.Trust, st.Mode&0o7777
 	if t != nil && slices.Contains(t.Never, st.Uid) {
-		return w.refuse(errs.Invalid, "%s belongs to uid %d, which will serve", what, st.Uid).
+		return w.refuse(errs.Invalid, "%s belongs to uid %d, which serves requests", what, st.Uid).
 			WithHint("chown root %s", Quote(path))
 	}
 	if t != nil && t.Owners != nil && st.Uid != 0 && !slices.Contains(t.Owners, st.Uid) && !slices.Contains(holders, st.Uid) {
 		owners := slices.Concat([]uint32{0}, t.Owners, holders)
 		err := w.refuse(errs.Invalid, "%s belongs to uid %d, must belong to uid %s", what, st.Uid, oneOf(owners))
-		return w.give(err, st, path, "  # or choose another place")
+		return w.give(err, st, path, "  # or use another path")
 	}
 	if sticky {
 		return nil
 	}
 	if mode&0o002 != 0 {
-		err := w.refuse(errs.Invalid, "%s can be written by everybody (mode %04o)", what, mode)
-		if mode&unix.S_ISVTX != 0 { // it is meant to be, as /tmp
-			return err.WithHint("ls -ld %s  # choose another place", Quote(path))
+		err := w.refuse(errs.Invalid, "%s is writable by every user (mode %04o)", what, mode)
+		if mode&unix.S_ISVTX != 0 { // intended to be writable, as /tmp is
+			return err.WithHint("ls -ld %s  # use another path", Quote(path))
 		}
-		return err.WithHint("chmod %s %s  # or choose another place", w.noWriting(st), Quote(path))
+		return err.WithHint("chmod %s %s  # or use another path", w.noWriting(st), Quote(path))
 	}
 	if w.groupWrites(st) {
-		err := w.refuse(errs.Invalid, "%s can be written by group %d (mode %04o)", what, st.Gid, mode)
+		err := w.refuse(errs.Invalid, "%s is writable by group %d (mode %04o)", what, st.Gid, mode)
 		if len(t.Groups) > 0 {
 			return err.WithHint("chmod g-w %s  # or let group %d write it instead: chgrp %[2]d %[1]s", Quote(path), t.Groups[0])
 		}
-		return err.WithHint("chmod g-w %s  # or choose another place", Quote(path))
+		return err.WithHint("chmod g-w %s  # or use another path", Quote(path))
 	}
 	return nil
 }
 
-// give is err about what has the wrong owner, with the command that gives it to the right one.
+// give adds to err, about a wrong owner, the command that sets the right one.
 func (w *walk) give(err *errs.Error, st *unix.Stat_t, path, or string) error {
 	if isStandIn(st.Uid) {
-		return err.WithHint("cat /proc/self/uid_map  # its owner has no number in this user namespace: map him, or choose another place")
+		return err.WithHint("cat /proc/self/uid_map  # its owner has no uid in this user namespace: map it, or use another path")
 	}
 	return err.WithHint("chown %s %s%s", w.owner(st), Quote(path), or)
 }
 
-// groupWrites tells whether a group may write that is not to.
+// groupWrites reports whether a group that is not trusted may write.
 func (w *walk) groupWrites(st *unix.Stat_t) bool {
 	t := w.rule.Trust
 	return t != nil && st.Mode&0o020 != 0 && st.Gid != 0 && !slices.Contains(t.Groups, st.Gid) && (t.Private == nil || !t.Private(st.Uid, st.Gid))
 }
 
-// noWriting is what of the mode is to change where everybody may write.
+// noWriting returns the change of the mode that is needed where every user may
+// write.
 func (w *walk) noWriting(st *unix.Stat_t) string {
 	if w.groupWrites(st) {
 		return "go-w"
@@ -79,8 +80,8 @@ func (w *walk) noWriting(st *unix.Stat_t) string {
 	return "o-w"
 }
 
-// owner is who is to have what a stranger has: who is to have the file, unless it is a directory that others pass anyway, which
-// may be far above it; else root.
+// owner returns the owner to set: the intended owner of the file, or root for a
+// directory that all users can enter, which may be far above the file.
 func (w *walk) owner(st *unix.Stat_t) string {
 	open := st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&0o001 != 0
 	if !open && len(w.rule.Owners) > 0 && w.rule.Owners[0] != 0 {
@@ -89,7 +90,8 @@ func (w *walk) owner(st *unix.Stat_t) string {
 	return "root"
 }
 
-// isStandIn tells whether uid is the one that the kernel shows for owners who have no number in this user namespace.
+// isStandIn reports whether uid is the one that the kernel shows for owners
+// without a uid in this user namespace.
 func isStandIn(uid uint32) bool {
 	const overflow, all = 65534, "0 0 4294967295"
 	if uid != overflow {

@@ -12,8 +12,8 @@ import (
 	"schedrestd/errs"
 )
 
-// Each page makes a directory, d, and names a file in one; what is asked is whether that
-// directory, or as its program the file, is trusted.
+// Each case makes a directory, d, and names a file in one. The test checks
+// whether the directory, or the file as a program, is trusted.
 func TestTrust(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -63,7 +63,7 @@ func TestTrust(t *testing.T) {
 		{"a stranger's that others can't enter", owned(77, 77, 0o700), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
 		{"an owner's", owned(77, 77, 0o755), Trust{Owners: []uint32{77}}, "", ""},
 		{"anybody's", owned(77, 77, 0o755), Trust{}, "", ""},
-		{"the server's", owned(77, 77, 0o755), Trust{Never: []uint32{77}}, "which will serve", "chown"},
+		{"the server's", owned(77, 77, 0o755), Trust{Never: []uint32{77}}, "which serves requests", "chown"},
 		{"through a link", linked(0, 0o755), Trust{Owners: []uint32{}}, "", ""},
 		{"through a link to where everybody writes", func(t *testing.T, d string) string {
 			return linked(0, 0o755)(t, owned(0, 0, 0o777)(t, d))
@@ -122,11 +122,11 @@ func TestTrustedFile(t *testing.T) {
 		want  string
 	}{
 		{name: "readable by nobody", build: file("p", 0o111)},
-		{name: "everybody writes", build: file("p", 0o757), want: "lets others write it"},
+		{name: "everybody writes", build: file("p", 0o757), want: "lets other users write it"},
 		{name: "behind a link", build: link, want: "symbolic link"},
 		{name: "a directory", build: func(_ *testing.T, d string) string { return d }, want: "not a regular file"},
-		{name: "the server's", trust: Trust{Never: []uint32{self}}, build: file("p", 0o755), want: "which will serve"},
-		{name: "a group writes", root: true, want: "it can be written by group 77", build: func(t *testing.T, d string) string {
+		{name: "the server's", trust: Trust{Never: []uint32{self}}, build: file("p", 0o755), want: "which serves requests"},
+		{name: "a group writes", root: true, want: "it is writable by group 77", build: func(t *testing.T, d string) string {
 			p := file("p", 0o775)(t, d)
 			must(t, os.Chown(p, 0, 77))
 			return p
@@ -156,7 +156,8 @@ func TestTrustedFile(t *testing.T) {
 	}
 }
 
-// What a path ends in must be a name, so that a lock or a socket lies where the judged directory is.
+// What a path ends in must be a name, so that a lock or a socket lies where the
+// judged directory is.
 func TestParentNames(t *testing.T) {
 	for _, path := range []string{"", "/", "/tmp/", "/tmp/.", "/tmp/.."} {
 		if dir, _, _, err := Parent(path, Rule{What: "socket"}); err == nil || !strings.Contains(err.Error(), "not the name of a file") {

@@ -13,17 +13,17 @@ import (
 	"schedrestd/errs"
 )
 
-// maxLinks is how many symbolic links one path may lead through, as in Linux itself.
+// maxLinks limits the symbolic links in one path, as Linux does.
 const maxLinks = 40
 
-// walk opens a path from the root down. dir is the directory reached so far.
+// walk opens a path from the root down. dir is the current directory.
 type walk struct {
 	rule      Rule
 	refuse    func(errs.Kind, string, ...any) *errs.Error
 	dir       int
 	dirName   string
 	dirStat   unix.Stat_t
-	reachable bool // every directory so far lets everybody pass
+	reachable bool // every user can enter all directories so far
 	links     int
 }
 
@@ -33,8 +33,8 @@ func newWalk(path string, rule Rule) walk {
 	}}
 }
 
-// to walks to path and returns a descriptor of the file that it names; when it is to be no
-// file, path is made the present directory, which is judged too.
+// to walks to path and returns a descriptor of the file. When file is false, it
+// makes path the current directory and checks that, too.
 func (w *walk) to(path string, file bool) (int, error) {
 	if !filepath.IsAbs(path) {
 		here, err := os.Getwd()
@@ -68,7 +68,7 @@ func (w *walk) to(path string, file bool) (int, error) {
 	return -1, w.keepsEntries(w.rule.Secret, holders...)
 }
 
-// look opens name, which may be a link, without any right to read it.
+// look opens name, which may be a link, without read permission.
 func (w *walk) look(name string) (fd int, st unix.Stat_t, err error) {
 	fd, err = unix.Openat(w.dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -81,8 +81,9 @@ func (w *walk) look(name string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, nil
 }
 
-// step opens name, in the present directory. A directory on the way becomes the present one; the file
-// at the way's end is returned. When name is a link, target is where that leads.
+// step opens name in the current directory. A directory on the way becomes the
+// current one; the file at the end is returned. When name is a link, target is
+// where it points.
 func (w *walk) step(name string, last bool) (file int, target string, err error) {
 	if err := w.keepsEntries(last && w.rule.Secret); err != nil {
 		return -1, "", err
@@ -118,9 +119,10 @@ func (w *walk) step(name string, last bool) (file int, target string, err error)
 	return -1, target, err
 }
 
-// follow reads the opened link when its maker is to be trusted. The owner of the
-// directory could put any file there, so that a link of his adds nothing; anybody
-// else's (in a sticky directory such as /tmp) would let him choose what is read.
+// follow reads the opened link if its creator is trusted. The owner of the
+// directory could put any file there, so a link of that owner adds no risk. A
+// link of another user, in a sticky directory such as /tmp, would let that user
+// choose what is read.
 func (w *walk) follow(link int, name string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(link, &st); err != nil {
@@ -129,11 +131,11 @@ func (w *walk) follow(link int, name string) (string, error) {
 	never := w.rule.Trust != nil && slices.Contains(w.rule.Trust.Never, st.Uid)
 	if never || st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != w.dirStat.Uid {
 		at := filepath.Join(w.dirName, name)
-		return "", w.refuse(errs.Invalid, "leads through the symbolic link %s of uid %d", at, st.Uid).
+		return "", w.refuse(errs.Invalid, "passes through symbolic link %s of uid %d", at, st.Uid).
 			WithHint("readlink -f %s  # name a way without that link", Quote(at))
 	}
 	if w.links++; w.links > maxLinks {
-		return "", w.refuse(errs.Invalid, "leads through too many symbolic links").
+		return "", w.refuse(errs.Invalid, "passes through too many symbolic links").
 			WithHint("ls -l %s  # name the file itself", Quote(filepath.Join(w.dirName, name)))
 	}
 	buf := make([]byte, unix.PathMax)
@@ -144,8 +146,9 @@ func (w *walk) follow(link int, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// keepsEntries refuses the present directory when others could swap what is in it. Where a
-// secret lies, somebody else's entry is bad enough, and the sticky bit does not help.
+// keepsEntries refuses the current directory when others could replace its
+// entries. For a secret, even a new entry of another user is too much, so the
+// sticky bit does not help.
 func (w *walk) keepsEntries(secret bool, holders ...uint32) error {
 	sticky := w.dirStat.Mode&unix.S_ISVTX != 0 && !secret
 	return w.check(&w.dirStat, "the directory "+w.dirName, w.dirName, sticky, holders...)
@@ -195,8 +198,8 @@ func (w *walk) explain(err error) error {
 	return w.refuse(kind, "%v", err)
 }
 
-// split cuts a path into components. ".." stays one: it is opened like any other
-// entry, after the links before it were followed, as the kernel does.
+// split splits a path into components. ".." stays a component: like the kernel,
+// the walk opens it after the links before it were followed.
 func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }

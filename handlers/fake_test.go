@@ -261,7 +261,7 @@ func (u users) Group(n uint32) string { return u.User(n) }
 // UserID finds who has the name.
 func (u users) UserID(_ context.Context, name string) (uint32, error) {
 	if name == "slow" {
-		return 0, errs.New(errs.Unavailable, "users can't be looked up now")
+		return 0, errs.New(errs.Unavailable, "the user database is unavailable")
 	}
 	for n, known := range u {
 		if known == name {

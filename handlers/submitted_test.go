@@ -111,7 +111,7 @@ func TestSubmitAsNobody(t *testing.T) {
 		{`"user_id": "4294967294"`, "#/job/user_id", "4294967294 is out of range, 0 to 4294967293", 422},
 		{`"user_id": "99999999999999999999"`, "#/job/user_id", "99999999999999999999 is out of range", 422},
 		{`"user_id": "-1"`, "#/job/user_id", `the gateway's host has no user "-1"`, 422},
-		{`"user_id": "slow"`, "", "users can't be looked up now", 503},
+		{`"user_id": "slow"`, "", "the user database is unavailable", 503},
 	} {
 		f := demo()
 		w := serve(t, config(f), request(http.MethodPost, "/slurm/v0.0.43/job/submit", `{"job": {"script": "x", `+tt.member+`}}`))

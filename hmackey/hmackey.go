@@ -1,6 +1,6 @@
-// Package hmackey says which bytes may be the key of HS256 tokens. The daemons and the gateway's keeper
-// ask the same question: a key that one of them took and the other refused would have
-// the gateway call every token of the cluster forged.
+// Package hmackey decides which bytes can be the key of HS256 tokens. The
+// daemons and the gateway's keeper must agree: if one accepted a key that the
+// other refuses, the gateway would treat every token of the cluster as forged.
 package hmackey
 
 import (
@@ -10,19 +10,20 @@ import (
 	"slices"
 )
 
-// Bounds of a key in bytes. RFC 7518 3.2 wants at least as many bits as the hash has: a shorter key
-// can be guessed from any one token.
+// Bounds of a key in bytes. RFC 7518 3.2 requires at least as many bits as the
+// hash has: a shorter key can be guessed from any one token.
 const (
 	Least = 32
 	Most  = 64 << 10
 )
 
-// publicTexts are how files begin that hold no secret.
+// publicTexts lists how files begin that hold no secret.
 var publicTexts = []string{"-----BEGIN PUBLIC KEY", "-----BEGIN RSA PUBLIC KEY", "-----BEGIN CERTIFICATE", "ssh-rsa "}
 
-// Check says why data, all that a file has, must not be the key: a wrong length, or something that everybody could
-// know. The lines around a private key in PEM are part of a key, which guides of sites may have told
-// to take. No error has data in it.
+// Check returns why data, the content of a whole file, must not be the key: a
+// wrong length, or something public. The lines around a private key in PEM are
+// part of a key, since a site's guide may have told to use them. Errors contain
+// no data.
 func Check(data []byte) error {
 	text := bytes.TrimSpace(data)
 	begins := func(with string) bool { return bytes.HasPrefix(text, []byte(with)) }
@@ -32,15 +33,16 @@ func Check(data []byte) error {
 	case len(data) > Most:
 		return fmt.Errorf("longer than %d bytes", Most)
 	case slices.ContainsFunc(publicTexts, begins):
-		return errors.New("a public key or a certificate, which is no secret")
-	// Not parsed: the keeper parses nothing. That random bytes look like it does not happen.
+		return errors.New("a public key or certificate, which is not secret")
+	// Not parsed, because the keeper parses nothing. Random bytes do not look
+	// like this.
 	case begins("{") && bytes.Contains(text, []byte(`"keys"`)):
-		return errors.New("a key set, which is no secret: jwks= is for those")
+		return errors.New("a key set, which is not secret: use jwks= for it")
 	case bytes.Count(data, data[:1]) == len(data): // as a crash may leave it behind
-		return fmt.Errorf("one byte %d times, which is no secret", len(data))
+		return fmt.Errorf("the same byte %d times, which is not secret", len(data))
 	}
 	return nil
 }
 
-// TooShort refuses a key of n bytes.
-func TooShort(n int) error { return fmt.Errorf("%d bytes, HS256 needs at least %d", n, Least) }
+// TooShort returns the error for a key of n bytes.
+func TooShort(n int) error { return fmt.Errorf("%d bytes; HS256 needs at least %d", n, Least) }

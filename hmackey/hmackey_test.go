@@ -15,7 +15,7 @@ func TestCheck(t *testing.T) {
 		"zero bytes within":           {"\x00\x00" + random[:30], ""},
 		"a brace and random bytes":    {"{" + random[:64], ""},
 		"the word within":             {random[:64] + `"keys"`, ""},
-		"empty":                       {"", "0 bytes, HS256 needs at least 32"},
+		"empty":                       {"", "0 bytes; HS256 needs at least 32"},
 		"a byte less":                 {random[:Least-1], "31 bytes"},
 		"a byte more":                 {random[:Most+1], "longer than 65536 bytes"},
 		"a public key":                {"\n-----BEGIN PUBLIC KEY-----\n" + random[:64], "public key"},

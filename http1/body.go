@@ -77,7 +77,7 @@ func (l *Lexer) sizeLine(c byte) error {
 	l.count++
 	switch {
 	case c == '\r' && l.quoted: // a reader may look for its end on the next line
-		return malformed("a chunk extension has a quote that is not closed")
+		return malformed("a chunk extension has an unclosed quote")
 	case c == '\r' && l.started:
 		l.count--
 		l.state = atSizeLF
@@ -118,7 +118,7 @@ func (l *Lexer) endSize() error {
 	l.wasted = max(0, l.wasted+int64(l.count)+2-16-2*l.size)
 	switch {
 	case l.wasted > mostWasted:
-		return malformed("the chunks consist of little but their frames")
+		return malformed("the chunks are too small: the body is mostly framing")
 	case l.size == 0:
 		l.count, l.state = 0, atTrailer
 	default:
@@ -145,7 +145,7 @@ func (l *Lexer) trailer(c byte) error {
 		case isToken[c]:
 			l.state = inName
 		case c == ' ' || c == '\t':
-			return malformed("a line of the trailer begins with whitespace: a field has to be on one line")
+			return malformed("a line of the trailer begins with whitespace: a field must be on one line")
 		default:
 			return malformed("a line of the trailer does not begin with a name")
 		}
@@ -156,7 +156,7 @@ func (l *Lexer) trailer(c byte) error {
 		case c == ' ' || c == '\t':
 			return malformed("a name in the trailer has whitespace")
 		case !isToken[c]:
-			return malformed("a line of the trailer has no colon behind a name")
+			return malformed("a line of the trailer has no colon after the name")
 		}
 	case inValue:
 		if c == '\r' {

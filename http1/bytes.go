@@ -13,7 +13,7 @@ var isText = func() (t [256]bool) {
 	return t
 }()
 
-// table has letters, digits and others.
+// table returns a table of letters, digits and the bytes of others.
 func table(others string) (t [256]bool) {
 	for c := range t {
 		t[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
@@ -41,7 +41,7 @@ func isHex(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// hexValue is for a byte of which isHex is true.
+// hexValue returns the value of a hexadecimal digit.
 func hexValue(c byte) byte {
 	if isDigit(c) {
 		return c - '0'

@@ -70,7 +70,7 @@ func beginsMethod(c byte) bool { return isToken[c] || c == '\r' || c == '\n' }
 
 func noMethod(first byte) error {
 	if first == recordHandshake {
-		return malformed("a TLS handshake came where plain HTTP is served; use http://")
+		return malformed("received a TLS handshake where plain HTTP is served; use http://")
 	}
 	return malformed("the request line does not begin with a method")
 }
@@ -87,7 +87,7 @@ func (l *Lexer) requestLine(line []byte) error {
 	target, version, ok := bytes.Cut(rest, []byte(" "))
 	switch {
 	case !areTokens(method):
-		return malformed("the method has a character that no method has")
+		return malformed("the method has an invalid character")
 	case len(target) == 0 && !ok:
 		return malformed("the request line has no target")
 	case len(target) == 0:
@@ -99,7 +99,7 @@ func (l *Lexer) requestLine(line []byte) error {
 	case len(version) != len("HTTP/1.1") || !bytes.HasPrefix(version, []byte("HTTP/")) || version[6] != '.' || !isDigit(version[5]) || !isDigit(version[7]):
 		return malformed("the version is not of the form HTTP/1.1")
 	case version[5] != '1':
-		return &Error{http.StatusHTTPVersionNotSupported, "the versions of HTTP that are read here are 1.1 and 1.0"}
+		return &Error{http.StatusHTTPVersionNotSupported, "unsupported HTTP version: use 1.1 or 1.0"}
 	}
 	l.minor = version[7]
 	return checkTarget(method, target)
@@ -111,7 +111,7 @@ func (l *Lexer) field(line []byte) error {
 	colon := bytes.IndexByte(line, ':')
 	switch {
 	case line[0] == ' ' || line[0] == '\t':
-		return malformed(fmt.Sprintf("header line %d begins with whitespace: a field has to be on one line", number))
+		return malformed(fmt.Sprintf("header line %d begins with whitespace: a field must be on one line", number))
 	case colon < 0:
 		return malformed(fmt.Sprintf("header line %d has no colon", number))
 	case colon == 0:
@@ -119,7 +119,7 @@ func (l *Lexer) field(line []byte) error {
 	case line[colon-1] == ' ' || line[colon-1] == '\t':
 		return malformed(fmt.Sprintf("header line %d has whitespace before the colon", number))
 	case !areTokens(line[:colon]):
-		return malformed(fmt.Sprintf("header line %d has a character in its name that no name has", number))
+		return malformed(fmt.Sprintf("header line %d has an invalid character in its name", number))
 	}
 	name, value := line[:colon], line[colon+1:]
 	if !areAll(&isText, value) {
@@ -138,26 +138,26 @@ func (l *Lexer) note(name, value []byte) error {
 	switch {
 	case is(name, "Host"):
 		if l.hosts++; l.hosts > 1 {
-			return malformed("there is more than one Host field")
+			return malformed("more than one Host field")
 		}
 		if len(value) > 0 && !isHost(value) {
-			return malformed("the Host field is not a host, or a host and a port")
+			return malformed("the Host field is not a host with an optional port")
 		}
 	case is(name, "Content-Length"):
 		return l.contentLength(value)
 	case is(name, "Transfer-Encoding"):
 		if l.chunked || !is(value, "chunked") {
-			l.unsupported = &Error{http.StatusNotImplemented, "the only transfer coding that is read is chunked, once"}
+			l.unsupported = &Error{http.StatusNotImplemented, "unsupported transfer coding: only chunked is supported, once"}
 		}
 		l.chunked = true
 	case is(name, "Expect"):
 		if len(value) > 0 && !is(value, "100-continue") {
-			l.unsupported = &Error{http.StatusExpectationFailed, "the only thing to expect is 100-continue"}
+			l.unsupported = &Error{http.StatusExpectationFailed, "unsupported expectation: only 100-continue is supported"}
 		}
 	case is(name, "Trailer"):
 		for one := range bytes.SplitSeq(value, []byte(",")) {
 			if one = bytes.Trim(one, " \t"); is(one, "Content-Length") || is(one, "Transfer-Encoding") || is(one, "Trailer") {
-				return malformed("the Trailer field announces one that belongs into the header")
+				return malformed("the Trailer field lists a field that must be in the header")
 			}
 		}
 	}
@@ -172,7 +172,7 @@ func (l *Lexer) contentLength(value []byte) error {
 			return malformed("Content-Length is not a number")
 		}
 		if n > (math.MaxInt64-int64(c-'0'))/10 {
-			return malformed("Content-Length is too large a number")
+			return malformed("Content-Length is too large")
 		}
 		n = n*10 + int64(c-'0')
 	}
@@ -180,7 +180,7 @@ func (l *Lexer) contentLength(value []byte) error {
 	case len(value) == 0:
 		return malformed("Content-Length is empty")
 	case l.hasLength && (n != l.length || len(value) != l.digits):
-		return malformed("Content-Length is there more than once, with different values")
+		return malformed("Content-Length is repeated with a different value")
 	}
 	l.hasLength, l.length, l.digits = true, n, len(value)
 	return nil
@@ -194,9 +194,9 @@ func (l *Lexer) endHead() error {
 	case l.hosts == 0 && l.minor != '0' && !l.Typed:
 		return malformed("the Host field is missing")
 	case l.chunked && l.hasLength:
-		return malformed("Content-Length and Transfer-Encoding are both there")
+		return malformed("both Content-Length and Transfer-Encoding are present")
 	case l.chunked && l.minor == '0':
-		return malformed("there is a Transfer-Encoding, which HTTP/1.0 does not have")
+		return malformed("Transfer-Encoding is not allowed in HTTP/1.0")
 	}
 	l.hadBody = l.chunked || l.length > 0
 	switch {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// lexed is what became of one request.
+// lexed is the result of one request.
 type lexed struct {
 	start, end int    // in the text; end is where it broke when err is not nil
 	body       string // without its frames
@@ -18,7 +18,7 @@ func (r lexed) String() string {
 	return fmt.Sprintf("%d-%d %q %t %v", r.start, r.end, r.body, r.done, r.err)
 }
 
-// all follows the requests in text, which arrives in pieces of so many bytes.
+// all lexes the requests in text, which arrives in pieces of that many bytes.
 func all(l *Lexer, text string, piece int) (list []lexed) {
 	b := []byte(text)
 	have := 0
@@ -90,8 +90,8 @@ var refused = []struct {
 	{"TLS", "\x16\x03\x01", 400, "TLS"},
 	{"empty line between", get + host + "\r\n\r\n" + get, 400, "empty line"},
 	{"HTTP/1", "GET / HTTP/1\r\n\r\n", 400, "version"},
-	{"HTTP/2.0", "GET / HTTP/2.0\r\n\r\n", 505, "1.1 and 1.0"},
-	{"HTTP/0.9", "GET / HTTP/0.9\r\n\r\n", 505, "1.1 and 1.0"},
+	{"HTTP/2.0", "GET / HTTP/2.0\r\n\r\n", 505, "use 1.1 or 1.0"},
+	{"HTTP/0.9", "GET / HTTP/0.9\r\n\r\n", 505, "use 1.1 or 1.0"},
 	{"long line", "GET /" + long, 414, "request line"},
 	{"long header", get + "X: " + long, 431, "header"},
 
@@ -104,7 +104,7 @@ var refused = []struct {
 	{"authority", "GET h:80 HTTP/1.1\r\n\r\n", 400, "neither a path"},
 	{"no slash", "GET ok HTTP/1.1\r\n\r\n", 400, "neither a path"},
 	{"no host", "GET http:///ok HTTP/1.1\r\n\r\n", 400, "no host"},
-	{"broken host", "GET http://[::1/ HTTP/1.1\r\n\r\n", 400, "can't be read"},
+	{"broken host", "GET http://[::1/ HTTP/1.1\r\n\r\n", 400, "or an invalid one"},
 	{"asterisk of a GET", "GET * HTTP/1.1\r\n\r\n", 400, "OPTIONS"},
 	{"bad escape", "GET /%zz HTTP/1.1\r\n\r\n", 400, "%"},
 	{"escape at the end", "GET /% HTTP/1.1\r\n\r\n", 400, "%"},
@@ -133,9 +133,9 @@ var refused = []struct {
 	{"signed length", get + host + "Content-Length: +3\r\n\r\n", 400, "not a number"},
 	{"lengths in a list", get + host + "Content-Length: 3, 3\r\n\r\n", 400, "not a number"},
 	{"empty length", get + host + "Content-Length:\r\n\r\n", 400, "empty"},
-	{"huge length", get + host + "Content-Length: 9223372036854775808\r\n\r\n", 400, "too large a number"},
-	{"two lengths", get + host + "Content-Length: 3\r\nContent-Length: 4\r\n\r\n", 400, "different values"},
-	{"one length written twice", get + host + "Content-Length: 3\r\nContent-Length: 03\r\n\r\n", 400, "different values"},
+	{"huge length", get + host + "Content-Length: 9223372036854775808\r\n\r\n", 400, "Content-Length is too large"},
+	{"two lengths", get + host + "Content-Length: 3\r\nContent-Length: 4\r\n\r\n", 400, "different value"},
+	{"one length written twice", get + host + "Content-Length: 3\r\nContent-Length: 03\r\n\r\n", 400, "different value"},
 	{"length and chunks", get + host + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "both"},
 	{"chunks in HTTP/1.0", "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "HTTP/1.0"},
 	{"gzip", get + host + "Transfer-Encoding: gzip, chunked\r\n\r\n", 501, "chunked"},
@@ -148,7 +148,7 @@ var refused = []struct {
 	{"space before an extension", chunks + "3 ;x\r\nabc\r\n0\r\n\r\n", 400, "whitespace"},
 	{"NUL in an extension", chunks + "3;x=\x00\r\nabc\r\n0\r\n\r\n", 400, "extension has a control character"},
 	{"LF in an extension", chunks + "3;x\nabc\r\n0\r\n\r\n", 400, "extension has a control character"},
-	{"open quote in an extension", chunks + "3;x=\"a\\\"\r\nabc\r\n0\r\n\r\n", 400, "quote that is not closed"},
+	{"open quote in an extension", chunks + "3;x=\"a\\\"\r\nabc\r\n0\r\n\r\n", 400, "unclosed quote"},
 	{"bare CR in an extension", chunks + "3;x\rabc\r\n0\r\n\r\n", 400, "bare CR"},
 	{"bare LF", chunks + "3\nabc\r\n0\r\n\r\n", 400, "bare LF"},
 	{"no size", chunks + "\r\nabc\r\n0\r\n\r\n", 400, "not a hexadecimal number"},
@@ -160,7 +160,7 @@ var refused = []struct {
 	{"size that wraps", chunks + "ffffffffffffffff\r\n", 413, "too large"},
 	{"longer than its size", chunks + "3\r\nabcd\r\n0\r\n\r\n", 400, "longer than its size"},
 	{"bare LF behind data", chunks + "3\r\nabc\n0\r\n\r\n", 400, "longer than its size"},
-	{"frames alone", chunks + strings.Repeat("1;"+strings.Repeat("x", 1000)+"\r\na\r\n", 20), 400, "frames"},
+	{"frames alone", chunks + strings.Repeat("1;"+strings.Repeat("x", 1000)+"\r\na\r\n", 20), 400, "framing"},
 	{"space in a trailer's name", chunks + "0\r\nX : y\r\n\r\n", 400, "name in the trailer has whitespace"},
 	{"folded trailer", chunks + "0\r\nX: y\r\n z\r\n\r\n", 400, "begins with whitespace"},
 	{"no colon in the trailer", chunks + "0\r\nX\r\n\r\n", 400, "no colon"},
@@ -198,8 +198,8 @@ var accepted = []struct {
 	{"expectation", post + "Expect: 100-Continue\r\nContent-Length: 1\r\n\r\nx", []string{"x"}},
 }
 
-// TestRefused: what is wrong has the status of its kind and a reason that
-// names the fault.
+// TestRefused: a refusal has the right status and a reason that names the
+// fault.
 func TestRefused(t *testing.T) {
 	for _, tt := range refused {
 		for _, piece := range []int{1, 3, len(tt.text)} {
@@ -216,8 +216,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAccepted: requests end where they should, whatever the pieces they
-// arrive in.
+// TestAccepted: requests end where they should, however the bytes are split.
 func TestAccepted(t *testing.T) {
 	for _, tt := range accepted {
 		for _, piece := range []int{1, 2, 7, max(1, len(tt.text))} {
@@ -235,7 +234,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestTyped: a person may leave empty lines between requests, and Host away.
+// TestTyped: a person may leave empty lines between requests, and omit Host.
 func TestTyped(t *testing.T) {
 	text := "\n\n\n\n\n\n" + get + "\n\n\n\n" + get + "\r\n"
 	l := newLexer()

@@ -14,7 +14,7 @@ func checkTarget(method, target []byte) error {
 		return checkPath(target)
 	case string(target) == "*":
 		if string(method) != "OPTIONS" {
-			return malformed("the request target is *, which is for OPTIONS alone")
+			return malformed("the request target * is valid only with OPTIONS")
 		}
 		return nil
 	case string(method) == "CONNECT":
@@ -39,7 +39,7 @@ func checkHost(host []byte) error {
 	case bytes.IndexByte(host, '@') >= 0:
 		return malformed("the request target has user information before the host")
 	case !isHost(host):
-		return malformed("the request target has no host, or one that can't be read")
+		return malformed("the request target has no host, or an invalid one")
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func checkPath(path []byte) error {
 		case c == '?':
 			query = true
 		case c == '%' && !query && (i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2])):
-			return malformed("the path has a % without two hexadecimal digits behind it")
+			return malformed("the path has a % that two hexadecimal digits do not follow")
 		case !isText[c] || c == '\t':
 			return malformed("the request target has a control character")
 		}

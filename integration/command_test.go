@@ -127,7 +127,7 @@ func TestReread(t *testing.T) {
 	reread(strings.Replace(string(text), "SchedUser="+l.Owner, "SchedUser=daemon", 1), "needs a restart")
 	// Root without privileges may not read what is another's.
 	must(t, os.Chown(l.Conf(), int(someUser(t).uid), -1))
-	reread(string(text), "a file can't be reread, since the running parent reads only what root may without privileges")
+	reread(string(text), "the running parent can only reread files that root may read without privileges")
 	if got := cluster(); got != "demo" {
 		t.Errorf("cluster %q in the end", got)
 	}

@@ -24,8 +24,8 @@ func TestCheckConfinement(t *testing.T) {
 		return string(out), cmd.ProcessState.ExitCode()
 	}
 	out, status := check()
-	if strings.Contains(out, "These did not:") || !strings.Contains(out, "What remains to who captures a worker:") ||
-		(status == 0) != strings.Contains(out, "\nAll is on that a start ") || (status == 0) == strings.Contains(out, "error: ") {
+	if strings.Contains(out, "These were not killed:") || !strings.Contains(out, "Left to an attacker who captures a worker:") ||
+		(status == 0) != strings.Contains(out, "\nAll confinement that a start ") || (status == 0) == strings.Contains(out, "error: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
 	out, status = check("SCHEDRESTD_SECURITY=audit_confinement")
@@ -35,7 +35,7 @@ func TestCheckConfinement(t *testing.T) {
 	if os.Geteuid() == 0 { // workers of whoever connects; and nothing is named to listen on
 		cmd := exec.Command(filepath.Join(bin, "schedrestd"), "--check-confinement", "-f", conf, "-a", "rest_auth/local")
 		cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
-		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "a user can stop, limit and kill the worker that is his") {
+		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "users can stop, limit and kill their own worker") {
 			t.Errorf("with become_user: %s", out)
 		}
 	}

@@ -86,9 +86,9 @@ func TestKeySetAlone(t *testing.T) {
 	eventually(t, "the old key is taken by none", func() bool { return d.refuse(mapped) })
 	d.replaceKeySet(`{"keys":[{"kty":"RSA"`)
 	for _, name := range []string{"schedctld", "scheddbd"} { // nobody asks them for a token's sake
-		eventually(t, name+" logs that the key set is broken", func() bool { return strings.Contains(d.said(name), "the one before stays") })
+		eventually(t, name+" logs that the key set is broken", func() bool { return strings.Contains(d.said(name), "keeping the current one") })
 		for line := range strings.Lines(d.said(name)) {
-			if strings.Contains(line, "the one before stays") && (!strings.Contains(line, "level=ERROR") || !strings.Contains(line, d.jwks()) || !strings.Contains(line, "hint=")) {
+			if strings.Contains(line, "keeping the current one") && (!strings.Contains(line, "level=ERROR") || !strings.Contains(line, d.jwks()) || !strings.Contains(line, "hint=")) {
 				t.Errorf("%s: %s", name, line)
 			}
 		}
@@ -232,11 +232,11 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 	}{
 		{"no key", "jwt_key=KEY.none", func() {}, key + ".none: no such file", "head -c 32 /dev/urandom >" + key},
 		{"a short key", "jwt_key=KEY", write(key, "short", 0o600), key + ": 5 bytes", "head -c 32 /dev/urandom >" + key},
-		{"a key for all to read", "jwt_key=KEY", write(key, string(good), 0o644), key + ": mode 0644 lets others in", "chmod 0600 " + key},
+		{"a key for all to read", "jwt_key=KEY", write(key, string(good), 0o644), key + ": mode 0644 lets other users access it", "chmod 0600 " + key},
 		{"no key set", "jwks=JWKS", func() {}, set + ": no such file", "curl --fail --output " + set},
 		{"a key set that is none", "jwks=JWKS", write(set, "<html>", 0o644), set + ": not a JSON object", "curl --fail --output " + set},
-		{"a key set for all to write", "jwks=JWKS", write(set, `{"keys":[]}`, 0o666), set + ": mode 0666 lets others write it", "chmod o-w " + set},
-		{"one of the two", "jwt_key=KEY,jwks=JWKS", func() { write(key, string(good), 0o600)(); write(set, "{}", 0o644)() }, set + ": no list called keys", "curl"},
+		{"a key set for all to write", "jwks=JWKS", write(set, `{"keys":[]}`, 0o666), set + ": mode 0666 lets other users write it", "chmod o-w " + set},
+		{"one of the two", "jwt_key=KEY,jwks=JWKS", func() { write(key, string(good), 0o600)(); write(set, "{}", 0o644)() }, set + ": no list named keys", "curl"},
 		{"a relative path", "jwt_key=etc/jwt.key", func() {}, "AuthAltParameters: jwt_key: want an absolute path", ""},
 		{"none of both", "userclaimfield=mail", func() {}, "AuthAltTypes=auth/jwt without a key", "jwt_key=PATH"},
 	} {

@@ -165,7 +165,7 @@ func TestGatewayKeyChanges(t *testing.T) {
 		t.Fatal("the key that is there is not taken")
 	}
 	replace(t, l.Key(), []byte("short"), 0o600)
-	eventually(t, "a key that is none is complained of", func() bool { return strings.Contains(k.log(), "5 bytes, HS256 needs at least 32") })
+	eventually(t, "a key that is none is complained of", func() bool { return strings.Contains(k.log(), "5 bytes; HS256 needs at least 32") })
 	if k.status(k.hs256(old)) != http.StatusOK {
 		t.Error("a broken file took the key that was in use")
 	}
@@ -258,7 +258,7 @@ func TestGatewayKeySet(t *testing.T) {
 	}
 	replace(t, set, []byte("{"), 0o644)
 	eventually(t, "a set that is none is complained of", func() bool {
-		return strings.Contains(k.log(), "the key set that jwks= names is not used")
+		return strings.Contains(k.log(), "jwks= key set rejected")
 	})
 	if status := k.status(k.rs256(other)); status != http.StatusOK {
 		t.Errorf("after a broken set, the token of the one before: status %d", status)
@@ -284,9 +284,9 @@ func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 		want, hint       string
 		inetd            bool // found out there, too
 	}{
-		{"others read the key", key, strings.Repeat("k", 32), 0o644, "mode 0644 lets others in", "hint: chmod 0600 " + key, true},
-		{"a short key", key, "password", 0o600, "8 bytes, HS256 needs at least 32", " && chmod 0600 " + key + ".new && mv " + key + ".new " + key, false},
-		{"others write the key set", set, "{}", 0o666, "mode 0666 lets others write it", "hint: chmod o-w " + set, true},
+		{"others read the key", key, strings.Repeat("k", 32), 0o644, "mode 0644 lets other users access it", "hint: chmod 0600 " + key, true},
+		{"a short key", key, "password", 0o600, "8 bytes; HS256 needs at least 32", " && chmod 0600 " + key + ".new && mv " + key + ".new " + key, false},
+		{"others write the key set", set, "{}", 0o666, "mode 0666 lets other users write it", "hint: chmod o-w " + set, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			must(t, os.WriteFile(tt.path, []byte(tt.text), 0o600))

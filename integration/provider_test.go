@@ -365,7 +365,7 @@ func (i *identified) brokenProvider() {
 	for _, broken := range []string{"<html>please log in</html>", `{"keys":[]}`} {
 		i.set = broken
 		i.fetch()
-		i.logged(`level=ERROR .*the new key set is not used, the one before stays`)
+		i.logged(`level=ERROR .*new key set rejected; keeping the current one`)
 		for _, token := range []string{token, i.sign(`"preferred_username":"` + i.provider.user + `"`)} {
 			if got := i.counted(token); got != "as "+i.provider.user {
 				i.t.Errorf("with %q as the key set counted %s", broken, got)

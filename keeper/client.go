@@ -17,7 +17,7 @@ type client struct {
 	keeper  *keeper
 	number  uint32 // the parent's for the worker
 	channel *ipc.Channel
-	refused uint         // what was not signed
+	refused uint         // refused signatures
 	paid    *rate.Bucket // questions
 }
 
@@ -32,9 +32,10 @@ func (k *keeper) admit(fd int, number uint32) error {
 	return nil
 }
 
-// serve answers one question after the other. What waits is in the channel, and the kernel bounds
-// that: a worker that asks for more than is signed fills its own channel and takes nothing from the
-// others. One that breaks the book is not answered again, and the parent is told: an honest worker does not.
+// serve answers one question after the other. The kernel limits how many wait
+// in the channel: a worker that asks for more fills its own channel and delays
+// no other. A worker that breaks the protocol gets no further answer and is
+// reported to the parent.
 func (c *client) serve() {
 	defer c.channel.Close()
 	counts := &c.keeper.counts
@@ -43,12 +44,12 @@ func (c *client) serve() {
 	for {
 		m, err := c.channel.Receive()
 		if _, bad := errors.AsType[*ipc.Violation](err); bad {
-			c.accuse(err.Error())
+			c.report(err.Error())
 			return
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				slog.Warn("a worker can't be heard", "client", c.number, "error", err)
+				slog.Warn("channel to a worker failed", "client", c.number, "error", err)
 			}
 			return
 		}
@@ -62,16 +63,16 @@ func (c *client) serve() {
 			c.slow(verifying)
 			answer = counts.judged(c.keeper.judge(want))
 		default:
-			c.accuse(ipc.Unheard(m).Error())
+			c.report(ipc.Unheard(m).Error())
 			return
 		}
 		if err := c.channel.Send(answer); err != nil {
-			return // it is gone
+			return // the worker has exited
 		}
 	}
 }
 
-// slow has a worker wait that asks too fast.
+// slow delays a worker that asks too fast.
 func (c *client) slow(cost float64) {
 	if wait := c.paid.Owe(time.Now(), cost); wait > 0 {
 		c.keeper.counts.slowed.Add(1)
@@ -79,20 +80,21 @@ func (c *client) slow(cost float64) {
 	}
 }
 
-// accuse has the parent end the worker.
-func (c *client) accuse(why string) {
+// report asks the parent to kill the worker.
+func (c *client) report(why string) {
 	c.keeper.counts.breaches.Add(1)
-	slog.Error("a worker is not served any more: it broke the book", "client", c.number, "because", why)
+	slog.Error("worker broke the protocol and is no longer served", "client", c.number, "because", why)
 	if err := c.keeper.channel.Send(&ipc.Breach{Number: c.number, Reason: ipc.Refuse(why).Reason}); err != nil {
-		slog.Warn("the parent can't be told of it", "client", c.number, "error", err)
+		slog.Warn("report not sent to the parent", "client", c.number, "error", err)
 	}
 }
 
-// answer signs by p what it may; nil when there is no key.
+// answer signs a message with p, if that is allowed. p is nil when there is no
+// key.
 func (c *client) answer(want *query.Sign, p *pair) *query.Signed {
 	a := &query.Signed{ID: want.ID}
 	if p == nil {
-		c.refuse("no key is kept", want)
+		c.refuse("no key loaded", want)
 		return a
 	}
 	if err := p.judge(want.Message, scheme(want.Scheme)); err != nil {
@@ -109,13 +111,13 @@ func (c *client) answer(want *query.Sign, p *pair) *query.Signed {
 	return a
 }
 
-// refuse logs what was not signed, the first, the second, the fourth and so on: a captured worker
-// may ask without end.
+// refuse logs the first, the second, the fourth refusal and so on: a captured
+// worker may ask without end.
 func (c *client) refuse(why string, want *query.Sign) {
 	c.refused++
 	c.keeper.counts.unsigned.Add(1)
 	if bits.OnesCount(c.refused) == 1 {
-		slog.Warn("a worker asks for what is not signed", "client", c.number, "because", why,
+		slog.Warn("signature refused", "client", c.number, "because", why,
 			"scheme", scheme(want.Scheme).String(), "bytes", len(want.Message), "refused_so_far", c.refused)
 	}
 }

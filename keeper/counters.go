@@ -11,13 +11,13 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// counters is what workers asked for since this keeper began.
+// counters counts what workers asked for since this keeper started.
 type counters struct {
 	clients                 atomic.Int64  // workers that have a channel now
-	signed, unsigned        atomic.Uint64 // handshakes: that were signed, or refused
-	genuine, forged, unsure atomic.Uint64 // tokens, by the answer
-	slowed                  atomic.Uint64 // questions that had to wait: their worker asked too fast
-	breaches                atomic.Uint64 // workers that broke the book
+	signed, unsigned        atomic.Uint64 // handshakes signed, and refused
+	genuine, forged, unsure atomic.Uint64 // tokens by answer
+	slowed                  atomic.Uint64 // questions that were delayed because their worker asked too fast
+	breaches                atomic.Uint64 // workers that broke the protocol
 }
 
 // judged counts an answer about a token.
@@ -33,7 +33,8 @@ func (c *counters) judged(v *query.Verified) *query.Verified {
 	return v
 }
 
-// showWhenAsked writes them to the log whenever the parent sends SIGUSR1, and not more often than once a second.
+// showWhenAsked logs the counters when the parent sends SIGUSR1, at most once
+// per second.
 func (c *counters) showWhenAsked() {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)

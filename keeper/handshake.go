@@ -10,23 +10,25 @@ import (
 	"slices"
 )
 
-// A server signs one message of a handshake. In TLS 1.3 it is 64 spaces, a context that says
-// who signs what, a zero byte and the hash of the transcript (RFC 8446, 4.4.3). In TLS 1.2 it
-// is the two randoms and the server's half of the key exchange (RFC 8422, 5.4), in which the
-// randoms may be anything: it is signed on request only.
+// A server signs one message of a handshake. In TLS 1.3 it is 64 spaces, a
+// context that says who signs what, a zero byte and the hash of the transcript
+// (RFC 8446, 4.4.3). In TLS 1.2 it is the two randoms and the server's part of
+// the key exchange (RFC 8422, 5.4), in which the randoms may be anything: it is
+// signed only when TLS 1.2 is enabled.
 var serverContext = append(bytes.Repeat([]byte{' '}, 64), "TLS 1.3, server CertificateVerify\x00"...)
 
-// transcripts are the lengths of the hash in bytes: SHA-256 and SHA-384, as the cipher suite
-// has it.
+// transcripts lists the lengths of the hash in bytes: SHA-256 and SHA-384,
+// depending on the cipher suite.
 var transcripts = []int{32, 48}
 
 var (
-	errNotHandshake = errors.New("it is not what a TLS server signs")
-	errScheme       = errors.New("the scheme does not fit the key or the version of TLS")
+	errNotHandshake = errors.New("not a message that a TLS server signs")
+	errScheme       = errors.New("the signature scheme does not match the key or the TLS version")
 )
 
-// judge refuses everything but the message of a handshake, with a scheme that this key signs
-// such messages with. Anything else may be somebody's name under anything.
+// judge refuses everything but the message of a handshake, with a scheme that
+// this key uses for such messages. A signature of anything else could be
+// misused as a signature of the gateway.
 func (p *pair) judge(message []byte, with scheme) error {
 	var allowed []scheme
 	switch {
@@ -48,8 +50,8 @@ func isTLS13(m []byte) bool {
 	return ok && slices.Contains(transcripts, len(hash))
 }
 
-// points are the named groups of TLS 1.2 that Go's TLS offers, and how long a public value
-// of each is.
+// points lists the named groups of TLS 1.2 that Go's TLS offers, with the
+// length of a public value of each.
 var points = map[uint16]int{
 	23: 65,  // secp256r1, uncompressed
 	24: 97,  // secp384r1
@@ -57,8 +59,8 @@ var points = map[uint16]int{
 	29: 32,  // x25519
 }
 
-// isTLS12 tells whether m is client_random, server_random and ServerECDHParams, and nothing
-// after it.
+// isTLS12 reports whether m is client_random, server_random and
+// ServerECDHParams, and nothing after it.
 func isTLS12(m []byte) bool {
 	const randoms, head = 64, 4 // curve_type, namedcurve and the length of the point
 	if len(m) < randoms+head {
@@ -76,7 +78,8 @@ func isTLS12(m []byte) bool {
 	return curve == 29 || point[0] == uncompressed
 }
 
-// schemes13 are the schemes of TLS 1.3 for this key: each curve has its hash.
+// schemes13 returns the schemes of TLS 1.3 for this key: each curve has its
+// hash.
 func (p *pair) schemes13() []scheme {
 	switch key := p.signer.Public().(type) {
 	case *ecdsa.PublicKey:
@@ -96,7 +99,7 @@ func (p *pair) schemes13() []scheme {
 	return nil
 }
 
-// schemes12 are those of TLS 1.2, without SHA-1.
+// schemes12 returns the schemes of TLS 1.2 for this key, without SHA-1.
 func (p *pair) schemes12() []scheme {
 	switch p.signer.Public().(type) {
 	case *ecdsa.PublicKey:

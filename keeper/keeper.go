@@ -21,7 +21,8 @@ type keeper struct {
 
 func newKeeper(channel *ipc.Channel) *keeper { return &keeper{channel: channel} }
 
-// run does what the parent says until it is gone, and gives the exit status.
+// run handles messages from the parent until the channel closes, and returns
+// the exit status.
 func (k *keeper) run() int {
 	k.counts.showWhenAsked()
 	for {
@@ -50,7 +51,8 @@ func (k *keeper) run() int {
 	}
 }
 
-// keep reads the keys, and answers whether they are in use from now on, or which of them can't be.
+// keep loads the keys. Its answer says that they are in use from now on, or
+// which of them can't be used.
 func (k *keeper) keep(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {

@@ -19,22 +19,24 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// hash13 is the message of a TLS 1.3 server over a transcript hash of n bytes.
+// hash13 returns the message of a TLS 1.3 server with a transcript hash of n
+// bytes.
 func hash13(n int) []byte {
 	m := append(bytes.Repeat([]byte{0x20}, 64), "TLS 1.3, server CertificateVerify"...)
 	m = append(m, 0)
 	return append(m, bytes.Repeat([]byte{0xab}, n)...)
 }
 
-// params12 is the message of a TLS 1.2 server with a point of n bytes on the curve.
+// params12 returns the message of a TLS 1.2 server with a point of n bytes on
+// the curve.
 func params12(curve byte, n int) []byte {
 	m := bytes.Repeat([]byte{0xcd}, 64)
 	m = append(m, 3, 0, curve, byte(n), 4)
 	return append(m, make([]byte, n-1)...)
 }
 
-// TestJudge: the keeper signs what a TLS server signs, and nothing else, whatever a captured worker
-// asks for.
+// TestJudge: the keeper signs what a TLS server signs, and nothing else,
+// whatever a captured worker asks for.
 func TestJudge(t *testing.T) {
 	good, old := hash13(32), params12(29, 32)
 	edit := func(m []byte, at int, b byte) []byte {
@@ -138,7 +140,8 @@ func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, with 
 	}
 }
 
-// alone is a keeper without keys that has said Ready, and the parent's end of its channel.
+// alone returns a keeper without keys that has sent Ready, and the parent's end
+// of its channel.
 func alone(t *testing.T) (*keeper, *ipc.Channel) {
 	t.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
@@ -174,7 +177,7 @@ func begun(t *testing.T) *keeper {
 	return k
 }
 
-// offer gives k keys; texts are the contents of their four files.
+// offer sends keys to k; texts are the contents of the four files.
 func offer(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept {
 	t.Helper()
 	var fds []int
@@ -194,13 +197,13 @@ func offer(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept
 	return a
 }
 
-// offerPair gives k a private key and no key of tokens.
+// offerPair sends a private key, and no key of tokens, to k.
 func offerPair(t *testing.T, k *keeper, key, certificates, authorities string) *ipc.Kept {
 	t.Helper()
 	return offer(t, k, ipc.SecretKeys{TLS: true}, key, certificates, authorities, "")
 }
 
-// worker is a worker's end of a channel to k.
+// worker returns a worker's end of a channel to k.
 func worker(t *testing.T, k *keeper, number uint32) *ipc.Channel {
 	t.Helper()
 	c, fd, err := ipc.Pair(ipc.Worker, ipc.Keeper)
@@ -254,9 +257,9 @@ func TestKeys(t *testing.T) {
 	}{
 		{"another key's certificate", both, pkcs8(p384()), leaf, "", oneKey, "the key does not belong"},
 		{"no private key", both, "", leaf, "", oneKey, "the key file: has no private key"},
-		{"no certificate", both, key, "", "", oneKey, "the certificate file: has no certificate"},
+		{"no certificate", both, key, "", "", oneKey, "certificate file: no certificate"},
 		{"bad authorities", both, key, leaf, "no authorities", oneKey, "clients' authorities: has no certificate"},
-		{"a short key of tokens", both, key, leaf, "", "short", "5 bytes, HS256 needs at least 32"},
+		{"a short key of tokens", both, key, leaf, "", "short", "5 bytes; HS256 needs at least 32"},
 		{"no key of tokens", ipc.SecretKeys{Token: true}, "", "", "", "", "0 bytes"},
 	}
 	refuse := func() {
@@ -283,7 +286,8 @@ func TestKeys(t *testing.T) {
 	check("after refused ones, with keys", true, query.Genuine)
 }
 
-// TestRefused: an empty signature, and a line in the log, which does not grow with the asking.
+// TestRefused: a refusal is an empty signature, and the log does not grow with
+// each one.
 func TestRefused(t *testing.T) {
 	log := capture(t)
 	c := worker(t, begun(t), 42)
@@ -292,7 +296,7 @@ func TestRefused(t *testing.T) {
 			t.Fatal("a digest was signed")
 		}
 	}
-	if n := strings.Count(log.String(), "a worker asks for what is not signed"); n < 1 || n > 10 || !strings.Contains(log.String(), "client=42") {
+	if n := strings.Count(log.String(), "signature refused"); n < 1 || n > 10 || !strings.Contains(log.String(), "client=42") {
 		t.Errorf("%d lines about 100 refusals:\n%s", n, log)
 	}
 	if len(ask(t, c, hash13(32))) == 0 {
@@ -300,7 +304,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestHostile: who breaks the book loses his channel, and nobody else does; the parent hears of it.
+// TestHostile: a worker that breaks the protocol loses its channel, others do
+// not, and the parent gets a report.
 func TestHostile(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -360,7 +365,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestMute: a worker that asks and reads no answer holds nothing up.
+// TestMute: a worker that reads no answers delays no other.
 func TestMute(t *testing.T) {
 	k := begun(t)
 	mute, other := worker(t, k, 1), worker(t, k, 2)
@@ -378,7 +383,7 @@ func TestMute(t *testing.T) {
 	}
 }
 
-// capture is what is logged from here on.
+// capture returns what is logged from now on.
 func capture(t *testing.T) *buffer {
 	t.Helper()
 	b := &buffer{}
@@ -405,18 +410,18 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// TestWarns: of a certificate that clients will refuse.
+// TestWarns: a certificate that clients will reject is logged.
 func TestWarns(t *testing.T) {
 	log := capture(t)
 	if a := offerPair(t, newKeeper(nil), pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""); !a.OK {
 		t.Fatal(a.Reason)
 	}
-	if !strings.Contains(log.String(), `msg="the certificate has expired"`) || strings.Contains(log.String(), "time=") {
+	if !strings.Contains(log.String(), `msg="certificate expired"`) || strings.Contains(log.String(), "time=") {
 		t.Errorf("logged %q", log)
 	}
 }
 
-// FuzzJudge: whatever is let through has the form of a handshake, byte by byte.
+// FuzzJudge: every accepted message has the form of a handshake, byte by byte.
 func FuzzJudge(f *testing.F) {
 	f.Add(hash13(32), uint16(ecdsaSHA256), true)
 	f.Add(hash13(48), uint16(pssSHA256), false)

@@ -1,14 +1,17 @@
-// Package keeper is the process that holds the gateway's secrets: the private key of its https://
-// listeners, and the key of HS256 tokens. Workers, which read what comes from the network, ask it to sign
-// their handshakes, and whether a token's signature is good. Whoever captures a worker can have
-// handshakes signed while he is there, and takes no key away with him.
+// Package keeper is the process that holds the gateway's secrets: the private
+// key of its https:// listeners, and the key of HS256 tokens. Workers, which
+// read what comes from the network, ask it to sign their handshakes and to
+// verify tokens. An attacker who captures a worker can have handshakes signed
+// while it runs, but gets no key.
 //
-// It is born as a worker is, with an identity of its own; the parent gives it the key and the
-// certificates as open files, and a channel to each worker. It signs the one message that a
-// TLS server has to sign, which it is given whole: of a digest it could not tell what it is.
+// It starts as a worker does, with an identity of its own. The parent gives it
+// the key and the certificates as open files, and a channel to each worker. It
+// signs the one message that a TLS server has to sign, and gets that message
+// whole, because it could not tell what a digest stands for.
 //
-// It refuses to open a file by name, to use the network, and to parse anything but PEM, the
-// book's messages and the handshake's message. When its channel to the parent closes it exits.
+// It opens no file by name, uses no network, and parses only PEM, the
+// protocol's messages and the handshake's message. It exits when its channel to
+// the parent closes.
 package keeper
 
 import (
@@ -29,10 +32,11 @@ import (
 // Rename gives the process its name. Call it from an init function.
 func Rename() { self.Rename("schedrestd-keep") }
 
-// Main is the whole life of the keeper and gives its exit status: 0 when the parent let it go, 1
-// when it refused to serve, 2 when nobody speaks to it.
+// Main runs the keeper and returns its exit status: 0 when the parent closed
+// the channel, 1 when it refused to serve, 2 when the parent did not start it.
 func Main() int {
-	// Signals that a terminal or a service manager sends to all are for the parent.
+	// Signals that a terminal or a service manager sends to all processes are
+	// for the parent.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGUSR1)
 	channel, err := ipc.Open(ipc.ServiceChannelFD, ipc.Keeper, ipc.Parent)
 	if err != nil {
@@ -49,7 +53,8 @@ func Main() int {
 	return newKeeper(channel).run()
 }
 
-// begin goes from the first message to Ready, in this order: settle, hear, confine, prove, close the cage, say ready.
+// begin goes from the first message to Ready, in this order: settle, receive
+// the setup, confine, prove, close the sandbox, send Ready.
 func begin(channel *ipc.Channel) error {
 	if err := self.Settle(); err != nil {
 		return err
@@ -75,8 +80,8 @@ func begin(channel *ipc.Channel) error {
 	return channel.Send((*ipc.Ready)(&sealed))
 }
 
-// newLog writes lines as the parent expects them (privsep/spawn/output.go): level first, without the time,
-// which is not the keeper's to say.
+// newLog writes lines as the parent expects them (privsep/spawn/output.go):
+// level first, without the time, which the parent adds.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {

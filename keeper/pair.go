@@ -18,55 +18,57 @@ import (
 	"time"
 )
 
-// pair is a private key with the certificate that it belongs to.
+// pair is a private key with its certificate.
 type pair struct {
-	tls12  bool // TLS 1.2's message is signed as well
+	tls12  bool // sign messages of TLS 1.2, too
 	signer crypto.Signer
 	leaf   *x509.Certificate
 }
 
-// maxPEM is how long a file may be, in bytes.
+// maxPEM limits the size of a file, in bytes.
 const maxPEM = 1 << 20
 
-// Bounds of an RSA key in bits. A longer signature than the largest makes would not fit
-// the book.
+// Bounds of an RSA key in bits. A signature by a longer key would exceed the
+// protocol's limit.
 const (
 	leastRSA = 2048
 	mostRSA  = 8192
 )
 
-// readPair reads a key and its certificates, the server's own first, and refuses a key that does
-// not belong to that one: workers would offer what nobody can sign for.
+// readPair reads a key and its certificates, the server's own first. It refuses
+// a key that does not belong to that certificate: workers would offer a
+// certificate that the keeper can't sign for.
 func readPair(key, certificates *os.File) (*pair, error) {
 	signer, err := readKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("the key file: %w", err)
+		return nil, fmt.Errorf("key file: %w", err)
 	}
 	leaf, err := readLeaf(certificates)
 	if err != nil {
-		return nil, fmt.Errorf("the certificate file: %w", err)
+		return nil, fmt.Errorf("certificate file: %w", err)
 	}
 	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !ok || !public.Equal(leaf.PublicKey) {
-		return nil, errors.New("the key does not belong to the first certificate of the certificate file")
+		return nil, errors.New("the key does not match the first certificate in the certificate file")
 	}
 	return &pair{signer: signer, leaf: leaf}, nil
 }
 
-// content is the whole of f, whatever others read from the same open file.
+// content returns the whole of f, whatever other processes read from the same
+// open file.
 func content(f *os.File) ([]byte, error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPEM+1))
 	switch {
 	case err != nil:
-		return nil, errors.New("can't be read")
+		return nil, errors.New("cannot be read")
 	case len(text) > maxPEM:
-		return nil, fmt.Errorf("is longer than %d bytes", maxPEM)
+		return nil, fmt.Errorf("longer than %d bytes", maxPEM)
 	}
 	return text, nil
 }
 
-// readKey finds the one private key in f. Other blocks, as the parameters of a curve or
-// certificates, may stand beside it.
+// readKey returns the one private key in f. Other blocks, such as the
+// parameters of a curve or certificates, are ignored.
 func readKey(f *os.File) (signer crypto.Signer, err error) {
 	text, err := content(f)
 	if err != nil {
@@ -81,25 +83,25 @@ func readKey(f *os.File) (signer crypto.Signer, err error) {
 			return nil, err
 		case one == nil:
 		case signer != nil:
-			return nil, errors.New("has more than one private key")
+			return nil, errors.New("more than one private key")
 		default:
 			signer = one
 		}
 	}
 	if signer == nil {
-		return nil, errors.New("has no private key in PEM")
+		return nil, errors.New("no private key in PEM")
 	}
 	return signer, nil
 }
 
-// parseKey is the private key in block, nil when it holds something else. Errors of the parsers
-// are left out: what is told of a key goes into a log.
+// parseKey returns the private key in block, or nil when block holds something
+// else. It hides the errors of the parsers, since its errors are logged.
 func parseKey(block *pem.Block) (crypto.Signer, error) {
 	var key any
 	var err error
 	switch {
 	case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "":
-		return nil, errors.New("the private key is encrypted, and nobody is there to type its passphrase")
+		return nil, errors.New("the private key is encrypted; remove its passphrase")
 	case block.Type == "PRIVATE KEY":
 		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
 	case block.Type == "RSA PRIVATE KEY":
@@ -110,7 +112,7 @@ func parseKey(block *pem.Block) (crypto.Signer, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("its %s can't be parsed", block.Type)
+		return nil, fmt.Errorf("its %s cannot be parsed", block.Type)
 	}
 	return checkKey(key)
 }
@@ -119,22 +121,22 @@ func checkKey(key any) (crypto.Signer, error) {
 	switch key := key.(type) {
 	case *rsa.PrivateKey:
 		if n := key.N.BitLen(); n < leastRSA || n > mostRSA {
-			return nil, fmt.Errorf("an RSA key of %d bits, not of %d to %d", n, leastRSA, mostRSA)
+			return nil, fmt.Errorf("RSA key has %d bits; must have %d to %d", n, leastRSA, mostRSA)
 		}
 		return key, nil
 	case *ecdsa.PrivateKey:
 		if !slices.Contains([]elliptic.Curve{elliptic.P256(), elliptic.P384(), elliptic.P521()}, key.Curve) {
-			return nil, fmt.Errorf("an ECDSA key on the curve %s, not on P-256, P-384 or P-521", key.Curve.Params().Name)
+			return nil, fmt.Errorf("ECDSA key uses curve %s; must use P-256, P-384 or P-521", key.Curve.Params().Name)
 		}
 		return key, nil
 	case ed25519.PrivateKey:
 		return key, nil
 	}
-	return nil, errors.New("is a key of another kind than RSA, ECDSA and Ed25519")
+	return nil, errors.New("unsupported key type; must be RSA, ECDSA or Ed25519")
 }
 
-// readLeaf is the first certificate in f. Those behind it must be certificates as well: a
-// client would be shown them.
+// readLeaf returns the first certificate in f. The others must be valid
+// certificates too, since clients get them.
 func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 	text, err := content(f)
 	if err != nil {
@@ -143,23 +145,23 @@ func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 	return leafOf(text)
 }
 
-// checkAuthorities refuses a file of clients' authorities that workers could not use: they would
-// let nobody in. An empty one stands for none.
+// checkAuthorities refuses a file of client CAs that workers could not use,
+// because they would admit no client. An empty file means that there is none.
 func checkAuthorities(f *os.File) error {
 	text, err := content(f)
 	if err == nil && len(text) > 0 {
 		_, err = leafOf(text)
 	}
 	if err != nil {
-		return fmt.Errorf("the file of the clients' authorities: %w", err)
+		return fmt.Errorf("client CA file: %w", err)
 	}
 	return nil
 }
 
 func leafOf(text []byte) (leaf *x509.Certificate, err error) {
-	// Whatever else can be read of it: a worker would have it all in its memory.
+	// Even when the rest is usable: a worker would have the key in its memory.
 	if bytes.Contains(text, []byte("PRIVATE KEY-----")) {
-		return nil, errors.New("has a private key in it, and workers are given the whole file: keep the key in a file of its own")
+		return nil, errors.New("contains a private key, but workers receive the whole file; keep the key in its own file")
 	}
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -167,26 +169,26 @@ func leafOf(text []byte) (leaf *x509.Certificate, err error) {
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, errors.New("one of its certificates can't be parsed")
+			return nil, errors.New("a certificate cannot be parsed")
 		}
 		if leaf == nil {
 			leaf = c
 		}
 	}
 	if leaf == nil {
-		return nil, errors.New("has no certificate in PEM")
+		return nil, errors.New("no certificate in PEM")
 	}
 	return leaf, nil
 }
 
-// warn says what clients will say of the certificate. It is used all the same: a client that
-// looks the other way is better served than nobody.
+// warn logs what clients will reject about the certificate. It is still used: a
+// client that ignores the problem is better served than none.
 func (p *pair) warn() {
 	now := time.Now()
 	switch {
 	case now.After(p.leaf.NotAfter):
-		slog.Warn("the certificate has expired", "not_after", p.leaf.NotAfter)
+		slog.Warn("certificate expired", "not_after", p.leaf.NotAfter)
 	case now.Before(p.leaf.NotBefore):
-		slog.Warn("the certificate is not valid yet", "not_before", p.leaf.NotBefore)
+		slog.Warn("certificate not valid yet", "not_before", p.leaf.NotBefore)
 	}
 }

@@ -51,7 +51,7 @@ func pkcs8(key crypto.Signer) string {
 	return block("PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(key)))
 }
 
-// certificate is one of key's own.
+// certificate returns a self-signed certificate of key.
 func certificate(key crypto.Signer, notAfter time.Time) string {
 	t := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway"}, NotAfter: notAfter}
 	return block("CERTIFICATE", must(x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)))
@@ -59,7 +59,7 @@ func certificate(key crypto.Signer, notAfter time.Time) string {
 
 var nextYear = time.Now().AddDate(1, 0, 0)
 
-// file is an open file with that text.
+// file returns an open file with that text.
 func file(t testing.TB, text string) *os.File {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
@@ -97,19 +97,19 @@ func TestReadPair(t *testing.T) {
 		{"the chain before the server's own", pkcs8(p256()), certificate(rsa2(), nextYear) + certificate(p256(), nextYear), "the key does not belong"},
 		{"no key", certificate(p256(), nextYear), certificate(p256(), nextYear), "the key file: has no private key"},
 		{"empty", "", "", "the key file: has no private key"},
-		{"two keys", pkcs8(p256()) + sec1, certificate(p256(), nextYear), "has more than one private key"},
-		{"no PEM in it", block("PRIVATE KEY", []byte("no key")), certificate(p256(), nextYear), "its PRIVATE KEY can't be parsed"},
+		{"two keys", pkcs8(p256()) + sec1, certificate(p256(), nextYear), "more than one private key"},
+		{"no PEM in it", block("PRIVATE KEY", []byte("no key")), certificate(p256(), nextYear), "its PRIVATE KEY cannot be parsed"},
 		{"encrypted", encrypted, certificate(rsa2(), nextYear), "is encrypted"},
 		{"encrypted PKCS#8", block("ENCRYPTED PRIVATE KEY", []byte{1}), certificate(rsa2(), nextYear), "is encrypted"},
 		{"P-224", pkcs8(p224), certificate(p224, nextYear), "the curve P-224"},
 		{"short RSA", pkcs8(must(x509.ParsePKCS1PrivateKey(short(t)))), certificate(rsa2(), nextYear), "an RSA key of 1024 bits"},
-		{"no certificate", pkcs8(p256()), "no PEM", "the certificate file: has no certificate"},
-		// Workers get the certificate file, and none of them may have a key.
+		{"no certificate", pkcs8(p256()), "no PEM", "certificate file: no certificate"},
+		// Workers get the certificate file, and no worker may have a key.
 		{"one file for both", certificate(p256(), nextYear) + pkcs8(p256()), certificate(p256(), nextYear) + pkcs8(p256()), "the certificate file: has a private key"},
 		{"another key beside the certificate", pkcs8(p256()), certificate(p256(), nextYear) + sec1, "the certificate file: has a private key"},
 		{"a key that is cut off beside it", pkcs8(p256()), certificate(p256(), nextYear) + "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "the certificate file: has a private key"},
-		{"a certificate that is none", pkcs8(p256()), certificate(p256(), nextYear) + block("CERTIFICATE", []byte{1}), "one of its certificates can't be parsed"},
-		{"too long", pkcs8(p256()), certificate(p256(), nextYear) + strings.Repeat("#", maxPEM), "is longer than 1048576 bytes"},
+		{"a certificate that is none", pkcs8(p256()), certificate(p256(), nextYear) + block("CERTIFICATE", []byte{1}), "a certificate cannot be parsed"},
+		{"too long", pkcs8(p256()), certificate(p256(), nextYear) + strings.Repeat("#", maxPEM), "longer than 1048576 bytes"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestReadPair(t *testing.T) {
 	}
 }
 
-// short is an RSA key that nobody should use any more, which Go makes only when asked twice.
+// short returns an RSA key that is too short, which Go creates only on request.
 func short(t *testing.T) []byte {
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	return x509.MarshalPKCS1PrivateKey(must(rsa.GenerateKey(rand.Reader, 1024)))

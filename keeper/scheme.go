@@ -9,10 +9,10 @@ import (
 	"fmt"
 )
 
-// scheme is how a handshake is signed, as TLS numbers it (RFC 8446, 4.2.3).
+// scheme is a signature scheme, as TLS numbers it (RFC 8446, 4.2.3).
 type scheme uint16
 
-// The schemes that are signed with. Those with SHA-1 are not among them.
+// The supported schemes, none with SHA-1.
 const (
 	pkcs1SHA256 scheme = 0x0401
 	pkcs1SHA384 scheme = 0x0501
@@ -26,20 +26,21 @@ const (
 	pureEd25519 scheme = 0x0807
 )
 
-// options is what each asks of a signer. The salt of PSS is as long as the hash.
+// options returns the options of a signer for each scheme. The salt of PSS is
+// as long as the hash.
 var options = map[scheme]crypto.SignerOpts{
 	pkcs1SHA256: crypto.SHA256, pkcs1SHA384: crypto.SHA384, pkcs1SHA512: crypto.SHA512,
 	ecdsaSHA256: crypto.SHA256, ecdsaSHA384: crypto.SHA384, ecdsaSHA512: crypto.SHA512,
 	pssSHA256:   &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256},
 	pssSHA384:   &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA384},
 	pssSHA512:   &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA512},
-	pureEd25519: crypto.Hash(0), // it hashes by itself
+	pureEd25519: crypto.Hash(0), // Ed25519 hashes by itself
 }
 
-// String is the number as the registry writes it.
+// String returns the number as the registry writes it.
 func (s scheme) String() string { return fmt.Sprintf("0x%04x", uint16(s)) }
 
-// sign signs a message that was judged.
+// sign signs a message that judge has accepted.
 func (p *pair) sign(message []byte, with scheme) ([]byte, error) {
 	o, ok := options[with]
 	if !ok {

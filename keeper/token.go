@@ -11,17 +11,18 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// tokenKey is the key of HS256 tokens. It is looked at to compare, and never leaves.
+// tokenKey is the key of HS256 tokens. It never leaves the process.
 type tokenKey struct {
 	secret   []byte
-	followed bool // there is no newer one
+	followed bool // the file is followed, so there is no newer key
 }
 
-// readTokenKey reads all bytes of f, which are the key when the daemons would take them, too.
+// readTokenKey reads all bytes of f. They are the key if the daemons would
+// accept them, too.
 func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	secret, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.Most+1))
 	if err != nil {
-		return nil, errors.New("can't be read")
+		return nil, errors.New("cannot be read")
 	}
 	if err := hmackey.Check(secret); err != nil {
 		return nil, err
@@ -29,9 +30,10 @@ func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	return &tokenKey{secret, followed}, nil
 }
 
-// judge says whether the signature is this key's. It parses nothing: what a token says is for
-// those who don't have the key. So HS256 is verified in two places, here and in auth for the daemons, and both are
-// held to the same vectors.
+// judge verifies a signature with this key. It parses nothing: the content of a
+// token is for processes without the key. So HS256 is verified in two places,
+// here and in package auth for the daemons, and both are tested with the same
+// vectors.
 func (k *tokenKey) judge(v *query.Verify) query.Verdict {
 	if k == nil {
 		return query.NoVerdict
@@ -47,7 +49,7 @@ func (k *tokenKey) judge(v *query.Verify) query.Verdict {
 	return query.NoVerdict
 }
 
-// judge says what the key that is kept says of a signature.
+// judge verifies a signature with the current key.
 func (k *keeper) judge(v *query.Verify) *query.Verified {
 	return &query.Verified{ID: v.ID, Verdict: k.token.Load().judge(v)}
 }

@@ -14,7 +14,7 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// mac is the HS256 signature of signed with key.
+// mac returns the HS256 signature of signed with key.
 func mac(key, signed string) (m [32]byte) {
 	h := hmac.New(sha256.New, []byte(key))
 	h.Write([]byte(signed))
@@ -22,7 +22,7 @@ func mac(key, signed string) (m [32]byte) {
 	return m
 }
 
-// offerToken gives k a key of tokens and no private key.
+// offerToken sends a key of tokens, and no private key, to k.
 func offerToken(t *testing.T, k *keeper, key string, followed bool) *ipc.Kept {
 	t.Helper()
 	return offer(t, k, ipc.SecretKeys{Token: true, Followed: followed}, "", "", "", key)
@@ -97,7 +97,8 @@ func TestVerify(t *testing.T) {
 	want("another keeper's key, its own signature", bad, query.Genuine)
 }
 
-// TestTokenKeys: what is a key and what is not; auth.TestLoadKey has the daemons' side of it.
+// TestTokenKeys: which files are valid keys; auth.TestLoadKey tests the
+// daemons' side.
 func TestTokenKeys(t *testing.T) {
 	tests := []struct {
 		name, key, want string
@@ -132,7 +133,8 @@ func TestTokenKeys(t *testing.T) {
 	}
 }
 
-// TestVerifiedSaysNoMore: an answer has its number and one of three words, and so nothing of a signature.
+// TestVerifiedSaysNoMore: an answer is a number and one of three values, and so
+// reveals nothing of a signature.
 func TestVerifiedSaysNoMore(t *testing.T) {
 	k := newKeeper(nil)
 	offerToken(t, k, oneKey, true)
@@ -158,7 +160,8 @@ func TestVerifiedSaysNoMore(t *testing.T) {
 	}
 }
 
-// TestVerifyTogether: many workers ask at the same time, and each gets its own answers.
+// TestVerifyTogether: many workers ask at the same time, and each gets its own
+// answers.
 func TestVerifyTogether(t *testing.T) {
 	k := newKeeper(nil)
 	offerToken(t, k, oneKey, true)
@@ -179,8 +182,8 @@ func TestVerifyTogether(t *testing.T) {
 	askers.Wait()
 }
 
-// TestFloodOfVerify: a worker that asks and reads no answer holds nothing up, and who breaks the book loses
-// his channel.
+// TestFloodOfVerify: a worker that reads no answers delays no other, and one
+// that breaks the protocol loses its channel.
 func TestFloodOfVerify(t *testing.T) {
 	k := newKeeper(nil)
 	offerToken(t, k, oneKey, true)

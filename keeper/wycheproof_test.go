@@ -12,9 +12,10 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestWycheproof holds the keeper to the public vectors for HS256, as auth.TestWycheproof does the daemons: there are two
-// places that verify HS256, and they must not differ. The keeper is given what a worker cuts
-// a token into; whether that is one is the worker's to say, as cut does here.
+// TestWycheproof tests the keeper with the public vectors for HS256, as
+// auth.TestWycheproof does the daemons: there are two implementations of HS256,
+// which must not differ. The keeper gets the parts into which a worker splits a
+// token; the worker checks that it is one, as cut does here.
 func TestWycheproof(t *testing.T) {
 	dir := os.Getenv("WYCHEPROOF")
 	if dir == "" {
@@ -66,10 +67,12 @@ func TestWycheproof(t *testing.T) {
 	}
 }
 
-// otherwise are the cases whose verdict is not ours; auth/wycheproof_test.go says why.
+// otherwise lists the vectors with another result; auth/wycheproof_test.go
+// gives the reasons.
 var otherwise = []int{367, 370, 372, 373}
 
-// cut makes the question that a worker asks of a token; false where it asks none.
+// cut returns the question that a worker asks about a token; false when it asks
+// none.
 func cut(token string, q *query.Verify) bool {
 	texts := strings.Split(token, ".")
 	if len(texts) != 3 {

@@ -1,4 +1,4 @@
-// Package loglevel makes the gateway's log.
+// Package loglevel creates the gateway's logger.
 package loglevel
 
 import (
@@ -9,7 +9,7 @@ import (
 // Verbose is the level between info and debug.
 const Verbose slog.Level = -2
 
-// New returns the log on w from a level on that can change.
+// New returns a logger that writes to w, from a level that can change.
 func New(w io.Writer, from *slog.LevelVar) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: from, ReplaceAttr: named}))
 }

@@ -1,6 +1,6 @@
 // Package notify reports the state of this process to the service manager that
 // started it (sd_notify(3)), if there is one. It never waits: a service manager
-// that does not read is no reason not to serve.
+// that does not read must not stop the service.
 package notify
 
 import (
@@ -17,11 +17,11 @@ import (
 // manager is what the service manager asked for.
 type manager struct {
 	socket   string        // "": there is none
-	watchdog time.Duration // time without a sign of life after which it ends this process; 0: none
+	watchdog time.Duration // time without a report after which it kills this process; 0: none
 }
 
-// started reads the variables once and takes them out of the environment: no child
-// speaks for this process.
+// started reads the variables once and removes them from the environment, so
+// that no child reports for this process.
 var started = sync.OnceValue(func() manager {
 	m := read(os.Getenv, os.Getpid())
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
@@ -43,14 +43,14 @@ func read(getenv func(string) string, pid int) (m manager) {
 	return m
 }
 
-// Prepare takes the service manager's variables out of the environment.
+// Prepare removes the service manager's variables from the environment.
 func Prepare() { started() }
 
 // Ready reports that the service is available.
 func Ready() { started().send("READY=1") }
 
-// Reloading reports that the configuration is being read again; Ready ends that. The
-// time distinguishes this reload from an earlier one.
+// Reloading reports that the configuration is being read again; Ready ends
+// that. The time distinguishes this reload from an earlier one.
 func Reloading() {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
@@ -60,9 +60,9 @@ func Reloading() {
 // Stopping reports that shutdown has begun.
 func Stopping() { started().send("STOPPING=1") }
 
-// Watchdog keeps the service manager from ending this process (WatchdogSec=) until ctx
-// ends, and as long as alive returns: alive does what a process can only do that still
-// works.
+// Watchdog keeps the service manager from killing this process (WatchdogSec=)
+// until ctx ends, and only while alive returns: alive does what only a working
+// process can do.
 func Watchdog(ctx context.Context, alive func()) { started().watch(ctx, alive) }
 
 func (m manager) watch(ctx context.Context, alive func()) {

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// listen is the service manager's end of a socket.
+// listen returns a function that reads from the service manager's end of a
+// socket.
 func listen(t *testing.T, name string) func() string {
 	t.Helper()
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
@@ -46,7 +47,8 @@ func TestStates(t *testing.T) {
 	manager{socket: filepath.Join(t.TempDir(), "nobody")}.send("READY=1") // nobody listens, and nothing waits
 }
 
-// TestWatchdog: a process that works shows it again and again, one that is stuck does not.
+// TestWatchdog: a working process reports again and again, one that is stuck
+// does not.
 func TestWatchdog(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "n")
 	next := listen(t, name)

@@ -15,9 +15,9 @@ const (
 )
 
 // Sockets returns the sockets that the service manager passed to this process
-// (sd_listen_fds(3)), as files with the names that it gives them, or none. Call it once,
-// before anything is started: afterwards the variables are gone, so that no child takes
-// the descriptors for its own.
+// (sd_listen_fds(3)), as files with their names, or none. Call it once, before
+// anything is started: it removes the variables, so that no child uses the
+// descriptors.
 func Sockets() ([]*os.File, error) {
 	files, err := passed(os.Getenv, os.Getpid())
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"} {
@@ -29,7 +29,7 @@ func Sockets() ([]*os.File, error) {
 // passed returns the sockets that the environment announces to the process pid.
 func passed(env func(string) string, pid int) ([]*os.File, error) {
 	if env("LISTEN_FDS") == "" || env("LISTEN_PID") != strconv.Itoa(pid) {
-		return nil, nil // meant for a process that started this one
+		return nil, nil // meant for the process that started this one
 	}
 	n, err := strconv.Atoi(env("LISTEN_FDS"))
 	if err != nil || n < 0 || n > mostPassed {

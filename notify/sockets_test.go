@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Descriptors are taken only when the service manager announces them to this process.
+// Descriptors are taken only when the service manager announces them to this
+// process.
 func TestPassed(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -6,9 +6,9 @@ import "hash/maphash"
 // the same one again and again is not taken for one that guesses. Alternating
 // between credentials gains a guesser nothing: each new one counts once.
 //
-// It holds hashes with a key of its own, and a bounded number of them. In a full
-// memory a new one displaces any other, which then counts once more. Its caller
-// provides a lock where it needs one.
+// It holds hashes with a key of its own, and a bounded number of them. In a
+// full memory a new one displaces any other, which then counts once more. Its
+// caller provides a lock where it needs one.
 type Memory struct {
 	seed maphash.Seed
 	size int

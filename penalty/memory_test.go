@@ -2,7 +2,8 @@ package penalty
 
 import "testing"
 
-// TestMemory: a credential counts once, however it alternates with others, and the memory stays bounded.
+// TestMemory: a credential counts once, however it alternates with others, and
+// the memory stays bounded.
 func TestMemory(t *testing.T) {
 	m := NewMemory(100)
 	fresh := 0

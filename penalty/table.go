@@ -1,18 +1,21 @@
-// Package penalty remembers who has offended, and how long he has to wait: as OpenSSH does for each
-// source of connections (PerSourcePenalties in sshd_config(5)).
+// Package penalty remembers which sources have committed offences, and how long
+// they are blocked, as OpenSSH does for sources of connections
+// (PerSourcePenalties in sshd_config(5)).
 //
-// Each offence costs seconds, which pass. As long as a source owes no more than a threshold, nothing
-// happens: those are honest mistakes. Over it the source has to wait, as long as its offence costs, the
-// next time twice as long, and at the most ten times. What it does while it waits
-// costs nothing: who has told a thousand clients a token that has expired waits no longer than with one.
+// Each offence adds seconds to a debt, which decreases as time passes. Up to a
+// threshold nothing happens: those are honest mistakes. A source over the
+// threshold is blocked for as long as its offence costs, the next time twice as
+// long, and at most ten times. Offences while it is blocked cost nothing: a
+// source whose thousand clients use the same expired token is blocked no longer
+// than with one client.
 //
-// A source has a debt of its own for each kind of offence, and the threshold
+// A source has a separate debt for each kind of offence, and the threshold
 // holds for each debt. A portal that owes a little for one user's mistakes and
 // a little for another's is not blocked for the sum.
 //
-// The package asks no clock, takes no lock, and knows neither which sources are
-// exempt nor what a source is. The way in is New.
-// Memory tells a credential that is tried again from another guess.
+// The package reads no clock, takes no lock, and knows neither which sources
+// are exempt nor what a source is. Start with New. Memory distinguishes a
+// repeated credential from another guess.
 package penalty
 
 import "time"
@@ -22,25 +25,25 @@ type Kind uint8
 
 // The kinds.
 const (
-	Auth      Kind = iota // nobody's credential
-	Malformed             // no request
-	Crash                 // its worker crashed while it was answering
+	Auth      Kind = iota // an invalid credential
+	Malformed             // malformed input
+	Crash                 // its worker crashed while answering it
 	Kinds
 )
 
-// String is the kind's name in logs and settings.
+// String returns the kind's name in logs and settings.
 func (k Kind) String() string { return [...]string{"auth", "malformed", "crash"}[k] }
 
-// Rules is what offences cost.
+// Rules holds the cost of offences.
 type Rules struct {
 	Cost      [Kinds]time.Duration // 0: nothing
 	Threshold time.Duration        // what a source may owe for each kind; 0: there are no penalties
 }
 
-// Most is how many times an offence's cost a pause is at the most.
+// Most is the longest pause, as a multiple of the offence's cost.
 const Most = 10
 
-// Table is what each source owes. The zero of a pointer to it is one without penalties.
+// Table holds the debts of each source. A nil Table has no penalties.
 type Table[S comparable] struct {
 	rules Rules
 	size  int
@@ -57,12 +60,13 @@ type account[S comparable] struct {
 
 // debt is what one source owes for one kind of offence.
 type debt struct {
-	until  time.Time     // when it owes nothing any more, and is forgotten
-	paused time.Time     // until when it has to wait
+	until  time.Time     // when the debt ends and is forgotten
+	paused time.Time     // until when the source is blocked
 	pause  time.Duration // the last one
 }
 
-// New returns an empty table of at most size debts, or nil when the rules have no threshold.
+// New returns an empty table of at most size debts, or nil when the rules have
+// no threshold.
 func New[S comparable](rules Rules, size int) *Table[S] {
 	if rules.Threshold <= 0 {
 		return nil
@@ -80,12 +84,12 @@ func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, be
 	d := t.list[a]
 	switch {
 	case d == nil:
-		t.room(now)
+		t.evict(now)
 		d = &debt{until: now}
 		t.list[a] = d
 	case now.Before(d.paused):
 		return d.paused.Sub(now), false
-	case !now.Before(d.until): // it is another day
+	case !now.Before(d.until): // the previous debt has ended
 		*d = debt{until: now}
 	}
 	cost := t.rules.Cost[kind]
@@ -94,11 +98,11 @@ func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, be
 	}
 	d.pause = min(max(2*d.pause, cost), Most*cost)
 	d.paused = now.Add(d.pause)
-	d.until = d.paused.Add(t.rules.Threshold) // the next one after it, if it comes soon, counts at once
+	d.until = d.paused.Add(t.rules.Threshold) // an offence soon after the pause counts at once
 	return d.pause, true
 }
 
-// Wait returns how long a source still has to wait, for whatever kind.
+// Wait returns how long a source is still blocked, for any kind of offence.
 func (t *Table[S]) Wait(now time.Time, s S) (longest time.Duration) {
 	if t == nil {
 		return 0
@@ -118,8 +122,8 @@ func (t *Table[S]) Wait(now time.Time, s S) (longest time.Duration) {
 	return longest
 }
 
-// Len returns how many debts there are, expired ones that nobody has looked at since included, and
-// how many were forgotten for want of room.
+// Len returns the number of debts, including expired ones that were not looked
+// up since, and how many were dropped because the table was full.
 func (t *Table[S]) Len() (debts int, evicted uint64) {
 	if t == nil {
 		return 0, 0
@@ -127,20 +131,22 @@ func (t *Table[S]) Len() (debts int, evicted uint64) {
 	return len(t.list), t.evicted
 }
 
-// sample is how many are looked at to find one who owes little: to look at all of them for each new one would be
-// work that anybody with many addresses could make.
+// sample is how many debts are compared to find a small one. Comparing all of
+// them for each new source would let an attacker with many addresses cause a
+// lot of work.
 const sample = 64
 
-// room forgets one of those who owe least when the table is full. So who comes with ever
-// new addresses forgives himself, and not those who wait.
-func (t *Table[S]) room(now time.Time) {
+// evict drops one of the smallest debts when the table is full. So an attacker
+// who uses ever new addresses displaces their own debts, not those of blocked
+// sources.
+func (t *Table[S]) evict(now time.Time) {
 	if len(t.list) < t.size {
 		return
 	}
 	var least account[S]
 	var found *debt
 	looked := 0
-	for a, d := range t.list { // in an order that nobody knows
+	for a, d := range t.list { // in an unpredictable order
 		if !now.Before(d.until) {
 			delete(t.list, a)
 			return

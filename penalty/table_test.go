@@ -31,7 +31,7 @@ func TestMistakesCostNothing(t *testing.T) {
 	}
 }
 
-// A portal that asks 50 times a second for a minute with a token that has expired.
+// A portal sends 50 requests per second for a minute with an expired token.
 func TestPausesGrowAndEnd(t *testing.T) {
 	table := New[string](rules, 100)
 	var pauses []time.Duration
@@ -90,7 +90,8 @@ func TestCrashesCostMore(t *testing.T) {
 	}
 }
 
-// TestKinds: debts of different kinds do not add up, and each blocks its source.
+// TestKinds: debts of different kinds do not add up, and each blocks its
+// source.
 func TestKinds(t *testing.T) {
 	type step struct {
 		at    time.Duration
@@ -121,7 +122,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Who has many addresses can't have those forgotten who wait.
+// A source with many addresses can't push out blocked sources.
 func TestFull(t *testing.T) {
 	table := New[int](rules, 100)
 	for range 31 {

@@ -13,17 +13,19 @@ import (
 	"schedrestd/ipc"
 )
 
-// usualAdmission is who has to wait when nobody says otherwise: who offends thirty times at once, or more than once a
-// second for longer, for a second, and if he goes on ten times as long at the most; and who was being
-// answered by three workers that died.
+// usualAdmission returns the default penalties. A source is blocked after
+// thirty offences at once, or after more than one per second for a longer time:
+// for a second, and for ten seconds at most if it goes on. It is also blocked
+// after three workers crashed while answering it.
 func usualAdmission() ipc.Admission {
 	return ipc.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
 }
 
-// mostPenalty is more than anybody should wait for ten times.
+// mostPenalty limits a penalty's time; a pause can be ten times as long.
 const mostPenalty = time.Hour
 
-// setPenalties takes what offences cost: "off", or words as auth:1s. What is not named is as usual.
+// setPenalties parses the cost of offences: "off", or words such as auth:1s.
+// Penalties that are not named keep their defaults.
 func setPenalties(o *options, v string) error {
 	a := &o.admission
 	if v == "off" {
@@ -33,11 +35,11 @@ func setPenalties(o *options, v string) error {
 	of := map[string]*time.Duration{"auth": &a.Auth, "malformed": &a.Malformed, "crash": &a.Crash, "threshold": &a.Threshold}
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_PENALTIES=%s: %s", v, fmt.Sprintf(format, args...)).
-			WithHint("off, or a list of auth, malformed, crash and threshold, each once with a time up to %s, as auth:1s,threshold:30s", mostPenalty)
+			WithHint("use off, or a list of auth, malformed, crash and threshold, each at most once with a time up to %s, such as auth:1s,threshold:30s", mostPenalty)
 	}
 	words := listed(v)
 	if len(words) == 0 {
-		return bad("it names nothing")
+		return bad("no penalty is named")
 	}
 	said := map[string]bool{}
 	for _, word := range words {
@@ -45,21 +47,22 @@ func setPenalties(o *options, v string) error {
 		d, err := time.ParseDuration(value)
 		switch {
 		case of[name] == nil:
-			return bad("there is no %q", name)
+			return bad("unknown penalty %q", name)
 		case said[name]:
-			return bad("%s stands there twice", name)
+			return bad("%s is given twice", name)
 		case err != nil || d < 0 || d > mostPenalty || d%time.Millisecond != 0:
-			return bad("%q is no time", word)
+			return bad("%q has no valid time", word)
 		case d == 0 && name == "threshold":
-			return bad("a threshold of nothing would have everybody wait")
+			return bad("a threshold of 0 would block every client")
 		}
 		*of[name], said[name] = d, true
 	}
 	return nil
 }
 
-// setProxies takes who speaks for others. Over a UNIX socket that is a user, as the kernel tells: "whoever may connect"
-// would be everybody on this machine.
+// setProxies parses the trusted proxies. Over a UNIX socket a proxy is
+// identified by its uid: otherwise every local user who can connect would be
+// trusted.
 func setProxies(o *options, v string) (err error) {
 	words, rest := listed(v), []string{}
 	for _, word := range words {
@@ -78,34 +81,34 @@ func setProxies(o *options, v string) (err error) {
 	return err
 }
 
-// peer is the uid of a proxy that connects to a UNIX socket.
+// peer returns the uid of a proxy that connects to a UNIX socket.
 func peer(name string) (uint32, error) {
-	const hint = "the user that the proxy alone runs as, by name or number, as unix:haproxy"
+	const hint = "name the user that only the proxy runs as, by name or uid, such as unix:haproxy"
 	if name == "" {
-		return 0, errs.New(errs.Invalid, "it names no user, and whoever may connect to the socket would be believed").WithHint(hint)
+		return 0, errs.New(errs.Invalid, "it names no user, so any client that can connect to the socket would be trusted").WithHint(hint)
 	}
 	u, _, err := nss.ParseUser(name)
 	switch {
 	case err != nil:
 		return 0, errs.New(errs.Invalid, "%v", err).WithHint(hint)
 	case u.UID == become.Overflow:
-		return 0, errs.New(errs.Invalid, "uid %d is whoever has no uid here", u.UID).WithHint(hint)
+		return 0, errs.New(errs.Invalid, "uid %d stands for every user without a uid here", u.UID).WithHint(hint)
 	}
 	return u.UID, nil
 }
 
-// setExempt takes who has no penalties.
+// setExempt parses the sources without penalties.
 func setExempt(o *options, v string) (err error) {
 	words := listed(v)
 	o.admission.Exempt, err = networks("SCHEDRESTD_EXEMPT", v, words, len(words), "")
 	return err
 }
 
-// networks reads addresses and networks; n is how many words there were at first.
+// networks parses addresses and networks. n is how many words the value had.
 func networks(name, value string, words []string, n int, or string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).
-			WithHint("addresses and networks whose other bits are 0, as 192.0.2.7,10.0.0.0/8,2001:db8::/32%s", or)
+			WithHint("list addresses, and networks with zero host bits, such as 192.0.2.7,10.0.0.0/8,2001:db8::/32%s", or)
 	}
 	for _, word := range words {
 		p, err := netip.ParsePrefix(word)
@@ -113,7 +116,7 @@ func networks(name, value string, words []string, n int, or string) (list []neti
 			p, err = netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
 		}
 		if err != nil || p != p.Masked() {
-			return nil, bad("%s is no network", word)
+			return nil, bad("%s is not an address or network", word)
 		}
 		if p.Addr().Is4In6() && p.Bits() >= 96 {
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
@@ -121,7 +124,7 @@ func networks(name, value string, words []string, n int, or string) (list []neti
 		list = append(list, p)
 	}
 	if n == 0 || len(list) > ipc.MaxPrefixes {
-		return nil, bad("%d networks, not from 1 to %d", n, ipc.MaxPrefixes)
+		return nil, bad("%d networks; must be 1 to %d", n, ipc.MaxPrefixes)
 	}
 	return list, nil
 }
@@ -129,7 +132,8 @@ func networks(name, value string, words []string, n int, or string) (list []neti
 // mostRate is more than a worker can answer.
 const mostRate = 1_000_000
 
-// setRate takes how often one identity may ask: requests a second, and after a colon how many at once.
+// setRate parses the rate limit of an identity: requests per second, and after
+// a colon the burst.
 func setRate(o *options, v string) error {
 	rate, burst, both := strings.Cut(v, ":")
 	r, err := strconv.ParseUint(rate, 10, 32)
@@ -138,8 +142,8 @@ func setRate(o *options, v string) error {
 		b, err = strconv.ParseUint(burst, 10, 32)
 	}
 	if err != nil || r < 1 || r > mostRate || b < 1 || b > 2*mostRate {
-		return errs.New(errs.Invalid, "environment: SCHEDRESTD_RATE=%s", v).
-			WithHint("requests a second, and how many at once unless that is twice as many, from 1 to %d, as 50 or 50:200", mostRate)
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_RATE=%s is not a rate", v).
+			WithHint("give requests per second, from 1 to %d, and optionally a burst (default: twice the rate), such as 50 or 50:200", mostRate)
 	}
 	o.admission.Rate, o.admission.Burst = uint32(r), uint32(b)
 	return nil

@@ -7,17 +7,18 @@ import (
 	"schedrestd/ipc"
 )
 
-// setAudit takes where changes are recorded. Whether it can be used is judged when it is opened.
+// setAudit sets where changes are recorded. Whether it is usable is checked
+// when it is opened.
 func setAudit(o *options, v string) error {
 	if v != ipc.AuditStderr && !filepath.IsAbs(v) {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_LOG=%s is neither an absolute path nor stderr", v).
-			WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
+			WithHint("use SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
 	}
 	o.audit.Path = v
 	return nil
 }
 
-// setAuditWord takes how the audit log is written.
+// setAuditWord returns a function that sets an option of the audit log.
 func setAuditWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
 	set := setWord(of, name, yes, no)
 	return func(o *options, v string) error {
@@ -26,24 +27,26 @@ func setAuditWord(of func(*options) *bool, name, yes, no string) func(*options, 
 	}
 }
 
-// checkAudit refuses how an audit log is to be written where there is none: who has said that counts on one.
+// checkAudit refuses options of an audit log that is not configured: an
+// administrator who sets them relies on one.
 func (o *options) checkAudit() error {
 	switch {
 	case o.audit.Path == "" && o.auditWord != "":
 		return errs.New(errs.Invalid, "environment: %s without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", o.auditWord).
-			WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log or stderr; or unset both")
+			WithHint("set SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log or stderr, or unset both")
 	case o.audit.Path == ipc.AuditStderr && o.audit.Sync:
-		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_SYNC=yes with SCHEDRESTD_AUDIT_LOG=stderr: what is on the disk is not for us to say there").
-			WithHint("SCHEDRESTD_AUDIT_SYNC=no, or the path of a file")
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_SYNC=yes with SCHEDRESTD_AUDIT_LOG=stderr: stderr cannot be synced").
+			WithHint("use SCHEDRESTD_AUDIT_SYNC=no, or the path of a file")
 	}
 	return nil
 }
 
-// setWord takes one of two words, the first of which stands for true.
+// setWord returns a function that accepts one of two words, of which the first
+// means true.
 func setWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
 	return func(o *options, v string) error {
 		if v != yes && v != no {
-			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed is %s or %s", yes, no)
+			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed values: %s, %s", yes, no)
 		}
 		*of(o) = v == yes
 		return nil

@@ -10,9 +10,9 @@ import (
 	"schedrestd/plugin"
 )
 
-// complete gives cmd "completion SHELL", which prints a script, and the answers that such a script
-// asks for. They come from what is built in and from the names of files: a keystroke reads no
-// configuration.
+// complete adds "completion SHELL" to cmd, which prints a script, and the
+// answers that such a script asks for. They come from built-in lists and file
+// names only: completing a word reads no configuration.
 func complete(cmd *cobra.Command) {
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.ValidArgsFunction = completeListen
@@ -36,7 +36,8 @@ func complete(cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("socket-mode", cobra.FixedCompletions([]string{"0600", "0660", "0666"}, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// must: only a flag that does not exist, or has answers already, is an error here.
+// must panics on an error, which only a flag that does not exist, or has
+// answers already, can cause.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -65,8 +66,9 @@ func parserEntries() []plugin.Entry {
 	return list
 }
 
-// completeList is the values whose last word, after the last comma, may still become one of entries.
-// After a version and a plus it is that version's flags.
+// completeList returns the values whose last word, after the last comma, can be
+// completed to one of entries. After a version and a plus they are that
+// version's flags.
 func completeList(entries []plugin.Entry, typed string) []string {
 	cut := strings.LastIndexByte(typed, ',') + 1
 	before, word := typed[:cut], typed[cut:]
@@ -83,7 +85,7 @@ func completeList(entries []plugin.Entry, typed string) []string {
 			}
 		}
 	} else if before == "" {
-		entries = append(entries, plugin.Entry{Name: list, About: "print what there is"})
+		entries = append(entries, plugin.Entry{Name: list, About: "list what is available"})
 	}
 	var found []string
 	for _, e := range entries {
@@ -103,12 +105,13 @@ func knows(version uint8, flag plugin.Flags) bool {
 	return false
 }
 
-// completeListen completes LISTEN: the beginnings of addresses, and paths after unix:.
+// completeListen completes LISTEN: the beginnings of addresses, and paths after
+// unix:.
 func completeListen(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	path, ok := strings.CutPrefix(typed, "unix:")
 	if !ok {
 		var found []string
-		for _, s := range []string{"unix:/\ta local socket", "https://\tTCP with TLS", "127.0.0.1:6820\tTCP, this machine alone", ":6820\tTCP, all addresses"} {
+		for _, s := range []string{"unix:/\ta local socket", "https://\tTCP with TLS", "127.0.0.1:6820\tTCP, this machine only", ":6820\tTCP, all addresses"} {
 			if strings.HasPrefix(s, typed) {
 				found = append(found, s)
 			}
@@ -133,7 +136,7 @@ func completeListen(_ *cobra.Command, _ []string, typed string) ([]string, cobra
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// firstFields is the names of a file such as /etc/passwd.
+// firstFields returns the names in a file such as /etc/passwd.
 func firstFields(path string) []string {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"schedrestd/plugin"
 )
 
-// null stands for no configuration.
+// null means no configuration.
 const null = "/dev/null"
 
-// printDocument prints the OpenAPI document. Its tables are the worker's: this process
-// has none of them.
+// printDocument prints the OpenAPI document by running the worker's program:
+// this process does not link the API's tables.
 func (o *options) printDocument(out io.Writer) error {
 	cluster, err := o.forDocument()
 	if err != nil {
@@ -29,8 +29,9 @@ func (o *options) printDocument(out io.Writer) error {
 	return o.runTables(args, out)
 }
 
-// forDocument is the configuration that decides on names and content, or nil when none is to be
-// read or none is there: a document can be printed where no cluster is.
+// forDocument returns the configuration that decides on names and content, or
+// nil when there is none: a document can be printed on a machine without a
+// cluster.
 func (o *options) forDocument() (*conf.Cluster, error) {
 	path, err := o.reader().Find(o.conf)
 	if errs.KindOf(err) == errs.NotFound || path == null {
@@ -43,8 +44,8 @@ func (o *options) forDocument() (*conf.Cluster, error) {
 	return c, err
 }
 
-// tables is what the worker's program is told (worker.Tables); without a configuration everything
-// that is not narrowed by an option is in the document.
+// tables returns the arguments for the worker's program (worker.Tables).
+// Without a configuration the document has everything that no option excludes.
 func (o *options) tables(c *conf.Cluster) ([]string, error) {
 	versions, err1 := o.versions()
 	ways, err2 := o.ways()
@@ -64,7 +65,7 @@ func (o *options) tables(c *conf.Cluster) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		content = plugin.Content(served) // by test the same bits
+		content = plugin.Content(served) // a test compares the bits
 	}
 	var parsers, auths, contents []string
 	for _, p := range versions {

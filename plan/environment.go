@@ -11,17 +11,18 @@ import (
 	"schedrestd/plugin"
 )
 
-// variable is an environment variable, in our spelling, and what it does to options that the
-// command line left open.
+// variable is an environment variable, in our spelling, and what it sets in
+// options that the command line left open.
 type variable struct {
 	name string
 	set  func(o *options, value string) error
 }
 
-// variables is every one that the command reads. A later one overrides an earlier.
+// variables lists every variable that the command reads. A later one overrides
+// an earlier one.
 var variables = []variable{
 	{"ABORT_ON_FATAL", func(o *options, _ string) error { o.abort = true; return nil }},
-	{"SCHED_CONF", func(*options, string) error { return nil }}, // conf.Find uses it
+	{"SCHED_CONF", func(*options, string) error { return nil }}, // used by conf.Find
 	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = listed(v); return nil }},
 	{"SCHED_JWT", func(o *options, v string) error { o.jwt = v; return nil }},
 	{"SCHED_JSON", setLayout(func(o *options) *ipc.Layout { return &o.json }, "SCHED_JSON", "compact", "pretty")},
@@ -49,7 +50,7 @@ var variables = []variable{
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
 
-// fromEnvironment adds what the environment says and the command line does not.
+// fromEnvironment sets what the environment says and the command line does not.
 func (o *options) fromEnvironment() error {
 	for _, one := range variables {
 		value, err := conf.Env(one.name)
@@ -89,8 +90,9 @@ func setAsked(of func(*options) *asked, name string) func(*options, string) erro
 	}
 }
 
-// setLayout takes how bodies are written. As Slurm does it takes several words; compact and pretty
-// can't both be had, and what has no tags is pretty.
+// setLayout returns a function that sets the layout of bodies. As in Slurm it
+// accepts several words. compact and pretty exclude each other, and no_tag
+// implies pretty.
 func setLayout(of func(*options) *ipc.Layout, name string, allowed ...string) func(*options, string) error {
 	layouts := map[string]ipc.Layout{"compact": ipc.Compact, "pretty": ipc.Pretty, "no_tag": ipc.NoTag}
 	return func(o *options, v string) error {
@@ -102,7 +104,7 @@ func setLayout(of func(*options) *ipc.Layout, name string, allowed ...string) fu
 			bad = bad || !slices.Contains(allowed, word)
 		}
 		if bad {
-			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed is one of %s", strings.Join(allowed, ", "))
+			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed values: %s", strings.Join(allowed, ", "))
 		}
 		*of(o) = layout
 		return nil
@@ -136,7 +138,7 @@ func setConnections(o *options, v string) error {
 	return nil
 }
 
-// setAnswers takes how much of daemons' answers a worker may hold.
+// setAnswers sets how much memory a worker may use for answers of daemons.
 func setAnswers(o *options, v string) error {
 	if err := o.answers.Set(v); err != nil {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_ANSWER_MEMORY=%s is %v", v, err)
@@ -144,13 +146,14 @@ func setAnswers(o *options, v string) error {
 	return nil
 }
 
-// setStatuses takes the responses that the OpenAPI document lists for each operation.
+// setStatuses sets the responses that the OpenAPI document lists for each
+// operation.
 func setStatuses(o *options, v string) (err error) {
 	o.statuses, err = plugin.ParseStatuses("environment: SCHEDRESTD_RESPONSE_STATUS_CODES", v)
 	return err
 }
 
-// listed cuts a value at its commas; blanks and empty words are dropped.
+// listed splits a value at commas; spaces and empty words are dropped.
 func listed(v string) []string {
 	words := []string{}
 	for w := range strings.SplitSeq(v, ",") {

@@ -9,13 +9,13 @@ import (
 
 const usage = `Usage: schedrestd [options] LISTEN...
 
-Serve the scheduler over REST, in separated processes. LISTEN is one of
-  [https://][host]:port   over TCP; without host on all addresses, IPv6 in [ ]
-  unix:/path/to/socket    on a local socket
-Without LISTEN it takes SCHEDRESTD_LISTEN, sockets of the service manager, or
-standard input and output as the one connection (inetd).
+Serve the scheduler over REST from separate, confined processes. LISTEN is:
+  [https://][host]:port   TCP; no host means all addresses; IPv6 goes in [ ]
+  unix:/path/to/socket    a UNIX socket
+Without LISTEN it uses SCHEDRESTD_LISTEN, sockets from the service manager, or
+standard input and output as its only connection (inetd).
 
-LIST is names with commas between them, or list to see what there is.
+LIST is comma-separated names, or the word list to see what is available.
 
 Options [and their defaults]:
 `
@@ -27,11 +27,11 @@ Examples:
   schedrestd -a rest_auth/local unix:/run/schedrestd/socket
   printf 'GET http://localhost/sched/%s/ping HTTP/1.1\n\n' | schedrestd
 
-Tokens are taken when SCHED_JWT=daemon is set. Environment, signals and the
-rest: man 8 schedrestd. For the shell: schedrestd completion bash|zsh|fish
+Tokens are accepted when SCHED_JWT=daemon is set. Environment and signals:
+man 8 schedrestd. Shell completion: schedrestd completion bash|zsh|fish
 `
 
-// help prints the page of -h, which fits a terminal of 80 columns, and the line of -V.
+// help sets the page of -h, which fits 80 columns, and the line of -V.
 func help(cmd *cobra.Command) {
 	others := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {

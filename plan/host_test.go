@@ -11,7 +11,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// machine is a host that opens files itself, as the parent does, and keeps what it is sent.
+// machine is a host that opens files itself, as the parent does, and keeps the
+// Plan.
 type machine struct {
 	files  []string
 	plan   *ipc.WholePlan
@@ -50,18 +51,18 @@ func (m *machine) Fail(err error) error {
 	return nil
 }
 
-// startHere is how this process would be started.
+// startHere returns the setup of a start by this process.
 func startHere() ipc.ConfigSetup {
 	dir, _ := os.Getwd()
 	return ipc.ConfigSetup{Root: os.Geteuid() == 0, Directory: dir}
 }
 
-// runHere is run on this machine.
+// runHere runs the command on this machine.
 func runHere(args []string, out, errOut io.Writer) int {
 	return run(new(machine), startHere(), args, out, errOut)
 }
 
-// optionsHere is options before anything was asked for.
+// optionsHere returns options without any settings.
 func optionsHere() options { return options{host: new(machine), start: startHere()} }
 
 // configurationOf reads the configuration at path.

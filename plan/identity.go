@@ -9,8 +9,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// service resolves the users and groups that decide which identity serves: -u, -g, and those of root
-// and SchedUser. The parent judges them.
+// service resolves the users and groups that decide which identity serves: -u,
+// -g, and those of root and SchedUser. The parent checks them.
 func (o *options) service(schedUser string) (s ipc.Service, err error) {
 	if o.user != "" {
 		u, known, err := nss.ParseUser(o.user)
@@ -19,7 +19,7 @@ func (o *options) service(schedUser string) (s ipc.Service, err error) {
 		}
 		if !known && o.group == "" {
 			return s, errs.New(errs.Invalid, "-u %s has no entry in the user database, so its group isn't known", o.user).
-				WithHint("give one with -g")
+				WithHint("set the group with -g")
 		}
 		s.HasUser, s.HasGroup, s.Name, s.UID, s.GID = true, true, u.String(), u.UID, u.GID
 	}
@@ -34,8 +34,9 @@ func (o *options) service(schedUser string) (s ipc.Service, err error) {
 	return s, protect(&s, schedUser)
 }
 
-// protect adds the accounts whose authority no worker may have: root and SchedUser, with every name that they are
-// known by. They are looked up once: the name in a token that nobody has verified must cost no look-up.
+// protect adds the accounts whose authority no worker may have: root and
+// SchedUser, with all their names. They are looked up once, so that the name in
+// an unverified token costs no look-up.
 func protect(s *ipc.Service, schedUser string) error {
 	root, err := nss.LookupUID(0)
 	if errs.KindOf(err) == errs.NotFound {
@@ -71,17 +72,17 @@ func protect(s *ipc.Service, schedUser string) error {
 	return nil
 }
 
-// missing is err about an option, with what would make it good if all that is wrong is that nobody
-// has that name.
+// missing adds to err, about an option, the command that creates the name if it
+// does not exist.
 func missing(err error, option, remedy string) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: option, Err: err}
 	if e.Kind == errs.NotFound {
-		e.Hint = "name one that exists, or make it: " + remedy
+		e.Hint = "use an existing one, or create it: " + remedy
 	}
 	return e
 }
 
-// given is -u and -g, as far as they were.
+// given returns the -u and -g options that were used.
 func (o *options) given() string {
 	var list []string
 	for _, one := range []struct{ flag, value string }{{"-u", o.user}, {"-g", o.group}} {
@@ -92,7 +93,7 @@ func (o *options) given() string {
 	return strings.Join(list, " ")
 }
 
-// socketGID is --socket-group.
+// socketGID returns the gid of --socket-group.
 func (o *options) socketGID() (gid uint32, given bool, err error) {
 	if o.socketGroup == "" {
 		return 0, false, nil

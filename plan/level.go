@@ -11,9 +11,10 @@ import (
 	"schedrestd/loglevel"
 )
 
-// levels is how much can be logged, by the number and the name that Slurm's configuration and
-// SCHEDRESTD_DEBUG have for it. Each includes those before it; -v is one step from info on. Nothing
-// is logged below debug, as the manual says: the levels of Slurm's that are there are taken only.
+// levels lists the log levels by the number and name that Slurm's configuration
+// and SCHEDRESTD_DEBUG use. Each includes those before it; -v is one step up
+// from info. Nothing is logged below debug: Slurm's lower levels are only
+// accepted.
 var levels = []struct {
 	Name  string
 	Level slog.Level
@@ -21,7 +22,7 @@ var levels = []struct {
 	{"quiet", 127}, // nothing
 	{"fatal", 12},
 	{"error", slog.LevelError},
-	{"info", slog.LevelInfo}, // warnings and a line for each request, too
+	{"info", slog.LevelInfo}, // includes warnings and a line per request
 	{"verbose", loglevel.Verbose},
 	{"debug", slog.LevelDebug},
 	{"debug2", -5},
@@ -30,16 +31,16 @@ var levels = []struct {
 	{"debug5", -8},
 }
 
-// infoLevel is the place of info in levels.
+// infoLevel is the index of info in levels.
 const infoLevel = 3
 
-// level is a level that was chosen, or not.
+// level is a log level, and whether it was chosen.
 type level struct {
 	slog.Level
 	chosen bool
 }
 
-// parseLevel reads the value of SCHEDRESTD_DEBUG.
+// parseLevel parses the value of SCHEDRESTD_DEBUG.
 func parseLevel(v string) (level, error) {
 	for i, l := range levels {
 		if v == strconv.Itoa(i) || strings.EqualFold(v, l.Name) {
@@ -50,12 +51,12 @@ func parseLevel(v string) (level, error) {
 	for i, l := range levels {
 		names[i] = l.Name
 	}
-	return level{}, errs.New(errs.Invalid, "environment: SCHEDRESTD_DEBUG=%s", v).
-		WithHint("allowed are 0 to %d or %s", len(levels)-1, strings.Join(names, ", "))
+	return level{}, errs.New(errs.Invalid, "environment: SCHEDRESTD_DEBUG=%s is not a log level", v).
+		WithHint("allowed values: 0 to %d, %s", len(levels)-1, strings.Join(names, ", "))
 }
 
-// level is how much is logged: what -v says, else SCHEDRESTD_DEBUG, else what this way to run has as
-// its default, which debug flags raise.
+// level returns the log level: -v, otherwise SCHEDRESTD_DEBUG, otherwise the
+// default of the mode, which debug flags can lower.
 func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:
@@ -68,11 +69,11 @@ func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
 	return usual
 }
 
-// gatewayFlags are the debug flags of Slurm that concern a gateway; the others are about what
-// other daemons do.
+// gatewayFlags lists Slurm's debug flags that concern a gateway.
 var gatewayFlags = []string{"auditrpcs", "audittls", "conmgr", "data", "network", "networkraw", "protocol", "tls"}
 
-// flagsOf is the debug flags: the environment's, else the configuration's.
+// flagsOf returns the debug flags of the environment, otherwise of the
+// configuration.
 func (o *options) flagsOf(c *conf.Cluster) []string {
 	if o.debugFlags != nil || c == nil {
 		return o.debugFlags
@@ -84,7 +85,7 @@ func concerned(flags []string) bool {
 	return slices.ContainsFunc(flags, func(f string) bool { return slices.Contains(gatewayFlags, strings.ToLower(f)) })
 }
 
-// withoutEffect is the flags that do nothing in a gateway.
+// withoutEffect returns the flags that do nothing in a gateway.
 func withoutEffect(flags []string) []string {
 	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return concerned([]string{f}) })
 }

@@ -10,19 +10,20 @@ import (
 	"schedrestd/plugin"
 )
 
-// list is the word that asks for what there is, in the place of what is wanted.
+// list is the value of an option that asks for the available names.
 const list = "list"
 
-// listAsked tells whether -a, -d or -s asks what there is.
+// listAsked reports whether -a, -d or -s asks for a list.
 func (o *options) listAsked() bool {
 	return o.auth.value == list || o.content.value == list || asksParsers(o.parsers.value)
 }
 
-// asksParsers: -d takes flags after the word, as after any.
+// asksParsers reports whether v is the word list, with or without flags.
 func asksParsers(v string) bool { return v == list || strings.HasPrefix(v, list+"+") }
 
-// list prints what could be loaded, one plugin a line: its name, then what it is. Where a
-// configuration can be read it says what can't be loaded here; without one it says what there is.
+// list prints what can be loaded, one plugin per line: its name, then a
+// description. When the configuration is readable, the description includes why
+// a plugin is unavailable with it.
 func (o *options) list(out io.Writer) error {
 	var c *conf.Cluster
 	if path, err := o.reader().Find(o.conf); err == nil && path != null {
@@ -63,7 +64,7 @@ type entries []plugin.Entry
 
 func (l *entries) add(e plugin.Entry, lacks error) {
 	if lacks != nil {
-		e.About += fmt.Sprintf(" (not here: %v)", lacks)
+		e.About += fmt.Sprintf(" (unavailable: %v)", lacks)
 	}
 	*l = append(*l, e)
 }
@@ -78,8 +79,9 @@ func (l entries) print(out io.Writer) {
 	}
 }
 
-// listParsers prints the API versions: after list+flags each with the flags it knows, which are
-// then explained; after list and the name of a flag those that know it.
+// listParsers prints the API versions. After list+flags it prints the flags
+// that each version supports and explains them; after list and a flag's name,
+// the versions that support it.
 func (o *options) listParsers(page *entries) error {
 	_, flag, flagged := strings.Cut(o.parsers.value, "+")
 	all := flag == "flags"
@@ -91,7 +93,7 @@ func (o *options) listParsers(page *entries) error {
 			}
 		}
 		if only == 0 {
-			return errs.New(errs.Invalid, "%s: no data parser has a flag %q", o.parsers.from, "+"+flag).
+			return errs.New(errs.Invalid, "%s: no data parser has the flag %q", o.parsers.from, "+"+flag).
 				WithHint("list+flags shows the flags of each")
 		}
 	}
@@ -116,5 +118,5 @@ func (o *options) listParsers(page *entries) error {
 	return nil
 }
 
-// newest is the newest API version as it stands in a path.
+// newest returns the newest API version as in a path.
 func newest() string { return plugin.Parsers[len(plugin.Parsers)-1].Name() }

@@ -1,14 +1,17 @@
-// Package plan is the process that reads what an administrator asks of the gateway: command
-// line, environment, configuration files, and the names of users and hosts in them. It
-// has no privileges, whoever starts the gateway: schedrestd, which may be root, starts it,
-// opens the configuration files for it, and gets a Plan of numbers and bounded texts.
+// Package plan is the process that reads what an administrator configures:
+// command line, environment, configuration files, and the names of users and
+// hosts in them. It never has privileges. schedrestd, which may be root, starts
+// it, opens the configuration files for it, and receives a Plan of numbers and
+// bounded texts.
 //
-// What keeps the gateway from starting is printed here as error: and hint: lines, exit
-// status 1; so are the help, the version, lists, documents and shell completion.
+// Errors that keep the gateway from starting are printed here as error: and
+// hint: lines, with exit status 1. Help, version, lists, documents and shell
+// completion are printed here too.
 //
-// This file is the flow. What was asked for is in options.go and environment.go, what the
-// configuration makes of it in planner.go, setup.go and plugins.go, what a person sees in help.go,
-// list.go and completion.go; parent.go talks to schedrestd.
+// This file is the flow. options.go and environment.go parse the input;
+// planner.go, setup.go and plugins.go combine it with the configuration;
+// help.go, list.go and completion.go are what a person sees; parent.go
+// communicates with schedrestd.
 package plan
 
 import (
@@ -29,8 +32,8 @@ import (
 	"schedrestd/security/self"
 )
 
-// Main is the whole life of the process and gives its exit status: 1 when the gateway is not to
-// start, 2 when nobody speaks to it.
+// Main runs the process and returns its exit status: 1 when the gateway must
+// not start, 2 when the parent did not start the process.
 func Main() int {
 	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
 	if err != nil {
@@ -44,7 +47,7 @@ func Main() int {
 	p := parent{channel: channel}
 	err = self.ConfineReader()
 	if err == nil {
-		err = p.hear()
+		err = p.receiveSetup()
 	}
 	if err != nil {
 		complain(os.Stderr, err)
@@ -53,7 +56,7 @@ func Main() int {
 	return run(&p, p.start, os.Args[1:], os.Stdout, os.Stderr)
 }
 
-// run is Main without the process: arguments in, exit status out.
+// run runs the command with args and returns its exit status.
 func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) int {
 	cmd := command(h, start, errOut)
 	cmd.SetArgs(args)
@@ -70,7 +73,7 @@ func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) in
 	return 0
 }
 
-// complain prints err for a person: each line of it is one problem.
+// complain prints err, one problem per line.
 func complain(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
@@ -110,7 +113,7 @@ func command(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command {
 	return cmd
 }
 
-// read puts together what the command line and, where that is silent, the environment ask for.
+// read combines the command line and, for what it leaves open, the environment.
 func (o *options) read(f *pflag.FlagSet, args []string) error {
 	o.listen = args
 	o.auth.fromFlag(f.Lookup("auth"))
@@ -122,9 +125,10 @@ func (o *options) read(f *pflag.FlagSet, args []string) error {
 	return o.fromEnvironment()
 }
 
-// sendPlan sends the parent what it is to do: what was asked for, checked against the configuration.
+// sendPlan checks the options against the configuration and sends the Plan to
+// the parent.
 func (o *options) sendPlan(errOut io.Writer) error {
-	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go before it is told that this serves
+	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway serves
 	if err := o.sound(); err != nil {
 		return err
 	}
@@ -134,7 +138,7 @@ func (o *options) sendPlan(errOut io.Writer) error {
 	}
 	p := newPlanner(*o, path, errOut)
 	if o.confinement {
-		p.usual = slog.LevelWarn // what a start says of itself is not what was asked for
+		p.usual = slog.LevelWarn // the log of a normal start is not wanted here
 	} else if p.mode = o.runMode(); p.mode != listening {
 		p.usual = p.mode.level()
 	}

@@ -29,7 +29,8 @@ AccountingStorageType=accounting_storage/scheddbd
 AccountingStorageHost=127.0.0.3
 `
 
-// site writes a configuration and clears what the tests' own environment may say.
+// site writes a configuration and clears the variables of the tests' own
+// environment.
 func site(t *testing.T, text string) string {
 	t.Helper()
 	for _, v := range os.Environ() {
@@ -60,7 +61,7 @@ func without(text, key string) string {
 	return b.String()
 }
 
-// TestRefusals: what keeps it from starting is an error line and a way out.
+// TestRefusals: a start fails with an error line and a hint.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -72,7 +73,7 @@ func TestRefusals(t *testing.T) {
 		{name: "unknown switch", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_everyone"},
 			error: `unknown security switch "become_everyone"`, hint: "disable_user_check"},
 		{name: "switch in the other spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_SECURITY": "nonsense"},
-			error: `unknown security switch "nonsense"`, hint: "allowed are"},
+			error: `unknown security switch "nonsense"`, hint: "allowed values: "},
 		{name: "two spellings that differ", args: []string{"127.0.0.1:0"},
 			env:   map[string]string{"SCHEDRESTD_LISTEN": ":1", "SLURMRESTD_LISTEN": ":2"},
 			error: "both set and differ", hint: "unset"},
@@ -83,12 +84,12 @@ func TestRefusals(t *testing.T) {
 		{name: "answers", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_ANSWER_MEMORY": "0"},
 			error: "SCHEDRESTD_ANSWER_MEMORY=0 is not a size"},
 		{name: "audit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_AUDIT_FAIL": "yes"},
-			error: "SCHEDRESTD_AUDIT_FAIL=yes", hint: "open or closed"},
+			error: "SCHEDRESTD_AUDIT_FAIL=yes", hint: "open, closed"},
 		{name: "penalties", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "auth:1s,guess:1s"}, error: "SCHEDRESTD_PENALTIES=auth:1s,guess:1s", hint: "off, or a list of auth"},
-		{name: "penalties without a unit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "auth:1"}, error: "SCHEDRESTD_PENALTIES=auth:1", hint: "as auth:1s"},
-		{name: "a threshold of nothing", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "threshold:0s"}, error: "SCHEDRESTD_PENALTIES=threshold:0s", hint: "off"},
-		{name: "exempt", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_EXEMPT": "10.0.0.1/8"}, error: "10.0.0.1/8 is no network", hint: "10.0.0.0/8"},
-		{name: "proxies", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_TRUSTED_PROXIES": "unix:0,proxy.example"}, error: "proxy.example is no network", hint: "or unix:USER"},
+		{name: "penalties without a unit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "auth:1"}, error: "SCHEDRESTD_PENALTIES=auth:1", hint: "such as auth:1s"},
+		{name: "a threshold of 0", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_PENALTIES": "threshold:0s"}, error: "SCHEDRESTD_PENALTIES=threshold:0s", hint: "off"},
+		{name: "exempt", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_EXEMPT": "10.0.0.1/8"}, error: "10.0.0.1/8 is not an address or network", hint: "10.0.0.0/8"},
+		{name: "proxies", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_TRUSTED_PROXIES": "unix:0,proxy.example"}, error: "proxy.example is not an address or network", hint: "or unix:USER"},
 		{name: "rate", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_RATE": "0"}, error: "SCHEDRESTD_RATE=0", hint: "50:200"},
 		{name: "spelling", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_NAMES": "x"},
 			error: "SCHEDRESTD_NAMES=x", hint: "sched, slurm, both"},
@@ -99,7 +100,7 @@ func TestRefusals(t *testing.T) {
 		{name: "more threads than anybody has cpus", args: []string{"-t", "3000000", "127.0.0.1:0"}, error: `"-t, --threads" flag: not a number from 1 to 4096`},
 		{name: "no threads", args: []string{"-t", "0", "127.0.0.1:0"}, error: "not a number from 1 to 4096"},
 		{name: "body", args: []string{"--max-body", "2G", "127.0.0.1:0"}, error: "not a size from 1 to 1G"},
-		{name: "an empty value", args: []string{"-u", "", "127.0.0.1:0"}, error: "-u: its value is empty"},
+		{name: "an empty value", args: []string{"-u", "", "127.0.0.1:0"}, error: "-u: empty value"},
 		{name: "a user that does not exist", args: []string{"-u", "nobody-has-this-name", "127.0.0.1:0"}, env: daemonEnv, error: "-u nobody-has-this-name: ", hint: "useradd"},
 		{name: "a group that does not exist", args: []string{"-u", "nobody", "-g", "nobody-has-this-name", "127.0.0.1:0"}, env: daemonEnv, error: "-g nobody-has-this-name: ", hint: "groupadd"},
 		{name: "a user without a group", args: []string{"-u", "2999999999", "127.0.0.1:0"}, env: daemonEnv, error: "-u 2999999999 has no entry", hint: "-g"},
@@ -107,25 +108,25 @@ func TestRefusals(t *testing.T) {
 		{name: "no such host", args: []string{"nosuch.invalid:0"}, env: daemonEnv, error: "nosuch.invalid does not exist", hint: "getent ahosts nosuch.invalid"},
 		{name: "no address", args: []string{"localhost"}, error: `can't listen on "localhost"`, hint: "[host]:port"},
 		{name: "no address in the environment", args: nil, env: map[string]string{"SCHEDRESTD_LISTEN": ","}, error: "SCHEDRESTD_LISTEN=, names no address"},
-		{name: "data parser", args: []string{"-d", "v0.0.39", "127.0.0.1:0"}, error: `-d: there is no data parser "v0.0.39"`, hint: "latest"},
+		{name: "data parser", args: []string{"-d", "v0.0.39", "127.0.0.1:0"}, error: `-d: unknown data parser "v0.0.39"`, hint: "latest"},
 		{name: "data parser's flag", args: []string{"-d", "v0.0.43+prefer_refs", "127.0.0.1:0"}, error: `v0.0.43 has no flag "+prefer_refs"`, hint: "+minimize_refs"},
 		{name: "data parser of the environment", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_DATA_PARSER_PLUGINS": "v1"},
-			error: `SCHEDRESTD_DATA_PARSER_PLUGINS: there is no data parser "v1"`},
-		{name: "list among others", args: []string{"-a", "list,jwt", "127.0.0.1:0"}, error: "-a: list stands alone"},
+			error: `SCHEDRESTD_DATA_PARSER_PLUGINS: unknown data parser "v1"`},
+		{name: "list among others", args: []string{"-a", "list,jwt", "127.0.0.1:0"}, error: "-a: list can't be combined with other names"},
 		{name: "jwt without the word", args: []string{"-a", "rest_auth/jwt", "127.0.0.1:0"}, error: "rest_auth/jwt can't be loaded: SCHED_JWT=daemon is not set", hint: "export"},
 		{name: "jwt without the key", args: []string{"-a", "jwt", "127.0.0.1:0"}, env: daemonEnv, drop: "AuthAltTypes", error: "no AuthAltTypes=auth/jwt", hint: "set it in"},
 		{name: "local without the socket", args: []string{"-a", "local", "unix:/nowhere/s"}, drop: "AuthInfo", error: "rest_auth/local can't be loaded", hint: "socket"},
 		{name: "local with Slurm's own credentials", args: []string{"-a", "local", "unix:/nowhere/s"}, more: "AuthType=auth/slurm\n", drop: "AuthType",
-			error: "rest_auth/local can't be loaded: under AuthType=auth/slurm", hint: "AuthAltTypes=auth/jwt"},
+			error: "rest_auth/local can't be loaded: AuthType=auth/slurm is not supported", hint: "AuthAltTypes=auth/jwt"},
 		{name: "daemons within TLS", args: []string{"127.0.0.1:0"}, env: daemonEnv, more: "TLSType=tls/s2n\n", error: "TLSType: want tls/none"},
-		{name: "local over TCP alone", args: []string{"-a", "local", "127.0.0.1:0"}, env: daemonEnv, error: "nobody could be let in", hint: "unix:"},
+		{name: "local over TCP alone", args: []string{"-a", "local", "127.0.0.1:0"}, env: daemonEnv, error: "no client could authenticate", hint: "unix:"},
 		{name: "scheddb without accounting", args: []string{"-s", "scheddb", "127.0.0.1:0"}, env: daemonEnv, drop: "AccountingStorageType", error: "openapi/scheddb can't be loaded", hint: "AccountingStorageType="},
 		{name: "become_user with jwt", args: []string{"unix:/nowhere/s"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_user"}, error: "become_user"},
-		{name: "how much to log", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_DEBUG": "10"}, error: "SCHEDRESTD_DEBUG=10", hint: "0 to 9 or quiet"},
+		{name: "how much to log", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_DEBUG": "10"}, error: "SCHEDRESTD_DEBUG=10", hint: "0 to 9, quiet"},
 		{name: "layout", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHED_JSON": "no_tag"}, error: "SCHED_JSON=no_tag", hint: "compact, pretty"},
 		{name: "two layouts", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_YAML": "compact,pretty"}, error: "SCHEDRESTD_YAML=compact,pretty"},
-		{name: "status", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_RESPONSE_STATUS_CODES": "200,99"}, error: `no response "99"`, hint: "default"},
-		{name: "nobody could be let in", args: []string{"127.0.0.1:0"}, error: "nobody could be let in", hint: "SCHED_JWT=daemon"},
+		{name: "status", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_RESPONSE_STATUS_CODES": "200,99"}, error: `unknown response "99"`, hint: "default"},
+		{name: "no client could authenticate", args: []string{"127.0.0.1:0"}, error: "no client could authenticate", hint: "SCHED_JWT=daemon"},
 		{name: "no file", args: []string{"-f", "/nowhere/at/all", "127.0.0.1:0"}, error: "/nowhere/at/all"},
 		{name: "unknown flag", args: []string{"--frobnicate"}, error: "unknown flag"},
 	}
@@ -196,7 +197,7 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 	}
 }
 
-// TestNetworks: a network of IPv4 is one however it is written.
+// TestNetworks: an IPv4 network is the same in each notation.
 func TestNetworks(t *testing.T) {
 	var o options
 	if err := setExempt(&o, "::ffff:10.0.0.0/104,192.0.2.7"); err != nil {
@@ -207,7 +208,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestSetup: what a worker gets to see of a configuration.
+// TestSetup: the setup that a worker gets from a configuration.
 func TestSetup(t *testing.T) {
 	path := site(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")

@@ -16,8 +16,8 @@ import (
 
 const manual = "../docs/man/schedrestd.8"
 
-// TestManual: the manual has every flag, variable, switch and name that the command takes, and no flag or
-// variable that it does not.
+// TestManual: the manual has every flag, variable, switch and name that the
+// command accepts, and no other flag or variable.
 func TestManual(t *testing.T) {
 	data, err := os.ReadFile(manual)
 	if err != nil {
@@ -77,7 +77,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestManualsAreSound: programs that typeset manuals have nothing to say about them.
+// TestManualsAreSound: programs that typeset manuals print no warnings about
+// them.
 func TestManualsAreSound(t *testing.T) {
 	pages, err := filepath.Glob("../docs/man/*.[1-9]")
 	if err != nil || len(pages) < 5 {
@@ -93,7 +94,8 @@ func TestManualsAreSound(t *testing.T) {
 			checked = true
 			out, _ := exec.Command(args[0], args[1:]...).CombinedOutput()
 			for line := range strings.Lines(string(out)) {
-				// Which other manuals there are is the machine's affair; and schedrestd(8) has long lines.
+				// The other manuals depend on the machine; and schedrestd(8)
+				// has long lines.
 				if strings.Contains(line, "mandoc.db") || strings.Contains(line, "referenced manual not found") ||
 					page == manual && strings.Contains(line, ": STYLE: ") {
 					continue

@@ -16,8 +16,8 @@ const (
 	interactive      // the client is a person at a terminal
 )
 
-// runMode is the way to run: without an address to listen on and without a listening socket
-// that was passed, the client is at standard input already.
+// runMode returns the way to run. Without an address to listen on and without a
+// passed socket, the client is at standard input.
 func (o *options) runMode() mode {
 	switch {
 	case len(o.listen) > 0 || o.start.Passed:
@@ -28,7 +28,7 @@ func (o *options) runMode() mode {
 	return inetd
 }
 
-// plan is m as the parent knows it.
+// plan returns m as the parent knows it.
 func (m mode) plan() ipc.Mode {
 	if m == listening {
 		return ipc.ModeServe
@@ -36,8 +36,8 @@ func (m mode) plan() ipc.Mode {
 	return ipc.ModeInetd
 }
 
-// level is how much is logged when nobody says. In inetd mode a caller wants the answer, and no
-// story of each start.
+// level returns the default log level. In inetd mode the caller wants the
+// answer, not a log of each start.
 func (m mode) level() slog.Level {
 	switch m {
 	case inetd:
@@ -48,15 +48,16 @@ func (m mode) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// announce says what this way to run makes of the options, and a person what to type.
+// announce logs which options the mode ignores, and tells a person at a
+// terminal what to type.
 func (m mode) announce(o options, log *slog.Logger) {
 	if o.threads != 0 {
-		log.Warn("-t is ignored in inetd mode: one worker serves the one client")
+		log.Warn("option -t ignored: inetd mode has one worker")
 	}
 	if o.netns != "" {
-		log.Warn("SCHEDRESTD_NETNS is ignored in inetd mode: the client is connected already")
+		log.Warn("SCHEDRESTD_NETNS ignored: the client of inetd mode is already connected")
 	}
 	if m == interactive {
-		log.Info("interactive mode: type a request and an empty line, as GET /sched/" + newest() + "/ping HTTP/1.1; Ctrl-D ends it")
+		log.Info("interactive mode: type a request and then an empty line, such as GET /sched/" + newest() + "/ping HTTP/1.1; Ctrl-D ends it")
 	}
 }

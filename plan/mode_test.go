@@ -10,7 +10,7 @@ import (
 	"schedrestd/loglevel"
 )
 
-// TestModes: who serves where nobody said on what address.
+// TestModes: the mode of a start without an address.
 func TestModes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -31,7 +31,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestAnnounce: what has no effect in inetd mode is said, and a person is told what to type.
+// TestAnnounce: options without effect in inetd mode are logged, and an
+// interactive user gets instructions.
 func TestAnnounce(t *testing.T) {
 	var out bytes.Buffer
 	var from slog.LevelVar
@@ -41,7 +42,7 @@ func TestAnnounce(t *testing.T) {
 		t.Errorf("said without a reason:\n%s", &out)
 	}
 	inetd.announce(options{threads: 2}, log)
-	if !strings.Contains(out.String(), "-t is ignored") || !strings.Contains(out.String(), "level=WARN") {
+	if !strings.Contains(out.String(), "option -t ignored") || !strings.Contains(out.String(), "level=WARN") {
 		t.Errorf("-t is not said to be ignored:\n%s", &out)
 	}
 	out.Reset()

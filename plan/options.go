@@ -12,7 +12,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// options is what the command line and the environment ask for.
+// options holds what the command line and the environment set.
 type options struct {
 	host  host
 	start ipc.ConfigSetup
@@ -37,11 +37,11 @@ type options struct {
 	// From the environment alone.
 	switches   switches
 	names      string    // SCHEDRESTD_NAMES
-	jwt        string    // SCHED_JWT; only "daemon" is ever shown
+	jwt        string    // SCHED_JWT; only "daemon" is ever printed
 	debug      level     // SCHEDRESTD_DEBUG
 	answers    size      // SCHEDRESTD_ANSWER_MEMORY
 	audit      ipc.Audit // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC
-	auditWord  string    // … as it was written, of the last two of these
+	auditWord  string    // … the last two as written
 	debugFlags []string  // SCHED_DEBUG_FLAGS; nil: the configuration's
 	json, yaml ipc.Layout
 	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES
@@ -51,46 +51,46 @@ type options struct {
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }
 
-// reader reads configuration files, which the parent opens.
+// reader returns a reader of configuration files, which the parent opens.
 func (o *options) reader() conf.Reader { return conf.Reader{Files: o.host} }
 
 func (o *options) flags(f *pflag.FlagSet) {
-	o.yaml = ipc.NoTag // unless the environment says otherwise: what people expect of YAML
+	o.yaml = ipc.NoTag // the default, which users of YAML expect
 	o.admission = usualAdmission()
 	f.SortFlags = false
 	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
-	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; root must say which")
+	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; required for a start as root")
 	f.StringVarP(&o.group, "group", "g", "", "serve as `GROUP` [the user's own]")
-	f.VarP(&o.auth, "auth", "a", "ways to authenticate [all that can be]")
-	f.VarP(&o.parsers, "data-parser", "d", "API versions, as v0.0.42+fast,latest [all]")
-	f.VarP(&o.content, "openapi", "s", "content plugins [all that can be]")
-	f.VarP(number{&o.threads, 1, mostThreads}, "threads", "t", "threads of all workers together [one a CPU]")
-	f.Var(number{&o.connections, 1, ipc.MaxConnections}, "max-connections", "connections handled at one time [124]")
-	f.Var(number{&o.perSource, 0, ipc.MaxConnections}, "max-per-source", "of these by one client, 0 for no such limit [0]")
-	f.Var(number{&o.identities, 1, ipc.MaxConnections}, "max-identities", "users at one time, with become_user [64]")
-	f.Var(&o.body, "max-body", "largest body of a request [50M]")
+	f.VarP(&o.auth, "auth", "a", "authentication methods [all available]")
+	f.VarP(&o.parsers, "data-parser", "d", "API versions, such as v0.0.42+fast,latest [all]")
+	f.VarP(&o.content, "openapi", "s", "content plugins [all available]")
+	f.VarP(number{&o.threads, 1, mostThreads}, "threads", "t", "threads of all workers together [one per CPU]")
+	f.Var(number{&o.connections, 1, ipc.MaxConnections}, "max-connections", "connections handled concurrently [124]")
+	f.Var(number{&o.perSource, 0, ipc.MaxConnections}, "max-per-source", "of these, per client; 0 means no limit [0]")
+	f.Var(number{&o.identities, 1, ipc.MaxConnections}, "max-identities", "concurrent users, with become_user [64]")
+	f.Var(&o.body, "max-body", "largest request body [50M]")
 	f.StringVar(&o.socketMode, "socket-mode", "", "`MODE` of UNIX sockets, octal [0666 or 0600]")
-	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving one]")
+	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving group]")
 	f.BoolVar(&o.document, "generate-openapi-spec", false, "print the OpenAPI document and exit")
-	f.BoolVar(&o.confinement, "check-confinement", false, "try what keeps workers in, print it and exit")
-	f.VarP(&o.verbose, "verbose", "v", "log more; twice for everything (six are taken)``")
+	f.BoolVar(&o.confinement, "check-confinement", false, "test the confinement, print a report and exit")
+	f.VarP(&o.verbose, "verbose", "v", "log more; twice for everything (at most six)``")
 	f.Lookup("verbose").NoOptDefVal = more
 	f.BoolP("version", "V", false, "print the version and exit")
-	f.BoolP("help", "h", false, "print this and exit")
+	f.BoolP("help", "h", false, "print this help and exit")
 }
 
-// check refuses what was given to no effect: an empty value is a variable of a script that
-// was not set, and what comes of it must not be the default.
+// check refuses empty values: an empty value comes from an unset variable in a
+// script, and must not select the default.
 func (o *options) check(f *pflag.FlagSet) (err error) {
 	f.Visit(func(flag *pflag.Flag) {
 		if flag.Value.String() == "" && err == nil {
-			err = errs.New(errs.Invalid, "%s: its value is empty", written(flag))
+			err = errs.New(errs.Invalid, "%s: empty value", written(flag))
 		}
 	})
 	return err
 }
 
-// written is a flag as a person writes it.
+// written returns a flag as a person writes it.
 func written(f *pflag.Flag) string {
 	if f.Shorthand != "" {
 		return "-" + f.Shorthand
@@ -98,14 +98,14 @@ func written(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// asked is a list of names that was asked for, and where: the flag, repeated or not, or else the
-// environment.
+// asked is a list of names that was requested, and its origin: the flag, or
+// otherwise the environment.
 type asked struct {
-	from  string // "" when nobody did
+	from  string // "" when none was requested
 	value string
 }
 
-// Set adds to what was asked for: a list that is given twice is one list.
+// Set adds to the list: a flag that is given twice makes one list.
 func (a *asked) Set(v string) error {
 	if a.value != "" {
 		v = a.value + "," + v
@@ -116,18 +116,17 @@ func (a *asked) Set(v string) error {
 
 func (a *asked) String() string { return a.value }
 
-// Type is for help.
 func (a *asked) Type() string { return "LIST" }
 
-// fromFlag notes which flag gave a, if it did.
+// fromFlag sets the origin of a to the flag, if the flag was given.
 func (a *asked) fromFlag(f *pflag.Flag) {
 	if f.Changed {
 		a.from = written(f)
 	}
 }
 
-// mostThreads is what no machine has cpus for, and a worker still starts with: each thread that may
-// run has its own memory.
+// mostThreads is more than any machine has CPUs, and a worker can still start
+// with it: each running thread uses memory.
 const mostThreads = 4096
 
 // number is a flag's value from least to most.
@@ -136,7 +135,7 @@ type number struct {
 	least, most int
 }
 
-// Set reads one.
+// Set parses a number.
 func (n number) Set(v string) error {
 	i, err := strconv.ParseUint(v, 10, 31)
 	if err != nil || int(i) < n.least || int(i) > n.most {
@@ -153,7 +152,6 @@ func (n number) String() string {
 	return strconv.Itoa(*n.to)
 }
 
-// Type is for help.
 func (number) Type() string { return "N" }
 
 // verbosity counts -v.
@@ -164,7 +162,7 @@ const (
 	mostVee = 6
 )
 
-// Set counts one more, or takes a number.
+// Set counts one more, or sets a number.
 func (n *verbosity) Set(v string) error {
 	if v == more {
 		*n++
@@ -180,15 +178,14 @@ func (n *verbosity) Set(v string) error {
 
 func (n *verbosity) String() string { return strconv.Itoa(int(*n)) }
 
-// Type is for help: the letter is repeated and takes no value.
 func (*verbosity) Type() string { return "count" }
 
 // size is a number of bytes.
 type size uint32
 
-const mostBody = 1 << 30 // a worker may hold several at one time
+const mostBody = 1 << 30 // a worker may hold several concurrently
 
-// Set reads a number of bytes, with K, M or G after it or not.
+// Set parses a number of bytes with an optional K, M or G after it.
 func (s *size) Set(v string) error {
 	digits, shift := v, 0
 	for i, unit := range []string{"K", "M", "G"} {
@@ -198,7 +195,7 @@ func (s *size) Set(v string) error {
 	}
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || n == 0 || n > mostBody>>shift {
-		return errs.New(errs.Invalid, "not a size from 1 to 1G, as 8M")
+		return errs.New(errs.Invalid, "not a size from 1 to 1G, such as 8M")
 	}
 	*s = size(n << shift)
 	return nil
@@ -209,7 +206,7 @@ func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
 // Type is for help.
 func (*size) Type() string { return "SIZE" }
 
-// mode is --socket-mode; 0 leaves it to privsep.
+// mode returns --socket-mode; 0 leaves the decision to privsep.
 func (o *options) mode() (fs.FileMode, error) {
 	if o.socketMode == "" {
 		return 0, nil
@@ -217,13 +214,13 @@ func (o *options) mode() (fs.FileMode, error) {
 	n, err := strconv.ParseUint(o.socketMode, 8, 32)
 	if err != nil || n == 0 || n > 0o777 {
 		return 0, errs.New(errs.Invalid, "--socket-mode=%s is not a file mode", o.socketMode).
-			WithHint("an octal number, as 0660")
+			WithHint("use an octal number such as 0660")
 	}
 	return fs.FileMode(n), nil
 }
 
-// spelling is which names are served: SCHEDRESTD_NAMES, else both for a site that writes
-// its configuration in Slurm's keys.
+// spelling returns which names are served: SCHEDRESTD_NAMES, otherwise both for
+// a site whose configuration uses Slurm's keys.
 func (o *options) spelling(c *conf.Cluster) (ipc.Names, error) {
 	switch o.names {
 	case "sched":
@@ -238,5 +235,5 @@ func (o *options) spelling(c *conf.Cluster) (ipc.Names, error) {
 		}
 		return ipc.NamesSched, nil
 	}
-	return 0, errs.New(errs.Invalid, "environment: SCHEDRESTD_NAMES=%s", o.names).WithHint("allowed are sched, slurm, both")
+	return 0, errs.New(errs.Invalid, "environment: SCHEDRESTD_NAMES=%s is not a set of names", o.names).WithHint("allowed values: sched, slurm, both")
 }

@@ -16,7 +16,7 @@ import (
 	"schedrestd/loglevel"
 )
 
-// asksFor is the options that a command line and the environment make.
+// asksFor returns the options of a command line and the environment.
 func asksFor(t *testing.T, args ...string) options {
 	t.Helper()
 	o := optionsHere()
@@ -31,8 +31,9 @@ func asksFor(t *testing.T, args ...string) options {
 	return o
 }
 
-// TestOptions: each option, and each variable, in what the parent and its workers are told; a flag goes
-// before the variable, and that before the configuration.
+// TestOptions: each option and variable has its effect on the Plan and the
+// Setup; a flag takes precedence over the variable, and that over the
+// configuration.
 func TestOptions(t *testing.T) {
 	const other = "SCHEDRESTD_LISTEN=:1 SCHED_JWT=daemon "
 	tests := []struct {
@@ -141,7 +142,8 @@ func waysOf(c *ipc.WholePlan) any {
 	return strings.Join(list, " ")
 }
 
-// TestLevels: -v, then SCHEDRESTD_DEBUG, then debug flags, then what the way to run has.
+// TestLevels: -v, then SCHEDRESTD_DEBUG, then debug flags, then the default of
+// the mode.
 func TestLevels(t *testing.T) {
 	tests := []struct {
 		env, args string
@@ -182,7 +184,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLevelNames: the log calls a level what SCHEDRESTD_DEBUG calls it, as far as anything is logged at it.
+// TestLevelNames: the log uses the level names of SCHEDRESTD_DEBUG, where
+// anything is logged at a level.
 func TestLevelNames(t *testing.T) {
 	var out bytes.Buffer
 	var from slog.LevelVar

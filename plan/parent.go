@@ -11,22 +11,22 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// host is what this program needs of the one that started it.
+// host is what this program needs of the process that started it.
 type host interface {
-	// Open opens a configuration file.
+	// Open implements host.
 	Open(path string) (*os.File, error)
-	// Exists reports whether there is something at path.
+	// Exists asks the parent, whose user may see more than this one.
 	Exists(path string) bool
-	// OpenAccounts opens a list of uids.
+	// OpenAccounts implements host.
 	OpenAccounts(path string) (*os.File, error)
-	// OpenWorker opens the worker's program, to execute it.
+	// OpenWorker opens the worker's program for execution.
 	OpenWorker() (*os.File, error)
-	// Judge refuses configuration files, of those that were opened, that others than root and owners
-	// and groups can change.
+	// Judge refuses opened configuration files that users other than root,
+	// owners and groups can change.
 	Judge(owners, groups []uint32) error
 	// Send sends a Plan. Nothing can be opened after it.
 	Send(*ipc.WholePlan) error
-	// Fail sends why there is no Plan.
+	// Fail sends the reason why there is no Plan.
 	Fail(error) error
 }
 
@@ -36,13 +36,13 @@ type parent struct {
 	start   ipc.ConfigSetup
 }
 
-// hear receives what the parent knows of the start, and its environment.
-func (p *parent) hear() error {
+// receiveSetup receives what the parent knows of the start, and its environment.
+func (p *parent) receiveSetup() error {
 	left := 1
 	for told := false; left > 0; left-- {
 		m, err := p.channel.Receive()
 		if err != nil {
-			return errs.Wrap(err, errs.Internal, "hear from schedrestd")
+			return errs.Wrap(err, errs.Internal, "receive from schedrestd")
 		}
 		switch m := m.Message.(type) {
 		case *ipc.ConfigSetup:
@@ -57,20 +57,21 @@ func (p *parent) hear() error {
 			return ipc.Unheard(m)
 		}
 		if !told {
-			return errors.New("an environment before anything else")
+			return errors.New("environment received before the setup")
 		}
 	}
 	return nil
 }
 
-// ask sends a question and receives its answer; file is nil when that is yes without one.
+// ask sends a question and receives its answer. file is nil when the answer is
+// yes without a file.
 func (p *parent) ask(question ipc.Message) (file *os.File, err error) {
 	if err := p.channel.Send(question); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "ask schedrestd")
+		return nil, errs.Wrap(err, errs.Internal, "send to schedrestd")
 	}
 	m, err := p.channel.Receive()
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "hear from schedrestd")
+		return nil, errs.Wrap(err, errs.Internal, "receive from schedrestd")
 	}
 	switch answer := m.Message.(type) {
 	case *ipc.OpenedFD:
@@ -93,33 +94,33 @@ func (p *parent) open(what ipc.Opening, path string) (*os.File, error) {
 	return f, err
 }
 
-// Open has a configuration file opened.
+// Open implements host.
 func (p *parent) Open(path string) (*os.File, error) { return p.open(ipc.OpenConfiguration, path) }
 
-// Exists has the parent look: its user may see more than this one.
+// Exists implements host. The parent's user may see more than this one.
 func (p *parent) Exists(path string) bool {
 	_, err := p.ask(&ipc.OpenFile{What: ipc.OpenNothing, Path: path})
 	return err == nil
 }
 
-// OpenAccounts has a list of uids opened.
+// OpenAccounts implements host.
 func (p *parent) OpenAccounts(path string) (*os.File, error) { return p.open(ipc.OpenAccounts, path) }
 
-// OpenWorker has the worker's program opened.
+// OpenWorker implements host.
 func (p *parent) OpenWorker() (*os.File, error) { return p.open(ipc.OpenWorker, "") }
 
-// Judge has the opened configuration files judged.
+// Judge implements host.
 func (p *parent) Judge(owners, groups []uint32) error {
 	_, err := p.ask(&ipc.Judge{Owners: owners, Groups: groups})
 	return err
 }
 
-// Send sends plan.
+// Send implements host.
 func (p *parent) Send(plan *ipc.WholePlan) error {
-	return errs.Wrap(query.SendPlan(p.channel, plan), errs.Invalid, "tell schedrestd what to do")
+	return errs.Wrap(query.SendPlan(p.channel, plan), errs.Invalid, "send the plan to schedrestd")
 }
 
-// Fail sends err.
+// Fail implements host.
 func (p *parent) Fail(err error) error {
 	return p.channel.Send(&ipc.NoPlan{Failure: ipc.Fail(uint8(errs.KindOf(err)), err.Error(), errs.HintOf(err))})
 }

@@ -13,12 +13,12 @@ import (
 	"schedrestd/loglevel"
 )
 
-// planner makes a Plan of what was asked for and of the configuration.
+// planner makes a Plan of the options and the configuration.
 type planner struct {
 	o     options
 	path  string
 	mode  mode
-	usual slog.Level // when nobody says how much to log
+	usual slog.Level // the default log level
 	level slog.LevelVar
 	log   *slog.Logger
 }
@@ -38,16 +38,16 @@ func (p *planner) plan() (*ipc.WholePlan, error) {
 	p.level.Set(p.o.level(p.usual, nil))
 	if !p.o.start.Again {
 		if p.o.verbose > mostVee {
-			p.log.Warn("-v counts six times at the most", "given", int(p.o.verbose))
+			p.log.Warn("option -v repeated more than six times", "given", int(p.o.verbose))
 		}
 		warnUnread(os.Environ(), p.log)
 	}
 	plan, idle, err := p.read()
 	if errs.KindOf(err) == errs.Denied && p.o.start.Root && p.o.start.Again {
-		// CAP_DAC_OVERRIDE went when the listeners were open.
+		// CAP_DAC_OVERRIDE was dropped after the listeners were opened.
 		return nil, &errs.Error{Kind: errs.Denied, Err: err,
-			Message: "a file can't be reread, since the running parent reads only what root may without privileges",
-			Hint:    "let root own the file, or restart"}
+			Message: "the running parent can only reread files that root may read without privileges",
+			Hint:    "make root the owner of the file, or restart the gateway"}
 	}
 	if err != nil {
 		return nil, err
@@ -58,12 +58,13 @@ func (p *planner) plan() (*ipc.WholePlan, error) {
 	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,
 		"jwt", s.JWT, "local", s.Local, "data_parsers", s.Parsers, "controllers", s.Controllers, "accounting", s.Accounting)
 	if len(idle) > 0 {
-		p.log.Log(context.Background(), loglevel.Verbose, "debug flags that concern other daemons", "flags", idle)
+		p.log.Log(context.Background(), loglevel.Verbose, "debug flags have no effect here", "flags", idle)
 	}
 	return plan, nil
 }
 
-// read makes a Plan of the files as they are now; idle is the debug flags that do nothing here.
+// read makes a Plan of the current files. idle lists the debug flags that do
+// nothing here.
 func (p *planner) read() (plan *ipc.WholePlan, idle []string, err error) {
 	cluster, err := p.configuration()
 	if err != nil {
@@ -77,7 +78,7 @@ func (p *planner) read() (plan *ipc.WholePlan, idle []string, err error) {
 	return plan, withoutEffect(p.o.flagsOf(cluster)), nil
 }
 
-// configuration reads the cluster's configuration and logs what is odd in it.
+// configuration reads the cluster's configuration and logs its warnings.
 func (p *planner) configuration() (*conf.Cluster, error) {
 	cluster, warnings, err := p.o.reader().Read(p.path)
 	for _, w := range warnings {
@@ -87,7 +88,7 @@ func (p *planner) configuration() (*conf.Cluster, error) {
 		return nil, err
 	}
 	if _, err := schedUser(cluster); absent(cluster, err) {
-		p.log.Warn("he can own no file here and serve no socket: " + err.Error())
+		p.log.Warn("cluster user not found; it can own no file or socket here", "error", err)
 	}
 	return cluster, p.o.judge(cluster)
 }

@@ -10,8 +10,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestAgain: a reload makes a Plan of the files as they are, says what the command line said, and
-// reports why there is none instead of printing it.
+// TestAgain: a reload makes a Plan of the current files and the same command
+// line, and sends an error instead of printing it.
 func TestAgain(t *testing.T) {
 	path := site(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")

@@ -14,7 +14,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// ranked is a variable with what a value of it does, and what stands above and below it.
+// ranked is a variable with the effect of a value, and the settings above and
+// below it.
 type ranked struct {
 	value string
 	want  any    // of value
@@ -25,8 +26,8 @@ type ranked struct {
 	got   func(o options, c *ipc.WholePlan, cluster *conf.Cluster) any
 }
 
-// TestPrecedence: every variable has two spellings that do the same and must agree, goes before the
-// configuration, and comes after its flag.
+// TestPrecedence: every variable has two equivalent spellings that must agree,
+// takes precedence over the configuration, and comes after its flag.
 func TestPrecedence(t *testing.T) {
 	level := func(o options, _ *ipc.WholePlan, c *conf.Cluster) any { return o.level(slog.LevelInfo, c) }
 	setup := func(of func(ipc.Setup) any) func(options, *ipc.WholePlan, *conf.Cluster) any {

@@ -19,8 +19,9 @@ import (
 	"schedrestd/plugin"
 )
 
-// judge refuses, as root, a configuration that others than root and SchedUser can change: it
-// says what root does, and where users' tokens are sent.
+// judge refuses, for a start as root, a configuration that users other than
+// root and SchedUser can change: it decides what root does, and where users'
+// tokens are sent.
 func (o *options) judge(c *conf.Cluster) error {
 	var owners, groups []uint32
 	u, err := schedUser(c)
@@ -30,7 +31,7 @@ func (o *options) judge(c *conf.Cluster) error {
 	if err == nil && c.User != "" {
 		owners = append(owners, u.UID)
 		if c.SlurmKeys && u.GID != 0 {
-			groups = []uint32{u.GID} // docs/TRUST.md: who may write slurm.conf is root of that cluster
+			groups = []uint32{u.GID} // docs/TRUST.md: a user who may write slurm.conf is root of that cluster
 		}
 	}
 	if !o.start.Root {
@@ -39,7 +40,7 @@ func (o *options) judge(c *conf.Cluster) error {
 	return o.host.Judge(owners, groups)
 }
 
-// schedUser finds SchedUser; none is root.
+// schedUser looks up SchedUser; root when there is none.
 func schedUser(c *conf.Cluster) (nss.User, error) {
 	if c.User == "" {
 		return nss.User{}, nil
@@ -48,18 +49,19 @@ func schedUser(c *conf.Cluster) (nss.User, error) {
 	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", spelled(c, "SchedUser"), c.User)
 }
 
-// absent tells whether err says that a site's SlurmUser is nobody on this machine, as on one that runs no
-// daemon of Slurm's. Then nobody can serve in his name here, or own a file.
+// absent reports whether err says that a site's SlurmUser does not exist on
+// this machine, as on one that runs no daemon of Slurm. Then no process can
+// serve under that name here, or own a file.
 func absent(c *conf.Cluster, err error) bool {
 	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
 }
 
-// makeUser is what helps where SlurmUser is needed and absent.
+// makeUser returns the hint where SlurmUser is needed and absent.
 func makeUser(c *conf.Cluster) string {
-	return "make the user " + c.User + " here, with the uid that he has where the controller runs, or write that number for him in " + c.Path
+	return "create the user " + c.User + " here with the uid that it has on the controller's machine, or set that uid in " + c.Path
 }
 
-// knownUser is SchedUser where he is somebody, and else root.
+// knownUser returns SchedUser, or "" for root when it does not exist here.
 func knownUser(c *conf.Cluster) string {
 	if _, err := schedUser(c); absent(c, err) {
 		return ""
@@ -67,7 +69,7 @@ func knownUser(c *conf.Cluster) string {
 	return c.User
 }
 
-// plan is all that the parent needs to serve this cluster.
+// plan returns all that the parent needs to serve this cluster.
 func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logger) (*ipc.WholePlan, error) {
 	mode, err := o.mode()
 	if err != nil {
@@ -120,8 +122,8 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	return plan, nil
 }
 
-// setup is what a worker gets to see of the configuration. No secret is in it, nor
-// where one is kept.
+// setup returns the part of the configuration that workers get. It contains no
+// secret, nor the path of one.
 func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, error) {
 	s := ipc.Setup{
 		Cluster:         c.ClusterName,
@@ -148,7 +150,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 		return s, err
 	}
 	if _, err := schedUser(c); err != nil && o.switches.RequireUserName {
-		return s, errs.New(errs.KindOf(err), "require_user_name holds for every name that he has: %v", err).WithHint("%s", makeUser(c))
+		return s, errs.New(errs.KindOf(err), "require_user_name needs every name of the cluster user: %v", err).WithHint("%s", makeUser(c))
 	}
 	if err := o.authentication(c, &s, m, log); err != nil {
 		return s, err
@@ -159,13 +161,14 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 	return s, daemons(c, &s, log)
 }
 
-// daemons adds where the site's daemons are, by address, each kind in the order in which it is asked.
+// daemons adds the addresses of the site's daemons, each kind in the order in
+// which to try them.
 func daemons(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) (err error) {
 	s.Controllers, err = addresses(spelled(c, "SchedctldHost"), shown(c), c.ControllerPort, log)
 	if err == nil && c.Front != "" {
 		var lost error
 		if s.Front, lost = addresses(spelled(c, "SchedctldAddr"), []conf.Host{{Name: c.Front, Address: c.Front}}, c.ControllerPort, log); lost != nil {
-			log.Warn("each controller is asked at its own address, until the configuration is read again: " + lost.Error())
+			log.Warn("shared address of the controllers not usable; using their own addresses until the next reload", "error", lost)
 		}
 	}
 	s.MorePorts = uint16(c.MorePorts)
@@ -179,13 +182,13 @@ func daemons(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) (err error) {
 	if s.Accounting, err = addresses("AccountingStorageHost", accounting, c.Accounting.Port, log); err != nil {
 		return err
 	}
-	if c.Accounting.Socket != "" { // the only way for who has no token
+	if c.Accounting.Socket != "" { // the only way without a token
 		s.Accounting = append(s.Accounting, ipc.Address{Name: c.Accounting.Host, Network: "unix", Address: c.Accounting.Socket})
 	}
 	return nil
 }
 
-// spelled is a key as a person finds it in the file.
+// spelled returns a key as it is spelled in the file.
 func spelled(c *conf.Cluster, key string) string {
 	if c.SlurmKeys {
 		return strings.Replace(key, "Sched", "Slurm", 1)
@@ -193,8 +196,8 @@ func spelled(c *conf.Cluster, key string) string {
 	return key
 }
 
-// shown is the controllers under the names that users are to see. To Slurm "localhost" is
-// no name of a machine.
+// shown returns the controllers with the names that users see. To Slurm
+// "localhost" is not the name of a machine.
 func shown(c *conf.Cluster) []conf.Host {
 	list := slices.Clone(c.Controllers)
 	own, err := os.Hostname()
@@ -206,7 +209,8 @@ func shown(c *conf.Cluster) []conf.Host {
 	return list
 }
 
-// limits is what one client may cost. It is the one place where that is decided.
+// limits returns what one client may use. It is the one place where that is
+// decided.
 func (o *options) limits(c *conf.Cluster) ipc.Limits {
 	return ipc.Limits{
 		ReadHeader: 10 * time.Second,
@@ -222,9 +226,11 @@ func (o *options) limits(c *conf.Cluster) ipc.Limits {
 	}
 }
 
-// addresses are the ways to daemons. Names are resolved here, once, by a process
-// without privileges: what a worker is told are addresses. One whose name means nothing is left out,
-// as long as another is there: a backup that is being replaced keeps nobody from asking the primary.
+// addresses returns the addresses of daemons. Names are resolved here, once, by
+// a process without privileges, so that workers get only addresses. A host
+// whose name can't be resolved is omitted as long as another one is left: a
+// backup that is being replaced must not keep the gateway from asking the
+// primary.
 func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list []ipc.Address, err error) {
 	var lost []error
 	for _, h := range hosts {
@@ -240,7 +246,7 @@ func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list 
 		return nil, lost[0]
 	}
 	for _, err := range lost {
-		log.Warn("left out, until the configuration is read again: " + err.Error())
+		log.Warn("daemon left out until the next reload", "error", err)
 	}
 	return list, nil
 }
@@ -249,7 +255,8 @@ func join(a netip.Addr, port int) string {
 	return net.JoinHostPort(a.String(), strconv.Itoa(port))
 }
 
-// addresses is what to listen on. Names are resolved for a start alone: what is open stays open.
+// addresses returns where to listen. Names are resolved only at the start: open
+// listeners stay open.
 func (o *options) addresses() (list []ipc.Listen, err error) {
 	for _, text := range o.listen {
 		e, err := endpoint.Parse(text)

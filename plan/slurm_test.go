@@ -19,7 +19,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// slurmSample is a site's slurm.conf, with addresses in the place of names.
+// slurmSample is a site's slurm.conf, with addresses instead of names.
 const slurmSample = `ClusterName=site
 SlurmctldHost=one(127.0.0.1)
 SlurmctldHost=two(127.0.0.2)
@@ -33,7 +33,7 @@ AccountingStorageBackupHost=127.0.0.4
 NodeName=n[1-9]
 `
 
-// slurmSetup is what a worker is told of a slurm.conf, and what is logged.
+// slurmSetup returns the Setup that a slurm.conf results in, and the log.
 func slurmSetup(t *testing.T, text string) (ipc.Setup, string, error) {
 	t.Helper()
 	path := site(t, text)
@@ -51,8 +51,8 @@ func slurmSetup(t *testing.T, text string) (ipc.Setup, string, error) {
 	return s, log.String(), err
 }
 
-// TestSlurmConf: a site's slurm.conf is all that the gateway needs: who is asked in which order, as whom,
-// and in whose words clients may ask.
+// TestSlurmConf: a site's slurm.conf is all that the gateway needs: the order
+// of the daemons, the identity, and the names that clients use.
 func TestSlurmConf(t *testing.T) {
 	s, log, err := slurmSetup(t, slurmSample+"AuthInfo=socket=/run/m,ttl=60\nAccountingStoragePass=/run/global\nTCPTimeout=7\nMessageTimeout=70\n")
 	if err != nil || log != "" {
@@ -72,7 +72,8 @@ func TestSlurmConf(t *testing.T) {
 	}
 }
 
-// TestWhoVouches: which ways to authenticate there are under each AuthType, and why not.
+// TestWhoVouches: the available authentication methods under each AuthType, and
+// why others are missing.
 func TestWhoVouches(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -82,9 +83,9 @@ func TestWhoVouches(t *testing.T) {
 	}{
 		{name: "munge by default", local: true, munge: ipc.Munge{Socket: "/run/munge/munge.socket.2"}},
 		{name: "munge", text: "AuthType=auth/munge\nAuthInfo=/run/m", local: true, munge: ipc.Munge{Socket: "/run/m"}},
-		{name: "Slurm's keys", text: "AuthType=auth/slurm\nAuthInfo=use_client_ids", log: "rest_auth/local is not loaded: under AuthType=auth/slurm"},
+		{name: "Slurm's keys", text: "AuthType=auth/slurm\nAuthInfo=use_client_ids", log: "rest_auth/local is not loaded: AuthType=auth/slurm is not supported"},
 		{name: "the kernel", text: "AuthType=auth/cred\nAuthInfo=socket=/run/ctl", local: true},
-		{name: "the kernel, nowhere", text: "AuthType=auth/cred", log: "rest_auth/local is not loaded: it needs AuthType=auth/cred and AuthInfo=socket=PATH"},
+		{name: "the kernel, nowhere", text: "AuthType=auth/cred", log: "rest_auth/local is not loaded: it needs AuthType=auth/munge, or AuthType=auth/cred with AuthInfo=socket=PATH"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -99,7 +100,8 @@ func TestWhoVouches(t *testing.T) {
 	}
 }
 
-// TestLostController: one of several daemons whose name nobody knows is left out; who has none is told at the start.
+// TestLostController: a daemon whose name can't be resolved is left out;
+// without any left the start fails.
 func TestLostController(t *testing.T) {
 	const lost = "nobody-has-this-name.invalid"
 	text := strings.NewReplacer("one(127.0.0.1)", "one("+lost+")", "127.0.0.4", lost).Replace(slurmSample)
@@ -108,7 +110,7 @@ func TestLostController(t *testing.T) {
 		t.Errorf("%v, %v: %v", s.Controllers, s.Accounting, err)
 	}
 	for _, key := range []string{"SlurmctldHost=", "AccountingStorageHost="} {
-		if !strings.Contains(log, "left out, until the configuration is read again: "+key+lost) {
+		if !strings.Contains(log, `daemon left out until the next reload" error="`+key+lost) {
 			t.Errorf("%s%s is not in the log:\n%s", key, lost, log)
 		}
 	}
@@ -118,8 +120,9 @@ func TestLostController(t *testing.T) {
 	}
 }
 
-// TestNoSuchUser: what is wrong is named as it stands in the file. A site's SlurmUser may be nobody on this
-// machine; then what needs his uid is not served.
+// TestNoSuchUser: errors name the key as it is in the file. A site's SlurmUser
+// may not exist on this machine; then features that need its uid are
+// unavailable.
 func TestNoSuchUser(t *testing.T) {
 	const ours = "ClusterName=c\nSchedctldHost=127.0.0.1\nSchedUser=nobody-has-this-name\n"
 	_, err := configurationOf(site(t, ours), discard)
@@ -136,18 +139,19 @@ func TestNoSuchUser(t *testing.T) {
 		t.Errorf("taken for %q", knownUser(c))
 	}
 	s, log, err := slurmSetup(t, text)
-	if err != nil || s.Local || !s.JWT || !strings.Contains(log, "rest_auth/local is not loaded: munged would vouch") {
+	if err != nil || s.Local || !s.JWT || !strings.Contains(log, "rest_auth/local is not loaded: workers must not run as the cluster user") {
 		t.Errorf("jwt %t, local %t, %v, logged %s", s.JWT, s.Local, err, log)
 	}
 	o := optionsHere()
 	o.jwt = daemon
 	o.switches.RequireUserName = true
-	if _, err = o.setup(c, listening, discard); err == nil || !strings.Contains(err.Error(), "require_user_name") || !strings.Contains(errs.HintOf(err), "make the user nobody-has-this-name") {
+	if _, err = o.setup(c, listening, discard); err == nil || !strings.Contains(err.Error(), "require_user_name") || !strings.Contains(errs.HintOf(err), "create the user nobody-has-this-name") {
 		t.Errorf("with require_user_name: %v (%s)", err, errs.HintOf(err))
 	}
 }
 
-// TestFront: one address may stand for whichever controller is in charge, and a range of ports for one.
+// TestFront: one address may be shared by the controllers, and a range of ports
+// by one.
 func TestFront(t *testing.T) {
 	s, log, err := slurmSetup(t, slurmSample+"SlurmctldAddr=127.0.0.9\n")
 	want := []ipc.Address{{Name: "127.0.0.9", Network: "tcp", Address: "127.0.0.9:7001"}}
@@ -160,7 +164,8 @@ func TestFront(t *testing.T) {
 	}
 }
 
-// TestGroupOfSlurm: who may write a site's slurm.conf by SlurmUser's group is obeyed; by another he is not.
+// TestGroupOfSlurm: a site's slurm.conf may be writable by SlurmUser's group,
+// and by no other.
 func TestGroupOfSlurm(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
@@ -192,7 +197,8 @@ func TestGroupOfSlurm(t *testing.T) {
 	}
 }
 
-// TestLocalhost: Slurm shows a controller on "localhost" under the machine's own name.
+// TestLocalhost: Slurm shows a controller on "localhost" under the machine's
+// own name.
 func TestLocalhost(t *testing.T) {
 	own, err := os.Hostname()
 	if err != nil {

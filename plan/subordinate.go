@@ -18,10 +18,10 @@ const (
 	mostSubuid = 4 << 20 // bytes of either file
 )
 
-// subordinates returns which users subordinate uids belong to. Each of these users may run
-// processes under tens of thousands of uids in a user namespace; to the gateway they are
-// all the same client. A file that is missing lists none; known is false for one that root
-// does not protect.
+// subordinates returns which users subordinate uids belong to. Each of these
+// users can run processes under tens of thousands of uids in a user namespace;
+// the gateway counts them as one client. A missing file lists none. known is
+// false for a file that root does not protect.
 func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []ipc.Subuids, known bool) {
 	ranges, err := o.readProtected(subuid)
 	var users string
@@ -34,13 +34,13 @@ func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []
 	}
 	list = parseSubordinates(ranges, users)
 	if len(list) > ipc.MaxSubuids {
-		log.Warn("too many ranges of subordinate uids: the rest count as users", "file", subuid, "ranges", len(list), "limit", ipc.MaxSubuids)
+		log.Warn("too many subordinate uid ranges; the rest count as separate users", "file", subuid, "ranges", len(list), "limit", ipc.MaxSubuids)
 		list = list[:ipc.MaxSubuids]
 	}
 	return list, true
 }
 
-// readProtected reads a file that root alone may change; "" when there is none.
+// readProtected reads a file that only root may change; "" when there is none.
 func (o *options) readProtected(path string) (string, error) {
 	f, err := o.host.OpenAccounts(path)
 	if errs.KindOf(err) == errs.NotFound {
@@ -54,10 +54,10 @@ func (o *options) readProtected(path string) (string, error) {
 	return string(text), err
 }
 
-// parseSubordinates returns the ranges of uids in the form of subuid(5), in ascending
-// order. Users are looked up in the text of a passwd(5) file. Left out is what can't be
-// understood, a range of a user who is not there, and one that overlaps another: its uids
-// have no name, and count together.
+// parseSubordinates parses ranges of uids in the form of subuid(5), and returns
+// them in ascending order. Users are looked up in the text of a passwd(5) file.
+// It omits invalid lines, ranges of unknown users, and a range that overlaps
+// another: its uids have no name, and count together.
 func parseSubordinates(ranges, users string) (list []ipc.Subuids) {
 	uids := map[string]uint32{}
 	for line := range strings.Lines(users) {

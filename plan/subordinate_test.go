@@ -10,7 +10,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestSubordinates: a uid of a range counts as the user that subuid(5) gives it to, by name or by number.
+// TestSubordinates: a uid of a range counts as the user that subuid(5) gives it
+// to, by name or by number.
 func TestSubordinates(t *testing.T) {
 	dir := t.TempDir()
 	subuid, passwd := filepath.Join(dir, "subuid"), filepath.Join(dir, "passwd")
@@ -70,7 +71,7 @@ mallory:0:4294967295
 	write(subuid, "alice:700000:65536\n", 0o666)
 	var said strings.Builder
 	read(slog.New(slog.NewTextHandler(&said, nil)))
-	if check(map[uint32]uint32{100_000: 1000, 700_000: 700_000}); !strings.Contains(said.String(), "lets others write it") {
+	if check(map[uint32]uint32{100_000: 1000, 700_000: 700_000}); !strings.Contains(said.String(), "lets other users write it") {
 		t.Errorf("of a file that everybody may write the log says %q", said.String())
 	}
 	write(subuid, "alice:700000:65536\n", 0o644)

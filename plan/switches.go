@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// switches is what SCHEDRESTD_SECURITY turns on or off: what the parent needs to know,
-// and what only workers do.
+// switches is the value of SCHEDRESTD_SECURITY: switches for the parent, and
+// those that only workers need.
 type switches struct {
 	ipc.Switches
 	RequireUserName bool // a token of root or SchedUser must come with a user name
@@ -32,8 +32,8 @@ var switchTable = []struct {
 	{"worker_per_connection", func(s *switches) *bool { return &s.WorkerPerConnection }},
 }
 
-// parseSwitches reads a comma-separated list of switches. A word that is not known is
-// an error, never ignored: it may be a protection that the reader counts on.
+// parseSwitches parses a comma-separated list of switches. An unknown word is
+// an error: it may be a misspelled protection that the administrator relies on.
 func parseSwitches(text string) (switches, error) {
 	var s switches
 	for word := range strings.SplitSeq(text, ",") {
@@ -49,7 +49,7 @@ func parseSwitches(text string) (switches, error) {
 		})
 		if i < 0 {
 			return switches{}, errs.New(errs.Invalid, "unknown security switch %q", word).
-				WithHint("allowed are %s", strings.Join(switchNames(), ", "))
+				WithHint("allowed values: %s", strings.Join(switchNames(), ", "))
 		}
 		*switchTable[i].of(&s) = true
 	}
@@ -59,8 +59,8 @@ func parseSwitches(text string) (switches, error) {
 	return s, nil
 }
 
-// agree refuses all of the confinement together with a part of it off: whoever set both is wrong about one of them, and which
-// it is he must say.
+// agree refuses require_confinement together with a switch that turns a part
+// off. The administrator must decide which of them is wrong.
 func (s *switches) agree() error {
 	if !s.RequireConfinement {
 		return nil
@@ -69,15 +69,15 @@ func (s *switches) agree() error {
 		switch t.name {
 		case "audit_confinement", "disable_unshare_files", "disable_unshare_sysv", "disable_user_check":
 			if *t.of(s) {
-				return errs.New(errs.Invalid, "require_confinement and %s contradict each other: all of the confinement is required, and part of it is switched off", t.name).
-					WithHint("take one of the two out")
+				return errs.New(errs.Invalid, "require_confinement and %s contradict each other", t.name).
+					WithHint("remove one of the two")
 			}
 		}
 	}
 	return nil
 }
 
-// switchNames is every switch that parseSwitches knows, in order.
+// switchNames returns the names of all switches, in order.
 func switchNames() []string {
 	names := make([]string, len(switchTable))
 	for i, t := range switchTable {

@@ -10,7 +10,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestContradictions: all of the confinement is not required of who switches a part of it off.
+// TestContradictions: require_confinement excludes switches that turn a part of
+// it off.
 func TestContradictions(t *testing.T) {
 	for _, part := range []string{"audit_confinement", "disable_unshare_files", "disable_unshare_sysv", "disable_user_check"} {
 		for _, text := range []string{part + ",require_confinement", "require_confinement,become_user," + part} {

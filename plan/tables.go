@@ -17,8 +17,9 @@ import (
 
 const workerName = "schedrestd-worker"
 
-// runTables runs the worker's program with args to print something that only it has the tables for,
-// and copies that to out. It has this process's identity and no descriptor but its pipes.
+// runTables runs the worker's program with args, to print something that only
+// it has the tables for, and copies the output to out. The program has this
+// process's identity and only pipes as descriptors.
 func (o *options) runTables(args []string, out io.Writer) error {
 	f, err := o.host.OpenWorker()
 	if err != nil {
@@ -32,18 +33,18 @@ func (o *options) runTables(args []string, out io.Writer) error {
 		Args:   append([]string{workerName}, args...),
 		Env:    []string{fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()), "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
 		Dir:    "/",
-		Stdout: copied, // by a pipe, even to a file: the program may write none
+		Stdout: copied, // through a pipe, even to a file: the program may not write files
 		Stderr: &complaint,
 		SysProcAttr: &syscall.SysProcAttr{
 			Setsid:    true,
 			Pdeathsig: syscall.SIGKILL,
 		},
 	}
-	runtime.LockOSThread() // the death signal is that of the thread
+	runtime.LockOSThread() // the death signal depends on the thread
 	err = cmd.Run()
 	runtime.UnlockOSThread()
 	if copied.err != nil {
-		return errs.New(errs.Unavailable, "print: %v", copied.err)
+		return errs.New(errs.Unavailable, "write the output: %v", copied.err)
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return errs.New(errs.Internal, "%s %s: %s: %q", workerName, args[0], exit, strings.TrimSpace(complaint.String()))
@@ -51,14 +52,14 @@ func (o *options) runTables(args []string, out io.Writer) error {
 	return errs.Wrap(err, errs.Internal, "run %s", workerName)
 }
 
-// copied passes on what is written to it, and remembers the first failure: after it the program
-// knows of a broken pipe alone.
+// copied forwards what is written to it, and remembers the first error. The
+// program itself sees only a broken pipe.
 type copied struct {
 	to  io.Writer
 	err error
 }
 
-// Write passes p on.
+// Write forwards p.
 func (c *copied) Write(p []byte) (n int, err error) {
 	n, err = c.to.Write(p)
 	c.err = cmp.Or(c.err, err)
@@ -67,10 +68,10 @@ func (c *copied) Write(p []byte) (n int, err error) {
 
 const mostComplaint = 4 << 10
 
-// limited keeps the beginning of what is written to it.
+// limited keeps the beginning of its input.
 type limited struct{ bytes.Buffer }
 
-// Write keeps what fits, and takes the rest.
+// Write keeps what fits, and discards the rest.
 func (l *limited) Write(p []byte) (int, error) {
 	l.Buffer.Write(p[:min(len(p), max(0, mostComplaint-l.Len()))])
 	return len(p), nil

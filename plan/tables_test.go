@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// tablesPart is the first argument of this test binary when it plays a program that prints.
+// tablesPart is the first argument of this test binary when it plays a program
+// that prints.
 const tablesPart = "print-and-end"
 
 func init() {
@@ -40,7 +41,7 @@ func init() {
 	os.Exit(0)
 }
 
-// TestTables: what prints has nothing of the caller's but its pipes.
+// TestTables: the program that prints has only its pipes from the caller.
 func TestTables(t *testing.T) {
 	t.Setenv("SCHED_JWT", "planted")
 	left, err := os.Open("/etc/passwd")
@@ -68,7 +69,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// full takes nothing.
+// full is a writer that is full.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no room") }

@@ -8,11 +8,12 @@ import (
 	"schedrestd/typo"
 )
 
-// forOthers are variables with the gateway's prefix that are not for it: the units put options of the command line into one.
+// forOthers lists variables with the gateway's prefix that it does not read:
+// the units put command-line options into one.
 var forOthers = []string{"SCHEDRESTD_OPTIONS"}
 
-// warnUnread warns of variables that look like the gateway's and that nothing reads: who has misspelled one counts on what it
-// would have done.
+// warnUnread logs unknown variables that look like the gateway's: an
+// administrator who misspelled one relies on its effect.
 func warnUnread(environment []string, log *slog.Logger) {
 	slices.Sort(environment)
 	for _, v := range environment {
@@ -21,19 +22,20 @@ func warnUnread(environment []string, log *slog.Logger) {
 			continue
 		}
 		if like := nearest(name); like != "" {
-			log.Warn("nothing reads this variable of the environment", "name", name, "hint", "did you mean "+like+"?")
+			log.Warn("unknown environment variable", "name", name, "hint", "did you mean "+like+"?")
 		} else {
-			log.Warn("nothing reads this variable of the environment", "name", name, "hint", "schedrestd(8) lists those that are read")
+			log.Warn("unknown environment variable", "name", name, "hint", "schedrestd(8) lists the known variables")
 		}
 	}
 }
 
-// isUnread tells whether name has a prefix of the gateway's own and is no variable.
+// isUnread reports whether name has a prefix of the gateway and is not a known
+// variable.
 func isUnread(name string) bool {
 	if !strings.HasPrefix(name, "SCHEDRESTD_") && !strings.HasPrefix(name, "SLURMRESTD_") {
 		return false
 	}
-	ours := "SCHED" + name[len("SCHED"):] // both prefixes are of a length
+	ours := "SCHED" + name[len("SCHED"):] // both prefixes have the same length
 	return !slices.Contains(forOthers, ours) && !slices.ContainsFunc(variables, func(v variable) bool { return v.name == ours })
 }
 

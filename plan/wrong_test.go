@@ -10,18 +10,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWrongValues: whatever is misspelled or contradicts itself in a variable that guards something ends the start, with
-// the variable, the word that is wrong, and what to write instead.
+// TestWrongValues: a misspelled or contradictory value of a protective variable
+// fails the start, and names the variable, the wrong word and the allowed
+// values.
 func TestWrongValues(t *testing.T) {
 	long := strings.Repeat("10.0.0.0/8,", 33)
 	tests := map[string][]struct{ value, also, error, hint string }{
 		"SCHEDRESTD_SECURITY": {
 			{value: "require_confinment", error: `unknown security switch "require_confinment"`, hint: "require_confinement"},
-			{value: "require_confinement;become_user", error: `"require_confinement;become_user"`, hint: "allowed are"},
-			{value: "require_confinement,audit_confinement", error: "require_confinement and audit_confinement contradict each other", hint: "take one"},
-			{value: "disable_unshare_files,require_confinement", error: "require_confinement and disable_unshare_files contradict", hint: "take one"},
-			{value: "disable_user_check,require_confinement", error: "require_confinement and disable_user_check contradict", hint: "take one"},
-			{value: "disable_unshare_sysv,require_confinement", error: "require_confinement and disable_unshare_sysv contradict", hint: "take one"},
+			{value: "require_confinement;become_user", error: `"require_confinement;become_user"`, hint: "allowed values: "},
+			{value: "require_confinement,audit_confinement", error: "require_confinement and audit_confinement contradict each other", hint: "remove one"},
+			{value: "disable_unshare_files,require_confinement", error: "require_confinement and disable_unshare_files contradict", hint: "remove one"},
+			{value: "disable_user_check,require_confinement", error: "require_confinement and disable_user_check contradict", hint: "remove one"},
+			{value: "disable_unshare_sysv,require_confinement", error: "require_confinement and disable_unshare_sysv contradict", hint: "remove one"},
 		},
 		"SCHEDRESTD_NETNS": {
 			{value: "netns/mgmt", error: "neither the name of a network namespace nor an absolute path", hint: "ip netns list"},
@@ -31,34 +32,34 @@ func TestWrongValues(t *testing.T) {
 			{value: "./mgmt", error: "neither the name of a network namespace nor an absolute path", hint: "ip netns list"},
 		},
 		"SCHEDRESTD_PENALTIES": {
-			{value: "of", error: `there is no "of"`, hint: "off, or a list"},
-			{value: "off,auth:1s", error: `there is no "off"`, hint: "off, or a list"},
-			{value: "auth:1s,guess:1s", error: `there is no "guess"`, hint: "auth, malformed, crash and threshold"},
-			{value: "auth:1s,auth:2s", error: "auth stands there twice", hint: "each once"},
-			{value: "auth=1s", error: `there is no "auth=1s"`, hint: "as auth:1s"},
-			{value: "auth:1", error: `"auth:1" is no time`, hint: "as auth:1s"},
-			{value: "crash:-1s", error: `"crash:-1s" is no time`, hint: "as auth:1s"},
-			{value: "crash:2h", error: `"crash:2h" is no time`, hint: "up to 1h"},
-			{value: "threshold:0s", error: "a threshold of nothing", hint: "off"},
-			{value: ",", error: "it names nothing", hint: "off, or"},
+			{value: "of", error: `unknown penalty "of"`, hint: "use off, or a list"},
+			{value: "off,auth:1s", error: `unknown penalty "off"`, hint: "use off, or a list"},
+			{value: "auth:1s,guess:1s", error: `unknown penalty "guess"`, hint: "auth, malformed, crash and threshold"},
+			{value: "auth:1s,auth:2s", error: "auth is given twice", hint: "at most once"},
+			{value: "auth=1s", error: `unknown penalty "auth=1s"`, hint: "such as auth:1s"},
+			{value: "auth:1", error: `"auth:1" has no valid time`, hint: "such as auth:1s"},
+			{value: "crash:-1s", error: `"crash:-1s" has no valid time`, hint: "such as auth:1s"},
+			{value: "crash:2h", error: `"crash:2h" has no valid time`, hint: "up to 1h"},
+			{value: "threshold:0s", error: "a threshold of 0", hint: "off"},
+			{value: ",", error: "no penalty is named", hint: "off, or"},
 		},
 		"SCHEDRESTD_EXEMPT": {
-			{value: "10.0.0.1/8", error: "10.0.0.1/8 is no network", hint: "10.0.0.0/8"},
-			{value: "login.example", error: "login.example is no network", hint: "addresses and networks"},
-			{value: "unix", error: "unix is no network", hint: "addresses and networks"},
-			{value: long, error: "33 networks, not from 1 to 32", hint: "addresses and networks"},
-			{value: ",", error: "0 networks", hint: "addresses and networks"},
+			{value: "10.0.0.1/8", error: "10.0.0.1/8 is not an address or network", hint: "10.0.0.0/8"},
+			{value: "login.example", error: "login.example is not an address or network", hint: "list addresses, and networks"},
+			{value: "unix", error: "unix is not an address or network", hint: "list addresses, and networks"},
+			{value: long, error: "33 networks; must be 1 to 32", hint: "list addresses, and networks"},
+			{value: ",", error: "0 networks", hint: "list addresses, and networks"},
 		},
 		"SCHEDRESTD_TRUSTED_PROXIES": {
-			{value: "unix:0,proxy.example", error: "proxy.example is no network", hint: "or unix:USER"},
-			{value: "192.0.2.7,unix", error: "unix: it names no user", hint: "as unix:haproxy"},
-			{value: "unix:", error: "unix:: it names no user", hint: "as unix:haproxy"},
-			{value: "unix:65534", error: "unix:65534: uid 65534 is whoever has no uid here", hint: "as unix:haproxy"},
-			{value: "unix:4294967295", error: "4294967295 is not a user id", hint: "as unix:haproxy"},
-			{value: "unix:nosuchuser", error: "nosuchuser", hint: "as unix:haproxy"},
-			{value: "unixes", error: "unixes is no network", hint: "or unix:USER"},
-			{value: "192.0.2.7/33", error: "192.0.2.7/33 is no network", hint: "or unix"},
-			{value: "fe80::1%eth0", error: "fe80::1%eth0 is no network", hint: "or unix"},
+			{value: "unix:0,proxy.example", error: "proxy.example is not an address or network", hint: "or unix:USER"},
+			{value: "192.0.2.7,unix", error: "unix: it names no user", hint: "such as unix:haproxy"},
+			{value: "unix:", error: "unix:: it names no user", hint: "such as unix:haproxy"},
+			{value: "unix:65534", error: "unix:65534: uid 65534 stands for every user without a uid here", hint: "such as unix:haproxy"},
+			{value: "unix:4294967295", error: "4294967295 is not a user id", hint: "such as unix:haproxy"},
+			{value: "unix:nosuchuser", error: "nosuchuser", hint: "such as unix:haproxy"},
+			{value: "unixes", error: "unixes is not an address or network", hint: "or unix:USER"},
+			{value: "192.0.2.7/33", error: "192.0.2.7/33 is not an address or network", hint: "or unix"},
+			{value: "fe80::1%eth0", error: "fe80::1%eth0 is not an address or network", hint: "or unix"},
 		},
 		"SCHEDRESTD_RATE": {
 			{value: "0", error: "", hint: "50:200"},
@@ -71,11 +72,11 @@ func TestWrongValues(t *testing.T) {
 			{value: "syslog", error: "neither an absolute path nor stderr", hint: "or stderr"},
 		},
 		"SCHEDRESTD_AUDIT_FAIL": {
-			{value: "close", also: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed is open or closed"},
+			{value: "close", also: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed values: open, closed"},
 			{value: "closed", error: "without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", hint: "SCHEDRESTD_AUDIT_LOG=/"},
 		},
 		"SCHEDRESTD_AUDIT_SYNC": {
-			{value: "true", also: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed is yes or no"},
+			{value: "true", also: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed values: yes, no"},
 			{value: "yes", error: "without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", hint: "SCHEDRESTD_AUDIT_LOG=/"},
 			{value: "yes", also: "SCHEDRESTD_AUDIT_LOG=stderr", error: "with SCHEDRESTD_AUDIT_LOG=stderr", hint: "or the path of a file"},
 		},
@@ -106,7 +107,8 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// TestUnread: a variable that looks like the gateway's and is none is said to be read by nobody, with what was meant.
+// TestUnread: an unknown variable that looks like the gateway's is logged, with
+// the one that was probably meant.
 func TestUnread(t *testing.T) {
 	var log bytes.Buffer
 	warnUnread([]string{
@@ -120,8 +122,8 @@ func TestUnread(t *testing.T) {
 		return a
 	}})))
 	want := `level=WARN name=SCHEDRESTD_AUDIT_LOGG hint="did you mean SCHEDRESTD_AUDIT_LOG?"
-level=WARN name=SCHEDRESTD_FOO hint="schedrestd(8) lists those that are read"
-level=WARN name=SCHEDRESTD_SECRET_SAUCE hint="schedrestd(8) lists those that are read"
+level=WARN name=SCHEDRESTD_FOO hint="schedrestd(8) lists the known variables"
+level=WARN name=SCHEDRESTD_SECRET_SAUCE hint="schedrestd(8) lists the known variables"
 level=WARN name=SLURMRESTD_PENALTY hint="did you mean SLURMRESTD_PENALTIES?"
 `
 	if diff := cmp.Diff(want, log.String()); diff != "" {

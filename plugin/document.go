@@ -7,14 +7,15 @@ import (
 	"schedrestd/errs"
 )
 
-// TablesMode is the first argument of a worker's program that prints the OpenAPI document and ends,
-// and serves nobody.
+// TablesMode is the first argument of a worker's program that prints the
+// OpenAPI document and exits.
 const TablesMode = "openapi"
 
-// DefaultStatuses are the responses that the document lists when nobody says otherwise.
+// DefaultStatuses lists the responses that the document has by default.
 var DefaultStatuses = []string{"200", "default"}
 
-// ParseStatuses reads the value of SCHEDRESTD_RESPONSE_STATUS_CODES: responses, each once.
+// ParseStatuses parses the value of SCHEDRESTD_RESPONSE_STATUS_CODES. It drops
+// repeated responses.
 func ParseStatuses(from, value string) ([]string, error) {
 	var list []string
 	for _, word := range split(value) {
@@ -28,13 +29,13 @@ func ParseStatuses(from, value string) ([]string, error) {
 	return list, nil
 }
 
-// CheckStatus refuses a word that can name no response.
+// CheckStatus refuses a word that names no response.
 func CheckStatus(from, word string) error {
 	if isStatus(word) {
 		return nil
 	}
-	return errs.New(errs.Invalid, "%s: there is no response %q", from, word).
-		WithHint("allowed are default, a status as 200 and a class of them as 4XX")
+	return errs.New(errs.Invalid, "%s: unknown response %q", from, word).
+		WithHint("allowed values: default, a status such as 200, a class such as 4XX")
 }
 
 func isStatus(s string) bool {

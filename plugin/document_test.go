@@ -7,7 +7,7 @@ import (
 )
 
 func TestParseStatuses(t *testing.T) {
-	const hint = "a class of them as 4XX"
+	const hint = "a class such as 4XX"
 	tests := []struct {
 		value string
 		want  []string
@@ -18,7 +18,7 @@ func TestParseStatuses(t *testing.T) {
 		{value: "200,default", want: DefaultStatuses},
 		{value: "200, 401,404 ,401,default,", want: []string{"200", "401", "404", "default"}},
 		{value: "2XX,599", want: []string{"2XX", "599"}},
-		{value: "200,20", error: `X: there is no response "20"`},
+		{value: "200,20", error: `X: unknown response "20"`},
 		{value: "600", error: `"600"`},
 		{value: "099", error: `"099"`},
 		{value: "2X0", error: `"2X0"`},

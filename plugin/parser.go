@@ -8,18 +8,18 @@ import (
 	"schedrestd/errs"
 )
 
-// Flags are what can be said of an API version, as "+fast".
+// Flags are the options of an API version, such as "+fast".
 type Flags uint8
 
 // The flags.
 const (
-	Fast         Flags = 1 << iota // no warnings, and no strict reading of requests
-	PreferRefs                     // OpenAPI: a schema that is used once is written in place
-	MinimizeRefs                   // OpenAPI: a schema that is used once keeps its name all the same
-	InlineEnums                    // OpenAPI: the words of a set stand where they are used
+	Fast         Flags = 1 << iota // no warnings, and lenient parsing of requests
+	PreferRefs                     // OpenAPI: inline schemas that are used once
+	MinimizeRefs                   // OpenAPI: keep references to schemas that are used once
+	InlineEnums                    // OpenAPI: inline enumerations
 )
 
-// Has tells whether f has all of other.
+// Has reports whether f has all of other.
 func (f Flags) Has(other Flags) bool { return f&other == other }
 
 // FlagEntry is a flag with its name.
@@ -28,15 +28,16 @@ type FlagEntry struct {
 	Entry
 }
 
-// AllFlags is every flag, in the order of their bits.
+// AllFlags lists every flag, in the order of their bits.
 var AllFlags = []FlagEntry{
-	{Fast, Entry{"+fast", "requests are read leniently, and without warnings"}},
-	{PreferRefs, Entry{"+prefer_refs", "OpenAPI: a schema used once is written where it is used"}},
-	{MinimizeRefs, Entry{"+minimize_refs", "OpenAPI: a schema used once is referred to all the same"}},
-	{InlineEnums, Entry{"+inline_enums", "OpenAPI: the words of a list have no schema of their own"}},
+	{Fast, Entry{"+fast", "read requests leniently, without warnings"}},
+	{PreferRefs, Entry{"+prefer_refs", "OpenAPI: inline schemas that are used once"}},
+	{MinimizeRefs, Entry{"+minimize_refs", "OpenAPI: keep references to schemas that are used once"}},
+	{InlineEnums, Entry{"+inline_enums", "OpenAPI: inline enumerations"}},
 }
 
-// String is f as it is written after a version, "+fast+minimize_refs".
+// String returns f as it is written after a version, such as
+// "+fast+minimize_refs".
 func (f Flags) String() string { return strings.Join(f.names(), "") }
 
 func (f Flags) names() []string {
@@ -49,22 +50,23 @@ func (f Flags) names() []string {
 	return list
 }
 
-// Parser is an API version, v0.0.Version, with flags: those it knows in Parsers, those that were
-// asked for elsewhere.
+// Parser is an API version, v0.0.Version, with flags: in Parsers those it
+// supports, elsewhere those that were requested.
 type Parser struct {
 	Version uint8
 	Flags   Flags
 }
 
-// Name is the version as it stands in a path, "v0.0.42".
+// Name returns the version as in a path, such as "v0.0.42".
 func (p Parser) Name() string { return fmt.Sprintf("v0.0.%d", p.Version) }
 
-// Plugin is p as -d takes it, "data_parser/v0.0.42+fast".
+// Plugin returns p as -d takes it, such as "data_parser/v0.0.42+fast".
 func (p Parser) Plugin() string { return parserPrefix + p.Name() + p.Flags.String() }
 
 const parserPrefix = "data_parser/"
 
-// Parsers is every API version there is with the flags it knows, oldest first.
+// Parsers lists every API version with the flags that it supports, oldest
+// first.
 var Parsers = []Parser{
 	{40, Fast},
 	{41, Fast | PreferRefs},
@@ -74,7 +76,7 @@ var Parsers = []Parser{
 	{45, Fast | MinimizeRefs},
 }
 
-// AllParsers is every version without flags: the default of -d.
+// AllParsers returns every version without flags: the default of -d.
 func AllParsers() []Parser {
 	list := slices.Clone(Parsers)
 	for i := range list {
@@ -83,9 +85,10 @@ func AllParsers() []Parser {
 	return list
 }
 
-// ParseParsers reads the value of -d: versions with commas between them, each with "data_parser/"
-// before it or not, and with flags after it or not; "latest" is the newest. The result is in
-// the order of Parsers. from says where the value stood, for errors.
+// ParseParsers parses the value of -d: comma-separated versions, each with or
+// without the prefix "data_parser/" and flags; "latest" is the newest. The
+// result is in the order of Parsers. from names the origin of the value, for
+// errors.
 func ParseParsers(from, value string) ([]Parser, error) {
 	var list []Parser
 	for _, word := range split(value) {
@@ -141,7 +144,7 @@ func parserOf(name string) (Parser, bool) {
 	return Parser{}, false
 }
 
-// flagOf is the flag of a name with its plus; 0 for none.
+// flagOf returns the flag of a name that includes the plus; 0 for none.
 func flagOf(name string) Flags {
 	for _, e := range AllFlags {
 		if e.Name == name {
@@ -152,7 +155,7 @@ func flagOf(name string) Flags {
 }
 
 func parserHint() string {
-	names := []string{"allowed are latest"}
+	names := []string{"allowed values: latest"}
 	for _, p := range Parsers {
 		names = append(names, p.Name())
 	}

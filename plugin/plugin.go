@@ -1,9 +1,10 @@
-// Package plugin names what a gateway can be told to load: ways to authenticate, content and API
-// versions with their flags. Nothing is loaded here: all of it is built in, and a name switches
-// it on. The words are what slurmrestd's options and documents use.
+// Package plugin names what a gateway can load: authentication methods,
+// content, and API versions with their flags. Nothing is loaded: everything is
+// built in, and a name switches it on. The words are those of slurmrestd's
+// options and documents.
 //
-// It is a list of words and knows no table of the API, because the parent, which may be root,
-// reads command lines with it. Package api is held against it by a test.
+// It contains only names and no table of the API, because package plan, which
+// parses command lines, links it. A test compares it with package api.
 package plugin
 
 import (
@@ -12,10 +13,10 @@ import (
 	"schedrestd/errs"
 )
 
-// Auth is a set of ways to authenticate.
+// Auth is a set of authentication methods.
 type Auth uint8
 
-// The ways.
+// The authentication methods.
 const (
 	Local Auth = 1 << iota // rest_auth/local
 	JWT                    // rest_auth/jwt
@@ -30,10 +31,10 @@ const (
 	Accounting                     // openapi/scheddb
 )
 
-// Has tells whether a has all of other.
+// Has reports whether a has all of other.
 func (a Auth) Has(other Auth) bool { return a&other == other }
 
-// Has tells whether c has all of other.
+// Has reports whether c has all of other.
 func (c Content) Has(other Content) bool { return c&other == other }
 
 // Entry is one plugin or flag as a list shows it.
@@ -51,19 +52,19 @@ type ContentEntry struct {
 	Entry
 }
 
-// Auths is every way to authenticate.
+// Auths lists every authentication method.
 var Auths = []AuthEntry{
-	{JWT, Entry{"rest_auth/jwt", "by a token, over TCP and UNIX sockets"}},
-	{Local, Entry{"rest_auth/local", "by the kernel's word on who is at the end of a socket"}},
+	{JWT, Entry{"rest_auth/jwt", "by token, over TCP and UNIX sockets"}},
+	{Local, Entry{"rest_auth/local", "by the peer's uid, over UNIX sockets"}},
 }
 
-// Contents is every content plugin.
+// Contents lists every content plugin.
 var Contents = []ContentEntry{
 	{Controller, Entry{"openapi/schedctld", "paths under /sched, from the controller"}},
 	{Accounting, Entry{"openapi/scheddb", "paths under /scheddb, from the accounting daemon"}},
 }
 
-// ParseAuth reads the value of -a.
+// ParseAuth parses the value of -a.
 func ParseAuth(from, value string) (Auth, error) {
 	known := words[Auth]{prefix: "rest_auth/"}
 	for _, e := range Auths {
@@ -72,7 +73,7 @@ func ParseAuth(from, value string) (Auth, error) {
 	return known.parse(from, value)
 }
 
-// ParseContent reads the value of -s. Slurm's own names of the two are taken too.
+// ParseContent parses the value of -s. Slurm's names are accepted too.
 func ParseContent(from, value string) (Content, error) {
 	known := words[Content]{prefix: "openapi/", also: map[string]Content{"slurmctld": Controller, "slurmdbd": Accounting}}
 	for _, e := range Contents {
@@ -81,21 +82,21 @@ func ParseContent(from, value string) (Content, error) {
 	return known.parse(from, value)
 }
 
-// words are the names of the bits of a set.
+// words maps names to the bits of a set.
 type words[T ~uint8] struct {
-	prefix string // may be left out
+	prefix string // optional
 	names  []string
 	bits   []T
-	also   map[string]T // taken and not shown
+	also   map[string]T // accepted and not shown
 }
 
 func (w *words[T]) add(name string, bit T) {
 	w.names, w.bits = append(w.names, name), append(w.bits, bit)
 }
 
-// parse joins the bits of names with commas between them.
+// parse joins the bits of comma-separated names.
 func (w *words[T]) parse(from, value string) (all T, err error) {
-	hint := "allowed are " + strings.Join(w.names, ", ")
+	hint := "allowed values: " + strings.Join(w.names, ", ")
 	for _, word := range split(value) {
 		bit, ok := w.bit(strings.TrimPrefix(word, w.prefix))
 		if !ok {
@@ -119,15 +120,15 @@ func (w *words[T]) bit(name string) (T, bool) {
 	return bit, ok
 }
 
-// unknown is the error of a word that means nothing here.
+// unknown returns the error for an unknown word.
 func unknown(from, what, word string) *errs.Error {
 	if word == "list" {
-		return errs.New(errs.Invalid, "%s: list stands alone", from)
+		return errs.New(errs.Invalid, "%s: list can't be combined with other names", from)
 	}
-	return errs.New(errs.Invalid, "%s: there is no %s %q", from, what, word)
+	return errs.New(errs.Invalid, "%s: unknown %s %q", from, what, word)
 }
 
-// split cuts a value at its commas; blanks and empty words are dropped.
+// split splits a value at commas; spaces and empty words are dropped.
 func split(value string) []string {
 	var list []string
 	for w := range strings.SplitSeq(value, ",") {

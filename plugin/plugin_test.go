@@ -23,13 +23,13 @@ func TestParseParsers(t *testing.T) {
 		{value: "v0.0.41+prefer_refs", want: []Parser{{41, PreferRefs}}},
 		{value: "latest,v0.0.45", want: []Parser{{45, 0}}},
 		{value: "latest+fast,v0.0.45", error: "v0.0.45 is named twice, with different flags"},
-		{value: "v0.0.39", error: `-d: there is no data parser "v0.0.39"`, hint: "latest, v0.0.40, v0.0.41, v0.0.42, v0.0.43, v0.0.44, v0.0.45"},
+		{value: "v0.0.39", error: `-d: unknown data parser "v0.0.39"`, hint: "latest, v0.0.40, v0.0.41, v0.0.42, v0.0.43, v0.0.44, v0.0.45"},
 		{value: "rest_auth/v0.0.40", error: `"rest_auth/v0.0.40"`, hint: "latest"},
 		{value: "v0.0.40+prefer_refs", error: `v0.0.40 has no flag "+prefer_refs"`, hint: "it has +fast"},
 		{value: "v0.0.42+faster", error: `no flag "+faster"`, hint: "+fast, +minimize_refs, +inline_enums"},
 		{value: "v0.0.42+", error: `no flag "+"`, hint: "+fast"},
 		{value: "v0.0.42++fast", error: `no flag "+"`, hint: "+fast"},
-		{value: "v0.0.42,list", error: "list stands alone"},
+		{value: "v0.0.42,list", error: "list can't be combined with other names"},
 		{value: "", error: "-d names no data parser", hint: "latest"},
 		{value: " , ", error: "-d names no data parser", hint: "latest"},
 	}
@@ -54,15 +54,15 @@ func TestParseSets(t *testing.T) {
 		{parse: auth, value: "rest_auth/local", want: int(Local)},
 		{parse: auth, value: "jwt", want: int(JWT)},
 		{parse: auth, value: "local,rest_auth/jwt,local", want: int(Local | JWT)},
-		{parse: auth, value: "munge", error: `-a: there is no plugin "munge"`, hint: "rest_auth/jwt, rest_auth/local"},
+		{parse: auth, value: "munge", error: `-a: unknown plugin "munge"`, hint: "rest_auth/jwt, rest_auth/local"},
 		{parse: auth, value: "openapi/local", error: `"openapi/local"`, hint: "rest_auth/local"},
-		{parse: auth, value: "rest_auth/rest_auth/local", error: "there is no plugin", hint: "rest_auth/local"},
-		{parse: auth, value: "list,jwt", error: "list stands alone"},
+		{parse: auth, value: "rest_auth/rest_auth/local", error: "unknown plugin", hint: "rest_auth/local"},
+		{parse: auth, value: "list,jwt", error: "list can't be combined with other names"},
 		{parse: auth, value: ",", error: "-a names no plugin", hint: "rest_auth/local"},
 		{parse: content, value: "openapi/schedctld", want: int(Controller)},
 		{parse: content, value: "scheddb", want: int(Accounting)},
 		{parse: content, value: "openapi/slurmctld,slurmdbd", want: int(Controller | Accounting)},
-		{parse: content, value: "dbd", error: `-s: there is no plugin "dbd"`, hint: "openapi/schedctld, openapi/scheddb"},
+		{parse: content, value: "dbd", error: `-s: unknown plugin "dbd"`, hint: "openapi/schedctld, openapi/scheddb"},
 	}
 	for _, tt := range tests {
 		got, err := tt.parse(tt.value)
@@ -73,7 +73,7 @@ func TestParseSets(t *testing.T) {
 	}
 }
 
-// said holds an error against what a person should read in it and its hint; "" for no error.
+// said checks the text of an error and its hint; "" for no error.
 func said(t *testing.T, value string, err error, text, hint string) {
 	t.Helper()
 	switch {
@@ -83,7 +83,7 @@ func said(t *testing.T, value string, err error, text, hint string) {
 	}
 }
 
-// What a parser is called is what -d takes.
+// The name of a parser is the one that -d accepts.
 func TestPluginNames(t *testing.T) {
 	for _, p := range Parsers {
 		got, err := ParseParsers("-d", p.Plugin())

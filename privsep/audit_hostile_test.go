@@ -109,9 +109,9 @@ func TestAuditLiars(t *testing.T) {
 		knock      bool
 		lines      int // in the log; -1: at most as many as the worker may have under way
 	}{
-		{part: "intent of nothing", want: "Intent for connection 0, which there never was"},
+		{part: "intent of nothing", want: "Intent for connection 0, which never existed"},
 		{part: "intent to the parent", want: "Intent of the worker may not be sent by a worker to a parent"},
-		{part: "outcome of nothing", want: "which was not let through"},
+		{part: "outcome of nothing", want: "which was not granted"},
 		{part: "noted", want: "may not be sent by a worker"},
 		{part: "facts of its own", want: "Facts of the worker may not be sent by a worker to a auditor"},
 		{part: "a log of its own", want: "LogFD of the worker may not be sent by a worker to a auditor"},

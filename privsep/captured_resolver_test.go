@@ -101,7 +101,7 @@ func asksTheResolver(t *testing.T, as user, c Config) {
 }
 
 // nameHandler answers with the name of a user, as workers ask for it.
-func nameHandler(e *program.Errands) http.HandlerFunc {
+func nameHandler(e *program.Broker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var uid uint32
 		fmt.Sscan(r.FormValue("uid"), &uid)

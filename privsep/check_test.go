@@ -58,13 +58,13 @@ func uid(as user) int {
 func TestCheck(t *testing.T) {
 	needCage(t)
 	out, status := inspect(t, plain(t), Config{Setup: ipc.Setup{Local: true, Munge: ipc.Munge{Socket: "/run/munge/s"}}})
-	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "munged vouches", "it is the starter", "PID namespace",
-		fmt.Sprintf("processes of uid %d outside of the cage can stop, limit and kill it", uid(plain(t))), "memory and processor time"} {
+	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "MUNGE credentials", "processes of the user who started", "PID namespace",
+		fmt.Sprintf("processes of uid %d outside the sandbox, which can stop, limit and kill it", uid(plain(t))), "memory and CPU time"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it says nothing of %q:\n%s", want, out)
 		}
 	}
-	if strings.Contains(out, "These did not:") || (status == 0) != strings.Contains(out, "\nAll is on that a start without root can have") {
+	if strings.Contains(out, "These were not killed:") || (status == 0) != strings.Contains(out, "\nAll confinement that a start without root can have") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
 }
@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 func TestCheckAsRoot(t *testing.T) {
 	needRoot(t)
 	out, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
-	for _, want := range []string{"processes of uid 65534 outside of the cage can stop", "uid and gid of the worker's own", "root of their own                  on", "PID namespace                      on"} {
+	for _, want := range []string{"processes of uid 65534 outside the sandbox, which can stop", "the worker's own uid and gid", "root of their own                  on", "PID namespace                      on"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it says nothing of %q:\n%s", want, out)
 		}
@@ -96,13 +96,13 @@ func TestCheckAsRoot(t *testing.T) {
 // TestCheckUnfit: a worker that is root is not told to have ids of its own.
 func TestCheckUnfit(t *testing.T) {
 	needRoot(t)
-	const row = "uid and gid of the worker's own    "
+	const row = "the worker's own uid and gid    "
 	on, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Switches: ipc.Switches{DisableUserCheck: true}})
 	if status != 0 || !strings.Contains(on, row+"on") || strings.Contains(on, "disable_user_check") {
 		t.Errorf("switched off where it would have let the start through: exit status %d:\n%s", status, on)
 	}
 	off, status := inspect(t, nil, Config{Switches: ipc.Switches{DisableUserCheck: true}})
-	for _, want := range []string{row + "off  disable_user_check: would serve as root (uid 0)\n", "all that root or SchedUser may", "own are off: would serve as root"} {
+	for _, want := range []string{row + "off  disable_user_check: would serve as root (uid 0)\n", "everything that root or SchedUser may do", "own are off: would serve as root"} {
 		if status != 1 || !strings.Contains(off, want) {
 			t.Errorf("exit status %d, without %q:\n%s", status, want, off)
 		}
@@ -135,8 +135,8 @@ func TestCheckSaysWhy(t *testing.T) {
 			}
 			out, _ := cmd.CombinedOutput()
 			for _, want := range []string{"user namespace                     off  " + tt.why + "\n", "network namespace                  off  without a user namespace\n",
-				"PID namespace                      off  without a user namespace: takes a start as root\n", "\nNot all is on", "is off: " + tt.why,
-				"would be in the machine's network", "could signal its user's other processes"} {
+				"PID namespace                      off  without a user namespace: requires a start as root\n", "\nSome confinement", "is off: " + tt.why,
+				"the machine's network, through a hole", "signals to its user's other processes"} {
 				if !strings.Contains(string(out), want) {
 					t.Errorf("it says nothing of %q:\n%s", want, out)
 				}
@@ -148,7 +148,7 @@ func TestCheckSaysWhy(t *testing.T) {
 // TestCheckFinds: processes that live are told.
 func TestCheckFinds(t *testing.T) {
 	out, status := inspect(t, plain(t), Config{Argv: []string{spawn.WorkerName, "lives but tells"}})
-	if status != 1 || !strings.Contains(out, "These did not:") || !strings.Contains(out, "  bpf (exit status 0: ") {
+	if status != 1 || !strings.Contains(out, "These were not killed:") || !strings.Contains(out, "  bpf (exit status 0: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
 }
@@ -162,7 +162,7 @@ func TestCheckRequires(t *testing.T) {
 		some.Service = identityOf("nobody", "nogroup", "")
 	}
 	out, status := inspect(t, nil, some)
-	if status != 1 || !strings.Contains(out, "such a start fails") || !strings.Contains(out, "error: "+ends) || !strings.Contains(out, "What remains") {
+	if status != 1 || !strings.Contains(out, "such a start fails") || !strings.Contains(out, "error: "+ends) || !strings.Contains(out, "Left to an attacker") {
 		t.Errorf("without a part: exit status %d:\n%s", status, out)
 	}
 	said := out[strings.Index(out, ends):]

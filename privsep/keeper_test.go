@@ -385,7 +385,7 @@ func TestKeyFilesRefused(t *testing.T) {
 		spoil      func(*site)
 		want, hint string
 	}{
-		{"others read it", func(s *site) { os.Chmod(s.Key, 0o604) }, "mode 0604 lets others in", "chmod 0600"},
+		{"others read it", func(s *site) { os.Chmod(s.Key, 0o604) }, "mode 0604 lets other users access it", "chmod 0600"},
 		{"the serving user's", func(s *site) { os.Chown(s.Key, 65534, 0); os.Chmod(s.Key, 0o640) }, "owned by uid 65534", "chown root"},
 		{"another's alone", func(s *site) { os.Chown(s.Key, 31237, 31237) }, "permission denied", "chown root"},
 		{"the serving group reads it", func(s *site) { os.Chown(s.Key, 0, 65534); os.Chmod(s.Key, 0o640) }, "who serves, can read it", "chown root:root"},
@@ -393,7 +393,7 @@ func TestKeyFilesRefused(t *testing.T) {
 		{"a directory", func(s *site) { os.Remove(s.Key); os.Mkdir(s.Key, 0o700) }, "not a regular file", ""},
 		{"not there", func(s *site) { os.Remove(s.Key) }, "key.pem", "restd_cert_key_file"},
 		{"no certificate there", func(s *site) { os.Remove(s.Certificate) }, "certificate file", "restd_cert_file"},
-		{"others write the certificate", func(s *site) { os.Chmod(s.Certificate, 0o666) }, "mode 0666 lets others write it", "chmod o-w"},
+		{"others write the certificate", func(s *site) { os.Chmod(s.Certificate, 0o666) }, "mode 0666 lets other users write it", "chmod o-w"},
 		{"of another key", func(s *site) {
 			other, _, _ := pairOf(s.t, nil, nil)
 			s.put(s.Key, keyText(s.t, other), 0o600)

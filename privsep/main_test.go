@@ -42,8 +42,8 @@ var binary string
 func TestMain(m *testing.M) {
 	switch {
 	case os.Args[0] == spawn.WorkerName && os.Args[len(os.Args)-1] == ipc.AnchorMode:
-		how, _ := program.AnchorArg(os.Args)
-		os.Exit(program.Anchor(how))
+		how, _ := program.NamespaceInitArg(os.Args)
+		os.Exit(program.NamespaceInit(how))
 	case os.Args[0] == spawn.WorkerName && proof.Asked(os.Args):
 		os.Exit(playProof())
 	case os.Args[0] == spawn.WorkerName:
@@ -183,7 +183,7 @@ func needRoot(t *testing.T) {
 // the race detector, which takes cgo, with which the cage can't be closed.
 func needCage(t *testing.T) {
 	t.Helper()
-	if !security.Caged {
+	if !security.Sandboxed {
 		t.Skip("this test binary confines nobody (-tags uncaged)")
 	}
 }

@@ -93,7 +93,7 @@ func TestPenaltyLiars(t *testing.T) {
 		{part: "intent with leftovers", want: "Intent of the worker"},
 		{part: "intent too long", want: "has 1180 bytes"},
 		{part: "outcome too long", want: "has 338 bytes"},
-		{part: "outcomes without end", want: "which was not let through"},
+		{part: "outcomes without end", want: "which was not granted"},
 		{part: "offence untaken", want: "which it does not hold", knock: true},
 		{part: "offence of another", want: "which it does not hold", knock: true},
 		{part: "offence after done", want: "which it does not hold", knock: true},

@@ -55,7 +55,7 @@ func TestRenewal(t *testing.T) {
 		}
 	}
 	s.put(s.Key, keyText(t, s.key), 0o644)
-	g.eventually("a complaint of the mode", func() bool { return complaints("lets others in") == 1 })
+	g.eventually("a complaint of the mode", func() bool { return complaints("lets other users access it") == 1 })
 	must(t, os.Remove(s.Certificate))
 	must(t, os.Chmod(s.Key, 0o600))
 	g.eventually("a complaint of the certificate", func() bool { return complaints("certificate file "+s.Certificate+": no such file") == 1 })

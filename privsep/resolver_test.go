@@ -119,7 +119,7 @@ func TestResolverDies(t *testing.T) {
 // everyone is a resolver for which each number has a name.
 type everyone struct{ parent *ipc.Channel }
 
-func (e everyone) Hear(m ipc.Received) (done bool, err error) {
+func (e everyone) Handle(m ipc.Received) (done bool, err error) {
 	q, ok := m.Message.(*ipc.Who)
 	if ok {
 		err = e.parent.Send(nameOf(q))

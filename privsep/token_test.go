@@ -207,21 +207,21 @@ func TestTokenKeysRefused(t *testing.T) {
 		want, hint string
 		root       bool // only root can spoil it so
 	}{
-		{"others read it", func(v *vault) { os.Chmod(v.Key, 0o604) }, "mode 0604 lets others in", "chmod 0600", false},
-		{"its group writes it", func(v *vault) { os.Chmod(v.Key, 0o620) }, "mode 0620 lets others in", "chmod 0600", false},
+		{"others read it", func(v *vault) { os.Chmod(v.Key, 0o604) }, "mode 0604 lets other users access it", "chmod 0600", false},
+		{"its group writes it", func(v *vault) { os.Chmod(v.Key, 0o620) }, "mode 0620 lets other users access it", "chmod 0600", false},
 		{"a link", func(v *vault) { os.Rename(v.Key, v.Key+"1"); os.Symlink(v.Key+"1", v.Key) }, "link", "readlink -f", false},
 		{"a directory", func(v *vault) { os.Remove(v.Key); os.Mkdir(v.Key, 0o755) }, "not a regular file", "ls -ld", false},
-		{"too short", func(v *vault) { v.put(v.Key, "secret", 0o600) }, "jwt.key: 6 bytes, HS256 needs at least 32", "head -c 32 /dev/urandom >", false},
+		{"too short", func(v *vault) { v.put(v.Key, "secret", 0o600) }, "jwt.key: 6 bytes; HS256 needs at least 32", "head -c 32 /dev/urandom >", false},
 		{"empty", func(v *vault) { v.put(v.Key, "", 0o600) }, "jwt.key: 0 bytes", "head -c 32 /dev/urandom >", false},
-		{"zeros", func(v *vault) { v.put(v.Key, strings.Repeat("\x00", 32), 0o600) }, "jwt.key: one byte 32 times, which is no secret", "jwt.key.new  # then jwt_key=", false},
+		{"zeros", func(v *vault) { v.put(v.Key, strings.Repeat("\x00", 32), 0o600) }, "jwt.key: the same byte 32 times, which is not secret", "jwt.key.new  # then jwt_key=", false},
 		{"a certificate", func(v *vault) { v.put(v.Key, "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ", 0o600) }, "jwt.key: a public key or a certificate", "jwt.key.new  # then jwt_key=", false},
-		{"in everybody's directory", func(v *vault) { os.Chmod(filepath.Dir(v.Key), 0o777) }, "can be written by everybody", "o-w", false},
-		{"others write the key set", func(v *vault) { os.Chmod(v.JWKS, 0o646) }, "lets others write it", "chmod o-w", false},
+		{"in everybody's directory", func(v *vault) { os.Chmod(filepath.Dir(v.Key), 0o777) }, "is writable by every user", "o-w", false},
+		{"others write the key set", func(v *vault) { os.Chmod(v.JWKS, 0o646) }, "lets other users write it", "chmod o-w", false},
 		{"the key set is too long", func(v *vault) { v.put(v.JWKS, strings.Repeat(" ", 1<<20+1), 0o644) }, "longer than", "", false},
 		{"in another's directory", func(v *vault) { os.Chown(filepath.Dir(v.Key), 31237, 31237); os.Chmod(filepath.Dir(v.Key), 0o700) },
 			"belongs to uid 31237, must belong to uid 0 or 31234", "chown 31234", true},
 		{"in a group's directory", func(v *vault) { os.Chown(filepath.Dir(v.Key), 0, 31237); os.Chmod(filepath.Dir(v.Key), 0o770) },
-			"can be written by group 31237", "chmod g-w", true},
+			"is writable by group 31237", "chmod g-w", true},
 		{"below another's directory", func(v *vault) { os.Chown(filepath.Dir(filepath.Dir(v.Key)), 31237, 31237) }, "belongs to uid 31237", "chown root", true},
 		{"the key set in another's directory", func(v *vault) { v.Key = ""; os.Chown(filepath.Dir(v.JWKS), 31237, 31237) }, "belongs to uid 31237", "chown root", true},
 		{"the key set in a group's directory", func(v *vault) {
@@ -229,7 +229,7 @@ func TestTokenKeysRefused(t *testing.T) {
 			os.Chown(filepath.Dir(v.JWKS), 0, 31237)
 			os.Chmod(filepath.Dir(v.JWKS), 0o770)
 		},
-			"can be written by group 31237", "chmod g-w", true},
+			"is writable by group 31237", "chmod g-w", true},
 		{"another's", func(v *vault) { os.Chown(v.Key, 31237, 31237) }, "owned by uid 31237", "chown 31234", true},
 		{"the key set is another's", func(v *vault) { os.Chown(v.JWKS, 31237, 31237) }, "owned by uid 31237", "chown 31234", true},
 		{"the serving user's", func(v *vault) { os.Chown(v.Key, 65534, 0) }, "owned by uid 65534", "chown 31234", true},
@@ -345,8 +345,8 @@ func TestTokenKeyChanges(t *testing.T) {
 		spoil func()
 		want  string
 	}{
-		{func() { v.put(v.Key, "short", 0o600) }, "5 bytes, HS256 needs at least 32"},
-		{func() { v.put(v.Key, strings.Repeat("k", 64), 0o604) }, "lets others in"},
+		{func() { v.put(v.Key, "short", 0o600) }, "5 bytes; HS256 needs at least 32"},
+		{func() { v.put(v.Key, strings.Repeat("k", 64), 0o604) }, "lets other users access it"},
 		{func() { os.Remove(v.Key) }, "no such file"},
 	} {
 		broken.spoil()
@@ -406,7 +406,7 @@ func TestBrokenKeySet(t *testing.T) {
 			v.put(v.JWKS, text, 0o644)
 			g := serve(t, as, v.config(Config{}))
 			g.await("the key set of RS256 tokens is handed to the workers", func(r map[string]any) bool { return r["file"] == v.JWKS && r["level"] == "INFO" })
-			g.await("worker: the key set that jwks= names is not used: the daemons vouch for RS256 tokens",
+			g.await("worker: jwks= key set rejected; the daemons verify RS256 tokens",
 				func(r map[string]any) bool {
 					return r["level"] == "ERROR" && strings.Contains(fmt.Sprint(r["hint"]), "daemons' log")
 				})
@@ -435,11 +435,11 @@ func TestKeySetChanges(t *testing.T) {
 		g.comes(rs256(t, v.rsa), "bad")
 	}
 	v.put(v.JWKS, setOf(strangersRSA()), 0o666)
-	g.eventually("a complaint of the key set", func() bool { return g.complaints("key set of RS256 tokens", "lets others write it") == 1 })
+	g.eventually("a complaint of the key set", func() bool { return g.complaints("key set of RS256 tokens", "lets other users write it") == 1 })
 	g.comes(rs256(t, strangersRSA()), "unknown")
 	g.keeps("the key set of before", rs256(t, next), "good")
 	v.put(v.JWKS, `{"keys": [`, 0o644) // the parent does not know
-	g.await("worker: the key set that jwks= names is not used: the daemons vouch for RS256 tokens", nil)
+	g.await("worker: jwks= key set rejected; the daemons verify RS256 tokens", nil)
 	g.comes(rs256(t, next), "unknown")
 	v.put(v.JWKS, setOf(v.rsa), 0o644)
 	g.comes(rs256(t, v.rsa), "good")

@@ -371,7 +371,7 @@ func TestVisitKeys(t *testing.T) {
 		t.Errorf("%+v %q", m, text[:n])
 	}
 	must(t, os.Chmod(v.Key, 0o644))
-	if _, err := keys.OpenPublic(o); err == nil || !strings.Contains(err.Error(), "lets others in") {
+	if _, err := keys.OpenPublic(o); err == nil || !strings.Contains(err.Error(), "lets other users access it") {
 		t.Errorf("a key that lies open: %v", err)
 	}
 }

@@ -69,18 +69,18 @@ func (p *page) list(heading string, lines []string) {
 func (p *page) write(run func(cases []string) ([]string, error)) error {
 	p.table()
 	if p.has(ipc.FactFailed) {
-		return nil // the parent says why
+		return nil // the parent prints the reason
 	}
-	p.say("\nA worker was started, and is in /proc as it should be: ids, groups, capabilities of each thread, namespaces, limits, descriptors.\n")
+	p.say("\nA worker was started. Its ids, groups, thread capabilities, namespaces, limits and descriptors in /proc are as expected.\n")
 	if p.has(ipc.FactKeeper) {
-		p.say("A keeper was started as uid %s, is in /proc as it should be, has closed its own cage, and has the keys.\n", p.facts[ipc.FactKeeper])
+		p.say("A keeper was started as uid %s. It is in /proc as expected, has closed its sandbox and has loaded the keys.\n", p.facts[ipc.FactKeeper])
 	}
 	probes := seal.Probes(seal.Options{Unix: p.how&ipc.SealUnix != 0})
-	p.list(fmt.Sprintf("%d things that are answered no were tried, and were:", len(probes)), probes)
+	p.list(fmt.Sprintf("%d forbidden operations were tried and refused:", len(probes)), probes)
 	if err := p.die(run); err != nil {
 		return err
 	}
-	p.list("What remains to who captures a worker:", p.escapes())
+	p.list("Left to an attacker who captures a worker:", p.escapes())
 	return p.verdict()
 }
 
@@ -90,7 +90,7 @@ func (p *page) table() {
 	row := func(name, is, why string) {
 		p.say("%s\n", strings.TrimRight(fmt.Sprintf("%-34s %-4s %s", name, is, why), " "))
 	}
-	const own = "uid and gid of the worker's own"
+	const own = "the worker's own uid and gid"
 	switch unfit := p.facts[ipc.FactUnfit]; {
 	case unfit != "":
 		row(own, "off", "disable_user_check: "+unfit)
@@ -103,7 +103,7 @@ func (p *page) table() {
 		case ipc.PartOn:
 			row(one.Name, "on", one.Why)
 		case ipc.PartUnpermitted, ipc.PartOfRoot:
-			row(one.Name, "off", one.Why+": takes a start as root")
+			row(one.Name, "off", one.Why+": requires a start as root")
 		case ipc.PartOff:
 			row(one.Name, "off", "switched off: "+one.Why)
 			p.wrong = append(p.wrong, one.Name+" is off: "+one.Why)
@@ -114,21 +114,21 @@ func (p *page) table() {
 	}
 }
 
-// die has a process do each case, and writes which were not killed.
+// die runs the death tests, and writes which processes were not killed.
 func (p *page) die(run func([]string) ([]string, error)) error {
 	cases := seal.Acts()
 	if p.how&ipc.SealAudit != 0 {
-		p.say("\n%d things that should kill were not tried: they kill nobody (audit_confinement).\n", len(cases))
+		p.say("\n%d death tests were not run: with audit_confinement nothing is killed.\n", len(cases))
 		return nil
 	}
 	wrong, err := run(cases)
 	if err != nil {
 		return err
 	}
-	p.say("\n%d things that kill were done, each by a process of its own: %d died of SIGSYS.\n", len(cases), len(cases)-len(wrong))
+	p.say("\n%d death tests were run, each in its own process: %d were killed by SIGSYS.\n", len(cases), len(cases)-len(wrong))
 	if len(wrong) > 0 {
-		p.list("These did not:", wrong)
-		p.wrong = append(p.wrong, fmt.Sprintf("%d processes did not die of what they did", len(wrong)))
+		p.list("These were not killed:", wrong)
+		p.wrong = append(p.wrong, fmt.Sprintf("%d death tests were not killed", len(wrong)))
 	}
 	return nil
 }
@@ -142,17 +142,17 @@ const (
 
 // ofParts is what is left to an attacker who captured a worker while a part is not on.
 var ofParts = map[string]string{
-	"network namespace":  "one that found a hole in the filter would be in the machine's network: there is no network namespace",
-	pidNamespace:         "one that found a hole in the filter, and in Landlock where that denies signals, could signal its user's other processes: there is no PID namespace",
-	"system call filter": "all that the filter should kill for (audit_confinement)",
-	"Landlock for TCP":   "a TCP connection that it was given can be undone and made anew to any address that the parent reaches: this kernel's Landlock knows no TCP (Linux 6.7)",
+	"network namespace":  "the machine's network, through a hole in the filter: there is no network namespace",
+	pidNamespace:         "signals to its user's other processes, through a hole in the filter (and in Landlock where that denies signals): there is no PID namespace",
+	"system call filter": "every system call that the filter should kill for (audit_confinement)",
+	"Landlock for TCP":   "any TCP address that the parent can reach, by reconnecting a connection that it was given: this kernel's Landlock does not restrict TCP (Linux 6.7)",
 }
 
 // escapes returns what this sandbox leaves to an attacker who captured a worker.
 func (p *page) escapes() []string {
 	list := []string{
-		"what it holds: its clients' connections, the tokens in their requests, connections to the daemons",
-		"the kernel: a flaw in a system call that serves requests is a way out",
+		"what the worker holds: its clients' connections, the tokens in their requests, connections to the daemons",
+		"bugs in the kernel, in a system call that the filter allows",
 	}
 	add := func(so bool, format string, args ...any) {
 		if so {
@@ -161,35 +161,35 @@ func (p *page) escapes() []string {
 	}
 	dial := strings.Fields(p.facts[ipc.FactDial] + " - - -")
 	add(p.has(ipc.FactDial),
-		"connections to the configured daemons, and no others, are opened for it: %s in one go and then %s a second, and it has as many open at one time as descriptors, %s: more than slurmctld has threads",
+		"connections to the configured daemons, and to no others: %s at once, then %s per second; its %s descriptors limit how many are open, more than slurmctld has threads",
 		dial[0], dial[1], dial[2])
-	add(p.has(ipc.FactLocal), "whatever its user may ask of the daemons")
-	add(p.has(ipc.FactTLS), "handshakes are signed for it while it is there: it can stand in for the gateway where it gets at the traffic")
-	add(p.has(ipc.FactTokens), "it is told whether a token's signature is good, and makes none")
+	add(p.has(ipc.FactLocal), "everything that its user may ask of the daemons")
+	add(p.has(ipc.FactTLS), "signatures for TLS handshakes: while captured it can impersonate the gateway to clients whose traffic it can intercept")
+	add(p.has(ipc.FactTokens), "checks of token signatures; it cannot sign a token")
 	sockets := p.how&ipc.SealUnix != 0
-	add(sockets && p.has(ipc.FactMunge), "munged vouches for its user, towards everybody who believes this munged")
+	add(sockets && p.has(ipc.FactMunge), "MUNGE credentials of its user, for every host that trusts this munged")
 	alone := p.on(ownRoot, pidNamespace) // a /proc of the machine's leads out of any root
 	add(sockets && !alone,
-		"it can connect to each UNIX socket that its user may: D-Bus, container engines, the session's agents")
+		"every UNIX socket that its user may connect to: D-Bus, container engines, the session's agents")
 	and := ""
 	if p.on(landlock) {
 		and = " and in Landlock"
 	}
-	add(!alone, "one that found a hole in the filter%s would see the machine's files: it has no root of its own, with a /proc of its own", and)
+	add(!alone, "the machine's files, through a hole in the filter%s: it does not have its own root and /proc", and)
 	for _, one := range p.parts {
 		add(ofParts[one.Name] != "" && one.Is != ipc.PartOn, "%s", ofParts[one.Name])
 	}
-	add(sockets, "where a socket unit has SocketProtocol=mptcp: connections by multipath TCP can be undone and made anew, too; no Landlock knows it")
+	add(sockets, "any address, by reconnecting a multipath TCP connection, where a socket unit has SocketProtocol=mptcp; no version of Landlock restricts that")
 	becomes, isRoot := p.has(ipc.FactBecome), p.has(ipc.FactRoot)
-	add(!becomes, "processes of uid %s outside of the cage can stop, limit and kill it: give the gateway a user of its own", p.facts[ipc.FactUID])
-	add(true, "memory and processor time: as much as the service may have (MemoryMax= and CPUQuota= in its unit); there is no bound of ours")
+	add(!becomes, "processes of uid %s outside the sandbox, which can stop, limit and kill it: give the gateway its own user", p.facts[ipc.FactUID])
+	add(true, "memory and CPU time, as much as the service may use (MemoryMax= and CPUQuota= in its unit); the gateway sets no limit")
 	add(isRoot && !(p.on(pidNamespace) && security.KernelSince(6, 14)),
-		"threads: %s for each user who has workers. TasksMax= of the service should be more, or no worker starts while one has them", p.facts[ipc.FactTasks])
-	add(true, "timing: workers, keeper and everybody else share processors and caches")
-	add(!isRoot, "it is the starter, and so is the keeper: outside of the cage whatever is his can read the files that the gateway reads, keys among them")
-	add(becomes, "a user can stop, limit and kill the worker that is his, and nobody else's")
+		"%s threads per user who has workers: set TasksMax= of the service higher, or no worker starts while one uses them all", p.facts[ipc.FactTasks])
+	add(true, "timing side channels: workers, keeper and all other processes share processors and caches")
+	add(!isRoot, "processes of the user who started the gateway, outside the sandbox: they can read every file that the gateway reads, including its keys")
+	add(becomes, "signals: users can stop, limit and kill their own worker, and no other")
 	unfit := p.facts[ipc.FactUnfit]
-	add(unfit != "", "all that root or SchedUser may, as far as the cage lets it (disable_user_check): the gateway %s", unfit)
+	add(unfit != "", "everything that root or SchedUser may do, as far as the sandbox allows it (disable_user_check): the gateway %s", unfit)
 	return list
 }
 
@@ -201,14 +201,14 @@ func (p *page) verdict() error {
 	}
 	switch {
 	case p.has(ipc.FactRefused):
-		p.say("\nNot all is on, and all is required (require_confinement): such a start fails.\n")
+		p.say("\nSome confinement is off and require_confinement is set: such a start fails.\n")
 	case len(p.wrong) > 0:
-		p.say("\nNot all is on that this start could have.\n")
+		p.say("\nSome confinement that this start could have is off.\n")
 		return failure{fmt.Errorf("confinement: %s", strings.Join(p.wrong, "; ")), p.hint()}
 	case p.is(ipc.PartUnpermitted):
-		p.say("\nAll is on that a start %s can have where no more is permitted to it.\n", kind)
+		p.say("\nAll confinement that a start %s can have here is on; this machine permits no more.\n", kind)
 	default:
-		p.say("\nAll is on that a start %s can have.\n", kind)
+		p.say("\nAll confinement that a start %s can have is on.\n", kind)
 	}
 	if p.is(ipc.PartUnpermitted) || p.is(ipc.PartOfRoot) || p.is(ipc.PartMissing) {
 		if r := p.remedy(); r != "" {
@@ -222,13 +222,13 @@ func (p *page) verdict() error {
 func (p *page) hint() string {
 	var list []string
 	if p.is(ipc.PartOff) || p.facts[ipc.FactUnfit] != "" {
-		list = append(list, "what is switched off is so by SCHEDRESTD_SECURITY")
+		list = append(list, "SCHEDRESTD_SECURITY switches parts off")
 	}
 	if r := p.remedy(); p.is(ipc.PartMissing) && r != "" {
 		list = append(list, r)
 	}
 	if len(list) == 0 {
-		return "the table above has the reasons"
+		return "see the table above for the reasons"
 	}
 	return strings.Join(list, "; ")
 }
@@ -255,36 +255,37 @@ func (p *page) remedy() string {
 		return ""
 	}
 	if p.has(ipc.FactRoot) {
-		return "root needs CAP_SYS_ADMIN and CAP_SETPCAP at the start, which it gives up (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"
+		return "give root CAP_SYS_ADMIN and CAP_SETPCAP at the start, which the gateway then drops (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"
 	}
 	var list []string
 	if closed {
 		list = append(list, permits(why))
 	}
 	if inGroups {
-		list = append(list, "start in no supplementary group")
+		list = append(list, "start without supplementary groups")
 	}
 	return "start as root with -u USER; or " + strings.Join(list, ", and ")
 }
 
-// permits returns what lets ordinary users have user namespaces and mounts in them,
-// by what the kernel says to a process that may not; "": it has the namespace.
+// permits returns a remedy that lets unprivileged users create user namespaces
+// and mount in them. why is the kernel's error for a process that may not; ""
+// when it has the namespace.
 func permits(why string) string {
 	is := func(list ...unix.Errno) bool {
 		return slices.ContainsFunc(list, func(e unix.Errno) bool { return e.Error() == why })
 	}
 	switch {
 	case is(unix.ENOSPC, unix.EUSERS):
-		return "raise user.max_user_namespaces, or the one that is used up of the limits beside it (sysctl user)"
+		return "raise user.max_user_namespaces, or the exhausted limit beside it (sysctl user)"
 	case is(unix.EACCES):
-		return "have the security module let this user make user namespaces (kernel.apparmor_restrict_unprivileged_userns, or a profile for schedrestd; SELinux: user_namespace create)"
+		return "let the security module allow this user to create user namespaces (kernel.apparmor_restrict_unprivileged_userns, or a profile for schedrestd; SELinux: user_namespace create)"
 	case is(unix.EROFS):
-		return "mount /proc so that it can be written (the ids of a user namespace are written there)"
+		return "mount /proc read-write (the ids of a user namespace are written there)"
 	case is(unix.EPERM):
-		return "let ordinary users make user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, RestrictNamespaces= in the unit, " +
+		return "allow unprivileged users to create user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, RestrictNamespaces= in the unit, " +
 			"--security-opt seccomp= in a container)"
 	case is(unix.EINVAL, unix.ENOSYS):
-		return "take a kernel with user namespaces (CONFIG_USER_NS)"
+		return "use a kernel with user namespaces (CONFIG_USER_NS)"
 	}
-	return "let ordinary users mount in the user namespaces that they make (kernel.apparmor_restrict_unprivileged_userns, the service's or the container's security options)"
+	return "allow unprivileged users to mount in their user namespaces (kernel.apparmor_restrict_unprivileged_userns, the service's or the container's security options)"
 }

@@ -90,7 +90,7 @@ type prover struct {
 func prove(prefix []string, how, what, limit string, facts []string) error {
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
-		return fmt.Errorf("how to close the sandbox: %w", err)
+		return fmt.Errorf("sandbox options: %w", err)
 	}
 	p := prover{prefix: prefix, how: ipc.Seal(s)}
 	if p.limit, err = time.ParseDuration(limit); err != nil {
@@ -108,12 +108,12 @@ func prove(prefix []string, how, what, limit string, facts []string) error {
 		wrong, failed := p.run(smokeSet)
 		if err = failed; err == nil && len(wrong) > 0 {
 			err = failure{fmt.Errorf("forbidden system calls did not kill: %s", strings.Join(wrong, "; ")),
-				"schedrestd --check-confinement shows all of it; SCHEDRESTD_SECURITY=audit_confinement serves without"}
+				"run schedrestd --check-confinement for details; SCHEDRESTD_SECURITY=audit_confinement serves without it"}
 		}
 	case ipc.ProvePage:
 		return newPage(os.Stderr, p.how, facts).write(p.run)
 	default:
-		err = fmt.Errorf("proof of %q, which is unknown: install all programs from the same build", what)
+		err = fmt.Errorf("unknown proof %q: install all programs from the same build", what)
 	}
 	if err == nil {
 		fmt.Fprintln(os.Stderr, ipc.SaySealed+p.sealed.Line())
@@ -121,8 +121,8 @@ func prove(prefix []string, how, what, limit string, facts []string) error {
 	return err
 }
 
-// run has a process do each of the cases, a few at a time, and returns those that
-// did not kill. Without cases one process closes the sandbox and does nothing.
+// run runs the cases, a few at a time, and returns those that did not kill.
+// Without cases one process closes the sandbox and does nothing.
 func (p *prover) run(cases []string) (wrong []string, err error) {
 	if len(cases) == 0 {
 		cases = []string{""}
@@ -170,7 +170,7 @@ func (p *prover) start(name string) (*deathTest, error) {
 	t.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	t.cmd.WaitDelay = time.Second // a case that forked may have left the pipe to another
 	if err := t.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start a death test: %w", err)
+		return nil, fmt.Errorf("start death test: %w", err)
 	}
 	t.late = time.AfterFunc(p.limit, func() { _ = t.cmd.Process.Kill() })
 	return t, nil
@@ -182,7 +182,7 @@ func (t *deathTest) judge(p *prover) (wrong string, err error) {
 	err = t.cmd.Wait()
 	t.late.Stop()
 	if t.cmd.ProcessState == nil {
-		return "", fmt.Errorf("wait for a death test: %w", err)
+		return "", fmt.Errorf("wait for death test: %w", err)
 	}
 	status, said := t.cmd.ProcessState.Sys().(syscall.WaitStatus), t.said.String()
 	sealed, closed := security.ReadSealed(strings.Join(told(said, ipc.SaySealed), ""))
@@ -196,7 +196,7 @@ func (t *deathTest) judge(p *prover) (wrong string, err error) {
 		if why == "" {
 			why = strings.TrimSpace(said)
 		}
-		return "", failure{fmt.Errorf("%s (%s)", why, t.cmd.ProcessState), "docs/PRIVSEP.md has the kernels that it can be closed on"}
+		return "", failure{fmt.Errorf("%s (%s)", why, t.cmd.ProcessState), "docs/PRIVSEP.md lists the kernels that support it"}
 	case !closed:
 		return fmt.Sprintf("%s (%s before it was done: %s)", t.name, t.cmd.ProcessState, strings.TrimSpace(said)), nil
 	}
@@ -227,7 +227,7 @@ const actFiles = 32
 func act(how, name string, close Closer) error {
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
-		return fmt.Errorf("how to close the sandbox: %w", err)
+		return fmt.Errorf("sandbox options: %w", err)
 	}
 	if err := self.Confine(actFiles, false); err != nil {
 		return err

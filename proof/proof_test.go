@@ -13,7 +13,7 @@ import (
 	"schedrestd/security/seal"
 )
 
-// TestSmokeSet: what is done at each start is among what there is.
+// TestSmokeSet: the cases of each start exist.
 func TestSmokeSet(t *testing.T) {
 	for _, name := range smokeSet {
 		if !slices.Contains(seal.Acts(), name) {
@@ -39,7 +39,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// parts returns facts about parts that stand so.
+// parts returns facts about parts with that state.
 func parts(is string, why string, names ...string) (facts []string) {
 	for _, name := range names {
 		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + name, is, why}, "\t"))
@@ -47,7 +47,8 @@ func parts(is string, why string, names ...string) (facts []string) {
 	return facts
 }
 
-// TestEscapesOfThePage: docs/TRUST.md and the check tell of the same things that remain.
+// TestEscapesOfThePage: docs/TRUST.md and the check list the same remaining
+// escapes.
 func TestEscapesOfThePage(t *testing.T) {
 	doc, err := os.ReadFile("../docs/TRUST.md")
 	if err != nil {
@@ -60,16 +61,16 @@ func TestEscapesOfThePage(t *testing.T) {
 		ipc.FactLocal, ipc.FactDial+"=1 2 3", ipc.FactUID+"=900", ipc.FactTasks+"=4096", ipc.FactUnfit+"=would serve as root")
 	said := strings.Join(append(newPage(io.Discard, ipc.SealUnix, facts).escapes(), newPage(io.Discard, ipc.SealUnix, append(facts, ipc.FactRoot)).escapes()...), "\n")
 	rows := []struct{ page, check string }{
-		{"- a flaw of the kernel", "the kernel: a flaw"},
-		{"- before Linux 6.7", "this kernel's Landlock knows no TCP"},
-		{"- without root", "it is the starter"},
-		{"- in inetd mode as root", "it has no root of its own, with a /proc of its own"},
-		{"- always: processes of the workers' user", "processes of uid 900 outside of the cage"},
+		{"- a flaw of the kernel", "bugs in the kernel"},
+		{"- before Linux 6.7", "this kernel's Landlock does not restrict TCP"},
+		{"- without root", "processes of the user who started the gateway"},
+		{"- in inetd mode as root", "it does not have its own root and /proc"},
+		{"- always: processes of the workers' user", "processes of uid 900 outside the sandbox"},
 		{"- a listener of multipath TCP", "multipath TCP"},
-		{"- before Linux 5.13", "a hole in the filter would see the machine's files"},
-		{"- connections to a daemon: as many at one time as its descriptors", "as many open at one time as descriptors, 3:"},
-		{"- before Linux 6.14", "threads: 4096 for each user"},
-		{"- timing: ", "timing: "},
+		{"- before Linux 5.13", "the machine's files, through a hole in the filter"},
+		{"- connections to a daemon: as many at one time as its descriptors", "its 3 descriptors limit how many are open"},
+		{"- before Linux 6.14", "4096 threads per user"},
+		{"- timing: ", "timing side channels: "},
 		{"- `audit_confinement`", "(audit_confinement)"},
 	}
 	if n := strings.Count("\n"+list, "\n- "); n != len(rows) {
@@ -82,14 +83,14 @@ func TestEscapesOfThePage(t *testing.T) {
 	}
 }
 
-// TestEscapes: what remains depends on the parts that are on.
+// TestEscapes: the remaining escapes depend on the parts that are on.
 func TestEscapes(t *testing.T) {
 	const (
-		network = "one that found a hole in the filter would be in"
-		files   = "one that found a hole in the filter and in Landlock would see"
-		noMore  = "one that found a hole in the filter would see"
-		undone  = "a TCP connection that it was given can be undone"
-		audited = "all that the filter should kill for (audit_confinement)"
+		network = "the machine's network, through a hole in the filter:"
+		files   = "the machine's files, through a hole in the filter and in Landlock:"
+		noMore  = "the machine's files, through a hole in the filter:"
+		undone  = "any TCP address that the parent can reach, by reconnecting"
+		audited = "every system call that the filter should kill for (audit_confinement)"
 	)
 	all := parts(ipc.PartOn, "", "network namespace", ownRoot, pidNamespace, "system call filter", landlock)
 	for name, tt := range map[string]struct {
@@ -119,7 +120,7 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestRemedy: what helps depends on what the kernel says, and on nothing else.
+// TestRemedy: the remedy depends only on the kernel's error.
 func TestRemedy(t *testing.T) {
 	without := parts(ipc.PartUnpermitted, "without a user namespace", ownRoot)
 	for err, want := range map[error]string{unix.ENOSPC: "user.max_user_namespaces", unix.EACCES: "apparmor", unix.EROFS: "/proc", unix.EPERM: "unprivileged_userns_clone",
@@ -136,9 +137,9 @@ func TestRemedy(t *testing.T) {
 		facts []string
 		want  string
 	}{
-		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), "start as root with -u USER; or start in no supplementary group"},
+		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), "start as root with -u USER; or start without supplementary groups"},
 		"what the kernel lacks": {parts(ipc.PartMissing, "", landlock), ""},
-		"as root":               {append(without, ipc.FactRoot), "root needs CAP_SYS_ADMIN and CAP_SETPCAP at the start, which it gives up (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
+		"as root":               {append(without, ipc.FactRoot), "give root CAP_SYS_ADMIN and CAP_SETPCAP at the start, which the gateway then drops (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
 	} {
 		if got := newPage(io.Discard, 0, tt.facts).remedy(); got != tt.want {
 			t.Errorf("%s: %q", name, got)

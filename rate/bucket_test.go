@@ -7,7 +7,8 @@ import (
 	"schedrestd/rate"
 )
 
-// TestTake: as many at once as it holds, then as many as come in, all or none at a time, and a long rest counts for no more than a burst.
+// TestTake: a burst at once, then the rate, all or none per call; a long pause
+// counts only for one burst.
 func TestTake(t *testing.T) {
 	begun := time.Unix(1_700_000_000, 0)
 	b := rate.New(3, 2, begun)
@@ -26,7 +27,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestWait: who comes when he was told to finds what he wants.
+// TestWait: a caller that waits as long as Wait returns finds its tokens.
 func TestWait(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, perSecond := range []float64{.1, 2, 3, 7, 1000, 12345} {
@@ -42,7 +43,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestOwe: what is taken beyond what there is has to come in first, and then anew what is asked for.
+// TestOwe: tokens that are owed come in first.
 func TestOwe(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	b := rate.New(3, 2, now)

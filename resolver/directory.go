@@ -12,8 +12,9 @@ import (
 	"schedrestd/rate"
 )
 
-// directory finds the names of users and groups, and the numbers of names. Package become reads
-// the files and then asks getent; what comes back is bounded and kept for a while.
+// directory looks up names of users and groups, and ids by name. Package nss
+// reads the files and then runs getent; results are bounded and cached for a
+// while.
 type directory struct {
 	user, group     func(uint32) (string, error)
 	userID, groupID func(string) (uint32, error)
@@ -26,7 +27,8 @@ type directory struct {
 	known map[question]answer
 }
 
-// question asks for the name of a number or, when there is a name, for its number.
+// question asks for the name of a number or, when there is a name, for its
+// number.
 type question struct {
 	group  bool
 	number uint32
@@ -41,9 +43,9 @@ type answer struct {
 
 const (
 	keepNames   = time.Minute
-	maxNames    = 10_000 // past it all are forgotten
+	maxNames    = 10_000 // past it the cache is cleared
 	maxNameSize = 255    // bytes; a longer name counts as none
-	maxLookups  = 4      // at a time, for workers and for the parent each: each may be a process
+	maxLookups  = 4      // concurrently, for workers and for the parent each: each may be a process
 )
 
 func newDirectory() *directory {
@@ -66,7 +68,8 @@ func newDirectory() *directory {
 		}}
 }
 
-// ask answers a question of the parent's. An error means that the user database is unavailable.
+// ask answers a question of the parent's. An error means that the user database
+// is unavailable.
 func (d *directory) ask(q question) (answer, error) {
 	if known, ok := d.kept(q); ok {
 		return known, nil
@@ -88,10 +91,10 @@ type inquirer struct {
 }
 
 const (
-	askBurst = 2000 // of what is not known: a cluster's users, once
+	askBurst = 2000 // of unknown names: a cluster's users, once
 	askRate  = 100  // a second
 
-	knownBurst = 20_000 // of what is known; a worker that is asked for that many remembers them itself
+	knownBurst = 20_000 // of known names; a worker that is asked for that many remembers them itself
 	knownRate  = 5000
 )
 

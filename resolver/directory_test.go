@@ -10,7 +10,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestDirectory: a name is looked up once while it is kept, and one that can't be asked for is not kept.
+// TestDirectory: a name is looked up once while it is cached, and a failed
+// look-up is not cached.
 func TestDirectory(t *testing.T) {
 	now, asked := time.Unix(1000, 0), 0
 	d := newDirectory()
@@ -42,8 +43,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestNumbersOfNames: a name has a number, or none, or it can't be found out now.
-// A name that could be anything else is nobody's.
+// TestNumbersOfNames: a name has a number, or none, or can't be looked up now.
+// An ambiguous name belongs to no user.
 func TestNumbersOfNames(t *testing.T) {
 	d := newDirectory()
 	asked := 0
@@ -79,7 +80,8 @@ func TestNumbersOfNames(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers: one worker's questions wait for a slow directory; the parent's own, and another worker's, don't wait behind them.
+// TestNamesOfOthers: one worker's questions wait for a slow directory; the
+// parent's own, and another worker's, don't wait behind them.
 func TestNamesOfOthers(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})
@@ -111,7 +113,8 @@ func TestNamesOfOthers(t *testing.T) {
 	}
 }
 
-// TestNamesHaveARate: who asks for new names without end gets them slowly.
+// TestNamesHaveARate: a worker that asks for new names without end gets them
+// slowly.
 func TestNamesHaveARate(t *testing.T) {
 	d := newDirectory()
 	d.user = func(uint32) (string, error) { return "u", nil }

@@ -1,13 +1,14 @@
-// Package resolver is the process that finds the names of users and groups for the parent and
-// the workers. Names come from the files of /etc and from getent, which may ask a directory
-// service; neither a worker, which can open no file, nor the parent, which may be root, is to
-// parse what such a service sends.
+// Package resolver is the process that looks up names of users and groups for
+// the parent and the workers. Names come from the files of /etc and from
+// getent, which may ask a directory service. Answers of such a service should
+// be parsed neither by a worker, which can open no file, nor by the parent,
+// which may be root.
 //
-// When the parent is root the resolver has a uid of its own that no user has. It keeps the
-// machine's file system and network, since getent needs them, and can write no file.
-// It refuses to answer a worker that has too many questions under way, and to let one worker
-// use up the look-ups of the others. A captured resolver lies about names: docs/TRUST.md says
-// what that comes to.
+// When the parent is root, the resolver has a uid that no user has. It keeps
+// the machine's file system and network, since getent needs them, and can't
+// write any file. It refuses a worker with too many pending questions, and
+// keeps one worker from using up the look-ups of the others. A captured
+// resolver can report false names: docs/TRUST.md describes the consequences.
 //
 // Start with Main.
 package resolver
@@ -27,7 +28,7 @@ import (
 // Rename gives the process its name. Call it from an init function.
 func Rename() { self.Rename("schedrestd-reso") }
 
-// Main is the whole life of the resolver and returns its exit status.
+// Main runs the resolver and returns its exit status.
 func Main() int {
 	return service.Main(ipc.Resolver, confine, func(parent *ipc.Channel) service.Service {
 		return &resolver{parent: parent, names: newDirectory()}
@@ -40,7 +41,7 @@ type resolver struct {
 	asked  atomic.Uint64 // questions
 }
 
-// Close leaves what is looked up to its own time limit.
+// Close does nothing: pending look-ups have their own time limit.
 func (*resolver) Close() {}
 
 // Counters returns what was counted since the start.
@@ -48,8 +49,8 @@ func (r *resolver) Counters() []any {
 	return []any{"names", slog.GroupValue(slog.Uint64("asked", r.asked.Load()), slog.Uint64("looked_up", r.names.lookedUp.Load()))}
 }
 
-// Hear answers the parent's questions, each when its answer is known.
-func (r *resolver) Hear(m ipc.Received) (done bool, err error) {
+// Handle answers questions of the parent as their answers become known.
+func (r *resolver) Handle(m ipc.Received) (done bool, err error) {
 	switch q := m.Message.(type) {
 	case *ipc.Who:
 		r.asked.Add(1)
@@ -59,7 +60,7 @@ func (r *resolver) Hear(m ipc.Received) (done bool, err error) {
 	return false, nil
 }
 
-// mostAsked is how many questions a worker may have under way; an honest one asks fewer.
+// mostAsked limits the pending questions of a worker; an honest one has fewer.
 const mostAsked = 64
 
 // Serve answers one worker.
@@ -72,7 +73,7 @@ func (r *resolver) Serve(c *service.Client) {
 		case *ipc.Who:
 			r.asked.Add(1)
 			if open.Add(1) > mostAsked {
-				return true, fmt.Errorf("it asked for more than %d names at a time", mostAsked)
+				return true, fmt.Errorf("asked for more than %d names concurrently", mostAsked)
 			}
 			go func() {
 				a := known(q, i.ask)
@@ -91,5 +92,5 @@ func known(q *ipc.Who, ask func(question) (answer, error)) *ipc.Known {
 	return &ipc.Known{ID: q.ID, Sure: err == nil, Name: a.text, Number: a.number}
 }
 
-// confine takes from the process what getent can do without.
+// confine takes from the process what getent does not need.
 func confine(s ipc.Seal) (security.Sealed, error) { return seal.ReadOnly(s&ipc.SealRequire != 0) }

@@ -57,7 +57,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestAnswers: the parent and workers are answered, whatever another worker waits for.
+// TestAnswers: the parent and workers are answered, whatever another worker
+// waits for.
 func TestAnswers(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})
@@ -81,7 +82,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAsksTooMuch: a worker that breaks the protocol is reported to the parent, and served no more.
+// TestAsksTooMuch: a worker that breaks the protocol is reported to the parent,
+// and served no more.
 func TestAsksTooMuch(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})

@@ -1,9 +1,13 @@
-// Package rights is for who takes connections at UNIX sockets and never wants a descriptor over them (SCM_RIGHTS). Anybody
-// may send one all the same, and whoever drops the message, by read(2) or close(2), closes what was in it. That can sleep: in
-// the close of a TCP socket that lingers for as long as its owner likes, past every deadline, with the thread.
+// Package rights protects processes that accept connections at UNIX sockets
+// from descriptors that a peer sends over them (SCM_RIGHTS). The process that
+// drops such a message, by read(2) or close(2), closes the descriptors in it.
+// That can sleep in the close of a lingering TCP socket for as long as the
+// sender likes, past every deadline, and block the thread.
 //
-// Refuse has the kernel turn such messages away at their sender, since Linux 6.16. What was sent before that was said, or comes
-// on an older kernel, is dropped in Do, which wakes a thread that sleeps there: package unixconn reads and closes so, Close and Release close.
+// Refuse tells the kernel to reject such messages at their sender, since Linux
+// 6.16. Messages that were sent before, or on an older kernel, are dropped in
+// Do, which wakes a thread that sleeps there. Package unixconn reads and closes
+// in this way; Close and Release close.
 package rights
 
 import (
@@ -17,24 +21,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refuse has the kernel refuse descriptors that are sent to fd, a UNIX socket that listens or is new, or to what connects there from now
-// on, with EPERM at the sender. It does nothing before Linux 6.16.
+// Refuse makes the kernel reject descriptors that are sent to fd, with EPERM at
+// the sender. fd is a UNIX socket that listens or is new; connections accepted
+// from it reject them too. It does nothing before Linux 6.16.
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }
 
 const (
-	// patience is how long a call may take that has no reason to wait. Who takes longer for another reason is woken for
-	// nothing, which harms nobody.
+	// patience is how long a call without a reason to wait may take. A call
+	// that takes longer for another reason is woken needlessly, which does no
+	// harm.
 	patience = 5 * time.Millisecond
 
-	// mostInside is how many threads may be in such calls at one time: all of them can be asleep, and each that is
-	// needs another one in its place. Others wait.
+	// mostInside limits the threads in such calls: all of them can sleep, and
+	// the runtime starts another thread for each. More calls wait.
 	mostInside = 16
 )
 
-// call is a place for one that is under way.
+// call is a place for one call.
 type call struct {
 	timer  *time.Timer
-	thread atomic.Int64 // that is inside; 0: none
+	thread atomic.Int64 // the thread in the call; 0: none
 }
 
 var calls = sync.OnceValue(func() chan *call {
@@ -48,8 +54,9 @@ var calls = sync.OnceValue(func() chan *call {
 	return places
 })
 
-// wake wakes the thread that is inside, and comes back: the first signal may have come just before it slept. SIGURG is what
-// the runtime itself interrupts threads with, and any number of it is good.
+// wake interrupts the thread in the call, and schedules itself again: the first
+// signal may have come just before the thread slept. The runtime itself
+// interrupts threads with SIGURG, and any number of them is harmless.
 func (c *call) wake() {
 	if thread := c.thread.Load(); thread != 0 {
 		_ = unix.Tgkill(unix.Getpid(), int(thread), syscall.SIGURG)
@@ -57,7 +64,8 @@ func (c *call) wake() {
 	}
 }
 
-// Do calls f, which makes one system call that could drop what a stranger sent, and has no other reason to wait.
+// Do calls f, which makes one system call that could drop what a peer sent, and
+// has no other reason to wait.
 func Do(f func()) {
 	places := calls()
 	c := <-places
@@ -71,7 +79,7 @@ func Do(f func()) {
 	places <- c
 }
 
-// closers is how many descriptors are closed at one time.
+// closers limits concurrent closes.
 const closers = mostInside / 2
 
 var closing = sync.OnceValue(func() chan int {
@@ -86,17 +94,19 @@ var closing = sync.OnceValue(func() chan int {
 	return list
 })
 
-// Close closes fd soon, and not in the caller's thread: he may hold a lock, or have others to serve. He never waits.
+// Close closes fd soon, in another thread: the caller may hold a lock, or have
+// others to serve. It never waits.
 func Close(fd int) {
 	select {
 	case closing() <- fd:
 	default:
-		go func() { closing() <- fd }() // a goroutine, and no thread
+		go func() { closing() <- fd }() // a goroutine, not a thread
 	}
 }
 
-// Release closes c. What nobody has read goes with the last descriptor, so that this is one of ours: else it were closed by whoever
-// happens to leave a Read or a Write of c's last.
+// Release closes c. Unread messages are dropped with the last descriptor, so
+// that must be one of ours. Otherwise the last Read or Write of c to return
+// would close it.
 func Release(c interface {
 	syscall.Conn
 	io.Closer

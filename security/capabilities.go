@@ -14,10 +14,11 @@ import (
 	"schedrestd/errs"
 )
 
-// Capabilities is a set of capabilities, one bit each, as the kernel numbers them.
+// Capabilities is a set of capabilities, one bit each, as the kernel numbers
+// them.
 type Capabilities uint64
 
-// Caps is the set of the numbered capabilities (unix.CAP_…).
+// Caps returns the set of the given capabilities (unix.CAP_…).
 func Caps(list ...int) Capabilities {
 	var c Capabilities
 	for _, n := range list {
@@ -26,7 +27,7 @@ func Caps(list ...int) Capabilities {
 	return c
 }
 
-// AllCapabilities is every capability that this kernel has.
+// AllCapabilities returns every capability that this kernel has.
 func AllCapabilities() (all Capabilities) {
 	for n := 0; n < 64; n++ {
 		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(n), 0, 0, 0); err != nil {
@@ -37,13 +38,14 @@ func AllCapabilities() (all Capabilities) {
 	return all
 }
 
-// Has tells whether capability n is in the set.
+// Has reports whether capability n is in the set.
 func (c Capabilities) Has(n int) bool { return c&(1<<n) != 0 }
 
-// String is the set as /proc shows it: 16 hexadecimal digits.
+// String returns the set as /proc shows it: 16 hexadecimal digits.
 func (c Capabilities) String() string { return fmt.Sprintf("%016x", uint64(c)) }
 
-// data has the capabilities held permitted and effective, and pass inheritable.
+// data returns the arguments of capset(2): held as permitted and effective,
+// pass as inheritable.
 func data(held, pass Capabilities) *[2]unix.CapUserData {
 	return &[2]unix.CapUserData{
 		{Effective: uint32(held), Permitted: uint32(held), Inheritable: uint32(pass)},
@@ -51,7 +53,7 @@ func data(held, pass Capabilities) *[2]unix.CapUserData {
 	}
 }
 
-// Held is the effective capabilities of the calling thread.
+// Held returns the effective capabilities of the calling thread.
 func Held() (Capabilities, error) {
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var d [2]unix.CapUserData
@@ -61,8 +63,9 @@ func Held() (Capabilities, error) {
 	return Capabilities(d[0].Effective) | Capabilities(d[1].Effective)<<32, nil
 }
 
-// PassCapabilities has the calling thread pass exactly these capabilities to the programs
-// that root executes from here on, although its bounding set is emptied afterwards.
+// PassCapabilities makes the calling thread pass exactly these capabilities to
+// the programs that root executes from now on, although its bounding set is
+// emptied afterwards.
 func PassCapabilities(pass Capabilities) error {
 	held, err := Held()
 	if err != nil {
@@ -75,13 +78,13 @@ func PassCapabilities(pass Capabilities) error {
 	return nil
 }
 
-// KeepCapabilities drops every capability of every thread but those in keep that are
-// held, and then reads back from /proc that each thread has exactly these. It
-// returns what was kept. A program that root executes from here on has those in pass
-// at most, which are a part of keep.
+// KeepCapabilities drops every capability of every thread except those in keep
+// that are held. It then verifies in /proc that each thread has exactly these,
+// and returns them. A program that root executes from now on has at most those
+// in pass, which are a subset of keep.
 //
-// A parent taken over through its ipc reader should not also be able to load modules
-// or read every file.
+// An attacker who takes over the parent through its ipc reader must not also be
+// able to load modules or read every file.
 func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	held, err := Held()
 	if err != nil {
@@ -95,7 +98,7 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 		return e
 	}
 	if pass != 0 {
-		// With an empty bounding set nothing can be made inheritable.
+		// With an empty bounding set no capability can become inheritable.
 		if e := set(held); e != 0 && e != syscall.ENOTSUP {
 			return 0, fmt.Errorf("pass capabilities: %w", e)
 		}
@@ -107,11 +110,12 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	e := set(keep)
 	switch {
 	case e == syscall.ENOTSUP && held == keep:
-		// Built with cgo, where the runtime can't reach all threads. Nothing is
-		// effective that should not be; what is merely permitted is found below.
+		// Built with cgo, where the runtime can't reach all threads. The
+		// effective set is right already; checkThreads verifies the permitted
+		// set.
 	case e == syscall.ENOTSUP:
 		return 0, errs.New(errs.Unsupported, "capabilities can't be dropped: this program was built with cgo").
-			WithHint("CGO_ENABLED=0 go build, as make build does")
+			WithHint("build it with CGO_ENABLED=0, as make build does")
 	case e != 0:
 		return 0, fmt.Errorf("drop capabilities: %w", e)
 	}
@@ -125,9 +129,10 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	return keep, checkThreads(want)
 }
 
-// forbidGains keeps every thread from getting capabilities back by executing a program, as whoever is still uid 0 does: it
-// sets no_new_privs, and empties the bounding set where it may. In a build with cgo, where the runtime can't reach all threads, it does
-// nothing.
+// forbidGains keeps every thread from regaining capabilities by executing a
+// program, as a process with uid 0 otherwise does: it sets no_new_privs, and
+// empties the bounding set where it may. It does nothing in a build with cgo,
+// where the runtime can't reach all threads.
 func forbidGains(held Capabilities) (bool, error) {
 	_, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
 	switch {
@@ -146,7 +151,7 @@ func forbidGains(held Capabilities) (bool, error) {
 	return true, nil
 }
 
-// checkThreads reads every thread's status back.
+// checkThreads verifies the status of every thread.
 func checkThreads(want map[string]string) error {
 	threads, err := ThreadStatus("/proc/self/task")
 	if err != nil {
@@ -162,10 +167,10 @@ func checkThreads(want map[string]string) error {
 	return nil
 }
 
-// DropBounding empties the bounding set of the calling thread, so that no program
-// which it starts can get a capability, not even as root. Threads that already run
-// keep theirs. Without CAP_SETPCAP it does nothing, and returns whether the set is empty
-// anyhow, as a service manager can make it.
+// DropBounding empties the bounding set of the calling thread, so that no
+// program that it starts can get a capability, not even as root. Threads that
+// already run keep theirs. Without CAP_SETPCAP it changes nothing, and returns
+// whether the set is already empty, as a service manager can make it.
 func DropBounding() (bool, error) {
 	held, err := Held()
 	if err != nil {
@@ -175,7 +180,7 @@ func DropBounding() (bool, error) {
 		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, n, 0, 0, 0)
 		switch {
 		case errors.Is(err, unix.EINVAL):
-			return true, nil // past the kernel's last one
+			return true, nil // past the last capability
 		case err == nil && has != 0 && !held.Has(unix.CAP_SETPCAP):
 			return false, nil
 		case err == nil && has != 0:

@@ -10,8 +10,8 @@ import (
 	"schedrestd/errs"
 )
 
-// HideFromNeighbours makes the process non-dumpable: without it another process of
-// the same uid could attach a debugger and read tokens, or write code.
+// HideFromNeighbours makes the process non-dumpable. Otherwise another process
+// of the same uid could attach a debugger to read tokens or change code.
 func HideFromNeighbours() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("become non-dumpable: %w", err)
@@ -19,7 +19,8 @@ func HideFromNeighbours() error {
 	return nil
 }
 
-// NoNewPrivsThread sets no_new_privs on the calling thread, and so on all that it starts.
+// NoNewPrivsThread sets no_new_privs on the calling thread, which everything
+// that it starts inherits.
 func NoNewPrivsThread() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
@@ -27,9 +28,10 @@ func NoNewPrivsThread() error {
 	return nil
 }
 
-// CloseInherited closes what the starter of this process left open beyond the standard descriptors: a root shell's secret
-// file would else be in reach of who captures this process. What survived being executed has no close-on-exec mark; what this
-// process has opened since, or taken over, has one.
+// CloseInherited closes the descriptors, apart from the standard ones, that the
+// process inherited. Otherwise an attacker who captures this process could
+// reach, for example, a secret file of a root shell. Inherited descriptors have
+// no close-on-exec flag; those that this process opened or adopted have one.
 func CloseInherited() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"schedrestd/errs"
 )
 
-// Identity is who a worker runs as.
+// Identity is the user and groups that a worker runs as.
 type Identity struct {
 	Name   string // for messages: a user name, or "uid 1234"
 	UID    uint32
@@ -15,43 +15,44 @@ type Identity struct {
 	Groups []uint32 // supplementary groups that it will have; none after a start as root
 }
 
-// Account is one whose authority a worker must not have.
+// Account is an account whose authority a worker must not have.
 type Account struct {
 	What   string // for messages: "root", "SchedUser sched"
 	UID    uint32
 	Groups []uint32 // every group it belongs to, the primary one too
 }
 
-// CheckIdentity refuses to serve as one of the accounts, or with a group that one of
-// them is in. Such a worker could read the controller's key or signal its
-// daemons, and whoever captures it would own the cluster.
+// CheckIdentity refuses to serve as one of the accounts, or with a group that
+// one of them is in. Such a worker could read the controller's key or signal
+// its daemons, and an attacker who captures it would control the cluster.
 func CheckIdentity(who Identity, accounts ...Account) error {
 	for _, a := range accounts {
 		if who.UID == a.UID {
 			return errs.New(errs.Denied, "would serve as %s (uid %d)", a.What, a.UID).
-				WithHint("-u and -g with an account of its own, as made by: useradd --system --no-create-home --shell /usr/sbin/nologin schedrestd; " + switchHint)
+				WithHint("use -u and -g with a dedicated account, created by: useradd --system --no-create-home --shell /usr/sbin/nologin schedrestd; " + switchHint)
 		}
 		if slices.Contains(a.Groups, who.GID) {
 			return errs.New(errs.Denied, "would serve with group %d, which is a group of %s", who.GID, a.What).
-				WithHint("-g with a group of its own, as made by: groupadd --system schedrestd; " + switchHint)
+				WithHint("use -g with a dedicated group, created by: groupadd --system schedrestd; " + switchHint)
 		}
 		for _, g := range who.Groups {
 			if slices.Contains(a.Groups, g) {
 				return errs.New(errs.Denied, "would serve with the supplementary group %d, which is a group of %s", g, a.What).
-					WithHint("start as a user without it, or as root with -u and -g, which drops such groups; " + switchHint)
+					WithHint("start as a user who is not in it, or as root with -u and -g, which drops such groups; " + switchHint)
 			}
 		}
 	}
 	return nil
 }
 
-const switchHint = "SCHEDRESTD_SECURITY=disable_user_check goes on all the same, and lets whoever gets into the gateway act as that account"
+const switchHint = "with SCHEDRESTD_SECURITY=disable_user_check it starts anyway, and an attacker who captures a worker can act as that account"
 
-// RefuseSetuid refuses a start by another user than the one of this process.
+// RefuseSetuid returns an error when the program was started through a setuid
+// or setgid bit.
 func RefuseSetuid() error {
 	if os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() {
 		return errs.New(errs.Denied, "refusing to start: this program is installed setuid or setgid").
-			WithHint("chmod ug-s on the program")
+			WithHint("run chmod ug-s on the program")
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KernelSince tells whether the kernel is that version or a later one.
+// KernelSince reports whether the kernel has at least that version.
 func KernelSince(major, minor int) bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {

@@ -5,7 +5,8 @@ import (
 	"os"
 )
 
-// namespaces that are part of a posture, as /proc/PID/ns names them.
+// namespaces lists the namespaces that are part of the process attributes, as
+// /proc/PID/ns names them.
 var namespaces = []string{"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"}
 
 // Inheritance is what every process inherits from the thread that starts it.
@@ -15,7 +16,8 @@ type Inheritance struct {
 	Namespaces map[string]string // "ipc" → "ipc:[4026531839]"
 }
 
-// Inherited is what a child of this thread of the process will inherit, which need not be the calling one.
+// Inherited returns what a child of that thread will inherit. The thread need
+// not be the calling one.
 func Inherited(thread int) (Inheritance, error) {
 	dir := fmt.Sprintf("/proc/self/task/%d/", thread)
 	status, err := readStatus(dir + "status")
@@ -23,7 +25,7 @@ func Inherited(thread int) (Inheritance, error) {
 		return Inheritance{}, err
 	}
 	ns, err := Namespaces(dir + "ns/")
-	for _, name := range []string{"pid", "time"} { // a thread keeps its own, and its children get others
+	for _, name := range []string{"pid", "time"} { // a thread keeps its own, but its children may get others
 		if id, err := os.Readlink(dir + "ns/" + name + "_for_children"); err == nil {
 			ns[name] = id
 		}
@@ -31,7 +33,8 @@ func Inherited(thread int) (Inheritance, error) {
 	return Inheritance{Bounding: status["CapBnd"], Seccomp: status["Seccomp"], Namespaces: ns}, err
 }
 
-// Namespaces reads the links of /proc below dir, by kind; a kernel need not have each kind.
+// Namespaces reads the links of /proc below dir, by type. A kernel may lack
+// some types.
 func Namespaces(dir string) (map[string]string, error) {
 	list := map[string]string{}
 	for _, name := range namespaces {

@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// Sealed is how a process has closed its cage (package seal): facts, by which the parent decides.
+// Sealed is what a process reports about its closed sandbox (package seal). The
+// parent decides by it.
 type Sealed struct {
-	Filter   bool  // a list of system calls is all that is left
-	Audit    bool  // … and what is not on it is logged, and kills nobody
+	Filter   bool  // only listed system calls are allowed
+	Audit    bool  // … and others are logged instead of killing
 	Landlock uint8 // version; 0: this kernel has none, or has it switched off
 	Denies   uint8 // by Landlock
 }
 
-// What Landlock denies, joined with |.
+// The denials of Landlock, joined with |.
 const (
 	DeniesFiles uint8 = 1 << iota
 	DeniesTCP
@@ -23,10 +24,10 @@ const (
 	DeniesWriting // of files, not their reading
 )
 
-// denials names them, in their order.
+// denials names the bits, in order.
 var denials = []string{"files", "TCP", "devices", "abstract UNIX sockets", "signals", "writing"}
 
-// Words is what people are told of the two layers; "" of one that there is not.
+// Words returns the two layers in words; "" for a missing one.
 func (s Sealed) Words() (filter, landlock string) {
 	switch {
 	case s.Filter && s.Audit:
@@ -46,7 +47,8 @@ func (s Sealed) Words() (filter, landlock string) {
 	return filter, landlock
 }
 
-// String is for the log, as "seccomp, Landlock 7 (files, TCP)".
+// String returns the layers for the log, such as "seccomp, Landlock 7 (files,
+// TCP)".
 func (s Sealed) String() string {
 	filter, landlock := s.Words()
 	switch {
@@ -62,12 +64,12 @@ func (s Sealed) String() string {
 
 const sealedLine = "filter %t audit %t landlock %d denies %d"
 
-// Line is s for who reads it off another process's output with ReadSealed.
+// Line returns s as a line that another process reads with ReadSealed.
 func (s Sealed) Line() string {
 	return fmt.Sprintf(sealedLine, s.Filter, s.Audit, s.Landlock, s.Denies)
 }
 
-// ReadSealed reads what Line has written, and nothing else.
+// ReadSealed parses what Line has written, and nothing else.
 func ReadSealed(line string) (s Sealed, ok bool) {
 	_, err := fmt.Sscanf(line, sealedLine, &s.Filter, &s.Audit, &s.Landlock, &s.Denies)
 	return s, err == nil && s.Line() == line

@@ -2,7 +2,8 @@ package security
 
 import "testing"
 
-// TestSealed: people are told of what there is, and the line that the parent reads has it whole.
+// TestSealed: people see the existing layers, and the line for the parent has
+// all of them.
 func TestSealed(t *testing.T) {
 	for _, tt := range []struct {
 		s    Sealed

@@ -1,10 +1,12 @@
-// Package security has the judgements that come before a process serves: may this
-// identity serve at all, which capabilities stay, and
-// is the worker really in the cage it was put in.
+// Package security makes the checks before a process serves: whether this
+// identity may serve at all, which capabilities stay, and whether a worker is
+// really confined.
 //
-// It looks up no name and starts no process; what it knows of the machine it reads off /proc. Expect says how a process
-// that the parent starts has to find itself; the process confines itself and serves only if it finds that it is so (package self).
+// It looks up no name and starts no process; it reads /proc. Expect says which
+// attributes a process that the parent starts must have. The process confines
+// itself, and serves only if it has them (package self).
 //
-// The last step of the cage, which only who lives in it can link, is package seal: no files, and a list of the
-// system calls that are left. Namespaces and the root are the parent's to enter (package privsep).
+// Package seal takes the last step, which only the confined process itself can
+// link: no files, and a list of allowed system calls. The parent enters
+// namespaces and roots (package privsep).
 package security

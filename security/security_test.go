@@ -17,7 +17,7 @@ import (
 	"schedrestd/errs"
 )
 
-// TestMain plays the child in tests that need a process of their own.
+// TestMain runs the child in tests that need their own process.
 func TestMain(m *testing.M) {
 	switch role := os.Getenv("SECURITY_TEST_ROLE"); role {
 	case "":
@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 		}
 		kept, err := KeepCapabilities(Caps(unix.CAP_SETUID, unix.CAP_KILL), pass)
 		_, readErr := os.ReadFile(os.Getenv("SECURITY_TEST_FILE"))
-		// A program that this process executes is root's, as it is itself.
+		// A program that this process executes runs as root, like the process
+		// itself.
 		out, _ := exec.Command("/bin/grep", "-hE", "^(CapEff|CapPrm|CapBnd|NoNewPrivs):", "/proc/self/status").Output()
 		report(map[string]any{"kept": kept.String(), "error": fmt.Sprint(err), "read": readErr == nil, "child": string(out)})
 	case "bounding":
@@ -40,7 +41,8 @@ func TestMain(m *testing.M) {
 		dropped, err := DropBounding()
 		inherited, err2 := Inherited(unix.Gettid())
 		out, err3 := exec.Command("/bin/grep", "CapEff", "/proc/self/status").Output()
-		// A service manager can have emptied it: then nothing is missing, though nothing can be dropped.
+		// A service manager may have emptied it: then nothing is missing,
+		// though nothing can be dropped.
 		var none [2]unix.CapUserData
 		err4 := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
 		again, err5 := DropBounding()
@@ -65,7 +67,7 @@ func report(v any) {
 	os.Exit(0)
 }
 
-// child runs this binary in role and gives what it reports.
+// child runs this binary in role and returns its report.
 func child(t *testing.T, role string, attr *syscall.SysProcAttr, env ...string) map[string]any {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -133,7 +135,8 @@ func chown(t *testing.T, path string, uid, gid int) {
 	}
 }
 
-// TestKeepCapabilities: what is dropped is gone, and what is executed gets none of it back. The file can't be read without CAP_DAC_OVERRIDE.
+// TestKeepCapabilities: what is dropped is gone, and what is executed gets none
+// of it back. The file can't be read without CAP_DAC_OVERRIDE.
 func TestKeepCapabilities(t *testing.T) {
 	needRoot(t)
 	file := filepath.Join(t.TempDir(), "secret")
@@ -174,7 +177,8 @@ func TestDropBounding(t *testing.T) {
 	}
 }
 
-// TestCloseInherited: what was left open is closed, what the process opened itself is not.
+// TestCloseInherited: what was left open is closed, what the process opened
+// itself is not.
 func TestCloseInherited(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"gone": true, "errors": "<nil> <nil> <nil>"}, child(t, "inherited", nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -31,8 +31,8 @@ func New[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	return &Semaphore[K]{total: total, each: each, patience: patience, held: map[K]int{}}
 }
 
-// NewLending is like New, but one key can hold every place while no other
-// caller waits. It gets no more than each while others do.
+// NewLending returns a Semaphore like New's, but one key can hold every place
+// while no other caller waits. It gets no more than each while others do.
 func NewLending[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	s := New[K](total, each, patience)
 	s.lend = true
@@ -44,11 +44,12 @@ type Place[K comparable] struct {
 	of    *Semaphore[K]
 	key   K
 	has   bool          // it is taken
-	start chan struct{} // closed when it is; nil: nobody waits
+	start chan struct{} // closed when it is taken; nil before the wait
 }
 
 // Acquire waits for a place, which key holds until it is released. The wait
-// ends with errs.TooMany when ctx ends, as when the client closes its connection.
+// ends with errs.TooMany when ctx ends, as when the client closes its
+// connection.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	p := &Place[K]{of: s, key: key}
 	s.mu.Lock()
@@ -104,7 +105,7 @@ func (p *Place[K]) wait(ctx context.Context) error {
 		return nil
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *Place[K]) bool { return w == p })
-	return errs.New(errs.TooMany, "too many queries at a time")
+	return errs.New(errs.TooMany, "too many concurrent queries")
 }
 
 // Release gives the place back, once.
@@ -144,8 +145,9 @@ func (s *Semaphore[K]) count(key K, n int) {
 
 // startNext gives free places to those that wait: first to keys that hold less
 // than their share, the one with the fewest before the others; then to callers
-// without a key; and if places are lent, then to keys that hold their share. The
-// others of that key then wait behind those of all other keys. s.mu is held.
+// without a key; and if places are lent, then to keys that hold their share.
+// The others of that key then wait behind those of all other keys. s.mu is
+// held.
 func (s *Semaphore[K]) startNext() {
 	for s.taken < s.total {
 		best, least := -1, 0

@@ -11,7 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestUsersTakeTurns: a user holds a few places, and those that wait get one in turns.
+// TestUsersTakeTurns: a user holds a few places, and those that wait get one in
+// turns.
 func TestUsersTakeTurns(t *testing.T) {
 	s, ctx := New[uint32](3, 2, time.Hour), context.Background()
 	acquire := func(uid uint32) func() {
@@ -82,7 +83,7 @@ func TestWaitEnds(t *testing.T) {
 }
 
 // TestShareIsLent: one key has every place while no other caller wants one, and
-// half of them when another does. One that waits for its turn has it as soon as
+// half of them when another does. A caller that waits gets its place as soon as
 // the others have gone.
 func TestShareIsLent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -153,8 +154,8 @@ func TestShareIsLent(t *testing.T) {
 	})
 }
 
-// TestClaimInVain: a caller that gets no place in time, or has gone, is not
-// counted among those that have one.
+// TestClaimInVain: a caller that gets no place in time, or has gone, holds no
+// place.
 func TestClaimInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := NewLending[string](2, 1, time.Second), context.Background()

@@ -15,12 +15,13 @@ type Client struct {
 	parent     *ipc.Channel
 }
 
-// NewClient returns the client at the other end of channel, without a parent to report it to.
+// NewClient returns the client at the other end of channel, without a parent to
+// report it to.
 func NewClient(about ipc.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: about, channel: channel}
 }
 
-// admit has s serve the worker at the other end of fd from now on.
+// admit serves the worker at the other end of fd with s from now on.
 func admit(role ipc.Role, fd int, about *ipc.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
@@ -34,9 +35,9 @@ func admit(role ipc.Role, fd int, about *ipc.Client, parent *ipc.Channel, s Serv
 	return nil
 }
 
-// Each calls handle with each message of the worker, until the channel closes or handle returns
-// an error, which reports the worker to the parent. done is false for a message that the service
-// does not handle.
+// Each calls handle with each message of the worker, until the channel closes
+// or handle returns an error, which reports the worker to the parent. done is
+// false for a message that the service does not handle.
 func (c *Client) Each(handle func(ipc.Message) (done bool, err error)) {
 	for {
 		m, err := c.channel.Receive()
@@ -61,14 +62,15 @@ func (c *Client) Each(handle func(ipc.Message) (done bool, err error)) {
 	}
 }
 
-// Answer sends m if the channel has room. A worker that does not read its channel gets no answer.
+// Answer sends m if the channel has room. A worker that does not read its
+// channel gets no answer.
 func (c *Client) Answer(m ipc.Message) {
 	if err := c.channel.TrySend(m); err != nil && !errors.Is(err, ipc.ErrFull) {
 		slog.Debug("answer not sent", "client", c.Number, "error", err)
 	}
 }
 
-// report has the parent kill the worker.
+// report asks the parent to kill the worker.
 func (c *Client) report(why error) {
 	slog.Error("worker broke the protocol and is no longer served", "client", c.Number, "because", why)
 	if err := c.parent.Send(&ipc.Breach{Number: c.Number, Reason: ipc.Refuse(why.Error()).Reason}); err != nil {

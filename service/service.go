@@ -1,10 +1,11 @@
-// Package service has what the unprivileged services of the gateway have in common: how one is
-// born, its log, its channel to the parent, and its channels to workers. A service takes work
-// from the parent and from workers, so that neither needs the privileges or the code for it.
+// Package service has what the unprivileged services of the gateway have in
+// common: their start, their log, their channel to the parent, and their
+// channels to workers. A service does work for the parent and the workers, so
+// that neither needs the privileges or the code for it.
 //
-// A service proves its process attributes before it says Ready, as a worker does. When the
-// channel to the parent closes it exits. A worker that breaks the protocol is not answered:
-// the parent is told, and kills it.
+// A service proves its process attributes before it sends Ready, as a worker
+// does. It exits when the channel to the parent closes. A worker that breaks
+// the protocol gets no answer; it is reported to the parent, which kills it.
 //
 // Start with Main.
 package service
@@ -26,9 +27,9 @@ import (
 
 // Service is the work of one service.
 type Service interface {
-	// Hear handles a message from the parent that not every service gets; done is false for
-	// any other.
-	Hear(m ipc.Received) (done bool, err error)
+	// Hear handles a message from the parent that not every service gets; done
+	// is false for any other.
+	Handle(m ipc.Received) (done bool, err error)
 
 	// Serve answers one worker until its channel closes.
 	Serve(c *Client)
@@ -40,11 +41,13 @@ type Service interface {
 	Close()
 }
 
-// Main is the whole life of a service. It returns the exit status: 0 when the parent closed the
-// channel, 1 when the process refused to serve, 2 when it was not started by the parent. confine
-// is the last step before Ready; build makes the service, which may send to the parent.
+// Main runs a service and returns the exit status: 0 when the parent closed the
+// channel, 1 when the process refused to serve, 2 when it was not started by
+// the parent. confine is the last step before Ready; build makes the service,
+// which may send to the parent.
 func Main(role ipc.Role, confine func(ipc.Seal) (security.Sealed, error), build func(parent *ipc.Channel) Service) int {
-	// Signals that a terminal or a service manager sends to all processes are for the parent.
+	// Signals that a terminal or a service manager sends to all processes are
+	// for the parent.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1) // from the first moment on, since it would end the process
@@ -113,7 +116,7 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 			err = admit(role, m.FDs[0], msg, parent, s)
 		default:
 			var done bool
-			if done, err = s.Hear(m); !done {
+			if done, err = s.Handle(m); !done {
 				err = ipc.Unheard(msg)
 			}
 		}
@@ -126,8 +129,8 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 	}
 }
 
-// newLog writes lines as the parent reads them: level first, without the time, which the parent
-// adds.
+// newLog writes lines as the parent reads them: level first, without the time,
+// which the parent adds.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {

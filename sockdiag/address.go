@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AddrPort returns the IP address and port in sa, without a zone, and the zero value for an address
-// that is not IP. An IPv4 address mapped into IPv6 becomes IPv4.
+// AddrPort returns the IP address and port in sa, without a zone, and the zero
+// value for an address that is not IP. An IPv4 address mapped into IPv6 becomes
+// IPv4.
 func AddrPort(sa unix.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ask sends one request to the kernel and returns the body of its reply. The kernel
-// replies while it takes the request, so that this never waits.
+// ask sends one request to the kernel and returns the body of its reply. The
+// kernel replies while it takes the request, so that this never waits.
 func ask(protocol int, kind uint16, body []byte) ([]byte, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 	if err != nil {
@@ -27,7 +27,8 @@ func ask(protocol int, kind uint16, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Any process may send to a netlink socket; the kernel alone has port number 0.
+	// Any process may send to a netlink socket; the kernel alone has port
+	// number 0.
 	sender, ok := from.(*unix.SockaddrNetlink)
 	messages, err := syscall.ParseNetlinkMessage(reply[:n])
 	if !ok || sender.Pid != 0 || err != nil || len(messages) == 0 {

@@ -1,9 +1,10 @@
-// Package sockdiag asks the kernel for the owners of TCP sockets on this machine, as
-// ss(8) does. A credential must reach only the daemon it is meant for, and a port on this
-// machine belongs to whichever user bound it first.
+// Package sockdiag asks the kernel for the owners of TCP sockets on this
+// machine, as ss(8) does. A credential must reach only the daemon it is meant
+// for, and a port on this machine belongs to whichever user bound it first.
 //
-// The functions answer for the network namespace of the calling thread. They need no
-// privilege, but AF_NETLINK and the kernel's tcp_diag. Facts: sock_diag(7), rtnetlink(7).
+// The functions answer for the network namespace of the calling thread. They
+// need no privilege, but AF_NETLINK and the kernel's tcp_diag. Facts:
+// sock_diag(7), rtnetlink(7).
 package sockdiag
 
 import (
@@ -14,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnknown is the result of a query about a socket that the kernel has no owner for:
-// its process has closed it, or it is not on this machine.
-var ErrUnknown = errors.New("the kernel knows no owner of the socket")
+// ErrUnknown is the result of a query about a socket that the kernel has no
+// owner for: its process has closed it, or it is not on this machine.
+var ErrUnknown = errors.New("the socket has no known owner")
 
-// Local reports whether connections to ip stay on this machine, as the routing table
-// has it: loopback, and every address of its interfaces.
+// Local reports whether connections to ip stay on this machine, as the routing
+// table has it: loopback, and every address of its interfaces.
 func Local(ip netip.Addr) (bool, error) {
 	if ip = ip.Unmap(); ip.IsLoopback() {
 		return true, nil
@@ -28,15 +29,16 @@ func Local(ip netip.Addr) (bool, error) {
 	return kind == unix.RTN_LOCAL, err
 }
 
-// Server returns the uid of the process that serves the other end of an established
-// TCP connection between the addresses local and remote, both on this machine. The error
-// is ErrUnknown when there is no such connection.
+// Server returns the uid of the process that serves the other end of an
+// established TCP connection between the addresses local and remote, both on
+// this machine. The error is ErrUnknown when there is no such connection.
 //
-// A connection that no process has accepted yet belongs to the listening socket, and is
-// reset when that one is closed. So the owner of the listening socket is looked up
-// first: if the connection has still not been accepted after that, it is this owner's.
-// In the other order a process could accept it, close its listening socket, leave the
-// port to the daemon, and have the daemon's owner taken for its own.
+// A connection that no process has accepted yet belongs to the listening
+// socket, and is reset when that one is closed. So the owner of the listening
+// socket is looked up first: if the connection has still not been accepted
+// after that, it is this owner's. In the other order a process could accept it,
+// close its listening socket, leave the port to the daemon, and have the
+// daemon's owner taken for its own.
 func Server(local, remote netip.AddrPort) (uid uint32, err error) {
 	listener, failed := Listener(remote)
 	s, err := find(remote, local)
@@ -45,15 +47,15 @@ func Server(local, remote netip.AddrPort) (uid uint32, err error) {
 		return 0, err
 	case s.state == listening:
 		return 0, ErrUnknown
-	case s.inode == 0: // not accepted, or closed, and then no process can read from it
+	case s.inode == 0: // not accepted yet, or closed, when no process can read from it
 		return listener, failed
 	}
 	return s.uid, nil
 }
 
-// Client returns the uid of the process that connected from the address remote to the
-// address local, both on this machine. The error is ErrUnknown when it has closed its
-// socket.
+// Client returns the uid of the process that connected from the address remote
+// to the address local, both on this machine. The error is ErrUnknown when it
+// has closed its socket.
 func Client(local, remote netip.AddrPort) (uid uint32, err error) {
 	s, err := find(remote, local)
 	if err == nil && (s.state == listening || s.inode == 0) {
@@ -62,8 +64,8 @@ func Client(local, remote netip.AddrPort) (uid uint32, err error) {
 	return s.uid, err
 }
 
-// Listener returns the uid of the process that accepts connections to the address at.
-// The error is ErrUnknown when no process does.
+// Listener returns the uid of the process that accepts connections to the
+// address at. The error is ErrUnknown when no process does.
 func Listener(at netip.AddrPort) (uid uint32, err error) {
 	none := netip.IPv4Unspecified()
 	if !at.Addr().Unmap().Is4() {
@@ -99,7 +101,7 @@ type tcpSocket struct {
 
 const listening = 10 // TCP_LISTEN
 
-// Sizes and offsets of struct inet_diag_req_v2 and struct inet_diag_msg.
+// Sizes and offsets in struct inet_diag_req_v2 and struct inet_diag_msg.
 const (
 	requestSize = 56
 	replySize   = 72
@@ -107,8 +109,8 @@ const (
 	replyInode  = 68
 )
 
-// find returns the socket with the address own that is connected to other. When there
-// is none, it returns the socket that listens on own.
+// find returns the socket with the address own that is connected to other. When
+// there is none, it returns the socket that listens on own.
 func find(own, other netip.AddrPort) (tcpSocket, error) {
 	b := make([]byte, requestSize)
 	ip := own.Addr().Unmap()
@@ -134,7 +136,7 @@ func find(own, other netip.AddrPort) (tcpSocket, error) {
 	return tcpSocket{state: r[1], uid: binary.NativeEndian.Uint32(r[replyUID:]), inode: binary.NativeEndian.Uint32(r[replyInode:])}, nil
 }
 
-// routeType is the kind of route that leads to ip, an RTN_ number.
+// routeType returns the type of the route to ip, an RTN_ number.
 func routeType(ip netip.Addr) (kind uint8, err error) {
 	b := make([]byte, unix.SizeofRtMsg, unix.SizeofRtMsg+unix.SizeofRtAttr+16)
 	b[0], b[1] = unix.AF_INET6, uint8(ip.BitLen())

@@ -20,9 +20,9 @@ func at(t *testing.T, text string) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
-// helper starts another process, as user 4711 when the test runs as root. It listens on
-// where and reports its address. accept has it accept one connection and then stop
-// listening.
+// helper starts another process, as user 4711 when the test runs as root. It
+// listens on where and reports its address. accept has it accept one connection
+// and then stop listening.
 func helper(t *testing.T, where string) (address string, uid uint32, accept func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHelper$")
@@ -127,8 +127,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// A process that accepts a connection and then leaves the port to the daemon is still
-// the one that reads what is sent.
+// A process that accepts a connection and then leaves the port to the daemon is
+// still the one that reads what is sent.
 func TestServerIsWhoAccepted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("takes two users")

@@ -1,11 +1,11 @@
-// Package socket opens UNIX sockets that clients may trust: nobody else can have put
-// one there in our place, a second daemon does not take the first one's away,
-// and what is left after a crash is cleaned up.
+// Package socket opens UNIX sockets that clients can trust: no other user can
+// have put one in their place, a second daemon does not take over the first
+// one's socket, and what a crash leaves behind is removed.
 //
-// Package listener is for programs that accept by package net.
+// Package listener is for programs that accept through package net.
 //
-// Abstract sockets are refused: they have no owner and no mode, and whoever comes
-// first has the name.
+// Abstract sockets are refused: they have no owner and no mode, and any process
+// can take the name first.
 package socket
 
 import (
@@ -27,45 +27,47 @@ import (
 // MaxPath is the kernel's limit for the path of a UNIX socket, in bytes.
 const MaxPath = 107
 
-// backlog is the wish; the kernel cuts it to net.core.somaxconn.
+// backlog is the requested value; the kernel limits it to net.core.somaxconn.
 const backlog = 4096
 
-// Options says what a socket is to be like.
+// Options describes a socket to open.
 type Options struct {
-	Mode    fs.FileMode                    // who may connect: those who may write it
-	Owner   *Owner                         // who is given it; nil: this process
-	Private func(owner, group uint32) bool // whose group may write the directory: see guard.Trust
-	Holder  uint32                         // may own the directory, besides root and this process's user
+	Mode    fs.FileMode                    // users who may write the socket may connect
+	Owner   *Owner                         // owner to set; nil: this process
+	Private func(owner, group uint32) bool // see guard.Trust
+	Holder  uint32                         // may own the directory, as root and this process's user may
 }
 
 // Owner is a uid and a gid.
 type Owner struct{ UID, GID uint32 }
 
-// Socket is a listening UNIX socket, and what is needed to take it away.
+// Socket is a listening UNIX socket, and what is needed to remove it.
 type Socket struct {
-	File     *os.File // listens, and does not block
+	File     *os.File // listening and non-blocking
 	path     string   // absolute, without links
-	dir      *os.File // O_PATH, judged
+	dir      *os.File // O_PATH, checked
 	name     string   // in dir
 	lock     *os.File
 	dev, ino uint64
 	remove   sync.Once
 }
 
-// umask is the whole process's: one socket is made at a time.
+// umask serializes the creation of sockets, because the umask is that of the
+// whole process.
 var umask sync.Mutex
 
-// Open makes the UNIX socket path, an absolute one. Its directory and all above it belong
-// to root or to this process's user, and nobody else can write them, or they are sticky.
-// The directory itself may belong to o.Holder instead. The directories above may not:
-// their owner could move the directory while the socket is bound by its path.
+// Open creates the UNIX socket at path, which must be absolute. Its directory
+// and all directories above belong to root or to this process's user, and no
+// other user can write them, unless they are sticky. The directory itself may
+// belong to o.Holder instead. The directories above may not: their owner could
+// move the directory while the socket is bound by its path.
 //
-// Beside it lies a lock file, path with ".lock", which is held until Remove. Errors
-// are *errs.Error: Invalid for a path that must not be used, Conflict when another
+// A lock file beside it, path with ".lock", is held until Remove. Errors are
+// *errs.Error: Invalid for a path that must not be used, Conflict when another
 // process serves it, or what guard.Open returns.
 func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
-		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("name it from / on")
+		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("use an absolute path")
 	}
 	dir, real, name, err := Directory(path, o)
 	if errs.KindOf(err) == errs.NotFound {
@@ -82,15 +84,15 @@ func Open(path string, o Options) (*Socket, error) {
 	return s, nil
 }
 
-// Directory opens the directory of path, which must be one that Open accepts: dir is
-// open with O_PATH, and real is path without links.
+// Directory opens the directory of path, which must be one that Open accepts:
+// dir is opened with O_PATH, and real is path without links.
 func Directory(path string, o Options) (dir *os.File, real, name string, err error) {
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: o.Private, Holders: []uint32{o.Holder}}
 	return guard.Parent(path, guard.Rule{What: "socket", Trust: &trust})
 }
 
-// makeDirectory returns the command that makes dir, as its sockets need it. Root has
-// to type it when the directory is another user's.
+// makeDirectory returns the command that creates dir as its sockets need it.
+// Root has to run it when the directory belongs to another user.
 func makeDirectory(dir string, o Options) string {
 	owner := uint32(os.Geteuid())
 	if owner == 0 {
@@ -104,7 +106,7 @@ func makeDirectory(dir string, o Options) string {
 
 func (s *Socket) open(o Options) error {
 	if len(s.path) > MaxPath {
-		return errs.New(errs.Invalid, "socket %s: path is longer than %d bytes", s.path, MaxPath).WithHint("name a shorter one")
+		return errs.New(errs.Invalid, "socket %s: path is longer than %d bytes", s.path, MaxPath).WithHint("use a shorter path")
 	}
 	if err := s.takeLock(); err != nil {
 		return err
@@ -113,7 +115,7 @@ func (s *Socket) open(o Options) error {
 		return err
 	}
 	if err := s.bind(o); err != nil {
-		return s.denied("make it", err)
+		return s.denied("create", err)
 	}
 	return nil
 }
@@ -126,13 +128,15 @@ func (s *Socket) denied(doing string, err error) error {
 	return e
 }
 
-// away is what to do about what is there in the place of the socket, or of its lock.
+// away returns the hint about another file in the place of the socket or its
+// lock.
 func (s *Socket) away(suffix string) string {
-	return "ls -ld " + guard.Quote(s.path+suffix) + "  # move it away, or name another path"
+	return "ls -ld " + guard.Quote(s.path+suffix) + "  # move it away, or use another path"
 }
 
-// takeLock holds PATH.lock for as long as the socket lives, so that of two starters
-// one is told, instead of each unlinking the other's socket.
+// takeLock holds PATH.lock for the lifetime of the socket. When two processes
+// start, the second gets an error, instead of each unlinking the other's
+// socket.
 func (s *Socket) takeLock() error {
 	name := s.name + ".lock"
 	for {
@@ -152,10 +156,10 @@ func (s *Socket) takeLock() error {
 		if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			lock.Close()
 			return errs.New(errs.Conflict, "socket %s: another process holds its lock", s.path).
-				WithHint("stop it, or name another path")
+				WithHint("stop that process, or use another path")
 		}
-		// The holder before us unlinks the file on its way out: a lock on a file
-		// without a name keeps nobody else out.
+		// The previous holder unlinks the file when it exits: a lock on a file
+		// without a name excludes no other process.
 		if named, err := s.stat(name); err == nil && named.Ino == held.Ino && named.Dev == held.Dev {
 			s.lock = lock
 			return nil
@@ -164,31 +168,32 @@ func (s *Socket) takeLock() error {
 	}
 }
 
-// clear takes away the socket that a dead process of ours, or of the owner to be, left.
-// Anything else in its place stays. The lock is held, so no living one of this
-// program can be about to listen on it.
+// clear removes the socket that a dead process of this user or of the owner
+// left. Anything else in its place stays. The lock is held, so no other process
+// of this program is about to listen on it.
 func (s *Socket) clear(owner *Owner) error {
 	st, err := s.stat(s.name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil
 	case err != nil:
-		return s.denied("look at it", err)
+		return s.denied("stat", err)
 	case st.Mode&unix.S_IFMT != unix.S_IFSOCK:
-		return errs.New(errs.Invalid, "socket %s: something is there that is not a socket", s.path).WithHint("%s", s.away(""))
+		return errs.New(errs.Invalid, "socket %s: exists and is not a socket", s.path).WithHint("%s", s.away(""))
 	case int(st.Uid) != os.Geteuid() && (owner == nil || st.Uid != owner.UID):
-		return errs.New(errs.Invalid, "socket %s: a socket of uid %d is there", s.path, st.Uid).WithHint("%s", s.away(""))
+		return errs.New(errs.Invalid, "socket %s: exists and belongs to uid %d", s.path, st.Uid).WithHint("%s", s.away(""))
 	case !refuses(s.path):
 		return errs.New(errs.Conflict, "socket %s: another process serves it", s.path).
-			WithHint("stop it, or name another path")
+			WithHint("stop that process, or use another path")
 	}
 	if err := unix.Unlinkat(s.fd(), s.name, 0); err != nil {
-		return s.denied("remove the stale one", err)
+		return s.denied("remove the stale socket", err)
 	}
 	return nil
 }
 
-// refuses tells whether a connection is refused, as it is when the listener is dead.
+// refuses reports whether the socket refuses connections, which means that no
+// process listens on it.
 func refuses(path string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -198,9 +203,9 @@ func refuses(path string) bool {
 	return unix.Connect(fd, &unix.SockaddrUnix{Name: path}) == unix.ECONNREFUSED
 }
 
-// bind makes the socket with its mode from birth (a chmod by path later could hit
-// another file, and leaves a moment in between), gives it to its owner through
-// a descriptor, and only then listens.
+// bind creates the socket with its final mode (a later chmod by path could hit
+// another file, and leaves a gap), changes its owner through a descriptor, and
+// only then listens.
 func (s *Socket) bind(o Options) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -227,8 +232,9 @@ func (s *Socket) bind(o Options) error {
 	return nil
 }
 
-// own notes which file the socket is and gives it to owner. It looks through the directory
-// that was judged: had the path been led elsewhere meanwhile, the socket would not be here.
+// own records which file the socket is and changes its owner. It uses the
+// directory that was checked: if the path had been redirected meanwhile, the
+// socket would not be there.
 func (s *Socket) own(owner *Owner) error {
 	fd, err := unix.Openat(s.fd(), s.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -240,7 +246,7 @@ func (s *Socket) own(owner *Owner) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK || int(st.Uid) != os.Geteuid() {
-		return errors.New("another file took its place")
+		return errors.New("replaced by another file during creation")
 	}
 	s.dev, s.ino = uint64(st.Dev), st.Ino
 	if owner == nil || st.Uid == owner.UID && st.Gid == owner.GID {
@@ -249,16 +255,16 @@ func (s *Socket) own(owner *Owner) error {
 	return unix.Fchownat(fd, "", int(owner.UID), int(owner.GID), unix.AT_EMPTY_PATH)
 }
 
-// Remove unlinks the socket, lets its lock go and forgets its directory; File stays open. The
-// path is unlinked only when it is still this socket's: somebody may have moved it
-// away and put a new one there.
+// Remove unlinks the socket, releases its lock and closes its directory; File
+// stays open. It unlinks the path only if it still names this socket: another
+// user may have moved the socket away and put a new one there.
 func (s *Socket) Remove() {
 	s.remove.Do(func() {
 		if st, err := s.stat(s.name); err == nil && s.ino != 0 && uint64(st.Dev) == s.dev && st.Ino == s.ino {
 			_ = unix.Unlinkat(s.fd(), s.name, 0)
 		}
 		if s.lock != nil {
-			_ = unix.Unlinkat(s.fd(), s.name+".lock", 0) // while it is held: see takeLock
+			_ = unix.Unlinkat(s.fd(), s.name+".lock", 0) // while the lock is held: see takeLock
 			s.lock.Close()
 		}
 		s.dir.Close()

@@ -19,7 +19,8 @@ import (
 	"schedrestd/socket/listener"
 )
 
-// room is a directory of this test's own, good for a socket whatever the umask is.
+// room returns a directory for this test that is suitable for a socket whatever
+// the umask is.
 func room(t *testing.T) string {
 	t.Helper()
 	d := t.TempDir()
@@ -37,7 +38,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// stale leaves a socket that nobody serves.
+// stale leaves a socket that no process serves.
 func stale(t *testing.T, path string) {
 	t.Helper()
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -46,7 +47,7 @@ func stale(t *testing.T, path string) {
 	must(t, ln.Close())
 }
 
-// listing is what lies in dir, with the inodes.
+// listing returns the names and inodes in dir.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -60,8 +61,8 @@ func listing(t *testing.T, dir string) string {
 	return strings.Join(s, " ")
 }
 
-// Who may connect is settled before anybody can, and nothing is left behind, whoever made
-// what was there before.
+// The mode is set before any client can connect, and nothing is left behind,
+// whatever was there before.
 func TestModes(t *testing.T) {
 	strangers := &socket.Owner{UID: 31234, GID: 31235}
 	for _, tt := range []struct {
@@ -220,7 +221,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A directory that its owner's own group may write is as good as his alone.
+// A directory that its owner's private group may write is as safe as one that
+// only the owner may write.
 func TestPrivateGroup(t *testing.T) {
 	needRoot(t)
 	dir := room(t)
@@ -239,8 +241,8 @@ func TestPrivateGroup(t *testing.T) {
 	}
 }
 
-// One directory is good for the sockets of a daemon that is root and of one that is
-// SchedUser: root's, or SchedUser's.
+// One directory suits the sockets of a daemon that is root and of one that is
+// SchedUser, whichever of them owns it.
 func TestHolder(t *testing.T) {
 	needRoot(t)
 	const schedUser = 31234
@@ -272,7 +274,7 @@ func TestHolder(t *testing.T) {
 			s.File.Close()
 		})
 	}
-	// The hint makes a directory that both take.
+	// The hint creates a directory that both accept.
 	path := room(t) + "/run/s"
 	_, err := socket.Open(path, socket.Options{Mode: 0o600, Holder: schedUser})
 	if want := "install -d -o 31234 " + filepath.Dir(path); errs.HintOf(err) != want {
@@ -280,7 +282,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// The directory may be a link of root's or our own; the socket lies where it leads.
+// The directory may be a link that root or this user made; the socket is where
+// it points.
 func TestDirectoryBehindALink(t *testing.T) {
 	dir := room(t)
 	must(t, os.Mkdir(dir+"/real", 0o755))
@@ -293,7 +296,7 @@ func TestDirectoryBehindALink(t *testing.T) {
 	}
 }
 
-// Somebody moved our socket away and put his own file there: it is his to remove.
+// Another user moved the socket away and put a file there, which must stay.
 func TestRemoveLeavesAnothersFile(t *testing.T) {
 	path := room(t) + "/s"
 	l, err := listener.Listen(path, socket.Options{Mode: 0o600})
@@ -306,8 +309,8 @@ func TestRemoveLeavesAnothersFile(t *testing.T) {
 	}
 }
 
-// Of many that start and stop at once, one has the socket at a time, although the lock
-// file is made and unlinked all the while.
+// Of many processes that start and stop, only one has the socket at a time,
+// although the lock file is created and unlinked all the time.
 func TestOneAtATime(t *testing.T) {
 	path := room(t) + "/s"
 	var serving sync.Mutex

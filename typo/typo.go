@@ -1,7 +1,8 @@
 // Package typo finds the name that a misspelt one was probably meant to be.
 package typo
 
-// maxLength bounds the names that are compared, and so the cost of a comparison.
+// maxLength bounds the names that are compared, and so the cost of a
+// comparison.
 const maxLength = 64
 
 // Nearest returns the name in known that word is a few typing errors away from,

@@ -2,15 +2,17 @@ package worker
 
 import "sync"
 
-// asked is questions that are out, by number. An answer comes to who asked, or it is said that nobody waits for it; none
-// is lost in between. The zero value has none.
+// asked keeps pending questions by number. Each answer goes to the goroutine
+// that asked; an answer that arrives too late is returned to its sender, so
+// that none is lost. The zero value has no questions.
 type asked[T any] struct {
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]chan T
 }
 
-// next is the number of one more question, and where its answer comes.
+// next registers one more question. It returns its number and the channel of
+// its answer.
 func (a *asked[T]) next() (id uint64, answer <-chan T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -23,19 +25,21 @@ func (a *asked[T]) next() (id uint64, answer <-chan T) {
 	return a.last, who
 }
 
-// answer gives an answer to who waits for it. It reports false when nobody does.
+// answer passes an answer to the goroutine that asked. It reports false when
+// none waits.
 func (a *asked[T]) answer(id uint64, with T) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	who, waits := a.waiting[id]
 	if waits {
 		delete(a.waiting, id)
-		who <- with // there is room
+		who <- with // the channel has room
 	}
 	return waits
 }
 
-// forget has nobody wait for an answer any more. One that came in this very moment is late, and the caller's.
+// forget stops waiting for an answer. An answer that arrived at the same moment
+// is returned as late and belongs to the caller.
 func (a *asked[T]) forget(id uint64, answer <-chan T) (late T, came bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

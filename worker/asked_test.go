@@ -2,7 +2,8 @@ package worker
 
 import "testing"
 
-// TestAsked: an answer comes to who asked, once; to who gives up in the same moment too, and to nobody after that.
+// TestAsked: an answer goes to its question once, even when the question is
+// given up at the same moment, and not afterwards.
 func TestAsked(t *testing.T) {
 	var a asked[string]
 	one, first := a.next()

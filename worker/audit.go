@@ -10,7 +10,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// changes asks the auditor for leave before each change, and tells it what became of it. It is handlers.Audit.
+// changes asks the auditor for permission before each change, and reports the
+// outcome to it. It implements handlers.Audit.
 type changes struct {
 	*remoteService
 	counts *counters
@@ -23,16 +24,17 @@ func newChanges() *changes {
 }
 
 const (
-	// leaveLimit is longer than the auditor takes to say no.
+	// leaveLimit is longer than the auditor takes to refuse.
 	leaveLimit = 30 * time.Second
-	// leavePause is how long a worker waits that asks too often.
+	// leavePause is how long a worker that asks too often waits.
 	leavePause = 50 * time.Millisecond
 )
 
-var errUnrecorded = errs.New(errs.Unavailable, "no change is made now: it could not be recorded in the audit log")
+var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is unavailable")
 
-// Intend is handlers.Audit's. A client that goes meanwhile does not end the wait: what may be made is made, or
-// reported as not.
+// Intend implements handlers.Audit. It keeps waiting when the client
+// disconnects: a change that may be made is either made or reported as not
+// made.
 func (c *changes) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
 	c.counts.changes.Add(1)
 	report, err := c.intend(ctx, change)
@@ -47,9 +49,9 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 	limit := time.NewTimer(leaveLimit)
 	defer limit.Stop()
 	for {
-		var asked *link // the one that has the intent
+		var asked *link // the channel that carried the intent
 		var number uint64
-		// A client that goes does not end this: the context is not its.
+		// Not ctx: a client that disconnects must not end the wait.
 		answer, err := c.ask(context.Background(), func(l *link) func(ipc.Message, ...int) error { asked = l; return l.channel.Send }, limit.C, func(n uint64) ipc.Message {
 			number = n
 			return intent(n, id, change)
@@ -73,7 +75,7 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 	}
 }
 
-// intent is the message about a change.
+// intent returns the message that announces a change.
 func intent(number, connection uint64, change handlers.Change) *query.Intent {
 	m := &query.Intent{ID: number, Connection: connection, Request: change.Request, Forwarded: change.Forwarded, User: change.User, UID: ipc.NoID, ActAs: change.ActAs,
 		Method: change.Method, Route: change.Route, Object: change.Object}
@@ -83,19 +85,21 @@ func intent(number, connection uint64, change handlers.Change) *query.Intent {
 	return m.Cut()
 }
 
-// report says what became of a change. When it can't be said the auditor is gone, and the log has the intent alone.
+// report sends the outcome of a change. When that fails the auditor has exited,
+// and the log holds only the intent.
 func report(to *link, number uint64, r handlers.Result) {
 	m := &query.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
 	_ = to.channel.Send(m.Cut())
 }
 
-// decline gives back leave that came when nobody waited any more: the auditor would take the change for one that
-// may have been made.
+// decline reports that a change was not made because the permission arrived too
+// late. Otherwise the auditor would record that it may have been made.
 func decline(l *link, m ipc.Message) {
 	if m, ok := m.(*query.Noted); ok && m.Leave == query.Granted {
 		report(l, m.ID, handlers.Result{Status: 503, Code: "not_made"})
 	}
 }
 
-// connectionKey is where a request's context has the parent's number of its connection.
+// connectionKey is the context key of the number that the parent gave to the
+// request's connection.
 type connectionKey struct{}

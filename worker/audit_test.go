@@ -13,14 +13,16 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestIntentSaysForWhom: the auditor hears for whom a proxy says that it asks.
+// TestIntentSaysForWhom: the auditor gets the client address that a proxy
+// reports.
 func TestIntentSaysForWhom(t *testing.T) {
 	if m := intent(1, 2, handlers.Change{Request: "r", Forwarded: "203.0.113.9"}); m.Forwarded != "203.0.113.9" || m.UID != ipc.NoID {
 		t.Errorf("%+v", m)
 	}
 }
 
-// auditing returns changes with an auditor, and the auditor's end of its channel.
+// auditing returns changes with an auditor, and the auditor's end of its
+// channel.
 func auditing(t *testing.T) (*changes, *ipc.Channel) {
 	t.Helper()
 	auditor, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
@@ -31,8 +33,8 @@ func auditing(t *testing.T) (*changes, *ipc.Channel) {
 	return c, auditor
 }
 
-// TestChangesWait: a worker that is told to come later asks again, with another number, and reports once under that one; one that
-// gets no leave makes no change.
+// TestChangesWait: after Later a worker asks again with another number, and
+// reports once with that one; without permission no change is made.
 func TestChangesWait(t *testing.T) {
 	leaves := []query.Leave{query.Later, query.Later, query.Granted, query.Withheld}
 	c, auditor := auditing(t)
@@ -76,8 +78,9 @@ func TestChangesWait(t *testing.T) {
 	}
 }
 
-// TestLateLeave: leave that comes in the very moment in which its time is over is used or given back, each time. An outcome
-// that is owed for ever would have the auditor say, when this worker ends, that the change may have been made.
+// TestLateLeave: permission that arrives at the moment of the time limit is
+// used or given back, each time. Otherwise the auditor would record, when this
+// worker exits, that the change may have been made.
 func TestLateLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 64

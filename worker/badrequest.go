@@ -15,15 +15,15 @@ import (
 	"schedrestd/ipc"
 )
 
-// badRequests answers heads that never become a request, and says which there
-// are. Its answers are like those of the handlers, and in the access log.
+// badRequests answers what clients send when it never becomes a request. The
+// answers look like those of the handlers and appear in the access log.
 type badRequests struct {
 	refusing func(http.ResponseWriter, *http.Request, error) // answers a request that is not admitted
 	offences *offences
 
 	maxHead    int           // bytes of a request line and header
 	maxBody    int64         // bytes of a body in chunks
-	readHeader time.Duration // for a header, from its first byte on
+	readHeader time.Duration // for a whole header, from its first byte on
 	typed      bool          // a person may write the requests
 }
 
@@ -33,13 +33,13 @@ func newBadRequests(setup *ipc.Setup) *badRequests {
 		readHeader: l.ReadHeader, typed: setup.Inetd}
 }
 
-// The refusals that no lexer decides. Each ends its connection: where the next
-// request would begin is not known.
+// The refusals that the lexer does not decide. Each of them closes the
+// connection, since the start of the next request is not known.
 var (
-	cutOff     = errs.New(errs.Malformed, "the request ends within its header; an empty line ends a header")
-	isPlain    = errs.New(errs.Malformed, "plain HTTP came where TLS is served; use https://")
-	lateHeader = errs.New(errs.RequestTimeout, "the rest of the request's header did not come in time")
-	stopping   = errs.New(errs.Unavailable, "this connection ends before the rest of the request came")
+	cutOff     = errs.New(errs.Malformed, "incomplete request header: it must end with an empty line")
+	isPlain    = errs.New(errs.Malformed, "received plain HTTP where TLS is served; use https://")
+	lateHeader = errs.New(errs.RequestTimeout, "request header not received in time")
+	stopping   = errs.New(errs.Unavailable, "connection closed before the request was complete")
 )
 
 // unreadable returns the refusal of a request that the lexer does not accept.
@@ -47,7 +47,7 @@ func unreadable(err error) error {
 	e, ok := errors.AsType[*http1.Error](err)
 	switch {
 	case !ok || e.Status == http.StatusBadRequest:
-		return errs.New(errs.Malformed, "the request can't be read as HTTP/1.1: %v", err)
+		return errs.New(errs.Malformed, "invalid HTTP/1.1 request: %v", err)
 	case e.Status == http.StatusRequestURITooLong:
 		return errs.New(errs.URITooLong, "%s", e.Reason)
 	case e.Status == http.StatusRequestHeaderFieldsTooLarge:
@@ -56,17 +56,18 @@ func unreadable(err error) error {
 	return errs.Wrap(&http1.Error{Status: e.Status, Reason: http.StatusText(e.Status)}, errs.Unsupported, "%s", e.Reason)
 }
 
-// isMalformed reports whether only a client that breaks the rules is refused
-// so. Being late is no offence, nor is a connection that breaks within a header.
+// isMalformed reports whether only a client that breaks the rules gets this
+// refusal. Being late is not an offence, nor is a connection that breaks within
+// a header.
 func isMalformed(why error) bool {
 	kind := errs.KindOf(why)
 	return why != error(cutOff) && kind != errs.RequestTimeout && kind != errs.Unavailable
 }
 
-// errCrowded is the answer to a request that could be read and finds no place.
-var errCrowded = errs.New(errs.Unavailable, "as many requests as may be are being answered, and none came to its end in time")
+// errCrowded answers a request that is well-formed but gets no place in time.
+var errCrowded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
 
-// refuse answers what came on c with the reason why it is no request.
+// refuse answers what arrived on c with the reason why it is not a request.
 func (b *badRequests) refuse(c net.Conn, peer auth.Peer, why error) error {
 	r := (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: new(url.URL), Header: http.Header{}, Body: http.NoBody}).
 		WithContext(auth.WithPeer(context.Background(), peer))

@@ -21,11 +21,13 @@ import (
 	"schedrestd/ipc"
 )
 
-// raw is the limits of these tests: what should come comes at once, what should be late is soon.
+// raw has the limits of these tests: input arrives at once, and timeouts come
+// soon.
 var raw = ipc.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
 	Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20, Answers: 1 << 20}
 
-// stage is a server of plain HTTP whose handler counts and answers with an envelope.
+// stage is a plain HTTP server whose handler counts and answers with an
+// envelope.
 type stage struct {
 	*server
 	t      *testing.T
@@ -58,7 +60,8 @@ func newStage(t *testing.T, setup ipc.Setup, h http.Handler) *stage {
 	return st
 }
 
-// connect is a TCP connection to the server, as one that the parent handed over.
+// connect returns a TCP connection to the server, as if the parent had passed
+// it.
 func (st *stage) connect() *net.TCPConn {
 	st.t.Helper()
 	client, c := st.pair()
@@ -66,7 +69,7 @@ func (st *stage) connect() *net.TCPConn {
 	return client
 }
 
-// pair is the two ends of a TCP connection, the server's as it takes it over.
+// pair returns the two ends of a TCP connection, the server's as a conn.
 func (st *stage) pair() (*net.TCPConn, *conn) {
 	st.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -96,7 +99,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// heard is the answers on a connection until its end.
+// heard returns the answers on a connection until its end.
 func heard(t *testing.T, c net.Conn) (list []*http.Response) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -124,8 +127,9 @@ func heard(t *testing.T, c net.Conn) (list []*http.Response) {
 
 const get, host = "GET /ok HTTP/1.1\r\n", "Host: h\r\n"
 
-// TestAbuses: whatever a client sends, each request of it has one answer, which is the envelope, or
-// the connection ends without one; and never is a part of one request taken for another.
+// TestAbuses: whatever a client sends, each request has one answer, which is
+// the envelope, or the connection ends without one. A part of one request is
+// never taken for another.
 func TestAbuses(t *testing.T) {
 	long := strings.Repeat("a", 16<<10)
 	tests := []struct {
@@ -233,12 +237,12 @@ func TestAbuses(t *testing.T) {
 	}
 }
 
-// TestReasons: a client is told what can't be read, and where.
+// TestReasons: the answer says what is invalid, and where.
 func TestReasons(t *testing.T) {
 	for text, want := range map[string]string{
 		"GET /ok\r\n\r\n":                    "the request line has no version",
 		get + host + "X: y\r\nA : b\r\n\r\n": "header line 3 has whitespace before the colon",
-		get + "Host: [::1\r\n\r\n":           "the Host field is not a host, or a host and a port",
+		get + "Host: [::1\r\n\r\n":           "the Host field is not a host with an optional port",
 	} {
 		c := newStage(t, ipc.Setup{}, nil).connect()
 		_, err := io.WriteString(c, text)
@@ -247,14 +251,14 @@ func TestReasons(t *testing.T) {
 			Errors []struct{ Description string }
 		}
 		must(t, json.NewDecoder(heard(t, c)[0].Body).Decode(&body))
-		if got := body.Errors[0].Description; got != "the request can't be read as HTTP/1.1: "+want {
+		if got := body.Errors[0].Description; got != "invalid HTTP/1.1 request: "+want {
 			t.Errorf("%q: %s", text, got)
 		}
 	}
 }
 
-// TestBrokenBodies: a handler is told why it can't read a body on, as soon as
-// that is known: the client sends no more, and has not closed the connection.
+// TestBrokenBodies: a handler gets the reason why the rest of a body can't be
+// read as soon as it is known, while the client is still connected.
 func TestBrokenBodies(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -296,7 +300,8 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
-// wantEnvelope fails the test unless an answer is one of the handler's or a whole refusal.
+// wantEnvelope fails the test unless an answer comes from the handler or is a
+// complete refusal.
 func wantEnvelope(t *testing.T, resp *http.Response) {
 	t.Helper()
 	body, _ := io.ReadAll(resp.Body)
@@ -321,7 +326,8 @@ func wantEnvelope(t *testing.T, resp *http.Response) {
 	}
 }
 
-// TestLateHeader: who began a header and stops is told; who began none is left alone.
+// TestLateHeader: a client that stops within a header gets an answer; one that
+// has begun none is left alone.
 func TestLateHeader(t *testing.T) {
 	idle := raw
 	idle.Idle = 300 * time.Millisecond
@@ -353,8 +359,8 @@ func TestLateHeader(t *testing.T) {
 	}
 }
 
-// TestGiveWay: a connection for whose slot somebody waits ends, unless it is being answered. A
-// request that was begun is told so.
+// TestGiveWay: a connection whose slot others wait for is closed unless a
+// request is being answered. A request that has begun gets an answer.
 func TestGiveWay(t *testing.T) {
 	entered, leave := make(chan bool), make(chan bool)
 	st := newStage(t, ipc.Setup{Limits: ipc.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
@@ -417,7 +423,7 @@ func TestGiveWay(t *testing.T) {
 	}
 }
 
-// untimely is a connection on which something happens while it is read.
+// untimely is a connection on which something happens during a read.
 type untimely struct {
 	net.Conn
 	during []func()
@@ -436,8 +442,9 @@ func (u *untimely) Read(p []byte) (int, error) {
 
 func (u *untimely) NetConn() net.Conn { return u.Conn }
 
-// TestGivesWayToTheEnd: a request that is complete only when its connection has
-// given way is not served: the parent takes the connection for closed.
+// TestGivesWayToTheEnd: a request that is complete only after its connection
+// was closed for another is not served: the parent counts the connection as
+// closed.
 func TestGivesWayToTheEnd(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, nil)
 	for name, tt := range map[string]struct {
@@ -468,7 +475,8 @@ func TestGivesWayToTheEnd(t *testing.T) {
 	}
 }
 
-// TestRefusedWithMoreToSend: a refusal is read although the client sends on.
+// TestRefusedWithMoreToSend: a client that is still sending can read its
+// refusal.
 func TestRefusedWithMoreToSend(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, nil)
 	c := st.connect()

@@ -15,28 +15,29 @@ import (
 	"schedrestd/rights/unixconn"
 )
 
-// conn is a connection that the parent handed over. It says Done once, when it is
-// closed, and gives up an answer that makes no progress.
+// conn is a connection that the parent passed to this worker. It reports Done
+// once, when it is closed, and aborts an answer that makes no progress.
 type conn struct {
 	net.Conn
-	id    uint64 // the parent's number; 0 for standard input and output, which nobody has to follow
-	only  uint64 // the parent's number of those
+	id    uint64 // the parent's number; 0 for standard input and output, which are not tracked
+	only  uint64 // the parent's number of standard input and output
 	peer  auth.Peer
 	stall time.Duration
 	done  func()
 	once  sync.Once
 	err   error
 
-	mu       sync.Mutex
-	short    time.Duration // the stall for who is hurried
-	hurries  bool          // others wait: each piece of an answer has less time
-	writings int
+	mu        sync.Mutex
+	short     time.Duration // the stall limit while others wait
+	shortened bool          // others wait: each piece of an answer has less time
+	writings  int
 }
 
-// newConn takes over descriptor fd; done is called after the connection is closed.
+// newConn takes over descriptor fd; done is called after the connection is
+// closed.
 func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn, error) {
 	f := os.NewFile(uintptr(fd), "connection")
-	c, err := net.FileConn(f) // a duplicate, non-blocking, without delay and kept alive
+	c, err := net.FileConn(f) // a duplicate: non-blocking, with TCP_NODELAY and keepalive
 	f.Close()
 	if err != nil {
 		return nil, fmt.Errorf("take over a connection: %w", err)
@@ -48,11 +49,12 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 	}
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
 		UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
-	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, short: min(stall, hurried), done: done}, nil
+	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, short: min(stall, portionTime), done: done}, nil
 }
 
-// Write gives each piece of an answer its own time: a long list lives as long as its
-// reader reads, and one that stopped reading holds nothing for ever.
+// Write gives each piece of an answer its own deadline. A long list can be sent
+// for as long as its client reads, and a client that stops reading holds
+// nothing permanently.
 func (c *conn) Write(p []byte) (n int, err error) {
 	c.mu.Lock()
 	c.writings++
@@ -77,22 +79,23 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// limit is how long a piece may take; c.mu is held.
+// limit returns how long a piece may take. c.mu is held.
 func (c *conn) limit() time.Duration {
-	if c.hurries {
+	if c.shortened {
 		return c.short
 	}
 	return c.stall
 }
 
-// hurry has the client take its answer faster, since others wait; relax ends that.
-func (c *conn) hurry() {
+// shorten shortens the time for each piece of the answer, since others wait.
+// relax undoes that.
+func (c *conn) shorten() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.hurries && c.writings > 0 {
+	if !c.shortened && c.writings > 0 {
 		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.short))
 	}
-	c.hurries = true
+	c.shortened = true
 }
 
 // isWriting reports whether a Write has not ended yet.
@@ -102,13 +105,13 @@ func (c *conn) isWriting() bool {
 	return c.writings > 0
 }
 
-func (c *conn) relax() {
+func (c *conn) restore() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hurries = false
+	c.shortened = false
 }
 
-// hasUnread tells whether the client has sent something that nobody has read yet.
+// hasUnread reports whether the client has sent bytes that were not read yet.
 func (c *conn) hasUnread() (yes bool) {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -152,8 +155,8 @@ func isGone(fd int) bool {
 	return err == nil && n == 1 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
 }
 
-// CloseWrite says that no more comes. http.Server uses it so that an error answer is read
-// before the connection breaks.
+// CloseWrite shuts down the sending side. http.Server calls it so that a client
+// can read an error answer before the connection is reset.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -161,7 +164,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection and then says Done: the slot is free when the descriptor is.
+// Close closes the connection and then reports Done, so that the slot is not
+// free before the descriptor is.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.err = c.Conn.Close()

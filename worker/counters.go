@@ -9,21 +9,22 @@ import (
 	"time"
 )
 
-// counters is what happened to requests since this worker began. The parent reads no request, and has each worker say so
-// itself when an administrator asks.
+// counters counts what happened to requests since this worker started. The
+// parent reads no requests, so each worker logs its own counters when an
+// administrator asks.
 type counters struct {
-	requests               atomic.Uint64 // that could be read
-	unauthenticated        atomic.Uint64 // … and were answered 401
-	paused, limited, share atomic.Uint64 // … 429: has to wait for offences, asks too often, too many at one time
-	crowded                atomic.Uint64 // … 503: there was no seat
+	requests               atomic.Uint64 // well-formed requests
+	unauthenticated        atomic.Uint64 // … that were answered 401
+	paused, limited, share atomic.Uint64 // … that were answered 429: source blocked, rate limit, concurrency limit of the user
+	crowded                atomic.Uint64 // … that were answered 503: no place was free
 
-	unread, handshakes, frames atomic.Uint64 // what could not be read, of HTTP/1, TLS, HTTP/2
-	stalled                    atomic.Uint64 // streams that were reset since their client took nothing of the answer
-	told, untold               atomic.Uint64 // offences that the parent was told of; that it was not, since there were too many
-	changes, unrecorded        atomic.Uint64 // that were to be recorded; that were not made since they could not be
+	unread, handshakes, frames atomic.Uint64 // malformed input of HTTP/1, TLS and HTTP/2
+	stalled                    atomic.Uint64 // streams that were reset because the client did not read the answer
+	told, untold               atomic.Uint64 // offences reported to the parent; not reported because there were too many
+	changes, unrecorded        atomic.Uint64 // changes to be recorded; refused because they could not be
 }
 
-// show writes them to the log.
+// show writes the counters to the log.
 func (s *server) show() {
 	c, o := s.counts, s.offences
 	forwarded, forgotten := o.forwarded.Len()
@@ -37,17 +38,19 @@ func (s *server) show() {
 		slog.Group("audit", "changes", c.changes.Load(), "unrecorded", c.unrecorded.Load()))
 }
 
-// showPause is how long the next show is not before: under become_user a user may signal his own worker as often as he likes.
+// showPause is the least time between two reports: under become_user, users can
+// signal their own workers as often as they like.
 const showPause = time.Second
 
-// onRequest gets a signal when the counters are to be shown. It is called before the cage is closed, which has no room for it.
+// onRequest returns a channel that gets a signal when the counters are to be
+// logged. Call it before the sandbox is closed, which forbids that system call.
 func onRequest() <-chan os.Signal {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)
 	return asked
 }
 
-// showAt shows them each time.
+// showAt logs the counters after each signal.
 func (s *server) showAt(asked <-chan os.Signal) {
 	for range asked {
 		s.show()

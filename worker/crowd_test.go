@@ -9,8 +9,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestCrowdedWithABody: a request that finds no room in its time is answered without its body: to wait
-// for that would be to wait for whoever has sent half.
+// TestCrowdedWithABody: a request that gets no place in time is answered before
+// its body arrives: waiting would depend on a client that sends half a body.
 func TestCrowdedWithABody(t *testing.T) {
 	limits := raw
 	limits.Call = 50 * time.Millisecond

@@ -18,17 +18,19 @@ import (
 	"schedrestd/security"
 )
 
-// dialer dials the daemons of one list of the Setup, or the socket of AuthSocket.
+// dialer dials the daemons of one list of the Setup, or the socket of
+// AuthSocket.
 type dialer struct {
-	*Errands
+	*Broker
 	way    ipc.Way
 	list   []ipc.Address
-	socket string // the other way to the first of them; "" when there is none
+	socket string // another way to reach the first daemon; "" when there is none
 }
 
-// dialer is how to dial the daemons of a list; nil without errands, or need of them.
-func (e *Errands) dialer(way ipc.Way, list []ipc.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
-	if e == nil || !security.Caged {
+// dialer returns a function that dials the daemons of a list. It is nil without
+// a broker, or when the process may dial by itself.
+func (e *Broker) dialer(way ipc.Way, list []ipc.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
+	if e == nil || !security.Sandboxed {
 		return nil
 	}
 	return dialer{e, way, list, socket}.dial
@@ -48,13 +50,15 @@ func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 	return nc, err
 }
 
-// crowded is how long is waited before a way is asked for again that the parent does not open now.
+// crowded is the pause before the worker repeats a dial that the parent
+// postponed.
 const crowded = 50 * time.Millisecond
 
-// open has the parent open a way and completes it. owner is that of a UNIX socket's directory.
-func (e *Errands) open(ctx context.Context, way ipc.Way, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
+// open asks the parent to dial an upstream and completes the connection. owner
+// is the owner of the directory of a UNIX socket.
+func (e *Broker) open(ctx context.Context, way ipc.Way, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
 	if a.Network == "tcp" {
-		nc, err := e.spare(ctx, ipc.Stock{Way: way, Index: index}, a)
+		nc, err := e.pooledConn(ctx, ipc.Stock{Way: way, Index: index}, a)
 		if nc != nil || err != nil {
 			return nc, ipc.NoID, err
 		}
@@ -67,7 +71,7 @@ func (e *Errands) open(ctx context.Context, way ipc.Way, index uint8, a client.A
 		switch m := r.Message.(type) {
 		case *ipc.Dialed:
 			if a.Network == "tcp" && m.Server != ipc.NoID {
-				e.stock.shelf(ipc.Stock{Way: way, Index: index}).giveUp() // on this machine each connection is checked
+				e.pool.upstream(ipc.Stock{Way: way, Index: index}).giveUp() // the parent checks each connection on this machine
 			}
 			nc, err := complete(ctx, r.FDs[0], m.Server, a)
 			return nc, m.Owner, err
@@ -88,8 +92,8 @@ func undialed(a client.Address, err error) error {
 	return &net.OpError{Op: "dial", Net: a.Network, Addr: placeOf(a), Err: err}
 }
 
-// complete makes a connection of what the parent opened: a TCP socket that may still be connecting, or the
-// inode of a UNIX socket.
+// complete turns what the parent opened into a connection. fd is a TCP socket,
+// which may still be connecting, or the inode of a UNIX socket.
 func complete(ctx context.Context, fd int, server uint32, a client.Address) (nc net.Conn, err error) {
 	if a.Network == "unix" {
 		defer unix.Close(fd)
@@ -108,7 +112,7 @@ func complete(ctx context.Context, fd int, server uint32, a client.Address) (nc 
 	return c, nil
 }
 
-// meet connects to the UNIX socket with the inode that this descriptor stands for.
+// meet connects to the UNIX socket whose inode the descriptor refers to.
 func meet(inode int) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -128,17 +132,18 @@ func meet(inode int) (int, error) {
 	return fd, nil
 }
 
-// daemonConn is a connection to a daemon. Package net can't take over a socket that is still connecting.
+// daemonConn is a connection to a daemon. Package net can't adopt a socket that
+// is still connecting.
 type daemonConn struct {
 	*os.File
 	to     client.Address
-	server uint32 // uid of the process that serves it, as the parent sees it; ipc.NoID: on another machine, or the kernel says it here, too
+	server uint32 // uid of the process that serves it, as the parent sees it; ipc.NoID: it is on another machine, or the kernel reports it here too
 }
 
-// Server makes it a peer.Seen.
+// Server implements peer.Seen.
 func (c *daemonConn) Server() (uid uint32, known bool) { return c.server, c.server != ipc.NoID }
 
-// await waits until the connection is there, or is refused.
+// await waits until the socket is connected or the connection is refused.
 func (c *daemonConn) await(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = c.SetWriteDeadline(deadline)
@@ -156,7 +161,7 @@ func (c *daemonConn) await(ctx context.Context) error {
 			err = unix.Errno(number)
 		}
 		if err == nil {
-			_, err = syscall.Getpeername(int(fd)) // package unix's asks for more than the cage lets through
+			_, err = syscall.Getpeername(int(fd)) // package unix's needs a system call that the sandbox forbids
 		}
 		if err == syscall.ENOTCONN {
 			return false // still connecting
@@ -173,19 +178,19 @@ func (c *daemonConn) await(ctx context.Context) error {
 	return err
 }
 
-// LocalAddr is not known, and nobody asks for it.
+// LocalAddr returns an address without a value: the local address is not known.
 func (c *daemonConn) LocalAddr() net.Addr { return place{network: c.to.Network} }
 
-// RemoteAddr is where the daemon is.
+// RemoteAddr returns the address of the daemon.
 func (c *daemonConn) RemoteAddr() net.Addr { return placeOf(c.to) }
 
-// place is where a daemon is, as package net has it.
+// place is the address of a daemon as a net.Addr.
 type place struct{ network, address string }
 
 func placeOf(a client.Address) place { return place{a.Network, a.Address} }
 
-// Network is "tcp" or "unix".
+// Network returns "tcp" or "unix".
 func (p place) Network() string { return p.network }
 
-// String is the address or the path.
+// String returns the address or the path.
 func (p place) String() string { return p.address }

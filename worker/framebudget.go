@@ -23,13 +23,13 @@ const (
 	frameBurst = 1000
 	frameRate  = 100 // a second
 
-	frameCredit = 8       // for an answer that was sent to its end
-	updateBytes = 1 << 10 // of an answer, for which one WINDOW_UPDATE is free
-	smallData   = 32      // bytes; a shorter frame of a body counts as an empty one, unless it is the last
+	frameCredit = 8       // for an answer that was sent completely
+	updateBytes = 1 << 10 // bytes of an answer that pay for one WINDOW_UPDATE
+	smallData   = 32      // bytes; a shorter DATA frame counts as empty, unless it is the last one
 )
 
-// budget is the frames that a client may send on one connection without
-// getting anywhere. spend belongs to the goroutine that reads.
+// budget limits the frames that a client can send on one connection without
+// making progress. Only the goroutine that reads calls spend.
 type budget struct {
 	bucket  *rate.Bucket
 	updates int64 // bytes of answers for which no WINDOW_UPDATE has come

@@ -14,7 +14,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// conversations are what clients may say, well and badly.
+// conversations are valid and invalid inputs of clients.
 var conversations = []string{
 	"GET /a HTTP/1.1\r\nHost: lab\r\n\r\nGET /b HTTP/1.1\r\nHost: lab\r\n\r\n",
 	"POST /a HTTP/1.1\r\nHost: lab\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: lab\r\n\r\n",
@@ -29,9 +29,10 @@ var conversations = []string{
 	"POST /a HTTP/1.1\r\nHost: lab\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc", "CONNECT lab:80 HTTP/1.1\r\nHost: lab\r\nUpgrade: h2c\r\n\r\n",
 }
 
-// FuzzConversation: whatever a client sends before it says that it has no more, what comes back is answers one behind the
-// other, none behind one that says it is the last, and then the end; as many as handlers were called, and one refusal at the
-// most.
+// FuzzConversation: whatever a client sends before it shuts down its sending
+// side, it gets complete answers in order, none after one that is announced as
+// the last, and then the end. There are as many as handler calls, plus at most
+// one refusal.
 func FuzzConversation(f *testing.F) {
 	for _, seed := range conversations {
 		f.Add(seed)
@@ -43,14 +44,15 @@ func FuzzConversation(f *testing.F) {
 	})
 }
 
-// TestInetdConversations: the same holds for an inetd run, which keeps its input to the end and can't be fuzzed.
+// TestInetdConversations: the same holds for an inetd run, which keeps its
+// input open and can't be fuzzed.
 func TestInetdConversations(t *testing.T) {
 	for _, text := range conversations {
 		converse(t, text, true)
 	}
 }
 
-// converse sends text and judges what comes back.
+// converse sends text and checks the answers.
 func converse(t *testing.T, text string, inetd bool) {
 	t.Helper()
 	called := make(chan string, 1000)
@@ -74,7 +76,7 @@ func converse(t *testing.T, text string, inetd bool) {
 	}
 }
 
-// conversation sends text and the end, and gives all that comes back.
+// conversation sends text and the end, and returns all answers.
 func conversation(t *testing.T, st *stage, text string, inetd bool) string {
 	t.Helper()
 	var out io.Reader
@@ -99,7 +101,7 @@ func conversation(t *testing.T, st *stage, text string, inetd bool) string {
 	return string(answers)
 }
 
-// strictly takes answers apart.
+// strictly parses answers.
 func strictly(t *testing.T, text string, methods []string) (statuses []int) {
 	t.Helper()
 	in := bufio.NewReader(strings.NewReader(text))

@@ -16,8 +16,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// transport is one kind of connection: the client's end, and what the client
-// does to it when it has sent everything, and when it gives up.
+// transport is one kind of connection: the client's end, and how the client
+// shuts down sending and disconnects.
 type transport struct {
 	name      string
 	connect   func(*stage) net.Conn
@@ -39,7 +39,7 @@ var transports = []transport{
 
 func closeWrite(c net.Conn) error { return c.(interface{ CloseWrite() error }).CloseWrite() }
 
-// reset closes a TCP connection so that its peer is told at once.
+// reset closes a TCP connection so that its peer notices at once.
 func reset(c net.Conn) error {
 	if secured, ok := c.(*tls.Conn); ok {
 		c = secured.NetConn()
@@ -70,8 +70,9 @@ func (st *stage) overTLS() net.Conn {
 	return client
 }
 
-// TestHalfClose: a client that sends no more gets all of its answers. One that
-// is gone has its request cancelled, whether it half-closed before or not.
+// TestHalfClose: a client that shuts down sending gets all answers. When a
+// client disconnects, its request is cancelled, whether it half-closed before
+// or not.
 func TestHalfClose(t *testing.T) {
 	for _, tr := range transports {
 		for _, tt := range []struct {
@@ -139,8 +140,8 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// TestHalfCloseInLine: half-closing while a request waits for its turn changes
-// nothing; a client that is gone gives up its place in the line.
+// TestHalfCloseInLine: half-closing while a request waits for a place changes
+// nothing; a client that disconnects gives up its place in the queue.
 func TestHalfCloseInLine(t *testing.T) {
 	entered, leave := make(chan string), make(chan bool)
 	st := newStage(t, ipc.Setup{Requests: 1, Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,8 +12,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// shake makes the handshake of an https:// connection that has HTTP/1 or HTTP/2 on it, and puts it
-// where http.Server accepts it. A client that speaks plain HTTP is told so.
+// shake performs the handshake of an https:// connection and queues the
+// connection for HTTP/1 or HTTP/2. A client that speaks plain HTTP gets an
+// error answer.
 func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 	_ = raw.SetReadDeadline(time.Now().Add(limit))
 	ours := new(shaken)
@@ -43,14 +44,14 @@ func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 	}
 }
 
-// shaken is what is known of a handshake beside its error.
-type shaken struct{ unsigned bool } // the keeper did not sign it: no fault of the client's
+// shaken holds what is known of a handshake apart from its error.
+type shaken struct{ unsigned bool } // the keeper did not sign it: not the client's fault
 
-// shakenKey is where a handshake's context has it.
+// shakenKey is the context key of a handshake's shaken.
 type shakenKey struct{}
 
-// beginsLikeHTTP reports whether the bytes in place of a TLS record header are a
-// method in capital letters.
+// beginsLikeHTTP reports whether the bytes in place of a TLS record header are
+// a method in capital letters.
 func beginsLikeHTTP(b []byte) bool {
 	for _, c := range b[:3] {
 		if c < 'A' || c > 'Z' {
@@ -60,21 +61,23 @@ func beginsLikeHTTP(b []byte) bool {
 	return true
 }
 
-// isGarbled tells whether err is about what came within TLS, and is none of its own: only then crypto/tls sends an
-// alert, and calls that a local error. What breaks a connection is another one.
+// isGarbled reports whether err is about the bytes that arrived, so that
+// crypto/tls sends an alert, which it calls a local error. An error about the
+// connection itself is not.
 func isGarbled(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "local error"
 }
 
-// blames tells what a client did whose handshake failed with err, if it did anything. It did not when the connection broke or
-// took too long, as that of a load balancer does that looks whether somebody is there; or when it is
-// the client who turned away: he sent an alert, most often because he does not know who signed our certificate.
+// blames reports which offence the client of a failed handshake committed, if
+// any. A connection that breaks or takes too long is no offence: a health check
+// of a load balancer does that. Nor is an alert from the client, which usually
+// does not trust our certificate.
 func blames(err error) (what ipc.Wrong, wrong bool) {
 	if isGarbled(err) {
 		return ipc.WrongRequest, true
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok { // his certificate is expired, or of nobody's
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok { // the client's certificate has expired or is not trusted
 		return ipc.WrongCredential, true
 	}
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -14,17 +14,17 @@ import (
 	"schedrestd/http1"
 )
 
-// http1Conn is an HTTP/1 connection, plain or below TLS, of which net/http gets
-// one request at a time: the head when it is complete and the lexer accepts it,
+// http1Conn is an HTTP/1 connection, plain or over TLS, that passes one request
+// at a time to net/http: the head when it is complete and the lexer accepts it,
 // the body as it arrives, and nothing of the next request before this one is
-// answered. A head that the lexer refuses, or that does not arrive, is answered
-// by Read itself, which then reports the end of the connection. So everything
-// that happens between two requests happens in Read, in the goroutine that
-// serves the connection.
+// answered. When the lexer refuses a head, or it does not arrive, Read itself
+// answers and then reports the end of the connection. So everything that
+// happens between two requests happens in Read, in the goroutine that serves
+// the connection.
 //
-// Requests that net/http accepts and two readers could frame differently make
-// this necessary (package http1); net/http has no hook between reading a head
-// and acting on it.
+// This is needed because net/http accepts requests that two readers can frame
+// differently (package http1), and has no hook between reading a head and
+// acting on it.
 type http1Conn struct {
 	net.Conn
 	peer auth.Peer
@@ -83,7 +83,7 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 		c.mu.Unlock()
 		n, err := read(p)
 		c.mu.Lock()
-		if c.ended || c.instead != nil { // in the meantime: what came now came too late
+		if c.ended || c.instead != nil { // what arrived meanwhile is too late
 			continue
 		}
 		if n > 0 {
@@ -97,14 +97,14 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// awaitGone is a Read that returns when the client can neither send nor
-// receive any more, or at the deadline.
+// awaitGone replaces Read after a request: it returns when the client can
+// neither send nor receive any longer, or at the deadline.
 func (c *http1Conn) awaitGone([]byte) (int, error) {
 	return 0, connOf(c.Conn).awaitGone()
 }
 
-// take returns how many of n bytes that were read into p Read should return;
-// c.mu is held. An error of the connection comes again with the next read.
+// take returns how many of the n bytes in p Read should return. The next read
+// returns an error of the connection again. c.mu is held.
 func (c *http1Conn) take(p []byte, n int) (int, error) {
 	direct := len(c.in) == 0 // nearly always: then nothing is copied
 	if direct {
@@ -127,7 +127,7 @@ func (c *http1Conn) take(p []byte, n int) (int, error) {
 }
 
 // failed returns the error that Read should return when the connection can't be
-// read; c.mu is held.
+// read. c.mu is held.
 func (c *http1Conn) failed(err error) error {
 	if isGarbled(err) {
 		c.own.offences.malformed(idOf(c.Conn))
@@ -144,15 +144,15 @@ func (c *http1Conn) failed(err error) error {
 	return err
 }
 
-// pass passes on as much as p holds of what is ready; c.mu is held.
+// pass copies as many of the ready bytes as fit into p. c.mu is held.
 func (c *http1Conn) pass(p []byte) int {
 	n := copy(p, c.in[:c.ready])
 	c.in, c.ready = c.in[n:], c.ready-n
 	return n
 }
 
-// advance has the lexer look at what was read, and returns why it refuses the
-// head; c.mu is held.
+// advance passes what was read to the lexer, and returns why the lexer refuses
+// the head. c.mu is held.
 func (c *http1Conn) advance() error {
 	if !c.lexer.HeadDone() {
 		c.in = c.in[c.lexer.Skip(c.in):]
@@ -183,27 +183,27 @@ func (c *http1Conn) advance() error {
 	return nil
 }
 
-// brokenBody returns why the body of the current request can't be read on; nil
-// when it can.
+// brokenBody returns why the rest of the current request's body can't be read,
+// or nil.
 func (c *http1Conn) brokenBody() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.broken
 }
 
-// begin is called before a handler.
+// begin notes that the handler of the current request is called.
 func (c *http1Conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.handled = true
 }
 
-// rest is called when an answer is out. What has come of the next request is
-// looked at by the next Read.
+// rest notes that an answer was sent. The next Read processes what has arrived
+// of the next request.
 func (c *http1Conn) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended || !c.lexer.Done() || c.ready > 0 { // the rest of the body did not come: no request can follow
+	if c.ended || !c.lexer.Done() || c.ready > 0 { // the rest of the body did not arrive: no request can follow
 		c.ended = true
 		_ = c.Conn.Close()
 		return
@@ -213,8 +213,8 @@ func (c *http1Conn) rest() {
 	c.lexer.Next()
 }
 
-// refuse answers a request that is not passed on, lets the client read that,
-// and returns what Read should; c.mu is held.
+// refuse answers a request that is not passed on, waits while the client reads
+// the answer, and returns what Read should return. c.mu is held.
 func (c *http1Conn) refuse(why error) error {
 	c.ended = true
 	c.mu.Unlock()
@@ -238,12 +238,12 @@ func (c *http1Conn) linger() {
 	}
 }
 
-// lastRead is how long a client that was refused may take to read the answer.
+// lastRead is how long a refused client may take to read the answer.
 const lastRead = 500 * time.Millisecond
 
-// giveWay ends the connection for another one that waits, unless a request on
-// it is being answered or is about to be. It reports whether it did. A client
-// that has begun a request is answered.
+// giveWay closes an idle connection, so that its slot is free for a connection
+// that waits. It reports whether it did: a request that has begun is answered
+// first.
 func (c *http1Conn) giveWay() bool {
 	if c.closeUnused() {
 		return true
@@ -265,13 +265,12 @@ func (c *http1Conn) closeUnused() bool {
 	if c.ended || !c.begun.IsZero() || len(c.in) > 0 {
 		return false
 	}
-	c.ended = true // a request that comes now comes too late
+	c.ended = true // a request that arrives now is too late
 	_ = c.Conn.Close()
 	return true
 }
 
-// wake ends the wait of Read for the rest of a head, whatever comes of it now;
-// c.mu is held.
+// wake ends Read's wait for the rest of a head. c.mu is held.
 func (c *http1Conn) wake(why error) {
 	c.instead = why
 	_ = c.Conn.SetReadDeadline(time.Now())
@@ -285,11 +284,11 @@ func (c *http1Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. A client that has begun a request is answered
-// first: http.Server closes connections on which it waits for a head, and drops
-// the request that it has just read, when it shuts down. At any other time a
-// request that never reached its handler is one that net/http refused in its
-// own words, which is an offence.
+// Close closes the connection, but answers a client that has begun a request
+// first: when http.Server shuts down, it closes connections on which it waits
+// for a head, and drops a request that it has just read. At any other time, a
+// request that never reached its handler is one that net/http refused by
+// itself, which is an offence.
 func (c *http1Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,38 +10,38 @@ import (
 	"time"
 )
 
-// http2Conn is a connection with HTTP/2 on it, below which is TLS, as net/http
-// reads it. net/http bounds what it keeps for a client: streams and their
-// windows, header blocks, handlers of streams that were reset, and
-// acknowledgements that are not read. It does neither of two things, so the
-// frames of both directions are counted here:
+// http2Conn is an HTTP/2 connection over TLS, as net/http reads it. net/http
+// limits what it keeps for a client: streams and their windows, header blocks,
+// handlers of streams that were reset, and acknowledgements that the client
+// does not read. It leaves two things open, so http2Conn counts the frames of
+// both directions:
 //
-//   - It takes any number of SETTINGS, PRIORITY, WINDOW_UPDATE, unknown and
+//   - It accepts any number of SETTINGS, PRIORITY, WINDOW_UPDATE, unknown and
 //     nearly empty DATA frames. They are charged to a budget, and the connection
-//     ends when that is overdrawn. A limit on bytes would not do: an ordinary
-//     body has more of them than a flood of frames.
-//   - It reports nothing about a client that breaks the rules. Such a client is
-//     told so, with an error code of GOAWAY for the connection or of RST_STREAM
-//     for a stream (RFC 9113, 7), or with 431 when its header block is over the
-//     limit. Each is an offence.
+//     is closed when the budget is overdrawn. A limit on bytes would not help: an
+//     ordinary body has more of them than a flood of frames.
+//   - It reports nothing about a client that breaks the rules. Such a client gets
+//     an error code, in GOAWAY for the connection or in RST_STREAM for a stream
+//     (RFC 9113, 7), or 431 when its header block is over the limit. Each is an
+//     offence.
 //
-// The server must not see that this is a *tls.Conn, or would read and write
-// that one itself. It takes this for a client that begins with HTTP/2 without
+// http.Server must not see the *tls.Conn, or it would read and write that one
+// itself. It treats this connection as HTTP/2 with prior knowledge, without
 // TLS.
 type http2Conn struct {
 	net.Conn
 	raw      *conn
 	offences *offences
 
-	preface  int  // bytes of the preface that came, and were right
-	bad      bool // … or one was not
+	preface  int  // bytes of the preface that arrived and matched
+	bad      bool // … or one did not match
 	in, out  frameScanner
 	budget   *budget
 	offended atomic.Bool
 }
 
-// newHTTP2Conn returns c as net/http should read it. Its client's offences are
-// reported to o.
+// newHTTP2Conn returns c as net/http should read it. It reports the client's
+// offences to o.
 func newHTTP2Conn(c net.Conn, o *offences) *http2Conn {
 	return &http2Conn{Conn: c, raw: connOf(c), offences: o, budget: newBudget(time.Now())}
 }
@@ -49,7 +49,7 @@ func newHTTP2Conn(c net.Conn, o *offences) *http2Conn {
 // NetConn returns the connection below.
 func (c *http2Conn) NetConn() net.Conn { return c.Conn }
 
-// preface is what a client begins with (RFC 9113, 3.4).
+// preface is the first thing that a client sends (RFC 9113, 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // The errors with which net/http closes a connection.
@@ -59,10 +59,10 @@ var (
 )
 
 // Read reads, compares the first bytes with the preface, and charges the frames
-// behind it to the budget.
+// after it to the budget.
 func (c *http2Conn) Read(p []byte) (int, error) {
-	// During a pause requests are answered with 429. Frames that never become
-	// a request would be read all the same.
+	// During a pause requests are answered with 429. Frames that never become a
+	// request would still be read.
 	if c.offended.Load() && c.isPaused() {
 		return 0, errBlocked
 	}
@@ -92,7 +92,7 @@ func (c *http2Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes what net/http says, one goroutine at a time.
+// Write writes what net/http sends, from one goroutine at a time.
 func (c *http2Conn) Write(p []byte) (int, error) {
 	c.out.scan(p, c.sent)
 	return c.Conn.Write(p)
@@ -115,13 +115,13 @@ func (c *http2Conn) offend() {
 
 // isPaused reports whether the client has to wait for its offences.
 func (c *http2Conn) isPaused() bool {
-	course := c.offences.watch.of(c.raw.id)
-	return course != nil && c.offences.watch.paused(course) > 0
+	course := c.offences.tracker.of(c.raw.id)
+	return course != nil && c.offences.tracker.paused(course) > 0
 }
 
-// isOffence reports whether only a client that breaks the rules is told an
-// error code. Others send on in a stream that has just ended (STREAM_CLOSED),
-// or open too many before they are told of the limit (REFUSED_STREAM).
+// isOffence reports whether an error code is sent only to clients that break
+// the rules. Others send on in a stream that has just ended (STREAM_CLOSED), or
+// open too many before they learn of the limit (REFUSED_STREAM).
 func isOffence(code uint32) bool {
 	switch code {
 	case 0x1, 0x3, 0x6, 0x9, 0xb: // PROTOCOL_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR, ENHANCE_YOUR_CALM
@@ -141,7 +141,7 @@ func isTooLarge(block []byte) bool {
 	return len(block) > 0 && 8 <= block[0] && block[0] <= 14 && bytes.HasPrefix(block[1:], []byte("\x03431"))
 }
 
-// The kinds of frames that are looked at (RFC 9113, 6), and a flag.
+// The types of frames that are looked at (RFC 9113, 6), and a flag.
 const (
 	dataFrame    = 0
 	headersFrame = 1
@@ -159,8 +159,8 @@ type frame struct {
 	payload     []byte // the first bytes of it
 }
 
-// code returns the error code at a place in the payload. A frame that is too
-// short for one has none.
+// code returns the error code at an offset in the payload. It is 0 for a frame
+// that is too short for one.
 func (f frame) code(at int) uint32 {
 	if len(f.payload) < at+4 {
 		return 0
@@ -173,8 +173,8 @@ const (
 	framePeek   = 8 // bytes of a payload that are looked at
 )
 
-// frameScanner finds the frames in the bytes of one direction, in whatever
-// pieces they come.
+// frameScanner finds the frames in the bytes of one direction, however they are
+// split.
 type frameScanner struct {
 	head [frameHeader + framePeek]byte
 	have int // bytes of head

@@ -18,15 +18,16 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// misbehave has act be the client of a connection, with TLS by config unless that is nil, and gives what the parent is told of it
-// by the time the connection is closed. It has patience for a handshake, and for a header.
+// misbehave runs act as the client of a connection, with TLS unless config is
+// nil, and returns the offences that are reported until the connection is
+// closed. patience limits a handshake and a header.
 func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (told []ipc.Wrong) {
 	t.Helper()
 	limits := raw
 	limits.ReadHeader = patience
 	st := newStage(t, ipc.Setup{Limits: limits, Admission: penal}, nil)
 	all, closed := make(chan ipc.Wrong, 1000), make(chan struct{})
-	st.watch.tell = func(m ipc.Message) error {
+	st.tracker.tell = func(m ipc.Message) error {
 		if o, ok := m.(*ipc.Offence); ok {
 			all <- o.What
 		}
@@ -34,11 +35,11 @@ func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act fun
 	}
 	client, c := st.pair()
 	c.id, c.done = 1, func() { close(closed) }
-	st.watch.take(1)
+	st.tracker.track(1)
 	if config == nil {
 		st.queue.put(st.own.wrap(c, c.peer))
 	} else {
-		st.watch.made(1, c, nil)
+		st.tracker.made(1, c, nil)
 		go st.shake(c, tls.Server(c, config), st.http.ReadHeaderTimeout)
 	}
 	act(client)
@@ -55,7 +56,8 @@ func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act fun
 	return told
 }
 
-// sends is a client that says text, and reads what comes until the end, or until has has come.
+// sends returns a client that sends text, and reads until the end or until has
+// has arrived.
 func sends(text, has string) func(net.Conn) {
 	return func(c net.Conn) {
 		c.SetDeadline(time.Now().Add(time.Minute))
@@ -70,7 +72,7 @@ func sends(text, has string) func(net.Conn) {
 	}
 }
 
-// within is a client that makes a handshake by config, and then does act.
+// within returns a client that completes a handshake and then runs act.
 func within(config *tls.Config, act func(net.Conn)) func(net.Conn) {
 	return func(c net.Conn) {
 		secured := tls.Client(c, config)
@@ -86,13 +88,14 @@ func within(config *tls.Config, act func(net.Conn)) func(net.Conn) {
 	}
 }
 
-// rawFrame is a frame of HTTP/2.
+// rawFrame returns an HTTP/2 frame.
 func rawFrame(kind, flags byte, stream uint32, payload string) string {
 	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
 }
 
-// TestWrongs: what no client that means well does is told to the parent; a connection that breaks, or takes its time, and a
-// client who turns away from our certificate are not, nor is what the keeper did not do.
+// TestWrongs: what no honest client does is reported to the parent. Broken or
+// slow connections, clients that reject our certificate, and refusals of the
+// keeper are not.
 func TestWrongs(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -194,13 +197,14 @@ func TestWrongs(t *testing.T) {
 	}
 }
 
-// TestWrongToNetHTTP: a request that net/http refuses in its own words counts as
-// malformed. It refuses nothing that the lexer accepts, so its limit is lowered.
+// TestWrongToNetHTTP: a request that net/http refuses by itself counts as
+// malformed. It refuses nothing that the lexer accepts, so its limit is lowered
+// here.
 func TestWrongToNetHTTP(t *testing.T) {
 	st := newStage(t, ipc.Setup{Admission: penal}, nil)
 	st.http.MaxHeaderBytes = 1 // and 4096 of its own
 	told, closed := make(chan ipc.Wrong, 10), make(chan bool)
-	st.watch.tell = func(m ipc.Message) error {
+	st.tracker.tell = func(m ipc.Message) error {
 		if o, ok := m.(*ipc.Offence); ok {
 			told <- o.What
 		}
@@ -209,7 +213,7 @@ func TestWrongToNetHTTP(t *testing.T) {
 	client, c := st.pair()
 	st.held.Add(1)
 	c.id, c.done = 1, func() { st.ended(1)(); close(closed) } // what is told later is not taken
-	st.watch.take(1)
+	st.tracker.track(1)
 	go st.queue.put(st.own.wrap(c, c.peer))
 	sends("GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 6<<10)+"\r\n\r\n", "")(client)
 	<-closed
@@ -218,7 +222,8 @@ func TestWrongToNetHTTP(t *testing.T) {
 	}
 }
 
-// TestFloods: a flood of frames ends the connection and is reported once. As many frames as a client may send are not.
+// TestFloods: a flood of frames ends the connection and is reported once. As
+// many frames as a client may send are not.
 func TestFloods(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -254,11 +259,12 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// TestPausedFrames: a client that offended on this connection loses it when its source has to wait.
+// TestPausedFrames: a client that has committed an offence on this connection
+// loses it when its source is blocked.
 func TestPausedFrames(t *testing.T) {
 	st := newStage(t, ipc.Setup{Admission: penal}, nil)
-	st.watch.tell = func(ipc.Message) error { return nil }
-	st.watch.take(1)
+	st.tracker.tell = func(ipc.Message) error { return nil }
+	st.tracker.track(1)
 	client, c := st.pair()
 	c.id = 1
 	f := newHTTP2Conn(c, st.offences)
@@ -266,9 +272,9 @@ func TestPausedFrames(t *testing.T) {
 	read := func() error { _, err := f.Read(make([]byte, 10)); return err }
 	for _, tt := range []struct{ offended, paused, want bool }{{false, false, false}, {false, true, false}, {true, false, false}, {true, true, true}} {
 		f.offended.Store(tt.offended)
-		st.watch.pause(1, 0)
+		st.tracker.pause(1, 0)
 		if tt.paused {
-			st.watch.pause(1, time.Hour)
+			st.tracker.pause(1, time.Hour)
 		}
 		if err := read(); (err != nil) != tt.want {
 			t.Errorf("offended %t, paused %t: %v", tt.offended, tt.paused, err)
@@ -276,7 +282,7 @@ func TestPausedFrames(t *testing.T) {
 	}
 }
 
-// unsigning is key, in the hands of a keeper that signs nothing.
+// unsigning returns key with a keeper that signs nothing.
 func unsigning(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 	s := &secure{remote: newRemote()}
 	channel := newSigning(t, key).link(s)
@@ -292,7 +298,7 @@ func unsigning(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 	return remoteKey{remote: s.remote, public: key.Public()}
 }
 
-// FuzzFrames: in whatever pieces frames are written, those with a code are seen, and no others.
+// FuzzFrames: however frames are split, exactly those with a code are seen.
 func FuzzFrames(f *testing.F) {
 	f.Add("", byte(1), byte(3))
 	f.Add(strings.Repeat("x", 300), byte(0x2), byte(1))

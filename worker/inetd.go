@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// serveInetd serves the one client of an inetd run: it reads a request and
-// answers it, until one is the last. A request needs no Host there and may name
-// a whole URL, which http.ReadRequest accepts and http.Server does not.
+// serveInetd serves the one client of an inetd run: it reads and answers
+// requests until one is the last. Such a request may lack Host and may name a
+// whole URL, which http.ReadRequest accepts and http.Server does not.
 func (s *server) serveInetd(c *http1Conn) {
 	s.turned(c, http.StateNew)
 	defer c.Close()
@@ -25,7 +25,7 @@ func (s *server) serveInetd(c *http1Conn) {
 	for limit := s.http.ReadHeaderTimeout; ; limit = s.http.IdleTimeout {
 		_ = c.SetReadDeadline(time.Now().Add(limit))
 		r, err := http.ReadRequest(in)
-		if err != nil { // c has answered, where an answer was due
+		if err != nil { // c has answered already, where an answer was due
 			return
 		}
 		_ = c.SetReadDeadline(time.Time{})
@@ -38,7 +38,7 @@ func (s *server) serveInetd(c *http1Conn) {
 	}
 }
 
-// answerInetd has one request answered, and reports whether another may follow.
+// answerInetd answers one request, and reports whether another may follow.
 func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 	w := newResponseWriter(c, r)
 	if strings.EqualFold(r.Header.Get("Expect"), "100-continue") && r.ContentLength != 0 && !w.last {
@@ -49,7 +49,7 @@ func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 			if p != http.ErrAbortHandler {
 				slog.Error("handler panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			}
-			_ = w.out.Flush() // what the client gets is visibly not all
+			_ = w.out.Flush() // so that the client sees that the answer is incomplete
 			more = false
 		}
 	}()
@@ -63,17 +63,17 @@ func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 }
 
 // responseWriter writes an answer where there is no http.Server: in an inetd
-// run, and to what never became a request. Handlers announce the length of long
-// answers in an inetd run (handlers.Config.Sized); others are kept until their
-// length is known.
+// run, and to input that never became a request. Handlers announce the length
+// of long answers in an inetd run (handlers.Config.Sized); others are buffered
+// until their length is known.
 type responseWriter struct {
 	conn    net.Conn
 	request *http.Request
 	header  http.Header
 	out     *bufio.Writer
 	body    bytes.Buffer
-	status  int  // zero: WriteHeader was not called
-	begun   bool // the header is written
+	status  int  // 0: WriteHeader was not called
+	begun   bool // the header was written
 	last    bool // the connection ends with this answer
 }
 
@@ -84,7 +84,7 @@ func newResponseWriter(c net.Conn, r *http.Request) *responseWriter {
 // Header returns the header of the answer.
 func (w *responseWriter) Header() http.Header { return w.header }
 
-// WriteHeader sets the status. An answer of a known length begins now.
+// WriteHeader sets the status. An answer whose length is known begins now.
 func (w *responseWriter) WriteHeader(status int) {
 	if w.status != 0 || status < http.StatusOK {
 		return
@@ -126,7 +126,7 @@ func (w *responseWriter) begin() {
 	_, _ = w.out.WriteString("\r\n")
 }
 
-// end writes what was kept.
+// end writes what was buffered.
 func (w *responseWriter) end() error {
 	w.WriteHeader(http.StatusOK)
 	if !w.begun {
@@ -139,26 +139,26 @@ func (w *responseWriter) end() error {
 	return w.out.Flush()
 }
 
-// Flush is for http.ResponseController.
+// Flush implements http.Flusher for http.ResponseController.
 func (w *responseWriter) Flush() {
 	if w.begun {
 		_ = w.out.Flush()
 	}
 }
 
-// SetReadDeadline is for http.ResponseController.
+// SetReadDeadline implements http.ResponseController's method.
 func (w *responseWriter) SetReadDeadline(t time.Time) error { return w.conn.SetReadDeadline(t) }
 
-// SetWriteDeadline is for http.ResponseController.
+// SetWriteDeadline implements http.ResponseController's method.
 func (w *responseWriter) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
 
-// expectedBody is a body that the client sends when it is told to.
+// expectedBody is a body that the client sends after 100 Continue.
 type expectedBody struct {
 	io.ReadCloser
 	w *responseWriter
 }
 
-// Read tells the client to send the body, once.
+// Read sends 100 Continue before the first read.
 func (b *expectedBody) Read(p []byte) (int, error) {
 	if w := b.w; w != nil && w.status == 0 {
 		b.w = nil

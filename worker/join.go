@@ -23,10 +23,11 @@ import (
 	"schedrestd/rpc/munge"
 )
 
-// Join makes the service of a real worker out of its Setup: the handlers, on a client
-// of the site's daemons. It is the one place where those parts meet. Without errands the process dials
-// by itself and names nobody: a benchmark's, which has no parent and no cage.
-func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, error) {
+// Join builds the handlers of a real worker from its Setup, with a client of
+// the site's daemons. It is the one place where those parts meet. Without
+// a broker the process dials by itself and looks up no names: that is for
+// benchmarks, which have no parent and no sandbox.
+func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
 		Accounting:     addresses(setup.Accounting),
@@ -36,19 +37,19 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 		Stall:          setup.Limits.Stall,
 		Answers:        client.NewBudget(int(setup.Limits.Answers)),
 		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
-		Munge:          errands.munged(setup.Munge, ipc.WayMunge, setup.Munge.Socket),
-		Dial:           errands.dialer(ipc.WayController, setup.Controllers, setup.AuthSocket),
+		Munge:          broker.munged(setup.Munge, ipc.WayMunge, setup.Munge.Socket),
+		Dial:           broker.dialer(ipc.WayController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
 		Log:            slog.Default(),
 	}
 	cfg := answers(setup)
-	asked := controller(setup, daemons, errands)
+	asked := controller(setup, daemons, broker)
 	cfg.Controller = asked
 	cfg.Auth = auth.Options{
 		JWT:            setup.JWT,
 		Local:          setup.Local,
 		UID:            uint32(os.Getuid()),
-		User:           errands.ownName(uint32(os.Getuid())),
+		User:           broker.ownName(uint32(os.Getuid())),
 		UserClaimField: setup.UserClaim,
 	}
 	cfg.Memory = daemons.Answers
@@ -59,27 +60,27 @@ func Join(setup ipc.Setup, tokens *Tokens, errands *Errands) (http.Handler, erro
 	if cfg.Content != 0 && cfg.Content&plugin.Controller == 0 {
 		cfg.Ready = readiness(nil)
 	}
-	users := newUsers(errands)
+	users := newUsers(broker)
 	cfg.Users, cfg.Resolver = users, users
-	if setup.Audit && errands != nil {
-		cfg.Audit = errands.changes
+	if setup.Audit && broker != nil {
+		cfg.Audit = broker.changes
 	}
 	if setup.RequireUserName {
 		cfg.Auth.Privileged = func(user string) bool { return slices.Contains(setup.Privileged, user) }
 	}
 	if len(setup.Accounting) > 0 {
 		if socket := setup.Munge.Accounting; socket != "" {
-			daemons.Munge = errands.munged(setup.Munge, ipc.WayAccountingMunge, socket)
+			daemons.Munge = broker.munged(setup.Munge, ipc.WayAccountingMunge, socket)
 		}
-		daemons.Dial = errands.dialer(ipc.WayAccounting, setup.Accounting, "")
+		daemons.Dial = broker.dialer(ipc.WayAccounting, setup.Accounting, "")
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
 }
 
-// munged is the one who vouches for this worker's user, when he is asked at all. He is root's, or of who
-// owns the directory of his socket.
-func (e *Errands) munged(m ipc.Munge, way ipc.Way, socket string) *munge.Client {
+// munged returns the MUNGE client, or nil when MUNGE is not configured. Its
+// server must run as root or as the owner of the directory of the socket.
+func (e *Broker) munged(m ipc.Munge, way ipc.Way, socket string) *munge.Client {
 	if m.Socket == "" || e == nil {
 		return nil
 	}
@@ -98,7 +99,8 @@ func (e *Errands) munged(m ipc.Munge, way ipc.Way, socket string) *munge.Client 
 	}
 }
 
-// answers says what answers look like. There is no daemon in it, and nobody who may ask one.
+// answers returns the settings of what answers look like. They include no
+// daemon.
 func answers(setup ipc.Setup) handlers.Config {
 	cfg := handlers.Config{
 		Names:     spellings(setup.Names),
@@ -122,19 +124,21 @@ func answers(setup ipc.Setup) handlers.Config {
 	return cfg
 }
 
-// unasked stands for an accounting daemon that is there.
+// unasked is a placeholder for an accounting daemon.
 type unasked struct{ handlers.Accounting }
 
-// controller is who is asked about jobs and nodes: the controllers, or where one address stands for whichever of them is
-// in charge, that alone, as Slurm's commands do. How each of them is doing is asked at its own in any case.
-func controller(setup ipc.Setup, daemons client.Config, errands *Errands) reachableController {
+// controller returns the client for requests about jobs and nodes. It asks the
+// controllers in order, or only the shared address where the configuration has
+// one, as Slurm's commands do. A ping always asks each controller at its own
+// address.
+func controller(setup ipc.Setup, daemons client.Config, broker *Broker) reachableController {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {
 		return each
 	}
 	daemons.Controllers = withSocket(setup, addresses(setup.Front))
-	if errands != nil {
-		daemons.Dial = errands.dialer(ipc.WayFront, setup.Front, setup.AuthSocket)
+	if broker != nil {
+		daemons.Dial = broker.dialer(ipc.WayFront, setup.Front, setup.AuthSocket)
 	}
 	return fronted{client.New(daemons), each}
 }
@@ -145,7 +149,7 @@ type reachableController interface {
 	Reachable(context.Context) bool
 }
 
-// fronted is controllers behind one address.
+// fronted is a set of controllers behind one shared address.
 type fronted struct {
 	*client.Client
 	each *client.Client
@@ -156,14 +160,14 @@ func (f fronted) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 	return f.each.Ping(ctx, cred)
 }
 
-// controllers are the ways to the controllers, in the order of the configuration: the primary, and
-// then who takes over from whom.
+// controllers returns the addresses of the controllers in the order of the
+// configuration: the primary, then each backup.
 func controllers(setup ipc.Setup) []client.Address {
 	return withSocket(setup, addresses(setup.Controllers))
 }
 
-// withSocket adds the UNIX socket of the primary one, which comes first: there the
-// kernel tells each side who the other one is. Without a token it is the only way.
+// withSocket puts the UNIX socket of the primary controller first: there the
+// kernel identifies both sides. Without a token it is the only way.
 func withSocket(setup ipc.Setup, list []client.Address) []client.Address {
 	if setup.AuthSocket == "" || len(list) == 0 {
 		return list
@@ -179,7 +183,8 @@ func addresses(list []ipc.Address) []client.Address {
 	return out
 }
 
-// parsers are the API versions to serve; the book's flags are package plugin's.
+// parsers converts the API versions to serve. ipc and package plugin have the
+// same flags.
 func parsers(list []ipc.Parser) []plugin.Parser {
 	var out []plugin.Parser
 	for _, p := range list {

@@ -19,9 +19,10 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestSameWords: the book, the plugins and the tables each have their own words for what the command and
-// Join pass from one to the other by number. The book knows neither of the others, and the parent
-// must not know the tables; so it is here that all of them are held together, in both directions.
+// TestSameWords: ipc, the plugins and the tables have their own constants for
+// values that the command and Join pass by number. ipc knows neither of the
+// others, and the parent must not link the tables, so all of them are compared
+// here, in both directions.
 func TestSameWords(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -66,7 +67,8 @@ func TestSameWords(t *testing.T) {
 	}
 }
 
-// TestSameFlags: every flag of an API version comes out as it went in, alone and with all others.
+// TestSameFlags: every flag of an API version comes out as it went in, alone
+// and with all others.
 func TestSameFlags(t *testing.T) {
 	var all plugin.Flags
 	for _, e := range plugin.AllFlags {
@@ -85,7 +87,8 @@ func TestSameFlags(t *testing.T) {
 	}
 }
 
-// TestControllers: controllers are asked in the configuration's order, and munged by whom it says.
+// TestControllers: controllers are tried in the configuration's order, and
+// munged is the configured one.
 func TestControllers(t *testing.T) {
 	setup := ipc.Setup{Controllers: []ipc.Address{{Name: "b", Network: "tcp", Address: "192.0.2.2:1"}, {Name: "b", Network: "tcp", Address: "192.0.2.3:1"},
 		{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}}}
@@ -98,16 +101,17 @@ func TestControllers(t *testing.T) {
 	if diff := cmp.Diff(append([]client.Address{{Name: "b", Network: "unix", Address: "/s"}}, all...), controllers(setup)); diff != "" {
 		t.Errorf("with a socket of the primary's: (-want +got):\n%s", diff)
 	}
-	if got := NewErrands(nil).munged(ipc.Munge{}, ipc.WayMunge, ""); got != nil {
+	if got := NewBroker(nil).munged(ipc.Munge{}, ipc.WayMunge, ""); got != nil {
 		t.Errorf("nobody vouches, and %+v is asked", got)
 	}
-	got := NewErrands(nil).munged(ipc.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, ipc.WayAccountingMunge, "/other")
+	got := NewBroker(nil).munged(ipc.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, ipc.WayAccountingMunge, "/other")
 	if got == nil || got.Socket != "/other" || got.TTL != time.Minute {
 		t.Errorf("munged: %+v", got)
 	}
 }
 
-// TestFront: behind one address it alone is asked, but for how each controller is doing.
+// TestFront: a shared address is the only one that is asked, except for pings
+// of each controller.
 func TestFront(t *testing.T) {
 	var dialled []string
 	var mu sync.Mutex

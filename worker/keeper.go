@@ -10,27 +10,28 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// remote is the worker's way to the keeper, which signs its handshakes and verifies tokens.
+// remote is the worker's connection to the keeper, which signs its handshakes
+// and verifies tokens.
 type remote struct {
 	*remoteService
-	signing, verifying chan struct{} // have an element for each question that waits: one for a signature holds up no token
+	signing, verifying chan struct{} // have an element for each pending question; separate, so that signatures do not delay tokens
 }
 
 const (
-	maxAsked    = 64               // questions of one kind at one time; far fewer than the channel has room for
-	signLimit   = 10 * time.Second // far longer than it takes
-	verifyLimit = time.Second      // far longer than it takes; then a daemon is asked instead
+	maxAsked    = 64               // pending questions of one kind; far fewer than the channel has room for
+	signLimit   = 10 * time.Second // far longer than a signature takes
+	verifyLimit = time.Second      // far longer than verifying takes; after it a daemon is asked instead
 )
 
 var (
-	errUnsigned = errors.New("the keeper does not sign this handshake")
+	errUnsigned = errors.New("the keeper refused to sign this handshake")
 )
 
 func newRemote() *remote {
 	return &remote{newRemoteService(ipc.Keeper), make(chan struct{}, maxAsked), make(chan struct{}, maxAsked)}
 }
 
-// sign has the keeper sign a handshake's message.
+// sign asks the keeper to sign a handshake's message.
 func (r *remote) sign(scheme uint16, message []byte) ([]byte, error) {
 	late := time.NewTimer(signLimit)
 	defer late.Stop()
@@ -52,8 +53,8 @@ func (r *remote) sign(scheme uint16, message []byte) ([]byte, error) {
 	return nil, errUnsigned
 }
 
-// verify has the keeper verify a token's signature. Where there is no keeper there is no answer, at once; one
-// that does not answer is waited for, verifyLimit at the most.
+// verify asks the keeper to verify a token's signature. Without a keeper it
+// returns auth.Unknown at once, and it waits verifyLimit at most.
 func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 	question := &query.Verify{Signed: []byte(s.Signed)}
 	if len(s.Bytes) != len(question.MAC) {

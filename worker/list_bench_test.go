@@ -22,7 +22,7 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// manyJobs is a list as a large cluster has it: 20 000 jobs, about 12 MB.
+// manyJobs returns a list as a large cluster has it: 20 000 jobs, about 12 MB.
 func manyJobs(b testing.TB) []byte {
 	list := &message.JobInfo{LastUpdate: 1_700_000_000}
 	for i := range uint32(20_000) {
@@ -45,7 +45,7 @@ func manyJobs(b testing.TB) []byte {
 	return answer
 }
 
-// listingController is a controller that has one answer.
+// listingController returns a controller that always sends the same answer.
 func listingController(b testing.TB, answer []byte) ipc.Address {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(b, err)
@@ -76,7 +76,7 @@ func listingController(b testing.TB, answer []byte) ipc.Address {
 	return ipc.Address{Name: "ctl", Network: "tcp", Address: ln.Addr().String()}
 }
 
-// eager takes all that is sent, and notes when the first of it came.
+// eager reads everything, and notes when the first byte arrived.
 type eager struct {
 	header http.Header
 	first  time.Time
@@ -93,8 +93,9 @@ func (e *eager) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// BenchmarkList is a list of 20 000 jobs, from the controller's connection to the client's: one at a time, and eight; and
-// one whose length is told first, as HTTP/1.0 needs it.
+// BenchmarkList measures a list of 20 000 jobs, from the controller's
+// connection to the client's: one at a time, eight concurrently, and one with a
+// known length, as HTTP/1.0 needs it.
 func BenchmarkList(b *testing.B) {
 	log := slog.Default()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -153,8 +154,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// watchMemory is called before something that takes memory; the result is how many bytes more were
-// resident at any time than before.
+// watchMemory is called before something that uses memory; the result returns
+// the peak growth of the resident set in bytes.
 func watchMemory(b *testing.B) (peak func() int) {
 	debug.FreeOSMemory()
 	must(b, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // the peak begins anew

@@ -10,16 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxText is how much of one attribute is written, in bytes: the parent cuts lines at
+// maxText limits the length of an attribute in bytes: the parent cuts lines at
 // 2 KiB.
 const maxText = 1500
 
-// logger writes each record as one line, level first. The parent puts the time, the
-// worker and its identity before it, which a worker could forge (privsep/spawn/output.go).
+// logger writes each record as one line, level first. The parent puts the time,
+// the worker and its identity before it, since a worker could forge those
+// (privsep/spawn/output.go).
 //
-// A line for each request would wake the parent for each request, which costs more than the line
-// itself. So lines wait for company, but no longer than a person would notice; what somebody
-// should read (from Warn on) goes out at once, with all that came before it.
+// To wake the parent for each request would cost more than the line itself. So
+// lines are written together, after a delay that no person notices. A line of
+// level Warn or above is written at once, with all lines before it.
 type logger struct {
 	slog.Handler
 	lines *lines
@@ -29,7 +30,7 @@ func newLog(out *lines, level slog.Level) logger {
 	return logger{slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: fit}), out}
 }
 
-// Handle writes a record.
+// Handle implements slog.Handler.
 func (l logger) Handle(ctx context.Context, r slog.Record) error {
 	err := l.Handler.Handle(ctx, r)
 	if r.Level >= slog.LevelWarn {
@@ -38,30 +39,30 @@ func (l logger) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// WithAttrs is for slog.
+// WithAttrs implements slog.Handler.
 func (l logger) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return logger{l.Handler.WithAttrs(attrs), l.lines}
 }
 
-// WithGroup is for slog.
+// WithGroup implements slog.Handler.
 func (l logger) WithGroup(name string) slog.Handler {
 	return logger{l.Handler.WithGroup(name), l.lines}
 }
 
 const (
 	maxWait  = 20 * time.Millisecond
-	maxLines = 8 << 10 // bytes that wait at the most
+	maxLines = 8 << 10 // bytes that wait at most
 )
 
-// lines holds whole lines until they are written together.
+// lines buffers whole lines and writes them together.
 type lines struct {
 	out   io.Writer
 	mu    sync.Mutex
 	buf   []byte
-	timed bool // a flush is on its way
+	timed bool // a flush is scheduled
 }
 
-// Write takes one line.
+// Write buffers one line.
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +77,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush writes what waits.
+// flush writes what is buffered.
 func (l *lines) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +85,8 @@ func (l *lines) flush() {
 	l.send()
 }
 
-// send is flush with the lock held. Nobody is left to tell of a failure.
+// send writes what is buffered, with the lock held. A failure can't be reported
+// anywhere.
 func (l *lines) send() {
 	if len(l.buf) > 0 {
 		_, _ = l.out.Write(l.buf)
@@ -92,7 +94,7 @@ func (l *lines) send() {
 	}
 }
 
-// fit leaves out the time and cuts what is too long.
+// fit omits the time and truncates long values.
 func fit(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey {
 		return slog.Attr{}

@@ -1,11 +1,11 @@
-// Package worker is the process that reads what comes from the network. It is never
-// root, holds no key, and serves one identity.
+// Package worker is the process that reads what comes from the network. It is
+// never root, holds no secret key, and serves one identity.
 //
-// It is born with its uid, gid and groups, hears from the parent what to expect, takes
-// from itself what it can do without, asks the kernel whether all is as expected, and
-// refuses to serve otherwise. Then it serves HTTP on the connections that the
-// parent hands over. When its channel closes it exits: without the parent nobody
-// keeps count of it.
+// It starts with its final uid, gid and groups. The parent tells it what to
+// expect; it drops what it does not need, asks the kernel whether everything is
+// as expected, and refuses to serve otherwise. Then it serves HTTP on the
+// connections that the parent passes to it. It exits when its channel closes,
+// because only the parent counts connections.
 //
 // What it serves is given to Main; this package knows no route.
 package worker
@@ -28,23 +28,28 @@ import (
 	"schedrestd/security/self"
 )
 
-// Build makes what the worker serves out of its Setup, with a way to verify tokens and one to have errands done. It runs in the
-// cage, so it can open nothing that needs more than the serving user has. Its log is slog.Default.
-type Build func(ipc.Setup, *Tokens, *Errands) (http.Handler, error)
+// Build makes the handler that the worker serves, from its Setup, with Tokens
+// to verify tokens and a Broker for what the sandbox forbids. It runs in the
+// sandbox, so it can open only what the serving user may open. It logs to
+// slog.Default.
+type Build func(ipc.Setup, *Tokens, *Broker) (http.Handler, error)
 
-// Rename gives the process the name of what it is to do. Call it from an init function.
+// Rename gives the process a name that says what it does. Call it from an init
+// function.
 func Rename() {
 	name := "schedrestd-work"
-	if _, ok := AnchorArg(os.Args); ok {
+	if _, ok := NamespaceInitArg(os.Args); ok {
 		name = "schedrestd-anch"
 	}
 	self.Rename(name)
 }
 
-// Main is the whole life of a worker process and gives its exit status: 0 after it
-// drained, 1 when it refused or lost its parent, 2 when nobody speaks to it.
+// Main runs a worker process and returns its exit status: 0 after it drained, 1
+// when it refused to serve or lost its parent, 2 when the parent did not start
+// it.
 func Main(build Build) int {
-	// Signals that a terminal or a service manager sends to all are for the parent.
+	// Signals that a terminal or a service manager sends to all are for the
+	// parent.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	asked := onRequest()
 	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
@@ -66,7 +71,7 @@ func Main(build Build) int {
 	return s.run()
 }
 
-// reason is what the parent is told.
+// reason returns the text that the parent gets.
 func reason(err error) string {
 	if hint := errs.HintOf(err); hint != "" {
 		return err.Error() + "; " + hint
@@ -74,8 +79,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// begin goes from the first message to Ready, in this order: settle, hear, confine, prove,
-// build, close the cage, say ready.
+// begin goes from the first message to Ready, in this order: settle, receive
+// the setup, confine, prove, build, close the sandbox, send Ready.
 func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Settle(); err != nil {
 		return nil, err
@@ -97,8 +102,8 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Prove(expect); err != nil {
 		return nil, err
 	}
-	tokens, errands := NewTokens(), NewErrands(channel.Send)
-	handler, err := build(*setup, tokens, errands)
+	tokens, broker := NewTokens(), NewBroker(channel.Send)
+	handler, err := build(*setup, tokens, broker)
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +114,15 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := channel.Send((*ipc.Ready)(&sealed)); err != nil {
 		return nil, err
 	}
-	return newServer(channel, setup, handler, tokens, errands), nil
+	return newServer(channel, setup, handler, tokens, broker), nil
 }
 
-// The cage knows the channel by its number; a build in which that is another one fails here.
+// The sandbox knows the channel by its number; this fails to compile when the
+// number differs.
 const _ = uint(seal.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-seal.Channel)
 
-// CloseSandbox closes the sandbox as the parent wants it, and returns what the kernel has of it.
+// CloseSandbox closes the sandbox as the parent asked, and returns what the
+// kernel enforces.
 func CloseSandbox(s ipc.Seal) (security.Sealed, error) {
 	return seal.Close(seal.Options{Unix: s&ipc.SealUnix != 0, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }

@@ -19,54 +19,58 @@ import (
 	"schedrestd/rate"
 )
 
-// offences is what clients do wrong. The parent is told of those whose connection it knows them by, and says who has to
-// wait; behind a proxy, which alone knows who asks, this worker judges by itself, and nobody else is told: what a
-// header says is no business of a process that may be root.
+// offences counts what clients do wrong. The worker reports an offence to the
+// parent when the parent knows the client by its connection; the parent then
+// decides who is blocked. A client behind a proxy is known only by a header, so
+// this worker decides by itself: a process that may be root must not interpret
+// a header.
 type offences struct {
-	watch     *watch
+	tracker   *connTracker
 	admission ipc.Admission
 	counts    *counters
-	outOfDate func(context.Context, auth.Rejection) bool // whether only its dates speak against a token; may be nil
+	outOfDate func(context.Context, auth.Rejection) bool // reports whether a token is merely out of date; may be nil
 	userClaim string
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	forwarded *penalty.Table[netip.Addr]
-	rejected  *penalty.Memory // the credentials that were answered 401
+	rejected  *penalty.Memory // credentials that were answered 401
 	reports   *rate.Bucket
-	lines     *rate.Bucket // about those who wait
+	lines     *rate.Bucket // log lines about blocked sources
 }
 
-// Reports of this worker: so many at once, and then so many a second. What is more is not told, since who is over
-// that by himself has to wait already. The parent takes twice as many.
+// Limits of this worker's reports: a burst, and then a rate per second. More
+// are not sent, since a source that exceeds them is already blocked. The parent
+// accepts twice as many.
 const (
 	reportBurst = 200
 	reportRate  = 100
 )
 
-// How much is remembered of offences.
+// Limits of the memory of offences.
 const (
 	mostForwarded = 10_000 // sources behind proxies
 	mostRejected  = 16_384 // credentials; 20 bytes each
 )
 
-func newOffences(a ipc.Admission, w *watch, counts *counters) *offences {
+func newOffences(a ipc.Admission, w *connTracker, counts *counters) *offences {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
-	return &offences{watch: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
+	return &offences{tracker: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
 		rejected: penalty.NewMemory(mostRejected),
 		reports:  rate.New(reportBurst, reportRate, time.Now()), lines: rate.New(50, 5, time.Now())}
 }
 
-// malformed tells the parent that the client of connection id sent no request.
+// malformed reports that the client of connection id sent something that is not
+// a request.
 func (o *offences) malformed(id uint64) { o.report(&ipc.Offence{ID: id, What: ipc.WrongRequest}) }
 
-// stalled reports that the client of connection id took nothing of an answer,
-// and others waited for its place.
+// stalled reports that the client of connection id read nothing of an answer
+// while others waited for its place.
 func (o *offences) stalled(id uint64) {
 	o.counts.stalled.Add(1)
 	o.malformed(id)
 }
 
-// handshake tells the parent what the client of connection id did, whose handshake failed with err.
+// handshake reports the offence of a client whose handshake failed with err.
 func (o *offences) handshake(id uint64, err error) {
 	what, wrong := blames(err)
 	if !wrong {
@@ -82,7 +86,7 @@ func (o *offences) handshake(id uint64, err error) {
 	o.report(m)
 }
 
-// report tells the parent of an offence.
+// report sends an offence to the parent.
 func (o *offences) report(m *ipc.Offence) {
 	if o == nil || o.admission.Threshold == 0 || m.ID == 0 {
 		return
@@ -95,16 +99,16 @@ func (o *offences) report(m *ipc.Offence) {
 		return
 	}
 	o.counts.told.Add(1)
-	o.watch.report(m)
+	o.tracker.report(m)
 }
 
-// wait is how long who sent r has to wait; 0: not at all.
-func (o *offences) wait(r *http.Request, c *course) time.Duration {
+// wait returns how long the client of r is still blocked; 0 when it is not.
+func (o *offences) wait(r *http.Request, c *connState) time.Duration {
 	if o.admission.Threshold == 0 {
 		return 0
 	}
 	if c != nil {
-		if wait := o.watch.paused(c); wait > 0 {
+		if wait := o.tracker.paused(c); wait > 0 {
 			return wait
 		}
 	}
@@ -116,9 +120,10 @@ func (o *offences) wait(r *http.Request, c *course) time.Duration {
 	return 0
 }
 
-// unauthenticated notes that r was answered 401. A client that repeats a rejected credential pays nothing for it,
-// nor does one whose token is merely out of date: neither is guessing.
-func (o *offences) unauthenticated(r *http.Request, c *course) {
+// unauthenticated notes that r was answered 401. A client that repeats a
+// rejected credential pays nothing for it, nor does one whose token is merely
+// out of date: neither is guessing.
+func (o *offences) unauthenticated(r *http.Request, c *connState) {
 	if o.admission.Threshold == 0 {
 		return
 	}
@@ -132,7 +137,7 @@ func (o *offences) unauthenticated(r *http.Request, c *course) {
 		o.mu.Unlock()
 		if begun && o.mayTell() {
 			slog.Warn("source behind a proxy blocked", "forwarded_for", who.String(), "pause", wait,
-				"hint", "if many users are there, exempt it: SCHEDRESTD_EXEMPT="+exemption(who))
+				"hint", "if many users share this address, exempt it: SCHEDRESTD_EXEMPT="+exemption(who))
 		}
 		return
 	}
@@ -141,14 +146,14 @@ func (o *offences) unauthenticated(r *http.Request, c *course) {
 	}
 }
 
-// isNew reports whether a credential was not rejected before.
+// isNew reports whether the credential was not rejected before.
 func (o *offences) isNew(credential uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.rejected.Add(credential)
 }
 
-// exemption returns who as SCHEDRESTD_EXEMPT names it.
+// exemption returns who in the form that SCHEDRESTD_EXEMPT takes.
 func exemption(who netip.Addr) string {
 	if who.Is6() {
 		return who.String() + "/64"
@@ -156,24 +161,26 @@ func exemption(who netip.Addr) string {
 	return who.String()
 }
 
-// mayTell tells whether a line may say that somebody has to wait: not as often as there are addresses.
+// mayTell reports whether one more blocked source may be logged. The limit
+// keeps a client with many addresses from filling the log.
 func (o *offences) mayTell() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.lines.Take(time.Now(), 1)
 }
 
-// speaks tells whether r comes from somebody who speaks for others.
+// speaks reports whether r comes from a trusted proxy.
 func (o *offences) speaks(r *http.Request) bool {
 	peer, ok := auth.PeerFrom(r.Context())
 	at, _ := netip.ParseAddrPort(peer.Addr)
 	return ok && o.admission.Speaks(at.Addr().Unmap(), peer.UID)
 }
 
-// mostHops is how many addresses of X-Forwarded-For are looked at.
+// mostHops limits the addresses of X-Forwarded-For that are looked at.
 const mostHops = 16
 
-// behind is the source for which a proxy speaks, none when that has no penalties.
+// behind returns the source that a trusted proxy names, or the zero value when
+// there is none or it is exempt.
 func (o *offences) behind(r *http.Request) netip.Addr {
 	addr := o.forwardedFor(r)
 	if !addr.IsValid() || o.admission.Exempts(addr) {
@@ -182,7 +189,8 @@ func (o *offences) behind(r *http.Request) netip.Addr {
 	return ipc.OneClient(addr)
 }
 
-// named is r with the address for which a proxy speaks beside the proxy's own, for the logs.
+// named returns r with the address that a trusted proxy names beside the
+// proxy's own, for the logs.
 func (o *offences) named(r *http.Request) *http.Request {
 	addr := o.forwardedFor(r)
 	if !addr.IsValid() {
@@ -193,8 +201,10 @@ func (o *offences) named(r *http.Request) *http.Request {
 	return r.WithContext(auth.WithPeer(r.Context(), peer))
 }
 
-// forwardedFor is for whom a proxy speaks: the last address of X-Forwarded-For that is no proxy's. What stands before
-// that anybody can have written. It is none when r does not come from a proxy, or that does not say.
+// forwardedFor returns the client that a trusted proxy names: the last address
+// of X-Forwarded-For that does not belong to a proxy. Addresses before it could
+// be forged by anyone. The result is invalid when r does not come from a proxy,
+// or the proxy names none.
 func (o *offences) forwardedFor(r *http.Request) netip.Addr {
 	lines := r.Header.Values("X-Forwarded-For")
 	if len(lines) == 0 || !o.speaks(r) {
@@ -217,7 +227,7 @@ func (o *offences) forwardedFor(r *http.Request) netip.Addr {
 	return netip.Addr{}
 }
 
-// parseHop reads an address, with a port or without.
+// parseHop parses an address, with or without a port.
 func parseHop(text string) (netip.Addr, bool) {
 	if text = strings.TrimSpace(text); len(text) > 64 {
 		return netip.Addr{}, false
@@ -229,15 +239,16 @@ func parseHop(text string) (netip.Addr, bool) {
 	return addr, err == nil
 }
 
-// errPaused is what who has to wait is told.
-var errPaused = errs.New(errs.TooMany, "too many requests from where this one comes were refused").
-	WithHint("see that the credential is good, and come back when Retry-After is over")
+// errPaused is the answer to a blocked client.
+var errPaused = errs.New(errs.TooMany, "too many failed requests from this address; temporarily blocked").
+	WithHint("check the credential, and retry after the time in Retry-After")
 
-// late is err for who may come back after wait.
+// late returns err for a client that may retry after wait.
 func late(err error, wait time.Duration) error { return &handlers.Later{Err: err, After: wait} }
 
-// report says what the client of a connection did, unless the parent was told that it is closed.
-func (w *watch) report(m *ipc.Offence) {
+// report sends an offence of a connection, unless the connection was already
+// reported as closed.
+func (w *connTracker) report(m *ipc.Offence) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
 	if w.of(m.ID) != nil {
@@ -245,8 +256,8 @@ func (w *watch) report(m *ipc.Offence) {
 	}
 }
 
-// pause has the client of connection id wait.
-func (w *watch) pause(id uint64, d time.Duration) {
+// pause blocks the client of connection id.
+func (w *connTracker) pause(id uint64, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c := w.list[id]; c != nil {
@@ -254,8 +265,8 @@ func (w *watch) pause(id uint64, d time.Duration) {
 	}
 }
 
-// paused is how long c's client still has to wait.
-func (w *watch) paused(c *course) time.Duration {
+// paused returns how long c's client is still blocked.
+func (w *connTracker) paused(c *connState) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(0, time.Until(c.pausedUntil))

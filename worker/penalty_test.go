@@ -29,7 +29,7 @@ var penal = ipc.Admission{Auth: time.Second, Malformed: time.Second, Threshold: 
 	Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:f::/48")},
 	Exempt:  []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, Peers: []uint32{13}}
 
-// from is a request from addr, through proxies that say forwarded.
+// from returns a request from addr, through proxies that send forwarded.
 func from(addr string, forwarded ...string) *http.Request {
 	r := httptest.NewRequest("GET", "/x", nil)
 	for _, text := range forwarded {
@@ -45,15 +45,16 @@ func from(addr string, forwarded ...string) *http.Request {
 
 var guesses atomic.Uint64
 
-// guessing is r with a token that nobody has sent before.
+// guessing returns r with a token that was never sent before.
 func guessing(r *http.Request) *http.Request {
 	r.Header.Set("X-SCHED-USER-TOKEN", fmt.Sprint("guess ", guesses.Add(1)))
 	return r
 }
 
-// TestBehind: the last address that is no proxy's is whom a trusted proxy speaks for. Nobody else is heard.
+// TestBehind: the client of a trusted proxy is the last address that is not a
+// proxy's. Other senders of the header are ignored.
 func TestBehind(t *testing.T) {
-	o := newOffences(penal, newWatch(nil), new(counters))
+	o := newOffences(penal, newConnTracker(nil), new(counters))
 	for _, tt := range []struct {
 		name, addr string
 		forwarded  []string
@@ -82,7 +83,8 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestForwardedPenalties: who asks through a proxy with bad credentials has to wait, and others through it have not.
+// TestForwardedPenalties: a client behind a proxy that sends invalid
+// credentials is blocked, and others behind it are not.
 func TestForwardedPenalties(t *testing.T) {
 	setup := ipc.Setup{Requests: 4, Limits: raw, Admission: penal}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
@@ -105,24 +107,25 @@ func TestForwardedPenalties(t *testing.T) {
 	}
 }
 
-// TestPausedConnectionEnds: who has to wait is told so, and his connection ends with that; whoever comes through a proxy takes nobody's away.
+// TestPausedConnectionEnds: a blocked client is told so, and its connection
+// ends with that; a client behind a proxy ends no connection of the proxy.
 func TestPausedConnectionEnds(t *testing.T) {
 	setup := ipc.Setup{Requests: 4, Limits: raw, Admission: penal}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
-	s.watch.tell = func(ipc.Message) error { return nil }
+	s.tracker.tell = func(ipc.Message) error { return nil }
 	ask := func(id uint64, addr, path string, forwarded ...string) (int, string) {
 		r := guessing(from(addr, forwarded...))
 		r.URL.Path = path
 		w := httptest.NewRecorder()
-		s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.watch.of(id))))
+		s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.tracker.of(id))))
 		return w.Code, w.Header().Get("Connection")
 	}
-	s.watch.take(1)
-	s.watch.take(2)
+	s.tracker.track(1)
+	s.tracker.track(2)
 	if status, ends := ask(1, "203.0.113.9:5", "/"); status != http.StatusUnauthorized || ends != "" {
 		t.Errorf("before: %d, Connection: %s", status, ends)
 	}
-	s.watch.pause(1, time.Minute)
+	s.tracker.pause(1, time.Minute)
 	if status, ends := ask(1, "203.0.113.9:5", "/"); status != http.StatusTooManyRequests || ends != "close" {
 		t.Errorf("in the pause: %d, Connection: %s", status, ends)
 	}
@@ -137,7 +140,8 @@ func TestPausedConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestPausedInTheQueue: a request that waits for a seat is refused when a pause of its client begins.
+// TestPausedInTheQueue: a request that waits for a place is refused when its
+// client is blocked.
 func TestPausedInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		setup := ipc.Setup{Requests: 1, Limits: raw, Admission: penal}
@@ -146,18 +150,18 @@ func TestPausedInTheQueue(t *testing.T) {
 			served++
 			<-leave
 		}), NewTokens(), nil)
-		s.watch.tell = func(ipc.Message) error { return nil }
+		s.tracker.tell = func(ipc.Message) error { return nil }
 		answers := make(chan *httptest.ResponseRecorder, 2)
 		for id := range uint64(2) {
-			s.watch.take(id)
+			s.tracker.track(id)
 			go func() {
 				r, w := from("203.0.113.9:5"), httptest.NewRecorder()
-				s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.watch.of(id))))
+				s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.tracker.of(id))))
 				answers <- w
 			}()
 			synctest.Wait()
 		}
-		s.watch.pause(1, time.Hour)
+		s.tracker.pause(1, time.Hour)
 		leave <- true
 		if w := <-answers; w.Code != http.StatusOK {
 			t.Errorf("the first: %d", w.Code)
@@ -173,17 +177,18 @@ func TestPausedInTheQueue(t *testing.T) {
 	})
 }
 
-// TestReports: only of a connection that is there, so many, and none when there are no penalties.
+// TestReports: offences are reported only for open connections, up to a limit,
+// and not without penalties.
 func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
-		w := newWatch(func(m ipc.Message) error {
+		w := newConnTracker(func(m ipc.Message) error {
 			if ipc.KindOf(m) == ipc.KindOf(new(ipc.Offence)) {
 				told++
 			}
 			return nil
 		})
-		w.take(1)
+		w.track(1)
 		o := newOffences(penal, w, new(counters))
 		want := func(what string, n int) {
 			t.Helper()
@@ -220,7 +225,8 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// TestRejectedCredentials: the parent is told of each rejected credential once, and of none that only its dates speak against.
+// TestRejectedCredentials: each rejected credential is reported once, and none
+// that is merely out of date.
 func TestRejectedCredentials(t *testing.T) {
 	lapsed := func(_ context.Context, r auth.Rejection) bool { return r.User == "late" }
 	claims := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
@@ -240,13 +246,13 @@ func TestRejectedCredentials(t *testing.T) {
 		{"expired and forged", []string{token("other"), token("other")}, 1},
 	} {
 		var told []uint64
-		w := newWatch(func(m ipc.Message) error {
+		w := newConnTracker(func(m ipc.Message) error {
 			if o, ok := m.(*ipc.Offence); ok {
 				told = append(told, o.Credential)
 			}
 			return nil
 		})
-		w.take(1)
+		w.track(1)
 		o := newOffences(penal, w, new(counters))
 		o.outOfDate = lapsed
 		for _, token := range tt.tokens {
@@ -263,16 +269,17 @@ func TestRejectedCredentials(t *testing.T) {
 	}
 }
 
-// TestRejectedCertificates: a certificate that was rejected before is no new offence, and what is no handshake always is one.
+// TestRejectedCertificates: a certificate that was rejected before is no new
+// offence; a malformed handshake always is one.
 func TestRejectedCertificates(t *testing.T) {
 	told := 0
-	w := newWatch(func(m ipc.Message) error {
+	w := newConnTracker(func(m ipc.Message) error {
 		if ipc.KindOf(m) == ipc.KindOf(new(ipc.Offence)) {
 			told++
 		}
 		return nil
 	})
-	w.take(1)
+	w.track(1)
 	o := newOffences(penal, w, new(counters))
 	of := func(raw string) error {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: []*x509.Certificate{{Raw: []byte(raw)}}}
@@ -287,16 +294,17 @@ func TestRejectedCertificates(t *testing.T) {
 	}
 }
 
-// TestClosedWhileAnswered: a connection that is closed while requests of it are answered, as with HTTP/2, counts until they are over, and what its
-// client did is told all the same.
+// TestClosedWhileAnswered: a connection that is closed while its requests are
+// answered, as with HTTP/2, counts until they end, and its client's offences
+// are reported.
 func TestClosedWhileAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []ipc.Kind
-		w := newWatch(func(m ipc.Message) error {
+		w := newConnTracker(func(m ipc.Message) error {
 			told = append(told, ipc.KindOf(m))
 			return nil
 		})
-		w.take(1)
+		w.track(1)
 		c := w.of(1)
 		w.begin(c)
 		w.begin(c)

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// queue is the net.Listener over the connections that the parent hands over.
+// queue is a net.Listener of the connections that the parent passes to this
+// worker.
 type queue struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -16,7 +17,7 @@ func newQueue() *queue {
 	return &queue{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// put waits until the connection is accepted; after Close it closes it.
+// put waits until c is accepted. After Close it closes c.
 func (q *queue) put(c net.Conn) {
 	select {
 	case q.conns <- c:
@@ -25,7 +26,7 @@ func (q *queue) put(c net.Conn) {
 	}
 }
 
-// Accept gives the next connection.
+// Accept returns the next connection.
 func (q *queue) Accept() (net.Conn, error) {
 	select {
 	case c := <-q.conns:
@@ -35,11 +36,12 @@ func (q *queue) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. The sockets that listen are the parent's.
+// Close ends Accept. The listening sockets belong to the parent.
 func (q *queue) Close() error {
 	q.once.Do(func() { close(q.closed) })
 	return nil
 }
 
-// Addr has no address to give: there may be several, and each connection has its own.
+// Addr returns a placeholder: there may be several addresses, and each
+// connection has its own.
 func (q *queue) Addr() net.Addr { return &net.UnixAddr{Name: "handed over", Net: "unix"} }

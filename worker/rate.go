@@ -8,7 +8,7 @@ import (
 	"schedrestd/rate"
 )
 
-// rates is how often each identity asks.
+// rates limits the request rate of each identity.
 type rates struct {
 	burst, perSecond float64
 
@@ -16,10 +16,11 @@ type rates struct {
 	list map[string]*rate.Bucket
 }
 
-// mostIdentities is how many are remembered. Each has shown a credential that is good.
+// mostIdentities limits the identities that are remembered. Each has sent a
+// valid credential.
 const mostIdentities = 10_000
 
-// newRates is nil when everybody may ask as often as he likes.
+// newRates returns nil when there is no rate limit.
 func newRates(a ipc.Admission) *rates {
 	if a.Rate == 0 {
 		return nil
@@ -27,7 +28,8 @@ func newRates(a ipc.Admission) *rates {
 	return &rates{burst: max(1, float64(a.Burst)), perSecond: float64(a.Rate), list: map[string]*rate.Bucket{}}
 }
 
-// take counts one request of who, or gives how long he has to wait.
+// take counts one request of who. It returns how long who has to wait, or 0
+// when the request is within the limit.
 func (r *rates) take(now time.Time, who string) time.Duration {
 	if r == nil {
 		return 0
@@ -48,7 +50,7 @@ func (r *rates) take(now time.Time, who string) time.Duration {
 	return b.Wait(now, 1)
 }
 
-// len is how many identities are remembered.
+// len returns how many identities are remembered.
 func (r *rates) len() int {
 	if r == nil {
 		return 0
@@ -58,7 +60,8 @@ func (r *rates) len() int {
 	return len(r.list)
 }
 
-// forget looks at a few, and forgets those of them whose bucket is full by now, or else the one that has the most; r.mu is held.
+// forget looks at a few identities and drops those whose bucket is full by now,
+// or otherwise the one with the most tokens. r.mu is held.
 func (r *rates) forget(now time.Time) {
 	var fullest string
 	most, looked := -1.0, 0

@@ -8,18 +8,20 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// leaving is set when this worker drains: it answers what it has, and load balancers are told to
-// send nothing more (/readyz). One that is retired is not: the gateway serves on, by other workers.
-// A process is one worker for all its life.
+// leaving is set while this worker drains: it finishes its requests, and
+// /readyz tells load balancers to send no more. A retired worker does not set
+// it, because other workers go on serving. A process is one worker for its
+// whole life.
 var leaving atomic.Bool
 
-// readiness is the answer of /readyz: nil, or why new requests should not come here.
-// reachable reports whether a controller is; nil when none is needed.
+// readiness returns the check behind /readyz, whose error says why new requests
+// should not come here. reachable reports whether a controller is; nil when
+// none is needed.
 func readiness(reachable func(context.Context) bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		switch {
 		case leaving.Load():
-			return errs.New(errs.Unavailable, "this server is about to end")
+			return errs.New(errs.Unavailable, "this server is shutting down")
 		case reachable != nil && !reachable(ctx):
 			return errs.New(errs.Unavailable, "the controller has been unreachable for %s", client.UnreachableAfter)
 		}

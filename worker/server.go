@@ -20,7 +20,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// server is a worker that serves: the channel on one side, http.Server on the other.
+// server is a worker that serves: the channel to the parent on one side,
+// http.Server on the other.
 type server struct {
 	channel *ipc.Channel
 	http    *http.Server // of connections with HTTP/1
@@ -30,8 +31,8 @@ type server struct {
 	own     *badRequests
 	secure  secure
 	tokens  *Tokens
-	errands *Errands
-	watch   *watch
+	broker  *Broker
+	tracker *connTracker
 
 	gate     *gate
 	offences *offences
@@ -39,18 +40,18 @@ type server struct {
 	retired  atomic.Bool
 	stall    time.Duration
 	drain    time.Duration
-	settle   time.Duration // of it for a request that is on its way
+	settle   time.Duration // the part of drain for a request that is arriving
 	inetd    bool
 	only     atomic.Pointer[http1Conn] // the one connection of an inetd run
-	held     sync.WaitGroup            // connections that were taken and not closed
-	refused  atomic.Int32              // connections that are turned away and not closed
+	held     sync.WaitGroup            // connections that were accepted and not closed
+	refused  atomic.Int32              // connections that are being refused and are not closed
 	exit     chan int
 
-	shaking  context.Context // of handshakes: no request has come yet, and a drain ends them
+	shaking  context.Context // context of handshakes, in which no request has arrived yet; a drain cancels it
 	endShake context.CancelFunc
 }
 
-func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tokens *Tokens, errands *Errands) *server {
+func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tokens *Tokens, broker *Broker) *server {
 	l := setup.Limits
 	s := &server{
 		channel: channel,
@@ -58,7 +59,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 		queue2:  newQueue(),
 		own:     newBadRequests(setup),
 		tokens:  tokens,
-		errands: errands,
+		broker:  broker,
 		secure:  secure{remote: tokens.keeper},
 		inetd:   setup.Inetd,
 		stall:   l.Stall,
@@ -68,22 +69,22 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 		exit:    make(chan int, 2),
 	}
 	s.shaking, s.endShake = context.WithCancel(context.Background())
-	s.watch = newWatch(func(m ipc.Message) error { return channel.Send(m) })
-	s.offences = newOffences(setup.Admission, s.watch, s.counts)
+	s.tracker = newConnTracker(func(m ipc.Message) error { return channel.Send(m) })
+	s.offences = newOffences(setup.Admission, s.tracker, s.counts)
 	s.offences.outOfDate, s.offences.userClaim = tokens.judge.OutOfDate, setup.UserClaim
-	if errands != nil {
-		errands.changes.counts = s.counts
+	if broker != nil {
+		broker.changes.counts = s.counts
 	}
 	s.own.offences = s.offences
 	s.gate = newGate(s, setup, handler)
 	all := announced(s.gate)
 	s.http, s.http2 = s.serving(&l, all), s.serving(&l, all)
 	s.http2.HTTP2, s.http2.Protocols = http2(setup.Requests), new(http.Protocols)
-	s.http2.Protocols.SetUnencryptedHTTP2(true) // as far as it knows
+	s.http2.Protocols.SetUnencryptedHTTP2(true) // http.Server does not see the TLS below
 	return s
 }
 
-// serving is a http.Server of this worker.
+// serving returns an http.Server of this worker.
 func (s *server) serving(l *ipc.Limits, all http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           all,
@@ -94,13 +95,14 @@ func (s *server) serving(l *ipc.Limits, all http.Handler) *http.Server {
 		ConnContext:       s.context,
 		ConnState:         s.turned,
 
-		DisableGeneralOptionsHandler: true, // "OPTIONS *" has its answer from the handlers, too
+		DisableGeneralOptionsHandler: true, // the handlers answer "OPTIONS *", too
 	}
 }
 
-// withPeer puts the kernel's word about the connection into the context of its requests.
-// Every connection of a worker is a conn, and perhaps wrapped: another kind would be a fault
-// of ours, and must not pass for a connection without a peer.
+// withPeer puts what the kernel reports about the peer into the context of the
+// connection's requests. Every connection of a worker is a conn, possibly
+// wrapped. Any other type would be a bug, and must not pass for a connection
+// without a peer.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch is := c.(type) {
@@ -116,9 +118,10 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// run serves until the parent says Drain or is gone, and gives the exit status.
+// run serves until the parent sends Drain or exits, and returns the exit
+// status.
 func (s *server) run() int {
-	go s.hear()
+	go s.handleMessages()
 	go s.serve(s.http, s.queue)
 	go s.serve(s.http2, s.queue2)
 	return <-s.exit
@@ -131,9 +134,10 @@ func (s *server) serve(by *http.Server, from *queue) {
 	}
 }
 
-// hear does what the parent says until the channel closes. Connections come in order,
-// so that all that were handed over before a Drain are served by it.
-func (s *server) hear() {
+// handleMessages handles messages from the parent until the channel closes. Messages are
+// handled in order, so every connection that was passed before a Drain is
+// served.
+func (s *server) handleMessages() {
 	for {
 		m, err := s.channel.Receive()
 		if err != nil {
@@ -153,15 +157,15 @@ func (s *server) hear() {
 		case *ipc.Streams:
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
 		case *ipc.Dialed, *ipc.Undialed:
-			s.errands.hear(m)
+			s.broker.deliver(m)
 		case *ipc.Spares:
-			s.errands.stock.shelf(msg.Stock).put(m.FDs, time.Now())
+			s.broker.pool.upstream(msg.Stock).put(m.FDs, time.Now())
 		case *ipc.ServiceFD:
 			err = s.connect(msg.Service, m.FDs[0])
 		case *ipc.Keys:
 			s.use(msg, m.FDs)
 		case *ipc.Pause:
-			s.watch.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
+			s.tracker.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
 		case *ipc.Yield:
 			s.yield(msg.ID)
 		case *ipc.Retire:
@@ -187,15 +191,15 @@ func (s *server) connect(service ipc.Role, fd int) error {
 	case ipc.Keeper:
 		return s.tokens.keeper.connect(fd)
 	case ipc.Resolver:
-		return s.errands.resolver.connect(fd)
+		return s.broker.resolver.connect(fd)
 	case ipc.Auditor:
-		return s.errands.changes.connect(fd)
+		return s.broker.changes.connect(fd)
 	}
 	_ = unix.Close(fd)
 	return fmt.Errorf("channel to an unknown service: %s", service)
 }
 
-// use takes the public keys of this worker's generation.
+// use installs the public keys of this worker's generation.
 func (s *server) use(m *ipc.Keys, fds []int) {
 	var files []*os.File
 	for _, fd := range fds {
@@ -207,13 +211,13 @@ func (s *server) use(m *ipc.Keys, fds []int) {
 	s.tokens.use(files[2], m.Followed)
 }
 
-// take puts a handed connection where http.Server accepts it.
+// take queues a connection that the parent passed for http.Server.
 func (s *server) take(fd int, m *ipc.Connection) {
 	s.held.Add(1)
-	s.watch.take(m.ID)
+	s.tracker.track(m.ID)
 	c, err := newConn(fd, m, s.stall, s.ended(m.ID))
 	if err != nil {
-		slog.Warn("worker can't use a connection", "error", err)
+		slog.Warn("connection not usable", "error", err)
 		s.ended(m.ID)()
 		return
 	}
@@ -223,22 +227,24 @@ func (s *server) take(fd int, m *ipc.Connection) {
 	}
 	secured, err := s.secure.server(c)
 	if err != nil {
-		slog.Error("worker can't serve https", "error", err)
+		slog.Error("https connection closed", "error", err)
 		_ = c.Close()
 		return
 	}
-	s.watch.made(m.ID, c, nil)
+	s.tracker.made(m.ID, c, nil)
 	go s.shake(c, secured, s.http.ReadHeaderTimeout)
 }
 
-// settling is how long a request that is on its way may take to come, when the worker ends. From Shutdown on http.Server
-// drops what it has just read, and who sent it would be told to come again.
+// settling is how long a worker that drains waits for a request that is
+// arriving. From Shutdown on, http.Server drops what it has just read, and the
+// client would have to retry.
 const settling = 500 * time.Millisecond
 
-// finish answers what is being answered, closes what is idle, and ends the worker.
+// finish answers the requests that are being handled, closes idle connections,
+// and ends the worker.
 func (s *server) finish() {
 	leaving.Store(true)
-	s.endShake() // http.Server does not know them, and their clients may say nothing
+	s.endShake() // http.Server does not know these connections, and their clients may send nothing
 	only := s.only.Load()
 	if only != nil {
 		only.closeUnused()
@@ -248,8 +254,8 @@ func (s *server) finish() {
 	other := make(chan error, 1)
 	go func() { other <- s.http2.Shutdown(ctx) }()
 	closed := make(chan struct{})
-	go func() { s.held.Wait(); close(closed) }() // Shutdown does not know one that was accepted this very moment
-	s.http.SetKeepAlivesEnabled(false)           // closes who rests, and each answer is the last
+	go func() { s.held.Wait(); close(closed) }() // Shutdown does not know a connection that is being accepted right now
+	s.http.SetKeepAlivesEnabled(false)           // closes idle connections, and makes each answer the last
 	select {
 	case <-closed:
 	case <-time.After(s.settle):
@@ -258,7 +264,7 @@ func (s *server) finish() {
 		}
 	}
 	if err := errors.Join(s.http.Shutdown(ctx), <-other); err != nil {
-		slog.Warn("worker gives up requests that did not end in time", "limit", s.drain)
+		slog.Warn("unfinished requests abandoned", "limit", s.drain)
 		_ = s.http.Close()
 		_ = s.http2.Close()
 	}

@@ -12,18 +12,19 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// remoteService is the worker's channel to one service. A service that exits takes its workers with it: the
-// parent replaces both, and until then the service does not answer.
+// remoteService is the worker's channel to one service. When a service exits,
+// the parent replaces it and its workers; until then the service does not
+// answer.
 type remoteService struct {
 	role ipc.Role
-	late func(*link, ipc.Message) // takes an answer that nobody waits for any more; may be nil
+	late func(*link, ipc.Message) // handles an answer that arrives too late; may be nil
 	link atomic.Pointer[link]     // nil: none
 }
 
 // link is one channel to a process of a service.
 type link struct {
 	channel *ipc.Channel
-	gone    chan struct{} // closed when nothing more comes from it
+	gone    chan struct{} // closed when the channel has closed
 	asked   asked[ipc.Message]
 	late    func(*link, ipc.Message)
 }
@@ -42,10 +43,10 @@ func (r *remoteService) connect(fd int) error {
 	return nil
 }
 
-// listen takes the answers that come by one link until its channel closes.
+// listen handles the answers of one link until its channel closes.
 func (r *remoteService) listen(l *link) {
 	defer close(l.gone)
-	defer l.channel.Close() // which ends a Send that waits for room
+	defer l.channel.Close() // also ends a Send that waits for room
 	for {
 		m, err := l.channel.Receive()
 		switch answer := m.Message.(type) {
@@ -72,7 +73,8 @@ func (r *remoteService) listen(l *link) {
 	}
 }
 
-// ask asks a question by send. It gives up with errNoService when late does, and with what send or ctx say.
+// ask asks a question with send. It fails with errNoService when late fires,
+// and with the error of send or ctx.
 func (r *remoteService) ask(ctx context.Context, send func(*link) func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	l := r.link.Load()
 	if l == nil {
@@ -86,7 +88,7 @@ var (
 	errNoService = errors.New("the service did not answer in time")
 )
 
-// ask asks once, by send; question makes the question of its number.
+// ask asks one question with send. question makes the message from its number.
 func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.asked.next()
 	defer func() {
@@ -112,7 +114,7 @@ func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, la
 	}
 }
 
-// tooLate takes an answer that nobody waits for any more.
+// tooLate handles an answer that arrived too late.
 func (l *link) tooLate(m ipc.Message) {
 	if l.late != nil {
 		l.late(l, m)

@@ -39,7 +39,7 @@ func TestServiceGone(t *testing.T) {
 			}
 		}},
 		{"a name", ipc.Resolver, func() (*remoteService, func() error) {
-			e := NewErrands(nil)
+			e := NewBroker(nil)
 			return e.resolver, func() error { _, err := e.Name(false, 1); return err }
 		}},
 	} {

@@ -11,8 +11,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestDrainHearsOut: a request whose rest comes when the worker has been told to end is answered, as the last one of
-// its connection. Who rests is not waited for.
+// TestDrainHearsOut: a request whose rest arrives during a drain is answered,
+// as the last one of its connection. The drain does not wait for idle
+// connections.
 func TestDrainHearsOut(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, nil)
 	st.settle = time.Minute

@@ -11,8 +11,8 @@ import (
 	"schedrestd/semaphore"
 )
 
-// gate stands before the handlers: it lets in as many requests at a time as this worker may answer,
-// streams of HTTP/2 too, and has connections end that others wait for.
+// gate limits how many requests, including HTTP/2 streams, this worker answers
+// concurrently, and closes connections whose slots others wait for.
 type gate struct {
 	server   *server
 	handlers http.Handler
@@ -20,33 +20,34 @@ type gate struct {
 	rates    *rates
 
 	mu      sync.Mutex
-	inside  map[*pace]struct{} // the requests that have room, or need none
-	pressed time.Time          // since when somebody has been waiting for a slot, as far as is known
-	last    time.Time          // when that was known last
+	inside  map[*slowClient]struct{} // the requests that are being answered
+	pressed time.Time                // since when a connection has been waiting for a slot, as far as is known
+	last    time.Time                // when that was last known
 }
 
 func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
 	g := &gate{server: s, handlers: handlers, places: places(setup.Requests, setup.Limits.Call),
-		rates: newRates(setup.Admission), inside: map[*pace]struct{}{}}
-	s.watch.hurry = g.hurry
+		rates: newRates(setup.Admission), inside: map[*slowClient]struct{}{}}
+	s.tracker.shorten = g.shortenDeadlines
 	return g
 }
 
-// ServeHTTP is http.Handler's.
+// ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.server.counts.requests.Add(1)
 	r = g.server.offences.named(r)
-	c, ok := r.Context().Value(courseKey{}).(*course)
+	c, ok := r.Context().Value(courseKey{}).(*connState)
 	if ok {
-		g.server.watch.begin(c)
-		defer g.server.watch.finish(c)
-		// HTTP/2 says GOAWAY for it. Who has to wait does so outside, where the parent turns him away: here each of his requests
-		// would be answered, and be a line of the log.
-		if g.server.retired.Load() || g.server.watch.isAsked(c) || g.server.watch.paused(c) > 0 {
+		g.server.tracker.begin(c)
+		defer g.server.tracker.finish(c)
+		// HTTP/2 sends GOAWAY for it. A blocked client waits outside, where the
+		// parent refuses it. Here each of its requests would be answered and
+		// logged.
+		if g.server.retired.Load() || g.server.tracker.isAsked(c) || g.server.tracker.paused(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 	}
-	if r.URL.Path == "/healthz" { // whether this process lives is no matter of room
+	if r.URL.Path == "/healthz" { // whether this process is alive does not depend on room
 		g.serve(w, r, c)
 		return
 	}
@@ -54,7 +55,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refusePaused(w, r, wait)
 		return
 	}
-	soon := time.AfterFunc(crowding, func() { g.hurry(nil) })
+	soon := time.AfterFunc(crowding, func() { g.shortenDeadlines(nil) })
 	place, err := g.places.Acquire(r.Context(), "")
 	soon.Stop()
 	if err != nil {
@@ -63,26 +64,26 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer place.Release()
-	// A pause may have begun while the request waited. The seat is given back
-	// first: the client may not read the answer.
+	// The client may have been blocked while the request waited. The place is
+	// released first, because the client may not read the answer.
 	if wait := g.server.offences.wait(r, c); wait > 0 {
 		place.Release()
-		if ok && g.server.watch.paused(c) > 0 {
+		if ok && g.server.tracker.paused(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 		g.refusePaused(w, r, wait)
 		return
 	}
-	g.serve(w, r.WithContext(context.WithValue(r.Context(), seatKey{}, &seat{Place: place, gate: g})), c)
+	g.serve(w, r.WithContext(context.WithValue(r.Context(), inflightKey{}, &inflight{Place: place, gate: g})), c)
 }
 
-// refusePaused answers a request whose client has to wait for its offences.
+// refusePaused answers a request of a blocked client.
 func (g *gate) refusePaused(w http.ResponseWriter, r *http.Request, wait time.Duration) {
 	g.server.counts.paused.Add(1)
 	g.refuse(w, r, late(errPaused, wait))
 }
 
-// refuse answers a request that is not let in.
+// refuse answers a request that is not admitted.
 func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why error) {
 	g.server.own.refusing(w, r, why)
 	if r.ContentLength != 0 && r.ProtoMajor == 1 {
@@ -90,52 +91,54 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why error) {
 	}
 }
 
-func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *course) {
-	p := g.newPace(w, r, c)
+func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *connState) {
+	p := g.newSlowClient(w, r, c)
 	defer g.leave(p)
 	g.handlers.ServeHTTP(p, r)
-	if p.status == http.StatusUnauthorized { // before he has the answer: of who has gone the parent takes no offence
+	if p.status == http.StatusUnauthorized { // before the answer: the parent accepts no offence of a closed connection
 		g.server.counts.unauthenticated.Add(1)
 		g.server.offences.unauthenticated(r, c)
 	}
 	p.flush()
 }
 
-// crowding is how long a request waits for room before those that have it are hurried.
+// crowding is how long a request waits for a place before the deadlines of the
+// others are shortened.
 const crowding = 200 * time.Millisecond
 
 type courseKey struct{}
 
-// context is for http.Server.ConnContext.
+// context implements http.Server.ConnContext.
 func (s *server) context(ctx context.Context, top net.Conn) context.Context {
-	if c := s.watch.of(idOf(top)); c != nil {
+	if c := s.tracker.of(idOf(top)); c != nil {
 		ctx = context.WithValue(ctx, courseKey{}, c)
 	}
 	return withPeer(ctx, top)
 }
 
-// turned is for http.Server.ConnState.
+// turned implements http.Server.ConnState.
 func (s *server) turned(top net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		s.watch.made(idOf(top), top, top)
+		s.tracker.made(idOf(top), top, top)
 	case http.StateIdle:
 		if h, ok := top.(*http1Conn); ok {
 			h.rest()
 		}
 		if raw := connOf(top); raw != nil {
-			raw.relax()
+			raw.restore()
 		}
-		if c := s.watch.of(idOf(top)); c != nil {
-			s.watch.enter(c, ipc.Resting)
+		if c := s.tracker.of(idOf(top)); c != nil {
+			s.tracker.enter(c, ipc.Resting)
 		}
 	}
 }
 
-// http1Key is where the context of a request has its http1Conn.
+// http1Key is the context key of a request's http1Conn.
 type http1Key struct{}
 
-// announced tells the connection of a request that its handler is called.
+// announced wraps a handler, and notifies the connection of each request before
+// it calls the handler.
 func announced(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(http1Key{}).(*http1Conn); ok {
@@ -145,7 +148,8 @@ func announced(h http.Handler) http.Handler {
 	})
 }
 
-// idOf is the number that the parent gave to the connection below c; 0 when it gave none.
+// idOf returns the number that the parent gave to the connection below c; 0
+// when it gave none.
 func idOf(c net.Conn) uint64 {
 	if raw := connOf(c); raw != nil {
 		return raw.id
@@ -153,7 +157,7 @@ func idOf(c net.Conn) uint64 {
 	return 0
 }
 
-// connOf is what the parent handed over, below c.
+// connOf returns the connection below c that the parent passed.
 func connOf(c net.Conn) *conn {
 	for {
 		switch is := c.(type) {
@@ -167,10 +171,11 @@ func connOf(c net.Conn) *conn {
 	}
 }
 
-// yield ends a connection for whose slot somebody waits.
-func (s *server) yield(id uint64) { s.watch.yield(id) }
+// yield closes a connection whose slot others wait for.
+func (s *server) yield(id uint64) { s.tracker.yield(id) }
 
-// retire lets the connections that are held end by themselves: each answer asks for that.
+// retire makes each answer the last of its connection, so that connections
+// close as they are used.
 func (s *server) retire() {
 	s.retired.Store(true)
 	go func() {

@@ -12,7 +12,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// gated is a server that answers so many requests at a time, and lets each wait for so long.
+// gated returns a server that answers that many requests concurrently, and lets
+// others wait that long.
 func gated(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
 	setup := ipc.Setup{Requests: requests, Limits: raw}
 	setup.Limits.Call = patience
@@ -25,8 +26,9 @@ func visit(h http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestRequestsAreBounded: however many come, as streams of HTTP/2 do on one connection, no more than
-// the share of this worker are answered at one time; the others wait and are answered.
+// TestRequestsAreBounded: of any number of requests, such as streams of one
+// HTTP/2 connection, at most this worker's share is answered concurrently; the
+// others wait.
 func TestRequestsAreBounded(t *testing.T) {
 	var now, most atomic.Int32
 	h := gated(3, time.Minute, func(http.ResponseWriter, *http.Request) {
@@ -53,8 +55,8 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// TestCrowded: who finds no room in time is told when to come again, in the envelope; whether the
-// process lives can always be asked.
+// TestCrowded: a request that gets no place in time is answered with
+// Retry-After in the envelope; /healthz always works.
 func TestCrowded(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
 	h := gated(1, time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
@@ -92,18 +94,18 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// TestWatchTellsWhatLasts: what is over in a moment is not mentioned, a change that lasts is, once,
-// and nothing is said of a connection after Done.
-func TestWatchTellsWhatLasts(t *testing.T) {
+// TestTrackerReportsWhatLasts: a short state is not reported, a lasting change is
+// reported once, and nothing is reported after Done.
+func TestTrackerReportsWhatLasts(t *testing.T) {
 	var mu sync.Mutex
 	var told []ipc.Message
-	w := newWatch(func(m ipc.Message) error {
+	w := newConnTracker(func(m ipc.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, m)
 		return nil
 	})
-	w.take(1)
+	w.track(1)
 	c := w.of(1)
 	at := time.Now()
 	expect := func(after time.Duration, want ...ipc.Stage) {
@@ -120,7 +122,7 @@ func TestWatchTellsWhatLasts(t *testing.T) {
 	stage := func(s ipc.Stage) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.turn(c, s)
+		w.setStage(c, s)
 		c.since = at
 	}
 	w.mu.Lock()

@@ -17,8 +17,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestStalledStream: who asks over HTTP/2 and takes no answer holds no place among the requests of
-// this worker for good. His connection is never full: it is his stream that is.
+// TestStalledStream: an HTTP/2 client that reads no answer does not hold a
+// place permanently. Its connection is never full; its stream is.
 func TestStalledStream(t *testing.T) {
 	limits := raw
 	limits.Stall = 100 * time.Millisecond
@@ -39,7 +39,7 @@ func TestStalledStream(t *testing.T) {
 	}
 }
 
-// TestBrokenStream: an answer over HTTP/2 that is given up in the middle has no end.
+// TestBrokenStream: an HTTP/2 answer that is aborted has no END_STREAM.
 func TestBrokenStream(t *testing.T) {
 	st := newStage(t, ipc.Setup{Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Write(make([]byte, 100<<10))
@@ -52,11 +52,12 @@ func TestBrokenStream(t *testing.T) {
 	}
 }
 
-// TestClosedWindow: a stream without a window is reset when another request waits for its seat, and that is an offence.
+// TestClosedWindow: a stream without a window is reset when another request
+// waits for its place, which is an offence.
 func TestClosedWindow(t *testing.T) {
 	st := newStage(t, ipc.Setup{Limits: raw, Requests: 1, Admission: penal}, nil)
 	told := make(chan ipc.Wrong, 10)
-	st.watch.tell = func(m ipc.Message) error {
+	st.tracker.tell = func(m ipc.Message) error {
 		if o, ok := m.(*ipc.Offence); ok {
 			told <- o.What
 		}
@@ -82,7 +83,8 @@ func TestClosedWindow(t *testing.T) {
 	}
 }
 
-// rawHTTP2 returns a connection after its handshake, as if the parent had handed it over by this number.
+// rawHTTP2 returns a connection after its handshake, as if the parent had
+// passed it with this number.
 func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -90,8 +92,8 @@ func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	leaf, _ := selfSigned(t, key)
 	near, far := st.pair()
 	far.id = id
-	st.watch.take(id)
-	st.watch.made(id, far, nil)
+	st.tracker.track(id)
+	st.tracker.made(id, far, nil)
 	go st.shake(far, tls.Server(far, &tls.Config{NextProtos: []string{"h2"}, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}), time.Minute)
 	c := tls.Client(near, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	must(t, c.Handshake())

@@ -14,23 +14,25 @@ import (
 	"schedrestd/ipc"
 )
 
-// takeStreams serves standard input and output of an inetd run as one connection.
+// takeStreams serves standard input and output of an inetd run as one
+// connection.
 func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	s.held.Add(1)
-	s.watch.take(m.ID)
+	s.tracker.track(m.ID)
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener, UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
 	client := newStreams(in, out)
 	s.present(&conn{Conn: client, only: m.ID, peer: p, stall: s.stall, done: func() {
-		s.watch.end(m.ID)
+		s.tracker.end(m.ID)
 		s.held.Done()
 		s.exit <- client.status()
 	}})
 }
 
-// ended is what is called when a connection is closed: its slot is free, and an inetd run over.
+// ended returns what is called when a connection is closed: it frees the slot,
+// and ends an inetd run.
 func (s *server) ended(id uint64) func() {
 	return func() {
-		s.watch.end(id)
+		s.tracker.end(id)
 		s.held.Done()
 		if s.inetd {
 			s.exit <- 0
@@ -49,16 +51,17 @@ func (s *server) present(c *conn) {
 	s.queue.put(h)
 }
 
-// streams is standard input and output as a connection. Both may be shared with the shell that
-// started us and whatever runs beside us there: they stay blocking, since O_NONBLOCK would be
-// everybody's. A goroutine reads ahead, at most one buffer, so that a Read here has
-// a deadline all the same; it stays in its read until the process ends.
+// streams is standard input and output as a connection. Both may be shared with
+// the shell that started us and its other children, so they stay blocking:
+// O_NONBLOCK would affect all of them. A goroutine reads ahead, one buffer at
+// most, so that Read still has a deadline. It stays in its read until the
+// process exits.
 type streams struct {
 	in, out int
 	read    net.Conn // what the goroutine has read
 
 	mu    sync.Mutex
-	until time.Time // for a Write
+	until time.Time // deadline of a Write
 	over  bool
 	lost  error // why a Write failed
 }
@@ -89,24 +92,25 @@ func (s *streams) readAhead(feed net.Conn) {
 // Read reads what came from standard input.
 func (s *streams) Read(p []byte) (int, error) { return s.read.Read(p) }
 
-// status is that of an inetd run: who runs it in a script would else take an answer for given that nobody has.
+// status returns the exit status of an inetd run, so that a script that runs it
+// notices when an answer was lost.
 func (s *streams) status() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost == nil {
 		return 0
 	}
-	slog.Error("an answer could not be written to standard output", "error", s.lost, "hint", "what was asked for may be done all the same")
+	slog.Error("response not written to standard output", "error", s.lost, "hint", "the request may have been carried out")
 	return 1
 }
 
-// readInput reads standard input. A terminal that is hung up has ended.
+// readInput reads standard input. A hangup of a terminal counts as its end.
 func (s *streams) readInput(p []byte) (int, error) {
 	for {
 		n, err := unix.Read(s.in, p)
 		switch {
 		case err == unix.EINTR:
-		case err == unix.EAGAIN: // somebody else has made it so
+		case err == unix.EAGAIN: // another process has made it non-blocking
 			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(s.in), Events: unix.POLLIN}}, -1); err != nil && err != unix.EINTR {
 				return 0, err
 			}
@@ -118,10 +122,11 @@ func (s *streams) readInput(p []byte) (int, error) {
 	}
 }
 
-// piece is how much a pipe takes without waiting when it says that it takes something: PIPE_BUF.
+// piece is how much a pipe takes without blocking when poll reports it
+// writable: PIPE_BUF.
 const piece = 4096
 
-// Write writes to standard output, in pieces, each of them when there is room.
+// Write writes to standard output in pieces, each when there is room.
 func (s *streams) Write(p []byte) (n int, err error) {
 	defer func() {
 		if err != nil {
@@ -131,7 +136,7 @@ func (s *streams) Write(p []byte) (n int, err error) {
 		}
 	}()
 	for len(p) > 0 {
-		if err := s.room(); err != nil {
+		if err := s.waitWritable(); err != nil {
 			return n, err
 		}
 		m, err := unix.Write(s.out, p[:min(len(p), piece)])
@@ -146,8 +151,8 @@ func (s *streams) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// room waits until something can be written, or nobody is there to read it.
-func (s *streams) room() error {
+// waitWritable waits until something can be written, or the reader is gone.
+func (s *streams) waitWritable() error {
 	for {
 		s.mu.Lock()
 		until, over := s.until, s.over
@@ -172,15 +177,15 @@ func (s *streams) room() error {
 	}
 }
 
-// timeout is a Write that had no room for too long.
+// timeout is the error of a Write that found no room in time.
 type timeout struct{}
 
-func (timeout) Error() string   { return "standard output takes nothing" }
+func (timeout) Error() string   { return "standard output is blocked" }
 func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
 
-// Close closes standard output: whoever reads it sees the end. Standard input may be waited
-// for right now, and stays.
+// Close closes standard output, so that its reader sees the end. Standard input
+// stays open: a goroutine may be reading it.
 func (s *streams) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,24 +197,24 @@ func (s *streams) Close() error {
 	return unix.Close(s.out)
 }
 
-// CloseWrite can't be had: nobody is told that there is more to come from the other side.
+// CloseWrite fails: standard output can't be shut down without closing it.
 func (s *streams) CloseWrite() error { return unix.ENOTSOCK }
 
-// LocalAddr is for net.Conn.
+// LocalAddr implements net.Conn.
 func (s *streams) LocalAddr() net.Addr { return &net.UnixAddr{Name: "stdout", Net: "stdio"} }
 
-// RemoteAddr is for net.Conn.
+// RemoteAddr implements net.Conn.
 func (s *streams) RemoteAddr() net.Addr { return &net.UnixAddr{Name: "stdin", Net: "stdio"} }
 
-// SetDeadline bounds reads and writes.
+// SetDeadline sets the deadlines of reads and writes.
 func (s *streams) SetDeadline(t time.Time) error {
 	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
 }
 
-// SetReadDeadline bounds Read.
+// SetReadDeadline sets the deadline of Read.
 func (s *streams) SetReadDeadline(t time.Time) error { return s.read.SetReadDeadline(t) }
 
-// SetWriteDeadline bounds each Write.
+// SetWriteDeadline sets the deadline of each Write.
 func (s *streams) SetWriteDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// visitor is an inetd run: what a client writes to it, and where the answers are read.
+// visitor starts an inetd run, and returns a file for its input and one for its
+// answers.
 func visitor(t *testing.T, st *stage) (in, out *os.File) {
 	t.Helper()
 	fromIn, in, err := os.Pipe()
@@ -38,8 +39,8 @@ func visitor(t *testing.T, st *stage) (in, out *os.File) {
 	return in, out
 }
 
-// TestInetdBodies: each body reaches its own request whole, however it was framed, and nothing of it
-// is taken for a request.
+// TestInetdBodies: each body reaches its own request completely, however it was
+// framed, and no part of it is taken for a request.
 func TestInetdBodies(t *testing.T) {
 	big := strings.Repeat("0123456789", 20_000)
 	hidden := "GET /hidden HTTP/1.1\r\n\r\n"
@@ -87,8 +88,8 @@ func TestInetdBodies(t *testing.T) {
 	}
 }
 
-// TestInetdAnswers: an answer has the form that its request and its handler ask
-// for, and one that its handler breaks off is visibly not whole.
+// TestInetdAnswers: an answer has the form that its request and handler need,
+// and an aborted one is visibly incomplete.
 func TestInetdAnswers(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -135,7 +136,8 @@ func TestInetdAnswers(t *testing.T) {
 	}
 }
 
-// TestEndOfInputWaits: the end of the input is no reason to give up what is being answered.
+// TestEndOfInputWaits: the end of the input does not cancel a request that is
+// being answered.
 func TestEndOfInputWaits(t *testing.T) {
 	entered, leave := make(chan bool), make(chan bool)
 	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -159,7 +161,8 @@ func TestEndOfInputWaits(t *testing.T) {
 	}
 }
 
-// TestInetdDrains: without a request the end comes at once, though the input goes on.
+// TestInetdDrains: without a request a drain ends at once, even with more input
+// to come.
 func TestInetdDrains(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, nil)
 	_, out := visitor(t, st)
@@ -172,7 +175,7 @@ func TestInetdDrains(t *testing.T) {
 	}
 }
 
-// TestStreamsStayBlocking: whoever shares them finds them as they were.
+// TestStreamsStayBlocking: the flags of shared standard streams do not change.
 func TestStreamsStayBlocking(t *testing.T) {
 	r, w, err := os.Pipe()
 	must(t, err)

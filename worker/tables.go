@@ -12,15 +12,15 @@ import (
 	"schedrestd/release"
 )
 
-// Tables writes the OpenAPI document to out, as JSON and for bodies of JSON alone, and ends: what
-// --generate-openapi-spec prints. It reads nothing and asks nobody. args come after
-// plugin.TablesMode, each once and all but the last two needed:
+// Tables writes the OpenAPI document to out, as JSON and for JSON bodies only.
+// --generate-openapi-spec prints it. It opens nothing and sends nothing. args
+// come after plugin.TablesMode, each once; all but the last two are required:
 //
-//	parsers=v0.0.42+inline_enums,v0.0.43   as -d has them
-//	content=schedctld,scheddb              as -s has them
-//	auth=local,jwt                         as -a has them
+//	parsers=v0.0.42+inline_enums,v0.0.43   as -d takes them
+//	content=schedctld,scheddb              as -s takes them
+//	auth=local,jwt                         as -a takes them
 //	names=sched                            sched, slurm or both
-//	statuses=200,default                   as SCHEDRESTD_RESPONSE_STATUS_CODES has them
+//	statuses=200,default                   as SCHEDRESTD_RESPONSE_STATUS_CODES takes them
 //	json=compact                           compact or pretty
 func Tables(args []string, out io.Writer) error {
 	o := openapi.Options{Release: release.Version}

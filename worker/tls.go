@@ -22,18 +22,20 @@ import (
 	"schedrestd/ipc"
 )
 
-// secure is what a worker needs for connections of https:// listeners: certificates that everybody
-// may see, keys for tickets, and a way to the keeper, which has the private key.
+// secure holds what a worker needs for connections of https:// listeners:
+// public certificates, keys for session tickets, and a channel to the keeper,
+// which has the private key.
 type secure struct {
 	remote *remote
 	config atomic.Pointer[tls.Config] // nil: no certificate
 }
 
-// maxPEM is how long a file of certificates may be, in bytes.
+// maxPEM limits a file of certificates, in bytes.
 const maxPEM = 1 << 20
 
-// use takes certificates and the authorities of clients. With a file that can't be used no connection
-// is served: the keeper has judged it before, so that this is a fault of ours.
+// use installs certificates and the CAs of clients. When a file can't be used
+// no connection is served. The keeper has checked it before, so this would be a
+// bug.
 func (s *secure) use(m *ipc.Keys, certificate, authorities *os.File) {
 	if !m.TLS {
 		return
@@ -44,7 +46,7 @@ func (s *secure) use(m *ipc.Keys, certificate, authorities *os.File) {
 		clients, err = pool(authorities)
 	}
 	if err != nil {
-		slog.Error("worker can't use what the parent gave it for TLS", "error", err)
+		slog.Error("certificates from the parent rejected", "error", err)
 		return
 	}
 	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{remote: s.remote, public: list[0].PublicKey}}
@@ -68,7 +70,7 @@ func (s *secure) use(m *ipc.Keys, certificate, authorities *os.File) {
 	s.config.Store(config)
 }
 
-// pool reads the authorities of clients.
+// pool reads the CAs of clients.
 func pool(f *os.File) (*x509.CertPool, error) {
 	list, err := certificates(f)
 	p := x509.NewCertPool()
@@ -78,7 +80,7 @@ func pool(f *os.File) (*x509.CertPool, error) {
 	return p, err
 }
 
-// certificates reads f by position: other workers read from the same open file.
+// certificates reads f with pread: other workers read from the same open file.
 func certificates(f *os.File) (list []*x509.Certificate, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPEM))
 	if err != nil {
@@ -100,7 +102,8 @@ func certificates(f *os.File) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// showing gives c to each handshake, and has that know when the keeper does not sign it.
+// showing returns c for each handshake, and notes in the handshake's context
+// when the keeper does not sign it.
 func showing(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	key, _ := c.PrivateKey.(remoteKey)
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -111,32 +114,33 @@ func showing(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, er
 	}
 }
 
-// server is c with TLS, whose handshake is not made yet.
+// server wraps c in TLS. The handshake has not happened yet.
 func (s *secure) server(c net.Conn) (*tls.Conn, error) {
 	config := s.config.Load()
 	if config == nil {
-		return nil, errors.New("it has no certificate to show")
+		return nil, errors.New("no certificate loaded")
 	}
 	return tls.Server(c, config), nil
 }
 
-// remoteKey is a private key that the keeper has. It signs messages; what asks for the signature
-// of a digest gets none.
+// remoteKey is a private key that the keeper holds. It signs messages, not
+// digests.
 type remoteKey struct {
 	remote *remote
 	public crypto.PublicKey
 	shaken *shaken // of the handshake that it is for; may be nil
 }
 
-// Public is the key of the certificate.
+// Public returns the certificate's key.
 func (k remoteKey) Public() crypto.PublicKey { return k.public }
 
-// Sign is for crypto.Signer, and refuses: the keeper could not tell what a digest stands for.
+// Sign implements crypto.Signer by refusing: the keeper could not know the
+// meaning of a digest.
 func (k remoteKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
-	return nil, errors.New("the keeper signs no digests")
+	return nil, errors.New("the keeper does not sign digests")
 }
 
-// SignMessage is for crypto.MessageSigner, which crypto/tls prefers.
+// SignMessage implements crypto.MessageSigner, which crypto/tls prefers.
 func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts) ([]byte, error) {
 	scheme, err := schemeOf(k.public, o)
 	if err != nil {
@@ -149,8 +153,8 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 	return signature, err
 }
 
-// schemeOf is the scheme that crypto/tls has chosen, of which it passes on the hash and the
-// padding.
+// schemeOf returns the signature scheme that crypto/tls has chosen. crypto/tls
+// passes only the hash and the padding.
 func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme, error) {
 	var of [3]tls.SignatureScheme // with SHA-256, SHA-384 and SHA-512
 	_, pss := o.(*rsa.PSSOptions)
@@ -167,14 +171,14 @@ func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme
 	}
 	at := slices.Index([]crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512}, o.HashFunc())
 	if at < 0 || of[at] == 0 {
-		return 0, fmt.Errorf("no scheme of a %T with %v is signed", public, o.HashFunc())
+		return 0, fmt.Errorf("no signature scheme for a %T with %v", public, o.HashFunc())
 	}
 	return of[at], nil
 }
 
-// http2 bounds what one connection of HTTP/2 may take: its streams are requests, and one connection
-// is given a quarter of those that this worker answers at a time. What a client asks beyond
-// that waits at the client.
+// http2 limits what one HTTP/2 connection may use: its streams are requests,
+// and one connection gets a quarter of those that this worker answers
+// concurrently. More requests wait at the client.
 func http2(requests uint32) *http.HTTP2Config {
 	if requests == 0 {
 		requests = 100
@@ -184,8 +188,8 @@ func http2(requests uint32) *http.HTTP2Config {
 		MaxReadFrameSize:              64 << 10,
 		MaxReceiveBufferPerConnection: 1 << 20,
 		MaxReceiveBufferPerStream:     256 << 10,
-		SendPingTimeout:               30 * time.Second, // a client that is gone without a word holds a slot
+		SendPingTimeout:               30 * time.Second, // a client that vanished would otherwise hold a slot
 		PingTimeout:                   15 * time.Second,
-		MaxEncoderHeaderTableSize:     1, // none: isTooLarge reads the status of an answer
+		MaxEncoderHeaderTableSize:     1, // no dynamic table: isTooLarge reads the status of an answer
 	}
 }

@@ -26,8 +26,7 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// signing is a keeper that the test plays: it signs with its key what it is asked to, without
-// asking what it is.
+// signing is a keeper played by the test: it signs everything with its key.
 type signing struct {
 	t     *testing.T
 	key   crypto.Signer
@@ -46,7 +45,8 @@ func newSigning(t *testing.T, key crypto.Signer) *signing {
 		0x0804: pss(crypto.SHA256), 0x0805: pss(crypto.SHA384), 0x0806: pss(crypto.SHA512), 0x0807: crypto.Hash(0)}}
 }
 
-// link gives s a channel to this keeper; the keeper dies when it is closed.
+// link gives s a channel to this keeper, which exits when the channel is
+// closed.
 func (k *signing) link(s *secure) *ipc.Channel {
 	k.t.Helper()
 	channel, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
@@ -77,8 +77,8 @@ func (k *signing) answer(channel *ipc.Channel) {
 	}
 }
 
-// memory returns a file with that text, whose offset is at the end: another
-// worker has read it.
+// memory returns a file with that text, whose offset is at the end, as if
+// another worker had read it.
 func memory(t *testing.T, text []byte) *os.File {
 	t.Helper()
 	fd, err := unix.MemfdCreate("keys", unix.MFD_CLOEXEC)
@@ -111,7 +111,7 @@ func selfSigned(t *testing.T, key crypto.Signer) (*x509.Certificate, []byte) {
 	return leaf, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// handshake is one of a client with s.
+// handshake performs a client's handshake with s.
 func handshake(t *testing.T, s *secure, leaf *x509.Certificate, most uint16) (tls.ConnectionState, error) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -135,8 +135,8 @@ func handshake(t *testing.T, s *secure, leaf *x509.Certificate, most uint16) (tl
 	return client.ConnectionState(), err
 }
 
-// TestHandshake: with each kind of key, the keeper is asked for the message that a client then finds
-// good, in both versions of TLS.
+// TestHandshake: with each kind of key, the keeper signs the message that the
+// client verifies, in both versions of TLS.
 func TestHandshake(t *testing.T) {
 	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -174,7 +174,7 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// TestOldVersion: without being asked for, TLS 1.2 is not served.
+// TestOldVersion: TLS 1.2 is not served by default.
 func TestOldVersion(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
@@ -186,8 +186,8 @@ func TestOldVersion(t *testing.T) {
 	}
 }
 
-// TestKeeperGone: the handshake that a keeper dies in fails, and so do those
-// after it. None hangs.
+// TestKeeperGone: the handshake during which the keeper exits fails, and so do
+// later ones. None hangs.
 func TestKeeperGone(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
@@ -211,7 +211,7 @@ func TestKeeperGone(t *testing.T) {
 	}
 }
 
-// TestUnsigned: a refusal is one, at once.
+// TestUnsigned: a refusal fails the handshake at once.
 func TestUnsigned(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
@@ -279,7 +279,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestDrainEndsHandshakes: a client that connects and does not begin its handshake holds up no end.
+// TestDrainEndsHandshakes: a client that connects and does not begin its
+// handshake does not delay a drain.
 func TestDrainEndsHandshakes(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	st := newStage(t, ipc.Setup{}, nil)

@@ -10,31 +10,33 @@ import (
 	"schedrestd/auth"
 )
 
-// Tokens is what this worker has to verify tokens with: public keys of its own, and a way to the keeper,
-// which has the secret one. The parent brings both, later than Build.
+// Tokens holds what this worker verifies tokens with: its own public keys, and
+// a channel to the keeper, which has the secret key. The parent sends both
+// after Build.
 type Tokens struct {
 	keys   atomic.Pointer[publicKeys]
 	keeper *remote
 	judge  *auth.Judge
 }
 
-// publicKeys is a key set as it was brought.
+// publicKeys is a key set that the parent sent.
 type publicKeys struct {
 	set      *auth.KeySet
-	followed bool // what it does not verify is forged, and not made with a newer key
+	followed bool // a token that it does not verify is forged, not signed with a newer key
 }
 
-// NewTokens has nothing to verify with yet.
+// NewTokens returns Tokens that can't verify anything yet.
 func NewTokens() *Tokens {
 	t := &Tokens{keeper: newRemote()}
 	t.judge = &auth.Judge{RS256: t.askKeys, HS256: t.keeper.verify}
 	return t
 }
 
-// Judge is what handlers ask. Until keys are brought it knows nothing, and the daemons vouch.
+// Judge returns the judge that handlers ask. Until keys arrive it can't decide,
+// and the daemons verify tokens.
 func (t *Tokens) Judge() *auth.Judge { return t.judge }
 
-// askKeys verifies with the public keys.
+// askKeys verifies a signature with the public keys.
 func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
 	keys := t.keys.Load()
 	if keys == nil {
@@ -47,20 +49,21 @@ func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
 	return answer
 }
 
-// use takes the public keys that the parent brings. When they can't be used the daemons vouch for RS256 tokens. They
-// judge the file too, and say what is wrong with it where an administrator looks.
+// use installs the public keys that the parent sends. When they can't be used,
+// the daemons verify RS256 tokens. The daemons check the file too, and log what
+// is wrong where an administrator looks.
 func (t *Tokens) use(f *os.File, followed bool) {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
 	if err == nil && len(data) == 0 {
-		return // none
+		return // there are none
 	}
 	var set *auth.KeySet
 	if err == nil {
 		set, err = auth.ParseKeySet(data)
 	}
 	if err != nil {
-		slog.Error("the key set that jwks= names is not used: the daemons vouch for RS256 tokens", "error", err,
-			"hint", "the daemons' log has the command that mends the file, which they refuse as well")
+		slog.Error("jwks= key set rejected; the daemons verify RS256 tokens", "error", err,
+			"hint", "the daemons reject the file too; their log has the command that fixes it")
 		return
 	}
 	t.keys.Store(&publicKeys{set, followed})

@@ -33,13 +33,13 @@ func makeRSA() *rsa.PrivateKey {
 	return key
 }
 
-// setOf is a key set with one key.
+// setOf returns a key set with one key.
 func setOf(key *rsa.PrivateKey) string {
 	b64 := base64.RawURLEncoding.EncodeToString
 	return fmt.Sprintf(`{"keys":[{"kty":"RSA","n":%q,"e":%q}]}`, b64(key.N.Bytes()), b64(big.NewInt(int64(key.E)).Bytes()))
 }
 
-// signed is a signature of text by key.
+// signed returns key's signature of text.
 func signed(t *testing.T, key *rsa.PrivateKey, text string) auth.Signature {
 	t.Helper()
 	digest := sha256.Sum256([]byte(text))
@@ -58,8 +58,9 @@ func bring(t *testing.T, text string, followed bool) *Tokens {
 	return tokens
 }
 
-// TestKeySet: a usable key set verifies signatures. One that it does not verify is
-// forged only when there is no newer set. Without a usable set the answer is Unknown.
+// TestKeySet: a usable key set verifies signatures. One that it does not verify
+// is forged only when there is no newer set. Without a usable set the answer is
+// Unknown.
 func TestKeySet(t *testing.T) {
 	one, other := signed(t, oneRSA(), "a.b"), signed(t, otherRSA(), "a.b")
 	want := func(when string, tokens *Tokens, first, second auth.Answer) {
@@ -122,7 +123,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// keeperEnd is the keeper's end of a channel that tokens has from now on.
+// keeperEnd returns the keeper's end of a channel that tokens uses from now on.
 func keeperEnd(t *testing.T, tokens *Tokens) *ipc.Channel {
 	t.Helper()
 	c, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
@@ -136,7 +137,8 @@ func keeperEnd(t *testing.T, tokens *Tokens) *ipc.Channel {
 	return c
 }
 
-// TestKeeperVerifies: its words are taken as they are, by their numbers, whatever their order.
+// TestKeeperVerifies: answers are matched by their numbers, whatever their
+// order.
 func TestKeeperVerifies(t *testing.T) {
 	tokens := NewTokens()
 	mac := bytes.Repeat([]byte{7}, 32)
@@ -183,7 +185,8 @@ func TestKeeperVerifies(t *testing.T) {
 	}
 }
 
-// TestKeeperGoes: who asked is told at once that nobody knows, and no answer of another kind is taken.
+// TestKeeperGoes: pending questions get Unknown at once, and an answer of
+// another kind is not accepted.
 func TestKeeperGoes(t *testing.T) {
 	for name, end := range map[string]func(*ipc.Channel, uint64){
 		"dies":          func(c *ipc.Channel, _ uint64) { c.Close() },
@@ -209,8 +212,8 @@ func TestKeeperGoes(t *testing.T) {
 	}
 }
 
-// TestTokensWaitForNoHandshake: the most handshakes that may wait for a keeper
-// that does not sign hold up no token.
+// TestTokensWaitForNoHandshake: the maximum of handshakes that wait for a
+// keeper does not delay a token.
 func TestTokensWaitForNoHandshake(t *testing.T) {
 	tokens := NewTokens()
 	c := keeperEnd(t, tokens)
@@ -239,7 +242,8 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 	}
 }
 
-// TestWhoLeavesWaitsForNoKeeper: not for its answer, nor for room in a channel that it does not read.
+// TestWhoLeavesWaitsForNoKeeper: a cancelled request waits neither for an
+// answer nor for room in a channel that the keeper does not read.
 func TestWhoLeavesWaitsForNoKeeper(t *testing.T) {
 	tokens := NewTokens()
 	keeperEnd(t, tokens)
@@ -265,7 +269,7 @@ func TestWhoLeavesWaitsForNoKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperLies: a verdict that is none ends the channel.
+// TestKeeperLies: an invalid verdict closes the channel.
 func TestKeeperLies(t *testing.T) {
 	tokens := NewTokens()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)

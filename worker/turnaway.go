@@ -12,20 +12,20 @@ import (
 	"schedrestd/ipc"
 )
 
-// refusedText is what clients of connections that the parent refuses are told.
+// refusedText has the errors that clients of refused connections get.
 var refusedText = map[int]struct {
 	kind      errs.Kind
 	retryable bool
 	text      string
 }{
-	http.StatusForbidden:          {errs.Denied, false, "this connection's user may not be served here"},
-	http.StatusTooManyRequests:    {errs.TooMany, true, "too much from where this connection comes was refused or could not be read; it is closed for a while"},
-	http.StatusServiceUnavailable: {errs.Unavailable, true, "no worker can serve this connection now"},
+	http.StatusForbidden:          {errs.Denied, false, "this user may not use this server"},
+	http.StatusTooManyRequests:    {errs.TooMany, true, "too many failed requests from this address; temporarily blocked"},
+	http.StatusServiceUnavailable: {errs.Unavailable, true, "server busy: no worker is available"},
 }
 
-// refusedAnswer returns the whole answer to a connection that the parent refuses, or nil
-// when there is none for that status. Nothing of a request is read for it, so that it is
-// HTTP/1.1. None of its texts needs escaping.
+// refusedAnswer returns the whole answer to a connection that the parent
+// refuses, or nil when there is none for that status. It is HTTP/1.1, because
+// no part of a request is read. None of its texts needs escaping.
 func refusedAnswer(m *ipc.Connection) []byte {
 	status := int(m.Refuse)
 	why, ok := refusedText[status]
@@ -43,15 +43,16 @@ func refusedAnswer(m *ipc.Connection) []byte {
 		status, name, after, len(body), body)
 }
 
-// A connection that is closed with a request unread is reset, and the client may see
-// that instead of the answer. So it stays open for a moment, unless many do.
+// When a connection is closed with an unread request it is reset, and the
+// client may see that instead of the answer. So it stays open for a moment,
+// unless there are many.
 const (
 	refusedLinger = time.Second
 	mostRefused   = 64
 )
 
-// turnAway answers a connection that the parent refuses, and closes it. The parent
-// neither counts it nor hears of it again.
+// turnAway answers and closes a connection that the parent refuses. The parent
+// neither counts it nor gets any report about it.
 func (s *server) turnAway(fd int, m *ipc.Connection) {
 	c, err := newConn(fd, m, refusedLinger, func() {})
 	if err != nil {

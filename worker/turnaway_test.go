@@ -17,8 +17,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// turnedAway has a server turn a connection away whose client has sent text, and returns
-// the client.
+// turnedAway has a server refuse a connection whose client has sent text, and
+// returns the client.
 func turnedAway(t *testing.T, s *server, m ipc.Connection, text string) net.Conn {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -35,8 +35,8 @@ func turnedAway(t *testing.T, s *server, m ipc.Connection, text string) net.Conn
 	return client
 }
 
-// TestTurnAway: a connection that the parent refuses gets an answer like any other, whole although its request
-// stays unread, and none for a status that is not known.
+// TestTurnAway: a refused connection gets a complete answer like any other
+// although its request stays unread, and none for an unknown status.
 func TestTurnAway(t *testing.T) {
 	for _, tt := range []struct {
 		m         ipc.Connection
@@ -87,8 +87,8 @@ func TestTurnAway(t *testing.T) {
 	}
 }
 
-// TestTurnAwayHoldsLittle: however many are refused at once, few are open, each for a moment, and a worker
-// that drains waits for none of them.
+// TestTurnAwayHoldsLittle: of any number of refused connections few are open,
+// each for a moment, and a drain waits for none of them.
 func TestTurnAwayHoldsLittle(t *testing.T) {
 	s := new(server)
 	var clients []net.Conn

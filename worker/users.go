@@ -10,10 +10,10 @@ import (
 	"schedrestd/ipc"
 )
 
-// users names users and groups by the system's own databases, which the resolver asks. A list asks for the
-// same few names in every row, so they are kept; and a directory service that does
-// not answer costs one row its time limit, not every row: until it has had a pause,
-// unknown numbers stay numbers.
+// users looks up names of users and groups through the resolver. A list asks
+// for the same few names in every row, so answers are cached. When a directory
+// service does not answer, only one row waits for the time limit: for a while
+// afterwards unknown ids stay numbers.
 type users struct {
 	user, group names
 
@@ -21,15 +21,15 @@ type users struct {
 	resolving chan struct{} // holds an element while a client's name is looked up
 }
 
-// names is one database by number.
+// names caches one database by number.
 type names struct {
 	look  func(uint32) (string, error)
-	plain func(uint32) string // the number, for one that has no name
+	plain func(uint32) string // returns the number of an id that has no name
 	now   func() time.Time
 
 	mu    sync.Mutex
 	known map[uint32]name
-	mute  time.Time // nobody is asked before
+	mute  time.Time // no look-ups before this time
 }
 
 type name struct {
@@ -40,10 +40,10 @@ type name struct {
 const (
 	keepNames = time.Minute
 	muteNames = 30 * time.Second
-	maxNames  = 10_000 // past it all are forgotten
+	maxNames  = 10_000 // past it the cache is cleared
 )
 
-func newUsers(e *Errands) *users {
+func newUsers(e *Broker) *users {
 	return &users{
 		number:    e.number,
 		resolving: make(chan struct{}, 1),
@@ -52,10 +52,10 @@ func newUsers(e *Errands) *users {
 	}
 }
 
-// User is the name of uid, or the number in decimal.
+// User returns the name of uid, or the number in decimal.
 func (u *users) User(uid uint32) string { return u.user.of(uid) }
 
-// Group is the name of gid, or the number in decimal.
+// Group returns the name of gid, or the number in decimal.
 func (u *users) Group(gid uint32) string { return u.group.of(gid) }
 
 // maxNameLength is the longest name that the resolver looks up, in bytes.
@@ -71,8 +71,8 @@ func (u *users) GroupID(ctx context.Context, name string) (uint32, error) {
 	return u.resolve(ctx, true, name)
 }
 
-// resolve looks up one name at a time. Any client can have names looked up, and
-// must not use up the look-ups that other clients' answers need.
+// resolve looks up one client-supplied name at a time, so that such look-ups
+// can't use up those that other answers need.
 func (u *users) resolve(ctx context.Context, group bool, name string) (uint32, error) {
 	if name == "" || len(name) > maxNameLength {
 		return 0, errs.New(errs.NotFound, "not a name")
@@ -81,12 +81,12 @@ func (u *users) resolve(ctx context.Context, group bool, name string) (uint32, e
 	case u.resolving <- struct{}{}:
 		defer func() { <-u.resolving }()
 	case <-ctx.Done():
-		return 0, errs.Wrap(ctx.Err(), errs.Unavailable, "users can't be looked up now")
+		return 0, errs.Wrap(ctx.Err(), errs.Unavailable, "the user database is unavailable")
 	}
 	id, err := u.number(ctx, group, name)
 	switch {
 	case err != nil:
-		return 0, errs.Wrap(err, errs.Unavailable, "users can't be looked up now")
+		return 0, errs.Wrap(err, errs.Unavailable, "the user database is unavailable")
 	case id == ipc.NoID:
 		return 0, errs.New(errs.NotFound, "not a name")
 	}

@@ -11,8 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestNames: the database is asked once for a number while it is kept, and not at all
-// while it is down.
+// TestNames: the database is asked once for a number while it is cached, and
+// not at all while it is unavailable.
 func TestNames(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var asked []string

@@ -20,7 +20,8 @@ import (
 	"schedrestd/security/self"
 )
 
-// handed gives a connection as the parent would hand it over, and its client's end.
+// handed returns a connection as if the parent had passed it, and its client's
+// end.
 func handed(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*conn, net.Conn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -66,7 +67,8 @@ func TestConnSaysDoneOnce(t *testing.T) {
 	}
 }
 
-// TestStalledWrite: who stops reading ends his answer, and holds nothing for ever.
+// TestStalledWrite: a client that stops reading ends its answer, and holds
+// nothing permanently.
 func TestStalledWrite(t *testing.T) {
 	c, _ := handed(t, ipc.Connection{Network: ipc.Unix}, 20*time.Millisecond, func() {})
 	if _, err := c.Write(make([]byte, 16<<20)); !os.IsTimeout(err) {
@@ -150,12 +152,13 @@ func TestStartedByHand(t *testing.T) {
 		t.Skip("descriptor 3 of the tests is a socket")
 	}
 	built := false
-	if status := Main(func(ipc.Setup, *Tokens, *Errands) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
+	if status := Main(func(ipc.Setup, *Tokens, *Broker) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
 		t.Errorf("status %d, built %v", status, built)
 	}
 }
 
-// TestConnOfDescriptors: what a local client sends along is closed by a thread that does not stay asleep, and others have theirs.
+// TestConnOfDescriptors: descriptors that a local client sends are closed by a
+// thread that does not stay asleep, and other connections are not delayed.
 func TestConnOfDescriptors(t *testing.T) {
 	c, client := handed(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
 	if _, ok := c.Conn.(*unixconn.Conn); !ok {

@@ -16,12 +16,13 @@ import (
 	"schedrestd/errs"
 )
 
-// maxAnswer bounds what is taken from getent, in bytes: a group of a large site
+// maxAnswer limits the output of getent, in bytes: a group of a large site
 // lists tens of thousands of members.
 const maxAnswer = 4 << 20
 
-// getent asks NSS for one entry and returns what it prints, without the last line
-// feed. Unsupported means that there is no getent, or that it lacks the database.
+// getent asks NSS for one entry and returns the output without the last line
+// feed. Unsupported means that there is no getent, or that it does not support
+// the database.
 func (n *source) getent(database, key string) (string, error) {
 	q := question{database, key}
 	if a, ok := n.remembered(q); ok {
@@ -35,16 +36,16 @@ func (n *source) getent(database, key string) (string, error) {
 func (n *source) ask(database, key string) (string, error) {
 	tool := n.tool()
 	if tool == "" {
-		return "", errs.New(errs.Unsupported, "there is no getent")
+		return "", errs.New(errs.Unsupported, "getent not found")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), n.limit)
 	defer cancel()
 	out, err := run(ctx, tool, database, key)
 	switch {
 	case err == nil && database != "ahosts" && strings.Contains(out.kept.String()[:max(0, out.kept.Len()-1)], "\n"):
-		return "", errs.New(errs.Unavailable, "getent %s %s answers with more than one entry", database, key)
+		return "", errs.New(errs.Unavailable, "getent %s %s returned more than one entry", database, key)
 	case out.over:
-		return "", errs.New(errs.Unavailable, "getent %s %s answers more than %d bytes", database, key, maxAnswer)
+		return "", errs.New(errs.Unavailable, "getent %s %s returned more than %d bytes", database, key, maxAnswer)
 	case ctx.Err() != nil:
 		return "", errs.New(errs.Unavailable, "getent %s %s did not answer within %s", database, key, n.limit)
 	case err == nil:
@@ -52,21 +53,22 @@ func (n *source) ask(database, key string) (string, error) {
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		return "", errs.Wrap(err, errs.Unavailable, "ask getent for %s %s", database, key)
+		return "", errs.Wrap(err, errs.Unavailable, "run getent %s %s", database, key)
 	}
 	switch exit.ExitCode() {
 	case 1: // "missing arguments, or database unknown"
-		return "", errs.New(errs.Unsupported, "getent does not know %s", database)
+		return "", errs.New(errs.Unsupported, "getent does not support %s", database)
 	case 2:
 		return "", notFound(database, key)
 	}
-	return "", errs.Wrap(err, errs.Unavailable, "ask getent for %s %s", database, key)
+	return "", errs.Wrap(err, errs.Unavailable, "run getent %s %s", database, key)
 }
 
-// run runs getent without our privileges, our environment (least of all a token or
-// LD_PRELOAD) and our terminal. Root has it started as a stranger: its answer
-// decides which user and groups root gives to a job, and a process with the same
-// uid could stop it, take its pipe and answer in its place.
+// run runs getent without our privileges, our environment (in particular
+// without a token or LD_PRELOAD) and our terminal. Root starts it under an
+// unused id: its output determines which user and groups root gives to a job,
+// and a process with the same uid could stop it, take its pipe and answer
+// instead.
 func run(ctx context.Context, tool, database, key string) (*capped, error) {
 	target := stage.Target{Path: tool, Argv: []string{tool, database, key}, Env: []string{"LC_ALL=C"}}
 	if os.Geteuid() != 0 {
@@ -95,8 +97,8 @@ func execute(ctx context.Context, path string, argv, env []string) (*capped, err
 	return out, cmd.Run()
 }
 
-// tool is the first getent that exists. Never PATH: whoever sets it would run
-// a program of his own.
+// tool returns the first getent that exists. It never uses PATH, which would
+// let the user who sets it choose the program.
 func (n *source) tool() string {
 	for _, t := range n.tools {
 		if st, err := os.Stat(t); err == nil && st.Mode().IsRegular() {
@@ -106,8 +108,9 @@ func (n *source) tool() string {
 	return ""
 }
 
-// capped keeps the first bytes written to it and calls stop when there are more.
-// Its buffer is not embedded: io.Copy would find ReadFrom and go round the limit.
+// capped keeps the first bytes written to it and calls stop when there are
+// more. Its buffer is not embedded: io.Copy would find ReadFrom and bypass the
+// limit.
 type capped struct {
 	kept bytes.Buffer
 	left int
@@ -115,7 +118,8 @@ type capped struct {
 	stop func()
 }
 
-// Write takes what fits. Past the limit it ends the writer, which may ignore SIGPIPE.
+// Write keeps what fits. Beyond the limit it stops the writer, which may ignore
+// SIGPIPE.
 func (c *capped) Write(p []byte) (int, error) {
 	if len(p) > c.left {
 		c.over = true

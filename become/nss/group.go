@@ -12,10 +12,10 @@ import (
 type Group struct {
 	Name    string // "" when the number has no entry
 	GID     uint32
-	Members []string // those that have it as a supplementary group
+	Members []string // users that have it as a supplementary group
 }
 
-// String is the name, or the number when there is none.
+// String returns the name, or the number when there is none.
 func (g Group) String() string {
 	if g.Name == "" {
 		return fmt.Sprintf("gid %d", g.GID)
@@ -36,7 +36,7 @@ func LookupGID(gid uint32) (Group, error) {
 	return system.group(fmt.Sprint(gid), func(g Group) bool { return g.GID == gid })
 }
 
-// ParseGroup reads what a person gave for a group: a name, or a number, which
+// ParseGroup parses a group that a person specified: a name, or a number, which
 // needs no entry.
 func ParseGroup(s string) (Group, error) {
 	if !isNumber(s) {
@@ -53,8 +53,8 @@ func ParseGroup(s string) (Group, error) {
 	return g, err
 }
 
-// Groups is every group of u, as initgroups(3) would set them: the primary one first,
-// the others ascending. What /etc/group says and what NSS says are joined.
+// Groups returns every group of u, as initgroups(3) would set them: the primary
+// one first, the others ascending. It combines /etc/group and NSS.
 func Groups(u User) ([]uint32, error) { return system.groups(u) }
 
 func (n *source) group(key string, match func(Group) bool) (Group, error) {
@@ -86,7 +86,7 @@ func (n *source) groups(u User) ([]uint32, error) {
 	return append([]uint32{u.GID}, gids...), nil
 }
 
-// fileGroups is the groups of /etc/group that list name.
+// fileGroups returns the groups of /etc/group that list name.
 func (n *source) fileGroups(name string) ([]uint32, error) {
 	var gids []uint32
 	err := n.eachLine("group", func(line string) bool {
@@ -98,7 +98,7 @@ func (n *source) fileGroups(name string) ([]uint32, error) {
 	return gids, err
 }
 
-// initgroups asks getent, whose answer is "name  4 24 27". A getent without that
+// initgroups asks getent, whose output is "name 4 24 27". A getent without that
 // database (musl) knows no more than the files.
 func (n *source) initgroups(name string) ([]uint32, error) {
 	out, err := n.getent("initgroups", name)
@@ -114,7 +114,7 @@ func (n *source) initgroups(name string) ([]uint32, error) {
 	}
 	var gids []uint32
 	for _, s := range f[1:] {
-		if gid, ok := parseID(s); ok && gid != 0 { // group 0 is the files' to give
+		if gid, ok := parseID(s); ok && gid != 0 { // only the files can give group 0
 			gids = append(gids, gid)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"schedrestd/errs"
 )
 
-// Host finds the addresses of a name: a literal address is itself, then /etc/hosts,
-// then getent ahosts. The resolver, which parses what the network sends, so runs
-// in a process that has no privileges, never in the caller.
+// Host returns the addresses of a name: a literal address is itself, then
+// /etc/hosts, then getent ahosts. So DNS, whose answers come from the network,
+// is parsed in a process without privileges, never in the caller.
 func Host(name string) ([]netip.Addr, error) { return system.host(name) }
 
 func (n *source) host(name string) ([]netip.Addr, error) {

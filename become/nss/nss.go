@@ -1,14 +1,14 @@
-// Package nss looks users, groups and hosts up.
+// Package nss looks up users, groups and hosts.
 //
-// Users live in NSS (files, LDAP, sssd), which a static Go program can't load. So the
-// files are read here, and for what they don't have getent is asked: by fixed
-// path, with a time limit, a clean environment, as nobody when this process is
-// root, because an NSS module parses what came over the network. Answers are kept
-// for a few seconds.
+// Users live in NSS (files, LDAP, sssd), which a static Go program can't load.
+// So the package reads the files, and runs getent for entries that are not in
+// them: by a fixed path, with a time limit and a clean environment. When this
+// process is root, getent runs under an unused id, because an NSS module parses
+// what comes over the network. Results are cached for a few seconds.
 //
-// It refuses names that getent could take for an option or a number, and numbers
-// that the kernel uses for "nobody we know". Errors are *errs.Error: NotFound when
-// there is no such entry, Unavailable when it could not be found out. The privileged
+// It refuses names that getent could treat as an option or a number, and ids
+// that the kernel uses for unknown users. Errors are *errs.Error: NotFound when
+// there is no such entry, Unavailable when the look-up failed. The privileged
 // parent does not link it.
 package nss
 
@@ -26,10 +26,10 @@ import (
 
 // source looks entries up: the files first, then getent.
 type source struct {
-	etc     string   // where passwd and group are
-	tools   []string // where getent may be; the first that exists is used
+	etc     string   // directory of passwd and group
+	tools   []string // paths of getent; the first that exists is used
 	limit   time.Duration
-	keep    time.Duration // how long an answer of getent is kept
+	keep    time.Duration // how long a result of getent is cached
 	now     func() time.Time
 	mu      sync.Mutex
 	answers map[question]answer
@@ -43,10 +43,10 @@ type answer struct {
 	until time.Time
 }
 
-// maxAnswers bounds the answers that are kept; past it all are forgotten.
+// maxAnswers limits the cached results; past it the cache is cleared.
 const maxAnswers = 1024
 
-// system is this machine's.
+// system is the source of this machine.
 var system = &source{
 	etc:   "/etc",
 	tools: []string{"/usr/bin/getent", "/bin/getent"},
@@ -55,8 +55,8 @@ var system = &source{
 	now:   time.Now,
 }
 
-// find is the first line of database that match accepts; match is told whether it comes from
-// the file.
+// find returns the first line of database that match accepts. file tells match
+// whether the line comes from the file.
 func (n *source) find(database, key string, match func(line string, file bool) bool) (string, error) {
 	var found string
 	err := n.eachLine(database, func(line string) bool {
@@ -84,7 +84,7 @@ func notFound(database, key string) error {
 	return errs.New(errs.NotFound, "%s %s does not exist", what, key)
 }
 
-// eachLine calls f with the lines of a file of /etc until it says stop.
+// eachLine calls f with the lines of a file of /etc until f returns true.
 func (n *source) eachLine(database string, f func(line string) (stop bool)) error {
 	file, err := os.Open(filepath.Join(n.etc, database))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,8 +104,7 @@ func (n *source) eachLine(database string, f func(line string) (stop bool)) erro
 	return errs.Wrap(lines.Err(), errs.Unavailable, "read the %s file", database)
 }
 
-// remember keeps an answer for a while; a lookup that failed for want of time is
-// asked again.
+// remember caches a result for a while, except a look-up that was unavailable.
 func (n *source) remember(q question, text string, err error) {
 	if errs.KindOf(err) == errs.Unavailable && err != nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"schedrestd/errs"
 )
 
-// site is an NSS of the test's own: files, and a getent that is a shell script.
+// site returns a source for this test: files, and a shell script as getent.
 func site(t *testing.T, script string) *source {
 	t.Helper()
 	dir := t.TempDir()
@@ -126,7 +126,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestWithoutGetent: the files alone must do.
+// TestWithoutGetent: without getent only the files are used.
 func TestWithoutGetent(t *testing.T) {
 	n := site(t, "")
 	if u, err := n.user("alice", func(u User) bool { return u.Name == "alice" }); err != nil || u.UID != 1000 {
@@ -140,8 +140,8 @@ func TestWithoutGetent(t *testing.T) {
 	}
 }
 
-// TestGetentIsCaged: what it is run with and as.
-func TestGetentIsCaged(t *testing.T) {
+// TestGetentIsConfined: getent runs with the expected environment and ids.
+func TestGetentIsConfined(t *testing.T) {
 	t.Setenv("SCHED_JWT", "secret")
 	t.Setenv("LD_LIBRARY_PATH", "/tmp/evil")
 	n := site(t, `/usr/bin/env; /usr/bin/id -u; /usr/bin/id -G; pwd`)
@@ -175,7 +175,7 @@ func TestGetentHasLimits(t *testing.T) {
 	}
 }
 
-// TestAnswersAreKept: for a while, and then asked for again.
+// TestAnswersAreKept: results are cached for a while.
 func TestAnswersAreKept(t *testing.T) {
 	n := site(t, directory)
 	now := time.Unix(1000, 0)

@@ -1,7 +1,8 @@
 package nss
 
-// PrivateGroup reports whether group is the one that bears its owner's name and has
-// nobody else in it, as many systems give each user: what it may write, only the owner may.
+// PrivateGroup reports whether group has its owner's name and no other members,
+// as on systems that give each user a group: only the owner may write what the
+// group may write.
 func PrivateGroup(owner, group uint32) bool {
 	u, err := LookupUID(owner)
 	if err != nil || u.GID != group {

@@ -17,7 +17,7 @@ type User struct {
 	Shell string
 }
 
-// String is the name, or the number when there is none.
+// String returns the name, or the number when there is none.
 func (u User) String() string {
 	if u.Name == "" {
 		return fmt.Sprintf("uid %d", u.UID)
@@ -40,7 +40,8 @@ func LookupUID(uid uint32) (User, error) {
 	return orSelf(u, err, func(self User) bool { return self.UID == uid })
 }
 
-// NamesOf is every name that uid has: two lines of the files may share a number.
+// NamesOf returns every name of uid: several lines of the files may have the
+// same number.
 func NamesOf(uid uint32) ([]string, error) { return system.namesOf(uid) }
 
 func (n *source) namesOf(uid uint32) ([]string, error) {
@@ -61,8 +62,9 @@ func (n *source) namesOf(uid uint32) ([]string, error) {
 	return []string{u.Name}, err
 }
 
-// orSelf stands in for the missing entry of this process's own user: a container may be
-// started with any number. Root has none to miss, and nobody else's is made up.
+// orSelf returns an entry for this process's own user when it has none: a
+// container may be started with any uid. It does not do so for root or other
+// users.
 func orSelf(u User, err error, match func(User) bool) (User, error) {
 	uid := uint32(os.Geteuid())
 	self := User{Name: fmt.Sprintf("uid%d", uid), UID: uid, GID: uint32(os.Getegid()), Home: "/", Shell: "/bin/sh"}
@@ -72,8 +74,9 @@ func orSelf(u User, err error, match func(User) bool) (User, error) {
 	return self, nil
 }
 
-// ParseUser reads what a person gave for a user: a name, or a number, which needs no
-// entry. known tells whether there is one; without it only UID is set.
+// ParseUser parses a user that a person specified: a name, or a number, which
+// needs no entry. known reports whether there is an entry; without one only UID
+// is set.
 func ParseUser(s string) (u User, known bool, err error) {
 	if !isNumber(s) {
 		u, err = LookupUser(s)
@@ -90,8 +93,8 @@ func ParseUser(s string) (u User, known bool, err error) {
 	return u, err == nil, err
 }
 
-// user finds a user. Root is found in the files alone: who answers for a directory service
-// must not be able to make a user root.
+// user finds a user. Root is found only in the files: an attacker who controls
+// the directory service must not be able to make a user root.
 func (n *source) user(key string, match func(User) bool) (User, error) {
 	line, err := n.find("passwd", key, func(line string, file bool) bool {
 		u, ok := parseUser(line)

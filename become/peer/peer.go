@@ -1,4 +1,5 @@
-// Package peer determines the process at the other end of a connection of package net.
+// Package peer determines the process at the other end of a connection of
+// package net.
 package peer
 
 import (
@@ -8,13 +9,15 @@ import (
 	"schedrestd/become"
 )
 
-// Seen is a connection of which somebody who sees more of the machine has said who serves it.
+// Seen is a connection whose server another process, which sees more of the
+// machine, has identified.
 type Seen interface {
 	Server() (uid uint32, known bool)
 }
 
-// Of returns the credentials of the process at the other end of the UNIX socket conn. One whom this user namespace does not know
-// has the uid that conn, if it is Seen, knows of him; his gid stays become.Overflow.
+// Of returns the credentials of the process at the other end of the UNIX socket
+// conn. If this user namespace does not know the uid and conn is a Seen, the
+// uid comes from conn; the gid stays become.Overflow.
 func Of(conn syscall.Conn) (become.Ucred, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

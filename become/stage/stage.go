@@ -3,17 +3,17 @@
 // syscall.ForkExec lets the child run in its parent's memory, with the parent
 // suspended in the kernel, until the child executes its program. A child that
 // changes its ids before that belongs to the user while it shares memory with
-// root: with SIGSTOP the user suspends root's thread permanently. The change
-// also makes the shared memory dumpable where fs.suid_dumpable is not 0.
+// root: with SIGSTOP the user could suspend root's thread permanently. The
+// change also makes the shared memory dumpable where fs.suid_dumpable is not 0.
 //
 // So root executes this program again, which only root can stop. That process
 // (the stage) changes the ids of its own memory and then executes the target.
-// Stopping it affects nothing but the start of the target, which the starter
-// limits in time.
+// Stopping it affects only the start of the target, which the caller limits in
+// time.
 //
-// The stage runs in the initialization of this package, before the main function
-// of whatever program imports it. It has no privileges of its own: with ids that
-// the starter may not take it fails.
+// The stage runs in the initialization of this package, before the main
+// function of any program that imports it. It has no privileges of its own, and
+// fails for ids that the caller may not use.
 package stage
 
 import (
@@ -34,14 +34,15 @@ import (
 // too, even when another file has been installed in its place.
 const Program = "/proc/self/exe"
 
-// Exit statuses of a stage that does not get as far as the target. It writes the
-// reason to Target.Report.
+// Exit statuses of a stage that does not get as far as the target. It writes
+// the reason to Target.Report.
 const (
 	ExitIdentity = 125 // the identity can't be taken, or the start is malformed
 	ExitTarget   = 126 // the target can't be executed
 )
 
-// atSecure is the type of the auxiliary vector's entry for a start that added privileges (getauxval(3)).
+// atSecure is the type of the auxiliary vector's entry for a start that added
+// privileges (getauxval(3)).
 const atSecure = 23
 
 // name marks a process as a stage: its argv[0].
@@ -65,11 +66,12 @@ type Target struct {
 // fileDir is where a path names a descriptor of the process that opens it.
 const fileDir = "/proc/self/fd/"
 
-// File returns the path of descriptor fd of the stage, which the target does not
-// inherit.
+// File returns the path of descriptor fd of the stage, which the target does
+// not inherit.
 func File(fd int) string { return fileDir + strconv.Itoa(fd) }
 
-// Command returns the arguments and the environment with which Program becomes t.
+// Command returns the arguments and the environment with which Program becomes
+// t.
 func (t Target) Command() (argv, env []string) {
 	argv = []string{name, decimal(t.UID), decimal(t.GID), decimal(uint32(t.DeathSignal)), t.Path, decimal(t.Report),
 		decimal(uint32(len(t.Groups))), decimal(uint32(len(t.Env)))}
@@ -135,9 +137,9 @@ func init() {
 	os.Exit(status)
 }
 
-// refuseSecure returns an error when this program's file has given it a right that
-// its starter does not have, by a set-user-ID bit or file capabilities: the starter
-// would have that right in any program.
+// refuseSecure returns an error when this program's file has given it a right
+// that its starter does not have, by a set-user-ID bit or file capabilities:
+// the starter would have that right in any program.
 func refuseSecure() error {
 	values, err := unix.Auxv()
 	if err != nil {
@@ -167,15 +169,16 @@ func (t Target) run() (status int, err error) {
 }
 
 // become gives the calling thread, which is the process's first one during
-// initialization, the identity of t. The other threads stay as they are until the
-// target is executed, which ends them: the user can't signal or trace these.
+// initialization, the identity of t. The other threads stay as they are until
+// the target is executed, which ends them: the user can't signal or trace
+// these.
 func (t Target) become() error {
 	starter := os.Getppid()
 	if err := disinherit(unix.CAP_SETUID, unix.CAP_SETGID); err != nil {
 		return err
 	}
-	// A process that still has capabilities can't be traced by the user, even where
-	// fs.suid_dumpable makes it dumpable. The kernel drops them at exec.
+	// A process that still has capabilities can't be traced by the user, even
+	// where fs.suid_dumpable makes it dumpable. The kernel drops them at exec.
 	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep capabilities until exec: %w", err)
 	}
@@ -199,18 +202,18 @@ func (t Target) become() error {
 		return fmt.Errorf("set the death signal: %w", err)
 	}
 	if os.Getppid() != starter {
-		return errors.New("the starter has exited")
+		return errors.New("the parent process has exited")
 	}
 	return nil
 }
 
-// The numbers above are those of 64-bit systems; 32-bit ones have others for ids
-// of 32 bits, and this constant overflows.
+// The numbers above are those of 64-bit systems; 32-bit ones have others for
+// ids of 32 bits, and this constant overflows.
 const _ uint = 1 << 63
 
-// disinherit takes capabilities out of the set that executed programs inherit, and
-// out of the ambient set with it. The starter put them there for this process:
-// with an empty bounding set root gets no others.
+// disinherit takes capabilities out of the set that executed programs inherit,
+// and out of the ambient set with it. The starter put them there for this
+// process: with an empty bounding set root gets no others.
 func disinherit(list ...int) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -222,7 +225,7 @@ func disinherit(list ...int) error {
 		err = unix.Capset(&header, &data[0])
 	}
 	if err != nil {
-		return fmt.Errorf("disinherit capabilities: %w", err)
+		return fmt.Errorf("clear the inheritable capabilities: %w", err)
 	}
 	return nil
 }

@@ -96,8 +96,9 @@ func TestTheTargetHasTheIdentityAndNothingElse(t *testing.T) {
 	}
 }
 
-// stuck starts a target that has the identity and waits in the kernel before its first
-// instruction, as one that its user has stopped there. Closing file lets it go on.
+// stuck starts a target that has the identity and waits in the kernel before
+// its first instruction, like one that its user has stopped. Closing file lets
+// it go on.
 func stuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "stage")
@@ -144,8 +145,8 @@ func TestAStuckTargetDoesNotHoldUpItsStarter(t *testing.T) {
 	}
 }
 
-// TestDumpable: where the kernel makes a process dumpable that changes its uid, the starter
-// is not, and the user can't trace the stage.
+// TestDumpable: where the kernel makes a process dumpable that changes its uid,
+// the starter is not, and the user can't trace the stage.
 func TestDumpable(t *testing.T) {
 	needRoot(t)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -228,8 +229,8 @@ func TestAUserGainsNothing(t *testing.T) {
 	}
 }
 
-// TestSetUserIDIsRefused: the stage of a program that is installed set-user-ID would make anyone
-// root.
+// TestSetUserIDIsRefused: the stage of a program that is installed set-user-ID
+// would make anyone root.
 func TestSetUserIDIsRefused(t *testing.T) {
 	needRoot(t)
 	dir, err := os.MkdirTemp("", "stage")

@@ -1,6 +1,6 @@
-// Command schedrestd-config is the process of the gateway that reads command line, environment
-// and configuration. schedrestd starts it; started by hand it says so and exits with 2. -V prints
-// its version.
+// Command schedrestd-config is the gateway's process that reads the command
+// line, the environment and the configuration. schedrestd starts it; started by
+// hand it prints an error and exits with status 2. -V prints its version.
 package main
 
 import (

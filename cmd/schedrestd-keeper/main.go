@@ -1,6 +1,7 @@
-// Command schedrestd-keeper is the process of the gateway that holds the private key of its
-// https:// listeners, and signs handshakes with it for the workers. schedrestd starts it;
-// started by hand it says so and exits with 2. -V prints its version.
+// Command schedrestd-keeper is the gateway's process that holds its secret
+// keys. It signs TLS handshakes and verifies tokens for the workers. schedrestd
+// starts it; started by hand it prints an error and exits with status 2. -V
+// prints its version.
 package main
 
 import (

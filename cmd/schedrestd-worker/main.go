@@ -1,7 +1,9 @@
-// Command schedrestd-worker is the process of the gateway that reads what comes from the
-// network. schedrestd starts it; started by hand it says so and exits with 2. -V prints its version.
+// Command schedrestd-worker is the gateway's process that reads what comes from
+// the network. schedrestd starts it; started by hand it prints an error and
+// exits with status 2. -V prints its version.
 //
-// With "openapi" as its first argument it prints the document of the API and ends (worker.Tables).
+// With "openapi" as its first argument it prints the API's document and exits
+// (worker.Tables).
 package main
 
 import (
@@ -32,8 +34,8 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == plugin.TablesMode {
 		os.Exit(tables(os.Args[2:]))
 	}
-	if how, ok := worker.AnchorArg(os.Args); ok {
-		os.Exit(worker.Anchor(how))
+	if how, ok := worker.NamespaceInitArg(os.Args); ok {
+		os.Exit(worker.NamespaceInit(how))
 	}
 	if status, ok := proof.Main(os.Args, worker.CloseSandbox); ok {
 		os.Exit(status)
@@ -41,11 +43,11 @@ func main() {
 	os.Exit(worker.Main(worker.Join))
 }
 
-// tablesFiles is how many descriptors may be open while a document is printed: standard ones, and
-// the runtime's own.
+// tablesFiles limits the open descriptors while a document is printed: the
+// standard ones, and the runtime's own.
 const tablesFiles = 32
 
-// tables prints a document. It has no use for anything but its standard output.
+// tables prints a document. It needs only its standard output.
 func tables(args []string) int {
 	err := self.Confine(tablesFiles, false)
 	if err == nil {

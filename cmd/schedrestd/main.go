@@ -1,15 +1,18 @@
-// The runtime would keep files of the cgroup open, in the one process that may be root.
+// The runtime would keep files of the cgroup open, in the one process that may
+// be root.
 //
 //go:debug containermaxprocs=0
 
-// Command schedrestd is the parent of the REST gateway: it owns the listeners, asks
-// the kernel who connects, and hands each connection to a schedrestd-worker. It
-// reads no byte of a connection, and neither its own command line nor a configuration:
-// schedrestd-config does, without privileges, and sends a Plan.
+// Command schedrestd is the parent process of the REST gateway. It owns the
+// listeners, asks the kernel who connects, and passes each connection to a
+// schedrestd-worker. It reads nothing from a connection. schedrestd-config
+// reads the command line and the configuration for it, without privileges, and
+// sends a Plan.
 //
 //	schedrestd [-f CONF] [-u USER [-g GROUP]] [LISTEN...]
 //
-// What keeps it from starting is printed as error: and hint: lines, exit status 1.
+// When it can't start it prints error: and hint: lines, and exits with status
+// 1.
 package main
 
 import (
@@ -44,9 +47,10 @@ func main() {
 	os.Exit(status)
 }
 
-// run gets a Plan and does what it says, until a signal ends that or, in inetd mode, the client does.
+// run gets a Plan and carries it out, until a signal arrives or, in inetd mode,
+// the client disconnects.
 func run(errOut *os.File) (status int, err error) {
-	signal.Ignore(syscall.SIGUSR1) // until there is something to show
+	signal.Ignore(syscall.SIGUSR1) // until counters exist
 	sockets, unusable := listen.Activated()
 	planner, err := planner.New(os.Args[1:], os.Environ(), os.Stdout, errOut,
 		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: inetd.IsTerminal(os.Stdin)})
@@ -60,7 +64,7 @@ func run(errOut *os.File) (status int, err error) {
 	if unusable != nil {
 		return 1, unusable
 	}
-	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go before it is told that this serves
+	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway serves
 	level := new(slog.LevelVar)
 	level.Set(slog.Level(plan.LogLevel))
 	c := config(plan, loglevel.New(writer(errOut), level))
@@ -84,7 +88,7 @@ func run(errOut *os.File) (status int, err error) {
 	return 0, privsep.Run(signals, c)
 }
 
-// config is plan as package privsep takes it.
+// config converts a plan for package privsep.
 func config(plan *ipc.WholePlan, log *slog.Logger) privsep.Config {
 	return privsep.Config{
 		Listen:      plan.Listen,
@@ -104,7 +108,7 @@ func config(plan *ipc.WholePlan, log *slog.Logger) privsep.Config {
 	}
 }
 
-// complain prints err for a person: each line of it is one problem.
+// complain prints err, one problem per line.
 func complain(f *os.File, err error) {
 	w := writer(f)
 	for line := range strings.Lines(err.Error()) {
@@ -115,8 +119,9 @@ func complain(f *os.File, err error) {
 	}
 }
 
-// standardError is where errors and the log go: nowhere, nil, when an inetd gave the client's socket as
-// standard error too, because a line of the log in the middle of an answer breaks it.
+// standardError returns where errors and the log go. It is nil when inetd
+// passed the client's socket as standard error too, because a log line in the
+// middle of an answer breaks it.
 func standardError() *os.File {
 	if sameSocket(os.Stdin, os.Stderr) {
 		return nil
@@ -133,7 +138,7 @@ func sameSocket(a, b *os.File) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// writer is f, or nowhere.
+// writer returns f, or io.Discard for nil.
 func writer(f *os.File) io.Writer {
 	if f == nil {
 		return io.Discard

@@ -9,7 +9,8 @@ import (
 	"schedrestd/privsep/planner"
 )
 
-// reloader gets another Plan when a SIGHUP asks for it. The command line and the environment stay the same.
+// reloader gets a new Plan after a SIGHUP. The command line and the environment
+// stay the same.
 type reloader struct {
 	planner *planner.Planner
 	started *ipc.WholePlan
@@ -19,27 +20,28 @@ type reloader struct {
 	log     *slog.Logger
 }
 
-// Reload is for privsep. What was opened or dropped for good at the start stays as it was,
-// and is named.
+// Reload implements privsep's interface. It logs changes that need a restart,
+// because they concern what was opened or dropped at the start.
 func (r *reloader) Reload() (ipc.Setup, ipc.Secrets, error) {
 	next, err := r.planner.Replan()
 	if err != nil {
 		return ipc.Setup{}, ipc.Secrets{}, err
 	}
 	for _, what := range fixed(r.started, next) {
-		r.log.Warn("changed in the configuration, but needs a restart", "key", what, "configuration", next.Path)
+		r.log.Warn("configuration change needs a restart", "key", what, "configuration", next.Path)
 	}
 	r.last = next
 	return next.Setup, next.Secrets, nil
 }
 
-// Accepted is for privsep: the last Plan is used from now on, for the log and for subordinate uids, too.
+// Accepted implements privsep's interface: the last Plan is used from now on,
+// also for the log and for subordinate uids.
 func (r *reloader) Accepted() {
 	r.level.Set(slog.Level(r.last.LogLevel))
 	r.owners.accept(r.last)
 }
 
-// fixed names what next has otherwise than started, and a running parent can't change.
+// fixed lists the settings that next changes and a running parent can't.
 func fixed(started, next *ipc.WholePlan) (list []string) {
 	if next.Service.SchedUID != started.Service.SchedUID {
 		list = append(list, "SchedUser")

@@ -21,7 +21,8 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// TestAccepted: a Plan counts from when it is accepted, and one whose ranges of uids could not be read keeps those of before.
+// TestAccepted: a Plan counts from when it is accepted, and one whose ranges of
+// uids could not be read keeps those of before.
 func TestAccepted(t *testing.T) {
 	r := reloader{level: new(slog.LevelVar), owners: new(owners)}
 	accept := func(plan ipc.WholePlan) { r.last = &plan; r.Accepted() }

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestCommand runs the pages of testdata/script: what a person types, and what comes back.
+// TestCommand runs the pages of testdata/script: what a person types, and what
+// comes back.
 func TestCommand(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

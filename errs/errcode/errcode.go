@@ -1,5 +1,5 @@
-// Package errcode names the kinds of failure as clients see them. The privileged parent
-// has no clients to tell them.
+// Package errcode names the kinds of failure for clients. The privileged
+// parent, which has no clients, does not link it.
 package errcode
 
 import "schedrestd/errs"

@@ -1,5 +1,5 @@
-// Package content reads the files that package guard opens. The privileged parent opens
-// files and reads none of them.
+// Package content reads the files that package guard opens. The privileged
+// parent opens files and reads none of them.
 package content
 
 import (
@@ -10,7 +10,8 @@ import (
 	"schedrestd/guard"
 )
 
-// Read opens path as guard.Open does and reads it whole; a file longer than most bytes is refused.
+// Read opens path as guard.Open does and reads all of it. A file longer than
+// most bytes is refused.
 func Read(path string, rule guard.Rule, most int64) ([]byte, guard.Facts, error) {
 	f, facts, err := guard.Open(path, rule)
 	if err != nil {
@@ -21,7 +22,8 @@ func Read(path string, rule guard.Rule, most int64) ([]byte, guard.Facts, error)
 	return data, facts, err
 }
 
-// Opened reads the whole of a file that guard.Open opened, here or in another process.
+// Opened reads all of a file that guard.Open opened, here or in another
+// process.
 func Opened(f *os.File, path string, rule guard.Rule, most int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {

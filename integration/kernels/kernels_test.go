@@ -89,7 +89,7 @@ func TestKernel(t *testing.T) {
 		if !strings.Contains(string(page), "\n"+row+"\n") {
 			t.Errorf("docs/PRIVSEP.md has no row\n%s\n%s", row, m.said("check as "+s.name))
 		}
-		if strings.Contains(m.said("check as "+s.name), "These did not:") {
+		if strings.Contains(m.said("check as "+s.name), "These were not killed:") {
 			t.Errorf("as %s:\n%s", s.name, m.said("check as "+s.name))
 		}
 	}
@@ -116,7 +116,7 @@ func parts(check string) string {
 	for _, l := range regexp.MustCompile(`(?m)^(.{34}) (on|off)\b *(.*)$`).FindAllStringSubmatch(table, -1) {
 		part, is, why := strings.TrimSpace(l[1]), l[2], l[3]
 		switch {
-		case part == "uid and gid of the worker's own", part == "no_new_privs", part == "system call filter" && is == "on":
+		case part == "the worker's own uid and gid", part == "no_new_privs", part == "system call filter" && is == "on":
 			continue
 		case part == "Landlock" && is == "on":
 			part = why
@@ -141,7 +141,7 @@ func failures(out string) string {
 // TestParts: needs no machine.
 func TestParts(t *testing.T) {
 	const said = `PART                               IS   WHY
-uid and gid of the worker's own    on   gate (991:991)
+the worker's own uid and gid    on   gate (991:991)
 PID namespace                      on
 root of their own                  off  shared
 no_new_privs                       on

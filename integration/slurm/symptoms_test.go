@@ -80,9 +80,9 @@ var (
 
 var symptoms = []symptom{
 	{name: "unreadable", mode: 0o600, args: []string{}, logged: "permission denied"},
-	{name: "writable", mode: 0o666, logged: "lets others write it"},
+	{name: "writable", mode: 0o666, logged: "lets other users write it"},
 	{name: "unknown host", conf: changed(`(?m)^SlurmctldHost=.*`, "SlurmctldHost=nowhere"), logged: "host nowhere does not exist"},
-	{name: "TLSType", conf: appended("TLSType=tls/s2n"), logged: "the daemons' protocol inside TLS (tls/s2n) is not spoken here"},
+	{name: "TLSType", conf: appended("TLSType=tls/s2n"), logged: "TLS between daemons (tls/s2n) is not supported"},
 	{name: "no AuthAltTypes", conf: changed(`(?m)^AuthAlt.*\n`, ""),
 		logged: "rest_auth/jwt is not loaded: the configuration has no AuthAltTypes=auth/jwt"},
 	{name: "no SLURM_JWT", env: []string{"NONE=1"},

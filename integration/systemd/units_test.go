@@ -149,11 +149,11 @@ func TestCheckInsideTheUnit(t *testing.T) {
 			m.fresh(t)
 			out := m.run(t, tt.before+"\nunit="+strings.TrimSuffix(tt.unit, ".service")+"\n"+check+
 				"rm /run/systemd/system/schedrestd-check.service\nsystemctl daemon-reload\njournalctl --rotate\njournalctl --vacuum-time=1s\n")
-			died := regexp.MustCompile(`(\d+) things that kill were done, each by a process of its own: (\d+) died`).FindStringSubmatch(out)
-			if died == nil || died[1] != died[2] || !strings.Contains(out, "All is on that a start ") {
+			died := regexp.MustCompile(`(\d+) death tests were run, each in its own process: (\d+) were killed`).FindStringSubmatch(out)
+			if died == nil || died[1] != died[2] || !strings.Contains(out, "All confinement that a start ") {
 				t.Errorf("%s", out)
 			}
-			if whole := !strings.Contains(out, "takes a start as root"); whole != tt.whole {
+			if whole := !strings.Contains(out, "requires a start as root"); whole != tt.whole {
 				t.Errorf("whole: %v\n%s", whole, out)
 			}
 		})

@@ -41,7 +41,7 @@ func openFile(o Options) (*file, error) {
 	}
 	f := &file{path: o.Path, log: o.Log, rule: guard.Rule{What: "audit log", Secret: true, Trust: trust}}
 	if o.Path[0] != '/' {
-		return nil, errs.New(errs.Invalid, "audit log %s: not an absolute path", o.Path).WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
+		return nil, errs.New(errs.Invalid, "audit log %s: not an absolute path", o.Path).WithHint("use SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
 	}
 	return f, f.reopen()
 }
@@ -101,7 +101,7 @@ func (f *file) judge(fd int) error {
 	case int(st.Uid) != os.Geteuid():
 		return errs.New(errs.Invalid, "audit log %s: owned by uid %d, must be owned by uid %d", f.path, st.Uid, os.Geteuid()).WithHint("chown %d %s", os.Geteuid(), quoted)
 	case st.Mode&0o077 != 0:
-		return errs.New(errs.Invalid, "audit log %s: mode %04o lets others in", f.path, st.Mode&0o7777).WithHint("chmod 0600 %s", quoted)
+		return errs.New(errs.Invalid, "audit log %s: mode %04o lets other users access it", f.path, st.Mode&0o7777).WithHint("chmod 0600 %s", quoted)
 	case st.Nlink > 1:
 		return errs.New(errs.Invalid, "audit log %s: it has %d names", f.path, st.Nlink).WithHint("ls -li %s  # one file, one name", quoted)
 	}

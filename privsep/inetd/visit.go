@@ -278,7 +278,7 @@ func (v *visit) end(why error) error {
 	case v.worker.Ending != "":
 		return errs.New(errs.Unavailable, "the worker was ended: %s", v.worker.Ending)
 	case v.served:
-		return errs.New(errs.Unavailable, "the worker could not write the answers (%s): what was asked for may be done all the same", status)
+		return errs.New(errs.Unavailable, "the worker could not write the answers (%s): the request may have been carried out", status)
 	}
 	return errs.New(errs.Internal, "the worker ended before all was answered: %s", status)
 }

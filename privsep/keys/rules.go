@@ -98,7 +98,7 @@ func unlockPublic(path string) string { return guard.Enter(path) + "chmod a+r " 
 func newTokenKey(f *os.File) string {
 	const make = "(umask 077; head -c 32 /dev/urandom >%s)"
 	if info, err := f.Stat(); err == nil && info.Size() < 32 {
-		return guard.Anew(f.Name(), make)
+		return guard.Replace(f.Name(), make)
 	}
 	return guard.Beside(f.Name(), make) + "  # then jwt_key=" + guard.Quote(f.Name()+".new")
 }

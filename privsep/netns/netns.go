@@ -98,7 +98,7 @@ func (s *Space) Enter() error {
 	switch {
 	case errors.Is(err, unix.EINVAL):
 		return errs.New(errs.Invalid, "%s is not a network namespace", s.what).
-			WithHint("a name that ip netns list shows, or a path as /run/netns/NAME or /proc/PID/ns/net")
+			WithHint("use a name that ip netns list shows, or a path such as /run/netns/NAME or /proc/PID/ns/net")
 	case errors.Is(err, unix.EPERM):
 		return errs.New(errs.Denied, "%s: to enter another network namespace takes root with CAP_SYS_ADMIN", s.what).
 			WithHint("start as root with -u USER, or have the service manager do it: NetworkNamespacePath= in the unit of the service, and of its sockets")

@@ -105,7 +105,7 @@ func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 
 // expect returns the attributes that a process must find itself with.
 func (s *Spawner) expect(b Birth, tasks uint64) (p ipc.Posture) {
-	cage := security.Cage{Identity: b.Who, Writes: b.Role == ipc.Auditor, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
+	cage := security.Expectation{Identity: b.Who, Writes: b.Role == ipc.Auditor, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
 	if s.nest != nil {
 		cage.Inherited = s.ofUserNamespace()
 	}

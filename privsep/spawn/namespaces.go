@@ -25,7 +25,7 @@ func (s *Spawner) enter(p part, held security.Capabilities) layer {
 		return layer{is: ipc.PartOff, why: errors.New(why)}
 	case !byThread && s.denied[p] == nil:
 		return layer{}
-	case !security.Caged:
+	case !security.Sandboxed:
 		return found(errUncaged)
 	case !byThread, !held.Has(unix.CAP_SYS_ADMIN):
 		return found(s.absent(p))
@@ -117,7 +117,7 @@ func (s *Spawner) startFirst(who security.Identity) (*firstPID, error) {
 // findNest tries what such a process can have, with one that closes its cage and ends; nil is nothing, or that none is needed. Why
 // others could not be had is left in s.denied.
 func (s *Spawner) findNest(held security.Capabilities) *nest {
-	if !security.Caged || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // uid 0 can be put into none
+	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // uid 0 can be put into none
 		return nil
 	}
 	for i := range nests {

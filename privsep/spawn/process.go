@@ -146,7 +146,7 @@ const (
 // firstPID is the init process of the PID namespace of workers and services, in which
 // they can see and signal at most each other. It mounts the /proc of that namespace,
 // which is the only thing that it does with the parent's identity; then it is nobody
-// and does nothing (worker/anchor.go). When it ends, or the parent does, the kernel
+// and does nothing (worker/namespaceinit.go). When it ends, or the parent does, the kernel
 // kills everything in the namespace.
 type firstPID struct {
 	*Process

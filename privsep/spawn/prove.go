@@ -31,7 +31,7 @@ const (
 func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	what := ipc.ProveSmoke
 	switch {
-	case !security.Caged:
+	case !security.Sandboxed:
 		s.Log.Warn("the workers are confined by next to nothing: this build is for measuring what that costs")
 		return sealed, nil
 	case s.Switches.AuditConfinement:

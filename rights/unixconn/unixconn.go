@@ -1,6 +1,7 @@
 // Package unixconn reads from and closes UNIX connections without waiting for
-// descriptors that a peer sends over them (see package rights). It is for processes
-// that serve clients themselves; the parent hands its connections over unread.
+// descriptors that a peer sends over them (see package rights). It is for
+// processes that serve clients themselves; the parent passes its connections on
+// unread.
 package unixconn
 
 import (
@@ -15,15 +16,17 @@ import (
 	"schedrestd/rights"
 )
 
-// Conn is a UNIX connection whose peer can't put the threads to sleep that read from it or close it.
+// Conn is a UNIX connection whose peer can't make threads sleep that read from
+// it or close it.
 type Conn struct {
 	*net.UnixConn
 	raw  syscall.RawConn
-	safe bool // nothing was ever sent over it but bytes
+	safe bool // no descriptor can have been sent over it
 }
 
-// Guard makes a Conn of c. One that was accepted from a socket that refuses does so itself, from its first moment on, and there is nothing
-// to guard then: hence nobody sets that on an accepted one.
+// Guard wraps c in a Conn. A connection accepted from a socket that rejects
+// descriptors does so itself from the beginning, and needs no protection. So
+// the option must never be set on an accepted connection.
 func Guard(c *net.UnixConn) (*Conn, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -37,7 +40,7 @@ func Guard(c *net.UnixConn) (*Conn, error) {
 	return g, err
 }
 
-// Read is io.Reader's. A descriptor that comes with the bytes is closed.
+// Read implements io.Reader. A descriptor that comes with the bytes is closed.
 func (c *Conn) Read(p []byte) (int, error) {
 	if c.safe || len(p) == 0 {
 		return c.UnixConn.Read(p)
@@ -56,7 +59,7 @@ func (c *Conn) read(p []byte) (n int, err error) {
 	})
 	switch op, _ := errors.AsType[*net.OpError](err); {
 	case op != nil:
-		op.Op = "read" // package net's word for RawConn is another one
+		op.Op = "read" // package net uses another word for RawConn
 		return 0, err
 	case err != nil:
 		return 0, err

@@ -14,10 +14,12 @@ import (
 	"schedrestd/rights"
 )
 
-// placesInside is how many threads package rights lets into such calls at once.
+// placesInside is how many threads package rights allows in such calls
+// concurrently.
 const placesInside = 16
 
-// lingering is a TCP socket whose last close sleeps for hours, unless a signal comes.
+// lingering is a TCP socket whose last close sleeps for hours, unless a signal
+// comes.
 func lingering(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,7 +40,7 @@ func lingering(t *testing.T) int {
 	return fd
 }
 
-// pair is a connection, and the stranger's end of it.
+// pair returns a connection, and the peer's end of it.
 func pair(t *testing.T) (*Conn, int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -53,7 +55,7 @@ func pair(t *testing.T) (*Conn, int) {
 	return c, fds[1]
 }
 
-// send sends a lingering socket, which is then nobody's but the message's.
+// send sends a lingering socket, which then belongs only to the message.
 func send(t *testing.T, to int) {
 	t.Helper()
 	fd := lingering(t)
@@ -68,7 +70,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// soon fails the test when f takes as long as only who sleeps does.
+// soon fails the test when f takes as long as a sleeping close.
 func soon(t *testing.T, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -80,7 +82,8 @@ func soon(t *testing.T, f func()) {
 	}
 }
 
-// TestLingering: what a stranger sends holds up neither who reads nor who closes, of many at once.
+// TestLingering: descriptors that peers send delay neither reads nor closes, on
+// many connections at once.
 func TestLingering(t *testing.T) {
 	var conns []*Conn
 	for range 2 * placesInside {
@@ -106,7 +109,8 @@ func TestLingering(t *testing.T) {
 	})
 }
 
-// TestCloseWhileWritten: the writer that a Close wakes leaves last, and does not pay for what nobody has read.
+// TestCloseWhileWritten: a writer that a Close wakes returns last, and does not
+// close unread descriptors.
 func TestCloseWhileWritten(t *testing.T) {
 	c, stranger := pair(t)
 	send(t, stranger)
@@ -121,7 +125,8 @@ func TestCloseWhileWritten(t *testing.T) {
 	})
 }
 
-// TestCloseSoon: a bare descriptor is closed, and who asks for it does not wait, also when its close sleeps.
+// TestCloseSoon: a bare descriptor is closed, and the caller does not wait,
+// even when the close sleeps.
 func TestCloseSoon(t *testing.T) {
 	r, w, err := os.Pipe()
 	must(t, err)
@@ -140,7 +145,8 @@ func TestCloseSoon(t *testing.T) {
 	})
 }
 
-// TestConn: it is as package net's is, and is that where nobody can send anything but bytes.
+// TestConn: a Conn behaves like package net's, and is one where no descriptor
+// can arrive.
 func TestConn(t *testing.T) {
 	t.Run("guarded", func(t *testing.T) {
 		c, peer := pair(t)
@@ -184,7 +190,8 @@ func testConn(t *testing.T, c *Conn, peer int) {
 	}
 }
 
-// TestRefuse: nobody can send one to what connects to a socket that refuses. What connected before that is guarded on.
+// TestRefuse: no peer can send a descriptor to a connection of a socket that
+// refuses. Earlier connections stay guarded.
 func TestRefuse(t *testing.T) {
 	if !knows() {
 		t.Skip("this kernel refuses none")
@@ -212,7 +219,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// knows tells whether the kernel has the option.
+// knows reports whether the kernel has the option.
 func knows() bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {

@@ -8,12 +8,14 @@ import (
 
 const proc = "/proc"
 
-// LeaveProc takes the /proc away that Enter mounted, which is of the PID namespace of who did.
+// LeaveProc unmounts the /proc that Enter mounted, which belongs to the PID
+// namespace of the caller of Enter.
 func LeaveProc() error {
-	return errs.Wrap(unix.Unmount(proc, unix.MNT_DETACH), errs.Internal, "leave the machine's /proc")
+	return errs.Wrap(unix.Unmount(proc, unix.MNT_DETACH), errs.Internal, "unmount the machine's /proc")
 }
 
-// MountProc mounts the /proc of the calling process's PID namespace where there is none.
+// MountProc mounts the /proc of the calling process's PID namespace where there
+// is none.
 func MountProc() error {
 	var st unix.Stat_t
 	if unix.Lstat(proc+"/self", &st) == nil {
@@ -22,7 +24,8 @@ func MountProc() error {
 	return mountProc(proc)
 }
 
-// mountProc mounts a /proc. Who is not dumpable can be seen in it by no other of his uid.
+// mountProc mounts a /proc in which other processes of the same uid can't see a
+// non-dumpable process.
 func mountProc(dir string) (err error) {
 	const flags = harmless | unix.MS_NOEXEC | unix.MS_RDONLY
 	for _, options := range []string{"hidepid=invisible,subset=pid", "hidepid=2"} { // the first since Linux 5.8
@@ -30,5 +33,5 @@ func mountProc(dir string) (err error) {
 			return nil
 		}
 	}
-	return errs.Wrap(err, errs.Unsupported, "mount a /proc of the workers' own")
+	return errs.Wrap(err, errs.Unsupported, "mount the workers' own /proc")
 }

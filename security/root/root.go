@@ -1,11 +1,15 @@
-// Package root makes the file system that the processes of the cage live in: a few files in memory, which nobody can change,
-// and a /proc of their own PID namespace, in which each sees itself and nobody else.
+// Package root creates the file system of confined processes: a few read-only
+// files in memory, and a /proc of their own PID namespace, in which each
+// process sees only itself.
 //
-// A process that was started without root makes its own (Settle), in a mount and a PID namespace that it has for itself.
+// A process that was started without root creates its own (self.Settle), in its
+// own mount and PID namespaces.
 //
-// A start that may mount makes one for all that it starts (New, Enter). Its /proc is the machine's until a process that
-// is in the PID namespace puts another in its place (MountProc): a /proc belongs to the namespace of who mounts it, and in the
-// machine's the links of a process of the same user lead out, hidepid or not.
+// A start that may mount creates one for all processes that it starts (New,
+// Enter). Its /proc is the machine's until a process inside the PID namespace
+// mounts another one (MountProc). A /proc belongs to the namespace of the
+// process that mounts it, and in the machine's /proc the links of a process of
+// the same user lead outside, even with hidepid.
 package root
 
 import (
@@ -25,21 +29,23 @@ type Root struct {
 	programs []program
 }
 
-// program is one in it.
+// program is a program in it.
 type program struct {
 	file *os.File
 	name string // below /
-	tree int    // a detached mount of the file; -1: there is none, and it is copied
+	tree int    // a detached mount of the file; -1: none, so the file is copied
 }
 
-// New takes the programs out of the file system that is left. A nil one is left out.
+// New prepares the programs while their file system is still mounted. nil files
+// are omitted.
 func New(programs map[string]*os.File) *Root {
 	r := &Root{}
 	for name, f := range programs {
 		if f == nil {
 			continue
 		}
-		// Only from here can the mount be taken that the descriptor is of. Of a copy in memory there is none.
+		// The mount of the descriptor can be cloned only from here. There is
+		// none for a copy in memory.
 		tree, err := unix.OpenTree(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 		if err != nil {
 			tree = -1
@@ -49,7 +55,7 @@ func New(programs map[string]*os.File) *Root {
 	return r
 }
 
-// Close gives up what New took.
+// Close releases what New prepared.
 func (r *Root) Close() {
 	for _, p := range r.programs {
 		if p.tree >= 0 {
@@ -58,7 +64,7 @@ func (r *Root) Close() {
 	}
 }
 
-// Path is where a program is in it; "" when it is not there.
+// Path returns the path of a program in the root; "" when it is not there.
 func (r *Root) Path(program *os.File) string {
 	if r == nil {
 		return ""
@@ -71,14 +77,15 @@ func (r *Root) Path(program *os.File) string {
 	return ""
 }
 
-// Flags of all that is mounted here.
+// Flags of all mounts here.
 const harmless = unix.MS_NOSUID | unix.MS_NODEV
 
-// Enter makes the root and moves the calling thread into it, for good. The thread is in a mount namespace
-// of its own. When it fails the thread is where it was.
+// Enter creates the root and moves the calling thread into it permanently. The
+// thread must have its own mount namespace. On an error the thread stays where
+// it was.
 func (r *Root) Enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return errs.Wrap(err, errs.Unsupported, "keep mounts from each other")
+		return errs.Wrap(err, errs.Unsupported, "make the mounts private")
 	}
 	dir, err := mountPoint()
 	if err != nil {
@@ -94,17 +101,19 @@ func (r *Root) Enter() error {
 	return pivot(dir)
 }
 
-// mountPoint is a directory that every machine has. What it holds is of no interest here.
+// mountPoint returns a directory that every machine has. Its content does not
+// matter.
 func mountPoint() (string, error) {
 	for _, dir := range []string{"/run", "/tmp", "/etc"} {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
 			return dir, nil
 		}
 	}
-	return "", errs.New(errs.Unsupported, "there is no directory to mount on")
+	return "", errs.New(errs.Unsupported, "no directory to mount on")
 }
 
-// furnish puts into dir what a worker opens: itself, what the kernel says about it, and the local time.
+// furnish puts into dir what a worker opens: its program, /proc, and the local
+// time zone.
 func (r *Root) furnish(dir string) error {
 	for _, p := range r.programs {
 		if err := p.place(filepath.Join(dir, p.name)); err != nil {
@@ -112,14 +121,14 @@ func (r *Root) furnish(dir string) error {
 		}
 	}
 	if err := errors.Join(os.Mkdir(dir+"/proc", 0o555), os.Mkdir(dir+"/etc", 0o755)); err != nil {
-		return errs.Wrap(err, errs.Internal, "make the workers' root")
+		return errs.Wrap(err, errs.Internal, "create the workers' root")
 	}
-	if err := mountProc(dir + "/proc"); err != nil { // of who makes this; and a proof that it can be mounted here
+	if err := mountProc(dir + "/proc"); err != nil { // of the calling process; it also proves that mounting works here
 		return err
 	}
 	if zone, err := os.ReadFile("/etc/localtime"); err == nil {
 		if err := os.WriteFile(dir+"/etc/localtime", zone, 0o444); err != nil {
-			return errs.Wrap(err, errs.Internal, "give workers the local time")
+			return errs.Wrap(err, errs.Internal, "copy /etc/localtime")
 		}
 	}
 	err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|harmless, "")
@@ -143,7 +152,8 @@ func (p program) place(path string) error {
 	return errs.Wrap(err, errs.Unsupported, "mount %s read-only", p.name)
 }
 
-// copyTo copies the program. The file's mode keeps who executes it from reading it, whatever the umask is.
+// copyTo copies the program. The mode allows executing the file but not reading
+// it, whatever the umask is.
 func (p program) copyTo(to *os.File) error {
 	from, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()))
 	if err != nil {
@@ -154,7 +164,8 @@ func (p program) copyTo(to *os.File) error {
 	return errs.Wrap(errors.Join(err, to.Chmod(0o711)), errs.Internal, "copy %s", p.name)
 }
 
-// pivot makes dir the root of the calling thread, and leaves nothing of the one before.
+// pivot makes dir the root of the calling thread, and unmounts the previous
+// root.
 func pivot(dir string) error {
 	if err := unix.Chdir(dir); err != nil {
 		return errs.Wrap(err, errs.Internal, "enter the workers' root")
@@ -164,7 +175,7 @@ func pivot(dir string) error {
 		return errs.Wrap(err, errs.Unsupported, "change the workers' root")
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return errs.Wrap(err, errs.Internal, "leave the machine's file system")
+		return errs.Wrap(err, errs.Internal, "unmount the machine's file system")
 	}
 	return errs.Wrap(unix.Chdir("/"), errs.Internal, "enter the workers' root")
 }

@@ -7,24 +7,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// act is one thing that kills who does it. Where nothing kills, it does no harm: what it is about is not there, or is
-// the process itself.
+// act is one system call that must kill the process that makes it. Without the
+// filter it does no harm: its object does not exist, or is the process itself.
 type act struct {
 	name   string
 	number uintptr
 	args   [6]uintptr
 }
 
-// Arguments that are filled in when an act is done.
+// Arguments that are replaced when the call is made.
 const (
-	parent  = none - 1         // the parent's pid
-	ownHigh = none - 2         // the own pid, with a bit that the kernel does not look at
-	another = none - 3         // a pid that is not the own one: a process can be the first of its namespace
-	high    = uintptr(1) << 40 // such a bit
+	parent  = none - 1 // the parent's pid
+	ownHigh = none - 2 // its own pid, with a bit that the kernel ignores
+	another = none - 3 // another pid than its own: a process can be the first of its namespace
+	high    = uintptr(1) << 40
 )
 
-// acts is what a captured worker may think of, by what it would be for. It is not all that kills (that is
-// whatever table does not name), but each row is done by a process that has to die of it.
+// acts lists what an attacker who captured a worker might try, by purpose. It
+// is not everything that kills (that is every call that table does not allow),
+// but for each row a process must be killed.
 var acts = append([]act{
 	// Others.
 	{"kill(1, 0)", unix.SYS_KILL, [6]uintptr{1, 0}},
@@ -213,13 +214,13 @@ var acts = append([]act{
 	{"clock_settime", unix.SYS_CLOCK_SETTIME, [6]uintptr{none, none}},
 	{"adjtimex", unix.SYS_ADJTIMEX, [6]uintptr{none}},
 	{"sysinfo", unix.SYS_SYSINFO, [6]uintptr{none}},
-	{"a call of the far future", 1000, [6]uintptr{}},
+	{"a system call number of the future", 1000, [6]uintptr{}},
 }, onlyActs...)
 
-// bornOf is the parent's pid, asked for while that is allowed.
+// bornOf is the parent's pid, read while that is allowed.
 var bornOf = uintptr(unix.Getppid())
 
-// Acts is the names of what Commit can do.
+// Acts returns the names that Commit accepts.
 func Acts() []string {
 	names := make([]string, len(acts))
 	for i, a := range acts {
@@ -228,15 +229,16 @@ func Acts() []string {
 	return names
 }
 
-// Commit does the act of that name. Sealed, the process dies of it (SIGSYS); an error means that it
-// lived, and has what the kernel answered.
+// Commit makes the system call of that name. In the sandbox it kills the
+// process with SIGSYS. An error means that the process survived, and has the
+// kernel's result.
 func Commit(name string) error {
 	for _, a := range acts {
 		if a.name == name {
-			return fmt.Errorf("%s was answered (%w), and should have killed", a.name, a.do())
+			return fmt.Errorf("%s returned (%w) instead of killing the process", a.name, a.do())
 		}
 	}
-	return fmt.Errorf("no act is called %q", name)
+	return fmt.Errorf("no death test is named %q", name)
 }
 
 func (a act) do() error {
@@ -254,7 +256,7 @@ func (a act) do() error {
 	if e != 0 {
 		return e
 	}
-	if r == 0 && slices.Contains(forks, a.number) { // this is the new process, which can't go on
+	if r == 0 && slices.Contains(forks, a.number) { // this is the new process, which must not go on
 		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 	}
 	return fmt.Errorf("%#x", r)

@@ -4,14 +4,14 @@ import "golang.org/x/sys/unix"
 
 const (
 	auditArch    = unix.AUDIT_ARCH_X86_64
-	firstForeign = 0x40000000 // __X32_SYSCALL_BIT: numbers of x32 run with the same architecture
+	firstForeign = 0x40000000 // __X32_SYSCALL_BIT: calls of x32 have the same architecture
 
-	// threadFlags is what Go's runtime starts a thread with (runtime/os_linux.go, cloneFlags;
-	// sys_linux_amd64.s adds SETTLS).
+	// threadFlags is what Go's runtime starts a thread with
+	// (runtime/os_linux.go, cloneFlags; sys_linux_amd64.s adds SETTLS).
 	threadFlags = goThread | unix.CLONE_SETTLS
 )
 
-// only are the rows of calls that this architecture alone has.
+// only returns the rows of calls that exist only on this architecture.
 func only(Options) []row {
 	return []row{
 		{sys("open", unix.SYS_OPEN), eperm, nil, "probe: no file"},
@@ -23,13 +23,13 @@ func only(Options) []row {
 	}
 }
 
-// onlyProbes are those of calls that this architecture alone has.
+// onlyProbes lists the probes of calls that exist only on this architecture.
 var onlyProbes = []probe{
-	{name: "open / the old way", number: unix.SYS_OPEN, args: [6]uintptr{addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt},
-	{name: "create / the old way", number: unix.SYS_CREAT, args: [6]uintptr{addressOf(&slash[0])}, undo: closeIt},
+	{name: "open / with open(2)", number: unix.SYS_OPEN, args: [6]uintptr{addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt},
+	{name: "create / with creat(2)", number: unix.SYS_CREAT, args: [6]uintptr{addressOf(&slash[0])}, undo: closeIt},
 }
 
-// onlyActs are those of calls that this architecture alone has.
+// onlyActs lists the death tests of calls that exist only on this architecture.
 var onlyActs = []act{
 	{"fork", unix.SYS_FORK, [6]uintptr{}},
 	{"getpid as x32", 0x40000000 | unix.SYS_GETPID, [6]uintptr{}},
@@ -51,5 +51,5 @@ var onlyActs = []act{
 	{"time", unix.SYS_TIME, [6]uintptr{0}},
 }
 
-// forks are the calls that return twice.
+// forks lists the calls that return twice.
 var forks = []uintptr{unix.SYS_CLONE, unix.SYS_FORK}

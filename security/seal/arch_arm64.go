@@ -4,20 +4,21 @@ import "golang.org/x/sys/unix"
 
 const (
 	auditArch    = unix.AUDIT_ARCH_AARCH64
-	firstForeign = 0x40000000 // no such calls here
+	firstForeign = 0x40000000 // this architecture has no such calls
 
-	// threadFlags is what Go's runtime starts a thread with (runtime/os_linux.go, cloneFlags).
+	// threadFlags is what Go's runtime starts a thread with
+	// (runtime/os_linux.go, cloneFlags).
 	threadFlags = goThread
 )
 
-// only are the rows of calls that this architecture alone has: the kernel gave it no old ones.
+// only returns no rows: this architecture has no calls of its own.
 func only(Options) []row { return nil }
 
-// onlyProbes are those of calls that this architecture alone has.
+// onlyProbes is empty: this architecture has no calls of its own.
 var onlyProbes []probe
 
-// onlyActs are those of calls that this architecture alone has.
+// onlyActs is empty: this architecture has no calls of its own.
 var onlyActs []act
 
-// forks are the calls that return twice.
+// forks lists the calls that return twice.
 var forks = []uintptr{unix.SYS_CLONE}

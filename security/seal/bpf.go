@@ -6,18 +6,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A filter is a program of classic BPF. It reads the call's number, the architecture that it was
-// made in and six arguments of 64 bits, 32 bits at a time, and ends with a verdict. Jumps go
-// forward only; a conditional one reaches 255 instructions, which is why far ones hop over a "ja".
+// A filter is a program of classic BPF. It reads the call's number, the call's
+// architecture and six arguments of 64 bits, 32 bits at a time, and returns a
+// verdict. Jumps go forward only. A conditional jump reaches 255 instructions,
+// so longer ones go through a "ja".
 
-// Where struct seccomp_data has what, on machines that are little-endian.
+// Offsets in struct seccomp_data on little-endian machines.
 const (
 	atNumber = 0
 	atArch   = 4
 	atArgs   = 16
 )
 
-// A label is a place in a program that need not be known yet; next is the instruction after the jump.
+// A label is a position in a program that may not be known yet; next is the
+// instruction after the jump.
 type label int
 
 const next label = 0
@@ -25,10 +27,10 @@ const next label = 0
 type instruction struct {
 	code   uint16
 	k      uint32
-	jt, jf label // where conditional jumps go; jt of a "ja"
+	jt, jf label // targets of conditional jumps; jt of a "ja"
 }
 
-// assembler collects instructions; link turns them into what the kernel takes.
+// assembler collects instructions; link converts them for the kernel.
 type assembler struct {
 	list   []instruction
 	places []int // of each label
@@ -44,7 +46,7 @@ func (a *assembler) label() label {
 	return label(len(a.places) - 1)
 }
 
-// place says that l is the next instruction.
+// place sets l to the next instruction.
 func (a *assembler) place(l label) { a.places[l] = len(a.list) }
 
 func (a *assembler) load(offset uint32) {
@@ -73,11 +75,11 @@ func (a *assembler) end(verdict uint32) {
 	a.emit(instruction{code: unix.BPF_RET | unix.BPF_K, k: verdict})
 }
 
-// link puts distances in the place of labels.
+// link replaces labels with distances.
 func (a *assembler) link() ([]unix.SockFilter, error) {
 	const most = 4096 // BPF_MAXINSNS
 	if len(a.list) > most {
-		return nil, fmt.Errorf("a filter of %d instructions: the kernel takes %d", len(a.list), most)
+		return nil, fmt.Errorf("a filter of %d instructions: the kernel accepts %d", len(a.list), most)
 	}
 	program := make([]unix.SockFilter, len(a.list))
 	for at, i := range a.list {
@@ -89,7 +91,7 @@ func (a *assembler) link() ([]unix.SockFilter, error) {
 		case i.code == unix.BPF_JMP|unix.BPF_JA:
 			out.K = uint32(yes)
 		case yes > 255 || no > 255:
-			return nil, fmt.Errorf("instruction %d jumps %d and %d far: 255 is the most", at, yes, no)
+			return nil, fmt.Errorf("instruction %d jumps %d and %d far: the maximum is 255", at, yes, no)
 		default:
 			out.Jt, out.Jf = uint8(yes), uint8(no)
 		}

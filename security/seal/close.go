@@ -7,11 +7,14 @@ import (
 	"schedrestd/security"
 )
 
-// Close takes the three steps, and returns what the kernel has of them. With all it refuses where something is missing.
+// Close takes the three steps, and returns what the kernel enforces. If all is
+// set, it fails when a part is missing.
 func Close(o Options, all bool) (sealed security.Sealed, err error) {
-	if !security.Caged {
+	if !security.Sandboxed {
 		return sealed, nil
 	}
+	// the file with the time zone is read once, now, since it can't be read
+	// later
 	//lint:ignore SA4017 the file with the local time is read once, now, and can't be later
 	time.Now().Zone()
 	sealed, err = denyFiles(o)
@@ -28,16 +31,16 @@ func Close(o Options, all bool) (sealed security.Sealed, err error) {
 	return sealed, try(o)
 }
 
-// complete says what is missing of what a worker's cage can't do without.
+// complete returns an error when a part is missing that confines a worker.
 func complete(o Options, s security.Sealed) error {
-	const required = ", and all of the confinement is required (require_confinement)"
+	const required = ", and require_confinement is set"
 	switch {
 	case s.Landlock == 0:
 		return errs.New(errs.Unsupported, "this kernel has no Landlock"+required).
-			WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or serve without require_confinement")
+			WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or remove require_confinement")
 	case dials(o) && s.Denies&security.DeniesTCP == 0:
-		return errs.New(errs.Unsupported, "this kernel's Landlock does not keep a worker that connects UNIX sockets from making its TCP connections anew, to elsewhere"+required).
-			WithHint("Linux 6.7 or later; or serve tokens alone (-a rest_auth/jwt), for which no worker connects")
+		return errs.New(errs.Unsupported, "this kernel's Landlock cannot keep a worker that may connect to UNIX sockets from reconnecting its TCP connections elsewhere"+required).
+			WithHint("use Linux 6.7 or later, or accept only tokens (-a rest_auth/jwt), so that no worker connects to UNIX sockets")
 	}
 	return nil
 }

@@ -11,8 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkSeal is what the seal costs: each round is a process that seals itself; of the rounds it is the middle one. A call that hangs on no
-// argument is one whose answer the kernel remembers; for others the filter runs.
+// BenchmarkSeal measures the cost of the filter: each round is a process that
+// closes its sandbox, and the median of the rounds counts. The kernel caches
+// the verdict of a call that depends on no argument; for others the filter
+// runs.
 func BenchmarkSeal(b *testing.B) {
 	all := map[string][]float64{}
 	for b.Loop() {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run is what the kernel does with a filter, written down again.
+// run interprets a filter as the kernel does.
 func run(t *testing.T, program []unix.SockFilter, arch, number uint32, args [6]uint64) uint32 {
 	t.Helper()
 	data := make([]byte, 64)
@@ -55,7 +55,7 @@ func run(t *testing.T, program []unix.SockFilter, arch, number uint32, args [6]u
 	return 0
 }
 
-// judged is what the table says, read row by row.
+// judged returns the verdict of the table, read row by row.
 func judged(table []row, number uint32, args [6]uint64) verdict {
 	for _, r := range table {
 		fits := uint32(r.call.number) == number
@@ -77,7 +77,8 @@ var everyOption = map[string]Options{
 	"worker": {}, "worker that dials UNIX sockets": {Unix: true}, "keeper": {Keeper: true}, "auditor": {Keeper: true, Appends: true}, "keeper with a switch of workers": {Keeper: true, Unix: true},
 }
 
-// TestFilter: for each number, with arguments at and beside those that tables name, the filter says what the table does.
+// TestFilter: for each number, with arguments at and beside those in the
+// tables, the filter has the table's verdict.
 func TestFilter(t *testing.T) {
 	for name, o := range everyOption {
 		t.Run(name, func(t *testing.T) {
@@ -118,8 +119,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestAuditKillsNothingOfOurs: what kills is logged, and the rest stays as it is. Calls that no program of ours can make
-// kill all the same.
+// TestAuditKillsNothingOfOurs: in audit mode calls that would kill are logged,
+// and the rest is unchanged. Calls that our programs can't make still kill.
 func TestAuditKillsNothingOfOurs(t *testing.T) {
 	rows := table(Options{}, 1)
 	program, err := compile(rows, true)
@@ -153,7 +154,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"an argument that calls don't have", []row{{call: sys("x", 1), when: []test{is(6, 1)}}}, "argument 6"},
 		{"a value that the mask hides", []row{{call: sys("x", 1), when: []test{{arg: 0, mask: 1, any: []uint64{2}}}}}, "within the mask"},
 		{"upper halves that differ", []row{{call: sys("x", 1), when: []test{is(0, 1, 1<<32)}}}, "upper halves"},
-		{"too far a jump", []row{{call: sys("x", 1), when: []test{is(0, long...)}}}, "255 is the most"},
+		{"too far a jump", []row{{call: sys("x", 1), when: []test{is(0, long...)}}}, "the maximum is 255"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -164,8 +165,8 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// TestTables keeps the tables in a form that a person can review. An architecture's own rows come from
-// its own machine: on others they are not looked at.
+// TestTables keeps the tables in a form that a person can review. Rows of one
+// architecture are checked only on that architecture.
 func TestTables(t *testing.T) {
 	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Keeper: true}, "auditor": {Keeper: true, Appends: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +236,7 @@ func (t test) String() string {
 
 func (v verdict) String() string { return [...]string{"kill", "allow", "EPERM", "ENOSYS"}[v] }
 
-// TestRowsHaveReasons: nobody allows anything without saying why.
+// TestRowsHaveReasons: every row has a reason.
 func TestRowsHaveReasons(t *testing.T) {
 	for name, o := range everyOption {
 		for _, r := range table(o, 1) {

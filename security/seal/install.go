@@ -9,25 +9,26 @@ import (
 	"schedrestd/errs"
 )
 
-// install takes from every thread of the process, and those to come, each system call that the table of o
-// does not have. It can't be undone. The process has no_new_privs already.
+// install forbids every thread of the process, and future threads, each system
+// call that is not in the table of o. It is permanent. The process must have
+// no_new_privs already.
 func install(o Options) error {
 	program, err := compile(table(o, unix.Getpid()), o.Audit)
 	if err != nil {
-		return fmt.Errorf("make the system call filter: %w", err)
+		return fmt.Errorf("build the system call filter: %w", err)
 	}
 	f := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	r, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&f)))
 	switch {
 	case e == unix.ENOSYS || e == unix.EINVAL:
 		return errs.New(errs.Unsupported, "this kernel has no system call filters: %v", e).
-			WithHint("a kernel built with CONFIG_SECCOMP_FILTER, Linux 4.14 or later")
+			WithHint("use a kernel with CONFIG_SECCOMP_FILTER, Linux 4.14 or later")
 	case e == unix.EACCES:
 		return errs.New(errs.Internal, "install the system call filter: the process lacks no_new_privs")
 	case e != 0:
 		return fmt.Errorf("install the system call filter: %w", e)
 	case r != 0:
-		return fmt.Errorf("install the system call filter: thread %d has one of its own, and can't be given it", r)
+		return fmt.Errorf("install the system call filter: thread %d already has another filter", r)
 	}
 	return nil
 }

@@ -11,8 +11,9 @@ import (
 	"schedrestd/security"
 )
 
-// The rights that Landlock's versions knew, one bit each, and since which. A kernel is asked for its
-// version; bits that came after the last line are denied too (all), where nothing is allowed that they could take away.
+// The rights of Landlock's versions, one bit each. The kernel reports its
+// version. Rights of later versions are denied too (laterRights), unless the
+// process needs what they could deny.
 var landlockRights = []struct {
 	version               int
 	files, network, scope uint64
@@ -34,11 +35,12 @@ const (
 	olderRuleset = 8 // before version 4: files only
 )
 
-// denyFiles takes from every thread of the process all that Landlock knows: to open, execute, make or remove any
-// file, to bind and connect TCP, to reach abstract UNIX sockets and processes of others. No rule
-// gives anything back; what is open stays open. It returns what is denied: nothing where
-// this kernel has no Landlock, or has it switched off. The process has no_new_privs already, and its threads are
-// all alike.
+// denyFiles denies every thread of the process all that Landlock can: opening,
+// executing, creating or removing any file, binding and connecting TCP,
+// reaching abstract UNIX sockets and other processes. No rule allows anything;
+// open files stay open. It returns what is denied: nothing where the kernel has
+// no Landlock or has it switched off. The process must have no_new_privs
+// already, and all its threads the same credentials.
 func denyFiles(o Options) (security.Sealed, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
@@ -56,16 +58,16 @@ func denyFiles(o Options) (security.Sealed, error) {
 	return security.Sealed{Landlock: uint8(version), Denies: denies}, prove(denies)
 }
 
-// makeRuleset returns the descriptor of a Landlock ruleset.
+// makeRuleset creates a Landlock ruleset and returns its descriptor.
 func makeRuleset(attr unix.LandlockRulesetAttr, version int) (int, error) {
 	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size(version), 0)
 	if e != 0 {
-		return -1, fmt.Errorf("make a Landlock ruleset of version %d: %w", version, e)
+		return -1, fmt.Errorf("create a Landlock ruleset of version %d: %w", version, e)
 	}
 	return int(set), nil
 }
 
-// enterRuleset has every thread of the process enter the domain of that ruleset.
+// enterRuleset confines every thread of the process to that ruleset.
 func enterRuleset(set, version int) error {
 	var e syscall.Errno
 	if version >= sinceTSync {
@@ -74,7 +76,7 @@ func enterRuleset(set, version int) error {
 		_, _, e = syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0)
 	}
 	if errors.Is(e, syscall.ENOTSUP) {
-		return errors.New("enter a Landlock domain: this program was built with cgo, and can't do that on all threads")
+		return errors.New("enter a Landlock domain: this program was built with cgo, which cannot do it on all threads")
 	}
 	if e != 0 {
 		return fmt.Errorf("enter a Landlock domain: %w", e)
@@ -82,25 +84,26 @@ func enterRuleset(set, version int) error {
 	return nil
 }
 
-// prove tries what is denied, while nothing else denies it. A sandbox around the gateway may have answered for the kernel.
+// prove tries what is denied, before the filter denies it too. A sandbox around
+// the gateway may have answered in place of the kernel.
 func prove(denies uint8) error {
 	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		_ = unix.Close(fd)
 	}
 	if err != unix.EACCES {
-		return fmt.Errorf("there is Landlock, and to open / was answered with %w", orNothing(err))
+		return fmt.Errorf("Landlock is active, but opening / returned %w", orNothing(err))
 	}
 	if denies&security.DeniesTCP == 0 {
 		return nil
 	}
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil // who can't make one binds none
+		return nil // without a socket there is nothing to bind
 	}
 	defer unix.Close(fd)
 	if err := unix.Bind(fd, &unix.SockaddrInet4{}); err != unix.EACCES {
-		return fmt.Errorf("there is Landlock, and to bind a TCP socket was answered with %w", orNothing(err))
+		return fmt.Errorf("Landlock is active, but binding a TCP socket returned %w", orNothing(err))
 	}
 	return nil
 }
@@ -114,7 +117,8 @@ func orNothing(err error) error {
 	return err
 }
 
-// landlockVersion is 0 where there is none.
+// landlockVersion returns the kernel's version of Landlock, or 0 when there is
+// none.
 func landlockVersion() (int, error) {
 	v, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch e {
@@ -123,7 +127,7 @@ func landlockVersion() (int, error) {
 	case unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM: // not built, switched off, or a container's filter
 		return 0, nil
 	}
-	return 0, fmt.Errorf("ask for Landlock's version: %w", e)
+	return 0, fmt.Errorf("query Landlock's version: %w", e)
 }
 
 func size(version int) uintptr {
@@ -136,9 +140,10 @@ func size(version int) uintptr {
 	return rulesetSize
 }
 
-// landlockRuleset is everything that this version can deny. Signals to others are denied only where the
-// kernel is known to tell the own threads from others (version 6 took each thread for a domain of its
-// own): the runtime signals its threads, and could not preempt them.
+// landlockRuleset returns everything that this version can deny. Signals to
+// other processes are denied only where the kernel does not treat each thread
+// as a domain of its own (version 6 did): the runtime must signal its own
+// threads to preempt them.
 func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, denies uint8) {
 	for _, r := range landlockRights {
 		if version < r.version {
@@ -154,7 +159,7 @@ func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, den
 		denies |= security.DeniesSignals
 	}
 	if o.Unix {
-		return attr, denies // a later right is the one to connect to UNIX sockets by their path
+		return attr, denies // a later right covers connecting to UNIX sockets by path
 	}
 	last := landlockRights[len(landlockRights)-1].version
 	if version > last {
@@ -164,7 +169,8 @@ func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, den
 	return attr, denies
 }
 
-// threadsAreOne tells whether a signal to a thread of the same process is let through.
+// threadsAreOne reports whether signals to threads of the same process are
+// allowed.
 func threadsAreOne(version int) bool {
 	if version >= sinceTSync {
 		return true
@@ -173,7 +179,7 @@ func threadsAreOne(version int) bool {
 	return e == 0 && fixed&sameThreads != 0
 }
 
-// laterRights finds the bits after known that the kernel takes.
+// laterRights returns the bits after known that the kernel accepts.
 func laterRights(known uint64, of func(*unix.LandlockRulesetAttr) *uint64) uint64 {
 	var found uint64
 	for bit := known + 1; bit != 0; bit <<= 1 {

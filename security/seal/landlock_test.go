@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDenyFiles: without any filter, no thread can open, make or execute a file, nor connect.
+// TestDenyFiles: without any filter, no thread can open, create or execute a
+// file, nor connect.
 func TestDenyFiles(t *testing.T) {
 	version, err := landlockVersion()
 	if err != nil {
@@ -70,7 +71,8 @@ func denied(what string, err error) error {
 	return fmt.Errorf("%s: %v", what, err)
 }
 
-// multipath tells whether Go's listeners are of Multipath TCP, which Landlock does not know.
+// multipath reports whether Go's listeners use Multipath TCP, which Landlock
+// does not restrict.
 func multipath() bool {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)
 	if err == nil {
@@ -79,8 +81,9 @@ func multipath() bool {
 	return err == nil
 }
 
-// TestReconnect: a TCP connection that was given can't be turned into another one, to where the giver
-// can go, by a worker that may connect UNIX sockets: the filter lets it through, and Landlock does not.
+// TestReconnect: a worker that may connect to UNIX sockets can't reconnect a
+// received TCP connection to another address: the filter allows the call, and
+// Landlock denies it.
 func TestReconnect(t *testing.T) {
 	if version, _ := landlockVersion(); version < 4 {
 		t.Skip("this kernel's Landlock knows no TCP")
@@ -141,7 +144,7 @@ func acceptOne(ln net.Listener) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 }
 
-// turn undoes a connection and makes another one of it.
+// turn disconnects a connection and connects it to another address.
 func turn(fd int, there *unix.RawSockaddrInet4) error {
 	away := unix.RawSockaddr{Family: unix.AF_UNSPEC}
 	if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&away)), unsafe.Sizeof(away)); e != 0 {

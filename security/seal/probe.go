@@ -10,18 +10,19 @@ import (
 	"schedrestd/errs"
 )
 
-// probe is one attempt at what is forbidden. Where nothing forbids it, it does no harm, and is answered with
-// anything but want.
+// probe is one forbidden operation. Where it is not forbidden it does no harm,
+// and does not return want.
 type probe struct {
 	name   string
 	number uintptr
 	args   [6]uintptr
 	want   unix.Errno
-	undo   func(got uintptr) // of an attempt that succeeded
+	undo   func(got uintptr) // undoes an operation that succeeded
 	unless func(Options) bool
 }
 
-// Texts and addresses that probes point to. They live as long as the program: the kernel gets their addresses as numbers.
+// Texts and addresses that probes point to. They live as long as the program,
+// because the kernel gets their addresses as numbers.
 var (
 	slash     = [...]byte{'/', 0}
 	status    = append([]byte("/proc/self/status"), 0)
@@ -36,10 +37,11 @@ var (
 
 const none = ^uintptr(0) // no such descriptor, uid or pid
 
-// at is how openat and its like say: from the working directory.
+// at tells openat and similar calls to start at the working directory.
 var at = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
-// probes is tried in this order. What a filter must not look at (an address, a path) may be anything.
+// probes is tried in this order. Values that a filter can't look at (an
+// address, a path) may be anything.
 var probes = append([]probe{
 	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt},
 	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&status[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt},
@@ -59,11 +61,11 @@ var probes = append([]probe{
 	unlessDials(socketProbe("UNIX", unix.AF_UNIX, unix.SOCK_STREAM)),
 	{name: "make a pair of sockets", number: unix.SYS_SOCKETPAIR, args: [6]uintptr{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0, uintptr(unsafe.Pointer(&twoFDs))}, undo: closeTwo},
 	{name: "become uid 0", number: unix.SYS_SETUID, args: [6]uintptr{0}},
-	{name: "set the three uids to what they are", number: unix.SYS_SETRESUID, args: [6]uintptr{none, none, none}}, // anybody may, where nothing forbids it
+	{name: "set the three uids to their present values", number: unix.SYS_SETRESUID, args: [6]uintptr{none, none, none}}, // every process may, unless it is forbidden
 	{name: "become gid 0", number: unix.SYS_SETGID, args: [6]uintptr{0}},
-	{name: "set the three gids to what they are", number: unix.SYS_SETRESGID, args: [6]uintptr{none, none, none}},
+	{name: "set the three gids to their present values", number: unix.SYS_SETRESGID, args: [6]uintptr{none, none, none}},
 	{name: "set supplementary groups", number: unix.SYS_SETGROUPS, args: [6]uintptr{none}},
-	{name: "debug a process", number: unix.SYS_PTRACE, args: [6]uintptr{unix.PTRACE_PEEKTEXT, 0}}, // not TRACEME: where it is let through, the process would stop for ever
+	{name: "debug a process", number: unix.SYS_PTRACE, args: [6]uintptr{unix.PTRACE_PEEKTEXT, 0}}, // not TRACEME: if it were allowed, the process would stop indefinitely
 	{name: "map memory that can be written and executed", number: unix.SYS_MMAP, args: [6]uintptr{0, 4096, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC, unix.MAP_PRIVATE | unix.MAP_ANON, none}, undo: unmap},
 	{name: "make memory executable", number: unix.SYS_MPROTECT, args: [6]uintptr{0, 0, unix.PROT_EXEC}},
 	{name: "make memory executable by key", number: unix.SYS_PKEY_MPROTECT, args: [6]uintptr{0, 0, unix.PROT_EXEC, none}},
@@ -88,8 +90,9 @@ func closeTwo(uintptr) {
 
 func unmap(address uintptr) { unix.RawSyscall(unix.SYS_MUNMAP, address, 4096, 0) }
 
-// try tries what is forbidden, each thing in a way that changes nothing where it is not, and tells which was not answered
-// as it has to be. It is for one caller at a time, after Install; with Audit, too: what answers EPERM is answered.
+// try tries every forbidden operation, in a way that changes nothing if it is
+// allowed, and returns those with an unexpected result. Call it once, after
+// install. It works with Audit too, since EPERM is returned in both modes.
 func try(o Options) error {
 	var wrong []string
 	for i := range probes {
@@ -105,7 +108,7 @@ func try(o Options) error {
 		switch {
 		case e == want:
 		case e != 0:
-			wrong = append(wrong, fmt.Sprintf("%s (answered %s, not %s)", p.name, unix.ErrnoName(e), unix.ErrnoName(want)))
+			wrong = append(wrong, fmt.Sprintf("%s (returned %s, not %s)", p.name, unix.ErrnoName(e), unix.ErrnoName(want)))
 		default:
 			if p.undo != nil {
 				p.undo(got)
@@ -114,12 +117,12 @@ func try(o Options) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return errs.New(errs.Denied, "%d of the things that this process must not be able to do are not forbidden: %s", len(wrong), strings.Join(wrong, "; "))
+		return errs.New(errs.Denied, "%d operations that the sandbox must forbid are allowed: %s", len(wrong), strings.Join(wrong, "; "))
 	}
 	return nil
 }
 
-// Probes is what try tries with o, in words.
+// Probes returns the names of the operations that try tries with o.
 func Probes(o Options) []string {
 	var list []string
 	for _, p := range probes {

@@ -11,7 +11,7 @@ import (
 	"schedrestd/security"
 )
 
-// writing is every right of Landlock that changes files, by the version that it came with.
+// writing lists every right of Landlock that changes files, by version.
 var writing = []struct {
 	version int
 	rights  uint64
@@ -24,12 +24,13 @@ var writing = []struct {
 	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 }
 
-// ReadOnly confines a process that has to start programs of the machine, which have their own
-// needs: no filter of system calls suits them all. It denies every change of a file, except
-// writing to /dev/null, and signals to processes outside; what the process starts inherits
-// both. With all it refuses where the kernel has no Landlock.
+// ReadOnly confines a process that must start programs of the machine. Their
+// needs differ, so no filter of system calls suits all of them. It denies every
+// change of a file, except writing to /dev/null, and signals to processes
+// outside. Programs that the process starts inherit both. If all is set, it
+// fails where the kernel has no Landlock.
 func ReadOnly(all bool) (sealed security.Sealed, err error) {
-	if !security.Caged {
+	if !security.Sandboxed {
 		return sealed, nil
 	}
 	version, err := landlockVersion()
@@ -38,8 +39,8 @@ func ReadOnly(all bool) (sealed security.Sealed, err error) {
 	}
 	if version == 0 {
 		if all {
-			return sealed, errs.New(errs.Unsupported, "this kernel has no Landlock, and all of the confinement is required (require_confinement)").
-				WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or serve without require_confinement")
+			return sealed, errs.New(errs.Unsupported, "this kernel has no Landlock, and require_confinement is set").
+				WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or remove require_confinement")
 		}
 		return sealed, nil
 	}
@@ -68,7 +69,7 @@ func ReadOnly(all bool) (sealed security.Sealed, err error) {
 	return sealed, proveReadOnly()
 }
 
-// exceptNull lets /dev/null be written: programs are started with it.
+// exceptNull allows writing to /dev/null, which programs are started with.
 func exceptNull(set int) error {
 	fd, err := unix.Open(os.DevNull, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -82,8 +83,8 @@ func exceptNull(set int) error {
 	return nil
 }
 
-// proveReadOnly tries what is denied, on a file that everyone may write: a sandbox around the
-// gateway may have answered for the kernel.
+// proveReadOnly tries what is denied, on a file that every user may write. A
+// sandbox around the gateway may have answered in place of the kernel.
 func proveReadOnly() error {
 	fd, err := unix.Open("/dev/zero", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -92,5 +93,5 @@ func proveReadOnly() error {
 	if err == unix.EACCES || err == unix.ENOENT {
 		return nil
 	}
-	return fmt.Errorf("there is Landlock, and to open a file for writing was answered with %w", orNothing(err))
+	return fmt.Errorf("Landlock is active, but opening a file for writing returned %w", orNothing(err))
 }

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// row is one line of a table: this system call, when all tests hold, gets this verdict. Rows of one
-// call are tried in their order; a call that none of them fits gets what calls get that have no row.
+// row is one line of a table: this system call gets this verdict when all tests
+// hold. Rows of one call are tried in order. A call that matches none of them
+// is treated like a call without rows.
 type row struct {
 	call call
 	do   verdict
@@ -17,45 +18,47 @@ type row struct {
 	why  string
 }
 
-// call is a system call, by its name for people and its number on this architecture.
+// call is a system call: its name for people, and its number on this
+// architecture.
 type call struct {
 	name   string
 	number uintptr
 }
 
-// test holds when an argument, without the bits outside mask, is one of these values. It looks at all
-// 64 bits, unless mask leaves some out: of an int the kernel reads 32, and whoever puts something into
-// the others means to deceive.
+// test holds when an argument, without the bits outside mask, is one of these
+// values. It checks all 64 bits, unless mask excludes some. The kernel reads
+// only 32 bits of an int; a caller that sets the others is trying to deceive.
 type test struct {
 	arg  int
 	mask uint64
 	any  []uint64
-	name string // of the values, for people; else they are shown as numbers
+	name string // of the values, for people; otherwise they are shown as numbers
 }
 
-// is holds when the argument is one of the values.
+// is returns a test that holds when the argument is one of the values.
 func is(arg int, values ...uint64) test { return test{arg: arg, mask: ^uint64(0), any: values} }
 
-// without holds when the argument has none of the bits.
+// without returns a test that holds when the argument has none of the bits.
 func without(arg int, bits uint64) test { return test{arg: arg, mask: bits, any: []uint64{0}} }
 
-// ofInt holds when the lower half of the argument, which is all that the kernel reads of an int, is one of the values.
+// ofInt returns a test that holds when the lower half of the argument is one of
+// the values. The kernel reads only that half of an int.
 func ofInt(arg int, values ...uint64) test { return test{arg: arg, mask: 1<<32 - 1, any: values} }
 
-// called gives a test's values a name.
+// called names the values of a test.
 func (t test) called(name string) test { t.name = name; return t }
 
-// verdict is what becomes of a call.
+// verdict is what happens to a call.
 type verdict uint8
 
 const (
-	kill   verdict = iota // of the whole process, by SIGSYS: what no row fits
+	kill   verdict = iota // kill the process with SIGSYS: every call without a matching row
 	allow                 //
-	eperm                 // what try tries, and what Go's libraries do where they can do without
+	eperm                 // what try tries, and what Go's libraries call but do not need
 	enosys                // what Go's runtime and libraries try first, and then do another way
 )
 
-// action is the verdict as the kernel knows it.
+// action returns the kernel's value of the verdict.
 func (v verdict) action(audit bool) uint32 {
 	switch v {
 	case allow:
@@ -71,9 +74,10 @@ func (v verdict) action(audit bool) uint32 {
 	return unix.SECCOMP_RET_KILL_PROCESS
 }
 
-// compile makes the filter of a table: first the architecture (numbers mean other calls in another
-// one), then a balanced search for the number, then its rows in order. The kernel remembers for which
-// numbers the answer hangs on no argument, and does not run the filter for these any more.
+// compile builds the filter of a table: first the architecture (another one has
+// other numbers), then a binary search for the number, then its rows in order.
+// The kernel caches the numbers whose result depends on no argument, and does
+// not run the filter for them.
 func compile(table []row, audit bool) ([]unix.SockFilter, error) {
 	var calls [][]row
 	for _, r := range slices.SortedStableFunc(slices.Values(table), func(a, b row) int { return cmp.Compare(a.call.number, b.call.number) }) {
@@ -87,7 +91,7 @@ func compile(table []row, audit bool) ([]unix.SockFilter, error) {
 	known, ours := a.label(), a.label()
 	a.load(atArch)
 	a.equal(auditArch, known, next)
-	a.end(unix.SECCOMP_RET_KILL_PROCESS) // in audit too: no program of ours makes such calls
+	a.end(unix.SECCOMP_RET_KILL_PROCESS) // in audit mode too: our programs make no such calls
 	a.place(known)
 	a.load(atNumber)
 	a.atLeast(firstForeign, next, ours) // x32 on amd64
@@ -99,7 +103,8 @@ func compile(table []row, audit bool) ([]unix.SockFilter, error) {
 	return a.link()
 }
 
-// search emits the halves of a sorted list, each after a comparison with the first number of the second.
+// search emits the two halves of a sorted list, after a comparison with the
+// first number of the second half.
 func (a *assembler) search(calls [][]row, audit bool) error {
 	if len(calls) == 1 {
 		found := a.label()
@@ -143,15 +148,15 @@ func (a *assembler) judge(rows []row, audit bool) error {
 	return nil
 }
 
-// test goes on with the next instruction when t holds, else at differs.
+// test continues with the next instruction when t holds, otherwise at differs.
 func (a *assembler) test(t test, differs label) error {
 	if len(t.any) == 0 || t.arg < 0 || t.arg > 5 {
-		return fmt.Errorf("a test of argument %d for %d values", t.arg, len(t.any))
+		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.any))
 	}
 	upper := uint32(t.any[0] >> 32)
 	for _, v := range t.any {
 		if uint32(v>>32) != upper || v&^t.mask != 0 {
-			return fmt.Errorf("value %#x of argument %d: upper halves have to be the same, and within the mask", v, t.arg)
+			return fmt.Errorf("value %#x of argument %d: upper halves must be equal and within the mask", v, t.arg)
 		}
 	}
 	at := uint32(atArgs + 8*t.arg)

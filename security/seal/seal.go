@@ -1,35 +1,41 @@
-// Package seal is what a worker or the keeper does to itself last, before it says Ready: from then on it
-// can open no file, start no program, make no connection, and hardly any call of the kernel answers it. Who
-// captures it is left with what it holds and with the few calls that serve requests.
+// Package seal closes the sandbox of a process. It is the last step of a worker
+// or the keeper before it sends Ready: from then on it can open no file, start
+// no program and make no connection, and few system calls work. An attacker who
+// captures it has only what it holds and the few calls that serve requests.
 //
-// The way in is Close, which takes three steps, in this order; there is no half of it:
+// Start with Close, which takes three steps in this order, and never only some
+// of them:
 //
-//	denyFiles  Landlock: no file, no TCP, whatever a later hole in the filter lets through
-//	install    seccomp on all threads: a list of what is allowed; all else kills the process
-//	try        the proof: what is forbidden is tried, and has to be answered with EPERM
+//	denyFiles  Landlock: no files and no TCP, even through a hole in the filter
+//	install    seccomp on all threads: a list of allowed calls; all others kill the process
+//	try        the proof: forbidden operations are tried and must return EPERM
 //
-// What is tried has to answer instead of kill, so that a worker can be asked to prove it. That
-// all else kills is proven by processes that exist to die: each does one of Acts with Commit.
+// The operations that try uses return an error instead of killing, so that a
+// worker can prove them. That all others kill is proven by death tests:
+// processes that make one call of Acts each, with Commit.
 //
-// What is allowed is a table (table.go), one row for each call with its arguments and its reason, read
-// off the worker's and Go's runtime's behaviour and kept for reading in testdata/*.filter. The filter looks at arguments: a
-// signal reaches the own process only, a clone makes a thread and nothing else, memory that can be executed is
-// not to be had.
+// The allowed calls are a table (table.go), one row for each call with its
+// arguments and its reason. It follows from what the worker and Go's runtime
+// do; testdata/*.filter shows it. The filter checks arguments: signals reach
+// only the process itself, clone creates only threads, and memory is never
+// executable.
 //
-// It refuses to be undone, to allow anything by configuration but the few Options, and to guess: a new version of Go
-// that needs another call dies of SIGSYS in the tests, and its row is then written by a person. Options.Audit logs
-// where others die, for kernels and versions that nobody has tried.
+// It can't be undone, and nothing but the few Options can allow more. It does
+// not guess: when a new version of Go needs another call, SIGSYS kills the
+// tests and a person writes the row. Options.Audit logs instead of killing, for
+// kernels and versions that were not tried yet.
 //
-// The parent does not link this package: it can't live in that cage.
+// The parent does not link this package, because it can't run in that sandbox.
 package seal
 
-// Options is what the table is made for.
+// Options selects the table.
 type Options struct {
-	Keeper  bool // the keeper's table: no connection of any kind, no poll
-	Appends bool // of the keeper's, without what could change or read what is in an open file, and with what brings it to the disk
-	Unix    bool // UNIX stream sockets may be made and connected: munged and a controller that want the worker's own uid
-	Audit   bool // what would kill is logged by the kernel (SECCOMP_RET_LOG), and let through
+	Keeper  bool // the keeper's table: no connections and no poll
+	Appends bool // the keeper's table without calls that read or change an open file, and with fdatasync
+	Unix    bool // UNIX stream sockets may be created and connected: munged and the controller need the worker's own uid
+	Audit   bool // the kernel logs calls that would kill (SECCOMP_RET_LOG), and allows them
 }
 
-// Channel is the descriptor of the channel to the parent: nobody else's descriptors can be received.
+// Channel is the descriptor of the channel to the parent, the only one over
+// which descriptors can be received.
 const Channel = 3

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestMain plays the child that is sealed: it can't be unsealed again.
+// TestMain runs the sandboxed child: a sandbox can't be opened again.
 func TestMain(m *testing.M) {
 	role, rest, _ := strings.Cut(os.Getenv("SEAL_TEST_ROLE"), ":")
 	var o Options
@@ -67,7 +67,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// say tells the test what came of it, and that the end was reached.
+// say reports the results to the test, and that the end was reached.
 func say(list ...error) {
 	for _, err := range list {
 		fmt.Println(err)
@@ -117,7 +117,7 @@ func onThreads(n int) func(func() error) error {
 	}
 }
 
-// child runs this binary in role, and gives what it said and how it ended.
+// child runs this binary in role, and returns its output and how it ended.
 func child(t testing.TB, role string, o Options, as *syscall.Credential) (string, syscall.WaitStatus) {
 	t.Helper()
 	options, err := json.Marshal(o)
@@ -146,7 +146,8 @@ func child(t testing.TB, role string, o Options, as *syscall.Credential) (string
 	return string(out) + stderr.String(), cmd.ProcessState.Sys().(syscall.WaitStatus)
 }
 
-// channelWithDescriptor is a channel in which a message with a descriptor waits.
+// channelWithDescriptor returns a channel in which a message with a descriptor
+// waits.
 func channelWithDescriptor(t testing.TB) *os.File {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -161,7 +162,8 @@ func channelWithDescriptor(t testing.TB) *os.File {
 	return far
 }
 
-// everyUser runs a test as who runs the tests, and as root as an ordinary user too.
+// everyUser runs a test as the current user, and as root also as an ordinary
+// user.
 func everyUser(t *testing.T, test func(*testing.T, *syscall.Credential)) {
 	t.Run("as who runs the test", func(t *testing.T) { test(t, nil) })
 	if os.Geteuid() == 0 {
@@ -183,7 +185,8 @@ func describe(s syscall.WaitStatus) string {
 	return fmt.Sprint("status ", s.ExitStatus())
 }
 
-// TestTry: sealed, each probe is answered as it has to be, on threads that there were before too; in audit, and for each table.
+// TestTry: in the sandbox each probe has its expected result, on earlier
+// threads too, in audit mode, and for each table.
 func TestTry(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for name, o := range everyOption {
@@ -199,7 +202,8 @@ func TestTry(t *testing.T) {
 	})
 }
 
-// TestTryFinds: without the filter the probes say so, each but those that the kernel denies this user anyhow.
+// TestTryFinds: without the filter the probes fail, except those that the
+// kernel denies this user anyway.
 func TestTryFinds(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "bare", Options{}, as)
@@ -216,7 +220,7 @@ func TestTryFinds(t *testing.T) {
 	})
 }
 
-// TestActsKill: each is done by a process of its own, which has to die of SIGSYS.
+// TestActsKill: each call is made by its own process, which SIGSYS must kill.
 func TestActsKill(t *testing.T) {
 	tables := map[string]Options{"worker": {}, "keeper": {Keeper: true}}
 	if testing.Short() {
@@ -238,26 +242,27 @@ func TestActsKill(t *testing.T) {
 	}
 }
 
-// TestActsInAudit: with audit all are answered, and who does them lives on. So TestActsKill can fail, and a
-// parent's sacrifices harm nothing where the filter is missing.
+// TestActsInAudit: in audit mode all calls return and the processes live on. So
+// TestActsKill can fail, and the parent's death tests do no harm where the
+// filter is missing.
 func TestActsInAudit(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "acts in audit", Options{Audit: true}, as)
 		lived(t, out, status)
 		for _, name := range Acts() {
-			if !strings.Contains(name, "x32") && !strings.Contains(out, name+" was answered") {
+			if !strings.Contains(name, "x32") && !strings.Contains(out, name+" returned") {
 				t.Errorf("%s: no answer", name)
 			}
 		}
 	})
 }
 
-// TestDivided: a thread with a filter of its own can't be given the others', and is named.
+// TestDivided: a thread with another filter is reported.
 func TestDivided(t *testing.T) {
 	out, status := child(t, "divided", Options{}, nil)
 	lived(t, out, status)
 	var thread int
-	if _, err := fmt.Sscanf(out, "install the system call filter: thread %d has one of its own", &thread); err != nil || thread == 0 {
+	if _, err := fmt.Sscanf(out, "install the system call filter: thread %d already has another filter", &thread); err != nil || thread == 0 {
 		t.Errorf("got %q", out)
 	}
 }
@@ -284,7 +289,8 @@ func divided() error {
 	return install(Options{})
 }
 
-// TestForeign: a call in the machine's other architecture kills, whatever its number means there.
+// TestForeign: a call in the machine's other architecture kills, whatever its
+// number means there.
 func TestForeign(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("only amd64 can make such calls in the same process")
@@ -295,7 +301,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// foreign makes getpid of the 32-bit kind, by code in memory that was made executable before.
+// foreign makes getpid of the 32-bit kind, by code in memory that was made
+// executable before.
 func foreign() error {
 	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {

@@ -28,8 +28,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestServe: a process that is sealed goes on to serve: HTTP/1.1, HTTP/2, TLS, compressed streams, uploads,
-// panics, many threads, and a collector that has much to do.
+// TestServe: a sandboxed process can serve: HTTP/1.1, HTTP/2, TLS, compressed
+// streams, uploads, panics, many threads, and a busy garbage collector.
 func TestServe(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for name, o := range map[string]Options{"worker": {}, "worker that dials UNIX sockets": {Unix: true}} {
@@ -44,7 +44,8 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// connectionPairs are connections that were accepted before the seal: a worker accepts none.
+// connectionPairs are connections that were accepted before the sandbox was
+// closed: a worker accepts none.
 type connectionPairs struct {
 	server, client chan net.Conn
 }
@@ -90,7 +91,8 @@ func preparePairs(n int) (*connectionPairs, error) {
 	return p, nil
 }
 
-// lateConn becomes, at its first use, a connection of its descriptor, as a worker makes one.
+// lateConn becomes, at its first use, a connection of its descriptor, as a
+// worker makes one.
 type lateConn struct {
 	net.Conn
 	once sync.Once
@@ -162,7 +164,8 @@ func serve(o Options) error {
 	return errors.Join(load...)
 }
 
-// overHTTP serves and asks at once, in a process that has nothing but what it has.
+// overHTTP serves and sends requests in a process that has only its
+// descriptors.
 func overHTTP(pairs *connectionPairs, config *tls.Config, roots *x509.CertPool) error {
 	server := &http.Server{Handler: handler(), ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute, TLSConfig: config}
 	var ln net.Listener = pairs
@@ -250,7 +253,7 @@ func ask(c *http.Client, base string) error {
 	return nil
 }
 
-// threads has the runtime start threads, preempt what does not yield, and give memory back.
+// threads makes the runtime start threads, preempt loops, and release memory.
 func threads() error {
 	var wg sync.WaitGroup
 	var all [][]byte
@@ -304,10 +307,10 @@ func takeDescriptor() error {
 	return errors.Join(err, failed)
 }
 
-// listening is kept, for nobody accepts from it.
+// listening keeps the listener open; nothing accepts from it.
 var listening net.Listener
 
-// listenUnix is a socket to connect to.
+// listenUnix returns a socket to connect to.
 func listenUnix() (string, error) {
 	dir, err := os.MkdirTemp("", "seal")
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 
 func sys(name string, number uintptr) call { return call{name, number} }
 
-// goThread is runtime/os_linux.go's cloneFlags, as far as architectures agree.
+// goThread has the flags of runtime/os_linux.go's cloneFlags that all
+// architectures share.
 const goThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 
 // The two operations of runtime/os_linux.go, within one process.
@@ -17,10 +18,12 @@ const (
 	futexWake = 1 | 128
 )
 
-// looks is why calls that look at a file are answered: nothing needs them, but libraries do it in passing.
-const looks = "Go's libraries look at files in passing (resolver, time zones) and do without"
+// looks is the reason why calls that look at a file return an error: nothing
+// needs them, but libraries make them.
+const looks = "Go's libraries look for files (resolver, time zones) and work without them"
 
-// table is everything that is allowed or answered. pid is the process that it is for.
+// table returns the rows for the process pid: everything that is allowed or
+// returns an error.
 func table(o Options, pid int) []row {
 	t := runtimeRows(pid)
 	t = append(t, memory...)
@@ -42,29 +45,30 @@ func table(o Options, pid int) []row {
 	return append(t, only(o)...)
 }
 
-// runtimeRows are threads, signals and clocks: what Go's runtime needs to run anything.
+// runtimeRows returns the rows for threads, signals and clocks: what Go's
+// runtime needs to run anything.
 func runtimeRows(pid int) []row {
-	own := is(0, uint64(pid)).called("the own process")
+	own := is(0, uint64(pid)).called("its own pid")
 	return []row{
-		{sys("futex", unix.SYS_FUTEX), allow, []test{is(1, futexWait, futexWake).called("WAIT_PRIVATE|WAKE_PRIVATE")}, "threads sleep and wake each other; priorities and robust lists, which went wrong before, kill"},
+		{sys("futex", unix.SYS_FUTEX), allow, []test{is(1, futexWait, futexWake).called("WAIT_PRIVATE|WAKE_PRIVATE")}, "threads sleep and wake each other; priority inheritance and robust lists, which had kernel bugs, kill"},
 		{sys("nanosleep", unix.SYS_NANOSLEEP), allow, nil, "the runtime's usleep"},
-		{sys("clock_nanosleep", unix.SYS_CLOCK_NANOSLEEP), allow, nil, "the same, of a nanosleep that is restarted"},
-		{sys("restart_syscall", unix.SYS_RESTART_SYSCALL), allow, nil, "the kernel goes on with a sleep that was stopped (SIGSTOP, SIGCONT)"},
+		{sys("clock_nanosleep", unix.SYS_CLOCK_NANOSLEEP), allow, nil, "the same, when a nanosleep is restarted"},
+		{sys("restart_syscall", unix.SYS_RESTART_SYSCALL), allow, nil, "the kernel continues a sleep that was stopped (SIGSTOP, SIGCONT)"},
 		{sys("sched_yield", unix.SYS_SCHED_YIELD), allow, nil, "the runtime's osyield"},
 		{sys("sched_getaffinity", unix.SYS_SCHED_GETAFFINITY), allow, nil, "the runtime counts its processors"},
-		{sys("clock_gettime", unix.SYS_CLOCK_GETTIME), allow, nil, "the time, where the vDSO can't tell it"},
-		{sys("gettimeofday", unix.SYS_GETTIMEOFDAY), allow, nil, "the time, where the vDSO can't tell it"},
-		{sys("getrandom", unix.SYS_GETRANDOM), allow, nil, "crypto/rand, where the vDSO can't"},
+		{sys("clock_gettime", unix.SYS_CLOCK_GETTIME), allow, nil, "the time, where the vDSO has none"},
+		{sys("gettimeofday", unix.SYS_GETTIMEOFDAY), allow, nil, "the time, where the vDSO has none"},
+		{sys("getrandom", unix.SYS_GETRANDOM), allow, nil, "crypto/rand, where the vDSO has no getrandom"},
 		{sys("getpid", unix.SYS_GETPID), allow, nil, "the runtime, for tgkill"},
 		{sys("gettid", unix.SYS_GETTID), allow, nil, "the runtime, for tgkill"},
-		{sys("getuid", unix.SYS_GETUID), allow, nil, "who asks munged and accounting: the own uid"},
+		{sys("getuid", unix.SYS_GETUID), allow, nil, "its own uid, for munged and accounting"},
 		{sys("geteuid", unix.SYS_GETEUID), allow, nil, "the same"},
 		{sys("getgid", unix.SYS_GETGID), allow, nil, "the same"},
 		{sys("getegid", unix.SYS_GETEGID), allow, nil, "the same"},
-		{sys("clone", unix.SYS_CLONE), allow, []test{is(0, threadFlags).called("a thread of Go's runtime")}, "threads, with exactly the runtime's flags; any other clone is a process"},
+		{sys("clone", unix.SYS_CLONE), allow, []test{is(0, threadFlags).called("a thread of Go's runtime")}, "threads, with exactly the runtime's flags; any other clone could be a process"},
 		{sys("tgkill", unix.SYS_TGKILL), allow, []test{own}, "the runtime preempts its own threads with SIGURG"},
 		{sys("rt_sigreturn", unix.SYS_RT_SIGRETURN), allow, nil, "return from a signal"},
-		{sys("rt_sigprocmask", unix.SYS_RT_SIGPROCMASK), allow, nil, "around the start of a thread"},
+		{sys("rt_sigprocmask", unix.SYS_RT_SIGPROCMASK), allow, nil, "at the start of a thread"},
 		{sys("rt_sigaction", unix.SYS_RT_SIGACTION), allow, nil, "a panic restores the signal that it ends with"},
 		{sys("sigaltstack", unix.SYS_SIGALTSTACK), allow, nil, "each thread has a stack for signals"},
 		{sys("prctl", unix.SYS_PRCTL), allow, []test{is(0, unix.PR_SET_VMA).called("PR_SET_VMA"), is(1, unix.PR_SET_VMA_ANON_NAME).called("PR_SET_VMA_ANON_NAME")}, "the runtime names its mappings"},
@@ -73,7 +77,8 @@ func runtimeRows(pid int) []row {
 	}
 }
 
-// memory is anonymous and never executable: what is written there can't be run.
+// memory allows anonymous memory that is never executable: written data can't
+// be run.
 var memory = []row{
 	{sys("mmap", unix.SYS_MMAP), allow, []test{
 		without(2, unix.PROT_EXEC).called("not executable"),
@@ -84,60 +89,63 @@ var memory = []row{
 	{sys("mprotect", unix.SYS_MPROTECT), allow, []test{without(2, unix.PROT_EXEC).called("not executable")}, "guard pages"},
 	{sys("mprotect", unix.SYS_MPROTECT), eperm, nil, "probe: no executable memory"},
 	{sys("pkey_mprotect", unix.SYS_PKEY_MPROTECT), eperm, nil, "probe: no executable memory"},
-	{sys("munmap", unix.SYS_MUNMAP), allow, nil, "memory is given back"},
+	{sys("munmap", unix.SYS_MUNMAP), allow, nil, "memory is released"},
 	{sys("madvise", unix.SYS_MADVISE), allow, []test{
 		is(2, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_COLLAPSE).called("DONTNEED|FREE|HUGEPAGE|NOHUGEPAGE|COLLAPSE"),
-	}, "the scavenger gives memory back"},
+	}, "the scavenger releases memory"},
 }
 
-// executable is every protection that has PROT_EXEC.
+// executable lists every protection that includes PROT_EXEC.
 var executable = []uint64{
 	unix.PROT_EXEC, unix.PROT_EXEC | unix.PROT_READ, unix.PROT_EXEC | unix.PROT_WRITE, unix.PROT_EXEC | unix.PROT_READ | unix.PROT_WRITE,
 }
 
-// descriptors is what is done with those that a process has or is given.
+// descriptors allows what a process does with descriptors that it has or is
+// given.
 var descriptors = []row{
-	{sys("read", unix.SYS_READ), allow, nil, "connections, open files that were given, the runtime's eventfd"},
+	{sys("read", unix.SYS_READ), allow, nil, "connections, received files, the runtime's eventfd"},
 	{sys("write", unix.SYS_WRITE), allow, nil, "connections, the log, the runtime's eventfd"},
 	{sys("writev", unix.SYS_WRITEV), allow, nil, "net.Buffers"},
-	{sys("pread64", unix.SYS_PREAD64), allow, nil, "open files that were given: keys, certificates"},
-	{sys("lseek", unix.SYS_LSEEK), allow, nil, "the same: io.Copy asks where they are"},
-	{sys("fstat", unix.SYS_FSTAT), allow, nil, "os.NewFile and ReadAll ask what a descriptor is"},
-	{sys("close", unix.SYS_CLOSE), kill, []test{ofInt(0, Channel).called("the channel to the parent")}, "its number must not become another's, of whom descriptors could be received"},
-	{sys("close", unix.SYS_CLOSE), allow, nil, "whatever is done with"},
+	{sys("pread64", unix.SYS_PREAD64), allow, nil, "received files: keys, certificates"},
+	{sys("lseek", unix.SYS_LSEEK), allow, nil, "the same: io.Copy asks for the offset"},
+	{sys("fstat", unix.SYS_FSTAT), allow, nil, "os.NewFile and ReadAll ask for the type of a descriptor"},
+	{sys("close", unix.SYS_CLOSE), kill, []test{ofInt(0, Channel).called("the channel to the parent")}, "its number must not be reused: descriptors could then be received from a client"},
+	{sys("close", unix.SYS_CLOSE), allow, nil, "any other descriptor"},
 	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL).called("DUPFD_CLOEXEC|GETFD|SETFD|GETFL")}, "net.FileConn; a descriptor's mode"},
 	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETFL).called("SETFL"), without(2, unix.O_ASYNC).called("without O_ASYNC")}, "non-blocking; no signals, and no owner to get them (SETOWN, SETSIG, SETLEASE, NOTIFY kill)"},
 	{sys("getsockopt", unix.SYS_GETSOCKOPT), allow, []test{
 		is(1, unix.SOL_SOCKET).called("SOL_SOCKET"),
 		is(2, unix.SO_TYPE, unix.SO_ERROR, unix.SO_PEERCRED, unix.SO_PASSRIGHTS).called("TYPE|ERROR|PEERCRED|PASSRIGHTS"),
-	}, "ipc.Open and net.FileConn ask what was given; who serves a UNIX socket; can a client send descriptors over his?"},
+	}, "ipc.Open and net.FileConn ask for the type; the peer of a UNIX socket; whether it accepts descriptors"},
 	{sys("epoll_ctl", unix.SYS_EPOLL_CTL), allow, nil, "the runtime's poller"},
 	{sys("epoll_pwait", unix.SYS_EPOLL_PWAIT), allow, nil, "the runtime's poller"},
 	{sys("epoll_create1", unix.SYS_EPOLL_CREATE1), allow, nil, "the runtime's poller, at its first use"},
 	{sys("eventfd2", unix.SYS_EVENTFD2), allow, nil, "the runtime's poller, at its first use"},
 }
 
-// appending is descriptors for a process that has a log open for appending: it can't move in the file, read it, or
-// have writes go elsewhere than to its end (F_SETFL).
+// appending returns descriptors for a process that has a log open for
+// appending: it can't seek in the file, read it, or write anywhere but at its
+// end (F_SETFL).
 func appending() []row {
 	list := slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
 		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.when[0].name == "SETFL"
 	})
-	return append(list, row{sys("fdatasync", unix.SYS_FDATASYNC), allow, nil, "a line counts as written when it is on the disk (SCHEDRESTD_AUDIT_SYNC)"})
+	return append(list, row{sys("fdatasync", unix.SYS_FDATASYNC), allow, nil, "a line counts as written when it is on disk (SCHEDRESTD_AUDIT_SYNC)"})
 }
 
-// connections is what a worker does with those that it is given. No call is there that sends a descriptor: over a UNIX
-// connection it would leave the cage.
+// connections allows what a worker does with the connections that it is given.
+// No call can send a descriptor: over a UNIX connection it would leave the
+// sandbox.
 var connections = []row{
-	{sys("recvmsg", unix.SYS_RECVMSG), allow, []test{is(0, Channel).called("the channel to the parent")}, "descriptors come from the parent, and from no client"},
-	{sys("recvfrom", unix.SYS_RECVFROM), allow, nil, "is somebody still there? (MSG_PEEK)"},
-	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "CloseWrite, before a connection that is refused is closed"},
+	{sys("recvmsg", unix.SYS_RECVMSG), allow, []test{is(0, Channel).called("the channel to the parent")}, "descriptors come only from the parent"},
+	{sys("recvfrom", unix.SYS_RECVFROM), allow, nil, "whether the peer is still there (MSG_PEEK)"},
+	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "CloseWrite, before a refused connection is closed"},
 	{sys("getsockname", unix.SYS_GETSOCKNAME), allow, nil, "net.FileConn"},
 	{sys("getpeername", unix.SYS_GETPEERNAME), allow, nil, "net.FileConn"},
-	{sys("ppoll", unix.SYS_PPOLL), allow, nil, "waits for standard input and output of an inetd run; asks whether a client is gone"},
+	{sys("ppoll", unix.SYS_PPOLL), allow, nil, "waits for standard input and output of an inetd run; whether a client is gone"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
 		is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_KEEPALIVE).called("KEEPALIVE"),
-	}, "net; LINGER, with which the close of who shares the socket sleeps, ATTACH_FILTER and all the others kill"},
+	}, "net; LINGER (which makes closing the shared socket sleep), ATTACH_FILTER and all others kill"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
 		is(1, unix.IPPROTO_TCP).called("IPPROTO_TCP"),
 		is(2, unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT).called("NODELAY|KEEPIDLE|KEEPINTVL|KEEPCNT"),
@@ -148,36 +156,38 @@ var connections = []row{
 	{sys("pipe2", unix.SYS_PIPE2), enosys, nil, "io.Copy between connections, for splice"},
 }
 
-// keeperRows: it has channels and open files only.
+// keeperRows allows receiving: the keeper has only channels and open files.
 var keeperRows = []row{
-	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the book's channels; a worker that sends descriptors is found out"},
+	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the protocol's channels; a worker that sends descriptors is detected"},
 }
 
-// dialRows let a worker be asked for its own uid by who it connects to. A filter sees no address. Which UNIX sockets
-// there are is the mount namespace's to say. A TCP connection that it was given belongs to the network
-// namespace of who gave it, and connect(2) can undo it (AF_UNSPEC) and make it anew to anywhere: that is
-// for Landlock to deny (version 4), which knows TCP and not Multipath TCP. Without both, an escape remains.
+// dialRows allow a worker to connect to daemons that need its own uid. A filter
+// sees no address: the mount namespace decides which UNIX sockets exist. A TCP
+// connection that the worker was given belongs to the network namespace of the
+// process that opened it. connect(2) can disconnect it (AF_UNSPEC) and connect
+// it to another address. Landlock (version 4) must deny that; it covers TCP,
+// but not Multipath TCP. Without both, an escape remains.
 var dialRows = []row{
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
 		is(0, unix.AF_UNIX).called("AF_UNIX"),
 		is(1, unix.SOCK_STREAM, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK).called("SOCK_STREAM"),
 		is(2, 0),
-	}, "munged and the controller want the worker's own uid as its credential"},
+	}, "munged and the controller identify the worker by its own uid"},
 	{sys("connect", unix.SYS_CONNECT), allow, nil, "the same"},
-	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_PASSRIGHTS).called("PASSRIGHTS")}, "nobody sends it a descriptor"},
-	{sys("newfstatat", unix.SYS_NEWFSTATAT), allow, nil, "whose is the directory of munged's socket?"},
+	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_PASSRIGHTS).called("PASSRIGHTS")}, "refuses descriptors"},
+	{sys("newfstatat", unix.SYS_NEWFSTATAT), allow, nil, "the owner of the directory of munged's socket"},
 }
 
-// answered is what says no instead of killing.
+// answered returns the rows of calls that return an error instead of killing.
 func answered(o Options) []row {
 	t := []row{
 		{sys("openat", unix.SYS_OPENAT), eperm, nil, "probe: no file"},
 		{sys("openat2", unix.SYS_OPENAT2), eperm, nil, "probe: no file"},
 		{sys("execve", unix.SYS_EXECVE), eperm, nil, "probe: no program"},
 		{sys("execveat", unix.SYS_EXECVEAT), eperm, nil, "probe: no program"},
-		{sys("clone3", unix.SYS_CLONE3), enosys, nil, "its flags are in memory, where a filter can't look; who gets ENOSYS uses clone"},
+		{sys("clone3", unix.SYS_CLONE3), enosys, nil, "its flags are in memory, which a filter can't read; after ENOSYS the runtime uses clone"},
 		{sys("ptrace", unix.SYS_PTRACE), eperm, nil, "probe: no debugging"},
-		{sys("socket", unix.SYS_SOCKET), eperm, nil, "probe: no sockets but those that were given"},
+		{sys("socket", unix.SYS_SOCKET), eperm, nil, "probe: only received sockets"},
 		{sys("socketpair", unix.SYS_SOCKETPAIR), eperm, nil, "probe: the same"},
 		{sys("setuid", unix.SYS_SETUID), eperm, nil, "probe: no other user"},
 		{sys("setreuid", unix.SYS_SETREUID), eperm, nil, "probe: the same"},
@@ -192,11 +202,11 @@ func answered(o Options) []row {
 		{sys("faccessat", unix.SYS_FACCESSAT), eperm, nil, looks},
 		{sys("faccessat2", unix.SYS_FACCESSAT2), eperm, nil, looks},
 		{sys("readlinkat", unix.SYS_READLINKAT), eperm, nil, looks},
-		{sys("uname", unix.SYS_UNAME), eperm, nil, "package net asks how old the kernel is, and takes no answer for old"},
+		{sys("uname", unix.SYS_UNAME), eperm, nil, "package net asks for the kernel version, and assumes an old one on an error"},
 	}
 	if !o.Unix || o.Keeper {
 		t = append(t,
-			row{sys("connect", unix.SYS_CONNECT), eperm, nil, "probe: no connection but those that were given"},
+			row{sys("connect", unix.SYS_CONNECT), eperm, nil, "probe: only received connections"},
 			row{sys("newfstatat", unix.SYS_NEWFSTATAT), eperm, nil, looks},
 		)
 	}

@@ -9,10 +9,10 @@ import (
 	"schedrestd/security"
 )
 
-// Confine takes from the calling process what it can give up by itself: core files (they
-// would hold tokens), the writing of files, descriptors beyond files, being read by
-// other processes of its uid, and privileges through any later exec. One that writes keeps the
-// limit of the size of files that it was born with.
+// Confine drops what the calling process can give up by itself: core files
+// (which would contain tokens), writing files, descriptors beyond files, being
+// debugged by other processes of its uid, and gaining privileges by exec. If
+// writes is set, it keeps its limit of file sizes.
 func Confine(files uint64, writes bool) error {
 	limits := []struct {
 		name  string
@@ -37,8 +37,9 @@ func Confine(files uint64, writes bool) error {
 	return noNewPrivsProcess()
 }
 
-// ConfineReader is Confine for a process that writes to the standard output of its
-// starter, which may be a file, and that starts others.
+// ConfineReader confines a process that writes to inherited standard output,
+// which may be a file, and that starts other programs. Otherwise it does the
+// same as Confine.
 func ConfineReader() error {
 	if err := security.CloseInherited(); err != nil {
 		return err
@@ -52,9 +53,10 @@ func ConfineReader() error {
 	return noNewPrivsProcess()
 }
 
-// LimitTasks bounds how many processes and threads the calling process's user may have when this process starts
-// one more: in a user namespace of its own they are its own. Without it a captured process takes all that the machine, or the
-// limit of the service, has for everybody.
+// LimitTasks limits the processes and threads that the calling process's user
+// may have when this process starts one more. In its own user namespace it
+// counts only its own. Otherwise a captured process could use up the limit of
+// the machine or the service.
 func LimitTasks(most uint64) error {
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 		return fmt.Errorf("limit processes and threads to %d: %w", most, err)
@@ -62,12 +64,12 @@ func LimitTasks(most uint64) error {
 	return nil
 }
 
-// noNewPrivsProcess sets no_new_privs on all threads. A worker is born with it, as its
-// parent's spawning thread has it, and then every thread has it already.
+// noNewPrivsProcess sets no_new_privs on all threads. A worker inherits it from
+// the parent's spawning thread, and then all its threads have it already.
 func noNewPrivsProcess() error {
 	on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	if err != nil {
-		return fmt.Errorf("ask for no_new_privs: %w", err)
+		return fmt.Errorf("query no_new_privs: %w", err)
 	}
 	if on == 1 {
 		return nil

@@ -12,11 +12,12 @@ import (
 	"schedrestd/security"
 )
 
-// Measure asks the kernel about the calling process. What belongs to threads is read of
-// every thread, and must be the same for all: one thread that kept a capability is a
-// process that has it. Call it before the files of /proc are closed to the process.
-func Measure() (security.Posture, error) {
-	p := security.Posture{}
+// Measure asks the kernel about the calling process. It reads attributes of
+// threads from every thread, and they must be equal: if one thread kept a
+// capability, the process has it. Call it while the process can still read
+// /proc.
+func Measure() (security.Attributes, error) {
+	p := security.Attributes{}
 	if err := measureThreads(p); err != nil {
 		return nil, err
 	}
@@ -34,7 +35,7 @@ func Measure() (security.Posture, error) {
 	return p, err
 }
 
-func measureThreads(p security.Posture) error {
+func measureThreads(p security.Attributes) error {
 	threads, err := security.ThreadStatus("/proc/self/task")
 	if err != nil {
 		return err
@@ -55,15 +56,15 @@ func measureThreads(p security.Posture) error {
 	return nil
 }
 
-func measureProcess(p security.Posture) error {
+func measureProcess(p security.Attributes) error {
 	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil {
-		return fmt.Errorf("ask whether the process is dumpable: %w", err)
+		return fmt.Errorf("query the dumpable flag: %w", err)
 	}
 	p["dumpable"] = strconv.Itoa(dumpable)
 	session, err := unix.Getsid(0)
 	if err != nil {
-		return fmt.Errorf("ask for the session: %w", err)
+		return fmt.Errorf("get the session id: %w", err)
 	}
 	p["session"] = strconv.Itoa(session)
 	if session == os.Getpid() {
@@ -82,8 +83,8 @@ func measureProcess(p security.Posture) error {
 	return nil
 }
 
-// openDescriptors lists what the process has open, without the Go runtime's own
-// (its poller) and the directory that is being read.
+// openDescriptors lists the open descriptors, without the Go runtime's own (its
+// poller) and the directory that is being read.
 func openDescriptors() (string, error) {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -6,8 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rename gives the process the name that ps and top show, of which 15 bytes are kept: executed by its descriptor it would
-// be "32". Call it from an init function, which Go runs on the first thread: the name of that one is the process's.
+// Rename sets the process name that ps and top show, of which the kernel keeps
+// 15 bytes. A process executed by its descriptor would otherwise be called
+// "32". Call it from an init function: Go runs those on the first thread, which
+// gives the process its name.
 func Rename(name string) {
 	text, err := unix.BytePtrFromString(name)
 	if err == nil {

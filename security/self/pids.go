@@ -10,11 +10,13 @@ import (
 	"schedrestd/security"
 )
 
-// ReservedPIDs is how many numbers of a PID namespace the kernel gives away once only.
+// ReservedPIDs is how many numbers of a PID namespace the kernel assigns only
+// once.
 const ReservedPIDs = 300
 
-// LimitPIDs bounds how many processes and threads there are in the calling process's PID namespace, of all users together. It must be
-// another one than the machine's; before Linux 6.14 there was one bound for all, which is left alone.
+// LimitPIDs limits the processes and threads in the calling process's PID
+// namespace, of all users together. It must not be the machine's namespace.
+// Before Linux 6.14 all namespaces shared one limit, which is left alone.
 func LimitPIDs(most int) error {
 	if !security.KernelSince(6, 14) {
 		return errors.ErrUnsupported
@@ -26,28 +28,29 @@ func LimitPIDs(most int) error {
 	defer unix.Close(at)
 	fd, err := unix.Openat(at, "sys/kernel/pid_max", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("bound the PID namespace: %w", err)
+		return fmt.Errorf("limit the PID namespace: %w", err)
 	}
 	defer unix.Close(fd)
 	if _, err := unix.Write(fd, strconv.AppendInt(nil, int64(ReservedPIDs+most), 10)); err != nil {
-		return fmt.Errorf("bound the PID namespace: %w", err)
+		return fmt.Errorf("limit the PID namespace: %w", err)
 	}
 	return nil
 }
 
-// ownProc is a /proc of the calling process's PID namespace, mounted nowhere.
+// ownProc returns a descriptor of a /proc of the calling process's PID
+// namespace that is mounted nowhere.
 func ownProc() (int, error) {
 	made, err := unix.Fsopen("proc", unix.FSOPEN_CLOEXEC)
 	if err != nil {
-		return -1, fmt.Errorf("make a /proc: %w", err)
+		return -1, fmt.Errorf("create a /proc: %w", err)
 	}
 	defer unix.Close(made)
 	if err := unix.FsconfigCreate(made); err != nil {
-		return -1, fmt.Errorf("make a /proc: %w", err)
+		return -1, fmt.Errorf("create a /proc: %w", err)
 	}
 	at, err := unix.Fsmount(made, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	if err != nil {
-		return -1, fmt.Errorf("make a /proc: %w", err)
+		return -1, fmt.Errorf("create a /proc: %w", err)
 	}
 	return at, nil
 }

@@ -10,23 +10,23 @@ import (
 	"schedrestd/security"
 )
 
-// Prove compares what the kernel says about the calling process with what was promised. Any
-// difference is one too many: it means that something, somewhere, did not do what it was
-// asked to.
-func Prove(want security.Posture) error {
+// Prove compares the attributes that the kernel reports for the calling process
+// with the expected ones. Any difference is an error: it means that something
+// did not do what it was asked to.
+func Prove(want security.Attributes) error {
 	got, err := Measure()
 	if err != nil {
 		return err
 	}
 	if list := compare(want, got); len(list) > 0 {
-		return errs.New(errs.Denied, "%d of %d facts about this process are not as expected: %v", len(list), len(want), list)
+		return errs.New(errs.Denied, "%d of %d process attributes are not as expected: %v", len(list), len(want), list)
 	}
 	return nil
 }
 
-// compare lists how got differs from want, one sentence each, in order; a name that only one
-// of them has is a difference too. Nothing listed means that all is as promised.
-func compare(want, got security.Posture) []string {
+// compare lists how got differs from want, one sentence each, in order. A name
+// that only one of them has is a difference too.
+func compare(want, got security.Attributes) []string {
 	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
 	slices.Sort(names)
 	var list []string
@@ -35,7 +35,7 @@ func compare(want, got security.Posture) []string {
 		g, measured := got[name]
 		switch {
 		case !wanted:
-			list = append(list, fmt.Sprintf("%s is %q and nothing was expected", name, g))
+			list = append(list, fmt.Sprintf("%s is %q, expected nothing", name, g))
 		case !measured:
 			list = append(list, fmt.Sprintf("%s could not be measured, expected %q", name, w))
 		case !agree(w, g):

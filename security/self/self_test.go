@@ -17,7 +17,7 @@ import (
 	"schedrestd/security"
 )
 
-// TestMain plays the child in tests that need a process of their own.
+// TestMain runs the child in tests that need their own process.
 func TestMain(m *testing.M) {
 	if os.Getenv("SECURITY_TEST_ROLE") == "" {
 		if err := security.CloseInherited(); err != nil { // the process that started the tests may have left something open
@@ -31,11 +31,11 @@ func TestMain(m *testing.M) {
 }
 
 func TestCompare(t *testing.T) {
-	want := security.Posture{"uid": "9 9 9 9", "dumpable": "0", "ns_net": "net:[1]", "ns_ipc": security.Not("ipc:[1]"), "ns_user": security.Not("user:[1]")}
-	got := security.Posture{"uid": "9 9 9 9", "dumpable": "1", "extra": "x", "ns_ipc": "ipc:[1]", "ns_user": "user:[2]"}
+	want := security.Attributes{"uid": "9 9 9 9", "dumpable": "0", "ns_net": "net:[1]", "ns_ipc": security.Not("ipc:[1]"), "ns_user": security.Not("user:[1]")}
+	got := security.Attributes{"uid": "9 9 9 9", "dumpable": "1", "extra": "x", "ns_ipc": "ipc:[1]", "ns_user": "user:[2]"}
 	list := []string{
 		`dumpable is "1", expected "0"`,
-		`extra is "x" and nothing was expected`,
+		`extra is "x", expected nothing`,
 		`ns_ipc is "ipc:[1]", expected "other than ipc:[1]"`,
 		`ns_net could not be measured, expected "net:[1]"`,
 	}
@@ -49,8 +49,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestConfineShows: a process that confines itself must measure what Expect says, but
-// for what only its birth can give.
+// TestConfineShows: a process that confines itself measures the attributes that
+// Expect returns, except those that only its start can set.
 func TestConfineShows(t *testing.T) {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	who := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
@@ -69,7 +69,7 @@ func TestConfineShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := security.Expect(security.Cage{Identity: who, Inherited: inherited, Files: 512, Tasks: 4096})
+	want := security.Expect(security.Expectation{Identity: who, Inherited: inherited, Files: 512, Tasks: 4096})
 	want["descriptors"] = "0 1 2"
 	got := child(t, attr)
 	if got["errors"] != "<nil> <nil>" {
@@ -78,7 +78,7 @@ func TestConfineShows(t *testing.T) {
 		}
 		t.Fatal(got["errors"])
 	}
-	measured := security.Posture{}
+	measured := security.Attributes{}
 	for name, value := range got["posture"].(map[string]any) {
 		measured[name] = value.(string)
 	}

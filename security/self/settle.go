@@ -8,8 +8,10 @@ import (
 	"schedrestd/security/root"
 )
 
-// Settle is what such a process does first of all: it makes its root, leaves the machine's file system, and gives up every
-// capability and its bounding set, on all threads. To any other it does nothing.
+// Settle prepares a process that starts in its own namespaces, as its first
+// step: it creates its root, leaves the machine's file system, and drops every
+// capability and its bounding set, on all threads. It does nothing in any other
+// process.
 func Settle() error {
 	switch v := os.Getenv(root.Variable); v {
 	case "":
@@ -20,7 +22,7 @@ func Settle() error {
 			return err
 		}
 	default:
-		return errs.New(errs.Internal, "born for %q, which is unknown: install all programs from the same build", v)
+		return errs.New(errs.Internal, "unknown start mode %q: install all programs from the same build", v)
 	}
 	_, err := security.KeepCapabilities(0, 0)
 	return err

@@ -10,9 +10,10 @@ import (
 	"schedrestd/socket"
 )
 
-// Judge checks a listening UNIX socket at path that the service manager made for this
-// process, by the rules of socket.Open: nobody else can have put another one there, it belongs
-// to root or to this process's user, and nobody may connect whom o.Mode keeps out.
+// Judge checks a listening UNIX socket at path that the service manager made
+// for this process, by the rules of socket.Open: no other user can have
+// replaced it, it belongs to root or to this process's user, and no user may
+// connect whom o.Mode excludes.
 func Judge(path string, o socket.Options) error {
 	dir, real, name, err := socket.Directory(path, o)
 	if err != nil {
@@ -23,16 +24,16 @@ func Judge(path string, o socket.Options) error {
 	err = unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	switch {
 	case err != nil:
-		return errs.New(errs.Denied, "socket %s: look at it: %v", real, err)
+		return errs.New(errs.Denied, "socket %s: stat: %v", real, err)
 	case st.Mode&unix.S_IFMT != unix.S_IFSOCK:
-		return errs.New(errs.Invalid, "socket %s: another file is in its place", real).
-			WithHint("ls -ld %s  # move it away, or name another path", guard.Quote(real))
+		return errs.New(errs.Invalid, "socket %s: not a socket", real).
+			WithHint("ls -ld %s  # move it away, or use another path", guard.Quote(real))
 	case st.Uid != 0 && st.Uid != uint32(os.Geteuid()):
 		return errs.New(errs.Invalid, "socket %s: it belongs to uid %d", real, st.Uid).
-			WithHint("it must belong to root or to uid %d: SocketUser= in its unit", os.Geteuid())
+			WithHint("it must belong to root or uid %d: set SocketUser= in its unit", os.Geteuid())
 	case st.Mode&0o777&^uint32(o.Mode.Perm()) != 0:
 		return errs.New(errs.Invalid, "socket %s: mode %04o lets too many users connect", real, st.Mode&0o777).
-			WithHint("SocketMode=%04o in its unit", o.Mode.Perm())
+			WithHint("set SocketMode=%04o in its unit", o.Mode.Perm())
 	}
 	return nil
 }

@@ -1,5 +1,6 @@
-// Package listener listens on UNIX sockets that package socket opens, for programs
-// that accept by package net. The privileged parent accepts by itself.
+// Package listener listens on UNIX sockets that package socket opens, for
+// programs that accept through package net. The privileged parent accepts by
+// itself.
 package listener
 
 import (
@@ -11,7 +12,8 @@ import (
 	"schedrestd/socket"
 )
 
-// Listener is a UNIX socket that is unlinked when it is closed, if it is still this one.
+// Listener is a UNIX socket that Close unlinks, if its path still names this
+// socket.
 type Listener struct {
 	*net.UnixListener
 	socket *socket.Socket
@@ -33,12 +35,13 @@ func Listen(path string, o socket.Options) (*Listener, error) {
 	return &Listener{UnixListener: ln.(*net.UnixListener), socket: s}, nil
 }
 
-// Close removes the socket and stops listening. Closed again, it is net.ErrClosed.
+// Close removes the socket and stops listening. A second call returns
+// net.ErrClosed.
 func (l *Listener) Close() error {
 	err := net.ErrClosed
 	l.close.Do(func() {
 		l.socket.Remove()
-		err = rights.Release(l.UnixListener) // with those that were not accepted
+		err = rights.Release(l.UnixListener) // with the connections that were not accepted
 	})
 	return err
 }

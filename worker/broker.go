@@ -13,32 +13,34 @@ import (
 	"schedrestd/ipc"
 )
 
-// Errands is what a worker has others do, since its sandbox denies it: the parent opens ways to the daemons, and the
-// resolver finds names.
-type Errands struct {
+// A Broker sends requests to processes that can do what the worker's sandbox
+// forbids: the parent dials daemons, and the resolver looks up names.
+type Broker struct {
 	send func(ipc.Message, ...int) error
-	free chan struct{} // has an element for each errand that is out
+	free chan struct{} // has an element for each pending request to the parent
 
-	changes *changes // to be recorded
-	stock   stock    // for connections to come
+	changes *changes   // records changes
+	pool    socketPool // sockets for connections to come
 
 	resolver *remoteService
-	asking   chan struct{} // has an element for each name that is asked for
+	asking   chan struct{} // has an element for each pending look-up
 
 	asked asked[ipc.Received]
 }
 
-// mostOut is how many errands are out at a time, and how many names are asked for; the resolver takes no
-// more, and the channels have room for them.
+// mostOut limits pending requests to the parent, and pending look-ups. The
+// resolver accepts no more, and the channels have room for them.
 const mostOut = 48
 
-// NewErrands sends by send, which must not wait for room for ever.
-func NewErrands(send func(ipc.Message, ...int) error) *Errands {
-	return &Errands{send: send, free: make(chan struct{}, mostOut), changes: newChanges(), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
+// NewBroker returns a Broker that sends with send, which must not wait for room
+// indefinitely.
+func NewBroker(send func(ipc.Message, ...int) error) *Broker {
+	return &Broker{send: send, free: make(chan struct{}, mostOut), changes: newChanges(), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
 }
 
-// do has one errand done; question makes it of its number. Descriptors that come are the caller's.
-func (e *Errands) do(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
+// do sends one request to the parent and waits for the answer. question makes
+// the message from its number. The caller owns the descriptors of the answer.
+func (e *Broker) do(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
 	select {
 	case e.free <- struct{}{}:
 		defer func() { <-e.free }()
@@ -60,21 +62,21 @@ func (e *Errands) do(ctx context.Context, question func(id uint64) ipc.Message) 
 	}
 }
 
-// hear takes an answer to who waits for it; nobody may.
-func (e *Errands) hear(r ipc.Received) {
-	if !e.asked.answer(errandID(r.Message), r) {
+// deliver passes an answer to the goroutine that waits for it, if there is one.
+func (e *Broker) deliver(r ipc.Received) {
+	if !e.asked.answer(answeredID(r.Message), r) {
 		closeAll(r.FDs)
 	}
 }
 
-// closeAll closes descriptors that nobody waits for any more.
+// closeAll closes descriptors of an answer that is no longer wanted.
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		_ = unix.Close(fd)
 	}
 }
 
-func errandID(m ipc.Message) uint64 {
+func answeredID(m ipc.Message) uint64 {
 	switch m := m.(type) {
 	case *ipc.Dialed:
 		return m.ID
@@ -84,13 +86,13 @@ func errandID(m ipc.Message) uint64 {
 	return 0
 }
 
-// nameLimit is longer than a directory service is asked.
+// nameLimit is longer than the resolver waits for a directory service.
 const nameLimit = 10 * time.Second
 
-var errUnnamed = errors.New("the databases of users and groups can't be asked now")
+var errUnnamed = errors.New("the user database is unavailable")
 
 // Name returns the name of a user or group, "" when it has none.
-func (e *Errands) Name(group bool, number uint32) (string, error) {
+func (e *Broker) Name(group bool, number uint32) (string, error) {
 	if e == nil {
 		return "", errUnnamed
 	}
@@ -105,7 +107,7 @@ func (e *Errands) Name(group bool, number uint32) (string, error) {
 
 // number returns the number of a user or group; ipc.NoID when there is none of
 // that name.
-func (e *Errands) number(ctx context.Context, group bool, name string) (uint32, error) {
+func (e *Broker) number(ctx context.Context, group bool, name string) (uint32, error) {
 	if e == nil {
 		return 0, errUnnamed
 	}
@@ -118,8 +120,9 @@ func (e *Errands) number(ctx context.Context, group bool, name string) (uint32, 
 	return known.Number, nil
 }
 
-// ask has the resolver answer a question about a user or group.
-func (e *Errands) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
+// ask sends the resolver a question about a user or group, and waits for the
+// answer.
+func (e *Broker) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
 	select {
 	case e.asking <- struct{}{}:
 		defer func() { <-e.asking }()
@@ -140,9 +143,9 @@ func (e *Errands) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
 	return known, nil
 }
 
-// ownName returns a function that returns the name of uid, the worker's own; "" when it has none or the user
-// database is unavailable.
-func (e *Errands) ownName(uid uint32) func() string {
+// ownName returns a function that returns the name of uid, the worker's own.
+// The name is "" when the uid has none or the user database is unavailable.
+func (e *Broker) ownName(uid uint32) func() string {
 	var last atomic.Pointer[name]
 	return func() string {
 		if n := last.Load(); n != nil && time.Now().Before(n.until) {
@@ -150,7 +153,7 @@ func (e *Errands) ownName(uid uint32) func() string {
 		}
 		text, err := e.Name(false, uid)
 		if err != nil {
-			slog.Warn("name of the worker's user not found: requests that have a name are answered 401", "uid", uid, "error", err,
+			slog.Warn("worker's user name not found; requests with a name header get 401", "uid", uid, "error", err,
 				"hint", fmt.Sprintf("getent passwd %d", uid))
 		}
 		if text != "" {

@@ -19,22 +19,22 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// answering is a parent that answers each errand by f.
-func answering(f func(ipc.Message) ipc.Received) *Errands {
-	var e *Errands
-	e = NewErrands(func(m ipc.Message, _ ...int) error {
+// answering returns a Broker with a parent that answers with f.
+func answering(f func(ipc.Message) ipc.Received) *Broker {
+	var e *Broker
+	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		if r := f(m); r.Message != nil {
-			go e.hear(r)
+			go e.deliver(r)
 		}
 		return nil
 	})
 	return e
 }
 
-// resolving returns Errands with a resolver that answers each question by f.
-func resolving(t *testing.T, f func(*ipc.Who) *ipc.Known) *Errands {
+// resolving returns a Broker with a resolver that answers with f.
+func resolving(t *testing.T, f func(*ipc.Who) *ipc.Known) *Broker {
 	t.Helper()
-	e := NewErrands(nil)
+	e := NewBroker(nil)
 	resolver, fd, err := ipc.Pair(ipc.Resolver, ipc.Worker)
 	must(t, err)
 	t.Cleanup(func() { resolver.Close() })
@@ -53,7 +53,7 @@ func resolving(t *testing.T, f func(*ipc.Who) *ipc.Known) *Errands {
 	return e
 }
 
-// connecting is a socket that was told to connect, as the parent hands it over.
+// connecting returns a socket that is connecting, as the parent passes it.
 func connecting(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
@@ -66,7 +66,8 @@ func connecting(t *testing.T, address string) int {
 	return fd
 }
 
-// TestDialTCP: what the parent hands over becomes a connection, also after it was told to come again.
+// TestDialTCP: the socket from the parent becomes a connection, also after the
+// parent postponed the dial.
 func TestDialTCP(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -110,8 +111,8 @@ func TestDialTCP(t *testing.T) {
 	}
 }
 
-// TestDialFails: a refusal has the kernel's number, before and after the descriptor came; one that is not
-// there in time is closed when it comes.
+// TestDialFails: a failure has the kernel's error number, before and after the
+// descriptor arrives; a descriptor that arrives too late is closed.
 func TestDialFails(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -128,7 +129,7 @@ func TestDialFails(t *testing.T) {
 	}
 
 	var held ipc.Received
-	e = NewErrands(func(m ipc.Message, _ ...int) error {
+	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 		must(t, err)
 		held = ipc.Received{Message: &ipc.Dialed{ID: m.(*ipc.Dial).ID}, FDs: []int{fd}}
@@ -139,13 +140,14 @@ func TestDialFails(t *testing.T) {
 	if _, err := e.dialer(ipc.WayController, list, "")(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without an answer: %v", err)
 	}
-	e.hear(held)
+	e.deliver(held)
 	if _, err := unix.FcntlInt(uintptr(held.FDs[0]), unix.F_GETFD, 0); err != unix.EBADF {
 		t.Errorf("a descriptor that came late is open: %v", err)
 	}
 }
 
-// TestDialUnix: through an inode the worker itself connects, to what is behind it and to nothing else.
+// TestDialUnix: the worker itself connects through an inode, and only to the
+// socket behind it.
 func TestDialUnix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
@@ -172,8 +174,8 @@ func TestDialUnix(t *testing.T) {
 	}
 }
 
-// TestErrandNames: a name comes, or none, or that nobody can say.
-func TestErrandNames(t *testing.T) {
+// TestBrokerNames: an id has a name, or none, or can't be looked up.
+func TestBrokerNames(t *testing.T) {
 	e := resolving(t, func(q *ipc.Who) *ipc.Known {
 		switch {
 		case q.Number == 1 && !q.Group:
@@ -198,9 +200,9 @@ func TestErrandNames(t *testing.T) {
 	}
 }
 
-// TestErrandNumbers: a name has a number, or none, or it can't be found out now.
-// A name that the resolver would not take is not sent to it.
-func TestErrandNumbers(t *testing.T) {
+// TestBrokerNumbers: a name has a number, or none, or can't be looked up now. A
+// name that the resolver would not accept is not sent.
+func TestBrokerNumbers(t *testing.T) {
 	u := newUsers(resolving(t, func(q *ipc.Who) *ipc.Known {
 		switch {
 		case q.Name == "alice" && !q.Group:
@@ -237,7 +239,8 @@ func TestErrandNumbers(t *testing.T) {
 	}
 }
 
-// TestOwnName: the name of the worker's user is asked for when it is needed, and again while it is unknown.
+// TestOwnName: the name of the worker's user is looked up when it is needed,
+// and again while it is unknown.
 func TestOwnName(t *testing.T) {
 	var asked atomic.Int32
 	name := resolving(t, func(q *ipc.Who) *ipc.Known {

@@ -15,7 +15,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// deferred is a socket that connects to address with its first write, as the parent hands them over.
+// deferred returns a socket that connects to address with its first write, as
+// the parent passes them.
 func deferred(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
@@ -28,10 +29,11 @@ func deferred(t *testing.T, address string) int {
 	return fd
 }
 
-// stocked is a worker whose parent fills its stock whenever that is asked for, by make.
-func stocked(t *testing.T, address string, make func() int) (e *Errands, dials, orders *atomic.Int32) {
+// withPool returns a worker whose parent fills its socket pool on request with
+// make.
+func withPool(t *testing.T, address string, make func() int) (e *Broker, dials, orders *atomic.Int32) {
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
-	e = NewErrands(func(m ipc.Message, _ ...int) error {
+	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		switch m := m.(type) {
 		case *ipc.Stock:
 			orders.Add(1)
@@ -39,17 +41,17 @@ func stocked(t *testing.T, address string, make func() int) (e *Errands, dials, 
 			for range ipc.SpareCount {
 				fds = append(fds, make())
 			}
-			e.stock.shelf(*m).put(fds, time.Now())
+			e.pool.upstream(*m).put(fds, time.Now())
 		case *ipc.Dial:
 			dials.Add(1)
-			go e.hear(ipc.Received{Message: &ipc.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, address)}})
+			go e.deliver(ipc.Received{Message: &ipc.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, address)}})
 		}
 		return nil
 	})
 	return e, dials, orders
 }
 
-// echo answers whoever connects.
+// echo serves connections that echo their input.
 func echo(t *testing.T) string {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -66,8 +68,8 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// said sends hello over a new connection, and wants it back.
-func said(t *testing.T, e *Errands, address string) {
+// said sends hello over a new connection and expects it back.
+func said(t *testing.T, e *Broker, address string) {
 	t.Helper()
 	nc, _, err := e.open(context.Background(), ipc.WayController, 0, client.Address{Network: "tcp", Address: address})
 	must(t, err)
@@ -80,17 +82,18 @@ func said(t *testing.T, e *Errands, address string) {
 	}
 }
 
-// TestStock: who connects often asks the parent for few of its connections, and who does not has nothing standing by.
-func TestStock(t *testing.T) {
+// TestPool: a worker that connects often sends few Dial messages, and one that
+// does not has no sockets in its pool.
+func TestPool(t *testing.T) {
 	address := echo(t)
-	e, dials, orders := stocked(t, address, func() int { return deferred(t, address) })
+	e, dials, orders := withPool(t, address, func() int { return deferred(t, address) })
 	for range busy - 1 {
 		said(t, e, address)
 	}
 	if d, o := dials.Load(), orders.Load(); d != busy-1 || o != 0 {
 		t.Fatalf("%d connections were asked for, and %d times a stock, before it was busy", d, o)
 	}
-	h := e.stock.shelf(ipc.Stock{})
+	h := e.pool.upstream(ipc.Stock{})
 	h.mu.Lock()
 	h.began = time.Now().Add(time.Hour) // however slow this machine is, all of it is one second
 	h.mu.Unlock()
@@ -102,14 +105,14 @@ func TestStock(t *testing.T) {
 		t.Errorf("%d connections were asked for, and %d times a stock", d, o)
 	}
 	h.clear(time.Now())
-	if len(h.spares) != 0 {
-		t.Errorf("%d are left that have stood too long", len(h.spares))
+	if len(h.sockets) != 0 {
+		t.Errorf("%d are left that have stood too long", len(h.sockets))
 	}
 }
 
-// TestStockClears: what stood too long is closed, what came since is not.
-func TestStockClears(t *testing.T) {
-	var h shelf
+// TestPoolClears: sockets that waited too long are closed, newer ones are not.
+func TestPoolClears(t *testing.T) {
+	var h upstreamPool
 	now := time.Now()
 	var fds []int
 	for range 2 {
@@ -132,10 +135,11 @@ func TestStockClears(t *testing.T) {
 	unix.Close(fds[1])
 }
 
-// TestStockUseless: sockets that don't begin with their first write are none, and no more are asked for.
-func TestStockUseless(t *testing.T) {
+// TestPoolUseless: sockets that do not connect with their first write are
+// discarded, and no more are requested.
+func TestPoolUseless(t *testing.T) {
 	address := echo(t)
-	e, dials, orders := stocked(t, address, func() int {
+	e, dials, orders := withPool(t, address, func() int {
 		fd, err := unix.MemfdCreate("silent", unix.MFD_CLOEXEC) // takes a write of nothing, and has no peer
 		must(t, err)
 		return fd
@@ -148,14 +152,14 @@ func TestStockUseless(t *testing.T) {
 	}
 }
 
-// TestStockRefused: nobody at the other end is the same error as ever.
-func TestStockRefused(t *testing.T) {
+// TestPoolRefused: a refused connection is the usual error.
+func TestPoolRefused(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
 	nobody := l.Addr().String()
 	l.Close()
-	e := NewErrands(func(ipc.Message, ...int) error { t.Error("the parent was asked"); return nil })
-	e.stock.shelf(ipc.Stock{}).put([]int{deferred(t, nobody)}, time.Now())
+	e := NewBroker(func(ipc.Message, ...int) error { t.Error("the parent was asked"); return nil })
+	e.pool.upstream(ipc.Stock{}).put([]int{deferred(t, nobody)}, time.Now())
 	_, _, err = e.open(context.Background(), ipc.WayController, 0, client.Address{Network: "tcp", Address: nobody})
 	if op := (*net.OpError)(nil); !errors.Is(err, unix.ECONNREFUSED) || !errors.As(err, &op) || op.Op != "dial" {
 		t.Errorf("%v", err)

@@ -17,7 +17,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// reading is a handler that takes whatever time the client takes for its body, and says how that ended.
+// reading returns a handler that reads the body for as long as the client
+// takes, and reports how that ended.
 func reading(ended chan<- error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "POST" {
@@ -37,8 +38,8 @@ func shortStall() ipc.Limits {
 	return limits
 }
 
-// TestSlowBodyMakesRoom: who sends the half of a body and then nothing keeps his place until
-// somebody else wants it, and not from him.
+// TestSlowBodyMakesRoom: a client that sends half a body keeps its place until
+// another client wants it.
 func TestSlowBodyMakesRoom(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newStage(t, ipc.Setup{Requests: 1, Limits: shortStall()}, reading(ended))
@@ -63,13 +64,13 @@ func TestSlowBodyMakesRoom(t *testing.T) {
 	}
 }
 
-// TestSlowBodyYields: asked for its slot, a request whose body does not come is answered that it took too
-// long.
+// TestSlowBodyYields: when its slot is needed, a request whose body does not
+// arrive is answered 408.
 func TestSlowBodyYields(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newStage(t, ipc.Setup{Limits: shortStall()}, reading(ended))
-	st.watch.tell = func(ipc.Message) error { return nil }
-	st.watch.take(0) // the number of a connection that no parent handed over
+	st.tracker.tell = func(ipc.Message) error { return nil }
+	st.tracker.track(0) // the number of a connection that no parent handed over
 	slow := st.connect()
 	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
 	<-ended
@@ -82,16 +83,17 @@ func TestSlowBodyYields(t *testing.T) {
 	}
 }
 
-// TestYoungYields: asked for its slot, a connection that has just come, or has just been answered, ends with its next answer:
-// a client that asks again at once would keep it for ever.
+// TestYoungYields: when its slot is needed, a connection that was just accepted
+// or answered ends with its next answer. Otherwise a client that sends requests
+// continuously would keep it.
 func TestYoungYields(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	st.watch.tell = func(ipc.Message) error { return nil }
-	st.watch.take(0)
-	c := st.watch.of(0)
-	st.watch.mu.Lock()
+	st.tracker.tell = func(ipc.Message) error { return nil }
+	st.tracker.track(0)
+	c := st.tracker.of(0)
+	st.tracker.mu.Lock()
 	c.since = time.Now().Add(time.Hour) // on a slow machine, too
-	st.watch.mu.Unlock()
+	st.tracker.mu.Unlock()
 	st.yield(0)
 	client := st.connect()
 	fmt.Fprint(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -100,8 +102,9 @@ func TestYoungYields(t *testing.T) {
 	}
 }
 
-// TestUnreadBodyEnds: a connection whose request was answered without its body ends, and does not wait
-// for a body that never comes: refused strangers would keep everybody out.
+// TestUnreadBodyEnds: a connection whose request was answered without its body
+// ends, and does not wait for a body that never arrives. Otherwise refused
+// clients could keep all others out.
 func TestUnreadBodyEnds(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -136,30 +139,31 @@ func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
 	return resp
 }
 
-// TestBodyThatGetsOn: a body whose client sends is given more time, in proportion.
+// TestBodyThatGetsOn: a client that goes on sending a body gets more time, in
+// proportion.
 func TestBodyThatGetsOn(t *testing.T) {
 	setup := ipc.Setup{Limits: raw}
 	g := newGate(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
 	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*portion))
-	p := g.newPace(httptest.NewRecorder(), r, nil)
-	g.hurry(nil)
+	p := g.newSlowClient(httptest.NewRecorder(), r, nil)
+	g.shortenDeadlines(nil)
 	begun := p.last
 	if n, err := io.Copy(io.Discard, r.Body); n != 10*portion || err != nil {
 		t.Fatal(n, err)
 	}
-	if got := p.last.Sub(begun); got < 9*hurried || got > 10*hurried {
+	if got := p.last.Sub(begun); got < 9*portionTime || got > 10*portionTime {
 		t.Errorf("for ten portions it got %s", got)
 	}
 	g.leave(p)
-	g.hurry(nil) // it has nothing to hurry any more
+	g.shortenDeadlines(nil) // it has nothing to hurry any more
 }
 
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestHurriedReader: a Write that waits for its reader when others come to wait has less time than it
-// began with, and the next one too.
+// TestHurriedReader: a Write that waits for its reader has less time once
+// others wait, and so has the next one.
 func TestHurriedReader(t *testing.T) {
 	c, _ := handed(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
 	c.short = 20 * time.Millisecond
@@ -173,44 +177,45 @@ func TestHurriedReader(t *testing.T) {
 	for !c.isWriting() {
 		time.Sleep(time.Millisecond)
 	}
-	c.hurry()
+	c.shorten()
 	for range 2 {
 		if err := <-ended; !os.IsTimeout(err) {
 			t.Errorf("got %v, want a timeout", err)
 		}
 	}
-	c.relax()
+	c.restore()
 	if c.limit() != time.Hour {
-		t.Error("it is hurried for ever")
+		t.Error("its deadline stays short")
 	}
 }
 
-// TestStalledOrSlow: a stream is dropped when its client gives it no window. It is not when the connection is full, when the
-// write has got on, or when the window may be on its way.
+// TestStalledOrSlow: a stream is dropped when its client gives it no window. It
+// is not when the connection is full, the write has progressed, or a window
+// update may be arriving.
 func TestStalledOrSlow(t *testing.T) {
 	begun := time.Unix(1_700_000_000, 0)
 	for _, tt := range []struct {
 		name   string
-		change func(*testing.T, *pace, net.Conn)
+		change func(*testing.T, *slowClient, net.Conn)
 		want   bool
 	}{
-		{"no window", func(*testing.T, *pace, net.Conn) {}, true},
-		{"the connection is full", func(t *testing.T, p *pace, _ net.Conn) {
+		{"no window", func(*testing.T, *slowClient, net.Conn) {}, true},
+		{"the connection is full", func(t *testing.T, p *slowClient, _ net.Conn) {
 			go p.conn.Write(make([]byte, 16<<20))
 			eventually(t, p.conn.isWriting)
 		}, false},
-		{"something is to be read", func(t *testing.T, p *pace, far net.Conn) {
+		{"something is to be read", func(t *testing.T, p *slowClient, far net.Conn) {
 			io.WriteString(far, "WINDOW_UPDATE")
 			eventually(t, p.conn.hasUnread)
 		}, false},
-		{"it got on", func(_ *testing.T, p *pace, _ net.Conn) { p.waits(begun.Add(time.Second)) }, false},
-		{"it writes nothing", func(_ *testing.T, p *pace, _ net.Conn) { p.waits(time.Time{}) }, false},
-		{"it is over", func(_ *testing.T, p *pace, _ net.Conn) { p.over = true }, false},
+		{"it got on", func(_ *testing.T, p *slowClient, _ net.Conn) { p.waits(begun.Add(time.Second)) }, false},
+		{"it writes nothing", func(_ *testing.T, p *slowClient, _ net.Conn) { p.waits(time.Time{}) }, false},
+		{"it is over", func(_ *testing.T, p *slowClient, _ net.Conn) { p.over = true }, false},
 	} {
 		c, far := handed(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
 		offences := 0
 		w := httptest.NewRecorder()
-		p := &pace{ResponseWriter: w, control: http.NewResponseController(w), http2: true, conn: c, offend: func() { offences++ }, writing: begun}
+		p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), http2: true, conn: c, offend: func() { offences++ }, writing: begun}
 		tt.change(t, p, far)
 		p.dropStalled(begun)
 		if offences > 0 != tt.want {
@@ -219,7 +224,7 @@ func TestStalledOrSlow(t *testing.T) {
 	}
 }
 
-// eventually waits until is reports true.
+// eventually waits until is returns true.
 func eventually(t *testing.T, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
@@ -229,8 +234,9 @@ func eventually(t *testing.T, is func() bool) {
 	}
 }
 
-// TestWholeHeaderStays: who has sent all of a header keeps his connection, in however many pieces it came, also before its handler is called; who
-// has sent a part does not.
+// TestWholeHeaderStays: a client that has sent a complete header keeps its
+// connection, however the header was split, also before its handler is called;
+// one that has sent a part does not.
 func TestWholeHeaderStays(t *testing.T) {
 	const most = "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n"
 	for text, whole := range map[string]bool{

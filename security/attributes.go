@@ -8,26 +8,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cage is what the parent expects of a worker, from what it asked the kernel for and from
-// what it knows about the thread that starts workers.
-type Cage struct {
+// Expectation is what the parent expects of a worker, from what it asked the kernel
+// for and what it knows about the thread that starts workers.
+type Expectation struct {
 	Identity
 	Inherited Inheritance
 	Files     uint64 // limit of open descriptors
 	Tasks     uint64 // … of processes and threads of its user
-	Writes    bool   // it has its starter's limit of the size of files
+	Writes    bool   // it keeps its parent's limit of file sizes
 }
 
-// Posture is what the kernel says about a process, name by name, each value
-// as /proc shows it. It has a name for everything that is promised.
-type Posture map[string]string
+// Attributes is the set of process attributes that the kernel reports, by name,
+// each value as /proc shows it. It includes everything that the confinement
+// promises.
+type Attributes map[string]string
 
-// Expect is the posture of a worker that sits in c.
-func Expect(c Cage) Posture {
+// Expect returns the expected attributes of a worker that is confined as c
+// says.
+func Expect(c Expectation) Attributes {
 	id := func(n uint32) string { return strings.TrimSpace(strings.Repeat(fmt.Sprint(n)+" ", 4)) }
 	groups := slices.Clone(c.Groups)
 	slices.Sort(groups)
-	p := Posture{
+	p := Attributes{
 		"uid":             id(c.UID), // real, effective, saved, file system
 		"gid":             id(c.GID),
 		"groups":          strings.Trim(fmt.Sprint(groups), "[]"),
@@ -58,8 +60,9 @@ func Expect(c Cage) Posture {
 	return p
 }
 
-// Other is what Not puts before a value.
+// Other is the prefix that Not puts before a value.
 const Other = "other than "
 
-// Not is a fact that is anything but value: a namespace of one's own, whichever it is.
+// Not returns the expectation of any value except this one, for example any
+// other namespace.
 func Not(value string) string { return Other + value }

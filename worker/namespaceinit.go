@@ -19,22 +19,28 @@ import (
 	"schedrestd/security/self"
 )
 
-// AnchorArg is how the cage is to be closed and how many processes there may be in the namespace, when the program is started as an anchor.
-func AnchorArg(args []string) (how string, ok bool) {
+// NamespaceInitArg returns how to close the sandbox and how many processes the
+// namespace may have. ok is false unless the program was started as a namespace
+// init.
+func NamespaceInitArg(args []string) (how string, ok bool) {
 	if len(args) < 3 || args[len(args)-1] != ipc.AnchorMode {
 		return "", false
 	}
 	return args[len(args)-2], true
 }
 
-// anchorFiles is how many descriptors an anchor may have open: its own, and the runtime's.
-const anchorFiles = 16
+// initFiles limits the open descriptors of a namespace init: its own and the
+// runtime's.
+const initFiles = 16
 
-// Anchor is the first process of the PID namespace that workers and keeper live in. It mounts the /proc that they see, which
-// nobody outside could, becomes nobody, closes the cage behind itself, and says so. Then it waits until the parent ends,
-// or has no more use for it, and with it end all of them. It gives its exit status.
-func Anchor(how string) int {
-	signal.Ignore() // of its children too: whoever is left to it is gone without a trace
+// NamespaceInit runs the init process of the PID namespace that workers and the keeper
+// live in, and returns its exit status. It mounts the /proc that they see,
+// which only a process inside the namespace can do, switches to an unused id,
+// closes its sandbox and reports that. Then it waits until the parent exits or
+// closes the channel. When it exits, the kernel kills every process of the
+// namespace.
+func NamespaceInit(how string) int {
+	signal.Ignore() // SIGCHLD too: the kernel then reaps orphans
 	line := os.NewFile(ipc.WorkerFD, "line to the parent")
 	said := ipc.AnchorHolds
 	err := hold(how)
@@ -48,34 +54,35 @@ func Anchor(how string) int {
 	return 0
 }
 
-// hold makes the process what an anchor is.
+// hold turns the process into the namespace init.
 func hold(how string) error {
 	how, pids, _ := strings.Cut(how, ",")
 	most, _ := strconv.Atoi(pids)
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
-		return fmt.Errorf("how to close the cage: %w", err)
+		return fmt.Errorf("sandbox options: %w", err)
 	}
 	if err := errors.Join(self.Settle(), root.MountProc()); err != nil {
 		return err
 	}
-	_ = self.LimitPIDs(most) // where the kernel has that; each process has its own limit, too
+	_ = self.LimitPIDs(most) // where the kernel supports it; each process has its own limit, too
 	if err := becomeNobody(); err != nil {
 		return err
 	}
-	// Whoever it is now has another uid than the one that the kernel noted for this.
+	// The change of ids has cleared the death signal.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
-		return fmt.Errorf("end with the parent: %w", err)
+		return fmt.Errorf("set the death signal: %w", err)
 	}
-	if err := self.Confine(anchorFiles, false); err != nil {
+	if err := self.Confine(initFiles, false); err != nil {
 		return err
 	}
 	_, err = seal.Close(seal.Options{Keeper: true, Audit: ipc.Seal(s)&ipc.SealAudit != 0}, ipc.Seal(s)&ipc.SealRequire != 0)
 	return err
 }
 
-// becomeNobody gives up root, for good: the process has ids that nobody else has, so that nobody can signal or trace it, no
-// capability, and an empty bounding set. Who is not root stays who he is.
+// becomeNobody gives up root permanently: the process gets ids that no user
+// has, so that no user can signal or trace it, no capability, and an empty
+// bounding set. A process that is not root keeps its ids.
 func becomeNobody() error {
 	ids := security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
 	if os.Geteuid() != 0 {
@@ -88,16 +95,16 @@ func becomeNobody() error {
 	if err := syscall.Setgroups(nil); err != nil {
 		return fmt.Errorf("drop supplementary groups: %w", err)
 	}
-	err = fmt.Errorf("there is no random number to make an id of")
+	err = fmt.Errorf("no random number to choose an id")
 	for _, id := range become.Strangers() {
 		n := int(id)
 		if err = syscall.Setresgid(n, n, n); err == nil {
 			err = syscall.Setresuid(n, n, n)
 		}
 		if err == nil {
-			_, err = security.KeepCapabilities(0, 0) // and reads back that there is none
+			_, err = security.KeepCapabilities(0, 0) // also verifies that none is left
 			return err
 		}
 	}
-	return fmt.Errorf("become nobody: %w", err)
+	return fmt.Errorf("switch to an unused id: %w", err)
 }

@@ -9,8 +9,9 @@ import (
 	"schedrestd/rate"
 )
 
-// TestPace: a second's questions are answered at once, those on top of it at their rate.
-func TestPace(t *testing.T) {
+// TestCost: the questions of one second are answered at once, further ones at
+// the allowed rate.
+func TestCost(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		cost float64
@@ -32,7 +33,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestQuestionsWait: a worker that has asked too much is not answered before it is paid for, whatever it asks.
+// TestQuestionsWait: a worker over its budget waits for the next answer,
+// whatever it asks.
 func TestQuestionsWait(t *testing.T) {
 	for _, question := range []ipc.Message{
 		&query.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: hash13(32)},

@@ -1,0 +1,29 @@
+package keeper
+
+import "crypto/rsa"
+
+// questions is how many questions a worker may ask per second, and in a burst.
+// The other constants are what each question costs, in CPU time: the whole
+// budget is half a second of one CPU. An honest worker stays far below, because
+// the rest of a handshake, or reading the request of a token, takes longer. A
+// captured worker can't use up the CPU. More questions wait in the worker's own
+// channel.
+const (
+	questions  = 25_000
+	signing    = questions / 5000 // with an elliptic curve
+	signingRSA = questions / 1000 // with 2048 bits: 0.5 ms, and eight times as long with twice the bits
+	verifying  = 1
+)
+
+// price returns the cost of a signature by p. p is nil when there is no key.
+func (p *pair) price() float64 {
+	if p == nil {
+		return verifying
+	}
+	public, ok := p.signer.Public().(*rsa.PublicKey)
+	if !ok {
+		return signing
+	}
+	size := float64(public.N.BitLen()) / 2048
+	return signingRSA * size * size * size
+}

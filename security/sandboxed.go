@@ -1,0 +1,7 @@
+//go:build !uncaged
+
+package security
+
+// Sandboxed reports whether this build confines its workers. Only a build for
+// measuring the cost of the confinement does not.
+const Sandboxed = true

@@ -1,0 +1,7 @@
+//go:build uncaged
+
+package security
+
+// Sandboxed is false: this build confines no worker. It is only for measuring the
+// cost of the confinement.
+const Sandboxed = false

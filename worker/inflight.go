@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/semaphore"
+)
+
+// places returns the limit of concurrent requests. A request takes a place
+// before its user is known and claims it for the user afterwards. No user keeps
+// more than half of the places while others wait.
+func places(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
+	n := int(requests)
+	if n == 0 {
+		n = 1 << 30 // no limit
+	}
+	return semaphore.NewLending[string](n, max(1, n/2), patience)
+}
+
+// inflight is the place of one request among the concurrent ones.
+type inflight struct {
+	*semaphore.Place[string]
+	gate    *gate
+	claimed bool
+}
+
+type inflightKey struct{}
+
+var (
+	errRate  = errs.New(errs.TooMany, "rate limit of this user exceeded")
+	errShare = errs.New(errs.TooMany, "server busy: concurrency limit of this user reached")
+)
+
+// admit implements handlers.Config.Admit: it admits an authenticated request,
+// unless its user exceeds the rate limit or the concurrency limit.
+func admit(ctx context.Context, user string) error {
+	p, ok := ctx.Value(inflightKey{}).(*inflight)
+	if !ok || p.claimed {
+		return nil // a page that needs no place, or a test
+	}
+	if wait := p.gate.rates.take(time.Now(), user); wait > 0 {
+		p.gate.server.counts.limited.Add(1)
+		return late(errRate, wait)
+	}
+	soon := time.AfterFunc(crowding, func() { p.gate.shortenDeadlines(nil) })
+	defer soon.Stop()
+	if p.Claim(ctx, user) != nil {
+		p.gate.server.counts.share.Add(1)
+		return late(errShare, retrySoon)
+	}
+	p.claimed = true
+	return nil
+}
+
+// retrySoon is the Retry-After of a client that got no place.
+const retrySoon = 2 * time.Second

@@ -1,0 +1,312 @@
+package worker
+
+import (
+	"cmp"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A client decides how fast it sends a body and reads an answer, which is fine
+// as long as there is room. When others wait for its slot or its place, it must
+// make progress: one portion in each portionTime. Otherwise a few
+// clients that do next to nothing, with HTTP/2 even one, could keep all others
+// out indefinitely.
+const (
+	portion     = 64 << 10 // bytes
+	portionTime = 5 * time.Second
+)
+
+// An HTTP/2 client that gives a stream no window reads nothing at all, on a
+// connection that is never full. An answer is written in chunks to distinguish
+// such a stream from one that is read slowly: at the pace of one portion per
+// portionTime, a chunk takes stalled at most. That is also longer than a window
+// update takes to arrive.
+const (
+	chunk   = portion / 4
+	stalled = portionTime / 4
+)
+
+// leftover is how long the server reads the rest of a body that no handler has
+// read. The client may still be sending, and read the answer afterwards.
+const leftover = time.Second
+
+// slowClient is the slow-client deadline of one request that is being answered.
+type slowClient struct {
+	http.ResponseWriter
+	control  *http.ResponseController
+	course   *connState
+	inflight *inflight // nil: the request needs none
+	begun    time.Time
+	conn     *conn     // nil: the parent did not pass it
+	body     *slowBody // nil: the request has no body
+	status   int       // of the answer; 0: none has begun
+	http2    bool      // a stream has its own limits: its wait for the client is not a Write on the connection
+	offend   func()    // called when the stream was stalled while others waited
+
+	mu      sync.Mutex
+	stall   time.Duration
+	reading time.Time // when the next piece of the body is due; zero: the handler does not wait for it
+	writing time.Time // since when a write has been waiting for the client; zero: none is
+	judged  time.Time // the value of writing for which dropStalled was scheduled
+	last    time.Time // when the next piece of the body is due while others wait; zero: there is no hurry
+	over    bool
+	cut     bool // the client's time is over
+}
+
+// newSlowClient returns the pace of r, and has r's body read through it.
+func (g *gate) newSlowClient(w http.ResponseWriter, r *http.Request, c *connState) *slowClient {
+	p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now(),
+		offend: func() {}}
+	p.inflight, _ = r.Context().Value(inflightKey{}).(*inflight)
+	if c != nil {
+		p.conn = g.server.tracker.rawOf(c)
+		p.offend = func() { g.server.offences.stalled(c.id) }
+	}
+	if r.Body != nil && r.Body != http.NoBody {
+		p.body = &slowBody{ReadCloser: r.Body, client: p}
+		p.body.conn, _ = r.Context().Value(http1Key{}).(*http1Conn)
+		r.Body = p.body
+	}
+	g.mu.Lock()
+	g.inside[p] = struct{}{}
+	g.mu.Unlock()
+	return p
+}
+
+// leave ends a request when its handler returns. The http.ResponseWriter must
+// not be used afterwards.
+func (g *gate) leave(p *slowClient) {
+	g.mu.Lock()
+	delete(g.inside, p)
+	g.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	if p.body != nil && !p.body.ended && !p.http2 {
+		dropRest(p.control)
+	}
+}
+
+// dropRest limits the time for a body that no handler reads. When a handler
+// returns, net/http reads on in the body before it closes the connection, by
+// itself without a limit. A client that sends half a body, with a token or
+// without, would keep its slot permanently.
+func dropRest(control *http.ResponseController) {
+	_ = control.SetReadDeadline(time.Now().Add(leftover))
+}
+
+// shortenDeadlines shortens the deadlines of the requests of c, or of all
+// requests when c is nil.
+func (g *gate) shortenDeadlines(c *connState) {
+	var list []*slowClient
+	g.mu.Lock()
+	for p := range g.inside {
+		if c == nil || p.course == c {
+			list = append(list, p)
+		}
+	}
+	g.mu.Unlock()
+	for _, p := range list {
+		p.shorten()
+	}
+	if c != nil && g.isPressed() {
+		thin(list)
+	}
+}
+
+// isPressed notes that a connection waits for a slot, and reports whether that
+// has been so for a while.
+func (g *gate) isPressed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if now.Sub(g.last) > portionTime {
+		g.pressed = now
+	}
+	g.last = now
+	return now.Sub(g.pressed) >= portionTime
+}
+
+// thin ends one request in list whose identity has more than its share, when
+// its client has had it for a while. Otherwise a user with many requests that
+// are as slow as allowed could hold all slots permanently.
+func thin(list []*slowClient) {
+	for _, p := range list {
+		if p.inflight != nil && time.Since(p.begun) >= portionTime && p.inflight.IsOver() {
+			p.end()
+			return
+		}
+	}
+}
+
+// end gives a client no more time to send or to read anything.
+func (p *slowClient) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	now := time.Now()
+	p.cut, p.last = true, now
+	if p.body != nil && !p.body.ended && p.writing.IsZero() {
+		_ = p.control.SetReadDeadline(now)
+		return
+	}
+	_ = p.control.SetWriteDeadline(now) // a client that reads slowly is being waited for right now
+}
+
+func (p *slowClient) shorten() {
+	if p.conn != nil {
+		p.conn.shorten()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	if since := p.writing; p.http2 && !since.IsZero() && !since.Equal(p.judged) {
+		p.judged = since
+		time.AfterFunc(time.Until(since.Add(stalled)), func() { p.dropStalled(since) })
+	}
+	if !p.last.IsZero() {
+		return
+	}
+	p.stall = min(p.stall, portionTime)
+	p.last = time.Now().Add(p.stall)
+	if !p.reading.IsZero() {
+		_ = p.control.SetReadDeadline(earlier(p.reading, p.last))
+	}
+	if !p.writing.IsZero() {
+		_ = p.control.SetWriteDeadline(p.last)
+	}
+}
+
+// dropStalled resets the stream when the write that began to wait at since
+// still waits for the client's window. It does not when the connection itself
+// is full, or has unread input, which may be the window update.
+func (p *slowClient) dropStalled(since time.Time) {
+	p.mu.Lock()
+	drop := !p.over && !p.cut && p.writing.Equal(since) && !(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
+	p.cut = p.cut || drop
+	p.mu.Unlock()
+	if !drop {
+		return
+	}
+	// A pause for the offence must be known before the client's next request
+	// gets the place.
+	p.offend()
+	time.AfterFunc(verdict, p.end)
+}
+
+// verdict is how long the parent may take to answer an offence.
+const verdict = 50 * time.Millisecond
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// SetReadDeadline implements http.ResponseController's method: the handler's
+// deadline for the next piece of the body.
+func (p *slowClient) SetReadDeadline(t time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reading = t
+	if !t.IsZero() && !p.last.IsZero() {
+		t = earlier(t, p.last)
+	}
+	return p.control.SetReadDeadline(t)
+}
+
+// Unwrap returns the wrapped writer to http.ResponseController.
+func (p *slowClient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// WriteHeader notes the status.
+func (p *slowClient) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		p.status = status
+	}
+	p.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes in pieces, each with its own deadline.
+func (p *slowClient) Write(b []byte) (n int, err error) {
+	if !p.http2 {
+		return p.ResponseWriter.Write(b)
+	}
+	for err == nil && len(b) > 0 {
+		var m int
+		err = p.timed(func() (err error) {
+			m, err = p.writeChunks(b[:min(len(b), portion)])
+			return err
+		})
+		n, b = n+m, b[m:]
+	}
+	return n, err
+}
+
+// flush waits until the client has the end of an HTTP/2 answer, before the
+// place is free.
+func (p *slowClient) flush() {
+	if p.http2 {
+		_ = p.timed(p.control.Flush)
+	}
+}
+
+// writeChunks writes b, and notes when the client's window had room for each
+// chunk.
+func (p *slowClient) writeChunks(b []byte) (n int, err error) {
+	for err == nil && len(b) > 0 {
+		var m int
+		m, err = p.ResponseWriter.Write(b[:min(len(b), chunk)])
+		n, b = n+m, b[m:]
+		p.waits(time.Now())
+	}
+	return n, err
+}
+
+// timed sets the time limit of a write to a stream.
+func (p *slowClient) timed(write func() error) error {
+	now := time.Now()
+	p.mu.Lock()
+	p.writing = now
+	_ = p.control.SetWriteDeadline(now.Add(p.stall))
+	p.mu.Unlock()
+	err := write()
+	p.waits(time.Time{})
+	return err
+}
+
+// waits notes since when a write has been waiting for the client.
+func (p *slowClient) waits(since time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writing = since
+}
+
+// slowBody counts the bytes of a body that arrive.
+type slowBody struct {
+	io.ReadCloser
+	client *slowClient
+	conn   *http1Conn // nil for HTTP/2
+	ended  bool       // all of it was read; guarded by pace.mu
+}
+
+// Read reads, and extends the deadline in proportion to what arrived.
+func (b *slowBody) Read(buf []byte) (int, error) {
+	n, err := b.ReadCloser.Read(buf)
+	if err != nil && err != io.EOF && b.conn != nil {
+		err = cmp.Or(b.conn.brokenBody(), err) // http.Server does not return some errors
+	}
+	b.client.mu.Lock()
+	defer b.client.mu.Unlock()
+	b.ended = b.ended || err == io.EOF
+	if !b.client.last.IsZero() && !b.client.cut {
+		b.client.last = b.client.last.Add(portionTime * time.Duration(n) / portion)
+	}
+	return n, err
+}

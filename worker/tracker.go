@@ -1,0 +1,306 @@
+package worker
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// connTracker tracks the state of each connection, tells the parent about states that
+// last, and closes connections whose slots others wait for. Short states are
+// not reported, so that a busy connection costs no messages.
+type connTracker struct {
+	tell    func(ipc.Message) error
+	shorten func(*connState) // shortens the deadlines of a connection's requests; may be nil
+
+	saying sync.Mutex // held while a state is read and reported: nothing is reported about a connection after Done
+
+	mu      sync.Mutex
+	list    map[uint64]*connState
+	changed []*connState        // connections whose stage may have to be reported
+	armed   bool                // the next look is scheduled
+	parting map[uint64]struct{} // asked to close, and not closed yet
+}
+
+// connState is the state of one connection.
+type connState struct {
+	id     uint64
+	stage  ipc.Stage
+	since  time.Time
+	said   ipc.Stage // the stage that was reported to the parent
+	listed bool      // it is in changed
+	asked  bool      // to close: it ends with its next answer
+
+	pausedUntil time.Time // until when its client is blocked
+
+	requests int  // requests that are being answered
+	over     bool // the connection is closed
+
+	top   net.Conn // what http.Server reads from; nil before it does
+	below net.Conn // the connection itself; nil before it is made
+}
+
+const (
+	lasting = 40 * time.Millisecond // how long a stage lasts before it is reported
+	silence = time.Second           // … when the client has connected and sent nothing yet: it may be slow, or there may be many
+	look    = 20 * time.Millisecond // how often stages are looked at while some change
+)
+
+// isLasting reports whether c's stage has lasted long enough for c to be
+// closed.
+func (c *connState) isLasting(now time.Time) bool {
+	limit := lasting
+	if h, ok := c.top.(*http1Conn); c.stage == ipc.Waiting && !(ok && h.begins.Load()) {
+		limit = silence
+	}
+	return now.Sub(c.since) >= limit
+}
+
+func newConnTracker(tell func(ipc.Message) error) *connTracker {
+	return &connTracker{tell: tell, list: map[uint64]*connState{}, parting: map[uint64]struct{}{}}
+}
+
+// track reports Taken of connection id, and tracks it.
+func (w *connTracker) track(id uint64) {
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	w.mu.Lock()
+	c := &connState{id: id, said: ipc.Answering}
+	w.list[id] = c
+	w.setStage(c, ipc.Waiting)
+	w.mu.Unlock()
+	_ = w.tell(&ipc.Taken{ID: id}) // a failure means that the parent is gone
+}
+
+// end notes that connection id is closed. With HTTP/2 its requests may still be
+// running. The connection counts until they end: otherwise a client could
+// reconnect before its offences are reported, or exceed its limit of requests
+// by reconnecting.
+func (w *connTracker) end(id uint64) {
+	w.mu.Lock()
+	delete(w.parting, id)
+	c := w.list[id]
+	busy := c != nil && c.requests > 0
+	if busy {
+		c.over = true
+	}
+	w.mu.Unlock()
+	if !busy {
+		w.free(id)
+	}
+}
+
+// begin notes that one more request of c is being answered.
+func (w *connTracker) begin(c *connState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.requests++
+	w.setStage(c, ipc.Answering)
+}
+
+// finish notes that one request of c was answered.
+func (w *connTracker) finish(c *connState) {
+	w.mu.Lock()
+	c.requests--
+	last := c.requests == 0 && c.over
+	w.mu.Unlock()
+	if last {
+		w.free(c.id)
+	}
+}
+
+// free reports Done of connection id, once.
+func (w *connTracker) free(id uint64) {
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	w.mu.Lock()
+	_, ok := w.list[id]
+	delete(w.list, id)
+	w.mu.Unlock()
+	if ok {
+		_ = w.tell(&ipc.Done{ID: id})
+	}
+}
+
+// of returns the state of connection id; nil when it is not tracked.
+func (w *connTracker) of(id uint64) *connState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.list[id]
+}
+
+// enter notes that c enters stage.
+func (w *connTracker) enter(c *connState, stage ipc.Stage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.setStage(c, stage)
+}
+
+// setStage makes stage the stage of c. w.mu is held.
+func (w *connTracker) setStage(c *connState, stage ipc.Stage) {
+	c.stage, c.since = stage, time.Now()
+	if c.listed {
+		return
+	}
+	c.listed = true
+	w.changed = append(w.changed, c)
+	if !w.armed {
+		w.armed = true
+		time.AfterFunc(look, w.look)
+	}
+}
+
+// look reports the stages that have lasted, and schedules itself again while
+// some may still.
+func (w *connTracker) look() {
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	for _, m := range w.news(time.Now()) {
+		_ = w.tell(m)
+	}
+}
+
+func (w *connTracker) news(now time.Time) (list []*ipc.Progress) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := w.changed[:0]
+	for _, c := range w.changed {
+		switch {
+		case w.list[c.id] != c: // it is done
+		case !c.isLasting(now):
+			left = append(left, c)
+		default:
+			c.listed = false
+			if c.stage != c.said {
+				c.said = c.stage
+				list = append(list, &ipc.Progress{ID: c.id, Stage: c.stage})
+			}
+		}
+	}
+	clear(w.changed[len(left):])
+	w.changed = left
+	if w.armed = len(left) > 0; w.armed {
+		time.AfterFunc(look, w.look)
+	}
+	return list
+}
+
+// yield closes connection id, whose slot another connection waits for. When a
+// request on it is being answered, it closes the connection after the answer
+// instead, and tells the parent.
+func (w *connTracker) yield(id uint64) {
+	w.saying.Lock()
+	defer w.saying.Unlock()
+	w.mu.Lock()
+	c := w.list[id]
+	if c == nil { // it is closed already
+		w.mu.Unlock()
+		return
+	}
+	answering, young, top, below := c.stage == ipc.Answering, !c.isLasting(time.Now()), c.top, c.below
+	// A connection that has just been accepted, or just been answered, is
+	// chosen because no other is left. It ends with its next answer. Otherwise
+	// a client that sends a request every few milliseconds could keep its
+	// connection indefinitely.
+	c.asked = c.asked || young
+	w.mu.Unlock()
+	if answering {
+		w.stay(c)
+		return
+	}
+	if young {
+		return
+	}
+	// dismiss reports Done, which needs the lock that is held here.
+	go w.dismiss(c, top, below)
+}
+
+// stay makes the next answer the last one of c, and tells the parent that c
+// can't close now. w.saying is held.
+func (w *connTracker) stay(c *connState) {
+	w.mu.Lock()
+	told := w.list[c.id] != c || c.said == ipc.Answering
+	c.asked, c.said = true, ipc.Answering
+	delete(w.parting, c.id)
+	if c.stage != ipc.Answering {
+		w.setStage(c, c.stage) // reported again if it lasts
+	}
+	w.mu.Unlock()
+	if w.shorten != nil {
+		go w.shorten(c)
+	}
+	if !told {
+		_ = w.tell(&ipc.Progress{ID: c.id, Stage: ipc.Answering})
+	}
+}
+
+// dismiss closes a connection on which no request is being answered. A client
+// that has begun a request gets an answer with the reason, and a moment to read
+// it. Unless there are many such connections, the slot is freed before.
+func (w *connTracker) dismiss(c *connState, top, below net.Conn) {
+	h, is1 := top.(*http1Conn)
+	raw := connOf(below)
+	switch {
+	case raw != nil && raw.hasUnread(): // a request has just arrived
+		w.saying.Lock()
+		w.stay(c)
+		w.saying.Unlock()
+	case is1:
+		soon := w.part(c.id)
+		if !h.giveWay() { // a request has just arrived
+			w.saying.Lock()
+			w.stay(c)
+			w.saying.Unlock()
+		} else if soon {
+			w.free(c.id)
+		}
+	case top != nil: // HTTP/2
+		_ = top.Close()
+	case below != nil: // in its handshake: no request has come
+		_ = below.Close()
+	}
+}
+
+// part counts connection id as one that stays open for a moment without a slot.
+// It reports false when there are too many.
+func (w *connTracker) part(id uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.list[id] == nil || len(w.parting) >= mostParting {
+		return false
+	}
+	w.parting[id] = struct{}{}
+	return true
+}
+
+// mostParting leaves enough descriptors for each connection that has a slot.
+const mostParting = 64
+
+// rawOf returns the connection of c as the parent passed it.
+func (w *connTracker) rawOf(c *connState) *conn {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return connOf(c.below)
+}
+
+// isAsked reports whether c should end with its next answer.
+func (w *connTracker) isAsked(c *connState) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return c.asked
+}
+
+// made notes the connection itself, and what http.Server reads from.
+func (w *connTracker) made(id uint64, below, top net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.list[id]
+	if c == nil {
+		return
+	}
+	if c.below, c.top = below, top; top != nil {
+		w.setStage(c, ipc.Waiting) // the time begins again after a handshake
+	}
+}
