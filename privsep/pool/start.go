@@ -38,7 +38,7 @@ func (s *Set) spawnWorker(c Config, at post) (*worker, error) {
 		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
 	return &worker{Process: process, requests: at.requests, dialer: dial.New(options, process.Channel),
 		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
-		// It says how far one has come when that has lasted (worker/watch.go), and when it was asked to end it.
+		// It says how far one has come when that has lasted (worker/tracker.go), and when it was asked to end it.
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
 		offences: rate.New(offenceBurst, offenceRate, time.Now())}, nil
 }
