@@ -69,10 +69,11 @@ golden: ## write golden files and generated pages anew; read the diff before you
 
 docs: golden ## write the generated pages under docs/ anew
 
-lint: ## formatting, vet, staticcheck, architecture
+lint: ## formatting, vet, staticcheck, architecture, English
 	@echo gofmt; files=$$(gofmt -l .); test -z "$$files" || { echo "error: not formatted:"; echo "$$files"; echo 'hint: gofmt -w .'; exit 1; } >&2
 	$(GO) vet ./... && $(GO) vet -tags failpoint,uncaged ./...
 	$(GO) tool -modfile=lint/tools.mod staticcheck ./...
+	$(GO) run ./lint/prose
 	$(GO) test -count=1 .
 
 openapi: build ## foreign linters and generators on the OpenAPI documents (needs Node.js and npm)
