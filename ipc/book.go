@@ -32,7 +32,7 @@ func Of[T any, P interface {
 var always = In(Serving, Draining)
 
 // A kind's number is kept when it goes out of use. The comment above a row is its
-// meaning in docs/PRIVSEP.md. Package query has the rows of channels that do not
+// meaning in docs/MESSAGES.md. Package query has the rows of channels that do not
 // end in the parent.
 var _ = Register(
 	// what the worker needs of the configuration; no secret

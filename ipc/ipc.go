@@ -12,7 +12,7 @@
 // descriptor is a *Violation: the caller ends the peer, it never answers it.
 //
 // The way in is Pair and Open, then Channel.Send and Channel.Receive. The book is
-// in book.go; docs/PRIVSEP.md shows it, generated.
+// in book.go; docs/MESSAGES.md shows it, generated.
 package ipc
 
 // MaxMessage is the longest frame in bytes, kind included. It bounds what one

@@ -6,7 +6,7 @@ package query
 import "schedrestd/ipc"
 
 // Rows are the rows of these messages. The comment above a row is its meaning in
-// docs/PRIVSEP.md.
+// docs/MESSAGES.md.
 var Rows = ipc.Register(
 	// sign this handshake; the message itself, never a digest
 	ipc.Of[Sign](19, ipc.Worker, ipc.Keeper, ipc.In(ipc.Born), 12, 12+maxHandshake, 0, ipc.Born),
