@@ -169,10 +169,11 @@ func (r *report) name(path string, line int, name string) {
 // backquotes: a name, or a quotation.
 func (r *report) text(path string, line int, text string) {
 	text = inlineCode.ReplaceAllString(text, "CODE")
-	for _, w := range word.FindAllString(text, -1) {
+	for _, at := range word.FindAllStringIndex(text, -1) {
+		w := text[at[0]:at[1]]
 		r.words++
 		if instead := firstOf(retired, strings.ToLower(w)); instead != "" {
-			r.add(retiredWord, path, line, w, instead)
+			r.add(retiredWord, path, line+strings.Count(text[:at[0]], "\n"), w, instead)
 		}
 	}
 	joined := strings.ReplaceAll(text, "\n", " ") // a phrase may go on in the next line
