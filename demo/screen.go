@@ -65,8 +65,8 @@ func (s *screen) identities(st *stage) {
 		return
 	}
 	s.printf(`
-Everything runs as %s, jobs and the process that reads the network too. schedrestd
-refuses to serve like that; the demo sets SCHEDRESTD_SECURITY=disable_user_check.
+Everything runs as %s, including jobs and the process that reads the network. By default
+schedrestd refuses to serve like that, so the demo sets SCHEDRESTD_SECURITY=disable_user_check.
 `, st.user)
 }
 
@@ -78,7 +78,7 @@ func (s *screen) welcome(st *stage) {
 	s.identities(st)
 	s.printf(`
 URL    %s
-Token  of %s, good for %d hours:
+Token  of %s, valid for %d hours:
 
 SCHED_JWT=%s
 
@@ -88,8 +88,8 @@ Paste these into another terminal (-H takes the token from a file):
 %s %s
 %s -H 'Content-Type: application/json' -d %s %s
 
-The job's output comes to %s.
-Ctrl-C ends it all, jobs too, and removes the directory.
+The job writes its output to %s.
+Ctrl-C stops everything, including jobs, and removes the directory.
 `, st.url, st.user, int(tokenLife.Hours()), st.token,
 		curl, g.URL("sched", "ping"),
 		curl, g.URL("sched", "node", st.Node),
@@ -104,7 +104,7 @@ func (s *screen) lastWords(w io.Writer, d *site.Daemon) {
 	if len(lines) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nThe last that %s said:\n\n", d.Name)
+	fmt.Fprintf(w, "\nLast log lines of %s:\n\n", d.Name)
 	for _, line := range lines {
 		fmt.Fprintf(w, "  | %s\n", line)
 	}

@@ -210,7 +210,7 @@ const commandsHead = `# Slurm's commands against schedctld and scheddbd
 
 Slurm's own commands can be used with the bundled daemons. They need a slurm.conf that names the ports of the daemons and has
 ` + "`AuthAltTypes=auth/jwt`" + `, and a token of ` + "`schedctl token`" + ` in ` + "`SLURM_JWT`" + `. The table lists the commands of Slurm %s that were tried,
-in this order and as the user alice unless it says otherwise. ` + "`integration/slurm/" + commandsOutput + "`" + ` in the sources has their
+in this order and as the user alice unless noted. ` + "`integration/slurm/" + commandsOutput + "`" + ` in the sources has their
 output, which a test compares.
 
 - *works*: as with Slurm's daemons

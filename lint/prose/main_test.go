@@ -35,7 +35,7 @@ func TestText(t *testing.T) {
 		{"The socket is the client's.", 1, 0},
 		{"The client's socket is open.", 0, 0},
 		{"The worker is told that the parent has died of a signal.", 2, 0},
-		{"discharged, nested and anchors", 0, 3},
+		{"discharged, hired and anchors", 0, 3},
 		{"best-effort", 0, 0},
 	} {
 		r := report{places: map[string]*place{}}
