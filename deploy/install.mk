@@ -27,7 +27,7 @@ UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-re
 
 UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))
 PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))
-DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt $(wildcard docs/*.md)
+DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt $(filter-out docs/README.md,$(wildcard docs/*.md))
 EXAMPLES = $(wildcard deploy/examples/*)
 
 # Owned by root whatever the umask and the group are. Other users than root install their own files.
