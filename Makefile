@@ -52,7 +52,7 @@ test: build ## everything that needs no foreign software; the end of it lists wh
 race: ## the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
 	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/(privsep|integration(/slurm)?|bench)$$') # the last two drive programs built without it
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags uncaged ./privsep # its programs are this binary, and with cgo the cage can't be closed
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags uncaged ./privsep # its programs are this binary, and the sandbox can't be closed with cgo
 
 fuzz: ## each fuzz target for FUZZTIME (10s), the processes' own language for IPCFUZZTIME (60s)
 	@set -e; for package in $$($(GO) list ./...); do \
@@ -63,25 +63,26 @@ fuzz: ## each fuzz target for FUZZTIME (10s), the processes' own language for IP
 		done; \
 	done
 
-golden: ## write golden files and generated pages anew; read the diff before you commit it
+golden: ## write golden files and generated pages; read the diff before you commit it
 	@set -e; for package in $(GOLDEN); do $(GO) test -count=1 $$package -update; done
 	@git --no-pager diff --stat
 
-docs: golden ## write the generated pages under docs/ anew
+docs: golden ## write the generated pages under docs/
 
-lint: ## formatting, vet, staticcheck, architecture
+lint: ## formatting, vet, staticcheck, architecture, English
 	@echo gofmt; files=$$(gofmt -l .); test -z "$$files" || { echo "error: not formatted:"; echo "$$files"; echo 'hint: gofmt -w .'; exit 1; } >&2
 	$(GO) vet ./... && $(GO) vet -tags failpoint,uncaged ./...
 	$(GO) tool -modfile=lint/tools.mod staticcheck ./...
+	$(GO) run ./lint/prose
 	$(GO) test -count=1 .
 
-openapi: build ## foreign linters and generators on the OpenAPI documents (needs Node.js and npm)
+openapi: build ## linters and generators of others on the OpenAPI documents (needs Node.js and npm)
 	lint/openapi/check
 
 integration: build ## the real binaries, driven as a user would
 	$(GO) test -count=1 -v ./integration/...
 
-integration-slurm: build ## before real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
+integration-slurm: build ## with real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
 	@set -e; for release in $(SLURM_RELEASES); do \
 		echo "== Slurm $$release"; SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 12m ./integration/slurm/...; \
 	done
@@ -91,7 +92,7 @@ integration-systemd: ## the units under systemd of SYSTEMD_SUITES (bookworm trix
 		echo "== Debian $$suite"; SYSTEMD_SUITE=$$suite $(GO) test -count=1 -v -timeout 15m ./integration/systemd; \
 	done
 
-integration-kernels: ## the cage on KERNELS of Debian's, from 5.10 on and of two architectures, in machines that qemu emulates: an hour
+integration-kernels: ## the sandbox on Debian's KERNELS, from 5.10 on and of two architectures, in machines that qemu emulates: an hour
 	@set -e; for kernel in $(KERNELS); do \
 		echo "== Debian $$kernel"; KERNEL=$$kernel $(GO) test -count=1 -v -timeout 150m ./integration/kernels; \
 	done
@@ -102,7 +103,7 @@ chaos: build ## load while workers, keeper and controller are killed, for CHAOS 
 bench: build ## speed in paired rounds, as tables; each benchmark takes BENCHTIME (20s, or a number of rounds: 6x), all of it under 10 minutes
 	$(GO) test -count=1 -timeout 20m -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^BenchmarkSlurm' ./bench/...
 
-bench-slurm: build ## beside Slurm's own gateway before a real Slurm (LAB_ENV=/PATH of its lab.env; takes minutes)
+bench-slurm: build ## beside slurmrestd with a real Slurm (LAB_ENV=/PATH of its lab.env; takes minutes)
 	@test -n "$(LAB_ENV)" || echo 'hint: without LAB_ENV=/PATH of a running lab'\''s lab.env all of these are skipped' >&2
 	LAB_ENV="$(LAB_ENV)" $(GO) test -count=1 -v -timeout 30m -run '^$$' -bench '^BenchmarkSlurm' -benchtime $(SLURM_ROUNDS) ./bench/...
 

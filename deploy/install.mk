@@ -21,16 +21,16 @@ SYSTEMD_VERSION ?= $(shell systemctl --version 2>/dev/null | awk 'NR == 1 { prin
 
 SERVERS  = schedrestd scheddbd
 COMMANDS = schedctl
-# For everybody to execute and nobody to read: such a process can't be traced by others of its
-# user, not even before its first instruction.
+# Executable but unreadable for all: other processes of the same user can't trace such a process,
+# not even before its first instruction.
 UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedctld
 
 UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))
 PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))
-DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt $(wildcard docs/*.md)
+DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt $(filter-out docs/README.md,$(wildcard docs/*.md))
 EXAMPLES = $(wildcard deploy/examples/*)
 
-# Owned by root even where a umask or a group says else; who is not root makes his own files.
+# Owned by root whatever the umask and the group are. Other users than root install their own files.
 PUT    = install $(if $(filter 0,$(shell id -u)),-o root -g root)
 # Paths, and the part that all units share. systemd before 254 would warn about DelegateSubgroup=.
 FILL   = sed -e '/^@HARDENING@$$/{' -e 'r deploy/systemd/hardening.conf' -e 'd' -e '}' \
@@ -40,7 +40,7 @@ COMPLETIONS = $(BASHDIR)/schedrestd $(ZSHDIR)/_schedrestd $(FISHDIR)/schedrestd.
 
 .PHONY: usage install uninstall
 
-# In the archive, a make that says nothing must not change the machine.
+# In the archive, make without a target must not change the machine.
 ifeq ($(.DEFAULT_GOAL),)
 usage:
 	@echo 'make install    DESTDIR= and PREFIX=$(PREFIX) say where to'; echo 'make uninstall'

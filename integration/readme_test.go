@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,33 +11,77 @@ import (
 	"schedrestd/integration/page"
 )
 
-// Each block of commands in README is run as printed: by a person's first steps on a bare machine, or, where it
-// runs these tests themselves, by .ci/run.
+// TestReadme runs each block of commands in README as printed, on a bare machine.
 func TestReadme(t *testing.T) {
 	blocks, err := page.Blocks("../README.md")
 	must(t, err)
-	ci, err := os.ReadFile("../.ci/run")
-	must(t, err)
 	var steps strings.Builder
 	for _, b := range blocks {
-		target := regexp.MustCompile(`^make (test|integration-slurm)\n$`).FindStringSubmatch(b.Text)
-		switch {
-		case target != nil:
-			if !regexp.MustCompile(`(?m)^\s*(step make|machine) ` + target[1] + `\b`).Match(ci) {
-				t.Errorf("README.md:%d: .ci/run does not run make %s", b.Line, target[1])
-			}
-		case strings.HasPrefix(b.Text, "make demo "):
+		if strings.HasPrefix(b.Text, "make demo ") {
 			t.Run("demo", func(t *testing.T) { readmeDemo(t, b) })
-		default:
-			fmt.Fprintf(&steps, "echo 'README.md:%d' >&2\n%s", b.Line, b.Text)
+			continue
 		}
+		steps.WriteString(script("README.md", b))
 	}
-	t.Run("configuration", func(t *testing.T) {
-		out, err := onBareMachine(t, steps.String())
-		if err != nil || !regexp.MustCompile(`"pinged":"UP"`).MatchString(out) || strings.Contains(out, "level=WARN") {
+	t.Run("steps", func(t *testing.T) {
+		out, err := onBareMachine(t, steps.String()+"schedrestd -V\n")
+		if err != nil || !strings.Contains(out, "| Hello from job 1 on head. I am root.") {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
+}
+
+// TestContributing checks that .ci/run runs the tests that CONTRIBUTING names.
+func TestContributing(t *testing.T) {
+	blocks, err := page.Blocks("../CONTRIBUTING.md")
+	must(t, err)
+	ci, err := os.ReadFile("../.ci/run")
+	must(t, err)
+	for _, b := range blocks {
+		for line := range strings.Lines(b.Text) {
+			target := regexp.MustCompile(`^make ([a-z-]+)`).FindStringSubmatch(line)
+			if target == nil || !regexp.MustCompile(`(?m)^\s*(step make|machine) `+target[1]+`\b`).Match(ci) {
+				t.Errorf("CONTRIBUTING.md:%d: .ci/run does not run %s", b.Line, line)
+			}
+		}
+	}
+}
+
+// TestClients starts the bundled daemons as docs/BUNDLED.md does, and runs the blocks of the guide for clients.
+func TestClients(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	var steps strings.Builder
+	for _, name := range []string{"docs/BUNDLED.md", "docs/CLIENTS.md"} {
+		blocks, err := page.Blocks("../" + name)
+		must(t, err)
+		for _, b := range blocks {
+			steps.WriteString(script(name, b))
+		}
+		if name == "docs/BUNDLED.md" {
+			steps.WriteString("export SCHED_JWT\ncd \"$(mktemp -d)\"\n")
+		}
+	}
+	out, err := onBareMachine(t, steps.String()+"grep -c '\"/sched/v0.0.43/job/submit\"' openapi.json\n")
+	if err != nil || strings.Contains(out, "level=WARN") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, want := range []string{`"pinged":"UP"`, "job 1: COMPLETED\n", "hello from 1\n", "job 3 ['COMPLETED'] exit code 0\nhello from python\n",
+		"job 4 ['CANCELLED']\nrefused: 409 2021\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// script returns the commands of a block, with a line before them that says where it is.
+func script(name string, b page.Block) string {
+	text := b.Text
+	if b.Language == "python" {
+		text = "python3 - <<'END_OF_PYTHON'\n" + text + "END_OF_PYTHON\n"
+	}
+	return fmt.Sprintf("echo '%s:%d' >&2\n%s", name, b.Line, text)
 }
 
 // readmeDemo runs the demo's block until it says that it stays, and ends it as Ctrl-C does.

@@ -32,7 +32,7 @@ func Of[T any, P interface {
 var always = In(Serving, Draining)
 
 // The number of a retired kind is not used again. The comment above a row is its
-// description in docs/PRIVSEP.md. Package query has the rows of channels between
+// description in docs/MESSAGES.md. Package query has the rows of channels between
 // workers and services.
 var _ = Register(
 	// the part of the configuration that the worker needs; it has no secrets

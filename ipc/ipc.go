@@ -12,7 +12,7 @@
 // are a *Violation: the caller kills the peer and never answers it.
 //
 // Start with Pair and Open, then Channel.Send and Channel.Receive. The protocol
-// table is in book.go; docs/PRIVSEP.md has a generated copy.
+// table is in book.go; docs/MESSAGES.md has a generated copy.
 package ipc
 
 // MaxMessage is the longest frame in bytes, kind included. It bounds what one

@@ -73,10 +73,10 @@ func check(s start) plan.Step {
 		Argv: strings.Fields("/usr/local/sbin/schedrestd --check-confinement " + s.args), Env: append(s.env, "SCHED_JWT=daemon")}
 }
 
-// Each part of the cage is on or off as docs/PRIVSEP.md says of this kernel, and what tests the cage passes.
+// Each part of the cage is on or off as docs/KERNELS.md says of this kernel, and what tests the cage passes.
 func TestKernel(t *testing.T) {
 	m := booted(t)
-	page, err := os.ReadFile("../../docs/PRIVSEP.md")
+	page, err := os.ReadFile("../../docs/KERNELS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestKernel(t *testing.T) {
 		}
 		row := fmt.Sprintf("| %s | %s | %s | %s |", version, m.arch, s.name, parts(m.said("check as "+s.name)))
 		if !strings.Contains(string(page), "\n"+row+"\n") {
-			t.Errorf("docs/PRIVSEP.md has no row\n%s\n%s", row, m.said("check as "+s.name))
+			t.Errorf("docs/KERNELS.md has no row\n%s\n%s", row, m.said("check as "+s.name))
 		}
 		if strings.Contains(m.said("check as "+s.name), "These were not killed:") {
 			t.Errorf("as %s:\n%s", s.name, m.said("check as "+s.name))

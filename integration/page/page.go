@@ -11,9 +11,10 @@ import (
 
 // Block is one block of commands.
 type Block struct {
-	Heading string // the heading above it, without the marks
-	Line    int    // where its text begins in the file
-	Text    string
+	Heading  string // the heading above it, without the marks
+	Language string // "sh" or "python"
+	Line     int    // where its text begins in the file
+	Text     string
 }
 
 // Blocks returns the command blocks of the page in the file path, in their order.
@@ -29,10 +30,10 @@ func Blocks(path string) (blocks []Block, err error) {
 		switch {
 		case isFence && open >= 0:
 			open = -1
-		case isFence && fence != "sh":
+		case isFence && fence != "sh" && fence != "python":
 			return nil, fmt.Errorf("%s:%d: a block of %q, which no test can run: make it a block of sh", path, number, fence)
 		case isFence:
-			blocks = append(blocks, Block{Heading: heading, Line: number + 1})
+			blocks = append(blocks, Block{Heading: heading, Language: fence, Line: number + 1})
 			open = len(blocks) - 1
 		case open >= 0:
 			blocks[open].Text += line

@@ -177,9 +177,13 @@ func recordedIn(t *testing.T, text string) map[string]saying {
 	return found
 }
 
-const commandsPage = "../../docs/COMMANDS.md"
+// The page has the commands and which can be used. The other file has what they printed.
+const (
+	commandsPage   = "../../docs/COMMANDS.md"
+	commandsOutput = "testdata/commands/OUTPUT.md"
+)
 
-// TestCommandsPage holds docs/COMMANDS.md to what was recorded; it needs no Slurm.
+// TestCommandsPage compares docs/COMMANDS.md and the file of outputs with the recorded outputs. It needs no Slurm.
 func TestCommandsPage(t *testing.T) {
 	records := map[string]map[string]saying{}
 	for _, release := range []string{"22.05", "24.11", "26.05"} {
@@ -190,30 +194,41 @@ func TestCommandsPage(t *testing.T) {
 		must(t, err)
 		records[release] = recordedIn(t, string(text))
 	}
-	page := commandsText(records)
-	if updating() {
-		must(t, os.WriteFile(commandsPage, []byte(page), 0o644))
-		return
-	}
-	if text, err := os.ReadFile(commandsPage); err != nil || string(text) != page {
-		t.Errorf("docs/COMMANDS.md is not what was recorded (%v): make golden", err)
+	page, output := commandsText(records)
+	for file, want := range map[string]string{commandsPage: page, commandsOutput: output} {
+		if updating() {
+			must(t, os.WriteFile(file, []byte(want), 0o644))
+			continue
+		}
+		if text, err := os.ReadFile(file); err != nil || string(text) != want {
+			t.Errorf("%s is not what was recorded (%v): make golden", file, err)
+		}
 	}
 }
 
 const commandsHead = `# Slurm's commands against schedctld and scheddbd
 
-With a slurm.conf that names the ports of our daemons and ` + "`AuthAltTypes=auth/jwt`" + `, and a token of ours in ` + "`SLURM_JWT`" + `, Slurm's own
-commands can be used. This page is what they printed, of %s, in this order and beginning without a job; unless it says otherwise alice
-asked. A test asks anew and compares. Times, figures of the machine and tokens are left out; ` + "`exit`" + ` is shown where it is not 0.
+Slurm's own commands can be used with the bundled daemons. They need a slurm.conf that names the ports of the daemons and has
+` + "`AuthAltTypes=auth/jwt`" + `, and a token of ` + "`schedctl token`" + ` in ` + "`SLURM_JWT`" + `. The table lists the commands of Slurm %s that were tried,
+in this order and as the user alice unless noted. ` + "`integration/slurm/" + commandsOutput + "`" + ` in the sources has their
+output, which a test compares.
 
-*works*: as before Slurm's daemons. *partly*: what is shown is true, and not all that Slurm has. *refused*: as it has to be. *can't*: not offered,
-with the sentence that the command has for it.
+- *works*: as with Slurm's daemons
+- *partly*: correct, but some information is missing
+- *refused*: an error that Slurm's daemons report as well
+- *can't*: not supported, with the last line that the command prints
 
-| command | | what is missing, and what is said |
+| command | result | missing, and last line |
 | --- | --- | --- |
 `
 
-func commandsText(records map[string]map[string]saying) string {
+const commandsOutputHead = `# Output of Slurm's commands with schedctld and scheddbd
+
+Generated from the recorded outputs. Times, figures of the machine and tokens are left out. ` + "`exit`" + ` is shown when it is not 0.
+`
+
+// commandsText returns the page of the commands and the file of their outputs.
+func commandsText(records map[string]map[string]saying) (page, output string) {
 	var releases []string
 	for _, r := range []string{"22.05", "24.11", "26.05"} {
 		if records[r] != nil {
@@ -225,6 +240,9 @@ func commandsText(records map[string]map[string]saying) string {
 	for _, c := range commandLines {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.ReplaceAll(c.title(), "|", `\|`), c.verdict, remark(c, releases, records))
 	}
+	page = b.String()
+	b.Reset()
+	b.WriteString(commandsOutputHead)
 	for _, c := range commandLines {
 		fmt.Fprintf(&b, "\n## %s\n", strings.ReplaceAll(c.title(), "`", ""))
 		for _, group := range alike(c.title(), releases, records) {
@@ -243,7 +261,7 @@ func commandsText(records map[string]map[string]saying) string {
 			fmt.Fprintf(&b, "\n```\n%s\n```\n", text)
 		}
 	}
-	return b.String()
+	return page, b.String()
 }
 
 // remark is what a row of the table says besides: why, and the last line that was printed of what can't be done.

@@ -17,10 +17,10 @@ import (
 	"schedrestd/integration/page"
 )
 
-// slurmPage returns the text of docs/SLURM.md.
-func slurmPage(t *testing.T) string {
+// symptomsPage returns the text of docs/TROUBLESHOOTING.md.
+func symptomsPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/SLURM.md")
+	text, err := os.ReadFile("../../docs/TROUBLESHOOTING.md")
 	must(t, err)
 	return string(text)
 }

@@ -112,11 +112,11 @@ var symptoms = []symptom{
 	{name: "root asks", args: locals, env: become, path: jobsPath, status: 403, logged: "it is root's, who gets no worker"},
 }
 
-// TestPageSymptoms provokes what docs/SLURM.md says of a gateway that does not answer: what a client gets, and
+// TestPageSymptoms provokes what docs/TROUBLESHOOTING.md says of a gateway that does not answer: what a client gets, and
 // what the log has.
 func TestPageSymptoms(t *testing.T) {
 	m := real(t)
-	text := slurmPage(t)
+	text := symptomsPage(t)
 	m.otherMunged(t)
 	for _, s := range symptoms {
 		t.Run(s.name, func(t *testing.T) {

@@ -89,7 +89,7 @@ func (m *machine) open(suite string) error {
 
 // install follows the page's first parts. What is written in the machine is in its memory, and goes with it.
 func (m *machine) install() error {
-	for _, heading := range []string{"1. Programs", "2. Configuration", "3. Which units"} {
+	for _, heading := range []string{"1. Install the programs", "2. Configure", "3. Choose the units"} {
 		if out, err := m.follow(heading); err != nil {
 			return fmt.Errorf("docs/INSTALL.md, %s: %w\n%s", heading, err, out)
 		}

@@ -14,8 +14,8 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := map[string]string{
-		"4. TLS":         makeCertificate,
-		"6. Is it well?": "systemctl start schedrestd-users.socket",
+		"4. TLS":                     makeCertificate,
+		"6. Verify the installation": "systemctl start schedrestd-users.socket",
 	}
 	m.fresh(t)
 	heading := ""

@@ -135,7 +135,7 @@ func TestTLS(t *testing.T) {
 // What the page tells the administrator to type to have the cage tried inside of the unit's own sandbox.
 func TestCheckInsideTheUnit(t *testing.T) {
 	m := booted(t)
-	list, err := blocks("What keeps a captured worker in")
+	list, err := blocks("Verify the sandbox")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+)
+
+//go:embed rules.txt
+var rulesText string
+
+var phrases, retired, retiredInNames = parseRules(rulesText)
+
+// A rule names a phrase that no text may have.
+type rule struct {
+	pattern *regexp.Regexp
+	instead string
+}
+
+func parseRules(text string) (phrases []rule, words, names map[string]string) {
+	words, names = map[string]string{}, map[string]string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		kind, rest, _ := strings.Cut(line, "\t")
+		pattern, instead, ok := strings.Cut(rest, "\t")
+		switch {
+		case !ok:
+			panic("rules.txt: not three columns: " + line)
+		case kind == "phrase":
+			phrases = append(phrases, rule{regexp.MustCompile("(?i)" + pattern), instead})
+		case kind == "word":
+			words[pattern], names[pattern] = instead, instead
+		case kind == "name":
+			names[pattern] = instead
+		default:
+			panic("rules.txt: unknown kind: " + line)
+		}
+	}
+	return phrases, words, names
+}
+
+// firstOf returns what rules have instead of a word or the word that it is a form of.
+func firstOf(rules map[string]string, word string) string {
+	word = strings.TrimSuffix(word, "'s")
+	if instead, ok := rules[word]; ok {
+		return instead
+	}
+	for _, suffix := range []string{"s", "es", "d", "ed", "ing"} {
+		if stem, ok := strings.CutSuffix(word, suffix); ok {
+			for _, form := range []string{stem, stem + "e"} {
+				if instead, ok := rules[form]; ok {
+					return instead
+				}
+			}
+		}
+	}
+	return ""
+}
