@@ -46,12 +46,15 @@ bin/%:
 demo: build ## a cluster of one machine with the gateway before it, at LISTEN (127.0.0.1:6820), until Ctrl-C
 	bin/schedctl demo --listen $(LISTEN)
 
+# Most tests wait for processes: more of them at a time than there are processors. The longest come first.
+TESTS     ?= -p 4 -parallel 4 -ldflags=-w -timeout 20m
+
 test: build ## everything that needs no foreign software; the end of it lists what was skipped, and why
-	$(GO) run ./lint/skipped -timeout 20m ./... -- -tags failpoint ./ctld/...
+	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped $(TESTS) ./privsep ./integration/chaos ./integration/jobs ./... -- $(TESTS) -tags failpoint ./ctld ./ctld/step
 
 race: ## the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
-	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/(privsep|integration(/slurm)?|bench)$$') # the last two drive programs built without it
+	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/(privsep|bench)$$|/integration/') # the last two drive programs built without it
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags uncaged ./privsep # its programs are this binary, and with cgo the cage can't be closed
 
 fuzz: ## each fuzz target for FUZZTIME (10s), the processes' own language for IPCFUZZTIME (60s)
@@ -97,7 +100,7 @@ integration-kernels: ## the cage on KERNELS of Debian's, from 5.10 on and of two
 	done
 
 chaos: build ## load while workers, keeper and controller are killed, for CHAOS (10m; a minute of it is in "make test")
-	CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run '^TestChaos$$' ./integration
+	CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run '^TestChaos$$' ./integration/chaos
 
 bench: build ## speed in paired rounds, as tables; each benchmark takes BENCHTIME (20s, or a number of rounds: 6x), all of it under 10 minutes
 	$(GO) test -count=1 -timeout 20m -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^BenchmarkSlurm' ./bench/...

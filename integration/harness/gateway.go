@@ -1,0 +1,191 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"schedrestd/demo/site"
+	"schedrestd/demo/thread"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func Dials(network, address string) func() (net.Conn, error) {
+	return func() (net.Conn, error) { return net.Dial(network, address) }
+}
+
+// Lines of the log with counters, of the parent and of its processes.
+var (
+	ParentCounts   = regexp.MustCompile(`(?m)^time=\S+ level=INFO msg=counters .*$`)
+	KeeperCounts   = regexp.MustCompile(`keeper=\d+ .*msg=counters `)
+	ResolverCounts = regexp.MustCompile(`resolver=\d+ .*msg=counters `)
+	WorkerCounts   = regexp.MustCompile(`worker=\d+ .*msg=counters `)
+)
+
+// Audited has the gateway keep an audit log in a directory of its own, and gives the log's path.
+func Audited(path *string, env ...string) func(*Lab) {
+	return func(l *Lab) {
+		dir := filepath.Join(l.Dir, "audit")
+		Must(l.T, os.Mkdir(dir, 0o700))
+		*path = filepath.Join(dir, "log")
+		l.Restd.Env = append(append(l.Restd.Env, "SCHEDRESTD_AUDIT_LOG="+*path), env...)
+	}
+}
+
+// WithOptions makes the lab's gateway one with these options and variables. The last argument stays what
+// it listens on.
+func WithOptions(args []string, env ...string) func(*Lab) {
+	return func(l *Lab) {
+		last := len(l.Restd.Args) - 1
+		l.Restd.Args = append(append(append([]string{}, l.Restd.Args[:last]...), args...), l.Restd.Args[last])
+		l.Restd.Env = append(l.Restd.Env, env...)
+		l.Restd.Answers = func(context.Context) error { // whatever it serves
+			_, err := l.Try(http.DefaultClient, "GET", "/healthz", "")
+			return err
+		}
+	}
+}
+
+// Logged is what the gateway has logged so far.
+func (l *Lab) Logged() string {
+	data, err := os.ReadFile(l.Restd.Log)
+	Must(l.T, err)
+	return string(data)
+}
+
+// AskAs is a request over a UNIX socket by who has that uid and gid, without a token.
+func (l *Lab) AskAs(uid, gid uint32, socket, method, path, body string) (Answer, error) {
+	c := ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, gid, socket) })
+	return l.Try(c, method, path, body, "X-SCHED-USER-TOKEN:")
+}
+
+// ServedDir is a directory where the gateway may make sockets, and anybody may reach them.
+func ServedDir(t *testing.T, l *Lab) string {
+	t.Helper()
+	dir := filepath.Join(l.Dir, "rest")
+	Must(t, os.MkdirAll(dir, 0o755))
+	return dir
+}
+
+// Gate is a gateway of a test's own beside the lab's.
+type Gate struct {
+	*site.Daemon
+	Lab *Lab
+	T   *testing.T
+}
+
+// Gate starts one with these variables and arguments, and returns when it serves. Who serves, and the
+// configuration, are as in the lab, unless args begin with -f.
+func (l *Lab) Gate(t *testing.T, env []string, args ...string) *Gate {
+	t.Helper()
+	p := l.Restd
+	p.Args = append(append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...), args...)
+	if len(args) > 0 && args[0] == "-f" {
+		p.Args = args
+	}
+	return l.GateOf(t, p, env)
+}
+
+// GateOf starts the gateway p, with env added to its environment.
+func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
+	t.Helper()
+	f, err := os.CreateTemp(filepath.Join(l.Dir, "log"), "gate-")
+	Must(t, err)
+	f.Close()
+	p.Log = f.Name()
+	p.Env = append(append([]string{}, p.Env...), env...)
+	g := &Gate{Lab: l, T: t}
+	p.Answers = func(context.Context) error {
+		if !strings.Contains(g.Logged(), "msg=serving") {
+			return fmt.Errorf("it does not say that it serves:\n%s", g.Logged())
+		}
+		return nil
+	}
+	g.Daemon, err = site.Start(p)
+	Must(t, err)
+	t.Cleanup(func() {
+		g.Stop()
+		if t.Failed() {
+			t.Logf("the gateway said:\n%s", strings.Join(g.LastLines(40), "\n"))
+		}
+	})
+	if err := g.Await(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, g.Logged())
+	}
+	return g
+}
+
+// Logged is what the gateway has logged.
+func (g *Gate) Logged() string {
+	if g.Daemon == nil {
+		return ""
+	}
+	text, err := os.ReadFile(g.Log)
+	Must(g.T, err)
+	return string(text)
+}
+
+// Ping asks the gateway at an address, "127.0.0.1:80" or a path of a UNIX socket.
+func (g *Gate) Ping(address string) (Answer, error) {
+	network := "tcp"
+	if strings.HasPrefix(address, "/") {
+		network = "unix"
+	}
+	c := ClientOf(func() (net.Conn, error) { return net.Dial(network, address) })
+	return g.Lab.Try(c, "GET", "/sched/"+Version+"/ping", "")
+}
+
+// ClientOf makes a connection for each request.
+func ClientOf(dial func() (net.Conn, error)) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }}}
+}
+
+// Served fails the test unless the gateway answers at address.
+func (g *Gate) Served(address string) {
+	g.T.Helper()
+	a, err := g.Ping(address)
+	if err != nil {
+		g.T.Errorf("%s: %v", address, err)
+		return
+	}
+	a.Want(g.T, 200)
+}
+
+// Workers are the gateway's workers.
+func (g *Gate) Workers() []int {
+	g.T.Helper()
+	return (&Lab{T: g.T, Daemons: map[string]*site.Daemon{"schedrestd": g.Daemon}}).Workers()
+}
+
+// FreePort is a port of the loopback interface that nobody uses now.
+func FreePort(t *testing.T) int {
+	t.Helper()
+	ports, err := site.FreePorts(1)
+	Must(t, err)
+	return ports[0]
+}
+
+// FailsToStart starts a gateway that is not to serve, and gives what it says.
+func (l *Lab) FailsToStart(t *testing.T, credential *syscall.Credential, env []string, args ...string) string {
+	t.Helper()
+	cmd := l.Inetd()
+	cmd.Args = append(cmd.Args[:1], args...)
+	cmd.Env = append(cmd.Env, env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
+	cmd.Stdin = new(bytes.Buffer)
+	end := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() }) // one that serves after all
+	defer end.Stop()
+	out, log, status := Finish(t, cmd)
+	if status != 1 || out != "" || !strings.Contains(log, "error: ") {
+		t.Errorf("%q: exit status %d, printed %q\n%s", args, status, out, log)
+	}
+	return log
+}

@@ -1,0 +1,59 @@
+package harness
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"schedrestd/ctld/process"
+	"strconv"
+	"testing"
+	"time"
+)
+
+var rareCount = time.Now().UnixNano() % 100_000
+
+// UniqueSleep is a time to sleep that names the processes of one test in the list of all.
+func UniqueSleep() string {
+	rareCount++
+	return fmt.Sprintf("%d.%05d", 3600, rareCount)
+}
+
+// Named are the processes that sleep for that rare time.
+func Named(t *testing.T, sleep string) []process.Stat {
+	t.Helper()
+	all, err := process.All()
+	Must(t, err)
+	var found []process.Stat
+	for _, st := range all {
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(st.PID) + "/cmdline")
+		if err == nil && string(line) == "sleep\x00"+sleep+"\x00" {
+			found = append(found, st)
+		}
+	}
+	return found
+}
+
+func Running(t *testing.T, sleep string) int { return len(Named(t, sleep)) }
+
+// Schedctl runs schedctl on the lab and returns what it prints.
+func (l *Lab) Schedctl(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(Bin, "schedctl"), append([]string{"-f", l.Conf()}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("schedctl %v: %v\n%s%s", args, err, out.Bytes(), errOut.Bytes())
+	}
+	return out.String()
+}
+
+// Output is what a job wrote.
+func (l *Lab) Output(t *testing.T, id int) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(l.Work, fmt.Sprintf("sched-%d.out", id)))
+	Must(t, err)
+	return string(text)
+}
