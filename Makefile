@@ -46,11 +46,15 @@ bin/%:
 demo: build ## a cluster of one machine with the gateway before it, at LISTEN (127.0.0.1:6820), until Ctrl-C
 	bin/schedctl demo --listen $(LISTEN)
 
-# Most tests wait for processes: more of them at a time than there are processors. The longest come first.
-TESTS     ?= -p 4 -parallel 4 -ldflags=-w -timeout 20m
+# Most tests wait for processes, so that more packages run than there are processors, and the longest ones first.
+# Those of privsep run by turns: two halves of them run side by side.
+TESTS     ?= -p $(shell echo $$(($$(nproc) + 1))) -ldflags=-w -timeout 20m
+LONGEST    = attack chaos jobs gateway auth
+HALF       = '^Test[A-J]'
 
 test: build ## everything that needs no foreign software; the end of it lists what was skipped, and why
-	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped $(TESTS) ./privsep ./integration/chaos ./integration/jobs ./... -- $(TESTS) -tags failpoint ./ctld ./ctld/step
+	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped $(TESTS) -run $(HALF) ./privsep -- $(TESTS) -skip $(HALF) ./privsep \
+		-- $(TESTS) $(addprefix ./integration/,$(LONGEST)) $$($(GO) list ./... | grep -v /privsep$$) -- $(TESTS) -tags failpoint ./ctld ./ctld/step
 
 race: ## the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
@@ -99,7 +103,7 @@ integration-kernels: ## the cage on KERNELS of Debian's, from 5.10 on and of two
 		echo "== Debian $$kernel"; KERNEL=$$kernel $(GO) test -count=1 -v -timeout 150m ./integration/kernels; \
 	done
 
-chaos: build ## load while workers, keeper and controller are killed, for CHAOS (10m; a minute of it is in "make test")
+chaos: build ## load while workers, keeper and controller are killed, for CHAOS (10m; 30 s of it are in "make test")
 	CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run '^TestChaos$$' ./integration/chaos
 
 bench: build ## speed in paired rounds, as tables; each benchmark takes BENCHTIME (20s, or a number of rounds: 6x), all of it under 10 minutes

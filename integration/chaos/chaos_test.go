@@ -57,7 +57,7 @@ func (u chaosUser) may(user string) bool { return u.sees || user == u.name }
 // who sent it, or refused in the envelope, or its connection is closed. Nothing of the dead stays in the parent.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a minute")
+		t.Skip("takes half a minute")
 	}
 	t.Parallel()
 	c := newChaos(t)
@@ -75,7 +75,7 @@ func TestChaos(t *testing.T) {
 
 // newChaos starts the daemons. CHAOS is how long it is to last.
 func newChaos(t *testing.T) *chaos {
-	c := &chaos{t: t, lasts: time.Minute, over: make(chan struct{}), jobs: newChaosJobs()}
+	c := &chaos{t: t, lasts: 30 * time.Second, over: make(chan struct{}), jobs: newChaosJobs()}
 	if text := os.Getenv("CHAOS"); text != "" {
 		var err error
 		c.lasts, err = time.ParseDuration(text)

@@ -8,19 +8,18 @@ import (
 	"path/filepath"
 	"schedrestd/ctld/process"
 	"strconv"
+	"sync/atomic"
 	"testing"
-	"time"
 )
 
-var rareCount = time.Now().UnixNano() % 100_000
+var sleeps atomic.Int64
 
 // UniqueSleep is a time to sleep that names the processes of one test in the list of all.
 func UniqueSleep() string {
-	rareCount++
-	return fmt.Sprintf("%d.%05d", 3600, rareCount)
+	return fmt.Sprintf("3600.%07d%03d", os.Getpid(), sleeps.Add(1))
 }
 
-// Named are the processes that sleep for that rare time.
+// Named are the processes that sleep for that time.
 func Named(t *testing.T, sleep string) []process.Stat {
 	t.Helper()
 	all, err := process.All()
