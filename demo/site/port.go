@@ -5,12 +5,20 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"sync"
 
 	"schedrestd/errs"
 )
 
+// taken keeps the marks of the ports that FreePorts has returned.
+var taken struct {
+	sync.Mutex // guards marks
+	marks      []net.Listener
+}
+
 // FreePorts finds n ports of the loopback interface that nobody uses now. They are none of those that
-// the kernel gives to connections: a daemon that is restarted must find its port as it left it.
+// the kernel gives to connections: a daemon that is restarted must find its port as it left it. Until this process ends no other
+// call returns them, in any process: many sites are started side by side, and their daemons do not listen yet.
 func FreePorts(n int) ([]int, error) {
 	low, high := 10000, 32768
 	var first, last int
@@ -25,10 +33,18 @@ func FreePorts(n int) ([]int, error) {
 			return ports, nil
 		}
 		port := low + rand.IntN(high-low)
-		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+		mark, err := net.Listen("unix", fmt.Sprintf("@schedrestd-port-%d", port)) // of the same network namespace
 		if err != nil {
 			continue
 		}
+		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			mark.Close()
+			continue
+		}
+		taken.Lock()
+		taken.marks = append(taken.marks, mark)
+		taken.Unlock()
 		defer l.Close() // held until the last is known, so that they differ
 		ports = append(ports, port)
 	}

@@ -348,6 +348,7 @@ func unharmedBy(g *harness.Gate, t *testing.T, workers []int) {
 // is hidden in a body is served to nobody, alone or behind proxies as docs/PROXY.md has them and worse ones; and nobody
 // gets an answer that is another's.
 func TestAbuses(t *testing.T) {
+	t.Parallel()
 	f := harness.NewFronts(t)
 	workers := f.Gate.Workers()
 	local := harness.Front{Name: "by the UNIX socket", Address: f.Socket, Adds: f.Ways[0].Adds}

@@ -20,6 +20,7 @@ import (
 
 // TestAbusesTLS: below TLS the same abuses come to the same.
 func TestAbusesTLS(t *testing.T) {
+	t.Parallel()
 	s := harness.NewSecure(t)
 	g := &harness.Gate{Daemon: s.Daemons["schedrestd"], Lab: s.Lab, T: t}
 	workers := g.Workers()
@@ -223,6 +224,7 @@ func streams(token string) []stream {
 
 // TestAbusesHTTP2: what breaks the rules of HTTP/2 ends its stream or its connection, and nothing else; floods end theirs.
 func TestAbusesHTTP2(t *testing.T) {
+	t.Parallel()
 	s := harness.NewSecure(t)
 	g := &harness.Gate{Daemon: s.Daemons["schedrestd"], Lab: s.Lab, T: t}
 	workers := g.Workers()
@@ -242,6 +244,7 @@ func TestAbusesHTTP2(t *testing.T) {
 // TestAbusesHTTP2ArePaused: header blocks that end in 431, floods, and streams that give an answer no window while others wait count as
 // malformed requests: the gateway closes the source's connections for a while.
 func TestAbusesHTTP2ArePaused(t *testing.T) {
+	t.Parallel()
 	s := harness.NewSecure(t)
 	list := streams(s.OwnToken)
 	frames := func(name string) string {

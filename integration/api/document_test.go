@@ -16,6 +16,7 @@ import (
 // TestGenerateOpenAPI: --generate-openapi-spec prints what a gateway may serve, for bodies of JSON
 // alone, without a configuration.
 func TestGenerateOpenAPI(t *testing.T) {
+	t.Parallel()
 	out, err := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", "/dev/null", "--generate-openapi-spec").Output()
 	harness.Must(t, err)
 	doc, err := openapi3.NewLoader().LoadFromData(out)

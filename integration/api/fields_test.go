@@ -64,6 +64,7 @@ func hasFields(t *testing.T, object map[string]any, kind, names string) {
 
 // A node has the fields of the specification's table, each of the kind that stands there.
 func TestNodeFields(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44"} {
 		t.Run(v, func(t *testing.T) {
@@ -99,6 +100,7 @@ func TestNodeFields(t *testing.T) {
 
 // A ping's entry, up to v0.0.44: v0.0.45 has others for pinged and mode. What the accounting daemon's diag has as pings is a list, too.
 func TestPingFields(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44"} {
 		pings, _ := exact(t, l.Ask("GET", "/sched/"+v+"/ping", "").Want(t, 200).Text)["pings"].([]any)
@@ -123,6 +125,7 @@ func TestPingFields(t *testing.T) {
 // A submission takes the fields of the specification's table without a warning, and its answer has
 // those of the other.
 func TestSubmissionFields(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"} {
 		t.Run(v, func(t *testing.T) {
@@ -153,6 +156,7 @@ func TestSubmissionFields(t *testing.T) {
 
 // What is not a number where one belongs, and what does not exist, is said in warnings: where, and in words.
 func TestWarningFields(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	a := l.Ask("POST", "/sched/v0.0.43/job/submit", l.JobRequest("true", map[string]any{"environment": map[string]string{"PATH": "/bin"}})).Want(t, 200)
 	warning, _ := a.Get("warnings", 0).(map[string]any)
@@ -164,6 +168,7 @@ func TestWarningFields(t *testing.T) {
 
 // A token that nobody says more about is good for 1800 seconds, signed by HS256, and names who asked.
 func TestTokenFields(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	part := func(token string, n int) map[string]any {
 		parts := strings.Split(strings.TrimSpace(strings.TrimPrefix(token, "SCHED_JWT=")), ".")
@@ -196,6 +201,7 @@ func TestTokenFields(t *testing.T) {
 // What the configuration says of filters, SPANK and policies of submission is for other programs: the gateway
 // neither opens nor runs any of it, and the job is the controller's to judge.
 func TestNoFilters(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	ran := filepath.Join(l.Work, "ran")
 	filter := filepath.Join(l.Dir, "etc", "filter")
@@ -251,6 +257,7 @@ func TestNoFilters(t *testing.T) {
 // With tokens there is no interactive launch: no path allocates or starts a step, and the command that
 // makes tokens starts nothing.
 func TestNoInteractiveLaunch(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	doc := l.Ask("GET", "/openapi", "", "X-SCHED-USER-TOKEN:")
 	paths, _ := doc.Get("paths").(map[string]any)
@@ -281,6 +288,7 @@ func TestNoInteractiveLaunch(t *testing.T) {
 
 // Each request is answered on its own credential: a connection that was let in once is asked again.
 func TestEachRequestAuthenticates(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	cmd := l.Inetd("-a", "rest_auth/jwt")
 	cmd.Stdin = strings.NewReader("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: " + l.OwnToken + "\n\n" +

@@ -31,6 +31,7 @@ func send(l *harness.Lab, method, path, body string, headers map[string]string) 
 
 // TestYAML submits a job as a person writes it and reads it back the same way, in each layout.
 func TestYAML(t *testing.T) {
+	t.Parallel()
 	for layout, looks := range map[string]string{"": "jobs:\n  - ", "compact": "{jobs: [{", "pretty": "jobs: !!seq\n  - !!map\n", "no_tag": "jobs:\n  - "} {
 		t.Run(layout, func(t *testing.T) {
 			var env []string
@@ -66,6 +67,7 @@ func TestYAML(t *testing.T) {
 
 // TestJSONLayoutsAndCoding: what travels differs, what is said doesn't.
 func TestJSONLayoutsAndCoding(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_JSON=pretty"))
 	headers := map[string]string{"X-SCHED-USER-TOKEN": l.OwnToken}
 	_, plain := send(l, "GET", "/sched/v0.0.43/nodes", "", headers)

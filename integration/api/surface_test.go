@@ -10,6 +10,7 @@ import (
 
 // Every endpoint in every version, with and without a trailing slash, as a user first meets them.
 func TestSurface(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"} {
 		for _, slash := range []string{"", "/"} {
@@ -81,6 +82,7 @@ func TestSurface(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	tests := []struct {
 		name         string
@@ -117,6 +119,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestOddSubmissions(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	t.Run("environment as an object", func(t *testing.T) {
 		a := l.Ask("POST", "/sched/v0.0.43/job/submit", l.JobRequest(`echo "$GREETING"`,

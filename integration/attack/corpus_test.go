@@ -27,6 +27,7 @@ var placements = []struct{ name, before, behind string }{
 // TestCorpus: of the public corpus of JSON texts each is judged for what it is, wherever in a request's body it stands: what is
 // no JSON is 400, what is, is never called ill-formed, and what either may be is in the golden.
 func TestCorpus(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv("JSON_CORPUS")
 	if dir == "" {
 		dir = harness.Root + "/../shared/vectors/json-parsing/test_parsing" // beside the repository
@@ -121,6 +122,7 @@ func (c *corpus) unharmed() {
 // TestCorpusContent: what JSON can say and a scheduler can't mean is refused with its place. Nothing is cut, and of two values
 // none is chosen.
 func TestCorpusContent(t *testing.T) {
+	t.Parallel()
 	c := newCorpus(t)
 	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, tt := range []struct {
@@ -268,6 +270,7 @@ func laughs(width, depth int) string {
 
 // TestCorpusTraps: a body costs what its length says, in time and in memory.
 func TestCorpusTraps(t *testing.T) {
+	t.Parallel()
 	c := newCorpus(t)
 	for _, tt := range traps {
 		t.Run(tt.name, func(t *testing.T) {

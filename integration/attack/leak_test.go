@@ -246,6 +246,7 @@ const planted = "planted"
 // has the key and to one that has not, and to the daemons. Then nothing of them is in a log, a file, an answer, a
 // command line, the environment of a process or what a job has written.
 func TestTokensLeak(t *testing.T) {
+	t.Parallel()
 	const most = "-vvvvvv"
 	l := &leaks{t: t, pieces: map[string]string{}, found: map[string][]string{}}
 	l.Lab = harness.NewLab(t, harness.WithOptions([]string{most}), func(l *harness.Lab) {

@@ -55,6 +55,7 @@ func (b bad) headers() string {
 // TestAttacksBesideTheUser: while a user is served, and has just been, his name is worth nothing to others; and he notices
 // nothing of their attempts.
 func TestAttacksBesideTheUser(t *testing.T) {
+	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
 		t.Run("daemons with "+keys, func(t *testing.T) {
 			s := besiege(t, keys)

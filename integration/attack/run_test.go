@@ -31,6 +31,7 @@ import (
 // TestAttacks: a token that is not good is refused, by each of the daemons and by gateways that have something to verify it
 // with as by those that have not, always in the same words; and nothing of it does any harm.
 func TestAttacks(t *testing.T) {
+	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
 		t.Run("daemons with "+keys, func(t *testing.T) {
 			s := besiege(t, keys)

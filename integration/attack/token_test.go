@@ -86,6 +86,7 @@ var carriages = []carriage{
 
 // TestTokens: a token counts where it belongs, once, whatever keys the gateway has.
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	s := besiege(t, "jwt_key jwks")
 	good := s.good("HS256")
 	end := strings.LastIndexByte(good, '.') + 1
@@ -113,6 +114,7 @@ func TestTokens(t *testing.T) {
 
 // A token of root's may act as another; a user's only as himself.
 func TestActAs(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
 	u := harness.SomeUser(t)

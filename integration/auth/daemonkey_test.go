@@ -40,6 +40,7 @@ func (d *daemons) refuse(token string) bool { return len(d.refusing(token)) == 2
 // TestKeySetAlone: both daemons verify an identity provider's tokens by its key set, and create none. A new key
 // set counts without a restart; one that can't be used changes nothing, and is logged.
 func TestKeySetAlone(t *testing.T) {
+	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,userclaimfield=preferred_username")
 	keys := issuerKeys()
 	named, unnamed := issuer{key: keys[0], kid: "a"}, issuer{key: keys[0]}
@@ -103,6 +104,7 @@ func TestKeySetAlone(t *testing.T) {
 
 // TestNewKey: tokens of an old key fail at once when the daemons have been started with a new one, and not before.
 func TestNewKey(t *testing.T) {
+	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
 	d.start()
 	before := d.hs256().token(d.Owner, time.Hour)
@@ -125,6 +127,7 @@ func TestNewKey(t *testing.T) {
 
 // TestCreation: for how long tokens are created, and with which keys, for a raw client as for schedctl.
 func TestCreation(t *testing.T) {
+	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,jwt_key=KEY,max_token_lifespan=7200")
 	d.publish(issuer{key: issuerKeys()[0]})
 	d.start()
@@ -167,6 +170,7 @@ func TestCreation(t *testing.T) {
 
 // TestCreationIsForAdministrators: others have tokens for themselves alone, or none where the site says so.
 func TestCreationIsForAdministrators(t *testing.T) {
+	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
 	d := newDaemons(t, "jwt_key=KEY")
 	d.start()
@@ -216,6 +220,7 @@ func TestCreationIsForAdministrators(t *testing.T) {
 
 // TestKeysThatCanNotBeUsed: a daemon does not start with them, and says which file, what is wrong, and what mends it.
 func TestKeysThatCanNotBeUsed(t *testing.T) {
+	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
 	good, err := os.ReadFile(d.Key())
 	harness.Must(t, err)
@@ -267,6 +272,7 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 // TestAccountingByTCPNeedsAKey: with a key set alone there is nothing to sign the controller's tickets with, and
 // it says so before it takes jobs that it could not record.
 func TestAccountingByTCPNeedsAKey(t *testing.T) {
+	t.Parallel()
 	socket := regexp.MustCompile(`(?m)^AccountingStorageSocket=.*\n`)
 	d := newDaemons(t, "jwks=JWKS", func(conf string) string { return socket.ReplaceAllString(conf, "") })
 	d.publish(issuer{key: issuerKeys()[0]})

@@ -43,6 +43,7 @@ func numberIn(err error) int {
 // TestSchedctlByBothWays: each command does the same for whom the kernel names, over the socket, and for whom a token
 // names, over TCP.
 func TestSchedctlByBothWays(t *testing.T) {
+	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
 	d.Ctld.Args, d.DBD.Args = append(d.Ctld.Args, "-v"), append(d.DBD.Args, "-v")
 	d.start()
@@ -125,6 +126,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 
 // TestTokensThatAreNone: schedctl says what is wrong with the token of its environment, and what to do.
 func TestTokensThatAreNone(t *testing.T) {
+	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
 	d.start()
 	u := d.self()
@@ -155,6 +157,7 @@ func TestTokensThatAreNone(t *testing.T) {
 
 // TestWhoSeesWhose: users see and cancel their own jobs, root and SchedUser all; by the kernel's word and by a token.
 func TestWhoSeesWhose(t *testing.T) {
+	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
 	sched, ok := harness.AccountOf("mail")
 	if !ok || sched == alice || sched == bob {
@@ -222,6 +225,7 @@ func TestWhoSeesWhose(t *testing.T) {
 // TestActingForAnother: a token of root's acts as whom it names: the job is his, and the log has both names.
 // Everybody else who names another is refused as any bad credential is, by both daemons and in one way.
 func TestActingForAnother(t *testing.T) {
+	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
 	d := newDaemons(t, "jwt_key=KEY")
 	d.start()
@@ -290,6 +294,7 @@ func TestActingForAnother(t *testing.T) {
 // TestTokensStayOutOfJobs: a token in the environment of a submission, or of the controller, reaches neither
 // the job nor the disk.
 func TestTokensStayOutOfJobs(t *testing.T) {
+	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
 	planted := issuer{secret: []byte("a key that is nobody's, 34 bytes !")}.token("root", time.Hour)
 	d.Ctld.Env = append(d.Ctld.Env, "SCHED_JWT="+planted, "SLURM_JWT="+planted)
@@ -334,6 +339,7 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 // TestKeyTakenBack: a key that is taken out of the key set ends the sessions that were opened with it, at the next
 // question in them, however long their tokens would have lasted. Others stay.
 func TestKeyTakenBack(t *testing.T) {
+	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS")
 	keys := issuerKeys()
 	lost, kept := issuer{key: keys[0], kid: "a"}, issuer{key: keys[1], kid: "b"}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -52,13 +53,12 @@ func (k *keyed) rs256(key *rsa.PrivateKey) string {
 	return harness.SignedBy(k.T, key, `{"alg":"RS256","typ":"JWT"}`, string(claims))
 }
 
-var tokensMade int
+var tokensMade atomic.Int64
 
 // claims are others each time: no token is one that was seen before.
 func (k *keyed) claims() jwt.MapClaims {
-	tokensMade++
 	now := time.Now()
-	return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": k.user, "jti": fmt.Sprint(tokensMade)}
+	return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": k.user, "jti": fmt.Sprint(tokensMade.Add(1))}
 }
 
 // costs makes a request of each kind with a token, and tells what it cost the controller and the

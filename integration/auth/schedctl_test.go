@@ -12,6 +12,7 @@ import (
 // TestNoTokensForNobody: of whom no daemon believes a token, none is made, and who he is himself is not told of a token
 // that he has not got.
 func TestNoTokensForNobody(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	nobody, ok := harness.AccountOf("nobody")
 	if !ok || nobody.UID != 65534 {
@@ -53,6 +54,7 @@ func TestNoTokensForNobody(t *testing.T) {
 // TestTokenEndsWithItsAsker: who asks by a token for one that is to last longer is told so, and when it ends, where no
 // program reads it; who asks by the kernel's word gets what he asks for.
 func TestTokenEndsWithItsAsker(t *testing.T) {
+	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
 	d.start()
 	u := d.self()

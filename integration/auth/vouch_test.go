@@ -19,6 +19,7 @@ import (
 // TestVouched: a gateway without a key has the daemon that will serve say whether a token is genuine: never of
 // garbage, once in a minute of a good one, once in a second of a forged one, and for nobody else.
 func TestVouched(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	k := l.Tolled(t)
 	c := k.Client()
@@ -107,6 +108,7 @@ func TestVouched(t *testing.T) {
 // TestRefusedBeforeTheBody: who waits for leave to send a body is told 401, and never to go on, when
 // the token is garbage, forged or expired; leave is what a good one gets.
 func TestRefusedBeforeTheBody(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	k := l.Tolled(t)
 	now := time.Now().Unix()
@@ -151,6 +153,7 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 // TestEachDaemonAlone: what one daemon serves is served while the other is down, also to who has not been
 // here before; and each refuses, after a change of its key, what the other still takes.
 func TestEachDaemonAlone(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	k := l.Tolled(t)
 	ask := func(path, token string) int {

@@ -14,6 +14,7 @@ import (
 
 // TestPicked: the versions, contents, ways and layouts that options pick are served, and no others.
 func TestPicked(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions([]string{"-d", "v0.0.42+fast", "-s", "schedctld"}, "SCHEDRESTD_JSON=pretty", "SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.40"))
 	a := l.Ask("GET", "/sched/v0.0.42/ping", "").Want(t, 200)
 	if !strings.Contains(a.Text, "\n  \"pings\": [") {
@@ -31,6 +32,7 @@ func TestPicked(t *testing.T) {
 
 // TestQuiet: SCHEDRESTD_DEBUG is how much is logged, of the workers too.
 func TestQuiet(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions(nil, "SLURMRESTD_DEBUG=error"))
 	l.Ask("GET", "/sched/v0.0.43/ping", "").Want(t, 200)
 	l.Ask("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN: x.y.z").Want(t, 401)
@@ -43,6 +45,7 @@ func TestQuiet(t *testing.T) {
 // TestNoTokensInLogs: at the highest verbosity no token is logged. That the search would find one
 // is shown by a word that is known to be logged.
 func TestNoTokensInLogs(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions([]string{"-vvvvvv"}))
 	const planted = "planted-word-that-is-logged"
 	forged := "eyJhbGciOiJIUzI1NiJ9.forgedpayload.forgedsignature"
@@ -66,6 +69,7 @@ func TestNoTokensInLogs(t *testing.T) {
 
 // TestReread: SIGHUP has a changed configuration served, and one that can't be used changes nothing.
 func TestReread(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	text, err := os.ReadFile(l.Conf())
 	harness.Must(t, err)

@@ -12,6 +12,7 @@ import (
 
 // --check-confinement tries the cage that a start of the same options would have, prints it, and listens to nothing.
 func TestCheckConfinement(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	conf, socket := filepath.Join(dir, "sched.conf"), filepath.Join(dir, "socket")
 	harness.Must(t, os.WriteFile(conf, []byte("ClusterName=c\nSchedctldHost=127.0.0.1\nAuthInfo=socket=/nowhere\nAuthAltTypes=auth/jwt\n"), 0o644))

@@ -41,6 +41,7 @@ func fourTimes(n uint32) []uint32 { return []uint32{n, n, n, n} }
 
 // -u and -g are who reads requests, and no group besides; without -g it is the user's own.
 func TestUserAndGroup(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	u := harness.SomeUser(t)
 	l := harness.NewLab(t)
@@ -67,6 +68,7 @@ func TestUserAndGroup(t *testing.T) {
 
 // Who must not serve does not, and is told the way out; disable_user_check is one.
 func TestUserCheck(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	u := harness.SomeUser(t)
 	var own string // a configuration with another SchedUser
@@ -116,6 +118,7 @@ func TestUserCheck(t *testing.T) {
 // Workers have an IPC namespace of their own, unless disable_unshare_sysv is given, and descriptors of
 // their own from the start, unless disable_unshare_files is.
 func TestUnshare(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
 	for _, tt := range []struct {
@@ -175,6 +178,7 @@ func TestUnshare(t *testing.T) {
 // become_user while it listens: whoever connects to the UNIX socket is served by a process of his own
 // uid and gid, and by no other; what he submits is his. 1 to 3 are users on every distribution; who is none has no worker.
 func TestBecomeUser(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	path := filepath.Join(harness.ServedDir(t, l), "s")
@@ -247,6 +251,7 @@ func TestBecomeUser(t *testing.T) {
 
 // worker_per_connection: each connection has a worker of its own, which ends with it.
 func TestWorkerPerConnection(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	env := []string{"SCHEDRESTD_SECURITY=worker_per_connection"}
@@ -276,6 +281,7 @@ func TestWorkerPerConnection(t *testing.T) {
 
 // require_user_name: who may act for all must say for whom.
 func TestRequireUserName(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	u := harness.SomeUser(t)
 	l := harness.NewLab(t)
@@ -306,6 +312,7 @@ func TestRequireUserName(t *testing.T) {
 
 // TestRootWithoutCapabilities: what is missing is named, and not what fails first for want of it.
 func TestRootWithoutCapabilities(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
 	for _, one := range []string{"setuid", "setgid", "kill"} {

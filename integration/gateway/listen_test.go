@@ -17,6 +17,7 @@ import (
 
 // Without a host the gateway listens on every address of the machine, of both families.
 func TestAllInterfaces(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	port := harness.FreePort(t)
 	g := l.Gate(t, nil, fmt.Sprintf(":%d", port))
@@ -39,6 +40,7 @@ func TestAllInterfaces(t *testing.T) {
 
 // An IPv6 address stands in brackets, and is listened on alone.
 func TestIPv6(t *testing.T) {
+	t.Parallel()
 	if probe, err := net.Listen("tcp", "[::1]:0"); err != nil {
 		t.Skipf("this machine has no IPv6: %v", err)
 	} else {
@@ -59,6 +61,7 @@ func TestIPv6(t *testing.T) {
 // Each argument is a listener of its own, and so is each word of SCHEDRESTD_LISTEN, in either spelling.
 // The file of a UNIX socket goes with the gateway.
 func TestListeners(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	one, two := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("localhost:%d", harness.FreePort(t))
 	path := filepath.Join(harness.ServedDir(t, l), "s")
@@ -86,6 +89,7 @@ func TestListeners(t *testing.T) {
 
 // Who asks over a UNIX socket need not know what to call the gateway.
 func TestHostIsIgnored(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	path := filepath.Join(harness.ServedDir(t, l), "s")
 	l.Gate(t, nil, "unix:"+path)
@@ -107,6 +111,7 @@ func TestHostIsIgnored(t *testing.T) {
 
 // The process must be allowed to make the socket, and says so when it is not.
 func TestSocketNotAllowed(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	dir := harness.ServedDir(t, l)
 	harness.Must(t, os.Chmod(dir, 0o555))
@@ -126,6 +131,7 @@ func TestSocketNotAllowed(t *testing.T) {
 // A host's name is looked up when the gateway starts, and then no more: not when its address
 // changes, and not on SIGHUP.
 func TestNameResolvedOnce(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	if _, err := exec.LookPath("unshare"); err != nil {
 		t.Skip("needs unshare, for a file of names of its own")
@@ -153,6 +159,7 @@ func TestNameResolvedOnce(t *testing.T) {
 
 // A name that nobody knows keeps the gateway from starting.
 func TestNameUnknown(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	args := append(l.Restd.Args[:len(l.Restd.Args)-1:len(l.Restd.Args)-1], "no-such-host.invalid:1")
 	if log := l.FailsToStart(t, nil, nil, args...); !strings.Contains(log, "no-such-host.invalid") {

@@ -22,6 +22,7 @@ import (
 // rest_auth/local: over a UNIX socket the kernel says who asks, and only the uid that the gateway
 // serves as is let in.
 func TestLocal(t *testing.T) {
+	t.Parallel()
 	u := harness.SomeUser(t)
 	var socket string
 	l := harness.NewLab(t, func(l *harness.Lab) {
@@ -70,6 +71,7 @@ func TestLocal(t *testing.T) {
 // TestOrdinaryBeforeRoots: a gateway that a user starts for himself asks root's controller over its socket, in the name of that user, though its
 // workers, in a user namespace, can't tell root from any other stranger. Another one's socket in its place is believed no more than anywhere.
 func TestOrdinaryBeforeRoots(t *testing.T) {
+	t.Parallel()
 	u, other := harness.TwoUsers(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	harness.Must(t, os.Chmod(filepath.Dir(l.Conf()), 0o755))

@@ -23,6 +23,7 @@ func at(l *harness.Lab, t *testing.T, address, path string, headers ...string) i
 
 // The prefixes of -a, -d and -s may be left out, and latest is the newest version.
 func TestPrefixes(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	for _, tt := range []struct {
 		args []string
@@ -54,6 +55,7 @@ func TestPrefixes(t *testing.T) {
 
 // The configuration is the one that -f names, else the variable, in either spelling.
 func TestConfiguration(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	text, err := os.ReadFile(l.Conf())
 	harness.Must(t, err)
@@ -89,6 +91,7 @@ func TestConfiguration(t *testing.T) {
 // -v logs more, and -vv still more, the controller's calls too; SCHEDRESTD_DEBUG says as much by number or
 // name, and nothing where there is a -v.
 func TestVerbosity(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	const none, info, verbose, debug = "", "INFO", "INFO VERBOSE", "INFO VERBOSE DEBUG"
 	for _, tt := range []struct{ env, arg, want string }{
@@ -140,6 +143,7 @@ func TestVerbosity(t *testing.T) {
 // What the flags of a data parser do to the document that is printed: +prefer_refs keeps no schema apart that
 // is used once, +minimize_refs keeps such, +inline_enums has no schema for a list of words.
 func TestDocumentFlags(t *testing.T) {
+	t.Parallel()
 	document := func(parser string) (schemas map[string]any, text string) {
 		t.Helper()
 		cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", "/dev/null", "--generate-openapi-spec", "-d", parser)

@@ -14,6 +14,7 @@ import (
 
 // What /proc says of a worker is what it is, whatever it says of itself.
 func TestWorkerPosture(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	pids := l.Workers()
 	if len(pids) == 0 {

@@ -15,6 +15,7 @@ import (
 // Each block of commands in README is run as printed: by a person's first steps on a bare machine, or, where it
 // runs these tests themselves, by .ci/run.
 func TestReadme(t *testing.T) {
+	t.Parallel()
 	blocks, err := page.Blocks(filepath.Join(harness.Root, "README.md"))
 	harness.Must(t, err)
 	ci, err := os.ReadFile(filepath.Join(harness.Root, ".ci/run"))

@@ -14,6 +14,7 @@ import (
 // TestAccountingLists: what the shipped accounting daemon keeps is served in every version and both
 // spellings, and so is that it has none of the rest.
 func TestAccountingLists(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_NAMES=both") })
 	id := l.Submit("exit 3", map[string]any{"name": "kept"})
 	l.AwaitEnd(id)
@@ -65,6 +66,7 @@ func TestAccountingLists(t *testing.T) {
 // TestAccountingSessions: a session with the accounting daemon serves one token again and again; a forged token and one
 // that has ended, of the same user, get nothing by it; and a daemon that was started anew is asked anew.
 func TestAccountingSessions(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	k := l.Tolled(t)
 	c := k.Client()

@@ -17,8 +17,11 @@ import (
 	"schedrestd/integration/harness"
 )
 
+// How many jobs are submitted, and by how many clients. At each of the points ctld.TestKilledAtFailpoints has
+// the controller die as often, without a gateway.
 const (
 	durableJobs    = 200
+	jobsAtPoint    = 40
 	durableClients = 16
 )
 
@@ -27,7 +30,7 @@ func TestControllerKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("by the clock", func(t *testing.T) {
 		l := harness.NewLab(t)
-		submitAll(l, t, func(while func(time.Duration, <-chan struct{})) {
+		submitAll(l, t, durableJobs, func(while func(time.Duration, <-chan struct{})) {
 			while(200*time.Millisecond, nil)
 			l.Daemons["schedctld"].Kill()
 			l.Up(l.Ctld)
@@ -39,7 +42,7 @@ func TestControllerKilled(t *testing.T) {
 		t.Run("at "+point, func(t *testing.T) {
 			l := harness.NewLab(t, func(l *harness.Lab) { l.Ctld.Path = program })
 			pass := 0
-			submitAll(l, t, func(while func(time.Duration, <-chan struct{})) {
+			submitAll(l, t, jobsAtPoint, func(while func(time.Duration, <-chan struct{})) {
 				pass++
 				l.Daemons["schedctld"].Kill()
 				l.Ctld.Env = []string{fmt.Sprintf("SCHEDCTLD_FAILPOINT=%s:%d", point, 1+7*pass%23)}
@@ -65,10 +68,10 @@ func failing(t *testing.T) string {
 	return path
 }
 
-// submitAll has clients submit jobs over REST until enough are answered, while disturb is called over and
+// submitAll has clients submit jobs over REST until so many are answered, while disturb is called over and
 // over; then it checks that each answered job wrote its number exactly once. What disturb is given waits so long, and on a machine that is
 // too slow for it until one more is answered, unless the controller has ended or all is done.
-func submitAll(l *harness.Lab, t *testing.T, disturb func(while func(time.Duration, <-chan struct{}))) {
+func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(while func(time.Duration, <-chan struct{}))) {
 	t.Helper()
 	ledger := filepath.Join(l.Work, "ledger")
 	harness.Must(t, os.WriteFile(ledger, nil, 0o666))
@@ -76,7 +79,7 @@ func submitAll(l *harness.Lab, t *testing.T, disturb func(while func(time.Durati
 	body := l.JobRequest(`echo "$SCHED_JOB_ID" >>`+ledger, map[string]any{"standard_output": "/dev/null", "memory_per_cpu": 64})
 
 	var left atomic.Int64
-	left.Store(durableJobs)
+	left.Store(int64(jobs))
 	var mu sync.Mutex
 	var answered []int
 	var clients sync.WaitGroup
@@ -119,7 +122,7 @@ func submitAll(l *harness.Lab, t *testing.T, disturb func(while func(time.Durati
 	l.Daemons["schedctld"].Kill()
 	l.Ctld.Env = nil
 	l.Up(l.Ctld)
-	checkLedger(l, t, ledger, answered)
+	checkLedger(l, t, ledger, jobs, answered)
 }
 
 // submitUntilAnswered submits one job, again as long as nothing was done or nobody can say.
@@ -146,10 +149,10 @@ func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok 
 
 // checkLedger compares what was answered with what was run. Jobs that were not answered may
 // have run, once; answered ones must have.
-func checkLedger(l *harness.Lab, t *testing.T, ledger string, answered []int) {
+func checkLedger(l *harness.Lab, t *testing.T, ledger string, jobs int, answered []int) {
 	t.Helper()
-	if len(answered) != durableJobs {
-		t.Errorf("%d jobs were answered, want %d", len(answered), durableJobs)
+	if len(answered) != jobs {
+		t.Errorf("%d jobs were answered, want %d", len(answered), jobs)
 	}
 	unique := map[int]bool{}
 	for _, id := range answered {

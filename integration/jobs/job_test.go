@@ -40,6 +40,7 @@ func TestJob(t *testing.T) {
 
 // What a user names is opened as that user, so that a link can't make root write for him.
 func TestTraps(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	u := harness.SomeUser(t)
 	l := harness.NewLab(t)
@@ -83,6 +84,7 @@ func TestTraps(t *testing.T) {
 
 // cancel takes all of a job with it.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	sleep := harness.UniqueSleep()
 	id := l.Submit(fmt.Sprintf("setsid sleep %s &\nsleep %s", sleep, sleep), nil)
@@ -130,6 +132,7 @@ func TestJobsOutliveController(t *testing.T) {
 
 // A job whose step was killed is lost with it: reported, not run again.
 func TestStepKilled(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	sleep := harness.UniqueSleep()
 	id := l.Submit("echo began >>once; sleep "+sleep, nil)

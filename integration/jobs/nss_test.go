@@ -16,6 +16,7 @@ import (
 // LDAP or sssd. The daemons run in a mount namespace of their own, where
 // systemd's module for the name service finds such a user; the machine is left as it is.
 func TestNSSUser(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	const name, uid = "only-in-nss", 61235
 	l := harness.NewLab(t, func(l *harness.Lab) {

@@ -10,6 +10,7 @@ import (
 
 // TestPrivateData: the controller and the accounting daemon show a user the same of others' jobs.
 func TestPrivateData(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	const ours = "text of mine"
 	for _, tt := range []struct {

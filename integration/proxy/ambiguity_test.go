@@ -60,6 +60,7 @@ var ambiguities = []ambiguity{
 // made of it: through none of them, well or carelessly configured, is a user anybody else, and never he
 // who holds the token. Nothing but the header rules is there to see to that: require_user_name is not set.
 func TestAmbiguities(t *testing.T) {
+	t.Parallel()
 	f := harness.NewFronts(t)
 	fill := strings.NewReplacer("{holder}", f.Holder, "{user}", f.User.Name)
 	for _, a := range ambiguities {
@@ -133,6 +134,7 @@ func nobodyElse(f *harness.Fronts, t *testing.T) {
 // TestFraming: where a request ends is the same to the proxy and to the gateway, or it is refused. What is hidden in
 // a body, or follows it, is never somebody else's request, and never takes what a proxy adds to the next one.
 func TestFraming(t *testing.T) {
+	t.Parallel()
 	f := harness.NewFronts(t)
 	path := "/sched/" + harness.Version + "/ping"
 	hidden := "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-NAME: " + f.Holder + "\r\n\r\n"

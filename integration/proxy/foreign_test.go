@@ -44,6 +44,7 @@ var tools = []tool{
 // whether it has the keys or the daemons vouch; key sets that other programs made are read. With one letter
 // of its signature changed, none of them is.
 func TestForeignTokens(t *testing.T) {
+	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.SomeUser(t), t.TempDir()
 	var set []string
 	usable := map[string]bool{}
@@ -82,6 +83,7 @@ func TestForeignTokens(t *testing.T) {
 // TestProvidersTokens: access tokens with all that identity providers put into them, the user's name
 // in a claim of the site's choice, and dates that are written as other programs may write them.
 func TestProvidersTokens(t *testing.T) {
+	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.SomeUser(t), t.TempDir()
 	jwks := filepath.Join(l.Dir, "etc", "jwks.json")
 	// As providers publish them: the key for encryption and what certificates say besides.

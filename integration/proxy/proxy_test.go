@@ -35,6 +35,7 @@ const tokenBegins = "eyJ"
 // TestProxy: behind proxies as docs/PROXY.md has them a user is himself: what he asks, what he submits, and
 // what the logs say, which have the proxy's name as well. Who has no password is nobody.
 func TestProxy(t *testing.T) {
+	t.Parallel()
 	f := harness.NewFronts(t, "require_user_name")
 	for _, way := range f.Ways {
 		t.Run(way.Name, func(t *testing.T) {
@@ -80,6 +81,7 @@ func TestProxy(t *testing.T) {
 // that is what helps against a proxy with which the client can have the name removed: what it lists in Connection goes
 // after the proxy's own headers were added. The gateway does not see that Connection.
 func TestNameIsNeeded(t *testing.T) {
+	t.Parallel()
 	for name, served := range map[string]bool{"": true, "require_user_name": false} {
 		t.Run("SCHEDRESTD_SECURITY="+name, func(t *testing.T) {
 			f := harness.NewFronts(t, name)
@@ -151,6 +153,7 @@ func stripping(f *harness.Fronts, t *testing.T) string {
 // TestUnknownName: whether a user exists can't be told from the answer. It is that of any other bad
 // credential, byte for byte but for the request's id.
 func TestUnknownName(t *testing.T) {
+	t.Parallel()
 	f := harness.NewFronts(t)
 	ask := func(headers ...string) string {
 		text := "GET /sched/" + harness.Version + "/node/" + f.Node + " HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n"
