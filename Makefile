@@ -9,6 +9,7 @@ LISTEN     = 127.0.0.1:6820
 BENCHTIME ?= 20s
 SLURM_ROUNDS ?= 20x
 DIST       = dist
+COMPRESSION ?= 9
 SLURM_RELEASES ?= 24.11
 SYSTEMD_SUITES ?= bookworm trixie
 KERNELS   ?= bullseye/amd64 bookworm/amd64 trixie/amd64 trixie/arm64
@@ -119,7 +120,7 @@ dist: build ## an archive for this machine's architecture into DIST (dist); it h
 	cp -r README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt docs deploy $(DIST)/schedrestd-$(VERSION)
 	mv $(DIST)/schedrestd-$(VERSION)/deploy/install.mk $(DIST)/schedrestd-$(VERSION)/Makefile
 	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime='1970-01-01 00:00Z' \
-		-cf - schedrestd-$(VERSION) | gzip -n9 >$(DIST)/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz
+		-cf - schedrestd-$(VERSION) | gzip -n$(COMPRESSION) >$(DIST)/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz
 	@rm -r $(DIST)/schedrestd-$(VERSION)
 	cd $(DIST) && sha256sum *.tar.gz | tee SHA256SUMS
 

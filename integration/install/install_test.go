@@ -130,7 +130,7 @@ func TestVersion(t *testing.T) {
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	makeIn(t, "dist", "VERSION=test", "DIST="+filepath.Join(dir, "dist"))
+	makeIn(t, "dist", "VERSION=test", "COMPRESSION=1", "DIST="+filepath.Join(dir, "dist"))
 	script := `cd "$0" && (cd dist && sha256sum --quiet -c SHA256SUMS)
 		tar -xzf dist/schedrestd-test-linux-*.tar.gz && cd schedrestd-test
 		grep -q 'Apache License' LICENSE && grep -q 'golang.org/x/sys' THIRD-PARTY.txt
