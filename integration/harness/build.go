@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is the directory of the sources, Bin that of the programs.
+// Root is the directory of the sources, Bin that of the programs. Main sets them.
 var Root, Bin string
 
-// Main is a package's TestMain: it runs the tests when the programs are built from the sources as they are now. With
-// INTEGRATION_BIN they are in that directory, and whoever set it has built them.
+// Main builds the programs and runs the package's tests. Each package calls it in TestMain. INTEGRATION_BIN names a
+// directory with programs that have been built already.
 func Main(m *testing.M) {
 	flag.Parse()
 	if err := build(); err != nil {
@@ -59,7 +59,7 @@ func root() (string, error) {
 	}
 }
 
-// makeBuild builds the programs, one package's tests after the other's.
+// makeBuild builds the programs. Packages whose tests start at the same time take turns.
 func makeBuild() error {
 	dir, err := os.Open(Root)
 	if err != nil {
@@ -76,8 +76,8 @@ func makeBuild() error {
 	return nil
 }
 
-// stat looks at each program, so that "go test" runs the tests again when one has changed: it does not see
-// which programs a test starts.
+// stat reads the metadata of each program. "go test" notices that and repeats the tests when a program has changed; it
+// does not notice which programs a test starts.
 func stat() error {
 	programs, err := filepath.Glob(filepath.Join(Bin, "sched*"))
 	if err == nil && len(programs) == 0 {

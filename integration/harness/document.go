@@ -17,8 +17,8 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// described finds the operation of a request in the document of all that there is. It is made here
-// and not fetched, so that no test's gateway sees a request that the test did not make.
+// described returns a router that finds a request's operation in the complete OpenAPI document. The document is
+// generated here: fetching it would send the gateway a request that the test did not make.
 var described = sync.OnceValues(func() (routers.Router, error) {
 	d, err := openapi.New(openapi.Options{Parsers: plugin.AllParsers(), Names: api.NamesBoth,
 		Content: plugin.Controller | plugin.Accounting, Auth: plugin.JWT, YAML: true})
@@ -38,8 +38,8 @@ var described = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(doc)
 })
 
-// asDocumented fails the test when what was answered to req is not what the document says. A
-// path that it does not have is not looked at.
+// asDocumented fails the test unless the answer to req matches the OpenAPI document. It ignores paths that the document
+// does not have.
 func asDocumented(t *testing.T, req *http.Request, a Answer) {
 	router, err := described()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// CodeBlock is the block of a document's that says in its first lines which file it is.
+// CodeBlock returns the code block of a document whose first line names file.
 func CodeBlock(t *testing.T, document, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root, "docs", document))
@@ -25,8 +25,8 @@ func CodeBlock(t *testing.T, document, file string) string {
 	return ""
 }
 
-// Replaced is text with each old replaced by its new one. All of them have to be there: what a document
-// shows is run as it stands, but for these.
+// Replaced returns text with each pair's first (a regular expression) replaced by its second. The test fails when one
+// matches nothing: the rest of what a document shows is run unchanged.
 func Replaced(t *testing.T, text string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
@@ -39,8 +39,8 @@ func Replaced(t *testing.T, text string, pairs ...string) string {
 	return text
 }
 
-// Program is the path of a foreign program. Where it is missing the test is skipped, but not where
-// continuous integration runs as root and has installed all of them.
+// Program returns the path of a foreign program. Without the program the test is skipped, except in continuous integration as
+// root, which has installed all of them.
 func Program(t *testing.T, name, pkg string) string {
 	t.Helper()
 	for _, path := range []string{name, "/usr/sbin/" + name} {
@@ -52,7 +52,7 @@ func Program(t *testing.T, name, pkg string) string {
 	return ""
 }
 
-// Missing skips a test for what this machine has not; where it had to be there, the test fails.
+// Missing skips a test that this machine lacks something for. In continuous integration as root the test fails.
 func Missing(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" && os.Geteuid() == 0 {

@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// Front is a way to the gateway with a token that may act for all, its holder's: a proxy that has it and knows users by their
-// passwords, or none, and then the request itself has what a proxy would add.
+// Front is one way to reach the gateway with a token that may act for all users: a proxy that has the token and checks
+// passwords, or no proxy, and then the request itself has the headers that a proxy would add.
 type Front struct {
 	Name    string
 	Address string // HOST:PORT
@@ -29,7 +29,7 @@ type Front struct {
 	Proxied bool
 }
 
-// Fronts are a gateway and what stands before it.
+// Fronts is a gateway with proxies before it.
 type Fronts struct {
 	*Lab
 	Gate   *Gate
@@ -39,10 +39,10 @@ type Fronts struct {
 	Ways   []Front
 }
 
-// Password is the user's at the proxies.
+// Password is the user's password at the proxies.
 const Password = "correct horse"
 
-// NewFronts starts a gateway with these switches of SCHEDRESTD_SECURITY, and the proxies that are installed.
+// NewFronts starts a gateway with these switches of SCHEDRESTD_SECURITY, and those proxies that are installed.
 func NewFronts(t *testing.T, switches ...string) *Fronts {
 	t.Helper()
 	f := &Fronts{Lab: NewLab(t)}
@@ -62,7 +62,7 @@ func NewFronts(t *testing.T, switches ...string) *Fronts {
 	return f
 }
 
-// servedUser is somebody else than who the daemons run as. Without root no job can run as he.
+// servedUser returns a user other than the one that the daemons run as. Without root no job can run as that user.
 func servedUser(t *testing.T) Account {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -84,7 +84,7 @@ func careless(t *testing.T, name string) string {
 	return string(text)
 }
 
-// here tells whether a foreign program is installed, as program does, but for a part of a test.
+// here reports whether a foreign program is installed. Unlike Program it skips a subtest only.
 func here(t *testing.T, name, pkg string) (ok bool) {
 	t.Run(name, func(t *testing.T) {
 		Program(t, name, pkg)
@@ -93,12 +93,12 @@ func here(t *testing.T, name, pkg string) (ok bool) {
 	return ok
 }
 
-// asUser is the header line of a client of the proxy's.
+// asUser returns the header line that authenticates the user at a proxy.
 func (f *Fronts) asUser() string {
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(f.User.Name+":"+Password)) + "\r\n"
 }
 
-// haproxy starts HAProxy with these sections.
+// haproxy starts HAProxy with these sections of its configuration.
 func (f *Fronts) haproxy(t *testing.T, name, sections string) {
 	t.Helper()
 	if !here(t, "haproxy", "haproxy") {
@@ -118,7 +118,7 @@ func (f *Fronts) haproxy(t *testing.T, name, sections string) {
 	f.proxy(t, name, address, Program(t, "haproxy", "haproxy"), "-db", "-f", config)
 }
 
-// Nginx starts nginx with these parts of its http section.
+// Nginx starts nginx with these parts of the http section of its configuration.
 func (f *Fronts) Nginx(t *testing.T, name, parts string) {
 	t.Helper()
 	if !here(t, "nginx", "nginx-light") {
@@ -140,7 +140,7 @@ func (f *Fronts) Nginx(t *testing.T, name, parts string) {
 	f.proxy(t, name, address, Program(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
 }
 
-// renew puts a token where a proxy finds it, by the script that the document has for that.
+// renew runs the document's script that writes a token to where the proxy reads it.
 func (f *Fronts) renew(t *testing.T, script, path, instead string) {
 	t.Helper()
 	Must(t, f.shell(t, Replaced(t, script, regexp.QuoteMeta(path), instead)))
@@ -150,7 +150,7 @@ func (f *Fronts) renew(t *testing.T, script, path, instead string) {
 	}
 }
 
-// shell runs a script of a document's, with schedctl at hand and no service to reload.
+// shell runs a script from a document. It finds schedctl, and a systemctl that does nothing.
 func (l *Lab) shell(t *testing.T, script string, variables ...string) error {
 	t.Helper()
 	stubs := t.TempDir()
@@ -176,7 +176,7 @@ func (f *Fronts) proxy(t *testing.T, name, address, path string, args ...string)
 	f.Ways = append(f.Ways, Front{name, address, f.asUser(), true})
 }
 
-// Accepts is how it shows that somebody takes connections at address.
+// Accepts returns a check that succeeds once connections to address are accepted.
 func Accepts(address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -187,8 +187,8 @@ func Accepts(address string) func(context.Context) error {
 	}
 }
 
-// Exchange sends bytes as they are and reads answers, most at the most, until the other side ends the
-// connection, or is done and waits for more.
+// Exchange sends text unchanged and reads up to most answers, until the other side closes the connection or sends no
+// more.
 func Exchange(t *testing.T, address string, most int, text string) []Answer {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -219,7 +219,7 @@ func Exchange(t *testing.T, address string, most int, text string) []Answer {
 	return answers
 }
 
-// CountedAs is what became of a request: "as NAME", as whom it was answered, or the status of a refusal.
+// CountedAs returns the result of a request: "as NAME" with the user that it was answered for, or the status of a refusal.
 func (a Answer) CountedAs() string {
 	if a.Status == http.StatusOK {
 		return fmt.Sprintf("as %v", a.Get("meta", "client", "user"))
@@ -227,7 +227,7 @@ func (a Answer) CountedAs() string {
 	return fmt.Sprint(a.Status)
 }
 
-// ServedAs is everybody as whom the gateway has answered a request, by its log, once it has ended.
+// ServedAs stops the gateway and returns how many requests it has answered for each user, according to its log.
 func (g *Gate) ServedAs() map[string]int {
 	g.T.Helper()
 	Must(g.T, g.Stop())

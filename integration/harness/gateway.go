@@ -17,11 +17,12 @@ import (
 	"time"
 )
 
+// Dials returns a function that connects to address.
 func Dials(network, address string) func() (net.Conn, error) {
 	return func() (net.Conn, error) { return net.Dial(network, address) }
 }
 
-// Lines of the log with counters, of the parent and of its processes.
+// Lines of the log with counters.
 var (
 	ParentCounts   = regexp.MustCompile(`(?m)^time=\S+ level=INFO msg=counters .*$`)
 	KeeperCounts   = regexp.MustCompile(`keeper=\d+ .*msg=counters `)
@@ -29,7 +30,7 @@ var (
 	WorkerCounts   = regexp.MustCompile(`worker=\d+ .*msg=counters `)
 )
 
-// Audited has the gateway keep an audit log in a directory of its own, and gives the log's path.
+// Audited returns a change for NewLab: the gateway writes an audit log into a directory of its own. It sets path to the log's.
 func Audited(path *string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		dir := filepath.Join(l.Dir, "audit")
@@ -39,8 +40,7 @@ func Audited(path *string, env ...string) func(*Lab) {
 	}
 }
 
-// WithOptions makes the lab's gateway one with these options and variables. The last argument stays what
-// it listens on.
+// WithOptions returns a change for NewLab: the gateway gets these options and variables.
 func WithOptions(args []string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		last := len(l.Restd.Args) - 1
@@ -53,20 +53,20 @@ func WithOptions(args []string, env ...string) func(*Lab) {
 	}
 }
 
-// Logged is what the gateway has logged so far.
+// Logged returns what the lab's gateway has logged so far.
 func (l *Lab) Logged() string {
 	data, err := os.ReadFile(l.Restd.Log)
 	Must(l.T, err)
 	return string(data)
 }
 
-// AskAs is a request over a UNIX socket by who has that uid and gid, without a token.
+// AskAs sends a request without a token over a UNIX socket, as a process with that uid and gid.
 func (l *Lab) AskAs(uid, gid uint32, socket, method, path, body string) (Answer, error) {
 	c := ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, gid, socket) })
 	return l.Try(c, method, path, body, "X-SCHED-USER-TOKEN:")
 }
 
-// ServedDir is a directory where the gateway may make sockets, and anybody may reach them.
+// ServedDir returns a directory in which the gateway may create sockets that any user can reach.
 func ServedDir(t *testing.T, l *Lab) string {
 	t.Helper()
 	dir := filepath.Join(l.Dir, "rest")
@@ -74,15 +74,15 @@ func ServedDir(t *testing.T, l *Lab) string {
 	return dir
 }
 
-// Gate is a gateway of a test's own beside the lab's.
+// Gate is a gateway of a test's own, beside the lab's.
 type Gate struct {
 	*site.Daemon
 	Lab *Lab
 	T   *testing.T
 }
 
-// Gate starts one with these variables and arguments, and returns when it serves. Who serves, and the
-// configuration, are as in the lab, unless args begin with -f.
+// Gate starts a gateway with these variables and arguments, and returns when it serves. It has the identity and the
+// configuration of the lab's, unless args begin with -f.
 func (l *Lab) Gate(t *testing.T, env []string, args ...string) *Gate {
 	t.Helper()
 	p := l.Restd
@@ -93,7 +93,7 @@ func (l *Lab) Gate(t *testing.T, env []string, args ...string) *Gate {
 	return l.GateOf(t, p, env)
 }
 
-// GateOf starts the gateway p, with env added to its environment.
+// GateOf starts the gateway p with env added to its environment, and returns when it serves.
 func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
 	t.Helper()
 	f, err := os.CreateTemp(filepath.Join(l.Dir, "log"), "gate-")
@@ -122,7 +122,7 @@ func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
 	return g
 }
 
-// Logged is what the gateway has logged.
+// Logged returns what the gateway has logged so far.
 func (g *Gate) Logged() string {
 	if g.Daemon == nil {
 		return ""
@@ -132,7 +132,7 @@ func (g *Gate) Logged() string {
 	return string(text)
 }
 
-// Ping asks the gateway at an address, "127.0.0.1:80" or a path of a UNIX socket.
+// Ping sends a ping to the gateway at an address: "127.0.0.1:80" or the path of a UNIX socket.
 func (g *Gate) Ping(address string) (Answer, error) {
 	network := "tcp"
 	if strings.HasPrefix(address, "/") {
@@ -142,7 +142,7 @@ func (g *Gate) Ping(address string) (Answer, error) {
 	return g.Lab.Try(c, "GET", "/sched/"+Version+"/ping", "")
 }
 
-// ClientOf makes a connection for each request.
+// ClientOf returns a client that makes a new connection for each request.
 func ClientOf(dial func() (net.Conn, error)) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }}}
@@ -159,13 +159,13 @@ func (g *Gate) Served(address string) {
 	a.Want(g.T, 200)
 }
 
-// Workers are the gateway's workers.
+// Workers returns the process ids of the gateway's workers.
 func (g *Gate) Workers() []int {
 	g.T.Helper()
 	return (&Lab{T: g.T, Daemons: map[string]*site.Daemon{"schedrestd": g.Daemon}}).Workers()
 }
 
-// FreePort is a port of the loopback interface that nobody uses now.
+// FreePort returns a port of the loopback interface that nothing else uses until the process exits.
 func FreePort(t *testing.T) int {
 	t.Helper()
 	ports, err := site.FreePorts(1)
@@ -173,7 +173,7 @@ func FreePort(t *testing.T) int {
 	return ports[0]
 }
 
-// FailsToStart starts a gateway that is not to serve, and gives what it says.
+// FailsToStart starts a gateway that must refuse to serve, and returns what it prints.
 func (l *Lab) FailsToStart(t *testing.T, credential *syscall.Credential, env []string, args ...string) string {
 	t.Helper()
 	cmd := l.Inetd()

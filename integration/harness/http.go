@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Answer is what the gateway said.
+// Answer is an answer of the gateway.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -17,8 +17,8 @@ type Answer struct {
 	Body   map[string]any // nil when it is not a JSON object
 }
 
-// Ask sends a request with the token of this process's user. Each of headers is "Name: value"; one
-// of X-SCHED-USER-TOKEN or Authorization takes the token's place.
+// Ask sends a request with the token of this process's user. Each of headers is "Name: value";
+// X-SCHED-USER-TOKEN or Authorization replaces the token, and "Name:" only removes it.
 func (l *Lab) Ask(method, path, body string, headers ...string) Answer {
 	l.T.Helper()
 	a, err := l.Try(http.DefaultClient, method, path, body, headers...)
@@ -26,7 +26,7 @@ func (l *Lab) Ask(method, path, body string, headers ...string) Answer {
 	return a
 }
 
-// Try is ask for a request that may fail, by a client of the caller's choice.
+// Try sends a request as Ask does, with a client of the caller's choice, and may fail.
 func (l *Lab) Try(c *http.Client, method, path, body string, headers ...string) (Answer, error) {
 	req, err := http.NewRequest(method, l.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -62,7 +62,7 @@ func (l *Lab) Try(c *http.Client, method, path, body string, headers ...string) 
 	return a, nil
 }
 
-// Get is the value at path in the answer's body, "nodes", 0, "name"; nil when there is none.
+// Get returns the value at path in the answer's body, such as "nodes", 0, "name"; nil when there is none.
 func (a Answer) Get(path ...any) any {
 	var v any = a.Body
 	for _, step := range path {
@@ -81,13 +81,13 @@ func (a Answer) Get(path ...any) any {
 	return v
 }
 
-// List is the array at path.
+// List returns the array at path.
 func (a Answer) List(path ...any) []any {
 	l, _ := a.Get(path...).([]any)
 	return l
 }
 
-// Want fails the test unless the answer has that status and the envelope.
+// Want fails the test unless the answer has that status and the complete envelope.
 func (a Answer) Want(t *testing.T, status int) Answer {
 	t.Helper()
 	if a.Status != status {
@@ -113,7 +113,7 @@ func (a Answer) Want(t *testing.T, status int) Answer {
 // Version is the API version that tests use when it does not matter.
 const Version = "v0.0.43"
 
-// JobRequest is the body of a submission; fields overrule and add to what every job needs.
+// JobRequest returns the body of a submission. Fields replace and extend those that every job needs.
 func (l *Lab) JobRequest(script string, fields map[string]any) string {
 	job := map[string]any{
 		"name": "test", "script": "#!/bin/sh\n" + script + "\n", "current_working_directory": l.Work,
@@ -127,7 +127,7 @@ func (l *Lab) JobRequest(script string, fields map[string]any) string {
 	return string(text)
 }
 
-// Submit hands in a job and returns its number.
+// Submit submits a job and returns its number.
 func (l *Lab) Submit(script string, fields map[string]any, headers ...string) int {
 	l.T.Helper()
 	a := l.Ask("POST", "/sched/"+Version+"/job/submit", l.JobRequest(script, fields), headers...).Want(l.T, 200)
@@ -138,13 +138,13 @@ func (l *Lab) Submit(script string, fields map[string]any, headers ...string) in
 	return int(id)
 }
 
-// Job is the controller's view of a job.
+// Job returns the controller's view of a job.
 func (l *Lab) Job(id int) Answer {
 	l.T.Helper()
 	return l.Ask("GET", fmt.Sprintf("/sched/%s/job/%d", Version, id), "").Want(l.T, 200)
 }
 
-// State is the words of a job's state, joined by plus signs.
+// State returns the words of a job's state, joined by plus signs.
 func (a Answer) State() string {
 	var words []string
 	for _, w := range a.List("jobs", 0, "job_state") {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// Inetd is the gateway without an address to listen on, not started yet.
+// Inetd returns the command of a gateway in inetd mode, not started yet.
 func (l *Lab) Inetd(args ...string) *exec.Cmd {
 	all := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...) // the last one is where the lab's own listens
 	cmd := exec.Command(filepath.Join(Bin, "schedrestd"), append(all, args...)...)
@@ -23,7 +23,7 @@ func (l *Lab) Inetd(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Finish runs cmd to its end and gives what it said.
+// Finish runs cmd and returns its output, its log and its exit status.
 func Finish(t *testing.T, cmd *exec.Cmd) (out, log string, status int) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -38,7 +38,7 @@ func Finish(t *testing.T, cmd *exec.Cmd) (out, log string, status int) {
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// AnswersIn takes the answers apart that stand in text.
+// AnswersIn parses the answers in text.
 func AnswersIn(t *testing.T, text string) (list []Answer) {
 	t.Helper()
 	in := bufio.NewReader(strings.NewReader(text))
@@ -54,6 +54,7 @@ func AnswersIn(t *testing.T, text string) (list []Answer) {
 	}
 }
 
+// read reads an answer whose body must be a JSON object of the stated length.
 func read(t *testing.T, resp *http.Response) Answer {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
@@ -66,6 +67,7 @@ func read(t *testing.T, resp *http.Response) Answer {
 	return a
 }
 
+// Statuses returns the statuses of the answers, separated by blanks.
 func Statuses(list []Answer) string {
 	var s []int
 	for _, a := range list {

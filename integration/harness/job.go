@@ -14,12 +14,12 @@ import (
 
 var sleeps atomic.Int64
 
-// UniqueSleep is a time to sleep that names the processes of one test in the list of all.
+// UniqueSleep returns an argument for sleep(1) that no other test has, so that a test finds its own processes.
 func UniqueSleep() string {
 	return fmt.Sprintf("3600.%07d%03d", os.Getpid(), sleeps.Add(1))
 }
 
-// Named are the processes that sleep for that time.
+// Named returns the processes that sleep for that time.
 func Named(t *testing.T, sleep string) []process.Stat {
 	t.Helper()
 	all, err := process.All()
@@ -34,6 +34,7 @@ func Named(t *testing.T, sleep string) []process.Stat {
 	return found
 }
 
+// Running returns how many processes sleep for that time.
 func Running(t *testing.T, sleep string) int { return len(Named(t, sleep)) }
 
 // Schedctl runs schedctl on the lab and returns what it prints.
@@ -49,7 +50,7 @@ func (l *Lab) Schedctl(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// Output is what a job wrote.
+// Output returns what a job wrote.
 func (l *Lab) Output(t *testing.T, id int) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(l.Work, fmt.Sprintf("sched-%d.out", id)))

@@ -1,11 +1,12 @@
-// Package harness is what the tests of integration/ have in common: a site with the real programs on it ([NewLab]),
-// gateways of a test's own beside the site's ([Lab.Gate]), requests and what is said of their answers ([Lab.Ask],
-// [Answer.Want]), proxies before the gateway ([NewFronts]), daemons that can be counted and interrupted
-// ([Lab.Tolled]), and waiting for what is bound to happen ([Eventually]).
+// Package harness starts the real programs for the tests in integration/: a site with all daemons ([NewLab]),
+// further gateways ([Lab.Gate]), proxies before them ([NewFronts]), and gateways whose connections to the daemons are
+// counted ([Lab.Tolled]). It sends requests and checks answers ([Lab.Ask], [Answer.Want]), and waits for events
+// ([Eventually]).
 //
-// Each folder of integration/ is a package of tests about one subject. A test that starts its own site calls t.Parallel: all
-// it uses, ports included, is its own. As root the tests do more (other users' identities); what this machine can't
-// show is skipped with the reason. A test's site ends with the test, and its daemons' last lines are shown when it failed.
+// Each folder of integration/ is a package of tests about one subject. A test that starts its own site shares nothing with
+// others, ports included, and calls t.Parallel unless it measures time. Root's tests act as other users, too; a test that
+// needs what this machine lacks is skipped with the reason. The daemons end with the test; when it fails, their last
+// log lines are printed.
 package harness
 
 import (
@@ -22,7 +23,7 @@ import (
 	"time"
 )
 
-// TwoUsers are two ordinary ones of this machine.
+// TwoUsers returns two ordinary users of this machine.
 func TwoUsers(t *testing.T) (alice, bob Account) {
 	t.Helper()
 	NeedRoot(t)
@@ -38,6 +39,7 @@ func TwoUsers(t *testing.T) (alice, bob Account) {
 	return found[0], found[1]
 }
 
+// AccountOf looks a user up by name.
 func AccountOf(name string) (Account, bool) {
 	u, err := user.Lookup(name)
 	if err != nil {
@@ -61,7 +63,7 @@ type Lab struct {
 	OwnToken string // of this process's user; made by the controller unless the test brings one
 }
 
-// NewLab makes a site, lets change adjust it, and starts its daemons. They end with the test.
+// NewLab creates a site, lets change adjust it, and starts its daemons, which end with the test.
 func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "lab-") // not t.TempDir: a socket's path is short
@@ -108,8 +110,7 @@ func (l *Lab) Up(p site.Part) {
 	}
 }
 
-// Down ends all daemons, those who ask before those who are asked, and shows their
-// logs when the test has failed.
+// Down ends all daemons, clients before servers, and prints their logs when the test has failed.
 func (l *Lab) Down() {
 	l.cancelAll()
 	for _, name := range []string{"schedrestd", "schedctld", "scheddbd"} {
@@ -124,7 +125,7 @@ func (l *Lab) Down() {
 	}
 }
 
-// cancelAll ends jobs that a failed test left: they would outlive their controller.
+// cancelAll cancels jobs that a failed test left; they would outlive their controller.
 func (l *Lab) cancelAll() {
 	if !l.T.Failed() || l.Daemons["schedrestd"] == nil {
 		return
@@ -134,7 +135,7 @@ func (l *Lab) cancelAll() {
 	}
 }
 
-// UserToken is a token of user, "" being this process's.
+// UserToken returns a token for user, or for this process's user when user is "".
 func (l *Lab) UserToken(user string) string {
 	l.T.Helper()
 	ctx, cancel := context.WithTimeout(l.T.Context(), 10*time.Second)
@@ -150,7 +151,7 @@ type Account struct {
 	UID, GID uint32
 }
 
-// SomeUser is an ordinary user when this process is root, else this process's user.
+// SomeUser returns an ordinary user when this process is root's, otherwise this process's user.
 func SomeUser(t *testing.T) Account {
 	t.Helper()
 	names := []string{"games", "daemon", "bin", "mail"}
@@ -181,6 +182,7 @@ func NeedRoot(t *testing.T) {
 	}
 }
 
+// Must fails the test when err is not nil.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -188,8 +190,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Eventually waits for something that is bound to happen. How long it takes is not judged; the
-// limit only ends a test that has failed.
+// Eventually waits until happened returns true. The limit only ends a test that has failed.
 func Eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(20 * time.Millisecond) {

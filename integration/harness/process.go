@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// Workers are the gateway's workers.
+// Workers returns the process ids of the lab's gateway's workers.
 func (l *Lab) Workers() []int {
 	l.T.Helper()
 	return WorkersOf(l.T, l.Daemons["schedrestd"].PID())
 }
 
-// WorkersOf are the workers of the gateway whose parent is pid.
+// WorkersOf returns the workers of the gateway whose parent is pid.
 func WorkersOf(t *testing.T, pid int) []int {
 	t.Helper()
 	list, err := process.Descendants(pid)
@@ -34,7 +34,7 @@ func WorkersOf(t *testing.T, pid int) []int {
 	return pids
 }
 
-// StatusOf is /proc/PID/status.
+// StatusOf returns the fields of /proc/PID/status.
 func StatusOf(t *testing.T, pid int) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -47,7 +47,7 @@ func StatusOf(t *testing.T, pid int) map[string]string {
 	return fields
 }
 
-// Hold opens a connection, has one request answered on it and keeps it.
+// Hold opens a connection, sends one request, reads the answer and keeps the connection open.
 func (l *Lab) Hold() net.Conn {
 	l.T.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(l.URL, "http://"))
@@ -61,7 +61,7 @@ func (l *Lab) Hold() net.Conn {
 	return c
 }
 
-// Descriptors is how many the process has open; 0 when it hides them, as the parent does from all but root.
+// Descriptors returns how many descriptors the process has open; 0 when it hides them, as the parent does from ordinary users.
 func Descriptors(t *testing.T, pid int) int {
 	t.Helper()
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

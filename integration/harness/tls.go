@@ -28,7 +28,7 @@ type Secure struct {
 	leaf              *x509.Certificate
 }
 
-// NewSecure makes such a lab; parameters are further ones of TLSParameters.
+// NewSecure starts such a lab with these further TLSParameters.
 func NewSecure(t *testing.T, parameters ...string) *Secure {
 	t.Helper()
 	s := &Secure{}
@@ -45,7 +45,7 @@ func NewSecure(t *testing.T, parameters ...string) *Secure {
 	return s
 }
 
-// Identity is a key and its certificate, by an authority or its own, as PEM.
+// Identity is a key and its certificate, signed by an authority or by itself.
 type Identity struct {
 	key     *ecdsa.PrivateKey
 	leaf    *x509.Certificate
@@ -53,6 +53,7 @@ type Identity struct {
 	CertPEM []byte
 }
 
+// NewIdentity makes an identity, signed by another one or, when by is nil, by itself.
 func NewIdentity(t *testing.T, by *Identity) *Identity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -77,14 +78,14 @@ func NewIdentity(t *testing.T, by *Identity) *Identity {
 		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// Replace puts a file in place at once, as programs that renew certificates do.
+// Replace replaces a file by rename, as programs that renew certificates do.
 func Replace(t *testing.T, path string, text []byte, mode os.FileMode) {
 	t.Helper()
 	Must(t, os.WriteFile(path+".new", text, mode))
 	Must(t, os.Rename(path+".new", path))
 }
 
-// Renew makes another key and certificate.
+// Renew replaces key and certificate.
 func (s *Secure) Renew() {
 	s.T.Helper()
 	id := NewIdentity(s.T, nil)
@@ -93,7 +94,7 @@ func (s *Secure) Renew() {
 	s.leaf = id.leaf
 }
 
-// Shown is whether a new connection is shown the certificate that s has now.
+// Shown reports whether the gateway presents the current certificate on a new connection.
 func (s *Secure) Shown() bool {
 	c, err := tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true})
 	Must(s.T, err)
@@ -101,7 +102,7 @@ func (s *Secure) Shown() bool {
 	return c.ConnectionState().PeerCertificates[0].Equal(s.leaf)
 }
 
-// Curl asks with curl, which trusts the certificate file, and gives what it prints.
+// Curl runs curl, which trusts the certificate file, and returns what it prints.
 func (s *Secure) Curl(args ...string) (string, error) {
 	s.T.Helper()
 	tool, err := exec.LookPath("curl")

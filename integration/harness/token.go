@@ -14,10 +14,10 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Altered is a token with another letter in the middle of its signature.
+// Altered returns token with another letter in the middle of its signature.
 func Altered(token string) string { return AlteredAt(token, 20) }
 
-// AlteredAt is token with another letter at that place of its signature.
+// AlteredAt returns token with another letter at that place of its signature.
 func AlteredAt(token string, place int) string {
 	at, letter := strings.LastIndexByte(token, '.')+place, "A"
 	if token[at] == 'A' {
@@ -26,7 +26,7 @@ func AlteredAt(token string, place int) string {
 	return token[:at] + letter + token[at+1:]
 }
 
-// PublicJWK is a key as identity providers publish it.
+// PublicJWK returns a public key as identity providers publish it.
 func PublicJWK(key *rsa.PublicKey, kid string) string {
 	text, _ := json.Marshal(map[string]string{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": kid,
 		"n": base64.RawURLEncoding.EncodeToString(key.N.Bytes()), "e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(key.E)).Bytes())})
@@ -46,7 +46,7 @@ func Unsigned(header, claims string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
 }
 
-// Forge makes a token as a tool outside of this project would, and as an attacker.
+// Forge makes a token with a foreign library, as other tools and attackers do.
 func Forge(t *testing.T, key []byte, method jwt.SigningMethod, claims jwt.MapClaims) string {
 	t.Helper()
 	var signer any = key

@@ -14,13 +14,13 @@ import (
 	"testing"
 )
 
-// turnstile passes connections on to a daemon, and counts them.
+// turnstile forwards connections to a daemon and counts them.
 type turnstile struct {
 	port   int
 	passed atomic.Int64
 }
 
-// newTurnstile stands before a port of the loopback interface until the test ends.
+// newTurnstile forwards to a port of the loopback interface until the test ends.
 func newTurnstile(t *testing.T, to int) *turnstile {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -50,27 +50,27 @@ func newTurnstile(t *testing.T, to int) *turnstile {
 	return s
 }
 
-// Cost is how many connections to the daemon were made while f was at work.
+// Cost returns how many connections to the daemon were made while f ran.
 func (s *turnstile) Cost(f func()) int64 {
 	before := s.passed.Load()
 	f()
 	return s.passed.Load() - before
 }
 
-// Tolled is a gateway that reaches both daemons through turnstiles alone.
+// Tolled is a gateway that reaches both daemons through turnstiles only.
 type Tolled struct {
 	*Gate
 	Address  string
 	Ctl, Dbd *turnstile
 }
 
-// Tolled starts one that has nothing to verify tokens with, with these arguments besides.
+// Tolled starts a gateway that has no key to verify tokens with, and has these further arguments.
 func (l *Lab) Tolled(t *testing.T, args ...string) *Tolled {
 	t.Helper()
 	return l.TolledWith(t, "jwt_key="+filepath.Join(l.Dir, "etc", "there-is-none"), args...)
 }
 
-// TolledWith starts one that has these AuthAltParameters.
+// TolledWith starts a gateway that has these AuthAltParameters and further arguments.
 func (l *Lab) TolledWith(t *testing.T, parameters string, args ...string) *Tolled {
 	t.Helper()
 	k := &Tolled{Address: fmt.Sprintf("127.0.0.1:%d", FreePort(t)), Ctl: newTurnstile(t, l.Controller), Dbd: newTurnstile(t, l.Accounting)}
@@ -104,7 +104,7 @@ func (l *Lab) TolledWith(t *testing.T, parameters string, args ...string) *Tolle
 	return k
 }
 
-// Client is one of a single connection, which one worker serves.
+// Client returns a client with a single connection, which one worker serves.
 func (k *Tolled) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
 }
