@@ -67,7 +67,7 @@ func read(t *testing.T, resp *http.Response) Answer {
 	return a
 }
 
-// Statuses returns the statuses of the answers, separated by blanks.
+// Statuses returns the statuses of the answers, as fmt prints a slice.
 func Statuses(list []Answer) string {
 	var s []int
 	for _, a := range list {
